@@ -156,10 +156,11 @@ class TaskRun:
         rejects = reader.take_rejects()
         # A reader whose input ended early has an error as well, but not the reason.
         unreadable = unreadable or counts.error
-        if unreadable is None and split.start == 0 and rejects and not counts.elements:
+        concatenated = self._task.settings.concatenated
+        if unreadable is None and split.start == 0 and rejects and (concatenated or not counts.elements):
             opens_file = rejects[0].offset <= len(BYTE_ORDER_MARK)
             lines = [reject.line for reject in rejects]
-            unreadable = recognise(lines, counts.rows, counts.rejects, opens_file=opens_file)
+            unreadable = recognise(lines, counts.rows, counts.rejects, opens_file=opens_file, concatenated=concatenated)
         if unreadable is not None:
             self.failures.setdefault(split.file, FileFailure(split.file, unreadable, denied, slow, advice))
             return

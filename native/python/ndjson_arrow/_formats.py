@@ -11,27 +11,32 @@ if TYPE_CHECKING:
 
 EXPECTED = "expected one JSON object on each line"
 EXPECTED_VALUES = f"{EXPECTED}, or concatenated = true"
+EXPECTED_OBJECTS = "expected JSON objects"
 CONCATENATED_VALUES = f"it looks like JSON objects without newlines between them; {EXPECTED_VALUES}"
-MAGIC_NUMBERS = (
+BINARY = (
     (b"PAR1", "a Parquet file"),
     (b"Obj\x01", "an Avro file"),
-    (b"ORC", "an ORC file"),
     (b"PK\x03\x04", "a ZIP archive"),
     (b"\x04\x22\x4d\x18", "an LZ4 file"),
     (b"\xfd7zXZ", "an XZ file"),
     (b"\xff\x06\x00\x00sNaPpY", "a Snappy file"),
     (b"\x1f\x8b", "a gzip file that was compressed twice"),
-    (b"BZh", "a bzip2 file that was compressed twice"),
     (b"\x28\xb5\x2f\xfd", "a Zstandard file that was compressed twice"),
+    (b"ARROW1", "an Arrow file"),
+    (b"SQLite format 3", "an SQLite database"),
+    (b"7z\xbc\xaf", "a 7z archive"),
+)
+"""An object that is cut out of such a file is not a row, but its schema for example."""
+MAGIC_NUMBERS = (
+    *BINARY,
+    (b"ORC", "an ORC file"),
+    (b"BZh", "a bzip2 file that was compressed twice"),
     (b"\xff\xfe", "UTF-16 text"),
     (b"\xfe\xff", "UTF-16 text"),
     (b"{\x00", "UTF-16 text"),
     (b"\x00{", "UTF-16 text"),
     (b"\x1e", "a JSON text sequence (RFC 7464)"),
     (b"%PDF", "a PDF file"),
-    (b"ARROW1", "an Arrow file"),
-    (b"SQLite format 3", "an SQLite database"),
-    (b"7z\xbc\xaf", "a 7z archive"),
 )
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 CONCATENATED = re.compile(rb'[ \t\r]*\{.*\}[ \t\r]*\{[ \t\r]*["}]')
@@ -49,7 +54,12 @@ MIN_TABLE_LINES = 2
 
 
 def recognise(
-    first_rejected: Sequence[bytes | None], rows: int, rejects: Mapping[str, int], *, opens_file: bool = True
+    first_rejected: Sequence[bytes | None],
+    rows: int,
+    rejects: Mapping[str, int],
+    *,
+    opens_file: bool = True,
+    concatenated: bool = False,
 ) -> str | None:
     """What the file looks like and what is expected, as a clause for people; None: its lines are rejected one by one.
 
@@ -63,20 +73,31 @@ def recognise(
         All rejected lines of this part of the file by reason.
     opens_file
         The first of the rejected lines is the first line of the file.
+    concatenated
+        The file was read as concatenated objects.
     """
     lines = [line for line in first_rejected[:LINES_TO_COMPARE] if line is not None]
+    if not concatenated and (values := _values(lines, rows, rejects, opens_file=opens_file)):
+        return values
+    format_name = None
+    if lines and rows == 0:
+        format_name = _magic(lines[0], MAGIC_NUMBERS) or _text_format(lines[0]) or _table(lines)
+    elif lines and opens_file and concatenated:
+        format_name = _magic(lines[0], BINARY)
+    return format_name and f"it looks like {format_name}; {EXPECTED_OBJECTS if concatenated else EXPECTED}"
+
+
+def _values(lines: Sequence[bytes], rows: int, rejects: Mapping[str, int], *, opens_file: bool) -> str | None:
+    """The clause for a file whose objects are not one on each line."""
     if not lines:
         # Whole values, one after another, on lines that are too large to keep.
         is_concatenated = rows == 0 and [*rejects] == ["trailing characters"]
         return CONCATENATED_VALUES if is_concatenated else None
-    # A file with more rows than rejected lines only has broken lines.
     text = lines[0].removeprefix(BYTE_ORDER_MARK)
+    # A file with more rows than rejected lines only has broken lines.
     if opens_file and sum(rejects.values()) > max(rows, 1) and _is_printed(text, lines[1:]):
         return f"it looks like JSON that is printed over many lines; {EXPECTED_VALUES}"
-    if rows == 0 and CONCATENATED.match(text):
-        return CONCATENATED_VALUES
-    format_name = _magic(lines[0]) or _table(lines) if rows == 0 else None
-    return None if format_name is None else f"it looks like {format_name}; {EXPECTED}"
+    return CONCATENATED_VALUES if rows == 0 and CONCATENATED.match(text) else None
 
 
 def _is_printed(first: bytes, others: Sequence[bytes]) -> bool:
@@ -104,12 +125,14 @@ def _replace_strings(line: bytes, text: bytes) -> bytes:
     return STRING.sub(lambda found: text if found[1] else found[0], line)
 
 
-def _magic(line: bytes) -> str | None:
+def _magic(line: bytes, numbers: Sequence[tuple[bytes, str]]) -> str | None:
+    return next((name for magic, name in numbers if line.startswith(magic)), None)
+
+
+def _text_format(line: bytes) -> str | None:
     if line[257:262] == b"ustar":
         return "a tar archive"
-    return next((name for magic, name in MAGIC_NUMBERS if line.startswith(magic)), None) or (
-        "XML or HTML" if MARKUP.match(line.removeprefix(BYTE_ORDER_MARK)) else None
-    )
+    return "XML or HTML" if MARKUP.match(line.removeprefix(BYTE_ORDER_MARK)) else None
 
 
 def _table(lines: Sequence[bytes]) -> str | None:

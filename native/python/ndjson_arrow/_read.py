@@ -108,7 +108,8 @@ def read(
         )
         schema = pa.schema([(column, pa.string()) for column in (*columns, "_rescued")])
         opened = stack.pop_all()
-    return pa.RecordBatchReader.from_batches(schema, _record_batches(opened, reader, name, file, schema, rejects))
+    batches = _record_batches(opened, reader, name, file, schema, rejects, concatenated=concatenated)
+    return pa.RecordBatchReader.from_batches(schema, batches)
 
 
 def _record_batches(
@@ -118,26 +119,28 @@ def _record_batches(
     file: BinaryIO,
     schema: pa.Schema,
     rejects: Callable[[Reject], object] | None,
+    *,
+    concatenated: bool,
 ) -> Iterator[pa.RecordBatch]:
     with opened:
         for batch in _batches(reader, name, file):
             found = reader.take_rejects()
             for reject in found:
                 if rejects is None:
-                    raise RejectedLineError(reject, _other_format(reader, found))
+                    raise RejectedLineError(reject, _other_format(reader, found, concatenated=concatenated))
                 rejects(reject)
             if batch is not None:
                 yield _record_batch(batch, schema)
 
 
-def _other_format(reader: Reader, rejects: Sequence[Reject]) -> str | None:
+def _other_format(reader: Reader, rejects: Sequence[Reject], *, concatenated: bool) -> str | None:
     """What the file looks like by what was read of it, which ends the reading."""
     counts = reader.close()
     opens_file = rejects[0].offset <= len(BYTE_ORDER_MARK)
-    if counts.elements:
+    if counts.elements and not concatenated:
         return None
     lines = [item.line for item in rejects]
-    return recognise(lines, counts.rows, counts.rejects, opens_file=opens_file)
+    return recognise(lines, counts.rows, counts.rejects, opens_file=opens_file, concatenated=concatenated)
 
 
 def _record_batch(batch: Batch, schema: pa.Schema) -> pa.RecordBatch:

@@ -72,6 +72,23 @@ def test_the_error_names_a_format_that_the_file_seems_to_have(body: bytes, hint:
         ndjson_arrow.read(io.BytesIO(body)).read_all()
 
 
+@pytest.mark.parametrize(
+    ("body", "hint"),
+    [
+        (b'Obj\x01\x04\x16avro.schema\x8a\x01{"type":"int"}\x00', "an Avro file; expected JSON"),
+        (b"a,b\n1,2\n", "it looks like CSV; expected JSON objects"),
+        (gzip.compress(gzip.compress(b"{}" * 1000)), "compressed twice; expected JSON objects"),
+        (b'\x1e{"a":1}\n\x1e{"a":2}\n', "pass rejects="),
+        (b"{'a': 1}{'a': 2}", "pass rejects="),
+        (b'{"a": "' + b"x" * 100_000 + b'\n"}', "pass rejects="),
+        (b'ORCHESTRATOR {"a":1}', "pass rejects="),
+    ],
+)
+def test_the_error_names_a_format_that_is_not_concatenated_objects(body: bytes, hint: str) -> None:
+    with pytest.raises(RejectedLineError, match=hint):
+        ndjson_arrow.read(io.BytesIO(body), concatenated=True).read_all()
+
+
 def test_polars_and_duckdb_take_the_stream(file: Path) -> None:
     with duckdb.connect() as connection:
         connection.register("stream", ndjson_arrow.read(file, rejects=ignore))

@@ -98,10 +98,15 @@ def version(key: str, body: bytes) -> ObjectVersion:
 
 
 def run(
-    files: dict[str, bytes], split_bytes: int, target: int, **lost: bytes
+    files: dict[str, bytes],
+    split_bytes: int,
+    target: int,
+    *,
+    concatenated: bool = False,
+    lost: dict[str, bytes] | None = None,
 ) -> tuple[list[Task], list[TaskResult], ReadingUploads]:
-    options = ConvertSettings(split_bytes=split_bytes, target_file_bytes=target)
-    bodies = {**files, **lost}
+    options = ConvertSettings(split_bytes=split_bytes, target_file_bytes=target, concatenated=concatenated)
+    bodies = {**files, **(lost or {})}
     versions = [version(key, body) for key, body in bodies.items()]
     whole = {item for item in versions if not can_split(bodies[item.key][:HEAD_BYTES])}
     splits = split_files(versions, whole, split_bytes)
@@ -140,7 +145,7 @@ def test_a_task_with_a_lost_file_reads_on_and_has_no_objects() -> None:
     files = {"a.json": b'{"a":1}\n', "z.json.gz": gzip.compress(b'{"a":2}\n')[:-4]}
 
     # When
-    _, (result,), reads = run(files, 1000, 10_000, **{"gone.json": b"x" * 10})
+    _, (result,), reads = run(files, 1000, 10_000, lost={"gone.json": b"x" * 10})
 
     # Then both failures are found, and the uploads are aborted
     assert {failure.file.key: failure.reason for failure in result.failures} == {
@@ -149,6 +154,14 @@ def test_a_task_with_a_lost_file_reads_on_and_has_no_objects() -> None:
     }
     assert (result.objects, result.quarantine) == ((), ())
     assert reads.aborted
+
+
+def test_a_schema_in_a_binary_file_is_not_a_row_of_concatenated_objects() -> None:
+    files = {"a.json": b'{"a":1}{"a":2}', "b.avro": b'Obj\x01\x04\x16avro.schema\x1a{"type":"int"}\x00\x02'}
+    _, (result,), _ = run(files, 1000, 10_000, concatenated=True)
+    assert {failure.file.key: failure.reason for failure in result.failures} == {
+        "b.avro": "it looks like an Avro file; expected JSON objects"
+    }
 
 
 def test_a_sample_of_many_rejects_keeps_exact_counts() -> None:
