@@ -264,7 +264,7 @@ class Reprocessing:
                 message += f"; {LINES_GIVEN_BACK}"
             self._report.add_queued(row, message)
         else:
-            if row is not None and row.open and row.request == self._request.id:
+            if row is not None and row.open and row.request == self._request:
                 self._report.select(row)
             self._report.add(step.count, 1, f"manifest {manifest} {step.why}" if named else None)
 
