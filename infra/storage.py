@@ -88,7 +88,7 @@ class Storage(Construct):
             # one that is changed, and the events of the bucket before would stay on.
             return s3.Bucket.from_bucket_name(self, f"Input-{settings.input.bucket}", settings.input.bucket)
         days = settings.input.keep_days
-        rules = _expiry(days, min_keep_days(settings.sweep)) if days else []
+        rules = _expiry(days, min_keep_days(settings.schedule)) if days else []
         bucket = self._bucket("Input", versioned=True, rules=rules)
         bucket.add_to_resource_policy(_refuse_other_keys(bucket, settings.encryption.kms_key))
         return bucket
