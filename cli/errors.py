@@ -1,12 +1,12 @@
 """Errors as a person sees them: what to do after one, the exit code of each, and one sentence on stderr."""
 
 import errno
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import IntEnum
 from typing import TypeGuard
 
+import typer
 from botocore.exceptions import (
     BotoCoreError,
     ClientError,
@@ -21,6 +21,7 @@ from lake.errors import HybridRouterError, InvalidInputError, InvalidSettingsErr
 from lake.faults import (
     CREDENTIAL_CODES,
     CREDENTIAL_ERRORS,
+    HEAD_REFUSED,
     KEY_CODES,
     LOAD_CODES,
     NETWORK_ERRORS,
@@ -76,6 +77,9 @@ _ADVICE = (
 
 def _advise_by_code(error: ClientError) -> str:
     code, status = error_code(error), http_status(error)
+    if (error.operation_name, code) == HEAD_REFUSED:
+        # The answer has no body.
+        code = "ExpiredToken"
     known = next((advice for codes, advice in _ADVICE if code in codes), None)
     if known is None and is_denial(error):
         # The answer to HEAD has no body: S3 does not name the right.
@@ -145,7 +149,9 @@ def errors_on_stderr(debug: bool) -> Iterator[None]:
         code, text = exit_code_of(error), _visible(error)
         if code is ExitCode.INTERNAL_ERROR:
             text = f"internal error ({type(error).__name__}: {text}); --debug shows the stack trace"
-        sys.stderr.write(f"hybrid-router: {text}\n")
+        # The code is the answer, also where the message cannot be written.
+        with suppress(OSError):
+            typer.echo(f"hybrid-router: {text}", err=True)
         raise SystemExit(code) from None
     except SystemExit as ended:
         # Typer ends with 1 then, which is an answer of a command.

@@ -95,7 +95,7 @@ class Storage(Construct):
                 s3.LifecycleRule(
                     id="old-files",
                     expiration=Duration.days(settings.input.keep_days),
-                    noncurrent_version_expiration=Duration.days(min_keep_days(settings.sweep)),
+                    noncurrent_version_expiration=Duration.days(min_keep_days(settings.schedule)),
                 ),
                 s3.LifecycleRule(id="old-markers", expired_object_delete_marker=True),
             ]

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
-from botocore.exceptions import BotoCoreError, ClientError
 
 from cli.commands import FROM, TO, Json, command
 from cli.deployed_stack import DeployedStack
@@ -47,11 +46,8 @@ def verify(
                 _print(report)
     except InvalidInputError:
         raise
-    except (BotoCoreError, ClientError, HybridRouterError) as error:
-        raise NotReachableError(
-            f"verify could not read everything ({error}): it needs read access to the input, lake, quarantine and "
-            "control buckets, to the ledger and to the Glue job"
-        ) from error
+    except HybridRouterError as error:
+        raise NotReachableError(f"verify could not read everything: {error}") from error
     if as_json:
         body = {"dataset": hours.dataset, "share": share, "hours": [report.to_json() for report in reports]}
         typer.echo(json.dumps(body, indent=1))

@@ -124,7 +124,7 @@ class Settings:
             records_conflicts(self.records, self.stage, self.datasets, self.input),
         )
         for table in ("ledger", "input"):
-            yield (table, "sweep"), self._keep_days_conflict(table)
+            yield (table, "schedule"), self._keep_days_conflict(table)
         for lane in ("stream", "batch"):
             yield (lane,), self._memory_conflict(lane)
         yield ("convert", "batch"), self._time_conflict()
@@ -145,7 +145,7 @@ class Settings:
             names.add(name)
 
     def _keep_days_conflict(self, table: str) -> Iterator[InvalidSettingsError]:
-        yield from keep_days_conflict(f"{table}.keep_days", getattr(self, table).keep_days, self.sweep)
+        yield from keep_days_conflict(f"{table}.keep_days", getattr(self, table).keep_days, self.schedule)
 
     def _memory_conflict(self, lane: str) -> Iterator[InvalidSettingsError]:
         """A conflict if the executors of the lane's worker type would run out of memory and be killed."""

@@ -50,23 +50,6 @@ class SweepSettings:
     listing_hours: Annotated[float, Range(0, 168, "hours"), "Minimum interval between two such listings."] = 6
 
 
-def min_keep_days(sweep: SweepSettings) -> int:
-    """Days for which a file and the row of its arrival are needed: redelivery or the sweep may still look for them."""
-    round_hours = 24 * LISTING_DAYS + sweep.listing_hours + sweep.missed_minutes / 60
-    return max(MAX_REDELIVERY_DAYS, math.ceil(round_hours / 24)) + WAY_BACK
-
-
-def keep_days_conflict(key: str, days: int, sweep: SweepSettings) -> Iterator[InvalidSettingsError]:
-    """A conflict if files or rows would expire while redelivery or the sweep may look for them."""
-    minimum = min_keep_days(sweep)
-    if 0 < days < minimum:
-        expected = (
-            f"expected 0 (never deleted) or at least {minimum}: an event can be redelivered for {MAX_REDELIVERY_DAYS} "
-            "days"
-        )
-        yield InvalidSettingsError(key, days, expected)
-
-
 @dataclass(frozen=True, slots=True)
 class LedgerSettings:
     """How long the ledger remembers."""
@@ -157,6 +140,22 @@ class ScheduleSettings:
             if minutes_of_day(clock) == Schedule.parse(getattr(self, start)).minute:
                 expected = f"expected another time of day than that of schedule.{start}"
                 yield InvalidSettingsError(f"schedule.{end}", clock, expected)
+
+
+def min_keep_days(schedule: ScheduleSettings) -> int:
+    """Days for which a file and the row of its arrival are needed: for a redelivered event, or until a night."""
+    return max(MAX_REDELIVERY_DAYS, math.ceil(schedule.settled_after / timedelta(days=1))) + WAY_BACK
+
+
+def keep_days_conflict(key: str, days: int, schedule: ScheduleSettings) -> Iterator[InvalidSettingsError]:
+    """A conflict if files or rows would expire while a redelivered event or a night may need them."""
+    minimum = min_keep_days(schedule)
+    if 0 < days < minimum:
+        expected = (
+            f"expected 0 (never deleted) or at least {minimum}: an event can be redelivered, or its file wait for "
+            f"schedule.overnight, for {minimum - WAY_BACK} days"
+        )
+        yield InvalidSettingsError(key, days, expected)
 
 
 LISTED = "AWS Price List, as others quote it, us-east-1, 2026-09-24"

@@ -50,8 +50,8 @@ class InputSettings:
         int,
         Range(0, 36_500, "days"),
         "Days after which S3 deletes a file of the stack's own bucket, converted or not, and a replaced version 35 "
-        "days after its replacement; 0: never. A deleted file cannot be converted again: no backfill, reprocess or "
-        "verify of its hour.",
+        "days or more after its replacement; 0: never. A deleted file cannot be converted again: no backfill, "
+        "reprocess or verify of its hour.",
     ] = 0
     # AWS Lambda API, MaximumBatchingWindowInSeconds; with more than 10 events of a batch it is at least 1.
     event_window_seconds: Annotated[

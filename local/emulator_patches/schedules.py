@@ -89,6 +89,6 @@ def next_start(expression: str, time_zone: str, after: datetime) -> float | None
     while local is not None:
         local = eventbridge._cron_next_fire(fields, local)
         moment = None if local is None else local.astimezone(UTC)
-        if local is not None and moment is not None and moment.astimezone(zone).hour == local.hour:
+        if local is not None and moment is not None and moment.astimezone(zone) == local:
             return moment.timestamp()
     return None

@@ -4,13 +4,15 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
+from botocore.exceptions import ClientError
 
 from cli.deployed_stack import DeployedStack
-from cli.errors import ExitCode, exit_code_of
+from cli.errors import ExitCode, errors_on_stderr, exit_code_of
 from cli.inspect.verify import verify
-from lake.errors import HybridRouterError
+from lake.errors import HybridRouterError, UnusableDocumentError
 from lake.ledger import ResubmissionRow
 from lake.manifest import ObjectVersion
 from lake.time import iso_utc
@@ -48,6 +50,25 @@ def test_an_unknown_dataset_is_told_from_a_wrong_option(
     with pytest.raises(HybridRouterError, match=f"^{message}") as caught:
         verify(stack, **{**HOURS, **changes})
     assert exit_code_of(caught.value) == code
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (ClientError({"Error": {"Code": "ExpiredToken"}}, "GetJob"), "sign in again"),
+        (UnusableDocumentError("the settings cannot be read"), "verify could not read everything: the settings cannot"),
+    ],
+)
+def test_what_cannot_be_read_says_why_and_is_no_difference(
+    stack: DeployedStack, capsys: pytest.CaptureFixture[str], error: Exception, message: str
+) -> None:
+    refused = replace(stack, glue=Mock(get_job=Mock(side_effect=error)))
+    with pytest.raises(SystemExit) as ended, errors_on_stderr(debug=False):
+        verify(refused, "orders", "2026-11-20", "2026-11-20")
+    assert ended.value.code == ExitCode.NOT_REACHABLE
+    told = capsys.readouterr().err
+    assert message in told
+    assert "read access" not in told
 
 
 def test_hours_that_have_not_begun_are_left_out(

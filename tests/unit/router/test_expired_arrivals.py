@@ -140,11 +140,18 @@ def test_a_sweep_after_a_long_pause_takes_recent_files_only(deployment: Deployme
 
 
 @pytest.mark.parametrize("table", ["ledger", "input"])
-def test_the_days_must_be_longer_than_what_looks_back(table: str) -> None:
-    least = 35
+@pytest.mark.parametrize(
+    ("overnight", "least"),
+    [("cron(0 22 * * ? *)", 35), ("cron(0 22 L * ? *)", 39), ("cron(0 22 1 1 ? *)", 374)],
+    ids=["daily", "monthly", "yearly"],
+)
+def test_the_days_must_be_longer_than_what_looks_back_and_than_a_file_waits(
+    table: str, overnight: str, least: int
+) -> None:
+    body = {"stage": "dev", "schedule": {"overnight": overnight}}
     with pytest.raises(InvalidSettingsError, match=rf"{table}\.keep_days = {least - 1} is wrong: .* at least {least}"):
-        parse_settings({"stage": "dev", table: {"keep_days": least - 1}})
-    parse_settings({"stage": "dev", table: {"keep_days": least}})
+        parse_settings({**body, table: {"keep_days": least - 1}})
+    parse_settings({**body, table: {"keep_days": least}})
 
 
 def test_an_intent_that_names_a_forgotten_file_is_kept(deployment: Deployment) -> None:
