@@ -99,7 +99,7 @@ def _of_silence(
         "DroppedEvents",
         total(dropped, METRIC_PERIOD),
         1,
-        "Lambda has dropped a scheduled start of a function: run 'hybrid-router sweep', which shows why.",
+        "Lambda has dropped a scheduled start of a function: run 'hybrid-router logs <function> --contains ERROR'.",
     )
 
 

@@ -46,12 +46,8 @@ def reason_without_dataset(key: str, rules: Sequence[DatasetRule]) -> str | None
             f"underscores: add [[datasets]] with a name and prefix = {prefix!r} before the others"
         )
     top, slash, _ = key.partition("/")
-    if slash:
-        return f"no rule of [[datasets]] matches the key: add one with a name and prefix = {top + slash!r}"
-    return (
-        "no rule of [[datasets]] matches the key, which has no folder: add one with a name and without a prefix after "
-        "the others"
-    )
+    where, prefix = ("", f"prefix = {top + slash!r}") if slash else (", which has no folder", "without a prefix")
+    return f"no rule of [[datasets]] matches the key{where}: add one with a name and {prefix} after the others"
 
 
 def format_taken(folder: str, dataset: str, owner: str, prefix: str) -> str:

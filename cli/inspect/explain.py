@@ -231,6 +231,9 @@ def _result(stack: DeployedStack, trace: Trace, limit: int) -> FileResult | None
     source, result, resources = trace.source, trace.result, stack.resources
     if source is None or result is None:
         return None
+    # The objects are those of all files of the manifest: a file without a row, or without a reject, is in none of them.
+    files = result.files if source.rows else ()
+    quarantine = result.quarantine if source.failed or source.rejects else ()
 
     def objects(bucket: str, items: Sequence[ResultObject]) -> tuple[PublishedObject, ...]:
         shown = items[:limit]
@@ -241,9 +244,9 @@ def _result(stack: DeployedStack, trace: Trace, limit: int) -> FileResult | None
         published_at=result.published_at,
         source=_runnable(stack, source),
         first_rejected_line=read_first_reject(stack.s3, resources.quarantine_bucket, result.quarantine, source),
-        parquet=objects(resources.lake_bucket, result.files),
-        quarantine=objects(resources.quarantine_bucket, result.quarantine),
-        omitted=sum(max(len(items) - limit, 0) for items in (result.files, result.quarantine)),
+        parquet=objects(resources.lake_bucket, files),
+        quarantine=objects(resources.quarantine_bucket, quarantine),
+        omitted=sum(max(len(items) - limit, 0) for items in (files, quarantine)),
     )
 
 

@@ -17,7 +17,7 @@ from lake.layout import S3Uri, lake_key, parse_s3_uri, quarantine_key, result_ke
 from lake.ledger import ArrivalRow, BatchReference, CollectionId, HourCounts, HourState, Part, Tabled
 from lake.manifest import Lane, Manifest, ObjectVersion, new_manifest_id
 from lake.manifest_documents import write_manifest
-from lake.result import ResultObject
+from lake.result import ResultObject, read_result
 from tests.unit.cli.schemas import valid_json
 from tests.unit.cli.stack_world import FakeServices, execution, put_summary, stack_of
 from tests.unit.lake.transitions import DOCUMENT, done, put_result
@@ -191,6 +191,23 @@ def test_quarantined_lines_have_every_reason_and_the_first_line(
     assert "  first      not JSON at byte 16: not\\njson\n" in text
     assert f"  parquet    s3://lake/orders/date=2026-11-20/hour=09/{manifest.id}-g1-00000.parquet  3 records" in text
     assert f"  quarantine s3://quarantine/orders/date=2026-11-20/hour=09/{manifest.id}-g1-00001.jsonl" in text
+
+
+@pytest.mark.parametrize("rows", [3, 0])
+def test_objects_without_a_line_of_the_file_are_left_out(world: World, rows: int) -> None:
+    # Given a file without rejects, perhaps without a row, next to one that could not be read
+    manifest = arrived(world, "a", "b")
+    published(world, manifest, {"not JSON": 2}, "it is archived")
+    result = read_result(world.raw_s3, "control", manifest.id, 1)
+    sources = [result.sources[0], replace(result.sources[1], rows=rows)]
+    put_result(world, manifest, sources, result.files, result.quarantine)
+    # When
+    document = explain_file(stack_of(world, FakeServices()), S3Uri("input", "orders/b"), 100, world.now)
+    # Then
+    assert document is not None
+    found = document.versions[0].result
+    assert found is not None
+    assert (len(found.parquet), found.quarantine) == (min(rows, 1), ())
 
 
 def test_a_failed_reprocess_has_not_undone_the_conversion(world: World, capsys: pytest.CaptureFixture[str]) -> None:
