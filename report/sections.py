@@ -61,7 +61,7 @@ def _latency_lines(report: Report) -> dict[str, Any]:
 def _backlog_lines(report: Report) -> dict[str, Any]:
     points = {str(lane): figures.backlog.points() for lane, figures in report.figures.lanes.items()}
     return {
-        lane: {"time": [instant for instant, *_ in found], "bytes": [waiting for *_, waiting in found]}
+        lane: {"time": [point.instant for point in found], "bytes": [point.bytes for point in found]}
         for lane, found in points.items()
         if found
     }
@@ -153,9 +153,8 @@ def backlog(report: Report) -> str:
     rows = []
     for lane, figures in report.figures.lanes.items():
         if points := figures.backlog.points():
-            at, most_files, most_bytes = max(points, key=lambda point: point[2])
-            _, files, waiting = points[-1]
-            numbers = [number(most_files), size(most_bytes), instant(at), number(files), size(waiting)]
+            top, last = max(points, key=lambda point: point.bytes), points[-1]
+            numbers = [number(top.files), size(top.bytes), instant(top.instant), number(last.files), size(last.bytes)]
             rows.append([text(lane), *numbers])
     columns = ("lane", "most files", "most bytes", "at", "files at the end", "bytes at the end")
     return _shown("backlog", table(columns, rows), rows, "Nothing waited.")
