@@ -22,7 +22,7 @@ from report.html import (
     table,
     text,
 )
-from report.model import CostFigures, Report
+from report.model import NO_DATASET, CostFigures, Report
 
 MAX_RUNS = 150
 """Bars on the time line; the table has more."""
@@ -91,7 +91,7 @@ def _cost_bars(costs: CostFigures) -> dict[str, Any]:
     parts = costs.by_lane_and_dataset
     return (
         {
-            "datasets": [name or "(no manifest)" for name in datasets],
+            "datasets": [name or NO_DATASET for name in datasets],
             "lanes": {
                 lane: [parts[lane, name].dollars if (lane, name) in parts else 0 for name in datasets] for lane in lanes
             },
@@ -103,8 +103,6 @@ def _cost_bars(costs: CostFigures) -> dict[str, Any]:
 
 OPEN_ROWS = 10
 """Rows up to which a table without a chart is unfolded."""
-NO_DATASET = "(no manifest)"
-"""Shown for a job run that held no manifest: it failed early, or found everything done."""
 
 
 def tiles(report: Report) -> str:
