@@ -17,6 +17,7 @@ from cli.deployed_stack import DeployedStack
 from cli.errors import NotReachableError, advise
 from cli.local_stage.local_clouds import LocalStage, local_state
 from infra.names import stack_name
+from lake.faults import error_code
 from local import isolation
 from local.isolation import REGION, AccessKey
 
@@ -100,7 +101,7 @@ def _answers(endpoint: str) -> bool:
 def _no_stack(error: BotoCoreError | ClientError, stage: str) -> str:
     local = "or add --local for the cloud on this machine"
     # What DescribeStacks answers for a name that does not exist.
-    if isinstance(error, ClientError) and error.response.get("Error", {}).get("Code") == "ValidationError":
+    if isinstance(error, ClientError) and error_code(error) == "ValidationError":
         return (
             f"there is no stack {stack_name(stage)} in this account and region: pass --stage, --profile or --region of "
             f"the one that you mean, or run 'cdk deploy -c stage={stage}', {local}"

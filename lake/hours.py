@@ -63,7 +63,10 @@ class HourContents(ManifestCounts):
             if self.has_table and row.tabled is not None:
                 self.last_batch = max(self.last_batch, (row.tabled.batch, row.tabled.snapshot))
         if row is not None and row.state == State.DONE:
-            self._add_done(row)
+            self.published_at = max(self.published_at, row.finished_at or "")
+            self.was_reprocessed = self.was_reprocessed or row.generation > 1
+            if row.published is not None and row.lane == Lane.STREAM:
+                self.stream_lane.count_converted(row, row.published.totals)
             if not self.has_table or row.is_tabled:
                 return
         self.waits_for = self.waits_for or manifest
@@ -81,12 +84,6 @@ class HourContents(ManifestCounts):
             self.published_at,
             *self.last_batch,
         )
-
-    def _add_done(self, row: ManifestRow) -> None:
-        self.published_at = max(self.published_at, row.finished_at or "")
-        self.was_reprocessed = self.was_reprocessed or row.generation > 1
-        if row.published is not None and row.lane == Lane.STREAM:
-            self.stream_lane.count_converted(row, row.published.totals)
 
 
 def may_be_complete(row: HourRow, now: datetime) -> bool:

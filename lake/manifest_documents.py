@@ -167,7 +167,10 @@ def read_division(s3: S3Client, control_bucket: str, reference: CommitReference)
 
 
 def find_division(s3: S3Client, ledger: Ledger, control_bucket: str, row: ManifestRow) -> Division | None:
-    """The division that has the files of a part, given by its row. Raises ``UnusableDocumentError``."""
+    """The division that has the files of a part, given by its row; None while there is none.
+
+    Raises ``UnusableDocumentError``.
+    """
     assert row.collection is not None
     collection = CollectionId.parse(row.collection)
     for candidate in (collection, CollectionId(collection.hour, row.id)):

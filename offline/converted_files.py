@@ -35,7 +35,7 @@ class ConvertedFiles:
             if has_lines(source):
                 found = ConvertedVersion(version, body["manifest"], source["rows"])
                 self._with_lines[identity(source["uri"], "")] = found
-            if is_quarantined(source):
+            if source["failed"] is not None or any(source["rejects"].values()):
                 self._quarantined[version] = body["manifest"]
 
     def discard(self, body: Mapping[str, Any]) -> None:
@@ -57,10 +57,6 @@ class ConvertedFiles:
     def version_with_lines(self, file: ObjectVersion) -> ConvertedVersion | None:
         """The version of the file, this one or another, whose lines are in the lake or in the quarantine."""
         return self._with_lines.get(identity(file.uri, ""))
-
-
-def is_quarantined(source: Mapping[str, Any]) -> bool:
-    return source["failed"] is not None or any(source["rejects"].values())
 
 
 def has_lines(source: Mapping[str, Any]) -> bool:

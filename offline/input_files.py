@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from pathlib import Path, PurePosixPath
 
 from lake.dataset_rules import matching_rule, reason_without_dataset
@@ -55,72 +56,69 @@ class Search:
     region: str
 
     def find(self, output: Path, on_refusal: OnRefusal, on_left_out: OnLeftOut) -> Iterator[InputFile]:
-        """Every file, once however often it is named; raises what ``find_files`` and ``list_named`` raise."""
+        """Every file that was named, and every one in a named folder with one of ``input.suffixes``, once; by name.
+
+        What lies in ``output`` was written by a conversion, and hidden names are left out as well. A link in a folder
+        is followed to files of the folder only.
+
+        The key of a file in a folder is its path below the folder: ``[[datasets]]`` of the settings give the dataset. A
+        file that no rule matches goes to a dataset of its folder's name (``name_of_folder``). ``on_refusal``: called
+        with the path of an entry that looks like input and cannot be converted, and with the reason. ``on_left_out``:
+        called with the path of an entry in a folder that has none of ``input.suffixes``. Raises ``InvalidInputError``:
+        a path does not exist, or is ``output``; and what ``list_named`` raises.
+        """
         found: set[bytes] = set()
-        for item in self._named(output, on_refusal, on_left_out):
+        for item in chain(self._of_this_machine(output, on_refusal, on_left_out), self._of_s3(on_left_out)):
             key = identity(item.file.uri, item.file.version)
             if key not in found:
                 found.add(key)
                 yield item
 
-    def _named(self, output: Path, on_refusal: OnRefusal, on_left_out: OnLeftOut) -> Iterator[InputFile]:
-        local = [Path(name) for name in self.names if not name.startswith(SCHEME)]
-        yield from find_files(local, self.settings, self.destination, output, on_refusal, on_left_out)
-        for uri in self.names:
-            if uri.startswith(SCHEME):
-                yield from self._of_s3(uri, on_left_out)
+    def _of_this_machine(self, output: Path, on_refusal: OnRefusal, on_left_out: OnLeftOut) -> Iterator[InputFile]:
+        written = output.resolve()
+        for path in (Path(name) for name in self.names if not name.startswith(SCHEME)):
+            if path.is_dir():
+                base = path.resolve()
+                if base == written:
+                    raise InvalidInputError(f"{path} is the output folder: pass another one with -o")
+                top = f"{str(base).rstrip('/')}/"
+                for key, is_link, error in _walk(top, str(written)):
+                    if error is not None:
+                        on_refusal(path / key, error)
+                    elif self.settings.input.suffix_of(key) is None:
+                        on_left_out(str(path / key))
+                    elif isinstance(file := _find(top + key, is_link=is_link, folder=base), str):
+                        on_refusal(path / key, file)
+                    elif file is not None:
+                        yield self._input_file(file, key, base.name)
+            elif not path.exists():
+                raise InvalidInputError(f"{path} does not exist: pass NDJSON files, or folders that hold some")
+            elif isinstance(file := _find(str(path), is_link=True, folder=None), str):
+                on_refusal(path, file)
+            elif file is not None:
+                yield self._input_file(file, path.name, path.parent.resolve().name)
 
-    def _of_s3(self, uri: str, on_left_out: OnLeftOut) -> Iterator[InputFile]:
-        name = uri.removeprefix(SCHEME).partition("/")[2]
-        for file in list_named(s3_client(self.region), uri):
-            if file.key == name or self.settings.input.suffix_of(file.key) is not None:
-                folder = PurePosixPath("/", file.bucket, file.key).parent.name
-                yield _input_file(file, file.key, folder, self.settings, self.destination)
-            elif not file.key.endswith("/"):
-                on_left_out(file.uri)
+    def _of_s3(self, on_left_out: OnLeftOut) -> Iterator[InputFile]:
+        for uri in (name for name in self.names if name.startswith(SCHEME)):
+            named = uri.removeprefix(SCHEME).partition("/")[2]
+            for file in list_named(s3_client(self.region), uri):
+                if file.key == named or self.settings.input.suffix_of(file.key) is not None:
+                    yield self._input_file(file, file.key, PurePosixPath("/", file.bucket, file.key).parent.name)
+                elif not file.key.endswith("/"):
+                    on_left_out(file.uri)
 
-
-def find_files(
-    paths: Sequence[Path],
-    settings: Settings,
-    destination: Destination,
-    output: Path,
-    on_refusal: OnRefusal,
-    on_left_out: OnLeftOut,
-) -> Iterator[InputFile]:
-    """Every file that was named, and every file in a named folder that has one of ``input.suffixes``; by name.
-
-    What lies in ``output`` was written by a conversion, and hidden names are left out as well. A link in a folder is
-    followed to files of the folder only.
-
-    The key of a file in a folder is its path below the folder: ``[[datasets]]`` of the settings give the dataset. A
-    file that no rule matches goes to a dataset of its folder's name (``name_of_folder``). ``on_refusal``: called with
-    the path of an entry that looks like input and cannot be converted, and with the reason. ``on_left_out``: called
-    with the path of an entry in a folder that has none of ``input.suffixes``. Raises ``InvalidInputError``: a path does
-    not exist, or is ``output``.
-    """
-    written = output.resolve()
-    for path in paths:
-        if path.is_dir():
-            base = path.resolve()
-            if base == written:
-                raise InvalidInputError(f"{path} is the output folder: pass another one with -o")
-            top = f"{str(base).rstrip('/')}/"
-            for key, is_link, error in _walk(top, str(written)):
-                if error is not None:
-                    on_refusal(path / key, error)
-                elif settings.input.suffix_of(key) is None:
-                    on_left_out(str(path / key))
-                elif isinstance(file := _find(top + key, is_link=is_link, folder=base), str):
-                    on_refusal(path / key, file)
-                elif file is not None:
-                    yield _input_file(file, key, base.name, settings, destination)
-        elif not path.exists():
-            raise InvalidInputError(f"{path} does not exist: pass NDJSON files, or folders that hold some")
-        elif isinstance(file := _find(str(path), is_link=True, folder=None), str):
-            on_refusal(path, file)
-        elif file is not None:
-            yield _input_file(file, path.name, path.parent.resolve().name, settings, destination)
+    def _input_file(self, file: ObjectVersion, key: str, above: str) -> InputFile:
+        """``above`` is the folder of a file whose key has none that a rule takes."""
+        rules, hour = self.settings.datasets, self.destination.hour or datetime.fromisoformat(file.arrived_at)
+        if self.destination.dataset is not None:
+            return InputFile(file, Partition.of(self.destination.dataset, hour))
+        rule, dataset = matching_rule(key, rules)
+        folder = above if rule is None else rule.folder_of(key)
+        name = name_of_folder(above) if rule is None else dataset
+        if name:
+            return InputFile(file, Partition.of(name, hour), folder)
+        refused = None if rule is None else reason_without_dataset(key, rules)
+        return InputFile(file, Partition.of(NO_DATASET, hour), folder, refused or f"the folder {above!r} {NO_NAME}")
 
 
 def groups(files: Iterable[InputFile]) -> Iterator[list[InputFile]]:
@@ -194,17 +192,3 @@ def _format_error(error: OSError) -> str:
     if error.errno == errno.ENAMETOOLONG:
         return "its path is too long: move it to a folder with a shorter path"
     return f"it could not be read ({error.strerror}): remove the cause and convert again"
-
-
-def _input_file(file: ObjectVersion, key: str, above: str, settings: Settings, destination: Destination) -> InputFile:
-    """``above`` is the folder of a file whose key has none that a rule takes."""
-    hour = destination.hour or datetime.fromisoformat(file.arrived_at)
-    if destination.dataset is not None:
-        return InputFile(file, Partition.of(destination.dataset, hour))
-    rule, dataset = matching_rule(key, settings.datasets)
-    folder = above if rule is None else rule.folder_of(key)
-    name = name_of_folder(above) if rule is None else dataset
-    if name:
-        return InputFile(file, Partition.of(name, hour), folder)
-    refused = None if rule is None else reason_without_dataset(key, settings.datasets)
-    return InputFile(file, Partition.of(NO_DATASET, hour), folder, refused or f"the folder {above!r} {NO_NAME}")

@@ -332,7 +332,7 @@ def withdraw_changed(output: OutputFolder, found: Iterable[ObjectVersion]) -> di
     """Withdraw the manifests of files that have changed; all files of such a manifest can then be converted again.
 
     ``found`` are the files of this call. Files of a manifest share its Parquet files: where one that has lines is not
-    among those of the call, nothing is withdrawn. Returns dict URIs of files that cannot be replaced, with the reason.
+    among those of the call, nothing is withdrawn. Returns URIs of files that cannot be replaced, with the reason.
     """
     same: Counter[str] = Counter()
     changed: defaultdict[str, list[str]] = defaultdict(list)

@@ -1,7 +1,7 @@
 """Executions in order of time: outcome and reason of each, and its plan beside what came of it. Pure."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -105,21 +105,17 @@ def plan_beside_outcome(execution: ExecutionFacts) -> str:
         _fact("failed manifests", "{:,}".format, None, verdict.get("failed")),
         _fact("damaged objects", "{:,}".format, None, verdict.get("damaged_objects")),
     ]
-    return facts_table(("planned", "outcome"), lines)
+    # It is not sorted, and fits a phone.
+    head = '<th scope="col">planned</th><th scope="col">outcome</th>'
+    body = "".join(
+        f'<tr><th scope="row">{safe(name)}</th><td>{safe(planned)}</td><td>{safe(actual)}</td></tr>'
+        for name, planned, actual in lines
+    )
+    return f'<table class="facts"><thead><tr><td></td>{head}</tr></thead><tbody>{body}</tbody></table>'
 
 
 def _fact(name: str, form: Callable[[Any], str], planned: object, actual: object) -> tuple[str, str, str]:
     return name, format_known(form, planned), format_known(form, actual)
-
-
-def facts_table(columns: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    """A small table that is not sorted; the first text of each line is its name. It fits a phone."""
-    head = "".join(f'<th scope="col">{safe(column)}</th>' for column in columns)
-    body = "".join(
-        f'<tr><th scope="row">{safe(name)}</th>{"".join(f"<td>{safe(value)}</td>" for value in values)}</tr>'
-        for name, *values in lines
-    )
-    return f'<table class="facts"><thead><tr><td></td>{head}</tr></thead><tbody>{body}</tbody></table>'
 
 
 def deadline_kept(execution: ExecutionFacts) -> str:

@@ -56,6 +56,8 @@ def cost_figures(rows: Iterable[CostRow]) -> CostFigures:
     return CostFigures(dearest_first, tuple(runs), total)
 
 
+NO_DATASET = "(no manifest)"
+"""Shown for a job run that held no manifest: it failed early, or found everything done."""
 BY_ENGINES = "billed time of the engines, at price.* of the settings"
 """Where the costs come from on AWS."""
 

@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 STEPS = (1, 5, 15, 60, 300, 900, 3600, 21_600, 86_400)
 """Lengths of an interval in seconds; each is a multiple of the one before, so that intervals can be joined."""
@@ -21,6 +22,14 @@ class Percentiles:
     p90: float
     p99: float
     longest: float
+
+
+class BacklogPoint(NamedTuple):
+    instant: int
+    """Seconds since the epoch."""
+    files: int
+    """They waited at this instant."""
+    bytes: int
 
 
 class LatencyOverTime:
@@ -71,16 +80,15 @@ class BacklogOverTime:
                 _increase(joined[_start(start, self._step)], change)
             self._changes = joined
 
-    def points(self) -> list[tuple[int, int, int]]:
-        """Seconds since the epoch, files and bytes that waited then: at the end of each interval in which something
-        changed, after a zero at the start."""
+    def points(self) -> list[BacklogPoint]:
+        """What was waiting at the end of each interval in which something changed, after a zero at the start."""
         if not self._changes:
             return []
         length, files, size = STEPS[self._step], 0, 0
-        points = [(min(self._changes), 0, 0)]
+        points = [BacklogPoint(min(self._changes), 0, 0)]
         for start in sorted(self._changes):
             files, size = files + self._changes[start][0], size + self._changes[start][1]
-            points.append((start + length, files, size))
+            points.append(BacklogPoint(start + length, files, size))
         return points
 
 

@@ -22,7 +22,7 @@ from report.html import (
     table,
     text,
 )
-from report.model import CostFigures, Report
+from report.model import NO_DATASET, CostFigures, Report
 
 MAX_RUNS = 150
 """Bars on the time line; the table has more."""
@@ -61,7 +61,7 @@ def _latency_lines(report: Report) -> dict[str, Any]:
 def _backlog_lines(report: Report) -> dict[str, Any]:
     points = {str(lane): figures.backlog.points() for lane, figures in report.figures.lanes.items()}
     return {
-        lane: {"time": [instant for instant, *_ in found], "bytes": [waiting for *_, waiting in found]}
+        lane: {"time": [point.instant for point in found], "bytes": [point.bytes for point in found]}
         for lane, found in points.items()
         if found
     }
@@ -91,7 +91,7 @@ def _cost_bars(costs: CostFigures) -> dict[str, Any]:
     parts = costs.by_lane_and_dataset
     return (
         {
-            "datasets": [name or "(no manifest)" for name in datasets],
+            "datasets": [name or NO_DATASET for name in datasets],
             "lanes": {
                 lane: [parts[lane, name].dollars if (lane, name) in parts else 0 for name in datasets] for lane in lanes
             },
@@ -103,8 +103,6 @@ def _cost_bars(costs: CostFigures) -> dict[str, Any]:
 
 OPEN_ROWS = 10
 """Rows up to which a table without a chart is unfolded."""
-NO_DATASET = "(no manifest)"
-"""Shown for a job run that held no manifest: it failed early, or found everything done."""
 
 
 def tiles(report: Report) -> str:
@@ -153,9 +151,8 @@ def backlog(report: Report) -> str:
     rows = []
     for lane, figures in report.figures.lanes.items():
         if points := figures.backlog.points():
-            at, most_files, most_bytes = max(points, key=lambda point: point[2])
-            _, files, waiting = points[-1]
-            numbers = [number(most_files), size(most_bytes), instant(at), number(files), size(waiting)]
+            top, last = max(points, key=lambda point: point.bytes), points[-1]
+            numbers = [number(top.files), size(top.bytes), instant(top.instant), number(last.files), size(last.bytes)]
             rows.append([text(lane), *numbers])
     columns = ("lane", "most files", "most bytes", "at", "files at the end", "bytes at the end")
     return _shown("backlog", table(columns, rows), rows, "Nothing waited.")

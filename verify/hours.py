@@ -101,30 +101,55 @@ class HoursCheck:
         ours = [row for _, row in sorted(rows.items()) if row is not None and row.partition == partition]
         ours = self._stack.with_current_marks(ours)
         chosen = [row for row in ours if _is_counted(report, row) and self._effort.chooses(row.id)]
-        checked = zip(chosen, pool.map(self._compare, chosen), strict=True)
-        for row, outcome in checked:
+        for row, outcome in zip(chosen, pool.map(self._compare, chosen), strict=True):
+            published: Collection[str] | None = None
             if isinstance(outcome, CheckedManifest):
                 report.add(outcome.report)
                 _check_files(report, row.id, outcome, index)
-            elif outcome == TOO_LATE:
-                report.late += 1
-            elif outcome != CHANGED:
-                report.failed += 1
-            if isinstance(outcome, str):
+                published = outcome.objects
+            else:
+                report.late += outcome == TOO_LATE
+                report.failed += outcome not in (TOO_LATE, CHANGED)
                 report.cannot_be_proven(f"manifest {row.id} {outcome}")
-            checked_or_none = outcome if isinstance(outcome, CheckedManifest) else None
             for uri in objects.pop(row.id, []):
-                _check_object(report, uri, row, checked_or_none, has_table=self._stack.has_table)
+                self._check_object(report, uri, row, published)
         for uri in unnamed:
-            _check_object(report, uri, None, None, has_table=self._stack.has_table)
+            self._check_object(report, uri, None, None)
         current = {row.id: row for row in ours}
         for manifest, uris in objects.items():
             row = current.get(manifest)
             kept = self._kept_objects(row, uris)
             for uri in (uri for uri in uris if uri not in kept):
-                _check_object(report, uri, row, None, has_table=self._stack.has_table)
+                self._check_object(report, uri, row, None)
         check_table(self._stack, partition, ours, report)
         self._check_marker(report, told, ours, has_marker=has_marker)
+
+    def _check_object(
+        self, report: HourReport, uri: str, row: ManifestRow | None, published: Collection[str] | None
+    ) -> None:
+        """Readers see every object under the hour's prefix: each must be one that its manifest has published.
+
+        ``published``: URIs of what the commit document names; None: they are not known.
+        """
+        if row is None:
+            report.differs(Difference(uri, "is an object that no manifest of this hour has written: readers see it"))
+            return
+        if published is not None and uri in published:
+            return
+        generation, current = _generation_of(uri), 0 if row.published is None else row.published.generation
+        if generation < current:
+            if not (self._stack.has_table and row.is_tabled):
+                report.cannot_be_proven(
+                    f"{uri} was replaced by generation {current}: the sweep deletes it after a while"
+                )
+        elif generation > current and row.state == State.PUBLISHING:
+            report.cannot_be_proven(
+                f"{uri} is of generation {generation}, which is being published: verify this hour again"
+            )
+        elif generation > current:
+            report.differs(Difference(uri, f"is visible, and its generation {generation} was never published"))
+        elif published is not None:
+            report.differs(Difference(uri, "is not in the commit document of its manifest: readers see it"))
 
     def _check_marker(
         self, report: HourReport, told: HourRow, rows: Iterable[ManifestRow], *, has_marker: bool
@@ -277,31 +302,6 @@ def _check_files(report: HourReport, manifest: str, outcome: CheckedManifest, in
             uri = f"s3://{identity.bucket}/{identity.key}"
             problem = f"was published twice, by the manifests {other} and {manifest}"
             report.differs(Difference(uri, problem, identity.version))
-
-
-def _check_object(
-    report: HourReport, uri: str, row: ManifestRow | None, checked: CheckedManifest | None, *, has_table: bool
-) -> None:
-    """Readers see every object under the hour's prefix: each must be one that its manifest has published."""
-    if row is None:
-        report.differs(Difference(uri, "is an object that no manifest of this hour has written: readers see it"))
-        return
-    generation = _generation_of(uri)
-    published = 0 if row.published is None else row.published.generation
-    if checked is not None and checked.objects is not None and uri in checked.objects:
-        return
-    if generation < published:
-        if has_table and row.is_tabled:
-            return
-        report.cannot_be_proven(f"{uri} was replaced by generation {published}: the sweep deletes it after a while")
-    elif generation > published and row.state == State.PUBLISHING:
-        report.cannot_be_proven(
-            f"{uri} is of generation {generation}, which is being published: verify this hour again"
-        )
-    elif generation > published:
-        report.differs(Difference(uri, f"is visible, and its generation {generation} was never published"))
-    elif checked is not None and checked.objects is not None:
-        report.differs(Difference(uri, "is not in the commit document of its manifest: readers see it"))
 
 
 def _generation_of(uri: str) -> int:

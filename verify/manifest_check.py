@@ -96,12 +96,15 @@ class _Comparison:
     report: ManifestReport
 
     def run(self, run_tasks: RunTasks, *, find_place: bool) -> None:
-        in_lake, in_files = SideDigest(), SideDigest()
-        for part in run_tasks(digest_lake, self._lake_tasks()):
-            in_lake.add(part)
+        in_lake, in_files, objects = SideDigest(), SideDigest(), self.document.objects
+        lake_tasks = [objects[part] for part in group_by_size([item.size for item in objects])]
+        for digest in run_tasks(digest_lake, lake_tasks):
+            in_lake.add(digest)
         expected = self._expected_files()
-        for part in run_tasks(digest_input, self._input_tasks(expected, provenance=in_lake.provenance)):
-            in_files.add(part)
+        rules = (self.document.max_line_bytes, self.document.concatenated, in_lake.provenance)
+        parts = group_by_size([item.file.size for item in expected])
+        for digest in run_tasks(digest_input, [InputTask(tuple(expected[part]), *rules) for part in parts]):
+            in_files.add(digest)
         self.report.files = len(self.manifest.files)
         self.report.merge(in_lake.report)
         self.report.merge(in_files.report)
@@ -134,15 +137,6 @@ class _Comparison:
         for uri, version in quarantine:
             self._differs(uri, "is in the quarantine, but not in the manifest", version)
         return expected
-
-    def _lake_tasks(self) -> list[Sequence[PendingObject]]:
-        objects = self.document.objects
-        return [objects[part] for part in group_by_size([item.size for item in objects])]
-
-    def _input_tasks(self, expected: list[ExpectedFile], *, provenance: bool) -> list[InputTask]:
-        parts = group_by_size([item.file.size for item in expected])
-        rules = (self.document.max_line_bytes, self.document.concatenated)
-        return [InputTask(tuple(expected[part]), *rules, provenance) for part in parts]
 
     def _read_quarantine(self) -> Quarantine:
         files: Quarantine = {}

@@ -90,17 +90,13 @@ class ColumnType:
         """Whether the cast of the views gives a value; it gives NULL for what is not accepted."""
         if self.kind is TypeKind.JSON:
             return _is_json(text)
-        if len(text) > MAX_CHARACTERS or self._compiled.fullmatch(text) is None:
+        if len(text) > MAX_CHARACTERS or re.fullmatch(self.pattern, text) is None:
             return False
         if self.kind is TypeKind.BIGINT:
             return -(2**63) <= int(text) < 2**63
         if self.kind is TypeKind.DOUBLE:
             return math.isfinite(float(text))
         return self.kind not in (TypeKind.DATE, TypeKind.TIMESTAMP, TypeKind.INSTANT) or is_date(text[:10])
-
-    @cached_property
-    def _compiled(self) -> re.Pattern[str]:
-        return re.compile(self.pattern)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,11 +17,8 @@ from lake.ledger import CostRow, CostShare, Ledger
 from lake.settings.declaration import DATE
 from lake.texts import format_count, format_known, format_size, printable
 from report.collect import costs_around, metered
-from report.model import BY_ENGINES, CostPart
+from report.model import BY_ENGINES, NO_DATASET, CostPart
 from router.estimate.other_costs import Estimate, estimate
-
-NO_DATASET = "(no manifest)"
-"""Shown for a job run that held no manifest: it failed early, or found everything done."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -190,7 +190,7 @@ class Demo:
                     break
         twice = [item for item in urgent if demo_settings().has_table(item.file.dataset) and self._is_done(item)]
         if not twice:
-            self._follow("overnight", self.stack.start("overnight", {}))
+            self._run_night()
             return [*arrived, *late]
         self._commit_table(twice)
         manifests = [trace.manifests[-1].id for item in twice if (trace := _trace(self.stack, item)) is not None]
@@ -200,7 +200,7 @@ class Demo:
             spark_with_iceberg(Path(folder), self.cloud.endpoint, self.cloud.access_key) as spark,
         ):
             # Spark starts while the night runs.
-            self._follow("overnight", self.stack.start("overnight", {}))
+            self._run_night()
             self._commit_table(twice)
             self._show_table(twice[0].file.dataset, spark)
         return [*arrived, *late]
@@ -247,14 +247,15 @@ class Demo:
         trace = _trace(self.stack, sent)
         return trace is not None and trace.state == State.DONE
 
-    def _follow(self, what: str, arn: str) -> None:
+    def _run_night(self) -> None:
         from cli.change.executions import follow_execution
 
-        self.log(what)
+        arn = self.stack.start("overnight", {})
+        self.log("overnight")
         _, body = follow_execution(self.stack, arn, lambda _: time.sleep(POLL_SECONDS))
         if body["status"] != "SUCCEEDED":
-            raise DemoError(f"{what} ended {body['status']}: {body['message']}")
-        self.log(f"{what}: {body['message'] or body['status']}")
+            raise DemoError(f"overnight ended {body['status']}: {body['message']}")
+        self.log(f"overnight: {body['message'] or body['status']}")
 
     def _commit_table(self, files: Sequence[SentFile]) -> None:
         """Bring the published files of a dataset into its table: the schedule would do it within a minute."""

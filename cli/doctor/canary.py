@@ -81,11 +81,6 @@ class CanaryJob:
         """Start a run; returns the id by which it would hold leases."""
         return STARTS[self.engine.service](self, request)
 
-    def end_of(self, run: str) -> tuple[bool, str] | None:
-        """Whether the run has succeeded, and what its engine reports; None: it has not ended."""
-        bill = self.bill(run)
-        return None if bill is None else (bill.state == SUCCEEDED, f"{bill.state}: {bill.reason}")
-
     def bill(self, run: str) -> Bill | None:
         """What the run has used; None until it has ended."""
         return self.engine.bill(self.client, self.job, run)
@@ -279,14 +274,14 @@ class Canary:
         """Wait for the end of a run; the rows of its report, its log and its bill."""
         name = run.job.name
         try:
-            end = run.job.end_of(run.id)
-            while end is None and self.clock() < run.deadline:
+            bill = run.job.bill(run.id)
+            while bill is None and self.clock() < run.deadline:
                 self._pause()
-                end = run.job.end_of(run.id)
-            if end is None:
+                bill = run.job.bill(run.id)
+            if bill is None:
                 run.job.stop(run.id)
             run.ended = True
-            yield from self._rows_of_report(run, end)
+            yield from self._rows_of_report(run, bill)
         except ERRORS as error:
             yield _to_do(name, "run", _advice(error))
             return
@@ -294,15 +289,15 @@ class Canary:
             yield from self._guarded(name, "alarm line", lambda: self._find_alarm_line(run))
         yield from self._guarded(name, "billed", lambda: self._bill(run))
 
-    def _rows_of_report(self, run: _Run, end: tuple[bool, str] | None) -> Iterator[CanaryRow]:
+    def _rows_of_report(self, run: _Run, bill: Bill | None) -> Iterator[CanaryRow]:
         name, where = run.job.name, f"'{log_of_run(self.stack, run.id, run.job.lane)}'"
-        if end is None:
+        if bill is None:
             yield _to_do(name, "run", f"{run.id} did not end in time and was stopped: look at {where}")
             return
         report = find_document(self.stack.s3, self.stack.resources.control_bucket, canary_report_key(run.request.run))
-        if not end[0] or report is None:
-            check = "imports" if "ModuleNotFoundError" in end[1] or "ImportError" in end[1] else "run"
-            yield _to_do(name, check, f"{run.id} {end[1]}: look at {where}")
+        if bill.state != SUCCEEDED or report is None:
+            check = "imports" if "ModuleNotFoundError" in bill.reason or "ImportError" in bill.reason else "run"
+            yield _to_do(name, check, f"{run.id} {bill.state}: {bill.reason}: look at {where}")
         if report is None:
             return
         for item in report["checks"]:

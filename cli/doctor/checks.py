@@ -23,6 +23,7 @@ from infra.names import code_version, stack_name, version_of
 from infra.outputs import output_key
 from infra.quotas import needed_quotas
 from lake.errors import HybridRouterError, InvalidInputError, InvalidSettingsError
+from lake.faults import error_code
 from lake.settings import Settings, load_settings
 from lake.texts import printable
 from router.plan.glue_room import read_quota
@@ -250,7 +251,7 @@ class Account:
         try:
             found: dict[str, Any] = self._client("cloudformation").describe_stacks(StackName=name)["Stacks"][0]
         except ClientError as error:
-            if error.response.get("Error", {}).get("Code") != MISSING_STACK:
+            if error_code(error) != MISSING_STACK:
                 raise
             return None
         return found

@@ -17,7 +17,7 @@ from report.model import AlarmChange
 
 
 def own_alarms(stack: DeployedStack) -> Iterator[dict[str, Any]]:
-    """The alarms that publish to the stack's topic: names of another stage's can begin with the stack's name, too."""
+    """The alarms that publish to the stack's topic: the name of another stack can begin with the name of this one."""
     describe: Any = stack.cloudwatch.get_paginator("describe_alarms").paginate
     for page in describe(AlarmTypes=["MetricAlarm"], AlarmNamePrefix=f"{stack.name}-"):
         for alarm in page["MetricAlarms"]:

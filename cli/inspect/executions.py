@@ -39,9 +39,10 @@ def _pages(stack: DeployedStack, **request: str) -> Iterable[dict[str, Any]]:
 def planned_by_running(stack: DeployedStack) -> dict[str, str]:
     """The manifests in the plans of the executions that run now -> the execution."""
     found: dict[str, str] = {}
-    for item in (item for page in _pages(stack, statusFilter=RUNNING) for item in page["executions"]):
-        summary = find_document(stack.s3, stack.resources.control_bucket, plan_summary_key(item["name"])) or {}
-        found |= dict.fromkeys(summary.get("manifestIds", []), item["name"])
+    for page in _pages(stack, statusFilter=RUNNING):
+        for item in page["executions"]:
+            summary = find_document(stack.s3, stack.resources.control_bucket, plan_summary_key(item["name"])) or {}
+            found |= dict.fromkeys(summary.get("manifestIds", []), item["name"])
     return found
 
 
@@ -92,7 +93,7 @@ def log_stream(stack: DeployedStack, job_run: str) -> tuple[str, str]:
 
 
 def log_of_run(stack: DeployedStack, job_run: str, lane: str) -> str | None:
-    """The command that prints the log of a job run; None: a person has started it, and has its output."""
+    """The command that prints the log of a job run, given by its id in leases; None: a person has its output."""
     if job_run.startswith("manual-"):
         return None
     return f"hybrid-router logs {lane} --run {job_run} --since {KEPT}{stack.options}"

@@ -33,7 +33,10 @@ class IcebergTable:
         """What is at the location, or why it cannot be read."""
 
     def files(self, partition: Partition) -> Mapping[str, ShownFile]:
-        """What the current snapshot shows of one of the hours, by URI. Raises ``InvalidDocumentError``."""
+        """What the current snapshot shows of one of the hours, by URI; nothing if there is no table.
+
+        Raises ``InvalidDocumentError``: a file of its metadata is gone or damaged.
+        """
         _, shown = self._current()
         return shown.get((partition.date, partition.hour), {})
 

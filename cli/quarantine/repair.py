@@ -225,8 +225,8 @@ def retry_lines(
     # hour whose lines may be rejected no longer is refused and named, and keeps no other back.
     left_out: Counter[str] = Counter()
     by_hour: defaultdict[Partition, list[RepairedLine]] = defaultdict(list)
-    for line in _repaired(exported, left_out, stack.settings().convert):
-        by_hour[line[0].partition].append(line)
+    for origin, line in _repaired(exported, left_out, stack.settings().convert):
+        by_hour[origin.partition].append((origin, line))
     resubmitted = ResubmittedLines(stack)
     answers: list[dict[str, Any]] = []
     messages: list[str] = []

@@ -78,11 +78,17 @@ class Partitions(Rows):
         return self._table.update_once(_key(row.partition), changes, ("waits_for",), [same, untouched])
 
     def announced(self, row: HourRow) -> bool:
-        """Marker and event of a revision are out; False: there is another. A first complete hour leaves the index."""
+        """Marker and event of the row's revision are out; False: there is another revision by now.
+
+        An hour that is complete for the first time, and that nothing has touched, leaves the index.
+        """
         return self._end(row, {"announced": row.revision}, leaves=row.revision == 1)
 
     def confirmed(self, row: HourRow) -> bool:
-        """A marker was written when no earlier writer was left; False: there is another revision."""
+        """The marker of the row's revision was written when no earlier writer was left; False: another revision is.
+
+        A complete hour that nothing has touched leaves the index.
+        """
         return self._end(row, {"confirmed": row.revision}, leaves=True)
 
     def _end(self, row: HourRow, changes: Mapping[str, object], *, leaves: bool) -> bool:

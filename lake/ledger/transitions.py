@@ -109,7 +109,10 @@ class Manifests(Rows):
         return (row_of(item) for item in self._table.query(open_key(lane, failure), index=True))
 
     def enqueue(self, manifest: Manifest) -> State:
-        """Create the row; returns its state: of a manifest that is ABANDONED, the caller was presumed dead."""
+        """Create the row of a manifest: QUEUED, or the state of the row that exists already.
+
+        ABANDONED: another process presumed the caller dead; its manifest must not be used.
+        """
         return self.enqueue_row(queued_row(manifest))
 
     def enqueue_row(self, row: ManifestRow) -> State:

@@ -15,8 +15,9 @@ from cli.deployed_stack import DeployedStack
 from cli.doctor.canary import ARGUMENT, NAME_TIME, Canary, CanaryJob, print_canary
 from cli.doctor.checks import Readiness
 from cli.errors import ExitCode
+from lake.bills import Bill
 from lake.canary import BODY, CanaryRequest, CheckResult
-from lake.engines import ENGINES
+from lake.engines import ENGINES, Engine
 from lake.engines.emr_serverless import STREAM_LAUNCH, StreamLaunch
 from lake.layout import canary_key, canary_report_key
 from lake.manifest import Lane
@@ -35,15 +36,18 @@ PROCESS = {
 SEEN = {"spark": "4.1.1", "java": "17", "region": "eu-central-1", "driver": PROCESS, "worker": PROCESS}
 DENIED = ClientError({"Error": {"Code": "AccessDeniedException", "Message": "no"}}, "StartJobRun")
 BUCKETS = ("input", "lake", "quarantine", "control")
+NOON = datetime(2026, 11, 23, 12, tzinfo=UTC)
+ENDED = Bill("jr_1", None, Engine.GLUE, NOON, NOON, 60)
+LACKS_LIBRARY = replace(ENDED, state="FAILED", reason="ModuleNotFoundError: No module named 'obstore'")
 
 
 @dataclass(frozen=True)
 class FakeJob(CanaryJob):
-    """A job whose run leaves objects and a row, and a report unless ``end`` is an error."""
+    """A job whose run leaves objects and a row, and a report if it succeeds."""
 
     world: Any = None
     problem: str | None = None
-    end: tuple[bool, str] | None = (True, "SUCCEEDED: ")
+    end: Bill | None = ENDED
     refusal: Exception | None = None
     stopped: list[str] = field(default_factory=list)
 
@@ -55,7 +59,7 @@ class FakeJob(CanaryJob):
         s3.put_object(Bucket="lake", Key=canary_key(request.run), Body=BODY)
         s3.create_multipart_upload(Bucket="quarantine", Key=canary_key(request.run))
         self.world.ledger.canaries.create(request.run, self.world.clock(), LEASE)
-        if self.end is not None and self.end[0]:
+        if self.end is ENDED:
             report = json.dumps({"checks": [asdict(CheckResult("ledger", self.problem))], "seen": SEEN})
             s3.put_object(Bucket="control", Key=canary_report_key(request.run), Body=report)
         log = Path(str(self.stack.local_logs)) / self.stack.resources.batch_job / f"{self.name}.log"
@@ -63,11 +67,8 @@ class FakeJob(CanaryJob):
         log.write_text("2026-11-23T09:00:00Z ALARM canary\n")
         return self.name
 
-    def end_of(self, run: str) -> tuple[bool, str] | None:
+    def bill(self, run: str) -> Bill | None:
         return self.end
-
-    def bill(self, run: str) -> None:
-        return None
 
     def stop(self, run: str) -> None:
         self.stopped.append(run)
@@ -103,7 +104,7 @@ def test_every_check_of_every_job_is_a_row(
         job(stack, world, "fine"),
         job(stack, world, "broken", problem="dynamodb:UpdateItem is denied; allow it"),
         job(stack, world, "refused", refusal=DENIED),
-        job(stack, world, "library", end=(False, "FAILED: ModuleNotFoundError: No module named 'obstore'")),
+        job(stack, world, "library", end=LACKS_LIBRARY),
     ]
     monkeypatch.setattr("cli.doctor.canary.canary_jobs", lambda *_: jobs)
     # When the canary runs
@@ -117,7 +118,8 @@ def test_every_check_of_every_job_is_a_row(
         ("library", "imports"): rows["library", "imports"]["text"],
     }
     assert "a permission is missing" in rows["refused", "start"]["text"]
-    assert "No module named 'obstore'" in rows["library", "imports"]["text"]
+    assert "FAILED: ModuleNotFoundError: No module named 'obstore'" in rows["library", "imports"]["text"]
+    assert "60 s, $0.0000" in rows["fine", "billed"]["text"]
     assert "spark 4.1.1, java 17, python 1" in rows["fine", "seen"]["text"]
     assert rows["fine", "alarm line"]["state"] == "ok"
     assert code == ExitCode.NOT_SO

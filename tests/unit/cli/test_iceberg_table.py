@@ -21,7 +21,7 @@ from tests.unit.lake.world import PARTITION
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.tables.tabling import TABLES, by_another_writer, commit, forced, listed, publish, swapped, table
 from verify import hours as module
-from verify.hours import CHANGED, Effort, HoursCheck, _check_object
+from verify.hours import CHANGED, Effort, HoursCheck
 from verify.manifest_check import check_manifest
 from verify.report import HourReport
 from verify.stack import Hours, Stack
@@ -54,6 +54,10 @@ def stack_of(deployment: Deployment) -> Stack:
     return replace(stack, table=reader(deployment))
 
 
+def hours_check(deployment: Deployment) -> HoursCheck:
+    return HoursCheck(stack_of(deployment), Hours("orders", PARTITION.stamp, PARTITION.stamp), Effort(), print)
+
+
 def checked(deployment: Deployment, rows: list[ManifestRow]) -> HourReport:
     report = HourReport(hour=PARTITION.stamp)
     check_table(stack_of(deployment), PARTITION, rows, report)
@@ -73,9 +77,10 @@ def test_an_hour_that_the_table_shows(deployment: Deployment, rows: list[Manifes
     assert checked(deployment, rows).is_empty
     # And what it keeps for earlier snapshots is no difference
     report, (old,) = HourReport(), [key for key in deployment.keys("lake", "orders/") if f"{rows[0].id}-g1" in key]
-    _check_object(report, f"s3://lake/{old}", rows[0], None, has_table=True)
+    check = hours_check(deployment)
+    check._check_object(report, f"s3://lake/{old}", rows[0], None)
     assert report.is_empty
-    _check_object(report, f"s3://lake/{old}", replace(rows[0], tabled=None), None, has_table=True)
+    check._check_object(report, f"s3://lake/{old}", replace(rows[0], tabled=None), None)
     assert "was replaced by generation 2" in report.unproven[0]
 
 
@@ -170,8 +175,7 @@ def test_a_manifest_whose_table_is_rebuilt_while_it_is_compared_is_not_proven(
         return check_manifest(*given, **options)
 
     monkeypatch.setattr(module, "check_manifest", check)
-    hours = Hours("orders", PARTITION.stamp, PARTITION.stamp)
-    assert HoursCheck(stack_of(deployment), hours, Effort(), print)._compare(rows[0]) == CHANGED
+    assert hours_check(deployment)._compare(rows[0]) == CHANGED
 
 
 @pytest.mark.parametrize("too_many", [0, 1])

@@ -50,7 +50,7 @@ def test_no_file_is_lost_when_intervals_are_joined(files: list[tuple[int, int, i
     assert len(latency.points()) <= MAX_INTERVALS
     assert len(backlog.points()) <= MAX_CHANGES + 1
     assert all(number >= 0 and size == 10 * number for _, number, size in backlog.points())
-    assert not files or backlog.points()[-1][1] == 0
+    assert not files or backlog.points()[-1].files == 0
 
 
 def test_the_backlog_is_what_came_and_has_not_gone() -> None:
