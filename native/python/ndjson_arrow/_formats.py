@@ -36,7 +36,7 @@ MAGIC_NUMBERS = (
     (b"{\x00", "text in UTF-16 or UTF-32"),
     (b"\x00{", "text in UTF-16 or UTF-32"),
     (b"\x00[", "text in UTF-16 or UTF-32"),
-    (b"\x1e", "a JSON text sequence (RFC 7464)"),
+    (b"\x1e", "a JSON text sequence (RFC 7464), which concatenated = true reads"),
     (b"%PDF", "a PDF file"),
 )
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"

@@ -78,7 +78,7 @@ def test_the_error_names_a_format_that_the_file_seems_to_have(body: bytes, hint:
         (b'Obj\x01\x04\x16avro.schema\x8a\x01{"type":"int"}\x00', "an Avro file; expected JSON"),
         (b"a,b\n1,2\n", "it looks like CSV; expected JSON objects"),
         (gzip.compress(gzip.compress(b"{}" * 1000)), "compressed twice; expected JSON objects"),
-        (b'\x1e{"a":1}\n\x1e{"a":2}\n', "pass rejects="),
+        (b'\x1e{"a":1}\n\x1e{"a":2\x1e}\n', "at byte 10 .*pass rejects="),
         (b"{'a': 1}{'a': 2}", "pass rejects="),
         (b'{"a": "' + b"x" * 100_000 + b'\n"}', "pass rejects="),
         (b'ORCHESTRATOR {"a":1}', "pass rejects="),
