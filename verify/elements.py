@@ -16,6 +16,8 @@ CONTENT = re.compile(rb"[^ \t\r\n]")
 OUTSIDE = re.compile(rb'["{}\[\],\n]')
 IN_STRING = re.compile(rb'["\\\n]')
 OPENING = (b"{", b"[")
+RECORD_SEPARATOR = 0x1E
+"""What is before each value of a JSON text sequence (RFC 7464)."""
 PAIRS = {ord("}"): ord("{"), ord("]"): ord("[")}
 
 
@@ -192,6 +194,8 @@ class _Cutter:
         place, mark = self._place, chr(byte)
         if place == "outside" and mark == "[":
             self._place = "first"
+            return 1, False
+        if place == "outside" and byte == RECORD_SEPARATOR:
             return 1, False
         if place != "outside" and mark == "]":
             self._place = "outside"

@@ -9,6 +9,9 @@
 use crate::next_line::NextLine;
 use crate::strict::{MAX_DEPTH, OpenBrackets};
 
+/// What is before each value of a JSON text sequence (RFC 7464).
+const RECORD_SEPARATOR: u8 = 0x1e;
+
 pub struct Elements {
     /// Values need no array around them.
     concatenated: bool,
@@ -222,6 +225,7 @@ impl Elements {
             (Place::Outside, b'[') => Place::First,
             (Place::First | Place::AfterLine, b']') => Place::Outside,
             (Place::AfterLine, b',') => Place::Next,
+            (Place::Outside, RECORD_SEPARATOR) if self.concatenated => Place::Outside,
             (Place::Outside, _) if !self.concatenated => Place::Lines,
             (place, _) => {
                 self.start = self.offset;
@@ -357,6 +361,7 @@ mod tests {
             ("{}{\"a\":\"}\"}\n\n [{}]x{}", true, "{}@0 {\"a\":\"}\"}@2 {}@15 x@18 {}@19"),
             ("{\"a\":1,", true, "{\"a\":1,@0"),
             ("a{}b\nc", true, "a@0 {}@1 b@3 c@5"),
+            ("\x1e{}\n\x1e\x1e[1]\x1ea", true, "{}@1 1@7 a@10"),
         ] {
             for block in 1..=text.len() {
                 let (found, lines) = cut(text, block, concatenated);

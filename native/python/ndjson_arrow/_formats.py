@@ -14,7 +14,7 @@ EXPECTED_VALUES = f"{EXPECTED}, or concatenated = true"
 EXPECTED_OBJECTS = "expected JSON objects"
 CONCATENATED_VALUES = f"it looks like JSON objects without newlines between them; {EXPECTED_VALUES}"
 BINARY = (
-    (b"PAR1", "a Parquet file"),
+    (b"PAR1\x15", "a Parquet file"),
     (b"Obj\x01", "an Avro file"),
     (b"PK\x03\x04", "a ZIP archive"),
     (b"\x04\x22\x4d\x18", "an LZ4 file"),
@@ -22,20 +22,21 @@ BINARY = (
     (b"\xff\x06\x00\x00sNaPpY", "a Snappy file"),
     (b"\x1f\x8b", "a gzip file that was compressed twice"),
     (b"\x28\xb5\x2f\xfd", "a Zstandard file that was compressed twice"),
-    (b"ARROW1", "an Arrow file"),
-    (b"SQLite format 3", "an SQLite database"),
+    (b"ARROW1\x00\x00", "an Arrow file"),
+    (b"SQLite format 3\x00", "an SQLite database"),
     (b"7z\xbc\xaf", "a 7z archive"),
 )
-"""An object that is cut out of such a file is not a row, but its schema for example."""
+"""No text begins with these. An object that is cut out of such a file is not a row, but its schema for example."""
 MAGIC_NUMBERS = (
     *BINARY,
     (b"ORC", "an ORC file"),
     (b"BZh", "a bzip2 file that was compressed twice"),
-    (b"\xff\xfe", "UTF-16 text"),
-    (b"\xfe\xff", "UTF-16 text"),
-    (b"{\x00", "UTF-16 text"),
-    (b"\x00{", "UTF-16 text"),
-    (b"\x1e", "a JSON text sequence (RFC 7464)"),
+    (b"\xff\xfe", "text in UTF-16 or UTF-32"),
+    (b"\xfe\xff", "text in UTF-16 or UTF-32"),
+    (b"{\x00", "text in UTF-16 or UTF-32"),
+    (b"\x00{", "text in UTF-16 or UTF-32"),
+    (b"\x00[", "text in UTF-16 or UTF-32"),
+    (b"\x1e", "a JSON text sequence (RFC 7464), which concatenated = true reads"),
     (b"%PDF", "a PDF file"),
 )
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -137,7 +138,7 @@ def _text_format(line: bytes) -> str | None:
 
 def _table(lines: Sequence[bytes]) -> str | None:
     """Lines with the same number of separators; only tabs are some in lines of a log, which all have brackets."""
-    if len(lines) < MIN_TABLE_LINES:
+    if len(lines) < MIN_TABLE_LINES or lines[0].startswith(b"{"):
         return None
     lines = [_replace_strings(line, b"") for line in lines]
     if all(map(BRACKET.search, lines)):

@@ -272,7 +272,7 @@ def test_an_element_over_the_limit_is_rejected_and_not_kept() -> None:
 
 
 def test_concatenated_objects_are_rows_by_an_option() -> None:
-    body = b'{"a":1}{"a":"}{"} \n{\n "a": {"b":\n3}}x,{"a":4}\n[{"a":5}]{"a":'
+    body = b'\x1e{"a":1}{"a":"}{"} \n{\n "a": {"b":\n3}}x,{"a":4}\n\x1e\x1e[{"a":5}]{"a":'
     assert read_file(body).rows == []
     for cuts in cuts_of(body):
         read = read_file(body, cuts=cuts, concatenated=True)

@@ -57,7 +57,7 @@ def test_a_rejected_line_is_an_error_for_a_caller_that_takes_none(file: Path) ->
 @pytest.mark.parametrize(
     ("body", "hint"),
     [
-        ("a,b\n1,2\n".encode("utf-16"), "it looks like UTF-16 text; expected one JSON object on each line"),
+        ("a,b\n1,2\n".encode("utf-16"), "it looks like text in UTF-16 or UTF-32; expected one JSON object on"),
         (b"a,b\n1,2\n", "it looks like CSV"),
         (b'{\n "a": 1\n}\n', "JSON that is printed over many lines; expected one JSON object on each line, or concat"),
         (b'{"a":1}{"a":2}', "without newlines between them"),
@@ -78,10 +78,14 @@ def test_the_error_names_a_format_that_the_file_seems_to_have(body: bytes, hint:
         (b'Obj\x01\x04\x16avro.schema\x8a\x01{"type":"int"}\x00', "an Avro file; expected JSON"),
         (b"a,b\n1,2\n", "it looks like CSV; expected JSON objects"),
         (gzip.compress(gzip.compress(b"{}" * 1000)), "compressed twice; expected JSON objects"),
-        (b'\x1e{"a":1}\n\x1e{"a":2}\n', "pass rejects="),
+        (b'\x1e{"a":1}\n\x1e{"a":2\x1e}\n', "at byte 10 .*pass rejects="),
         (b"{'a': 1}{'a': 2}", "pass rejects="),
         (b'{"a": "' + b"x" * 100_000 + b'\n"}', "pass rejects="),
         (b'ORCHESTRATOR {"a":1}', "pass rejects="),
+        (b'PAR1 {"a":1}', "pass rejects="),
+        (b'SQLite format 3 {"a":1}', "pass rejects="),
+        (b'ARROW1 {"a":1}', "pass rejects="),
+        (b"{a:1,b:2},\n{a:3,b:4},\n", "pass rejects="),
     ],
 )
 def test_the_error_names_a_format_that_is_not_concatenated_objects(body: bytes, hint: str) -> None:
@@ -181,6 +185,7 @@ def test_rows_and_rejects_are_those_of_the_oracle(rng: Random) -> None:
         ([b"\xff\xfe{\x00"], 0, "UTF-16"),
         ([b'{\x00"\x00', b'\x00{\x00"\x00'], 0, "UTF-16"),
         ([b'\x00{\x00"\x00,', b'\x00{\x00"\x00,'], 0, "UTF-16"),
+        ([b'\x00[\x00{\x00"\x00,', b'\x00{\x00"\x00,'], 0, "UTF-16"),
         ([b'\x1e{"a":1,"b":2}', b'\x1e{"a":3,"b":4}'], 0, "a JSON text sequence"),
         ([b"\x1f\x8b\x08"], 0, "a gzip file that was compressed twice"),
         ([b"BZh91AY&SY"], 0, "a bzip2 file that was compressed twice"),

@@ -115,6 +115,7 @@ FILES = COMPRESSED | {
     "array in zstd": zstd(b"[{}," * 50_000 + b"{}]"),
     "objects without newlines": b'{"a":1}{"a":"}{"} {"a":3}',
     "objects over many lines": b'{\n "a":1\n}\n{\n "a":\n2}\n',
+    "JSON text sequence": b'\x1e{"a":1}\n\x1e \x1e{"a":2}[\x1e{}]\x1e',
     "part of a byte order mark": b"\xef\xbb{}\n{}",
     "line as long as allowed": b'{"a":"' + b"x" * 9991 + b'"}\n' + MORE,
     "line that is too long": b'{"a":"' + b"x" * 9993 + b'"}\n' + MORE,
