@@ -108,6 +108,8 @@ class Source:
             file = replace(file, version_id=UNVERSIONED)
             try:
                 data = self._fetch_by_client(file, start, end)
+            except UnreadableNowError:
+                raise
             except UnreadableFileError:
                 raise error from None
         size = len(memoryview(data))

@@ -143,6 +143,13 @@ def test_a_cut_answer_for_a_file_that_has_a_newer_version_excludes_no_file(monke
         source.fetch(replace(NAMED_FILE, version_id=None), 0, 8)
 
 
+def test_an_archived_version_null_under_a_newer_one_can_be_restored(monkeypatch: pytest.MonkeyPatch) -> None:
+    codes = ("PreconditionFailed", "InvalidObjectState")
+    answers = [ClientError({"Error": {"Code": code, "Message": ""}}, "GetObject") for code in codes]
+    with pytest.raises(UnreadableFileError, match="archived: restore it"):
+        source_that_fails(monkeypatch, answers).fetch(replace(NAMED_FILE, version_id=None), 0, 8)
+
+
 def test_a_body_that_trickles_ends_its_request_and_excludes_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
     # Given a body of which a byte comes every 100 seconds, so that no read times out
     monkeypatch.setattr(source_module, "time", Mock(**{"monotonic.side_effect": count(0, 100)}))
