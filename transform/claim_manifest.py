@@ -49,10 +49,12 @@ def claim_or_finish(
             return ConversionOutcome(manifest, row.state, reason=row.reason, successors=successors)
         if row.state == State.PUBLISHING:
             found = _publish(context, row)
-        elif row.state == State.RUNNING and not _is_unanswered(context, row):
+        elif row.state == State.RUNNING and context.unanswered.get(row.id, "") != row.claim_nonce:
             found = _release_ended(context, row)
         elif skip_tried and row.tries > (row.state == State.RUNNING):
             return None
+        elif row.state == State.RUNNING:
+            found = _take_up(context, row)
         else:
             try:
                 found = _claim(context, row)
@@ -80,11 +82,6 @@ def _publish(context: ConversionContext, row: ManifestRow) -> ConversionOutcome 
     return done_outcome(read_commit(services.s3, control, row.document))
 
 
-def _is_unanswered(context: ConversionContext, row: ManifestRow) -> bool:
-    """Whether a call of this run has claimed a RUNNING manifest and does not know it."""
-    return row.has_live_lease(context.clock()) and context.unanswered.get(row.id, "") == row.claim_nonce
-
-
 def _release_ended(context: ConversionContext, row: ManifestRow) -> ConversionOutcome | None:
     """Queue a RUNNING manifest whose run or lease has ended; None: read its row again."""
     # A live lease of this very run belongs to another call in it.
@@ -96,15 +93,23 @@ def _release_ended(context: ConversionContext, row: ManifestRow) -> ConversionOu
     return None
 
 
+def _take_up(context: ConversionContext, row: ManifestRow) -> Claim | None:
+    """The claim of this run that got no answer, with a whole lease; None: read its row again."""
+    claim, lease = Claim(row, context.run), timedelta(seconds=context.services.settings.batch.lease_seconds)
+    is_live = True
+    try:
+        context.services.ledger.manifests.renew(claim, context.clock(), lease)
+    except LeaseLostError:
+        is_live = False
+    # Of two calls one gets it.
+    return claim if context.unanswered.pop(row.id, None) == row.claim_nonce and is_live else None
+
+
 def _claim(context: ConversionContext, row: ManifestRow) -> Claim | None:
     """Claim a QUEUED manifest, or end it if no attempt can bring anything; None: read its row again.
 
-    A RUNNING one was claimed by this run without an answer. Raises ``InvalidDocumentError``: a document of it is gone
-    or was changed.
+    Raises ``InvalidDocumentError``: a document of it is gone or was changed.
     """
-    if row.state == State.RUNNING:
-        # Of two calls one gets it.
-        return Claim(row, context.run) if context.unanswered.pop(row.id, None) == row.claim_nonce else None
     services, now = context.services, context.clock()
     kept = find_kept_generation(services, row)
     is_given_up = row.tries >= attempts_allowed(services.settings, row)

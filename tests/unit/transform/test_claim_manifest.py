@@ -188,10 +188,25 @@ def test_a_claim_that_got_no_answer_is_taken_up_once(world: World) -> None:
     # When, Then a process that shares the id of the run only is held
     held = ConversionOutcome(row.id, HELD, reason="run jr_1 is working on it")
     assert given(world, row.id) == held
-    # And the run goes on with the same attempt, without other manifests, in one call
+    # And shortly before the lease ends the run goes on with the same attempt, without other manifests, in one call
+    world.wait(timedelta(minutes=9))
     assert claim_or_finish(context, row.id, skip_tried=True) is None
-    assert_claimed(world, row.id, claim_or_finish(context, row.id), attempt=2)
+    claim = claim_or_finish(context, row.id)
+    assert isinstance(claim, Claim)
+    assert (claim.owner, claim.row.attempt, world.row(row.id).attempt) == ("jr_1", 2, 2)
+    # And the lease is a whole one, as the first renewal expects
+    world.wait(timedelta(minutes=9))
     assert claim_or_finish(context, row.id) == held
+
+
+def test_a_claim_that_got_no_answer_ends_with_its_lease(world: World) -> None:
+    row, context = world.queued("a.json"), context_of(world)
+    world.faults.reset()
+    world.faults.lose_answer_of = 1
+    with pytest.raises(ReadTimeoutError):
+        claim_or_finish(context, row.id)
+    world.wait(timedelta(minutes=10))
+    assert_claimed(world, row.id, claim_or_finish(context, row.id), attempt=2)
 
 
 def test_a_manifest_is_claimed_until_its_attempts_are_used_up(world: World) -> None:
