@@ -7,7 +7,7 @@ import hashlib
 import io
 import itertools
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -149,8 +149,16 @@ class FakeS3:
         return {"Status": "Enabled"} if Bucket in self.versions else {}
 
     def list_object_versions(
-        self, *, Bucket: str, Prefix: str, KeyMarker: str = "", Delimiter: str | None = None
+        self,
+        *,
+        Bucket: str,
+        Prefix: str,
+        KeyMarker: str = "",
+        Delimiter: str | None = None,
+        OptionalObjectAttributes: Sequence[str] = (),
     ) -> Response:
+        # No object of a scenario is archived.
+        assert tuple(OptionalObjectAttributes) in ((), ("RestoreStatus",))
         current = {key: {"null": item} for key, item in self.buckets[Bucket].items()}
         by_key = self.versions.get(Bucket, current)
         keys = sorted(key for key in by_key if key.startswith(Prefix) and key > KeyMarker)
