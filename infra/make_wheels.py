@@ -30,12 +30,12 @@ MANYLINUX_TAGS = ("manylinux_2_28", "manylinux_2_24", "manylinux_2_17", "manylin
 """Platforms that Glue's machines can load, newest first; the native reader is compiled for the first."""
 
 
-def check_rust(checkout: Path) -> None:
+def _check_rust() -> None:
     """Refuse every Rust but the version in ``native/Cargo.toml``.
 
     Raises ``AssetError``: rust is missing or has another version; names the command that installs it.
     """
-    manifest = tomllib.loads((checkout / "native" / "Cargo.toml").read_text(encoding="utf-8"))
+    manifest = tomllib.loads((CHECKOUT / "native" / "Cargo.toml").read_text(encoding="utf-8"))
     pinned = manifest["package"]["metadata"]["toolchain"]["rust"]
     rustc = shutil.which("rustc")
     if rustc is None or shutil.which("cargo") is None:
@@ -49,19 +49,19 @@ def check_rust(checkout: Path) -> None:
         )
 
 
-def _build_reader(checkout: Path, folder: Path, machine: str) -> None:
-    check_rust(checkout)
-    arguments = ["build", "--manifest-path", str(checkout / "native" / "Cargo.toml"), "--release", "--locked", "--zig"]
+def _build_reader(folder: Path, machine: str) -> None:
+    _check_rust()
+    arguments = ["build", "--manifest-path", str(CHECKOUT / "native" / "Cargo.toml"), "--release", "--locked", "--zig"]
     arguments += ["--compatibility", MANYLINUX_TAGS[0], "--target", f"{machine}-unknown-linux-gnu"]
-    _run("maturin", [*arguments, "--target-dir", str(checkout / "build" / "wheels"), "--out", str(folder)])
+    _run("maturin", [*arguments, "--target-dir", str(CHECKOUT / "build" / "wheels"), "--out", str(folder)])
 
 
-def download_wheels(pins: Mapping[str, str], checkout: Path, folder: Path, runtime: JobRuntime) -> None:
+def _download_wheels(pins: Mapping[str, str], folder: Path, runtime: JobRuntime) -> None:
     """Download the wheels of ``pins`` (name -> version) for ``runtime`` into the existing ``folder``.
 
     pip accepts only files whose hashes are in uv.lock. Raises ``AssetError``.
     """
-    hashes = locked_hashes(checkout)
+    hashes = locked_hashes(CHECKOUT)
     lines = [
         " ".join([f"{name}=={version}", *(f"--hash=sha256:{digest}" for digest in sorted(hashes[name]))])
         for name, version in pins.items()
@@ -94,9 +94,9 @@ def main(architecture: str | None) -> int:
         runtime = JobRuntime.glue() if architecture is None else JobRuntime.emr(architecture)
         with tempfile.TemporaryDirectory(prefix="hybrid-router-wheels-") as workspace:
             folder, pins = Path(workspace), missing_libraries(CHECKOUT, runtime)
-            _build_reader(CHECKOUT, folder, runtime.machine)
+            _build_reader(folder, runtime.machine)
             others = {name: version for name, version in pins.items() if name != READER}
-            download_wheels(others, CHECKOUT, folder, runtime)
+            _download_wheels(others, folder, runtime)
             wheels = sorted(folder.glob("*.whl"))
             write_zip(wheels, pins, CHECKOUT, CHECKOUT / runtime.zip)
         check_wheels(CHECKOUT, runtime)

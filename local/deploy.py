@@ -30,18 +30,19 @@ def deploy_assembly(clients: Clients, cdk_out: Path) -> dict[str, str]:
     manifest_file = cdk_out / "manifest.json"
     if not manifest_file.is_file():
         raise LocalCloudError(f"{cdk_out} has no manifest.json: run the CDK app with this folder as its output first.")
+    s3 = clients("s3")
+    with suppress(s3.exceptions.BucketAlreadyOwnedByYou):
+        s3.create_bucket(Bucket=_ASSETS_BUCKET, CreateBucketConfiguration=BUCKET_PLACE)
     artifacts = json.loads(manifest_file.read_text())["artifacts"]
     for artifact in artifacts.values():
         if artifact["type"] == "cdk:asset-manifest":
-            _upload_assets(clients, cdk_out, artifact["properties"]["file"])
+            _upload_assets(s3, cdk_out, artifact["properties"]["file"])
     ((name, stack),) = (item for item in artifacts.items() if item[1]["type"] == "aws:cloudformation:stack")
     properties = stack["properties"]
     return _deploy_stack(clients, properties.get("stackName", name), cdk_out / properties["templateFile"])
 
 
-def _upload_assets(clients: Clients, cdk_out: Path, manifest: str) -> None:
-    s3 = clients("s3")
-    _ensure_assets_bucket(s3)
+def _upload_assets(s3: AwsClient, cdk_out: Path, manifest: str) -> None:
     for asset in json.loads((cdk_out / manifest).read_text())["files"].values():
         path = cdk_out / asset["source"]["path"]
         content = _zip(path) if asset["source"].get("packaging") == "zip" else path.read_bytes()
@@ -74,7 +75,6 @@ def _deploy_stack(clients: Clients, name: str, template_file: Path) -> dict[str,
     if version:
         clients("ssm").put_parameter(Name=version, Value=_BOOTSTRAP_VERSION, Type="String", Overwrite=True)
     key = f"{name}.template.json"
-    _ensure_assets_bucket(s3)
     s3.put_object(Bucket=_ASSETS_BUCKET, Key=key, Body=template.encode())
     exists = any(stack["StackName"] == name for stack in cloudformation.describe_stacks()["Stacks"])
     change, end = (
@@ -97,11 +97,6 @@ def _deploy_stack(clients: Clients, name: str, template_file: Path) -> dict[str,
             raise LocalCloudError(f"Stack {name} was rejected: {error.response['Error']['Message']}") from error
     (stack,) = cloudformation.describe_stacks(StackName=name)["Stacks"]
     return {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
-
-
-def _ensure_assets_bucket(s3: AwsClient) -> None:
-    with suppress(s3.exceptions.BucketAlreadyOwnedByYou):
-        s3.create_bucket(Bucket=_ASSETS_BUCKET, CreateBucketConfiguration=BUCKET_PLACE)
 
 
 def _first_failure(cloudformation: AwsClient, name: str) -> str:

@@ -142,7 +142,7 @@ class Conversion:
             with tempfile.TemporaryDirectory(dir=staging) as folder:
                 key = excluded_key(manifest, GENERATION, len(group.tasks))
                 staged = StagedFiles(staging)
-                quarantine += write_excluded(manifest, group.excluded, QUARANTINE, key, staged, Path(folder))
+                quarantine.append(write_excluded(manifest, group.excluded, QUARANTINE, key, staged, Path(folder)))
         self._output.commit(manifest.id, sources, chain(objects, quarantine))
         return GroupOutcome(sources, objects, group.denied)
 

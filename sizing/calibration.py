@@ -82,13 +82,10 @@ def measure(
     ):
         try:
             _convert(pool, files[:1], settings, cores, Path(folder))
-            for kind in (
-                [path for path in files if has_compressed_name(path.name) is packed] for packed in (False, True)
-            ):
-                if not kind:
-                    continue
-                convert = partial(_convert, pool, settings=settings, cores=cores, folder=Path(folder))
-                found += _measure_kind(convert, kind, goal_seconds, log)
+            convert = partial(_convert, pool, settings=settings, cores=cores, folder=Path(folder))
+            for packed in (False, True):
+                kind = [path for path in files if has_compressed_name(path.name) is packed]
+                found += _measure_kind(convert, kind, goal_seconds, log) if kind else []
         except BrokenProcessPool as error:
             raise InvalidInputError("a process was killed, perhaps for its memory: pass fewer --cores") from error
     return found

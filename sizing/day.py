@@ -111,12 +111,12 @@ def measure_load(arrivals: Arrivals, settings: Settings, speeds: Speeds) -> Load
     kinds: set[tuple[str, bool]] = set()
     for number, groups in enumerate(arrivals.windows):
         for group in groups:
+            stored = group.count * group.bytes
             files += group.count
-            size += group.count * group.bytes
+            size += stored
             dataset, compressed = matching_rule(group.key, settings.datasets)[1], has_compressed_name(group.key)
             kinds.add((dataset, compressed))
-            stored, partition = group.count * group.bytes, Partition(dataset, "", 0)
-            packed = stored if compressed else 0
+            packed, partition = stored if compressed else 0, Partition(dataset, "", 0)
             row = ManifestRow("", State.QUEUED, Lane.STREAM, partition, "", stored, group.count, packed)
             work = speeds.core_seconds(row)
             hours[number * settings.input.event_window_seconds // 3600] += work

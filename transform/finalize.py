@@ -165,8 +165,9 @@ def _publish(
     reference: CommitReference,
     measured: DatasetMeasurement,
 ) -> ConversionOutcome | None:
+    """Publish what is committed; the dataset's measurements learn from it how to plan the next attempt."""
     services = context.services
-    manifests, resources = services.ledger.manifests, services.resources
+    manifests, resources, dataset = services.ledger.manifests, services.resources, document.partition.dataset
     row = manifests.get(document.manifest)
     assert row is not None
     state = row.state
@@ -175,19 +176,10 @@ def _publish(
         state = roll_forward(
             services.s3, services.ledger, resources.control_bucket, row, context.clock, buckets, has_table=has_table
         )
-    if state == State.DONE:
-        return _done(context, attempt, document, measured)
-    after = manifests.get(document.manifest)
-    reason = None if after is None else after.reason
-    return ConversionOutcome(document.manifest, state, reason=reason) if state == State.FAILED else None
-
-
-def _done(
-    context: ConversionContext, attempt: Attempt, document: CommitDocument, measured: DatasetMeasurement
-) -> ConversionOutcome:
-    """The outcome; the dataset's measurements learn from it how to plan the next attempt."""
-    services = context.services
-    dataset = document.partition.dataset
+    if state != State.DONE:
+        after = manifests.get(document.manifest)
+        reason = None if after is None else after.reason
+        return ConversionOutcome(document.manifest, state, reason=reason) if state == State.FAILED else None
     try:
         services.ledger.datasets.add_measurement(dataset, measured)
     except (BotoCoreError, ClientError) as error:

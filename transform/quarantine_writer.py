@@ -188,7 +188,7 @@ def read_back(path: Path) -> QuarantineContent:
 
 
 def quarantine_excluded(services: JobServices, attempt: Attempt) -> list[PendingObject]:
-    """The excluded files, by reference, as one more quarantine object, numbered after those of all tasks.
+    """The excluded files, by reference, as one more quarantine object, numbered after those of all tasks; or none.
 
     Raises ``AuditError``: the written file does not hold each of them once.
     """
@@ -198,7 +198,7 @@ def quarantine_excluded(services: JobServices, attempt: Attempt) -> list[Pending
     key = excluded_key(manifest, generation, len(attempt.tasks))
     with tempfile.TemporaryDirectory(prefix="hybrid-router-") as folder, Uploads(services.s3) as uploads:
         bucket = services.resources.quarantine_bucket
-        return write_excluded(manifest, attempt.left_out, bucket, key, uploads, Path(folder))
+        return [write_excluded(manifest, attempt.left_out, bucket, key, uploads, Path(folder))]
 
 
 def excluded_key(manifest: Manifest, generation: int, tasks: int) -> str:
@@ -213,7 +213,7 @@ def write_excluded(
     key: str,
     uploads: OutputFiles,
     folder: Path,
-) -> list[PendingObject]:
+) -> PendingObject:
     """The excluded files, with the reason of each, as one object that ``uploads`` takes over.
 
     Raises ``AuditError``: the written file does not hold each of them once.
@@ -224,4 +224,4 @@ def write_excluded(
     check_excluded(manifest, excluded, content)
     pending = uploads.add(path, bucket, key, content.records)
     uploads.finish()
-    return [pending.result()]
+    return pending.result()

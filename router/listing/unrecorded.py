@@ -23,6 +23,8 @@ TIME_PER_CALL = timedelta(minutes=3)
 machine, which may have 25,000 events, can list for as long as its own timeout lets it."""
 WAIT_FOR_OWNERS = OWNER_GRACE + timedelta(seconds=10)
 """After it every owner that was found without a row is presumed dead, and its arrivals are adopted."""
+TOTALS = ("found", "known", "recorded", "unsettled", "bytes", "archived")
+"""Names of the running totals in an answer."""
 MAX_VISITS = 5
 """Visits to one page until each of its arrivals has an owner: a later one means that requests fail again and again."""
 
@@ -84,10 +86,6 @@ class ListingProgress:
             return cls()
         return decode_token(token, "find", lambda fields: cls(**{**fields, "prefixes": tuple(fields["prefixes"])}))
 
-    def totals(self) -> dict[str, int]:
-        names = ("found", "known", "recorded", "unsettled", "bytes", "archived")
-        return {name: getattr(self, name) for name in names}
-
 
 def find_unrecorded(
     services: Services, request: ListingRequest, token: str | None, time: timedelta | None = None
@@ -116,7 +114,7 @@ def find_unrecorded(
     return {
         "token": None if progress.prefix == len(prefixes) else progress.token(),
         "waitSeconds": int(WAIT_FOR_OWNERS.total_seconds()) if progress.visits else 0,
-        **progress.totals(),
+        **{name: getattr(progress, name) for name in TOTALS},
     }
 
 

@@ -143,9 +143,10 @@ def reprocess(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     """
     fields = parse_fields(event, FIELDS, "reprocess", EXAMPLE)
     target = parse_target(fields, services, ("manifests", "files"), "reprocess", EXAMPLE)
-    only, dry_run, request = fields.get("only") or Only.FAILED, parse_flag(fields, "dryRun"), fields.get("request")
+    only = fields.get("only") or Only.FAILED
     if only not in list(Only):
         raise InvalidInputError(f"only = {only!r} is unknown: pass {' or '.join(Only)}")
+    dry_run, request = parse_flag(fields, "dryRun"), fields.get("request")
     if not isinstance(request, str) or not REQUEST_ID.fullmatch(request):
         raise InvalidInputError(f"request = {request!r} is not a valid id: pass up to 128 characters without spaces")
     report = ReprocessReport.continuing(fields.get("token"))
@@ -258,15 +259,18 @@ class Reprocessing:
             message = _format_queued(row, dry_run=self._dry_run)
             if self._dry_run and (found := self._inputs.describe(row)) is not None:
                 message += f"; {found}"
-            if row.published is not None and row.partition not in self._given_back:
-                self._given_back[row.partition] = bool(self._services.ledger.resubmissions.of(row.partition))
-            if row.published is not None and self._given_back[row.partition]:
+            if row.published is not None and self._has_resubmissions(row.partition):
                 message += f"; {LINES_GIVEN_BACK}"
             self._report.add_queued(row, message)
         else:
             if row is not None and row.open and row.request == self._request:
                 self._report.select(row)
             self._report.add(step.count, 1, f"manifest {manifest} {step.why}" if named else None)
+
+    def _has_resubmissions(self, partition: Partition) -> bool:
+        if partition not in self._given_back:
+            self._given_back[partition] = bool(self._services.ledger.resubmissions.of(partition))
+        return self._given_back[partition]
 
 
 def _format_queued(row: ManifestRow, *, dry_run: bool) -> str:

@@ -120,9 +120,9 @@ def decide_lane(
     urgent, notes, unread = _urgency(arrival, rule, settings, attributes)
     if urgent is not None:
         return LaneDecision(Lane.STREAM, dataset, urgent, urgent=True)
-    window = peak_window(settings.peak, settings.time_zone, now) if rule.peak else None
-    reason = WAITS if window is None else f"peak hours {window} {settings.time_zone}"
-    lane = Lane.BATCH if window is None else Lane.STREAM
+    lane, reason = Lane.BATCH, WAITS
+    if rule.peak and (window := peak_window(settings.peak, settings.time_zone, now)) is not None:
+        lane, reason = Lane.STREAM, f"peak hours {window} {settings.time_zone}"
     return LaneDecision(lane, dataset, "; ".join((reason, *notes)), unread)
 
 

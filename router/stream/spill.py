@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 
 from lake.ledger import ManifestRow
-from lake.ledger.stream import StreamRow
+from lake.ledger.stream import Stream, StreamRow
 from lake.manifest import ObjectVersion
 from lake.settings import StreamSettings
 from lake.speed import Speeds
@@ -71,13 +71,7 @@ def admit_peak_files(services: Services, files: Iterable[ObjectVersion]) -> Coll
         else:
             spilled = True
     for stream, row in zip(streams, rows, strict=True):
-        current, share = row, seconds / len(shards)
-        while share or (spilled and not current.spilling):
-            now = services.clock()
-            milliseconds = round((_waiting(settings.stream, current, now) + share) * 1000)
-            if stream.admit(current, milliseconds, now, spilling=spilled or current.spilling):
-                break
-            current = stream.get()
+        _count(services, stream, row, seconds / len(shards), spilled=spilled)
     return admitted
 
 
@@ -87,6 +81,16 @@ def _waiting(settings: StreamSettings, row: StreamRow, now: datetime) -> float:
     elapsed = max((now - datetime.fromisoformat(row.backlog_at)).total_seconds(), 0.0)
     watched = row.window_until is not None and datetime.fromisoformat(row.window_until) > now
     return waiting_core_seconds(settings, row.backlog_milliseconds / 1000, elapsed, watched=watched)
+
+
+def _count(services: Services, stream: Stream, row: StreamRow, seconds: float, *, spilled: bool) -> None:
+    """Add what was admitted to the backlog of a shard, and note that files have spilled."""
+    while seconds or (spilled and not row.spilling):
+        now = services.clock()
+        milliseconds = round((_waiting(services.settings.stream, row, now) + seconds) * 1000)
+        if stream.admit(row, milliseconds, now, spilling=spilled or row.spilling):
+            return
+        row = stream.get()
 
 
 def read_core_seconds(services: Services, backlog: Collection[ManifestRow]) -> float:

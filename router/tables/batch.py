@@ -68,10 +68,6 @@ class PlannedBatch:
     which each was listed."""
     items: tuple[BatchItem, ...]
 
-    @property
-    def cleared(self) -> set[tuple[int, int]]:
-        return {hour_of(Partition.parse(f"{self.dataset}#{stamp}")) for stamp in self.hours}
-
 
 def plan_batch(services: Services, row: TableRow) -> PlannedBatch | None:
     """The next batch, of rows that are read after ``row``, which has nothing pending; None: there is nothing to do.

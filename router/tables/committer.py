@@ -5,6 +5,7 @@ docs/exactly-once.md has the protocol. Nothing here deletes an object.
 
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -207,7 +208,7 @@ def _next_metadata(services: Services, catalog: TableCatalog, entry: CatalogEntr
 
 def _change(batch: PlannedBatch) -> Batch:
     """What the batch changes in a table whose files are those of the batches before."""
-    cleared = batch.cleared
+    cleared = {hour_of(Partition.parse(f"{batch.dataset}#{stamp}")) for stamp in batch.hours}
     add: list[DataFile] = []
     remove: list[DataFile] = []
     for item in batch.items:
@@ -301,7 +302,9 @@ def follow_setting(services: Services, row: TableRow) -> None:
         for kind in (*OTHERS, COMPACTION):
             _put(services, {**table, "Type": kind})
     else:
-        _delete(services, {**table, "Type": COMPACTION})
+        glue: Any = services.glue
+        with suppress(glue.exceptions.EntityNotFoundException):
+            glue.delete_table_optimizer(**table, Type=COMPACTION)
     services.ledger.tables.note_optimizer(row, role)
     logger.info("compaction of a table", dataset=row.dataset, role=role)
 
@@ -316,11 +319,3 @@ def _put(services: Services, optimizer: dict[str, Any]) -> None:
         glue.create_table_optimizer(**optimizer, TableOptimizerConfiguration=configuration)
     except glue.exceptions.AlreadyExistsException:
         glue.update_table_optimizer(**optimizer, TableOptimizerConfiguration=configuration)
-
-
-def _delete(services: Services, optimizer: dict[str, Any]) -> None:
-    glue: Any = services.glue
-    try:
-        glue.delete_table_optimizer(**optimizer)
-    except glue.exceptions.EntityNotFoundException:
-        return

@@ -157,7 +157,8 @@ class FakeS3:
         Delimiter: str | None = None,
         OptionalObjectAttributes: Sequence[str] = (),
     ) -> Response:
-        assert all(name == "RestoreStatus" for name in OptionalObjectAttributes)  # No object is archived.
+        # No object of a scenario is archived.
+        assert tuple(OptionalObjectAttributes) in ((), ("RestoreStatus",))
         current = {key: {"null": item} for key, item in self.buckets[Bucket].items()}
         by_key = self.versions.get(Bucket, current)
         keys = sorted(key for key in by_key if key.startswith(Prefix) and key > KeyMarker)

@@ -11,9 +11,10 @@ from ndjson_arrow import Reader
 
 from lake.errors import AuditError
 from lake.manifest import Lane, Manifest, ObjectVersion
+from offline.output_folder import StagedFiles
 from tests.unit.transform.test_run_task import PARTITION, run, version
 from transform import quarantine_writer
-from transform.audit import audit, check_excluded
+from transform.audit import audit
 from transform.quarantine_writer import (
     MAX_EXPANSION,
     QuarantineBudget,
@@ -23,6 +24,7 @@ from transform.quarantine_writer import (
     line_record,
     read_back,
     remainder_records,
+    write_excluded,
 )
 
 FILE = ObjectVersion("input", "ä/a.json", "e1", 100, "2026-03-04T12:00:00Z", "v1")
@@ -167,15 +169,14 @@ def test_a_file_is_read_back_by_reason(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.parametrize("fault", [drop_all, double_one])
-def test_excluded_files_that_are_not_quarantined_are_found(fault: Callable[[Records], Records], tmp_path: Path) -> None:
-    # Given a manifest with an excluded file, and the quarantine that a writer with a fault made of it
+@pytest.mark.parametrize("copies", [0, 2])
+def test_an_excluded_file_that_is_not_quarantined_once_is_found(
+    copies: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a manifest with an excluded file, and a writer of the quarantine with a fault
     manifest = Manifest("m", Lane.BATCH, PARTITION, "", (GONE,))
-    path = tmp_path / "excluded.jsonl"
-    path.write_bytes(
-        b"".join(map(encode_record, fault([json.loads(encode_record(file_record(GONE, "it was deleted")))])))
-    )
+    monkeypatch.setattr(quarantine_writer, "encode_record", lambda record: encode_record(record) * copies)
 
     # When, Then
     with pytest.raises(AuditError, match=r"gone\.json"):
-        check_excluded(manifest, {GONE: "it was deleted"}, read_back(path))
+        write_excluded(manifest, {GONE: "it was deleted"}, "quarantine", "m.jsonl", StagedFiles(tmp_path), tmp_path)
