@@ -78,8 +78,10 @@ _ADVICE = (
 def _advise_by_code(error: ClientError) -> str:
     code, status = error_code(error), http_status(error)
     if (error.operation_name, code) == HEAD_REFUSED:
-        # The answer has no body.
-        code = "ExpiredToken"
+        return (
+            f"S3 refuses the request without a reason ({error}): sign in again; if other objects can be read, this one "
+            "has a key that only its writer has (SSE-C)"
+        )
     known = next((advice for codes, advice in _ADVICE if code in codes), None)
     if known is None and is_denial(error):
         # The answer to HEAD has no body: S3 does not name the right.

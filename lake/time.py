@@ -177,6 +177,8 @@ def _parse_cron(expression: str) -> Schedule:
     if (month, year) == ("*", "*") and day_of_month in ("*", "?") and (day_of_week == "?" or weekdays is not None):
         # Scheduler counts from Sunday, which is 1.
         days = frozenset((day + 5) % 7 for day in weekdays or range(1, 8))
+    elif not _dates_of(expression):
+        raise ValueError("expected a date that exists at least once in eight years")
     return Schedule(expression, tuple(sorted(60 * hour + minute for hour in hours for minute in minutes)), days)
 
 

@@ -118,7 +118,7 @@ NO_NETWORK = EndpointConnectionError(endpoint_url="https://cloudformation.eu-cen
         (NO_NETWORK, ExitCode.NOT_REACHABLE, "check the network"),
         (refused("AccessDenied"), ExitCode.NOT_REACHABLE, "a permission is missing"),
         (refused("ExpiredToken"), ExitCode.NOT_REACHABLE, "sign in again"),
-        (refused("400", 400, "HeadObject"), ExitCode.NOT_REACHABLE, "sign in again"),
+        (refused("400", 400, "HeadObject"), ExitCode.NOT_REACHABLE, "sign in again; if other objects can be read"),
         (refused("InvalidClientTokenId", 403), ExitCode.NOT_REACHABLE, "sign in again"),
         (refused("RequestTimeTooSkewed", 403), ExitCode.NOT_REACHABLE, "check the clock"),
         (refused("Throttling"), ExitCode.NOT_REACHABLE, "run the command again"),
