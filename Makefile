@@ -51,7 +51,7 @@ EMULATOR = $(shell git diff --name-only origin/main -- local uv.lock tests/unit/
 
 test-night: setup ## one night on one local cloud, and one history of chaos
 	@$(PYTEST) $(NIGHT) $(if $(EMULATOR),tests/e2e/local)
-	@$(PYTEST) tests/chaos -k one_history
+	@$(PYTEST) tests/chaos -k same_seed
 
 # The CDK command line, differential fuzzing, and the model without one rule after the other: a minute that test-all has.
 SLOW = tests/unit/infra/test_cdk_command_line.py tests/unit/native/test_native_fuzz.py
