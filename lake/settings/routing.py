@@ -192,6 +192,9 @@ def rule_conflicts(rules: Sequence[DatasetRule]) -> Iterator[InvalidSettingsErro
     # Looked up by prefix: each start of a function parses the settings, which can have thousands of rules.
     first: dict[tuple[str, bool], DatasetRule] = {}
     for rule in rules:
+        if FOLDER in rule.prefix:
+            expected = f'expected what is before the folder: name = "{FOLDER}" takes the folder after the prefix'
+            yield InvalidSettingsError("datasets.prefix", rule.prefix, expected)
         starts = (rule.prefix[:length] for length in range(len(rule.prefix) + 1))
         found = (first.get((start, is_folder)) for start in starts for is_folder in (False, True))
         earlier = next((item for item in found if item and item.takes_all_keys_of(rule)), None)

@@ -79,6 +79,7 @@ def test_the_shipped_file_is_valid_and_unchanged_in_a_lambda_asset(tmp_path: Pat
         ({"datasets": []}, "datasets", []),
         ({"datasets": [{"name": "Orders"}]}, "datasets.name", "Orders"),
         ({"datasets": [{"prefix": "a/"}]}, "datasets.name", None),
+        ({"datasets": [{"name": "{folder}", "prefix": "a/{folder}/"}]}, "datasets.prefix", "a/{folder}/"),
         (urgent(tags=["priority"]), "datasets.urgent.tags", "priority"),
         (urgent(tags="a=b"), "datasets.urgent.tags", "a=b"),
         (urgent(metadata=["Priority=high"]), "datasets.urgent.metadata", "Priority=high"),
