@@ -94,7 +94,7 @@ def try_(
     with tempfile.TemporaryDirectory(prefix="hybrid-router-") as folder, OutputFolder(Path(folder)) as output:
         conversion = Conversion(output, chosen.convert, cores, lambda _: None, where)
         (outcome,) = conversion.run([[InputFile(found, partition)]])
-        if reason := outcome.denied.get(found):
+        if reason := outcome.refused.get(found):
             raise NotReachableError(f"{file} was not converted: {reason}")
         converted = _converted(outcome, Path(folder))
     body: dict[str, Any] = {
