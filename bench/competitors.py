@@ -126,7 +126,7 @@ def convert(files: InputFiles, output: Path, cores: int) -> None:
     found = Search([files.location], settings, Destination("bench"), "").find(output, _refuse, lambda _: None)
     with OutputFolder(output) as folder:
         for outcome in Conversion(folder, settings.convert, cores, lambda _: None).run(groups(found)):
-            if outcome.denied or any(source.failed or any(source.rejects.values()) for source in outcome.sources):
+            if outcome.refused or any(source.failed or any(source.rejects.values()) for source in outcome.sources):
                 raise ValueError("a file or a line was rejected: every generated line is valid")
 
 

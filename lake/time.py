@@ -21,6 +21,7 @@ def iso_utc(instant: datetime) -> str:
 
 
 def epoch_milliseconds(instant: datetime) -> int:
+    """An aware instant as milliseconds since 1970-01-01T00:00:00Z."""
     return int(instant.timestamp() * 1000)
 
 

@@ -35,7 +35,7 @@ DISK_REQUESTS = Requests(4, 32)
 class GroupOutcome:
     sources: tuple[SourceCount, ...]
     objects: tuple[PendingObject, ...]
-    denied: Mapping[ObjectVersion, str]
+    refused: Mapping[ObjectVersion, str]
     """Files that cannot be read now, with what a person does about it: they were left out, and are not converted."""
 
 
@@ -45,17 +45,16 @@ class _Group:
     tasks: tuple[Task, ...] = ()
     results: list[TaskResult] = field(default_factory=list)
     excluded: dict[ObjectVersion, str] = field(default_factory=dict)
-    denied: dict[ObjectVersion, str] = field(default_factory=dict)
+    refused: dict[ObjectVersion, str] = field(default_factory=dict)
 
     def leave_out(self, failures: Iterable[FileFailure]) -> None:
-        """The files are not converted again: unreadable ones go to the quarantine. Those that another call may be able
-        to read leave the manifest."""
+        """Unreadable files go to the quarantine; those that another call may be able to read leave the manifest."""
         for failure in failures:
             if failure.advice is not None:
-                self.denied[failure.file] = f"{failure.advice}; the next call tries it again"
+                self.refused[failure.file] = f"{failure.advice}; the next call tries it again"
             else:
-                (self.excluded if failure.denied is None else self.denied)[failure.file] = failure.reason
-        files = tuple(file for file in self.manifest.files if file not in self.denied)
+                (self.excluded if failure.denied is None else self.refused)[failure.file] = failure.reason
+        files = tuple(file for file in self.manifest.files if file not in self.refused)
         self.manifest = replace(self.manifest, files=files)
 
 
@@ -133,7 +132,7 @@ class Conversion:
     def _publish(self, group: _Group) -> GroupOutcome:
         manifest, staging = group.manifest, self._output.staging(group.manifest.id)
         if not manifest.files:
-            return GroupOutcome((), (), group.denied)
+            return GroupOutcome((), (), group.refused)
         sources = audit(manifest, group.excluded, group.tasks, group.results)
         ordered = sorted(group.results, key=lambda result: result.number)
         objects = tuple(item for result in ordered for item in result.objects)
@@ -144,7 +143,7 @@ class Conversion:
                 staged = StagedFiles(staging)
                 quarantine.append(write_excluded(manifest, group.excluded, QUARANTINE, key, staged, Path(folder)))
         self._output.commit(manifest.id, sources, chain(objects, quarantine))
-        return GroupOutcome(sources, objects, group.denied)
+        return GroupOutcome(sources, objects, group.refused)
 
 
 def plan_tasks(

@@ -28,7 +28,7 @@ class BacklogPoint(NamedTuple):
     instant: int
     """Seconds since the epoch."""
     files: int
-    """They waited at this instant."""
+    """Number of files that waited at this instant."""
     bytes: int
 
 
@@ -51,7 +51,7 @@ class LatencyOverTime:
             self._intervals = joined
 
     def points(self) -> list[tuple[int, Percentiles]]:
-        """By the start of the interval in which the files arrived, in seconds since the epoch."""
+        """The start of each interval, in seconds since the epoch, with the percentiles of files that arrived in it."""
         found = ((start, percentiles(self._intervals[start])) for start in sorted(self._intervals))
         return [(start, figures) for start, figures in found if figures is not None]
 

@@ -102,8 +102,8 @@ class InboxStream:
                 self._context.log(f"a new query: the last one has read {format_count(self._read, 'pointer')}")
                 self._inboxes = find_inboxes(self._context.services)
         except BaseException:
-            # Before what has begun ends: that can take minutes, and no file starts another run while the heartbeat is
-            # valid.
+            # Reported before the conversions that have begun end: that can take minutes, and no file starts another run
+            # while the heartbeat is valid.
             try:
                 self._context.services.ledger.stream.end()
             except (BotoCoreError, ClientError) as error:

@@ -101,7 +101,7 @@ def _take_up(context: ConversionContext, row: ManifestRow) -> Claim | None:
         context.services.ledger.manifests.renew(claim, context.clock(), lease)
     except LeaseLostError:
         is_live = False
-    # Of two calls one gets it.
+    # Only one of two concurrent calls gets it.
     return claim if context.unanswered.pop(row.id, None) == row.claim_nonce and is_live else None
 
 

@@ -47,7 +47,7 @@ DELETED_CODES = frozenset({"NoSuchKey", "NoSuchVersion", "MethodNotAllowed"})
 
 
 class UnreadableFileError(TerminalError):
-    """This version of the file can never be read to its end; the message is the reason."""
+    """This version of the file cannot be read to its end by another attempt either; the message is the reason."""
 
 
 class UnreadableNowError(UnreadableFileError):

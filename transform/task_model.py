@@ -214,4 +214,4 @@ class ConversionContext:
     pool: str | None = None
     """Name of Spark's scheduler pool of its jobs; None: the default one. Pools that have work share the cores."""
     unanswered: dict[str, str] = field(default_factory=dict)
-    """By manifest: the nonce of a claim whose call got no answer, so that no call works with it if it was applied."""
+    """By manifest: the nonce of a claim that got no answer; if it was applied, the next call takes it up."""

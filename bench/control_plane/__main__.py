@@ -57,7 +57,7 @@ class Measured:
 
     @property
     def target(self) -> Target:
-        """That of ``TARGETS``; else timeout and memory of the function that the stack deploys, at most 512 MiB."""
+        """The entry of ``TARGETS``, or timeout and memory (at most 512 MiB) of the function that the stack deploys."""
         if self.function in TARGETS:
             return TARGETS[self.function]
         spec = next(spec for spec in SPECS if spec.name == self.function)

@@ -93,7 +93,7 @@ def log_stream(stack: DeployedStack, job_run: str) -> tuple[str, str]:
 
 
 def log_of_run(stack: DeployedStack, job_run: str, lane: str) -> str | None:
-    """The command that prints the log of a job run, given by its id in leases; None: a person has its output."""
+    """The command that prints the log of a job run, by its id in leases and its lane; None if a person started it."""
     if job_run.startswith("manual-"):
         return None
     return f"hybrid-router logs {lane} --run {job_run} --since {KEPT}{stack.options}"

@@ -110,7 +110,7 @@ class Summary:
 
     def add(self, outcome: GroupOutcome) -> None:
         self.parquet_files += len(outcome.objects)
-        for file, reason in outcome.denied.items():
+        for file, reason in outcome.refused.items():
             self.refuse_file(file, reason)
         for source in outcome.sources:
             self.files += 1

@@ -2,7 +2,7 @@
 
 import os
 import tempfile
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -31,7 +31,7 @@ from offline.input_files import InputFile
 from offline.output_folder import LAKE, OutputFolder
 from router.estimate.night import offers
 from router.route.decide_lane import Attribute, NotRead, decide_lane
-from router.route.decide_lanes import GONE_CODES, read_attribute, read_until_decided
+from router.route.decide_lanes import GONE_CODES, ReadAttributes, read_attribute, read_until_decided
 
 MAX_NAMED_COLUMNS = 40
 ASIDE = "tried"
@@ -42,9 +42,9 @@ UNKNOWN = {
 }
 
 
-def parse_attributes(tags: Sequence[str], metadata: Sequence[str]) -> dict[Attribute, Mapping[str, str] | NotRead]:
+def parse_attributes(tags: Sequence[str], metadata: Sequence[str]) -> ReadAttributes:
     """The options ``--tag`` and ``--metadata``; names of metadata in lower case, as S3 keeps them."""
-    attributes: dict[Attribute, Mapping[str, str] | NotRead] = {}
+    attributes: ReadAttributes = {}
     if tags:
         attributes[Attribute.TAGS] = dict(_parse_pair("--tag", item) for item in tags)
     if metadata:
@@ -94,7 +94,7 @@ def try_(
     with tempfile.TemporaryDirectory(prefix="hybrid-router-") as folder, OutputFolder(Path(folder)) as output:
         conversion = Conversion(output, chosen.convert, cores, lambda _: None, where)
         (outcome,) = conversion.run([[InputFile(found, partition)]])
-        if reason := outcome.denied.get(found):
+        if reason := outcome.refused.get(found):
             raise NotReachableError(f"{file} was not converted: {reason}")
         converted = _converted(outcome, Path(folder))
     body: dict[str, Any] = {

@@ -159,6 +159,7 @@ class Costs(Rows):
             self._table.update(Key(DUE_BILLS, due.job_run), assign=facts, conditions=[Condition("pk", "missing")])
 
     def due_bills(self) -> Iterator[DueBill]:
+        """The bills that are awaited, by a strongly consistent query."""
         for item in self._table.query(DUE_BILLS):
             if EXPIRY not in item:
                 yield DueBill(item["sk"], item["run"], item["since"])

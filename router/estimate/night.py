@@ -34,7 +34,7 @@ def measured_waits(costs: Iterable[CostRow]) -> dict[str, int]:
 
 
 def recent_waits(ledger: Ledger, now: datetime) -> dict[str, float]:
-    """What ``offers`` takes: by engine, how many seconds job runs waited, a median of executions; aware ``now``."""
+    """The ``waits`` of ``offers``: by engine, the median seconds for which job runs waited; ``now`` is aware."""
     today = now.astimezone(UTC).date()
     found: defaultdict[str, list[float]] = defaultdict(list)
     for facts in ledger.executions.settled(today - WAITS_OF, today):

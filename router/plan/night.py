@@ -118,15 +118,15 @@ def forecast(
         late_minutes=round(max(0.0, seconds - allowed) / 60, 1),
         options=tuple(
             Option(
-                way.engine.value,
-                way.worker_type,
-                way.workers,
-                way.concurrency,
-                way.runs,
-                round(way.seconds / 60, 1),
-                round(way.dollars, DIGITS),
+                item.engine.value,
+                item.worker_type,
+                item.workers,
+                item.concurrency,
+                item.runs,
+                round(item.seconds / 60, 1),
+                round(item.dollars, DIGITS),
             )
-            for way in choice.options
+            for item in choice.options
         ),
     )
 

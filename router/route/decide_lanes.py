@@ -56,15 +56,15 @@ def decide_lanes(
     return decisions
 
 
-Read = dict[Attribute, Mapping[str, str] | NotRead]
+ReadAttributes = dict[Attribute, Mapping[str, str] | NotRead]
 """What was read of one object."""
 
 
 def _read_and_decide(
     services: Services, arrival: ObjectVersion, now: datetime
-) -> tuple[Read, LaneDecision | Exception]:
+) -> tuple[ReadAttributes, LaneDecision | Exception]:
     """What was read, and the decision, or why there is none."""
-    attributes: Read = {}
+    attributes: ReadAttributes = {}
     try:
         return attributes, read_until_decided(
             lambda: decide_lane(arrival, services.settings, now, attributes),
@@ -78,7 +78,7 @@ def _read_and_decide(
 def read_until_decided(
     decide: Callable[[], LaneDecision],
     read: Callable[[Attribute], Mapping[str, str] | NotRead],
-    attributes: Read,
+    attributes: ReadAttributes,
 ) -> LaneDecision:
     """Read what a decision depends on into ``attributes``, and decide again; raises what ``read`` raises."""
     while (unread := (decision := decide()).unread) is not None:
@@ -113,7 +113,7 @@ def read_attribute(s3: S3Client, file: ObjectVersion, attribute: Attribute) -> M
         return NotRead(f"S3 refused the request ({code})", error=str(error))
 
 
-def _log_not_read(read: Sequence[tuple[Read, LaneDecision | Exception]]) -> None:
+def _log_not_read(read: Sequence[tuple[ReadAttributes, LaneDecision | Exception]]) -> None:
     """One line for each reason: a missing permission, or throttling, concerns many files."""
     values = [item for attributes, _ in read for item in attributes.items()]
     found = [(attribute, value) for attribute, value in values if isinstance(value, NotRead)]

@@ -164,7 +164,7 @@ def _record(ownership: Ownership, failed: int) -> None:
         if outcome == ArrivalOutcome.IGNORED and identity.key.startswith(FAILED_RECORDS)
     ]
     if keys:
-        # Only then: CloudWatch bills the metric to no other stage.
+        # A stage without such files is not billed for the metric.
         logger.warning("records that Firehose could not deliver", keys=keys)
         count(Metric.FAILED_RECORD_FILES, len(keys))
     count_bytes(Metric.STREAM_BYTES, sum(manifest.bytes for manifest in ownership.manifests))

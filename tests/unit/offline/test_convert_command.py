@@ -441,5 +441,5 @@ def test_an_object_that_can_be_read_later_is_not_quarantined(
         assert not output.converted.is_done(file)
     [outcome] = outcomes
     assert (outcome.sources, outcome.objects) == ((), ())
-    assert list(outcome.denied) == [file]
-    assert advice in outcome.denied[file]
+    assert list(outcome.refused) == [file]
+    assert advice in outcome.refused[file]
