@@ -143,8 +143,9 @@ def _answer(command: list[str]) -> str | None:
 
 CLIENT_CONFIG = Config(connect_timeout=3, read_timeout=5, retries={"total_max_attempts": 2})
 """Seconds; a request takes about 16 of them at most."""
-PENDING = "PendingConfirmation"
-"""In the place of the ARN of a subscription that its owner has not confirmed (Amazon SNS, ListSubscriptionsByTopic)."""
+PENDING, DELETED = "PendingConfirmation", "Deleted"
+"""In the place of the ARN of a subscription that its owner has not confirmed (Amazon SNS, ListSubscriptionsByTopic), or
+has ended by the link in a mail, which is not documented."""
 BOOTSTRAP_STACK = "CDKToolkit"
 """The default name (AWS CDK, "Bootstrapping"); its output FileAssetKeyArn is the key of the bucket for files."""
 AWS_MANAGED_KEY = "AWS_MANAGED_KEY"
@@ -282,7 +283,8 @@ class Account:
     def _subscription(self, topic: str) -> Iterator[Finding]:
         """Whether a person's subscription is confirmed: without it no alarm reaches anyone."""
         pages = self._client("sns").get_paginator("list_subscriptions_by_topic").paginate(TopicArn=topic)
-        found = [item["SubscriptionArn"] for page in pages for item in page["Subscriptions"]]
+        listed = [item["SubscriptionArn"] for page in pages for item in page["Subscriptions"]]
+        found = [arn for arn in listed if arn != DELETED]
         confirmed = [arn for arn in found if arn != PENDING]
         if confirmed:
             yield Finding("subscription", Readiness.OK, f"{len(confirmed)} confirmed of {len(found)}, topic {topic}")

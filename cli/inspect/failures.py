@@ -29,7 +29,15 @@ from lake.ledger.table import batches_of
 from lake.manifest import Lane, ObjectVersion
 from lake.result import read_result
 from lake.settings.records import FAILED_RECORDS
-from lake.texts import explain_command, format_clock, format_count, format_size, printable, shell_word
+from lake.texts import (
+    explain_command,
+    format_clock,
+    format_count,
+    format_size,
+    printable,
+    reprocess_file_command,
+    shell_word,
+)
 from lake.time import iso_utc
 
 MAX_LISTED = 20_000
@@ -197,7 +205,8 @@ def _unreadable(stack: DeployedStack, row: ManifestRow, limit: int) -> list[Trou
 
 def _unreadable_file(stack: DeployedStack, row: ManifestRow, file: SourceCount) -> Trouble:
     """The file, by what was put under its key since."""
-    kind, advice, command = FailureKind.UNREADABLE, UPLOAD_OR_READ_AGAIN, _reprocess(stack, row)
+    kind, reason, command = FailureKind.UNREADABLE, file.failed or "", _reprocess(stack, row)
+    advice = WHEN_REMOVED if reprocess_file_command(file.uri) in reason else UPLOAD_OR_READ_AGAIN
     name = parse_s3_uri(file.uri)
     versions = stack.ledger.arrivals.versions(name.bucket, name.key)
     own = next((item.file for item in versions if item.file.version == file.version), None)
@@ -206,14 +215,18 @@ def _unreadable_file(stack: DeployedStack, row: ManifestRow, file: SourceCount) 
     elif own is not None and (manifest := _converted_later(stack, own, versions)) is not None:
         kind, advice = FailureKind.REPLACED, COMPARE.format(manifest=manifest)
         command = f"{explain_command(file.uri)}{stack.options}"
-    trouble = _of_row(kind, row, file.failed or "", advice, command)
+    trouble = _of_row(kind, row, reason, advice, command)
     return replace(trouble, since=row.finished_at, uri=file.uri, files=1, bytes=file.size)
 
 
 def _converted_later(stack: DeployedStack, own: ObjectVersion, versions: Iterable[ArrivalRow]) -> str | None:
     for row in versions:
         if row.file.arrived_at > own.arrived_at:
-            trace = trace_arrival(stack.s3, stack.ledger, stack.resources, row)
+            try:
+                trace = trace_arrival(stack.s3, stack.ledger, stack.resources, row)
+            except InvalidDocumentError:
+                # Not known to be converted.
+                continue
             if trace.state == State.DONE and trace.source is not None and not trace.source.failed:
                 return trace.manifests[-1].id
     return None

@@ -278,7 +278,8 @@ def format_unknown_file(uri: S3Uri) -> str:
     version = ", and pass a value of _source without ?versionId=" if "?versionId=" in uri.key else ""
     return (
         f"the ledger has no row of {uri}: check the spelling{version}; if the object exists, its event "
-        "has not arrived yet and a backfill of its hour finds it, or its row has expired (ledger.keep_days)"
+        "has not arrived yet and 'hybrid-router backfill --dataset <dataset> --from <hour> --to <hour>' finds it, or "
+        "its row has expired (ledger.keep_days)"
     )
 
 

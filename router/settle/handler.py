@@ -26,6 +26,7 @@ from router.executions.run_status import current_row_pages
 from router.services import Services, container_services, read_document, write_document
 from router.settle.published import PublishedManifests, read_unreadable_files
 from router.settle.verdict import (
+    ExecutionOutcome,
     NightOutcome,
     Tally,
     Verdict,
@@ -107,7 +108,9 @@ def _record(services: Services, execution: str, tally: Tally, verdict: Verdict, 
     count(Metric.FAILED_FILES, verdict.failed_files)
     count(Metric.REJECTED_LINES, verdict.rejects)
     logger.info("settled", execution=execution, verdict=verdict.outcome, message_text=verdict.message)
-    count(Metric.DATASETS_ABOVE_QUARANTINED_SHARE, verdict.datasets_above_share)
+    # What is still worked on can have most of a dataset's lines; an execution that ends so is reported by its text.
+    is_open = verdict.outcome == ExecutionOutcome.OPEN
+    count(Metric.DATASETS_ABOVE_QUARANTINED_SHARE, 0 if is_open else verdict.datasets_above_share)
     notify = should_notify(verdict, services.settings.alarms.notify_quarantine) or night.late_minutes > 0
     text = format_notification(
         execution,

@@ -125,6 +125,7 @@ def test_rows_that_expire_need_a_bucket_that_keeps_versions(versions: str | None
         (FakeAws(stack=deployed(status="ROLLBACK_COMPLETE")), "stack", Readiness.TO_DO, "is ROLLBACK_COMPLETE"),
         (FakeAws(subscriptions=()), "subscription", Readiness.TO_DO, f"aws sns subscribe --topic-arn {TOPIC}"),
         (FakeAws(subscriptions=("PendingConfirmation",)), "subscription", Readiness.TO_DO, "follow the link"),
+        (FakeAws(subscriptions=("Deleted",)), "subscription", Readiness.TO_DO, "has no subscriber"),
         (
             FakeAws(subscriptions=refused("AccessDenied")),
             "subscription",

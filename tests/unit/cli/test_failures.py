@@ -21,7 +21,8 @@ from lake.manifest import Lane, ObjectVersion, Partition
 from tests.unit.cli.schemas import valid_json
 from tests.unit.cli.stack_world import FakeServices, stack_of
 from tests.unit.lake.transitions import TOTALS, done, put_result
-from tests.unit.lake.world import PARTITION, World
+from tests.unit.lake.world import PARTITION, World, file_of
+from transform.source import UnreadableNowError
 
 
 def listed(world: World, *, dataset: str | None = None, limit: int = 10) -> list[dict[str, Any]]:
@@ -44,6 +45,16 @@ def test_each_unreadable_file_is_named(world: World) -> None:
     # Then
     assert [item["uri"] for item in listed(world)] == ["s3://input/orders/a", "s3://input/orders/b c"]
     assert listed(world)[1]["command"] == f"hybrid-router reprocess --manifest {row.id} --stage dev"
+
+
+def test_a_file_that_can_be_read_later_is_not_to_be_uploaded_again(world: World) -> None:
+    row = world.queued("a")
+    done(world, row, replace(TOTALS, failed_files=1))
+    reason = str(UnreadableNowError("it is archived: restore it", row_file := file_of("orders/a")))
+    put_result(world, row, [SourceCount(row_file.uri, "v1", 100, 0, 0, 0, {}, None, reason)])
+    (found,) = listed(world)
+    assert found["advice"] == "remove the cause, then have the manifest converted again"
+    assert found["command"] == f"hybrid-router reprocess --manifest {row.id} --stage dev"
 
 
 def test_of_a_manifest_without_readable_files_no_more_are_looked_at_than_are_shown(
@@ -74,6 +85,20 @@ def test_a_damaged_result_document_hides_no_other_failure(world: World, body: by
     assert found[row.id]["uri"] == "s3://input/orders/b"
     assert "is damaged" in found[damaged.id]["reason"]
     assert found[damaged.id]["command"] == f"hybrid-router reprocess --manifest {damaged.id} --stage dev"
+
+
+def test_a_damaged_result_of_a_later_version_hides_no_file(world: World) -> None:
+    # Given two unreadable files of a manifest, and a later version of the first whose result document is damaged
+    row, after = world.queued("a", "b"), world.queued("a")
+    unreadable(world, row, "orders/a", "orders/b")
+    record(world, row.id, "v1", "2026-11-20T09:00:00.000+00:00")
+    record(world, after.id, "v2", "2026-11-20T10:00:00.000+00:00")
+    done(world, after, replace(TOTALS, failed_files=0))
+    world.raw_s3.put_object(Bucket="control", Key=result_key(after.id, 1), Body=b"{}")
+    assert [(item["kind"], item["uri"]) for item in listed(world)] == [
+        ("UNREADABLE", "s3://input/orders/a"),
+        ("UNREADABLE", "s3://input/orders/b"),
+    ]
 
 
 def test_an_unreadable_file_whose_bytes_were_put_again_says_so(world: World) -> None:

@@ -37,7 +37,10 @@ def test_settle_records_what_an_execution_has_left(deployment: Deployment) -> No
     # Then
     manifests = (Metric.FAILED_MANIFESTS, Metric.OPEN_MANIFESTS)
     files = (Metric.FAILED_FILES, Metric.REJECTED_LINES, Metric.DATASETS_ABOVE_QUARANTINED_SHARE)
-    assert recorded(lambda: settled(deployment), *manifests, *files) == [1, 1, 1, 2, 1]
+    assert recorded(lambda: settled(deployment), *manifests, *files) == [1, 1, 1, 2, 0]
+    # And the share only when the last manifest has ended, which can have most of the lines
+    deployment.ledger.manifests.fail(deployment.row(running.id), "because", deployment.now)
+    assert recorded(lambda: settled(deployment), *manifests, *files) == [2, 0, 1, 2, 1]
 
 
 def test_an_action_that_learns_of_no_shard_records_nothing(
