@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from lake.layout import TABLES, is_complete_marker
 from tests.chaos.inputs import WITH_TABLE, Input
+from tests.oracle.lake_proof import differences
 
 TERMINAL = frozenset({"DONE", "FAILED", "SUPERSEDED", "COLLECTED", "ABANDONED"})
 
@@ -203,20 +204,14 @@ class Checker:
             lines.update(entry.body.rejects)
             if not entry.body.readable:
                 files[f"{entry.key} {entry.version}"] += 1
-        self._compare("the lake", rows, Counter(self._lake_rows()))
+        self.found += differences("the lake", rows, Counter(self._lake_rows()))
         records = list(self._quarantine_records())
-        self._compare("the quarantine", lines, Counter(r["line"] for r in records if r["kind"] == "line"))
+        found = Counter(r["line"] for r in records if r["kind"] == "line")
+        self.found += differences("the quarantine", lines, found)
         by_reference = (r for r in records if r["kind"] == "file")
         prefix = f"s3://{self.input_bucket}/"
         found = Counter(f"{r['source'].removeprefix(prefix)} {r['version']}" for r in by_reference)
-        self._compare("the quarantine by reference", files, found)
-
-    def _compare(self, where: str, expected: Counter[str], found: Counter[str]) -> None:
-        missing, surplus = expected - found, found - expected
-        if missing:
-            self.found.append(f"{where} lacks {sum(missing.values())}, for example {next(iter(missing))}")
-        if surplus:
-            self.found.append(f"{where} has {sum(surplus.values())} too many, for example {next(iter(surplus))}")
+        self.found += differences("the quarantine by reference", files, found)
 
     def _lake_rows(self) -> Iterator[str]:
         for item in self._list(self.lake_bucket):

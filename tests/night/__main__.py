@@ -6,17 +6,13 @@ import shutil
 import sys
 import time
 from pathlib import Path
-from typing import Any
-
-from rich.console import Console
-from rich.table import Table
 
 from tests.night.check import count_lines, verify_all
 from tests.night.cloud import NightFailedError, running_night
 from tests.night.day import run_day
 from tests.night.explained import explain_all
 from tests.night.files import MIN_DATASETS, make_day
-from tests.night.nights import NightDocuments, run_nights
+from tests.night.nights import run_nights
 
 FOLDER = Path("build/e2e-night")
 FILES = 5000
@@ -62,7 +58,7 @@ def _play(folder: Path, files: int, datasets: int) -> None:
     log("starting the cloud on this machine")
     with running_night(folder, day, log) as night:
         run_day(night, day)
-        documents = run_nights(night, day)
+        run_nights(night, day)
         log("counting every line")
         count = count_lines(night, day)
         if count.differences:
@@ -76,42 +72,6 @@ def _play(folder: Path, files: int, datasets: int) -> None:
     log(f"{count.rows:,} rows, {count.rejected:,} records in the quarantine: 0 lost, 0 doubled")
     log("every file explained")
     log(f"reports: {folder}/night-1.html, night-2.html, day.html")
-    _print_nights(documents)
-
-
-def _print_nights(documents: NightDocuments) -> None:
-    """What the plans of both nights have promised, beside what was measured."""
-    table = Table(title="Planned beside measured", title_justify="left", header_style="bold")
-    for name in ("", "failed night: planned", "measured", "night after the repair: planned", "measured"):
-        table.add_column(name, justify="left" if not name else "right")
-    columns = [_planned(documents.failed), _measured(documents.failed)]
-    columns += [_planned(documents.repaired), _measured(documents.repaired)]
-    for name in columns[0]:
-        table.add_row(name, *(column[name] for column in columns))
-    Console(highlight=False, width=120).print(table)
-
-
-def _planned(document: dict[str, Any]) -> dict[str, str]:
-    plan = document["plan"]
-    return {
-        "files": f"{plan['files']:,}",
-        "manifests": f"{plan['manifests']:,}",
-        "job runs": f"{plan['runs']:,}",
-        "minutes": f"{plan['minutes']:.1f}",
-        "dollars": f"{plan['dollars']:.4f}",
-        "outcome": f"{plan['engine']}, {'in time' if plan['fits'] else 'late'}",
-    }
-
-
-def _measured(document: dict[str, Any]) -> dict[str, str]:
-    return {
-        "files": f"{sum(item['files'] for item in document['verdict']['datasets']):,}",
-        "manifests": f"{document['manifestsDone']:,}",
-        "job runs": f"{len(document['jobRuns']):,}",
-        "minutes": "-" if document["workMinutes"] is None else f"{document['workMinutes']:.1f}",
-        "dollars": "-" if document["dollars"] is None else f"{document['dollars']:.4f}",
-        "outcome": document["outcome"],
-    }
 
 
 if __name__ == "__main__":

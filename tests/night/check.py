@@ -8,50 +8,38 @@ import base64
 import json
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from tests.night.cloud import BUCKET, Night
 from tests.night.files import Day, Part
-
-MAX_NAMED = 20
-"""Maximum number of differences that are printed."""
+from tests.oracle.lake_proof import differences
 
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """Rows and rejected lines that were found, and every difference from what was sent."""
+    """Rows and rejected lines that were found, and the differences from what was sent, as sentences."""
 
     rows: int
     rejected: int
-    lost: tuple[str, ...]
-    doubled: tuple[str, ...]
-    unknown: tuple[str, ...]
-    """What no file has: a changed value is lost and unknown."""
-    tables: tuple[str, ...] = ()
-    """Datasets whose Iceberg table shows other rows than their files have."""
-
-    @property
-    def differences(self) -> list[str]:
-        """The first differences of each kind, as sentences."""
-        kinds = {"lost": self.lost, "doubled": self.doubled, "unknown": self.unknown, "table differs": self.tables}
-        return [f"{kind}: {item}" for kind, items in kinds.items() for item in items[:MAX_NAMED]]
+    differences: list[str]
 
 
 def count_lines(night: Night, day: Day) -> Count:
     """Copy lake and quarantine to the folder of the night, and compare each line with what was sent."""
     rows: Counter[str] = Counter()
-    different = []
+    found: list[str] = []
     for dataset in day.datasets:
-        found = night.scenario.lake_rows(dataset, night.folder / "lake")
-        rows += found
-        if dataset in day.tables and night.scenario.table_rows(dataset) != found:
-            different.append(dataset)
+        own = night.scenario.lake_rows(dataset, night.folder / "lake")
+        rows += own
+        if dataset in day.tables:
+            found += differences(f"the Iceberg table of {dataset}", own, night.scenario.table_rows(dataset))
     rejected = read_records(_quarantine(night, night.folder / "quarantine"))
-    count = compare(expected_rows(day), rows, expected_rejected(day), rejected)
-    return replace(count, tables=tuple(different))
+    found += differences("the lake", expected_rows(day), rows)
+    found += differences("the quarantine", expected_rejected(day), rejected)
+    return Count(rows.total(), rejected.total(), found)
 
 
 def verify_all(night: Night, day: Day) -> None:
@@ -60,15 +48,6 @@ def verify_all(night: Night, day: Day) -> None:
     hours = ("--from", f"{now - timedelta(days=1):%Y-%m-%dT%H}", "--to", f"{now:%Y-%m-%dT%H}")
     for dataset in day.datasets:
         night.command("verify", "--dataset", dataset, *hours)
-
-
-def compare(expected: Counter[str], rows: Counter[str], expected_lines: Counter[str], rejected: Counter[str]) -> Count:
-    """What was found beside what should be there."""
-    lost, doubled, unknown = (
-        (*first, *second)
-        for first, second in zip(_differences(expected, rows), _differences(expected_lines, rejected), strict=True)
-    )
-    return Count(rows.total(), rejected.total(), lost, doubled, unknown)
 
 
 def expected_rows(day: Day) -> Counter[str]:
@@ -95,16 +74,6 @@ def read_records(records: Iterable[str]) -> Counter[str]:
         else:
             found[f"{key}: {record.get('line', record)}"] += record.get("count", 1)
     return found
-
-
-def _differences(expected: Counter[str], found: Counter[str]) -> tuple[list[str], list[str], list[str]]:
-    """What is lost, what is there too often, and what was never sent."""
-    surplus = found - expected
-    return (
-        sorted((expected - found).elements()),
-        sorted(item for item in surplus if item in expected),
-        sorted(item for item in surplus if item not in expected),
-    )
 
 
 def _quarantine(night: Night, folder: Path) -> list[str]:

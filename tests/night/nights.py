@@ -4,7 +4,6 @@ import json
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -20,15 +19,7 @@ EXPORT = "repair.ndjson"
 FINE = ("SUCCEEDED", "SUCCEEDED_WITH_QUARANTINE")
 
 
-@dataclass(frozen=True, slots=True)
-class NightDocuments:
-    """What ``hybrid-router night`` says of both nights."""
-
-    failed: dict[str, Any]
-    repaired: dict[str, Any]
-
-
-def run_nights(night: Night, day: Day) -> NightDocuments:
+def run_nights(night: Night, day: Day) -> None:
     """Both nights, and the repair between them; afterwards nothing is open and no replaced generation is left."""
     night.stack.s3.delete_object(Bucket=BUCKET, Key=day.one(Part.GONE).key)
     night.log("night: one dataset may not be read, two files cannot be, and a run is killed")
@@ -52,7 +43,6 @@ def run_nights(night: Night, day: Day) -> NightDocuments:
     while night.document("sweep")["deleted"] + night.stack.change_table({})["batches"]:
         pass
     _check_quarantine(night, day)
-    return NightDocuments(failed, repaired)
 
 
 def _failed_night(night: Night, day: Day) -> dict[str, Any]:
@@ -121,7 +111,9 @@ def _reprocess_as_advised(night: Night, file: DayFile) -> None:
 
 
 def _write_report(night: Night, document: dict[str, Any], name: str) -> None:
-    """The page of a night has the numbers of ``night``."""
+    """Print what the night has come to; its page has the same numbers."""
+    code = 0 if document["outcome"] in FINE else 1
+    print(night.command("night", document["execution"], "--limit", "5", code=code), flush=True)
     night.command("report", "--execution", document["execution"], "--output", name)
     rows = f">{document['rows']:,}</b><span>rows published"
     if rows not in (night.folder / name).read_text(encoding="utf-8"):

@@ -11,6 +11,9 @@ import pyarrow.parquet as pq
 
 from tests.oracle import ndjson_oracle
 
+MAX_NAMED = 20
+"""Maximum number of lost rows, and of surplus ones, that a sentence names."""
+
 
 def prove(inputs: Iterable[tuple[Path, str, str]], output: Path) -> list[str]:
     """Every difference between the inputs, each as (path, URI, dataset), and the folders ``lake`` and ``quarantine``.
@@ -31,8 +34,17 @@ def prove(inputs: Iterable[tuple[Path, str, str]], output: Path) -> list[str]:
         for record in map(json.loads, path.read_text(encoding="utf-8").splitlines()):
             kind = "the whole file" if record["kind"] == "file" else "a line"
             written[f"{record['source']}: {kind}"] += record.get("count", 1)
-    lost, surplus = expected - written, written - expected
-    return [f"lost: {text}" for text in lost] + [f"too often: {text}" for text in surplus]
+    return differences("the output", expected, written)
+
+
+def differences(where: str, expected: Counter[str], found: Counter[str]) -> list[str]:
+    """Sentences: how many ``where`` lacks and has too often, each with the first ones. A changed value is in both."""
+    kinds = {"lacks": expected - found, "has too often": found - expected}
+    return [
+        f"{where} {kind} {items.total()}: {', '.join(sorted(items)[:MAX_NAMED])}"
+        for kind, items in kinds.items()
+        if items
+    ]
 
 
 def _content(path: Path) -> bytes | None:

@@ -1,8 +1,7 @@
 """The end of an attempt: it is published, or given up so that nothing of it is left; a commit without an answer."""
 
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
-from types import SimpleNamespace
+from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,8 +10,9 @@ from botocore.exceptions import ClientError, ReadTimeoutError
 from lake.commit import read_commit
 from lake.errors import LeaseLostError
 from lake.layout import lake_key, quarantine_key
-from lake.ledger import Claim, CommitReference, CostShare, ManifestRow, State
-from lake.manifest import Lane, ObjectVersion, Partition
+from lake.ledger import CostShare, ManifestRow, State
+from lake.ledger.transitions import Manifests
+from lake.manifest import ObjectVersion
 from lake.manifest_documents import read_exclusions, read_manifest
 from lake.settings import ConvertSettings, Settings
 from tests.unit.lake.uploads import upload
@@ -173,93 +173,54 @@ def test_an_attempt_whose_columns_have_no_room_is_repeated_with_frozen_ones(worl
     assert_nothing_is_left(world)
 
 
-NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
-
-
-ROW = ManifestRow("m", State.RUNNING, Lane.BATCH, Partition("d", "2026-03-04", 12), "2026", 1, 1, attempt=1)
-
-
-REFERENCE = CommitReference("commits/m.json", "0" * 64)
-
-
 NO_ANSWER = ReadTimeoutError(endpoint_url="https://ledger")
-
-
 DEFECT = ClientError({"Error": {"Code": "ValidationException", "Message": "no"}}, "UpdateItem")
 """Not a fault of the environment: a repetition would be refused as well."""
+LOST = LeaseLostError("run-2 has taken it over")
 
 
-@dataclass
-class FakeManifests:
-    """A ledger with one row; ``errors`` are raised by its first commits."""
+@pytest.mark.parametrize(
+    ("errors", "applied", "state", "tries", "reason"),
+    [
+        ([NO_ANSWER, NO_ANSWER], False, State.DONE, 1, None),
+        ([NO_ANSWER] * 3, True, State.DONE, 1, None),
+        ([LOST], False, State.QUEUED, 1, finalize.COMMIT_UNSETTLED),
+        ([DEFECT] * 3, False, State.QUEUED, 1, finalize.COMMIT_UNSETTLED),
+        # Nothing is said against the commit, so no try is used up.
+        ([NO_ANSWER] * 3, False, State.QUEUED, 0, "AWS could not be reached"),
+        ([NO_ANSWER, NO_ANSWER, LOST], False, State.QUEUED, 0, "AWS could not be reached"),
+    ],
+)
+def test_a_commit_that_is_refused_or_gets_no_answer_is_settled_by_the_row(
+    world: World,
+    monkeypatch: pytest.MonkeyPatch,
+    errors: list[Exception],
+    applied: bool,
+    state: State,
+    tries: int,
+    reason: str | None,
+) -> None:
+    # Given a ledger that answers the first commits with errors, perhaps after it has applied them
+    commit, left = Manifests.commit, list(errors)
 
-    errors: list[Exception]
-    applied: bool = False
-    """Whether a commit is applied although it has no answer."""
-    row: ManifestRow = ROW
-    released: list[tuple[str, bool]] = field(default_factory=list)
+    def answer(*given: Any) -> None:
+        if applied or not left:
+            commit(*given)
+        if left:
+            raise left.pop(0)
 
-    def commit(self, claim: Claim, reference: CommitReference, now: datetime) -> None:
-        if self.errors and not self.applied:
-            raise self.errors.pop(0)
-        self.row = replace(self.row, state=State.PUBLISHING, document=reference)
-        if self.errors:
-            raise self.errors.pop(0)
-
-    def release(self, row: ManifestRow, reason: str, now: datetime, exclusions: str | None, *, counted: bool) -> bool:
-        if self.row.state != State.RUNNING:
-            return False
-        self.row = replace(self.row, state=State.QUEUED)
-        self.released.append((reason, counted))
-        return True
-
-    def get(self, manifest: str) -> ManifestRow:
-        return self.row
-
-
-def commit_once(manifests: FakeManifests) -> tuple[bool, list[str]]:
-    """Whether the commit is in the ledger, and the log."""
-    lines: list[str] = []
-    services: Any = SimpleNamespace(ledger=SimpleNamespace(manifests=manifests))
-    spark: Any = None
-    context = ConversionContext(spark, services, "run-1", lambda: NOON, lambda _: False, lines.append)
-    return finalize._commit(context, Claim(ROW, "run-1"), REFERENCE, ()), lines
-
-
-def test_a_commit_without_an_answer_is_tried_again_and_logged() -> None:
-    manifests = FakeManifests([NO_ANSWER, NO_ANSWER])
-    committed, lines = commit_once(manifests)
-    assert committed
-    assert manifests.released == []
+    monkeypatch.setattr(Manifests, "commit", answer)
+    attempt, lines = planned(world, world.queued("a.json")), list[str]()
+    # When
+    with pytest.raises(ReadTimeoutError) if tries == 0 else nullcontext():
+        finalize.finalize(replace(context(world), log=lines.append), attempt, results(world, attempt))
+    # Then
+    row = world.row(attempt.manifest.id)
+    assert (row.state, row.tries, left) == (state, tries, [])
+    assert str(row.reason).startswith(str(reason))
     assert lines == [
-        f"the commit of manifest m got no answer in try {number} of 3: {NO_ANSWER}; "
+        f"the commit of manifest {row.id} got no answer in try {number} of 3: {error}; "
         "after the last try the ledger row decides"
-        for number in (1, 2)
+        for number, error in enumerate(errors, 1)
+        if error is not LOST
     ]
-
-
-@pytest.mark.parametrize("errors", [[LeaseLostError("run-2 has taken it over")], [DEFECT] * 3])
-def test_a_commit_that_the_ledger_refuses_is_given_up_and_uses_up_a_try(errors: list[Exception]) -> None:
-    manifests = FakeManifests(errors)
-    committed, _ = commit_once(manifests)
-    assert not committed
-    assert manifests.row.state == State.QUEUED
-    assert manifests.released == [("its commit was refused or got no answer", True)]
-
-
-@pytest.mark.parametrize("last", [NO_ANSWER, LeaseLostError("the lease has ended meanwhile")])
-def test_a_commit_without_any_answer_uses_up_no_try(last: Exception) -> None:
-    manifests = FakeManifests([NO_ANSWER, NO_ANSWER, last])
-    with pytest.raises(ReadTimeoutError):
-        commit_once(manifests)
-    assert manifests.row.state == State.QUEUED
-    ((reason, counted),) = manifests.released
-    assert reason.startswith("AWS could not be reached")
-    assert not counted
-
-
-def test_a_commit_that_was_applied_without_an_answer_is_published() -> None:
-    manifests = FakeManifests([NO_ANSWER] * 3, applied=True)
-    committed, _ = commit_once(manifests)
-    assert committed
-    assert manifests.released == []

@@ -2,9 +2,10 @@
 
 import errno
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from botocore.exceptions import ClientError, ConnectTimeoutError, NoCredentialsError, ReadTimeoutError
@@ -213,49 +214,31 @@ def test_any_other_error_counts(error: Exception) -> None:
     assert fault_of(error) is None
 
 
-NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
+FAULT = EnvironmentFault("AWS could not be reached", "look at its network", passing=True)
 
 
-ROW = ManifestRow("m", State.RUNNING, Lane.BATCH, Partition("d", "2026-03-04", 12), "2026", 1, 1, attempt=2)
-
-
-NO_ANSWER = ReadTimeoutError(endpoint_url="https://ledger")
-
-
-@pytest.mark.parametrize(
-    ("current", "recorded"),
-    [
-        (replace(ROW, state=State.QUEUED), True),
-        (replace(ROW, state=State.PUBLISHING), True),
-        # Another run is at work: the fault is not that of its attempt.
-        (ROW, False),
-        (None, False),
-        (NO_ANSWER, False),
-    ],
-)
-def test_a_manifest_that_waits_has_the_fault_of_the_environment(
-    current: ManifestRow | Exception | None, recorded: bool
-) -> None:
-    # Given
-    reasons: list[tuple[object, str]] = []
+def note_fault(world: World, manifest: str) -> list[str]:
+    """The lines of the job's log after FAULT was recorded for the manifest."""
     lines: list[str] = []
-
-    def get(_: str) -> ManifestRow | None:
-        if isinstance(current, Exception):
-            raise current
-        return current
-
-    manifests = SimpleNamespace(get=get, record_reason=lambda row, reason: reasons.append((row, reason)))
-    services: Any = SimpleNamespace(ledger=SimpleNamespace(manifests=manifests))
     spark: Any = None
-    context = ConversionContext(spark, services, "run-1", lambda: NOON, lambda _: False, lines.append)
-    fault = EnvironmentFault("AWS could not be reached", "look at its network", passing=True)
-    # When
-    record_fault(context, "m", fault)
-    # Then
-    assert reasons == ([(current, str(fault))] if recorded else [])
-    assert lines == (
-        [f"the ledger does not have the reason of manifest m, this log alone has it: {NO_ANSWER}"]
-        if current is NO_ANSWER
-        else []
+    record_fault(
+        ConversionContext(spark, services(world), "jr_1", world.clock, lambda _: False, lines.append), manifest, FAULT
     )
+    return lines
+
+
+# While another run is at work, the fault is not that of its attempt.
+@pytest.mark.parametrize(("state", "recorded"), [("QUEUED", True), ("PUBLISHING", True), ("RUNNING", False)])
+def test_a_manifest_that_waits_has_the_fault_of_the_environment(world: World, state: str, recorded: bool) -> None:
+    row = row_in_state(world, state)
+    assert note_fault(world, row.id) == note_fault(world, "of another deployment") == []
+    assert world.row(row.id).reason == (str(FAULT) if recorded else row.reason)
+
+
+def test_a_fault_that_also_keeps_the_ledger_from_it_is_in_the_log(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    no_answer = ReadTimeoutError(endpoint_url="https://ledger")
+    monkeypatch.setattr(world.ledger.manifests, "get", Mock(side_effect=no_answer))
+    (line,) = note_fault(world, "m")
+    assert line == f"the ledger does not have the reason of manifest m, this log alone has it: {no_answer}"

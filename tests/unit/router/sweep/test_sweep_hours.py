@@ -32,10 +32,16 @@ def bridge(deployment: Deployment) -> FakeEventBridge:
     return with_events(deployment)
 
 
-def completed(deployment: Deployment) -> None:
-    """The hour of ``PARTITION`` has ten rows and is announced as complete."""
-    done(deployment, listed(deployment, "a.json"), 10, 2)
+def to_be_told(deployment: Deployment, rejects: int = 0) -> None:
+    """The hour of ``PARTITION`` has ten rows and is over; faults count the writes from here on."""
+    done(deployment, listed(deployment, "a.json"), 10, rejects)
     deployment.wait(HOUR)
+    deployment.faults.reset()
+
+
+def completed(deployment: Deployment) -> None:
+    """The hour of ``PARTITION`` is announced as complete."""
+    to_be_told(deployment, rejects=2)
     assert swept(deployment) == {"completed": 1}
 
 
@@ -223,8 +229,7 @@ def announce_and_reopen(deployment: Deployment) -> None:
 
 def test_an_event_that_is_not_taken_is_sent_by_the_next_sweep(deployment: Deployment, bridge: FakeEventBridge) -> None:
     # Given
-    done(deployment, listed(deployment, "a.json"), 10)
-    deployment.wait(HOUR)
+    to_be_told(deployment)
     bridge.refuses = True
     # When
     with pytest.raises(Exception, match=r"did not take the event of orders#2026-11-20T09 .it is busy"):
@@ -245,9 +250,7 @@ def test_what_goes_wrong_in_one_sweep_is_mended_by_the_next(
     deployment: Deployment, bridge: FakeEventBridge, fault: str, number: int
 ) -> None:
     # Given an hour to be told, by four writes: row, marker, event, row
-    done(deployment, listed(deployment, "a.json"), 10)
-    deployment.wait(HOUR)
-    deployment.faults.reset()
+    to_be_told(deployment)
     # When one of them goes wrong
     setattr(deployment.faults, fault, number)
     with suppress(Crash):
@@ -268,9 +271,7 @@ def test_a_sweep_that_resumes_late_leaves_the_marker_of_the_current_row(
     deployment: Deployment, bridge: FakeEventBridge, number: int
 ) -> None:
     # Given an hour to be told
-    done(deployment, listed(deployment, "a.json"), 10)
-    deployment.wait(HOUR)
-    deployment.faults.reset()
+    to_be_told(deployment)
     # When a sweep stalls before a write, while others tell it, and that a file came late
     deployment.faults.pause = (number, partial(announce_and_reopen, deployment))
     announce_hours(repair(deployment))
@@ -284,9 +285,7 @@ def test_a_sweep_that_resumes_late_and_dies_leaves_no_marker_for_long(
     deployment: Deployment, bridge: FakeEventBridge
 ) -> None:
     # Given a sweep that stalls before it puts the marker, while others announce the hour and that a file came late
-    done(deployment, listed(deployment, "a.json"), 10)
-    deployment.wait(HOUR)
-    deployment.faults.reset()
+    to_be_told(deployment)
 
     def meanwhile() -> None:
         announce_and_reopen(deployment)
@@ -315,8 +314,7 @@ def test_a_sweep_that_resumes_late_and_dies_does_not_take_the_marker_of_a_comple
     deployment: Deployment, bridge: FakeEventBridge
 ) -> None:
     # Given a sweep that stalls before it deletes the marker of a reopened hour, until the hour is complete again
-    done(deployment, listed(deployment, "a.json"), 10)
-    deployment.wait(HOUR)
+    to_be_told(deployment)
     announce_hours(repair(deployment))
     late = listed(deployment, "late.json")
     deployment.faults.reset()
@@ -347,9 +345,7 @@ def test_a_file_that_comes_during_a_look_is_not_overlooked(
     deployment: Deployment, bridge: FakeEventBridge, number: int, told: list[tuple[str, int, int]]
 ) -> None:
     # Given a file that comes before the hour is told, or before it leaves the index
-    done(deployment, listed(deployment, "a.json"), 10)
-    deployment.wait(HOUR)
-    deployment.faults.reset()
+    to_be_told(deployment)
     deployment.faults.pause = (number, lambda: listed(deployment, "late.json"))
     # When
     announce_hours(repair(deployment))
@@ -364,8 +360,7 @@ def test_the_row_decides_and_not_the_index(
     deployment: Deployment, bridge: FakeEventBridge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Given an index that lags: another manifest was recorded since
-    done(deployment, listed(deployment, "a.json"), 10)
-    deployment.wait(HOUR)
+    to_be_told(deployment)
     before = list(deployment.ledger.partitions.unsettled())
     monkeypatch.setattr(Partitions, "unsettled", lambda _: iter(before))
     listed(deployment, "b.json")
