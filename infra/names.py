@@ -51,7 +51,6 @@ class StackNames:
         )
 
     def delivery_stream(self, name: str) -> str:
-        """The name of the delivery stream of Firehose for ``records.name``."""
         return f"{self.stack}-{name}"
 
 

@@ -73,7 +73,6 @@ def is_complete_marker(key: str) -> bool:
 
 
 def manifest_prefix(partition: Partition, manifest: str) -> str:
-    """Prefix of all objects of one manifest, the same in lake and quarantine."""
     return f"{partition_prefix(partition)}{manifest}-g"
 
 
@@ -129,7 +128,7 @@ def part_key(part: str) -> str:
 
 
 def division_key(collection: str, nonce: str) -> str:
-    """Key of a division document of a collection, ``<hour>/<name>``; ``nonce`` is random, like that of a commit."""
+    """Key of a division document of a collection, ``<hour>/<name>``; ``nonce`` is random."""
     return f"{DIVISIONS}{collection}-{nonce}.json"
 
 
@@ -160,7 +159,7 @@ def pointer_prefix(manifest: str, *, urgent: bool, shard: str = FIRST_SHARD) -> 
 
 
 def manifest_of_pointer(key: str) -> str | None:
-    """Manifest id of a pointer's key, in any inbox; None: the key is not that of a pointer."""
+    """Manifest id of a pointer's key, in any inbox; None for any other key."""
     return key.rpartition("/")[2].removeprefix(URGENT).rpartition("-")[0] or None
 
 

@@ -43,7 +43,6 @@ def format_count(number: float, singular: str, plural: str = "") -> str:
 
 
 MAX_NAMES = 20
-"""Names of one message."""
 
 
 def format_names(names: Iterable[str]) -> str:

@@ -20,9 +20,7 @@ class Counts(ManifestCounts):
     """Manifests by their current state, their files, and what readers see of them."""
 
     files: int = 0
-    """Number of files of all these manifests."""
     bytes: int = 0
-    """As stored, of all these manifests."""
 
     @property
     def manifests(self) -> int:

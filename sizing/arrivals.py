@@ -39,7 +39,6 @@ class FileGroup:
     key: str
     """The key of any of them: lane and dataset follow from it."""
     bytes: int
-    """Size of each file, as stored."""
     count: int
     datasets: int = 1
     """Number of datasets that the key's one stands for, each with its share of all files."""

@@ -81,11 +81,9 @@ class Router:
         self.collected: defaultdict[Partition, list[Collected]] = defaultdict(list)
         """What waits for the night, in the order of time."""
         self.ignored_files = 0
-        """Files that no rule of the settings takes."""
         self.spilled_files = 0
         """Files of peak hours that went to the batch lane because of the stream's backlog."""
         self.invocations = 0
-        """Invocations of ``route``."""
         self.admitted_seconds = 0.0
         """Time of a core for the peak files of the last window that have not spilled."""
 

@@ -71,7 +71,7 @@ class StreamWorkers:
         return ends
 
     def core_seconds(self, work: Work) -> float:
-        """Time of cores for it, that of the tasks besides their bytes included."""
+        """Time of cores for it, including what tasks take in addition to their bytes."""
         return work.core_seconds + work.tasks * TASK_SECONDS
 
     def longest_seconds(self, work: Work) -> float:

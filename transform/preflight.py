@@ -134,7 +134,6 @@ def _draw(items: Sequence[Item], number: int) -> list[Item]:
 
 
 def _files(services: JobServices, manifest: str) -> list[ObjectVersion]:
-    """Files of the manifest that are not empty."""
     resources = services.resources
     row = services.ledger.manifests.get(manifest)
     if row is None:

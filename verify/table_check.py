@@ -26,7 +26,6 @@ Column = tuple[str, int | None]
 
 class ShownFile(NamedTuple):
     size: int
-    """Bytes."""
     rows: int
     """Negative: the rows that a file of deletes hides."""
 

@@ -108,7 +108,6 @@ class Proposal:
     values: int
     """In the sample, without NULL."""
     refused: int
-    """Values of the sample that the type does not accept."""
     examples: tuple[str, ...] = ()
 
 

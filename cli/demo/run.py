@@ -55,7 +55,6 @@ class SentFile:
     file: DemoFile
     object: ObjectVersion
     sent_at: float
-    """Seconds since the epoch."""
 
 
 @contextmanager

@@ -58,7 +58,6 @@ class CanaryJob:
     name: str
     lane: Lane
     job: str
-    """Name of the job, which its runs have on every engine."""
     engine: EngineDescription
     worker_type: str
     client: Any
@@ -82,7 +81,6 @@ class CanaryJob:
         return STARTS[self.engine.service](self, request)
 
     def bill(self, run: str) -> Bill | None:
-        """What the run has used; None until it has ended."""
         return self.engine.bill(self.client, self.job, run)
 
     def stop(self, run: str) -> None:

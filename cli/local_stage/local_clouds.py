@@ -41,7 +41,6 @@ class LocalCloudRunsError(HybridRouterError):
 @dataclass(frozen=True, slots=True)
 class LocalStage:
     folder: Path
-    """The folder of all stages."""
     stage: str
 
     @property

@@ -40,7 +40,6 @@ from lake.ledger.table import (
 
 NUMBER = Key("dataset-count", "dataset-count")
 DATASET_NAMES = "dataset-name"
-"""Partition key of the names of all datasets."""
 CATALOG = Key("catalog", "catalog")
 FIRST_NAME = "a"
 AFTER_LAST_NAME = "{"

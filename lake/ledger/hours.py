@@ -146,7 +146,6 @@ class HourCounts:
     manifests: int = 0
     files: int = 0
     bytes: int = 0
-    """Size of the files as stored."""
     rows: int = 0
     quarantined_lines: int = 0
     unreadable_files: int = 0
@@ -167,7 +166,6 @@ class HourRow:
     told: HourState = HourState.OPEN
     """What readers were told last, or are being told."""
     told_at: str = ""
-    """ISO 8601, UTC."""
     settled: int = 0
     """``touched`` when the hour was found complete."""
     revision: int = 0

@@ -1,4 +1,4 @@
-"""Settings of what runs beside the conversion, and of a stage as a whole."""
+"""Settings of what runs in addition to the conversion, and of a stage as a whole."""
 
 import math
 import re

@@ -18,21 +18,21 @@ from lake.manifest import Lane
 S3_WRITE = 0.005 / 1000
 """Dollars for a PUT, POST or LIST (Amazon S3 pricing, S3 Standard)."""
 S3_READ = 0.0004 / 1000
-"""For a GET or HEAD (the same page)."""
+"""Dollars for a GET or HEAD (the same page)."""
 S3_GB_MONTH = 0.023
-"""For a GB, 2^30 bytes, that is stored for a month, of the first 50 TB (the same page)."""
+"""Dollars for a GB (2^30 bytes) stored for a month, within the first 50 TB (the same page)."""
 LEDGER_WRITE = 0.625 / 1_000_000
-"""For a write request unit (Amazon DynamoDB pricing, on demand)."""
+"""Dollars for a write request unit (Amazon DynamoDB pricing, on demand)."""
 LEDGER_READ = 0.125 / 1_000_000
-"""For a read request unit (the same page)."""
+"""Dollars for a read request unit (the same page)."""
 LEDGER_GB_MONTH = 0.25 + 0.20
-"""For a GB that is stored for a month, and for its point-in-time recovery (the same page)."""
+"""Dollars for a GB stored for a month, its point-in-time recovery included (the same page)."""
 EVENT = 1.00 / 1_000_000
-"""For an event that the product sends (Amazon EventBridge pricing)."""
+"""Dollars for an event that the product sends (Amazon EventBridge pricing)."""
 QUEUE_REQUEST = 0.40 / 1_000_000
-"""For a request to a standard queue (Amazon SQS pricing)."""
+"""Dollars for a request to a standard queue (Amazon SQS pricing)."""
 FUNCTION_GB_SECOND = 0.0000133334
-"""For a GB-second on Arm (AWS Lambda pricing)."""
+"""Dollars for a GB-second on Arm (AWS Lambda pricing)."""
 OUTPUT_RATIO = 0.2
 """Parquet bytes for each byte of NDJSON (measured: 0.21; docs/performance.md, flat)."""
 READ_BYTES = 8 << 20

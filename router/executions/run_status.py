@@ -28,7 +28,6 @@ from router.telemetry import Metric, count, logger, metrics
 REFUSED_RUN = "its job run did not start"
 FAILED_RUN = "its last job run failed"
 PARALLEL_WRITES = 16
-"""Requests at a time."""
 
 
 @with_product_errors

@@ -67,9 +67,7 @@ class DataFile:
     """A Parquet file of the lake, as a manifest lists it."""
 
     path: str
-    """URI."""
     size: int
-    """Bytes."""
     rows: int
     hour: tuple[int, int]
     """Its partition: days since 1970-01-01, and hour of the day."""

@@ -41,7 +41,6 @@ class ListingRequest:
     reason: str
     """Why an arrival that the listing finds is in the batch lane; a sentence for people."""
     dry_run: bool = False
-    """Count only, write nothing."""
     leave_unsettled: bool = False
     """Go on although arrivals of a page have no owner yet: their intent is taken up by the sweep."""
 
@@ -57,7 +56,6 @@ class ListingProgress:
     found: int = 0
     """Objects of the dataset within the range."""
     known: int = 0
-    """Number of arrivals that the ledger had already."""
     recorded: int = 0
     """Number of new arrivals; in a dry run of those that would be recorded."""
     unsettled: int = 0

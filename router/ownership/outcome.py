@@ -17,8 +17,6 @@ UNANSWERED = (BotoCoreError, ClientError, RefusedError, HybridRouterError)
 
 
 class ArrivalOutcome(StrEnum):
-    """Outcome of an arrival in this invocation."""
-
     OWNED = "owned"
     """A QUEUED manifest of this invocation has it, or a part of this invocation that is in a collection."""
     DUPLICATE = "duplicate"
@@ -46,7 +44,6 @@ class Ownership:
     """Reasons of the files that became IGNORED, without those that are no data by their names."""
 
     def set_outcome(self, files: Iterable[ObjectVersion], outcome: ArrivalOutcome) -> None:
-        """Set or replace the outcome of ``files``."""
         self.outcomes.update((Identity.of(file), outcome) for file in files)
 
     def add_owner(self, owner: Manifest | Part, shards: Shards) -> None:

@@ -25,7 +25,6 @@ class DatasetTally(ConvertedCounts):
 
     dataset: str
     bytes: int = 0
-    """Bytes of the files, as stored."""
 
 
 PUBLISHER_PRESUMED_DEAD_AFTER = timedelta(minutes=10)
@@ -38,7 +37,7 @@ MAX_NAMED_MANIFESTS = 100
 
 @dataclass(slots=True, kw_only=True)
 class Tally(ManifestCounts):
-    """Its size depends on the number of datasets, and not on that of the rows."""
+    """Totals of an execution; the size depends on the number of datasets, not of rows."""
 
     now: datetime
     """Aware."""
@@ -96,7 +95,6 @@ class Tally(ManifestCounts):
         return sorted(found, key=lambda tally: (-tally.quarantined_share, tally.dataset))
 
     def datasets_to_json(self) -> list[dict[str, Any]]:
-        """The list of the verdict document."""
         order = sorted(self.datasets.values(), key=lambda tally: (-tally.rejects.total(), -tally.bytes, tally.dataset))
         return [
             {**asdict(tally), "rejects": dict(sorted(tally.rejects.items()))} for tally in order[:MAX_NAMED_DATASETS]
@@ -129,8 +127,6 @@ its end."""
 
 
 class ExecutionOutcome(StrEnum):
-    """Outcome of an execution."""
-
     SUCCEEDED = "SUCCEEDED"
     """All its manifests are DONE, and every line became a row."""
     SUCCEEDED_WITH_QUARANTINE = "SUCCEEDED_WITH_QUARANTINE"
@@ -152,11 +148,8 @@ class Verdict:
     failed: int
     open: int
     rows: int
-    """Published rows."""
     rejects: int
-    """Quarantined lines."""
     failed_files: int
-    """Files that could not be read as a whole."""
     damaged_objects: int
     """Objects of DONE manifests that are missing or differ from what was published."""
     datasets_above_share: int
