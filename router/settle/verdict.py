@@ -232,7 +232,7 @@ def _failure(tally: Tally) -> str:
         why = f", {_cut(row.reason)}" if row.reason else ""
         parts.append(
             f"{format_count(tally.open, 'manifest is', 'manifests are')} not done (first: {row.id}, {row.state}{why}): "
-            "start overnight again to convert them"
+            "run 'hybrid-router overnight' to convert them"
         )
     return "; ".join(parts)
 
@@ -333,7 +333,7 @@ def _steps(verdict: Verdict, stage: str) -> list[str]:
     if verdict.outcome == ExecutionOutcome.OPEN:
         steps.append(f"Wait until the other run ends, and look at its progress: hybrid-router status --stage {stage}")
     elif verdict.open:
-        steps.append("Remove the cause, then start the state machine overnight again with the input {}.")
+        steps.append(f"Remove the cause, then convert what is not done: hybrid-router overnight --stage {stage}")
     if verdict.rejects or verdict.failed_files:
         steps.append(f"See what is in the quarantine: hybrid-router quarantine ls --stage {stage}")
         steps.append(f"See what happened to one file: hybrid-router explain s3://<bucket>/<key> --stage {stage}")
