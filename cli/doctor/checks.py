@@ -286,7 +286,7 @@ class Account:
             return Finding("stack", Readiness.TO_DO, f"{name} is {status}: look at its events in CloudFormation")
         if deployed != here:
             difference = f"was deployed from the code {deployed or 'of an older version'}, here is {here}"
-            advice = f"take that version of hybrid-router, or run {self._deploy}"
+            advice = f"use that version of hybrid-router, or run {self._deploy}"
             return Finding("stack", Readiness.TO_DO, f"{name} {difference}: {advice}")
         return Finding("stack", Readiness.OK, f"{name}, {status}, of the code that is here ({here})")
 
@@ -354,7 +354,7 @@ def doctor(
     region: Region = None,
     as_json: Json = False,
 ) -> int:
-    """Show whether machine, account and stack are ready: 0 all is, 1 something is to do, 3 AWS is not reachable."""
+    """Show whether machine, account and stack are ready: 0 ready, 1 something is to be done, 3 AWS is not reachable."""
     file = settings or Path("settings") / f"{stage}.toml"
     if athena is not None and (local or not canary):
         raise InvalidInputError("--athena is for --canary on AWS: the local cloud has no Athena")

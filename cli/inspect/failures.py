@@ -112,7 +112,7 @@ COMPARE = "manifest {manifest} has converted a later version of it: nothing, unl
 @command("failures")
 def print_failures(
     stack: DeployedStack,
-    dataset: Annotated[str | None, typer.Option(help="Only those of this dataset.")] = None,
+    dataset: Annotated[str | None, typer.Option(help="Only failures of this dataset.")] = None,
     limit: Limit = 100,
     *,
     as_json: Json = False,

@@ -167,7 +167,7 @@ def convert(
     region: BucketRegion = None,
     as_json: Json = False,
 ) -> int:
-    """Convert files of this machine, without any cloud: 0 all lines are rows, 1 not all of them."""
+    """Convert files of this machine or of S3, without a stack: 0 all lines are rows, 1 not all of them."""
     chosen = Settings(stage="here") if settings is None else load_settings(settings)
     if compression is not None:
         chosen = dataclasses.replace(chosen, convert=dataclasses.replace(chosen.convert, compression=compression))

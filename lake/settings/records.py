@@ -46,7 +46,7 @@ class RecordsRule:
     kinesis_kms_key: Annotated[
         str,
         KMS_KEY,
-        "ARN of the KMS key that encrypts the Kinesis stream, for the right to read it; empty: none of yours does.",
+        "ARN of the KMS key that encrypts the Kinesis stream, for the right to read it; empty: not one of yours.",
     ] = ""
     msk_cluster: Annotated[
         str,
