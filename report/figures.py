@@ -101,7 +101,7 @@ class ManifestFigures:
         """
         if row.state not in (State.DONE, State.FAILED) and not row.open:
             return
-        # What an earlier generation has published stands until the next one is DONE.
+        # What an earlier generation has published stays visible until the next one is DONE.
         totals = None if row.published is None else row.published.totals
         lane = self.lanes[row.lane]
         for counts in (self.total, lane.counts, self.datasets.setdefault(row.partition.dataset, Counts())):

@@ -193,7 +193,7 @@ def read_recorded(
     with ThreadPoolExecutor(PARALLEL_READS) as pool:
         keys = list(_keys(s3, control_bucket, first, last))
         log(f"{format_count(len(keys), 'manifest document')} of the day")
-        # As many at a time as are read: those that wait to be used can have millions of files.
+        # Only what is read now: documents that wait to be used can have millions of files.
         documents = (
             decode_body(Manifest, body, "manifest")
             for some in batches_of(keys, PARALLEL_READS)

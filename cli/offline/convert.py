@@ -250,7 +250,7 @@ def _found(request: Request, output: OutputFolder, summary: Summary) -> Iterator
 
 
 def _with_dataset(request: Request, output: OutputFolder, summary: Summary) -> Iterator[InputFile]:
-    # Each pass over the files counts them anew.
+    # Each pass over the files counts them again.
     summary.other_files = 0
     for item in request.search.find(request.output, summary.refuse, summary.add_other):
         dataset, reason = item.partition.dataset, item.refused

@@ -180,8 +180,8 @@ def found_no_capacity(engine: Engine, refusal: str, bill: Bill | None, *, failed
 def next_engine(run: Mapping[str, Any], engine: Engine, now: datetime, *, no_capacity: bool) -> Engine:
     """The engine of the next job run of a run; ``now`` is aware.
 
-    A run that found no capacity, or that begins later than it must in order to end before the deadline, goes on on the
-    dearer engine that its plan names. The first job run follows the same rule of time, in ``overnight.asl.json``.
+    A run that found no capacity, or that begins later than it must in order to end before the deadline, continues
+    on the more expensive engine of its plan. The first job run follows the same rule, in ``overnight.asl.json``.
     """
     if engine != run["engine"] or not run["fallback"]:
         return engine

@@ -134,7 +134,7 @@ def with_columns(metadata: Metadata, columns: Collection[str], unnumbered: Colle
     ids = {field["id"] for field in present}
     # Another writer may have dropped a column, or given its name to one of another type.
     mapped = {name for field in present if field["type"] == "string" for name in names.get(field["id"], ())}
-    # Columns of the files are in lower case, and most readers know no other: Spark refuses x beside X.
+    # Columns of the files are in lower case, and most readers know no other: Spark refuses x next to X.
     taken = {field["name"].lower() for field in present}
     last = int(metadata["last-column-id"])
     added = {}
