@@ -41,9 +41,9 @@ ANY_RUN = "A job run gets its id when it starts."
 """Why a statement names all job runs of an application."""
 
 NO_LOG_URI = "none"
-"""In the state machine of a stage whose settings keep no event logs."""
+"""Value in the state machine of a stage whose settings keep no event logs."""
 NOT_DEPLOYED = "not-deployed"
-"""In the state machine of a stage whose settings do not allow this engine: no run of a plan names it."""
+"""Value in the state machine of a stage whose settings do not allow this engine: no run of a plan names it."""
 PLACEHOLDERS = (
     "EmrApplication",
     "EmrRole",

@@ -58,7 +58,7 @@ PACKAGES = ("batch_job", "infra", "lake", "report", "router", "statemachines", "
 """What a deployment reads of a checkout; the libraries of the jobs are checked on their own."""
 HASHED_SUFFIXES = frozenset({".css", ".js", ".json", ".py", ".toml"})
 CODE_MARK = "code "
-"""Before the fingerprint, at the end of the stack's description."""
+"""Precedes the fingerprint at the end of the stack's description."""
 _DIGITS = 12
 
 

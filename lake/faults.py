@@ -37,7 +37,7 @@ class Fault(Enum):
 
 
 class NoAnswer(Enum):
-    """In place of a result: no request was answered, so it is not known what was applied, and the work is repeated."""
+    """Stands for a result: no request was answered, so it is not known what was applied, and the work is repeated."""
 
     NO_ANSWER = auto()
 

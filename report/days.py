@@ -37,7 +37,7 @@ class SettledExecution:
     not_done: int
     """Manifests that have failed or are open."""
     late_minutes: int
-    """After its deadline."""
+    """Minutes after its deadline."""
     waits: Mapping[str, int] = field(default_factory=dict)
     """By engine: what ``measured_waits`` found; the next plans expect as much."""
 

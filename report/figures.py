@@ -61,7 +61,7 @@ class TableFigures:
 
     @property
     def lag(self) -> Percentiles | None:
-        """From publication to the table; None: the table shows none of them."""
+        """Seconds from publication to the table; None: the table shows none of them."""
         return percentiles(self._lags)
 
     def add(self, row: ManifestRow) -> None:

@@ -44,7 +44,7 @@ class Measurement:
     inflated_bytes: int
     """NDJSON, decompressed."""
     seconds: float
-    """From its first task to the end of its last one."""
+    """Seconds from its first task to the end of its last one."""
     core_seconds: float
     """Sum over all its tasks, each on one core."""
     output_bytes: int

@@ -1,4 +1,4 @@
-"""Before a run claims anything: may it read the input and write the output?"""
+"""Checks, before a run claims anything, whether it may read the input and write the output."""
 
 import random
 from collections.abc import Iterable, Iterator, Sequence

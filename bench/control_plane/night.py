@@ -43,7 +43,7 @@ class Night:
     file_bytes: int
     hours: int
     files_per_part: int
-    """That one invocation of ``route`` sees."""
+    """Files that one invocation of ``route`` sees."""
     datasets: int
     manifest_files: int
 

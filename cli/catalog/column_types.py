@@ -106,7 +106,7 @@ class Proposal:
     type: ColumnType | None
     """None: it stays VARCHAR."""
     values: int
-    """In the sample, without NULL."""
+    """Number of values in the sample, without NULL."""
     refused: int
     examples: tuple[str, ...] = ()
 

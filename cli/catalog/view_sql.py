@@ -18,7 +18,7 @@ MAX_DOUBLE = "1.7976931348623157E308"
 
 class Dialect(StrEnum):
     ATHENA = "athena"
-    """And Trino."""
+    """The dialect of Athena and Trino."""
     DUCKDB = "duckdb"
     SPARK = "spark"
 

@@ -145,8 +145,8 @@ def _answer(command: list[str]) -> str | None:
 CLIENT_CONFIG = Config(connect_timeout=3, read_timeout=5, retries={"total_max_attempts": 2})
 """Seconds; a request takes about 16 of them at most."""
 PENDING, DELETED = "PendingConfirmation", "Deleted"
-"""In the place of the ARN of a subscription that its owner has not confirmed (Amazon SNS, ListSubscriptionsByTopic), or
-has ended by the link in a mail, which is not documented."""
+"""Values instead of the ARN of a subscription that its owner has not confirmed (Amazon SNS,
+ListSubscriptionsByTopic), or has ended by the link in a mail, which is not documented."""
 BOOTSTRAP_STACK = "CDKToolkit"
 """The default name (AWS CDK, "Bootstrapping"); its output FileAssetKeyArn is the key of the bucket for files."""
 AWS_MANAGED_KEY = "AWS_MANAGED_KEY"

@@ -45,7 +45,7 @@ LAST = "last"
 LISTS = ("datasets", "unreadableFiles", "notDone", "damaged")
 """Lists in the verdict document."""
 UNDECIDED = (RUNNING, "OPEN")
-"""Outcomes that are no failure while the execution runs."""
+"""Outcomes that do not count as failures while the execution runs."""
 
 
 @command("night")

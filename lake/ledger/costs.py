@@ -195,7 +195,7 @@ class Costs(Rows):
 
 
 PIECE = "+"
-"""Before the number of each piece after the first. The pieces of a row are read one after another."""
+"""Precedes the number of each piece after the first. The pieces of a row are read one after another."""
 MAX_SHARES = 1_000
 """Shares of an item, which has at most 400 KB (DynamoDB's "Service quotas"): 100 to 200 bytes for each."""
 

@@ -238,7 +238,7 @@ class Deletions(Rows):
         return any("open" in item for item in self._table.query(_deletion_pk(partition)))
 
     def keep_lake(self, due: DueDeletion) -> None:
-        """Those of the quarantine are gone, and an Iceberg table keeps the others. Idempotent."""
+        """Note that the objects of the quarantine are gone, and an Iceberg table keeps the others. Idempotent."""
         key = _deletion_key(due.partition, due.manifest, due.generation)
         self._table.update(key, assign={"only_lake": True})
 

@@ -94,7 +94,7 @@ NO_PARTITION = Partition.parse("#0000-00-00T0")
 MAX_EARLIER_OWNERS = 10
 
 OPEN_STATES = (State.QUEUED, State.RUNNING, State.PUBLISHING)
-"""Not terminal: the rows that a run, a plan or a sweep still has to do with."""
+"""States that are not terminal: runs, plans and sweeps still have work on these rows."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """The rows of the stream lane, one for each shard: its health, and what it was asked to do.
 
-Rows of canaries: each is claimed once, fenced as the row of a manifest, and is no manifest.
+Rows of canaries: each is claimed once, fenced as the row of a manifest, and is not a manifest.
 """
 
 import uuid

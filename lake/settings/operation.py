@@ -204,7 +204,7 @@ class PriceSettings:
 
 
 MAX_KEEP_HOURS = 720
-"""With a snapshot a minute. With six a minute the document of a table has 126 MB, which each batch writes anew."""
+"""Limit with a snapshot a minute. With six a minute the document of a table has 126 MB, which each batch rewrites."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,7 +118,7 @@ class Night:
     concurrency: int
     runs: int
     seconds: float
-    """From the start to the end of the last run."""
+    """Seconds from the start to the end of the last run."""
     dollars: float
     """Billed time of the runs only."""
 

@@ -62,8 +62,8 @@ class Units:
     """The intent, and the document of the part or the pointer of the manifest."""
     s3_reads_of_invocation: int = 1
     gb_seconds_of_invocation: float = 0.4
-    """With 1 GiB, and 0.005 for each of its files. Measured once, on 2026-11-26, by a warm process and the stand-in of
-    ``make bench-plan`` on a busy machine: 0.4 to 0.9 s for 28 to 55 files, 3.4 to 7.2 s for 1,000."""
+    """Used with 1 GiB, plus 0.005 for each of its files. Measured once, on 2026-11-26, by a warm process and the
+    stand-in of ``make bench-plan`` on a busy machine: 0.4 to 0.9 s for 28 to 55 files, 3.4 to 7.2 s for 1,000."""
     gb_seconds_of_file: float = 0.008
     """0.005 in ``route``, the rest in the sweep's listings (docs/performance.md)."""
     writes_of_manifest: int = 21
@@ -95,7 +95,7 @@ class Estimate:
     """Dollars."""
 
     requests: float
-    """To S3, SQS and EventBridge."""
+    """Requests to S3, SQS and EventBridge."""
     ledger: float
     functions: float
     storage_per_month: float

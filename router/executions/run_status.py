@@ -81,7 +81,7 @@ def run_status(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
 
 
 def _read_denied(services: Services, run: str) -> frozenset[str]:
-    """Without the list everything that is open is tried again."""
+    """The denied manifests; empty if the list cannot be read: then everything that is open is tried again."""
     try:
         return read_denied(services.s3, services.resources.control_bucket, run)
     except Exception:

@@ -260,7 +260,7 @@ def oldest_batch(metadata: Metadata) -> int:
 
 
 def without_expired(metadata: Metadata, keep_from: int) -> Metadata:
-    """Without snapshots that the next one replaced before ``keep_from``, but those that a reference names.
+    """The document without snapshots that the next one replaced before ``keep_from`` and that no reference names.
 
     A reference for which its writer has given an age ends at it. Statistics that other writers have made of a snapshot
     go with it. ``keep_from`` is in milliseconds since the epoch. Entries of the document only: no file is deleted.

@@ -22,7 +22,7 @@ TIME_PER_CALL = timedelta(minutes=3)
 """No page but the first is requested after it. Shorter than the timeout of ``backfill``, and long enough that its state
 machine, which may have 25,000 events, can list for as long as its own timeout lets it."""
 WAIT_FOR_OWNERS = OWNER_GRACE + timedelta(seconds=10)
-"""After it every owner that was found without a row is presumed dead, and its arrivals are adopted."""
+"""After this wait every owner that was found without a row is presumed dead, and its arrivals are adopted."""
 TOTALS = ("found", "known", "recorded", "unsettled", "bytes", "archived")
 """Names of the running totals in an answer."""
 MAX_VISITS = 5

@@ -41,7 +41,7 @@ class Ownership:
     beyond_dataset_limit: int = 0
     """Number of arrivals that are IGNORED because ``max_datasets`` has no room for their dataset."""
     newly_ignored: dict[ObjectVersion, str] = field(default_factory=dict)
-    """Reasons of the files that became IGNORED, without those that are no data by their names."""
+    """Reasons of the files that became IGNORED, except files whose names mark them as not data."""
 
     def set_outcome(self, files: Iterable[ObjectVersion], outcome: ArrivalOutcome) -> None:
         self.outcomes.update((Identity.of(file), outcome) for file in files)

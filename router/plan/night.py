@@ -55,7 +55,7 @@ class Forecast:
     """Expected duration and cost of a plan."""
 
     minutes: float
-    """From its start to the end of the last run."""
+    """Minutes from its start to the end of the last run."""
     dollars: float
     """Billed time of the runs only."""
     dollars_low: float

@@ -223,7 +223,7 @@ class Report:
             self.messages.append(message[:MAX_MESSAGE_CHARACTERS])
 
     def answer(self, *, dry_run: bool) -> dict[str, Any]:
-        """As a function returns it: the first ``MAX_MESSAGES`` messages, and the number of ``omitted`` ones."""
+        """The counts, the first ``MAX_MESSAGES`` messages and the number of ``omitted`` ones."""
         return {
             "dryRun": dry_run,
             **{name: self.counts[name] for name in self.names},
