@@ -169,11 +169,9 @@ class Competitor:
     """One tool with its configuration."""
 
     name: str
-    """Its name in the tables and in results.json."""
     convert: Convert
     cores: int
     description: str
-    """For the report."""
     in_spark: bool = False
     """It has one process for the whole run, as a job; else a new process for each measurement."""
 

@@ -28,8 +28,6 @@ HOUR = "date = DATE '2026-11-21' AND hour = 5"
 
 
 class Memory:
-    """The files of a table's metadata."""
-
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {}
 
@@ -50,20 +48,17 @@ def data_files(number: int, batch: int = 0) -> list[DataFile]:
 
 
 def empty() -> Metadata:
-    """The metadata of a table without rows."""
     return new_metadata("s3://lake-of-the-stage/_tables/orders", "9c12d441-03fe-4693-9a96-a0705ddf69c1", 0, 0)
 
 
 def commit(
     metadata: Metadata, files: Memory, number: int, add: int, remove: tuple[DataFile, ...] = (), keep: int = 0
 ) -> Metadata:
-    """Metadata with a further batch of new files."""
     batch = Batch(number, data_files(add, number), remove)
     return commit_batch(metadata, files, batch, number * MINUTE, keep)
 
 
 def one_commit(manifests: int) -> dict[str, float]:
-    """A table without rows gets one batch."""
     commit(empty(), files := Memory(), 1, manifests)
     return {"metadata KiB": sum(map(len, files.files.values())) / KIB}
 
@@ -96,7 +91,6 @@ def minutes() -> dict[str, float]:
 
 
 def forget(metadata: Metadata, files: Memory) -> None:
-    """What the sweep deletes."""
     lists = [item["manifest-list"] for item in metadata["snapshots"]]
     current = [item["manifest_path"] for item in manifests_of(metadata, files)]
     files.files = {name: files.files[name] for name in (*lists, *current)}
@@ -141,8 +135,6 @@ def planning() -> dict[str, float]:
 
 
 class Disk:
-    """Files of this machine."""
-
     def read(self, path: str) -> bytes:
         return Path(path).read_bytes()
 
@@ -180,7 +172,6 @@ FIGURES = (
 
 
 def measure(number: int) -> dict[str, float]:
-    """The figures of one measurement."""
     started = time.process_time()
     found = FIGURES[number].call()
     return {"seconds": time.process_time() - started, "MiB": peak_bytes() / MIB, **found}

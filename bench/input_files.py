@@ -41,9 +41,7 @@ class InputFiles:
     bytes: int
     """Size of the NDJSON, after decompression."""
     stored_bytes: int
-    """On the disk."""
     keys: tuple[str, ...]
-    """Every top-level key that can occur."""
 
     @property
     def paths(self) -> list[Path]:

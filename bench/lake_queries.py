@@ -28,14 +28,12 @@ WRITERS = ("convert", "duckdb", "polars", "spark")
 ENGINES = ("DuckDB", "Polars", "Spark")
 QUERIES = ("group by", "range", "point", "like", "distinct")
 RANGE_PART = 50
-"""The narrow range has one in so many of the rows."""
+"""The narrow range has one row in this number."""
 Rows = list[tuple[Any, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class QueryKeys:
-    """The keys of a shape that its queries name."""
-
     group: tuple[str, str]
     number: str
     time: str

@@ -8,10 +8,7 @@ COMPILED = frozenset(f"fastavro._{name}" for name in ("read", "write", "schema",
 
 
 class NotCompiled:
-    """Lets fastavro fall back to its Python files."""
-
     def find_spec(self, name: str, _path: object = None, _target: ModuleType | None = None) -> ModuleSpec | None:
-        """Refuse the compiled modules."""
         if name in COMPILED:
             raise ImportError(name)
         return None

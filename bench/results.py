@@ -65,7 +65,6 @@ def lake_queries_table(lakes: Mapping[str, Mapping[str, Any]]) -> list[str]:
 
 
 def join_sections(sections: Sequence[Sequence[str]]) -> str:
-    """Sections of lines with a blank line between them."""
     return "\n\n".join("\n".join(section) for section in sections)
 
 
@@ -95,7 +94,6 @@ class Results:
     lakes: dict[str, dict[str, Any]]
     """What ``bench.lake_queries.measure_lakes`` returns, by shape."""
     sizes: dict[str, int]
-    """NDJSON bytes by shape."""
     rounds: int
     started: datetime
     load: float

@@ -54,7 +54,6 @@ class Figure:
 
     @classmethod
     def of(cls, competitor: Competitor, files: InputFiles, measurements: Sequence[Measurement]) -> "Figure":
-        """The figure of at least one measurement."""
         seconds = [item.seconds for item in measurements]
         median = statistics.median(seconds)
         speed = files.bytes / MEGABYTE / median

@@ -30,13 +30,10 @@ WIDE_COLUMNS = 1000
 class Shape:
     name: str
     description: str
-    """For the report."""
     rows: Callable[[Random, int, float], list[str]]
     """Called with the number of rows; returns them without newline. The float is their position in the data, 0 to 1."""
     keys: tuple[str, ...]
-    """Every top-level key that can occur."""
     row_bytes: int
-    """Expected size of a row, newline included."""
 
 
 def integers(random: Random, count: int, bits: int = 32) -> list[int]:
@@ -56,13 +53,11 @@ def tokens(random: Random, count: int, length: int) -> Iterator[str]:
 
 
 def sentences(random: Random, count: int, words: int) -> Iterator[str]:
-    """Text of a few words."""
     drawn = random.choices(WORDS, k=count * words)
     return (" ".join(drawn[start : start + words]) for start in range(0, count * words, words))
 
 
 def timestamps(random: Random, count: int) -> list[str]:
-    """Timestamps within one day."""
     return [
         f"2026-03-17T{n // 3600 % 24:02d}:{n // 60 % 60:02d}:{n % 60:02d}.{n % 997:03d}Z"
         for n in integers(random, count, 30)

@@ -32,7 +32,6 @@ class Target:
 
 
 def check_targets(figures: Sequence[Figure]) -> list[Target]:
-    """The targets of all shapes in ``figures``; every ratio is one of medians."""
     by_name = {(figure.competitor, figure.shape): figure for figure in figures}
     measured = {figure.shape for figure in figures}
     targets = []
@@ -58,7 +57,6 @@ def check_targets(figures: Sequence[Figure]) -> list[Target]:
 
 
 def check_lakes(lakes: Mapping[str, Mapping[str, Any]]) -> list[Target]:
-    """The targets of the lake that convert writes, compared with those of the other tools."""
     targets = []
     for shape, lake in lakes.items():
         smallest = min(size for writer, size in lake["bytes"].items() if writer != "convert")

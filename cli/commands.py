@@ -64,7 +64,7 @@ FirstHour = Annotated[str | None, FROM]
 LastHour = Annotated[str | None, TO]
 NoWait = Annotated[bool, typer.Option("--no-wait", help="Start it, and do not wait for its end.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would happen; change nothing.")]
-Limit = Annotated[int, typer.Option(min=1, help="Maximum number of entries that are read of each list.")]
+Limit = Annotated[int, typer.Option(min=1, help="Maximum number of entries to read from each list.")]
 Cores = Annotated[int, typer.Option(min=1, help="Cores to use.")]
 ALL_CORES = os.cpu_count() or 1
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]

@@ -26,7 +26,7 @@ LOCAL_PROFILE = "hybrid-router-local"
 
 
 def aws_on_local_cloud(config: Path) -> str:
-    """With the file of ``local_config``: the key stays out of the command, and so of the terminal's history."""
+    """The command with the file of ``local_config``: the key stays out of the terminal's history."""
     return f"AWS_CONFIG_FILE={shlex.quote(str(config.absolute()))} aws --profile {LOCAL_PROFILE}"
 
 
@@ -45,7 +45,7 @@ def local_config(endpoint: str, key: AccessKey) -> str:
 
 
 CONNECT_SECONDS = 1
-"""To a server on this machine."""
+"""Timeout of a connection to a server on this machine."""
 
 
 def connect_to_stage(

@@ -125,7 +125,7 @@ class DeployedStack:
             return parse_settings(body)
         except InvalidSettingsError as error:
             raise InvalidInputError(
-                f"the stack was deployed from another version of hybrid-router ({error}): deploy this version, or take "
+                f"the stack was deployed from another version of hybrid-router ({error}): deploy this version, or use "
                 "that one"
             ) from error
 

@@ -111,7 +111,7 @@ class NotFoundError(HybridRouterError):
 class ExitCode(IntEnum):
     FINE = 0
     NOT_SO = 1
-    """What was asked for is not so: unknown, failed, too late, differs."""
+    """The answer is no: unknown, failed, too late, different."""
     WRONG_USE = 2
     """An option, an argument or a settings file is wrong."""
     NOT_REACHABLE = 3
@@ -120,7 +120,7 @@ class ExitCode(IntEnum):
     """A defect of the product (EX_SOFTWARE of sysexits.h)."""
     INTERRUPTED = 130
     PIPE_CLOSED = 141
-    """What reads the output has ended, such as ``head``: no answer, by the number that a shell shows for it."""
+    """The reader of the output, such as ``head``, has ended; the number is the one that a shell shows for it."""
 
 
 def exit_code_of(error: Exception) -> ExitCode:

@@ -24,7 +24,7 @@ GROUPS = {
     "local": "The whole cloud on this machine.",
     "settings": "Settings files.",
     "quarantine": "What could not become a row: look at it, repair it.",
-    "catalog": "Tables of the lake: propose types for their columns.",
+    "catalog": "Columns of datasets: propose types, drop empty ones.",
     "tables": "Iceberg tables: what they show, and what to do about one that is stopped.",
 }
 

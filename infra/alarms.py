@@ -121,7 +121,7 @@ def _of_control_plane(
         "LateArrivals",
         oldest_event(own, arrivals),
         LATE_ARRIVAL_SECONDS,
-        f"Arrivals wait over {LATE_ARRIVAL_SECONDS // 60} minutes for route: run 'hybrid-router status'.",
+        f"Arrivals wait over {LATE_ARRIVAL_SECONDS // 60} minutes for route: run 'hybrid-router logs route'.",
     )
     errors = [item.function.metric_errors(period=HOUR) for name, item in functions.items() if name not in ANSWERED]
     yield PlainAlarm(
@@ -139,7 +139,7 @@ def _of_control_plane(
         "Failed",
         total(ended, QUARTER),
         1,
-        "An execution of a state machine failed or timed out: run 'hybrid-router nights'.",
+        "An execution of a state machine failed or timed out: run 'hybrid-router logs executions --since 1d'.",
     )
 
 
@@ -163,7 +163,7 @@ def _of_data(own: OwnMetrics, alarm_lines: cloudwatch.Metric, settings: Settings
         own.metric("sweep", "SweepStalled", "Maximum", period=HOUR),
         1,
         "Manifests are open 12 hours after their night began, or a listing of missed events is behind: run "
-        "'hybrid-router status', and read the log of sweep.",
+        "'hybrid-router status' and 'hybrid-router logs sweep'.",
     )
     yield PlainAlarm(
         "DatasetLimit",
@@ -254,5 +254,5 @@ def _of_lateness_and_cost(
             "DailyDollars",
             own.metric("sweep", "DayDollars", "Maximum", period=HOUR),
             settings.alarms.daily_dollars,
-            "The job runs of this day cost alarms.daily_dollars or more: run 'hybrid-router cost' to see which.",
+            "The job runs of this day cost alarms.daily_dollars or more: run 'hybrid-router cost' to see what for.",
         )

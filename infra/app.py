@@ -42,7 +42,7 @@ def main() -> int:
 
 
 def settings_file(context: dict[str, str]) -> Path:
-    """The settings file that CDK's context selects: by ``settings``, else by ``stage``, else that of stage ``dev``."""
+    """The settings file that CDK's context selects: by ``settings``, else by ``stage``, which is ``dev`` by default."""
     if "settings" in context:
         return Path(context["settings"])
     return CHECKOUT / "settings" / f"{context.get('stage', DEFAULT_STAGE)}.toml"

@@ -79,7 +79,7 @@ def add_dashboard(
 
 
 def _promises(own: OwnMetrics, arrivals: ArrivalQueues) -> cloudwatch.IWidget:
-    """In numbers: how late each lane is, what is not converted, what is wrong with the data, what it costs."""
+    """Shows in numbers how late each lane is, what is not converted, what is wrong with the data, what it costs."""
     dead_letters = arrivals.dead_letters.metric_approximate_number_of_messages_visible(
         period=METRIC_PERIOD, statistic="Maximum", label="Dead letters"
     )

@@ -41,9 +41,9 @@ ANY_RUN = "A job run gets its id when it starts."
 """Why a statement names all job runs of an application."""
 
 NO_LOG_URI = "none"
-"""In the state machine of a stage whose settings keep no event logs."""
+"""Value in the state machine of a stage whose settings keep no event logs."""
 NOT_DEPLOYED = "not-deployed"
-"""In the state machine of a stage whose settings do not allow this engine: no run of a plan names it."""
+"""Value in the state machine of a stage whose settings do not allow this engine: no run of a plan names it."""
 PLACEHOLDERS = (
     "EmrApplication",
     "EmrRole",
@@ -82,7 +82,6 @@ class EmrApplication(Construct):
         super().__init__(scope, name)
         settings, assets = parts.settings, parts.assets
         self.log = add_log_group(self, "Log", log)
-        """What drivers and executors print."""
         application = emrserverless.CfnApplication
         self.application = application(
             self,
@@ -108,7 +107,6 @@ class EmrApplication(Construct):
         """EMR keeps event logs for its Spark UI in a place of its own, under a key of its own."""
 
     def allow_watch(self, role: iam.Role) -> None:
-        """Read the state of a run."""
         self._allow_runs(role, "emr-serverless:GetJobRun")
 
     def _allow_runs(self, role: iam.Role, *actions: str) -> None:
@@ -149,7 +147,6 @@ class EmrBatch(EmrApplication):
         """Placeholder of the state machine -> value."""
 
     def allow_machine(self, role: iam.Role) -> None:
-        """Start a run, wait for its end, and stop it with the execution."""
         self._allow_start(role, "emr-serverless:StartJobRun")
         self._allow_runs(role, "emr-serverless:GetJobRun", "emr-serverless:CancelJobRun")
         allow(role, USE_RULE, [Stack.of(self).format_arn(service="events", resource="rule", resource_name=RUN_RULE)])

@@ -24,8 +24,6 @@ MAX_TIMEOUT_SECONDS = 900
 
 @dataclass(frozen=True, slots=True)
 class FunctionSpec:
-    """One function."""
-
     name: str
     module: str
     """Its handler is ``handler`` of this module of ``router``."""

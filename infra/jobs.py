@@ -50,7 +50,6 @@ class Jobs(Construct):
         self._names = names
         self._assets = parts.assets
         self.output_log = self._log_group("OutputLog", "output")
-        """What the drivers print."""
         self._error_log = self._log_group("ErrorLog", "error")
         self.shards = settings.shards.names
         self.stream_arns = [
@@ -88,11 +87,9 @@ class Jobs(Construct):
                 resource.add_property_override("DefaultArguments.--spark-event-logs-path", uri)
 
     def allow_watch(self, role: iam.Role) -> None:
-        """Read the state of a run of any job."""
         allow(role, ("glue:GetJobRun",), [*self.stream_arns, self.batch_arn])
 
     def allow_machine(self, role: iam.Role) -> None:
-        """Start a run of the batch job, wait for its end, and stop it with the execution."""
         actions = ("glue:StartJobRun", "glue:GetJobRun", "glue:GetJobRuns", "glue:BatchStopJobRun")
         allow(role, actions, [self.batch_arn])
 

@@ -57,6 +57,7 @@ class Machines(Construct):
             names.overnight_machine,
             ("plan", "run_status", "settle", "catalog"),
             {
+                "Stage": settings.stage,
                 "BatchJob": names.batch_job,
                 "IndexWaitSeconds": str(INDEX_WAIT_SECONDS),
                 "HeldWaitSeconds": str(settings.batch.held_wait_seconds),
@@ -89,6 +90,7 @@ class Machines(Construct):
             names.stream_window_machine,
             ("stream_control",),
             {
+                "Stage": settings.stage,
                 "WatchSeconds": str(settings.schedule.watch_seconds),
                 "StopRounds": str(math.ceil(STOP_GRACE_MINUTES * 60 / settings.schedule.watch_seconds)),
             },

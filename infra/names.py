@@ -51,7 +51,6 @@ class StackNames:
         )
 
     def delivery_stream(self, name: str) -> str:
-        """The name of the delivery stream of Firehose for ``records.name``."""
         return f"{self.stack}-{name}"
 
 
@@ -59,7 +58,7 @@ PACKAGES = ("batch_job", "infra", "lake", "report", "router", "statemachines", "
 """What a deployment reads of a checkout; the libraries of the jobs are checked on their own."""
 HASHED_SUFFIXES = frozenset({".css", ".js", ".json", ".py", ".toml"})
 CODE_MARK = "code "
-"""Before the fingerprint, at the end of the stack's description."""
+"""Precedes the fingerprint at the end of the stack's description."""
 _DIGITS = 12
 
 

@@ -86,5 +86,4 @@ _NAMES = tuple(item.name for item in fields(StackOutputs) if item.name != "resou
 
 
 def output_key(field: str) -> str:
-    """The output's key for a field: ``lake_bucket`` -> ``LakeBucket``."""
     return "".join(word.title() for word in field.split("_"))

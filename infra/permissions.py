@@ -34,7 +34,6 @@ class Grants:
         allow(role, [f"dynamodb:{action}" for action in actions], [self.storage.ledger.table_arn])
 
     def list_open_manifests(self, role: iam.Role) -> None:
-        """Query the index of open manifests."""
         allow(role, ("dynamodb:Query",), [f"{self.storage.ledger.table_arn}/index/{OPEN_INDEX}"])
 
     def read_control(self, role: iam.Role, *prefixes: str) -> None:
@@ -46,7 +45,6 @@ class Grants:
         allow(role, ("s3:ListBucket",), [self.storage.control.bucket_arn])
 
     def write_control(self, role: iam.Role, *prefixes: str) -> None:
-        """Write documents under the prefixes."""
         self.allow_in_control(role, ("s3:PutObject",), *prefixes)
 
     def own_arrivals(self, role: iam.Role) -> None:
@@ -66,7 +64,6 @@ class Grants:
         self.write_control(role, layout.MANIFESTS, layout.DIVISIONS)
 
     def write_pointers(self, role: iam.Role) -> None:
-        """Write pointers to the inboxes of all shards."""
         self.write_control(role, *(layout.inbox(shard) for shard in self.engines.jobs.shards))
 
     def publish(self, role: iam.Role) -> None:
@@ -113,11 +110,9 @@ class Grants:
         allow(role, ("s3:ListBucket", "s3:ListBucketVersions"), [self.storage.input.bucket_arn])
 
     def start_stream(self, role: iam.Role) -> None:
-        """Start a run of a streaming job, and learn whether one exists."""
         self.engines.stream.allow_stream_start(role)
 
     def watch_runs(self, role: iam.Role) -> None:
-        """Read the state of a run of any job, on every engine."""
         for engine in self.engines.all:
             engine.allow_watch(role)
 
@@ -127,7 +122,6 @@ class Grants:
         allow(role, ("servicequotas:GetServiceQuota", "servicequotas:GetAWSDefaultServiceQuota"), ["*"], ANY_QUOTA)
 
     def end_stream(self, role: iam.Role) -> None:
-        """End the runs of the streaming jobs."""
         self.engines.stream.allow_stream_end(role)
 
     def announce_hours(self, role: iam.Role) -> None:
@@ -178,7 +172,6 @@ class FunctionGrants:
     """What the code of a function uses."""
 
     ledger: tuple[str, ...]
-    """Actions on rows of the ledger."""
     kinds: tuple[Callable[[Grants, iam.Role], None], ...] = ()
     reads: tuple[str, ...] = ()
     """Prefixes of the control bucket whose documents it reads."""
@@ -275,7 +268,7 @@ def grant_functions(grants: Grants, functions: Mapping[str, RouterFunction]) -> 
 
 
 def grant_jobs(grants: Grants) -> None:
-    """Give the roles of the job runs what a conversion needs, and that of the stream lane what else it needs."""
+    """Give the roles of the job runs what a conversion needs, and the stream lane's what it needs in addition."""
     for role in grants.engines.roles:
         grants.use_ledger(role, "GetItem", *CREATE)
         grants.read_input(role)

@@ -32,7 +32,6 @@ class PlainAlarm:
     """It is raised by values below the threshold and by missing data, instead of by values from the threshold on."""
 
     def create(self, scope: Construct, topic: sns.ITopic, stage: str) -> cloudwatch.Alarm:
-        """Create it in ``scope``; the commands of its description are for ``stage``."""
         description = with_options(self.description, f" --stage {stage}")
         bad, periods = self.datapoints
         operators, missing = cloudwatch.ComparisonOperator, cloudwatch.TreatMissingData

@@ -173,7 +173,7 @@ def delivery_stream_alarms(records: Sequence[RecordsRule], names: StackNames, ow
                 expression=f"IF({late} OR {unread}, 1, 0)", using_metrics=metrics, period=METRIC_PERIOD
             ),
             1,
-            f"Firehose does not read or deliver the records of {record.name} in time: see its log group.",
+            f"Firehose reads or delivers the records of {record.name} too late: run 'hybrid-router logs records'.",
             datapoints=(LATE_PERIODS, LATE_PERIODS),
         )
     yield PlainAlarm(

@@ -27,7 +27,7 @@ UNFINISHED_UPLOAD_DAYS = 14
 AWS allows to redrive an execution for 14 days; its runs complete uploads that earlier runs began.
 """
 EVENT_LOG_DAYS = 30
-"""Age at which S3 removes Spark's event logs: that of the jobs' other logs. Also after the setting was switched off."""
+"""Age at which S3 removes Spark's event logs, as the jobs' other logs. Also after the setting was switched off."""
 PART_DAYS = 90
 """Age at which S3 removes the documents of parts. They are read until their hour is divided; each sweep reports an hour
 that cannot be."""
@@ -158,7 +158,6 @@ class Catalog(Construct):
         self.table_arns = self._arns(resources.catalog_database)
         """The resources on which Glue checks the permission to create or update a Hive table."""
         self.iceberg_arns = self._arns(resources.tables_database)
-        """ARNs of the catalog, the database and the tables of Iceberg."""
 
     def _add_database(self, construct: str, database_name: str, function: str) -> None:
         glue.Database(

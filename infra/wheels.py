@@ -49,13 +49,10 @@ class JobRuntime:
     machine: str
     """Processor, as Python's ``platform.machine`` names it."""
     zip: Path
-    """The zip of wheels in the checkout."""
     build: str
-    """The command that builds it."""
 
     @classmethod
     def glue(cls) -> "JobRuntime":
-        """Glue."""
         return cls._load("Glue", "glue_runtime.toml", "x86_64", f"hybrid-router{WHEELS_SUFFIX}", "make wheels")
 
     @classmethod

@@ -33,7 +33,7 @@ class Bill:
     vcpu_milliseconds: int = 0
     gb_milliseconds: int = 0
     final: bool = True
-    """False: the service has not all of its figures yet; those that it lacks are estimated, or 0."""
+    """False: the service does not have all figures yet; missing ones are estimated, or 0."""
     state: str = SUCCEEDED
     """How it ended, in the words of Glue: SUCCEEDED, FAILED, TIMEOUT, STOPPED, ..."""
     reason: str = ""
@@ -60,5 +60,5 @@ def divide(total: int, weights: Sequence[int]) -> list[int]:
 
 
 def reason_of(state: str, message: str | None) -> str:
-    """Why a run in this state, in the words of Glue, did not succeed; ``message`` is that of its service."""
+    """Why a run in this state, in the words of Glue, did not succeed; ``message`` is from its service."""
     return "" if state == SUCCEEDED else (message or "")[:MAX_REASON]

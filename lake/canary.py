@@ -35,7 +35,6 @@ class CanaryRequest:
         return cls(*text.split(","))
 
     def file(self, bucket: str, *, deleted: bool = False) -> ObjectVersion:
-        """The object of the input bucket that can be read, or the one that was deleted."""
         name, version = ("deleted", self.deleted) if deleted else ("object", self.version)
         return ObjectVersion(bucket, canary_key(f"{self.name}/{name}"), self.etag, len(BODY), "", version or None)
 

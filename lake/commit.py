@@ -40,9 +40,7 @@ class PendingObject:
     upload_id: str
     parts: tuple[UploadedPart, ...]
     checksum: str
-    """Checksum of the whole object, as ``lake.commit`` computes it."""
     size: int
-    """Bytes."""
     rows: int
     """Rows of the Parquet footer, or records of a quarantine object."""
 
@@ -53,7 +51,6 @@ class SourceCount:
     version: str
     """Version id, or the ETag after ``etag:``."""
     size: int
-    """Bytes as stored."""
     lines: int
     rows: int
     blank_lines: int
@@ -72,7 +69,6 @@ class CommitDocument:
     partition: Partition
     run: str
     started_at: str
-    """ISO 8601, UTC."""
     objects: tuple[PendingObject, ...]
     """Parquet files of the lake: of this generation, and of earlier ones that it keeps."""
     quarantine: tuple[PendingObject, ...]

@@ -37,7 +37,7 @@ class Fault(Enum):
 
 
 class NoAnswer(Enum):
-    """In place of a result: no request was answered, so it is not known what was applied, and the work is repeated."""
+    """Stands for a result: no request was answered, so it is not known what was applied, and the work is repeated."""
 
     NO_ANSWER = auto()
 
@@ -153,7 +153,7 @@ MACHINE_ERRORS = DISK_ERRORS | {
 """A limit of the process, or a broken disk. ENOENT: ``tempfile`` hides by it why it could write to no folder, and a
 temporary folder can be removed; the name of no local file comes from a manifest."""
 NO_THREAD = "can't start new thread"
-"""The whole text by which Python reports a limit of threads; its type is that of many other errors."""
+"""The whole text by which Python reports a limit of threads; many other errors have its type."""
 FORBIDDEN = 403
 TOO_MANY_REQUESTS = 429
 SERVER_ERROR = 500

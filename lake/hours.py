@@ -29,7 +29,6 @@ class HourContents(ManifestCounts):
     """The first manifest that is open or FAILED, or that its table does not show."""
     files: int = 0
     bytes: int = 0
-    """As stored, of all these manifests."""
     published_at: str = ""
     """ISO 8601, UTC: the last publication; empty: there was none."""
     stream_lane: ConvertedCounts = field(default_factory=ConvertedCounts)

@@ -37,7 +37,7 @@ RESUBMISSIONS = "resubmissions/"
 BATCHES = "tables/"
 """Documents of the batches that bring published generations into Iceberg tables."""
 TABLES = "_tables/"
-"""Not of the control bucket: the metadata of Iceberg tables in the lake. A dataset begins with a letter."""
+"""Prefix in the lake for the metadata of Iceberg tables. A dataset begins with a letter."""
 SPARK_LOGS = "spark-logs/"
 """Spark's event logs; on EMR Serverless the logs of drivers and executors as well."""
 PLAN_AHEAD_EXECUTION = "plan-ahead"
@@ -47,7 +47,7 @@ COMPLETE_MARKER = "_complete.json"
 """Name of the marker of an hour in the lake. Spark, Hive, Athena and Trino do not read objects whose name begins with
 an underscore."""
 PREFLIGHT = "_preflight"
-"""Not of the control bucket: of each bucket that the jobs write to."""
+"""Prefix in each bucket that the jobs write to."""
 CANARY = "_canary/"
 """What ``doctor --canary`` writes to input, lake and quarantine, and below the results of the control bucket. Belongs
 to no dataset, and is removed at its end."""
@@ -73,7 +73,6 @@ def is_complete_marker(key: str) -> bool:
 
 
 def manifest_prefix(partition: Partition, manifest: str) -> str:
-    """Prefix of all objects of one manifest, the same in lake and quarantine."""
     return f"{partition_prefix(partition)}{manifest}-g"
 
 
@@ -129,7 +128,7 @@ def part_key(part: str) -> str:
 
 
 def division_key(collection: str, nonce: str) -> str:
-    """Key of a division document of a collection, ``<hour>/<name>``; ``nonce`` is random, like that of a commit."""
+    """Key of a division document of a collection, ``<hour>/<name>``; ``nonce`` is random."""
     return f"{DIVISIONS}{collection}-{nonce}.json"
 
 
@@ -160,7 +159,7 @@ def pointer_prefix(manifest: str, *, urgent: bool, shard: str = FIRST_SHARD) -> 
 
 
 def manifest_of_pointer(key: str) -> str | None:
-    """Manifest id of a pointer's key, in any inbox; None: the key is not that of a pointer."""
+    """Manifest id of a pointer's key, in any inbox; None for any other key."""
     return key.rpartition("/")[2].removeprefix(URGENT).rpartition("-")[0] or None
 
 

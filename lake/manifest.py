@@ -38,7 +38,6 @@ class ObjectVersion:
     etag: str
     """Without quotes."""
     size: int
-    """Bytes as stored."""
     arrived_at: str
     """ISO 8601, UTC: time of the event, or ``LastModified`` where a listing found the object."""
     version_id: str | None = None
@@ -82,10 +81,8 @@ class Manifest:
     lane: Lane
     partition: Partition
     created_at: str
-    """ISO 8601, UTC."""
     files: tuple[ObjectVersion, ...]
     urgent: bool = False
-    """Whether the stream lane converts it before manifests that are not urgent."""
 
     @property
     def bytes(self) -> int:
@@ -151,5 +148,5 @@ class Partition:
 
     @property
     def stamp(self) -> str:
-        """``YYYY-MM-DDTHH``, UTC; its order is that of time."""
+        """``YYYY-MM-DDTHH``, UTC; sorts by time."""
         return f"{self.date}T{self.hour:02d}"

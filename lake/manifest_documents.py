@@ -95,7 +95,6 @@ class DividedManifest:
     files: int
     compressed_bytes: int
     sha256: str
-    """SHA-256 (hexadecimal) of its document."""
     first_part: int
     """Number of the first part with files of it, in the order of the division's parts."""
     last_part: int

@@ -11,7 +11,7 @@ OPTIMIZER_ROLE = "OPTIMIZER_ROLE"
 ARRIVALS_QUEUE = "ARRIVALS_QUEUE"
 """The environment variable of ``route`` with the URL of the queue of events."""
 BATCH_JOB_SUFFIX = "-batch"
-"""After the stack's name, in that of the batch job."""
+"""Follows the stack's name in the name of the batch job."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,6 @@ from lake.time import iso_utc
 class ResultObject:
     key: str
     size: int
-    """Bytes."""
     rows: int
     etag: str
     """Without quotes: a listing shows with it whether the object was replaced; it says nothing about the content."""
@@ -42,7 +41,6 @@ class GenerationResult:
     run: str
     partition: Partition
     started_at: str
-    """ISO 8601, UTC."""
     published_at: str
     rows: int
     rejects: int

@@ -6,7 +6,7 @@ from hashlib import sha256
 FIRST_SHARD = "1"
 """The shard that every stage has. Its job also converts what waits in inboxes of shards that no longer exist."""
 SHARD_ARGUMENT = "stream_shard"
-"""The argument with the name of the job's shard; a job without it is that of the first one."""
+"""The argument with the name of the job's shard; a job without it is the job of the first one."""
 MAX_SHARDS = 20
 """Each is a Glue job, and one request of each call of ``route``."""
 

@@ -43,7 +43,7 @@ class Speeds:
         return Speeds(self._measured, replace(self._settings, price=changed))
 
     def core_seconds(self, row: ManifestRow) -> float:
-        """Time of one vCPU of Glue for a manifest: that of its bytes, or of its requests where they take longer."""
+        """Time of one vCPU of Glue for a manifest: for its bytes, or for its requests where they take longer."""
         return self.busy_seconds(row, math.inf)
 
     def busy_seconds(self, row: ManifestRow, max_file_seconds: float) -> float:

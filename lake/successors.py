@@ -1,4 +1,4 @@
-"""From superseded manifests, and from parts, to the manifests that hold their files."""
+"""Finds the manifests that hold the files of superseded manifests and of parts."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor

@@ -43,7 +43,6 @@ def format_count(number: float, singular: str, plural: str = "") -> str:
 
 
 MAX_NAMES = 20
-"""Names of one message."""
 
 
 def format_names(names: Iterable[str]) -> str:
@@ -102,7 +101,7 @@ def explain_command(uri: str) -> str:
 
 SIZES = ((10**15, "PB"), (10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB"))
 EVENING_HOUR = 17
-"""From this hour of the day on, a time of the same day is said to be tonight."""
+"""From this hour of the day on, a time of the same day is called tonight."""
 
 
 def three_digits(number: float) -> str:

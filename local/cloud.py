@@ -114,7 +114,6 @@ class LocalCloud:
         limits.write(self.state_dir)
 
     def deploy(self, cdk_out: Path) -> dict[str, str]:
-        """``local.deploy.deploy_assembly`` into this cloud."""
         return deploy_assembly(self.client, cdk_out)
 
     def wait(self) -> int:

@@ -31,7 +31,6 @@ class EmulatorSettings:
     state: str
     """The folder for all files of the cloud."""
     jars: tuple[str, ...]
-    """Paths of Spark's S3 jars."""
     glue_minute_seconds: float
     """Seconds that a minute of a Glue job's timeout lasts."""
 

@@ -128,9 +128,7 @@ def client(service: str, endpoint: str, key: AccessKey) -> AwsClient:
 
 
 Event = Any
-"""A value of the ASGI protocol, which the servers type each in their own way."""
 App = Callable[[Event, Event, Event], Awaitable[None]]
-"""An ASGI application: ``app(scope, receive, send)``."""
 
 _OPEN_PATHS = ("/_ministack/health", "/_ministack/cfn-response/", "/_ministack/cfn-signal/")
 """Needed without an access key: the start of the cloud, and answers of CloudFormation, whose paths hold a token."""

@@ -41,8 +41,6 @@ Fetch = Callable[[AccessKey, str, str, Path], None]
 
 @dataclass(frozen=True, slots=True)
 class JobSettings:
-    """Folders and settings of all job runs of a local cloud."""
-
     endpoint: str
     """URL of the emulator."""
     runs: Path
@@ -50,7 +48,6 @@ class JobSettings:
     logs: Path
     """Each run has its log in it: ``<job or application>/<run id>.log``."""
     jars: tuple[Path, ...]
-    """Spark's S3 jars."""
     classes: Path
     """The archive of Spark's classes (``local.class_archive``)."""
     limits: Callable[[], Limits] = Limits
@@ -64,13 +61,11 @@ class JobLaunch:
     """What a service was asked to run."""
 
     script: str
-    """S3 URI."""
     modules: tuple[str, ...]
     """S3 URIs of Python files and zips that the script can import."""
     spark: Mapping[str, str]
     """Properties of Spark, which win over those of the local cloud."""
     arguments: tuple[str, ...]
-    """Arguments of the script."""
     environment: Mapping[str, str]
     """What the service sets in addition."""
 
@@ -119,7 +114,6 @@ def _fetch_uri(uri: str, folder: Path, key: AccessKey, fetch: Fetch) -> Path:
 
 
 def _write_spark_conf(settings: JobSettings, folder: Path, own: Mapping[str, str], key: AccessKey) -> dict[str, str]:
-    """The environment of Spark."""
     log_settings = folder / "log4j2.properties"
     log_settings.write_text(_LOG4J_PROPERTIES)
     java = f"{java_options(settings.classes)} -Dlog4j2.configurationFile={log_settings.as_uri()} -Duser.timezone=UTC"

@@ -1,1 +1,1 @@
-"""Conversion on one machine, without any cloud: the jobs' tasks, with folders in the place of buckets and ledger."""
+"""Conversion on one machine, without any cloud: the jobs' tasks, with folders instead of buckets and ledger."""

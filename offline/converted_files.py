@@ -47,7 +47,6 @@ class ConvertedFiles:
                 del self._with_lines[file]
 
     def is_done(self, file: ObjectVersion) -> bool:
-        """Whether this version of the file is in the lake or in the quarantine."""
         return identity(file.uri, file.version) in self._done
 
     def quarantined_by(self, file: ObjectVersion) -> str | None:

@@ -170,7 +170,6 @@ class OutputFolder:
         return found
 
     def staging(self, manifest: str) -> Path:
-        """The folder for files of a manifest that is not committed."""
         return self._own / "staging" / manifest
 
     def write_back(self, manifest: str, objects: Iterable[PendingObject]) -> None:

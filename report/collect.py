@@ -36,7 +36,6 @@ def read_execution(
 
 
 def read_days(ledger: Ledger, now: datetime) -> list[Day]:
-    """The last days with their executions and costs, the newest first; ``now`` is aware."""
     first, last = first_day(now), now.astimezone(UTC).date()
     return last_days(ledger.executions.settled(first, last), ledger.costs.day_sums(first, last), now)
 

@@ -27,7 +27,6 @@ class SettledExecution:
 
     name: str
     planned_at: str
-    """ISO 8601, UTC; of ``settled_at`` too."""
     settled_at: str
     outcome: str
     message: str
@@ -35,11 +34,10 @@ class SettledExecution:
     rows: int
     rejects: int
     failed_files: int
-    """Files that could not be read."""
     not_done: int
     """Manifests that have failed or are open."""
     late_minutes: int
-    """After its deadline."""
+    """Minutes after its deadline."""
     waits: Mapping[str, int] = field(default_factory=dict)
     """By engine: what ``measured_waits`` found; the next plans expect as much."""
 
@@ -52,7 +50,6 @@ class SettledExecution:
 class Day:
     day: date
     micro_dollars: int = 0
-    """Cost of the job runs of both lanes that ended on this day."""
     outcomes: Counter[str] = field(default_factory=Counter)
     listed: list[SettledExecution] = field(default_factory=list)
     bytes: int = 0

@@ -1,4 +1,4 @@
-"""Executions in order of time: outcome and reason of each, and its plan beside what came of it. Pure."""
+"""Executions in order of time: outcome and reason of each, and its plan next to its outcome. Pure."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence

@@ -20,9 +20,7 @@ class Counts(ManifestCounts):
     """Manifests by their current state, their files, and what readers see of them."""
 
     files: int = 0
-    """Number of files of all these manifests."""
     bytes: int = 0
-    """As stored, of all these manifests."""
 
     @property
     def manifests(self) -> int:
@@ -63,7 +61,7 @@ class TableFigures:
 
     @property
     def lag(self) -> Percentiles | None:
-        """From publication to the table; None: the table shows none of them."""
+        """Seconds from publication to the table; None: the table shows none of them."""
         return percentiles(self._lags)
 
     def add(self, row: ManifestRow) -> None:
@@ -103,7 +101,7 @@ class ManifestFigures:
         """
         if row.state not in (State.DONE, State.FAILED) and not row.open:
             return
-        # What an earlier generation has published stands until the next one is DONE.
+        # What an earlier generation has published stays visible until the next one is DONE.
         totals = None if row.published is None else row.published.totals
         lane = self.lanes[row.lane]
         for counts in (self.total, lane.counts, self.datasets.setdefault(row.partition.dataset, Counts())):

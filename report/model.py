@@ -18,7 +18,6 @@ class CostPart:
     micro_dollars: int = 0
     files: int = 0
     bytes: int = 0
-    """Size of the converted files, as stored."""
 
     def add(self, share: CostShare) -> None:
         self.micro_dollars += share.micro_dollars
@@ -88,7 +87,6 @@ class ExecutionFacts:
 class AlarmChange:
     name: str
     at: str
-    """ISO 8601, UTC."""
     state: str
     """OK, ALARM or INSUFFICIENT_DATA."""
     reason: str
@@ -98,11 +96,9 @@ class AlarmChange:
 class Report:
     title: str
     stack: str
-    """Name of the CloudFormation stack."""
     period: str
     """What the figures are about, in a sentence."""
     made_at: str
-    """ISO 8601, UTC."""
     figures: ManifestFigures
     costs: CostFigures
     executions: tuple[ExecutionFacts, ...]

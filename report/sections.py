@@ -27,7 +27,7 @@ from report.model import NO_DATASET, CostFigures, Report
 MAX_RUNS = 150
 """Bars on the time line; the table has more."""
 MAX_REASON = 100
-"""Characters of the reason of a job run beside its bar; the table has more of it."""
+"""Characters of the reason of a job run next to its bar; the table has more of it."""
 MAX_BARS = 20
 """Bars of datasets and reasons, the largest first."""
 

@@ -1,4 +1,4 @@
-"""``make count``: the size of the project, beside the limits that it keeps."""
+"""``make count``: the size of the project, next to its limits."""
 
 import json
 import re
@@ -14,7 +14,7 @@ from lake.settings.declaration import declared_keys
 
 CHECKOUT = Path(__file__).parents[1]
 ENGINE = re.compile(r"\bEngine\b|\bon_emr\b|\bemr[_.-]|\bEMR\b|\bEmr[A-Z]|GLUE_FLEX|emr-serverless")
-"""What a file mentions that knows engines by name."""
+"""Matches in a file that knows engines by name."""
 
 
 def count() -> dict[str, tuple[int, int | None]]:

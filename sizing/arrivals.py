@@ -39,7 +39,6 @@ class FileGroup:
     key: str
     """The key of any of them: lane and dataset follow from it."""
     bytes: int
-    """Size of each file, as stored."""
     count: int
     datasets: int = 1
     """Number of datasets that the key's one stands for, each with its share of all files."""
@@ -194,7 +193,7 @@ def read_recorded(
     with ThreadPoolExecutor(PARALLEL_READS) as pool:
         keys = list(_keys(s3, control_bucket, first, last))
         log(f"{format_count(len(keys), 'manifest document')} of the day")
-        # As many at a time as are read: those that wait to be used can have millions of files.
+        # Only what is read now: documents that wait to be used can have millions of files.
         documents = (
             decode_body(Manifest, body, "manifest")
             for some in batches_of(keys, PARALLEL_READS)

@@ -30,7 +30,6 @@ class BacklogItem:
 
 
 def divide_collections(collected: Mapping[Partition, Sequence[Collected]], limits: BatchSettings) -> list[BacklogItem]:
-    """The manifests into which the collections are divided."""
     return [
         item
         for partition, found in collected.items()

@@ -44,11 +44,10 @@ class Measurement:
     inflated_bytes: int
     """NDJSON, decompressed."""
     seconds: float
-    """From its first task to the end of its last one."""
+    """Seconds from its first task to the end of its last one."""
     core_seconds: float
     """Sum over all its tasks, each on one core."""
     output_bytes: int
-    """Parquet."""
     peak_bytes: int
     """Highest resident memory of a task's process."""
     rows: int
@@ -129,7 +128,6 @@ def _convert(pool: Executor, files: Sequence[Path], settings: ConvertSettings, c
 
 
 def tasks_of(files: Sequence[Path], settings: ConvertSettings, cores: int) -> tuple[Task, ...]:
-    """The tasks of one manifest of these files; at least one for each core, as far as they can be divided."""
     found = tuple(LocalFile.found(os.path.realpath(path)) for path in files)
     manifest = Manifest(
         new_manifest_id(datetime.now(UTC)), Lane.BATCH, Partition("calibrate", "2026-01-01", 0), "", found

@@ -35,8 +35,6 @@ from sizing.stream_lane import StreamLane
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What arrives in a day."""
-
     files: int
     bytes: int
     peak_core_seconds: float
@@ -104,7 +102,6 @@ def simulate_option(
 
 
 def measure_load(arrivals: Arrivals, settings: Settings, speeds: Speeds) -> Load:
-    """What arrives, before anything is decided."""
     files = size = 0
     hours = [0.0] * (DAY_SECONDS // 3600)
     kinds: set[tuple[str, bool]] = set()
@@ -194,7 +191,6 @@ def _lane(files: int, size: int, manifests: int, found: Latencies) -> LaneResult
 def _converted(
     stream: StreamLane, waiting: list[ManifestRow], target_file_bytes: int, gzip_ratio: float
 ) -> list[CostShare]:
-    """What both lanes have converted, as the ledger of costs counts it."""
     files, size, packed = stream.latencies.files, stream.bytes, stream.compressed_bytes
     all_rows = ManifestRow("", State.DONE, Lane.STREAM, Partition("", "", 0), "", size, round(files), packed)
     in_stream = expected_share([all_rows], target_file_bytes, gzip_ratio)

@@ -70,7 +70,6 @@ class RoutingOption:
     name: str
     settings: Settings
     changes: tuple[str, ...]
-    """Settings that differ from those of the file; for people."""
 
 
 def routing_options(settings: Settings, peak_core_seconds: float, stream_jobs: int = 1) -> list[RoutingOption]:
@@ -99,7 +98,6 @@ def as_one_stream_job(settings: Settings) -> Settings:
 
 
 def all_batch(settings: Settings) -> RoutingOption:
-    """All files overnight."""
     changed = replace(
         settings,
         peak=replace(settings.peak, hours=()),

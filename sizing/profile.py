@@ -97,7 +97,6 @@ def load_profile(path: Path) -> Profile:
 
 
 def parse_profile(body: dict[str, Any]) -> Profile:
-    """The profile of a parsed TOML document. Raises ``InvalidInputError`` as ``load_profile`` does."""
     try:
         return build(Profile, body)
     except InvalidSettingsError as error:
@@ -110,7 +109,7 @@ NAME = "file"
 def file_keys(settings: Settings, datasets: int, *, urgent: bool) -> dict[bool, str]:
     """A key of the dataset that stands for all, and an urgent one; without the suffix of a compression.
 
-    Raises ``InvalidInputError``: the rules of the settings do not give so many datasets, or no key is urgent, or every
+    Raises ``InvalidInputError``: the rules of the settings give fewer datasets, or no key is urgent, or every
     key is.
     """
     named = {rule.name for rule in settings.datasets}

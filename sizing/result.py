@@ -58,7 +58,6 @@ class NightResult:
     engine: str
     runs: int
     concurrency: int
-    """Runs side by side."""
     workers: int
     """Workers of each run, the driver's included."""
     worker_type: str
@@ -71,9 +70,7 @@ class Dollars:
     """US dollars of a day."""
 
     stream: float
-    """Billed time of the streaming job."""
     night: float
-    """Billed time of the night's runs."""
     other: float
     """Requests, ledger and functions (router/estimate/other_costs.py)."""
     total: float
@@ -90,7 +87,6 @@ class OptionResult:
     routing: str
     """``all-stream``, ``all-batch`` or ``hybrid``."""
     changes: tuple[str, ...]
-    """Settings that differ from the file's."""
     stream: LaneResult
     urgent_p95: float | None
     batch: LaneResult

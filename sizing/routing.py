@@ -26,8 +26,8 @@ POLLERS = 5
 """Batches of a queue that Lambda collects at the same time (AWS Lambda Developer Guide, "Using Lambda with Amazon
 SQS"); it adds pollers under load, which is not simulated. Each has windows of its own, never in step with triggers."""
 ROUTE_SECONDS = 2.0
-"""From the end of a window until its manifests are QUEUED and their pointers are in the inbox. Measured: 0.9; the rest,
-until S3 has delivered the last event and the function is invoked, is assumed."""
+"""Seconds from the end of a window until its manifests are QUEUED and their pointers are in the inbox. Measured: 0.9;
+the rest, until S3 has delivered the last event and the function is invoked, is assumed."""
 
 
 class Work(NamedTuple):
@@ -81,11 +81,9 @@ class Router:
         self.collected: defaultdict[Partition, list[Collected]] = defaultdict(list)
         """What waits for the night, in the order of time."""
         self.ignored_files = 0
-        """Files that no rule of the settings takes."""
         self.spilled_files = 0
         """Files of peak hours that went to the batch lane because of the stream's backlog."""
         self.invocations = 0
-        """Invocations of ``route``."""
         self.admitted_seconds = 0.0
         """Time of a core for the peak files of the last window that have not spilled."""
 

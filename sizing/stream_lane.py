@@ -17,8 +17,8 @@ from sizing.routing import SimulatedManifest, Work
 # Measured means: on the local cloud, 2 busy cores, with 25 ms more for each read and 40 ms more for each write
 # (docs/sizing.md, "Compared with real runs").
 PORTION_SECONDS = 4.0
-"""From a trigger until a manifest is published, besides its tasks: Spark lists and reads the pointers; claims, plan,
-commit, publish. Measured: 4 to 8, and 2 to 3 without the added time."""
+"""Seconds from a trigger until a manifest is published, without its tasks: Spark lists and reads the pointers; claims,
+plan, commit, publish. Measured: 4 to 8, and 2 to 3 without the added time."""
 URGENT_PORTION_SECONDS = 1.5
 """This time from a look for urgent pointers. Measured: up to 1.3."""
 LOOK_SECONDS = 5.0
@@ -37,7 +37,7 @@ class StreamWorkers:
     def __init__(self, settings: Settings, jobs: int) -> None:
         self._cluster = stream_cluster(settings)
         self.start_seconds = self._cluster.start_seconds
-        """From the start of a run until it begins its first micro-batch."""
+        """Seconds from the start of a run until it begins its first micro-batch."""
         self._drivers, self._min_executors = jobs * DRIVERS, jobs * self._cluster.min_executors
         self._max_executors = settings.stream.max_workers - DRIVERS
         self._executors, self._busy_until = self._min_executors, 0.0
@@ -71,7 +71,7 @@ class StreamWorkers:
         return ends
 
     def core_seconds(self, work: Work) -> float:
-        """Time of cores for it, that of the tasks besides their bytes included."""
+        """Time of cores for it, including what tasks take in addition to their bytes."""
         return work.core_seconds + work.tasks * TASK_SECONDS
 
     def longest_seconds(self, work: Work) -> float:

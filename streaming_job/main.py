@@ -15,7 +15,7 @@ def run(context: ConversionContext, arguments: Mapping[str, str]) -> int:
     """Convert what the inbox of the shard names until the run should end; the exit code."""
     shard = arguments.get(SHARD_ARGUMENT, FIRST_SHARD)
     ledger = context.services.ledger
-    # The row of the stream is that of this shard, wherever the run reads or writes it.
+    # The run reads and writes the row of this shard, wherever it uses the stream's row.
     services = replace(context.services, ledger=replace(ledger, stream=ledger.stream.of(shard)))
     context = replace(context, services=services)
     services.ledger.stream.begin_run(context.run, context.clock())

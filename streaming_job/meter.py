@@ -19,7 +19,7 @@ from transform.outcome import ConversionOutcome
 from transform.task_model import ConversionContext
 
 INTERVAL = timedelta(minutes=15)
-"""A row of costs is for this time, or for what is left at the end of the run. A run that is killed loses as much."""
+"""A row of costs is for this time, or for what is left at the end of the run. A killed run loses up to this time."""
 
 
 class StreamMeter:

@@ -34,10 +34,10 @@ MAX_POINTERS_PER_TRIGGER = 500
 would wait. The input that is converted side by side is limited later (``StreamSettings.side_by_side_seconds``)."""
 MAX_POINTERS_PER_CHECKPOINT = 5000
 """Spark's file source remembers every pointer that it has read, in memory and in its log, which each tenth micro-batch
-writes anew as a whole: ten full micro-batches do it once. A query that has begun as many is followed by a new one."""
+writes anew as a whole: ten full micro-batches do it once. After this number a new query follows."""
 
 STOP_PATIENCE_SECONDS = 30.0
-"""A request to stop waits so long for the end of the micro-batch, and less than a heartbeat is valid: the next one can
+"""How long a request to stop waits for the end of the micro-batch: shorter than a heartbeat is valid. The next one can
 begin at once, before another look at the row."""
 PATIENCE_SHARE = 0.1
 """Share of the latency goal after which the next micro-batch begins, if the current one leaves room. Not at once:
@@ -52,7 +52,7 @@ class OpenMicroBatch:
     begun: datetime
     manifests: set[str]
     keys: set[str]
-    """Keys of the pointers to them, also of those that later micro-batches have read."""
+    """Keys of the pointers to them, those that later micro-batches have read included."""
     core_seconds: float = 0
     """Work of its portions that have not ended."""
 

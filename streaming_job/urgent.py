@@ -60,7 +60,6 @@ class UrgentInbox:
         self._on_converted, self._inboxes = on_converted, inboxes
         self._lock = threading.Lock()
         self._converting: dict[str, InputSize] = {}
-        """Sizes of the manifests that are being converted."""
         self._portions = 0
         self._limit, self._max_portions = side_by_side_limit(context), parallel_conversions(context)
         self._closed, self._unchecked = False, True

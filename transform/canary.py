@@ -135,7 +135,7 @@ def _check_region(services: JobServices) -> None:
 
 
 def _read_by_obstore(region: str, request: CanaryRequest, bucket: str) -> None:
-    """Without the other client, which ``Source`` takes where obstore is refused."""
+    """Read without the other client, which ``Source`` takes where obstore is refused."""
     file = request.file(bucket)
     options: Any = {"version": file.version_id} if file.version_id else {"if_match": f'"{file.etag}"'}
     try:

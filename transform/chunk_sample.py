@@ -35,7 +35,7 @@ MAX_CHUNKS_PER_SAMPLE = 64
 """One chunk in this number is decoded of a large task: docs/performance.md has the cost."""
 WHOLE_ROW_GROUPS = 1
 LATER_CHUNKS_PER_SAMPLE = 32
-"""In a small task with more row groups, one in this number of the chunks of later row groups is decoded."""
+"""One in this number of the chunks of later row groups is decoded in a small task with several row groups."""
 DECODED_BYTES = 16 << 20
 """Decoded at once: small columns together, a larger one in parts. Values, and Arrow's offsets for every row, count."""
 

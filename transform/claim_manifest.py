@@ -1,4 +1,4 @@
-"""From a manifest id to a claim, or to the outcome of a manifest that needs no conversion.
+"""Turns a manifest id into a claim, or into the outcome of a manifest that needs no conversion.
 
 Leases of attempts are renewed while their work goes on; the work stops when all leases are lost.
 """

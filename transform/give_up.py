@@ -1,6 +1,6 @@
 """A manifest that is given up: its poisonous files apart, files that it may not read left to another run, or FAILED.
 
-Errors that are no fault of a manifest are data: the cause, what a person does about it, and whether it passes.
+Errors that are not a manifest's fault are data: the cause, what a person does about it, and whether it passes.
 """
 
 import re

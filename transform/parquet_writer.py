@@ -22,7 +22,7 @@ MAX_ROW_GROUP_ROWS = 1 << 20
 MAX_HELD_BYTES = 48 << 20
 """Bytes of one row group in memory: data that hardly compress, or columns of which no page is full, end it early."""
 MAX_METADATA_BYTES = 64 << 20
-"""Of one file, in the memory of its writer and its readers: they hold what the footer says of chunks and pages."""
+"""Footer of one file in the memory of its writer and its readers: what it says of chunks and pages."""
 CHUNK_METADATA_BYTES = 1 << 10
 """About the bytes of memory of a column chunk and its first page."""
 MAX_FILL = 1.5

@@ -87,7 +87,6 @@ class Attempt:
     """Files that an earlier attempt could not read to their end, with the reason."""
     tasks: tuple[Task, ...]
     started_at: str
-    """ISO 8601, UTC."""
     columns_full: bool
     """The dataset gets no other column: further keys of this attempt go to ``_rescued``."""
     kept: KeptGeneration | None = None
@@ -172,7 +171,7 @@ def divide_input(
 
     By the manifest's own ratio: the dataset's earlier manifests may have been different, or small. Input that is not
     larger than the target of one output file is one task, whatever its ratio. At least ``min_tasks`` where the input
-    has as many splits. Raises ``TransientError``, ``BotoCoreError``, ``ClientError``: the input could not be read now.
+    has enough splits. Raises ``TransientError``, ``BotoCoreError``, ``ClientError``: the input could not be read now.
     """
     splits = split_files(files, _whole_files(source, files, settings), settings.split_bytes)
     large = sum(split.size for split in splits) > settings.target_file_bytes
@@ -223,7 +222,7 @@ def pack_tasks(
 
     The number of tasks is rounded and the input shared evenly. So a task writes between two thirds and one and a half
     of the target, as far as the ratio holds and there is enough input. ``output_ratio``: Parquet bytes per input byte;
-    None: ``DEFAULT_OUTPUT_RATIO``. ``min_tasks``: at least so many, where there are as many splits.
+    None: ``DEFAULT_OUTPUT_RATIO``. ``min_tasks``: minimum number of tasks, where there are enough splits.
     """
     ratio = max(output_ratio or DEFAULT_OUTPUT_RATIO, MIN_OUTPUT_RATIO)
     total = sum(split.size for split in splits)

@@ -1,4 +1,4 @@
-"""Before a run claims anything: may it read the input and write the output?"""
+"""Checks, before a run claims anything, whether it may read the input and write the output."""
 
 import random
 from collections.abc import Iterable, Iterator, Sequence
@@ -134,7 +134,6 @@ def _draw(items: Sequence[Item], number: int) -> list[Item]:
 
 
 def _files(services: JobServices, manifest: str) -> list[ObjectVersion]:
-    """Files of the manifest that are not empty."""
     resources = services.resources
     row = services.ledger.manifests.get(manifest)
     if row is None:

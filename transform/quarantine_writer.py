@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 MAX_EXPANSION = 20
 """Bytes of records of single lines for each byte of the input ..."""
 FREE_BYTES = 64 << 10
-"""... and so many in addition for each task, for small files."""
+"""... plus this number for each task, for small files."""
 
 
 def line_record(file: ObjectVersion, reject: Reject) -> dict[str, Any]:
@@ -159,10 +159,9 @@ QuarantinedThing = tuple[str, str, str, str]
 @dataclass(frozen=True, slots=True)
 class QuarantineContent:
     size: int
-    """Bytes."""
     records: int
     counts: Mapping[QuarantinedThing, int]
-    """Rejected lines and whole files; a record of kind ``lines`` counts as many as it says."""
+    """Rejected lines and whole files; a record of kind ``lines`` counts its ``count``."""
 
 
 def read_back(path: Path) -> QuarantineContent:
@@ -202,7 +201,7 @@ def quarantine_excluded(services: JobServices, attempt: Attempt) -> list[Pending
 
 
 def excluded_key(manifest: Manifest, generation: int, tasks: int) -> str:
-    """Key of the object that names the excluded files, after those of so many ``tasks``."""
+    """Key of the object that names the excluded files, after the objects of ``tasks`` tasks."""
     return quarantine_key(manifest.partition, manifest.id, generation, tasks * NUMBERS_PER_TASK)
 
 

@@ -170,7 +170,6 @@ class TaskRun:
         return None if limit is None else limit - (thread_time() - self._begun) / 2
 
     def finish(self) -> None:
-        """Write the remaining rows and wait for the uploads; raises what ``run_task`` raises."""
         batch = self._reader.flush()
         if batch is not None:
             self._write(batch)

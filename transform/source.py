@@ -42,7 +42,7 @@ MAX_BODY_SECONDS = 600.0
 """For the bytes of one request, at most ``CHUNK_BYTES``: no timeout of the clients ends a body of which a byte comes
 each second, and the task would hold its core until the job run ends."""
 PIECE_BYTES = 1024
-"""A read waits until it has so many, however slowly they come."""
+"""A read waits for this number of bytes, however slowly they arrive."""
 DELETED_CODES = frozenset({"NoSuchKey", "NoSuchVersion", "MethodNotAllowed"})
 
 
@@ -230,7 +230,7 @@ def _file_error(file: ObjectVersion, error: ClientError) -> UnreadableFileError:
 
 
 CHUNK_BYTES = 8 << 20
-"""With 16 MiB, and as many requests ahead, a flat task took 312 MB of memory instead of 208."""
+"""With 16 MiB and the same number of requests ahead, a flat task took 312 MB of memory instead of 208."""
 TAIL_BYTES = 64 << 10
 """Size of the first request after a split's end, for the rest of its last line; later ones are larger."""
 

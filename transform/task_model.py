@@ -74,7 +74,6 @@ class Task:
     """Region of all buckets: a Python worker finds it nowhere else."""
     settings: ConvertSettings
     input_keys: tuple[str, ...] | None = None
-    """``Settings.input_kms_keys``."""
     input_bucket: str | None = None
     """None: no deployment, whose files were listed just now."""
     unnumbered: frozenset[str] | None = None
@@ -101,14 +100,11 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class SplitResult:
-    """What a task counted in one split."""
-
     split: Split
     lines: int
     rows: int
     blank_lines: int
     rejects: dict[str, int]
-    """Rejected lines by reason."""
     bytes: int
     """Bytes of its lines, decompressed, newlines included."""
     compressed: bool
@@ -170,7 +166,6 @@ def arrow_schema(names: Sequence[str], keys: Sequence[str]) -> pa.Schema:
 
 
 def new_columns(names: Sequence[str], known: Collection[str]) -> list[str]:
-    """Columns of the input that are not in ``known``, in order."""
     known_names = {*known, *ADDED_COLUMNS}
     return [name for name in names if name not in known_names]
 
@@ -192,7 +187,6 @@ class JobServices:
     resources: ResourceNames
     settings: Settings
     region: str
-    """The region of AWS of all resources."""
 
 
 @dataclass(frozen=True, slots=True)

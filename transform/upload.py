@@ -44,7 +44,6 @@ class Uploads:
         return future
 
     def finish(self) -> None:
-        """Wait for every upload; raises the error of the first one that failed."""
         for future in self._futures:
             future.result()
 

@@ -30,13 +30,10 @@ class Line:
     """A line of a file, an element of an array, or a concatenated value."""
 
     number: int
-    """From 1."""
     offset: int
-    """Offset of its first byte, after decompression."""
     length: int
     """Bytes without the newline, or without the white space around an element."""
     body: bytes | None
-    """Its bytes; None: it is longer than a row may be."""
     is_element: bool = False
 
 
@@ -145,7 +142,6 @@ class _Cutter:
         self.offset = offset
         """Offset of the next byte."""
         self.number = number
-        """Number of lines and elements so far."""
 
     def elements(self) -> Iterator[Line]:
         while data := self._stream.read():

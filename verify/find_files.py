@@ -40,7 +40,7 @@ class FirstFiles:
 
     number: int = 0
     first: list[tuple[ObjectVersion, str]] = field(default_factory=list)
-    """At most ``MAX_DIFFERENCES`` of them."""
+    """The first of the versions, at most ``MAX_DIFFERENCES``."""
 
     def add(self, file: ObjectVersion, reason: str = "") -> None:
         self.number += 1

@@ -36,8 +36,6 @@ class RejectedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A member of the row: key and value verbatim."""
-
     raw_key: str
     raw_value: str
 

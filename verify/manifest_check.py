@@ -214,7 +214,6 @@ class SideDigest:
 class ExpectedFile:
     file: ObjectVersion
     record: QuarantinedFile
-    """What the quarantine has of it."""
     source: SourceCount | None
     """Its counts in the commit document."""
 

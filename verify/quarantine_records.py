@@ -31,7 +31,6 @@ class QuarantinedLine:
 @dataclass(slots=True)
 class QuarantinedFile:
     lines: dict[int, QuarantinedLine] = field(default_factory=dict)
-    """By the line's offset."""
     counted: Counter[str] = field(default_factory=Counter)
     """Lines without a record of their own, by reason."""
     whole: list[str] = field(default_factory=list)

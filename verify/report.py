@@ -28,9 +28,7 @@ class Difference:
     """Completes a sentence that begins with the URI."""
     version: str | None = None
     line: int | None = None
-    """From 1."""
     offset: int | None = None
-    """Offset of the line's first byte, after decompression."""
     columns: tuple[str, ...] = ()
 
     def __str__(self) -> str:
@@ -73,7 +71,6 @@ class HourReport(ManifestReport):
     """One hour of a dataset: the sum of its manifests, and what belongs to none of them."""
 
     hour: str = ""
-    """``YYYY-MM-DDTHH``, UTC."""
     manifests: int = 0
     compared: int = 0
     """Manifests that were compared: fewer with a share."""

@@ -30,7 +30,6 @@ class Stack:
     has_table: bool = False
     """Whether the dataset has an Iceberg table: replaced objects stay for its earlier snapshots."""
     table: ShownTable | None = None
-    """This table; None: it is not compared."""
     flat_prefixes: frozenset[str] = frozenset()
     """The ``prefixes`` after which no key of the dataset has a folder."""
 

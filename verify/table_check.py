@@ -26,7 +26,6 @@ Column = tuple[str, int | None]
 
 class ShownFile(NamedTuple):
     size: int
-    """Bytes."""
     rows: int
     """Negative: the rows that a file of deletes hides."""
 
@@ -36,7 +35,7 @@ class ShownTable(Protocol):
         """The files of an hour, by URI."""
 
     def hidden(self, columns: Iterable[Column]) -> list[Column]:
-        """The columns of files that are no columns of the table; none if it cannot be read."""
+        """The columns of files that the table does not have; none if it cannot be read."""
 
 
 def check_table(stack: Stack, partition: Partition, rows: Iterable[ManifestRow], report: HourReport) -> None:

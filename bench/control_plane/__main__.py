@@ -117,7 +117,6 @@ def _stand_in(night: str) -> Iterator[str]:
 
 
 def format_table(measured: Sequence[Measured], load: float) -> str:
-    """The figures as a Markdown table, with what they were measured on."""
     about = (
         f"Measured on {datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} cores, Python {sys.version.split()[0]}. "
         f"Load average before the start: {load:.1f}. {READ_SECONDS * 1000:.0f} ms are added to every read and "

@@ -43,10 +43,9 @@ class Night:
     file_bytes: int
     hours: int
     files_per_part: int
-    """That one invocation of ``route`` sees."""
+    """Files that one invocation of ``route`` sees."""
     datasets: int
     manifest_files: int
-    """Maximum number of files of a manifest."""
 
     @property
     def hour_files(self) -> int:
@@ -58,7 +57,6 @@ class Night:
 
     @property
     def manifests(self) -> int:
-        """Number of manifests once the last hour is divided as well."""
         return self.hours * self.datasets * self._pieces
 
     @property
@@ -80,14 +78,12 @@ class Night:
 
     @property
     def last_hour(self) -> str:
-        """``YYYY-MM-DDTHH``."""
         return f"{self._hour(self.hours - 1):%Y-%m-%dT%H}"
 
     def dataset_names(self) -> list[str]:
         return [self._dataset(number) for number in range(self.datasets)]
 
     def manifest(self, number: int) -> Manifest:
-        """The manifest of this number, from 0; always the same."""
         hour, rest = divmod(number, self.datasets * self._pieces)
         dataset, piece = divmod(rest, self._pieces)
         first, end = hour * self.hour_files, (hour + 1) * self.hour_files
@@ -109,7 +105,6 @@ class Night:
         return new_part(self._id("part", number, at), self.last_hour, iso_utc(at), files)
 
     def number_of(self, identity: str) -> int:
-        """The number of the manifest or part with this id."""
         return int(identity[15:23], 16)
 
     def rows(self) -> Iterator[dict[str, Any]]:

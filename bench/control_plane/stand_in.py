@@ -44,7 +44,6 @@ class Buckets:
         self._objects.pop((bucket, key), None)
 
     def get(self, bucket: str, key: str) -> bytes | None:
-        """Its bytes; None: there is no such key."""
         body = self._objects.get((bucket, key))
         if body is not None or bucket != RESOURCES.control_bucket or not key.startswith((MANIFESTS, PARTS)):
             return body

@@ -16,7 +16,7 @@ MAX_BATCH_BYTES = 16 << 20
 MAX_BATCH_KEYS = 100
 MAX_ACTIONS = 100
 UNPROCESSED_EVERY = 20
-"""One in so many batches leaves its last tenth unprocessed, as a busy table does."""
+"""One batch in this number leaves its last tenth unprocessed, as a busy table does."""
 CONDITION = re.compile(
     r"(?:attribute_not_exists\((?P<missing>#\w+)\)|size\((?P<sized>#\w+)\) = (?P<size>:\w+)|"
     r"(?P<name>#\w+) (?P<operator>[=<>]) (?P<value>:\w+))"
@@ -52,7 +52,6 @@ class Table:
         self.index_writes: Counter[tuple[str, int]] = Counter()
 
     def load(self, item: Mapping[str, Any]) -> None:
-        """Put an item before the measurement."""
         self._store(dict(item))
         self.index_writes.clear()
 

@@ -106,9 +106,8 @@ class Proposal:
     type: ColumnType | None
     """None: it stays VARCHAR."""
     values: int
-    """In the sample, without NULL."""
+    """Number of values in the sample, without NULL."""
     refused: int
-    """Values of the sample that the type does not accept."""
     examples: tuple[str, ...] = ()
 
 

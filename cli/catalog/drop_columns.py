@@ -33,7 +33,7 @@ def print_dropped_columns(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print the columns.")] = False,
     as_json: Json = False,
 ) -> int:
-    """Drop the columns of a dataset of which no published file has a value, so that it has room for others."""
+    """Drop the columns of a dataset that have no value in any published file, to make room for others."""
     # A Parquet file of the lake has only the columns of which it has a value, so its footer decides.
     row = stack.ledger.datasets.get(dataset)
     if row is None:

@@ -80,7 +80,6 @@ def reading_parquet(place: str, advice: str) -> Iterator[None]:
 
 
 def reading_object(bucket: str, key: str) -> AbstractContextManager[None]:
-    """``reading_parquet`` of an object of the lake."""
     manifest, _ = parse_generation(key) or ("", 0)
     return reading_parquet(
         f"s3://{bucket}/{key}", f"restore it, or run 'hybrid-router reprocess --manifest {manifest}'"

@@ -138,7 +138,7 @@ def _views(
         database, columns = resources.tables_database, [*shown.values()]
         typed = {shown[name]: kind for name, kind in typed.items() if name in shown}
         if stack.local:
-            # The local cloud has no Iceberg endpoint: the view is that of the current snapshot.
+            # The local cloud has no Iceberg endpoint: the view shows the current snapshot.
             source = f"iceberg_scan('{table.location}')"
         else:
             account = stack.outputs.overnight.split(":")[4]

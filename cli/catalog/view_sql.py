@@ -18,7 +18,7 @@ MAX_DOUBLE = "1.7976931348623157E308"
 
 class Dialect(StrEnum):
     ATHENA = "athena"
-    """And Trino."""
+    """The dialect of Athena and Trino."""
     DUCKDB = "duckdb"
     SPARK = "spark"
 
@@ -52,7 +52,6 @@ def cast_of(column: str, column_type: ColumnType, dialect: Dialect) -> str:
 
 
 def athena_view(database: str, table: str, columns: Sequence[str], typed: Mapping[str, ColumnType]) -> str:
-    """A view next to the table, in its database."""
     place, view, source = (quoted(name, Dialect.ATHENA) for name in (database, view_name(table), table))
     body = _selected(columns, typed, Dialect.ATHENA)
     return f"CREATE OR REPLACE VIEW {place}.{view} AS\nSELECT\n{body}\nFROM {place}.{source}"

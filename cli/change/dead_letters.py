@@ -43,7 +43,6 @@ class DeadLetter:
     """URIs of the files that an event announces; or the target of a schedule."""
     problem: str
     advice: str
-    """What ``redrive`` does with it."""
     is_sent: bool
     """Whether ``redrive`` sends it to ``route``, before it is removed."""
 

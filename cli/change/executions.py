@@ -77,7 +77,7 @@ def follow_execution(
             break
         wait(POLL_SECONDS)
     output = json.loads(execution.get("output") or "{}")
-    # Of a backfill that of the execution of overnight that it has started.
+    # For a backfill: of the execution of overnight that it has started.
     verdict = output.get("overnight") or output
     body = {
         "execution": arn,

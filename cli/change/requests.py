@@ -89,7 +89,9 @@ REPROCESS_EXAMPLES = (
 def reprocess_manifests(
     stack: DeployedStack,
     uris: Files = None,
-    manifest: Annotated[list[str] | None, typer.Option(help="Instead of files: a manifest's id; repeatable.")] = None,
+    manifest: Annotated[
+        list[str] | None, typer.Option(help="Instead of files: a manifest's id; may be repeated.")
+    ] = None,
     dataset: Annotated[str | None, typer.Option(help="Instead of files: the manifests of this dataset.")] = None,
     first: FirstHour = None,
     last: LastHour = None,

@@ -35,11 +35,17 @@ from sizing.result import LaneResult, NightResult, OptionResult, Simulation
 @command("simulate")
 def simulate_day(
     profile: Annotated[Path | None, typer.Argument(help="TOML: how many files of which sizes arrive when.")] = None,
-    a_day: Annotated[str | None, typer.Option(help="Instead of a profile: all files of a day together: 2TB.")] = None,
-    files_of: Annotated[str | None, typer.Option(help="With --a-day: the size of each file: 3.5MB.")] = None,
+    a_day: Annotated[
+        str | None, typer.Option(help="Instead of a profile: total size of a day's files, such as 2TB.")
+    ] = None,
+    files_of: Annotated[str | None, typer.Option(help="With --a-day: size of each file, such as 3.5MB.")] = None,
     *,
-    ledger: Annotated[bool, typer.Option("--from-ledger", help="Instead: what a stage recorded of --date.")] = False,
-    day: Annotated[str | None, typer.Option("--date", help="Local date of the night after it: 2026-11-18.")] = None,
+    ledger: Annotated[
+        bool, typer.Option("--from-ledger", help="Instead of a profile: the files that a stage recorded for --date.")
+    ] = False,
+    day: Annotated[
+        str | None, typer.Option("--date", help="Local date of the night that follows the day, such as 2026-11-18.")
+    ] = None,
     settings: SettingsFile = Path("settings/dev.toml"),
     as_json: Json = False,
     stage: Stage = "dev",
@@ -111,7 +117,7 @@ def _notes(found: Simulation, zone: ZoneInfo) -> Iterator[str]:
         plain = next(option for option in found.options if option.routing == gzip.routing)
         now, then = (DAYS_OF_A_MONTH * option.dollars.total for option in (plain, gzip))
         yield (
-            f"as gzip files from whoever writes them, {gzip.routing} on {gzip.night.engine} takes ${then:,.0f} "
+            f"as gzip files from their writers, {gzip.routing} on {gzip.night.engine} takes ${then:,.0f} "
             f"a month, not ${now:,.0f}, and input takes {format_size(gzip.batch.bytes)}"
         )
     for option in found.options:
@@ -177,13 +183,13 @@ MIN_BYTES = 64 << 10
 @command("calibrate")
 def calibrate_files(
     files: Annotated[list[Path], typer.Argument(help="NDJSON files, or folders that hold some.")],
-    goal_seconds: Annotated[float, typer.Option(help="Duration of the longest conversion, about.")] = 60.0,
+    goal_seconds: Annotated[float, typer.Option(help="Approximate duration of the longest conversion.")] = 60.0,
     cores: Cores = ALL_CORES,
     output: Annotated[Path | None, typer.Option(help="Settings file to write.")] = None,
     *,
     as_json: Json = False,
 ) -> None:
-    """Convert your own files on this machine, more and more of them, and say which settings to use."""
+    """Convert your own files on this machine, more and more of them, and print which settings to use."""
     if not 0 < goal_seconds <= MAX_GOAL_SECONDS:
         raise InvalidInputError(
             f"--goal-seconds {goal_seconds:g} is not valid: pass a number above 0, at most {MAX_GOAL_SECONDS:g}"

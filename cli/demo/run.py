@@ -55,7 +55,6 @@ class SentFile:
     file: DemoFile
     object: ObjectVersion
     sent_at: float
-    """Seconds since the epoch."""
 
 
 @contextmanager
@@ -222,7 +221,7 @@ class Demo:
         self.stack.sqs.send_message(QueueUrl=queue, MessageBody=json.dumps({"Records": [record]}))
 
     def _wait(self, what: str, files: Sequence[SentFile], is_so: Callable[[Trace | None], bool]) -> None:
-        """Until it is so of every file; each change is logged."""
+        """Wait until it is so for every file; each change is logged."""
         self._poll(what, len(files), lambda: sum(is_so(_trace(self.stack, item)) for item in files))
 
     def _poll(self, what: str, number: int, done: Callable[[], int]) -> None:

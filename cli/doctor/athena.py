@@ -18,7 +18,6 @@ MAX_COLUMNS = 50
 ROWS = 1000
 """Rows of each table that are looked at: Athena ends its scan after them."""
 SECONDS = 120
-"""How long a query may take."""
 
 
 def ask_athena(stack: DeployedStack, workgroup: str, wait: Callable[[float], object] = time.sleep) -> Iterator[Finding]:

@@ -32,7 +32,7 @@ from lake.shards import FIRST_SHARD
 from lake.texts import printable
 
 TIMEOUT_MINUTES = 5
-"""After this time the engine ends a run, also where nobody watches it any more; the least of EMR Serverless."""
+"""After this time the engine ends a run, watched or not; the minimum of EMR Serverless."""
 START_MINUTES = 8.0
 SPARE_START_MINUTES = 2.0
 """Time after the longest wait for spare capacity."""
@@ -58,7 +58,6 @@ class CanaryJob:
     name: str
     lane: Lane
     job: str
-    """Name of the job, which its runs have on every engine."""
     engine: EngineDescription
     worker_type: str
     client: Any
@@ -82,7 +81,6 @@ class CanaryJob:
         return STARTS[self.engine.service](self, request)
 
     def bill(self, run: str) -> Bill | None:
-        """What the run has used; None until it has ended."""
         return self.engine.bill(self.client, self.job, run)
 
     def stop(self, run: str) -> None:
@@ -168,7 +166,7 @@ LOG_MINUTES = 3
 """How long a line of a run's log may take to be found in CloudWatch."""
 LIBRARIES = ("python", "pyarrow", "boto3", "obstore")
 ACCOUNT = "account"
-"""In the place of a job: what the command itself does."""
+"""Shown instead of a job: what the command itself does."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,8 +145,8 @@ def _answer(command: list[str]) -> str | None:
 CLIENT_CONFIG = Config(connect_timeout=3, read_timeout=5, retries={"total_max_attempts": 2})
 """Seconds; a request takes about 16 of them at most."""
 PENDING, DELETED = "PendingConfirmation", "Deleted"
-"""In the place of the ARN of a subscription that its owner has not confirmed (Amazon SNS, ListSubscriptionsByTopic), or
-has ended by the link in a mail, which is not documented."""
+"""Values instead of the ARN of a subscription that its owner has not confirmed (Amazon SNS,
+ListSubscriptionsByTopic), or has ended by the link in a mail, which is not documented."""
 BOOTSTRAP_STACK = "CDKToolkit"
 """The default name (AWS CDK, "Bootstrapping"); its output FileAssetKeyArn is the key of the bucket for files."""
 AWS_MANAGED_KEY = "AWS_MANAGED_KEY"
@@ -286,7 +286,7 @@ class Account:
             return Finding("stack", Readiness.TO_DO, f"{name} is {status}: look at its events in CloudFormation")
         if deployed != here:
             difference = f"was deployed from the code {deployed or 'of an older version'}, here is {here}"
-            advice = f"take that version of hybrid-router, or run {self._deploy}"
+            advice = f"use that version of hybrid-router, or run {self._deploy}"
             return Finding("stack", Readiness.TO_DO, f"{name} {difference}: {advice}")
         return Finding("stack", Readiness.OK, f"{name}, {status}, of the code that is here ({here})")
 
@@ -354,7 +354,7 @@ def doctor(
     region: Region = None,
     as_json: Json = False,
 ) -> int:
-    """Show whether machine, account and stack are ready: 0 all is, 1 something is to do, 3 AWS is not reachable."""
+    """Show whether machine, account and stack are ready: 0 ready, 1 something is to be done, 3 AWS is not reachable."""
     file = settings or Path("settings") / f"{stage}.toml"
     if athena is not None and (local or not canary):
         raise InvalidInputError("--athena is for --canary on AWS: the local cloud has no Athena")

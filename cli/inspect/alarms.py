@@ -1,4 +1,4 @@
-"""The alarms of a stack: those that are in the state ALARM, and which have changed their state."""
+"""The alarms of a stack: which are in the state ALARM, and which have changed their state."""
 
 import heapq
 import json

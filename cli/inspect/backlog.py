@@ -29,7 +29,6 @@ class Open:
     complete: bool
     """False: a list is longer than the limit, so that every number is a lower bound."""
     stream: tuple[ManifestRow, ...]
-    """The open manifests of the stream lane."""
 
 
 def read_open(ledger: Ledger, limit: int) -> Open:

@@ -136,7 +136,6 @@ def read_runs(stack: DeployedStack, execution: NightLine) -> list[NightRun]:
 
 
 MAX_NAMED_RUNS = 3
-"""Job runs that one line names."""
 
 
 def read_progress(stack: DeployedStack, summary: Mapping[str, Any]) -> NightProgress:
@@ -185,7 +184,7 @@ def format_progress(progress: NightProgress) -> str:
 
 
 def read_zone(stack: DeployedStack) -> ZoneInfo:
-    """The time zone of the stage: that of the schedule of ``overnight``."""
+    """The time zone of the stage, by the schedule of ``overnight``."""
     return ZoneInfo(_schedule(stack).get("ScheduleExpressionTimezone", "UTC"))
 
 

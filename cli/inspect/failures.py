@@ -112,7 +112,7 @@ COMPARE = "manifest {manifest} has converted a later version of it: nothing, unl
 @command("failures")
 def print_failures(
     stack: DeployedStack,
-    dataset: Annotated[str | None, typer.Option(help="Only those of this dataset.")] = None,
+    dataset: Annotated[str | None, typer.Option(help="Only failures of this dataset.")] = None,
     limit: Limit = 100,
     *,
     as_json: Json = False,
@@ -172,7 +172,7 @@ def _is_asked(row: ManifestRow, dataset: str | None) -> bool:
 
 
 def _confirmed(stack: DeployedStack, rows: Sequence[ManifestRow]) -> list[ManifestRow]:
-    """The rows by a consistent read, if their state is still that of the index."""
+    """The rows by a consistent read, if their state is still the one in the index."""
     current: list[ManifestRow | None] = []
     for ids in batches_of(row.id for row in rows):
         current += stack.ledger.manifests.get_many(ids)

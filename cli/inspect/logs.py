@@ -34,7 +34,7 @@ ENDED_BADLY = ("FAILED", "TIMED_OUT", "ABORTED")
 NOT_SHOWN = frozenset(
     ("level", "location", "message", "timestamp", "service", "cold_start", "xray_trace_id", "exception_name")
 )
-"""Fields of a function's event that are not printed beside its message."""
+"""Fields of a function's event that are not printed next to its message."""
 
 
 @dataclass(frozen=True, slots=True)

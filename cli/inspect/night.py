@@ -45,7 +45,7 @@ LAST = "last"
 LISTS = ("datasets", "unreadableFiles", "notDone", "damaged")
 """Lists in the verdict document."""
 UNDECIDED = (RUNNING, "OPEN")
-"""Outcomes that are no failure while the execution runs."""
+"""Outcomes that do not count as failures while the execution runs."""
 
 
 @command("night")
@@ -56,7 +56,7 @@ def print_night(
     *,
     as_json: Json = False,
 ) -> int:
-    """Show one execution of overnight: outcome, plan and actual, datasets, what failed, job runs: 1 if it failed."""
+    """Show one execution of overnight: plan and outcome, datasets, what failed, job runs: 1 if it failed."""
     with working("reading the execution ..."):
         zone = read_zone(stack)
         execution = _find(stack, which, zone)

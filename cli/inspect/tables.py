@@ -105,7 +105,7 @@ def restore_table(stack: DeployedStack, dataset: Dataset) -> int:
 
 @command("tables rebuild")
 def rebuild_table(stack: DeployedStack, dataset: Dataset) -> int:
-    """Make a table anew from the ledger, or for the first time over what is published already."""
+    """Build a table again from the ledger, or for the first time over what is published already."""
     check_dataset_is_known(stack, dataset)
     answer = stack.change_table({"rebuild": dataset})
     hours = format_count(answer["hours"], "hour")

@@ -90,9 +90,9 @@ def find_put_again(s3: S3Client, file: ObjectVersion) -> str | None:
 
 
 MAX_OBJECTS = 8
-"""Quarantine objects that are looked into."""
+"""Maximum number of quarantine objects that are read."""
 MAX_BYTES = 262_144
-"""That are read of each."""
+"""Maximum number of bytes that are read of each."""
 MAX_LINE_CHARACTERS = 200
 """Maximum length of a line that is shown."""
 

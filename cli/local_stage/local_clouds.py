@@ -41,7 +41,6 @@ class LocalCloudRunsError(HybridRouterError):
 @dataclass(frozen=True, slots=True)
 class LocalStage:
     folder: Path
-    """The folder of all stages."""
     stage: str
 
     @property
@@ -64,7 +63,7 @@ class LocalStage:
         """Id of the process that runs the stage's cloud; 0: it has just started; None: no such process."""
         try:
             with self.lock_file.open() as lock:
-                # A shared lock, so that two readers do not take each other for an owner.
+                # A shared lock, so that two readers do not mistake each other for an owner.
                 fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except FileNotFoundError:
             return None

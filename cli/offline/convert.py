@@ -37,7 +37,6 @@ from offline.output_folder import OutputFolder, withdraw_changed
 PIPE = "-"
 HAS_CHANGED = "it has changed since its {rows} converted: pass --replace to convert it in place of them"
 MAX_NAMED = 20
-"""Files that are named one by one."""
 MAX_KEPT_FILES = 100_000
 """Files that are found once; each takes half a kilobyte of memory until all are converted."""
 HOUR_FORMS = ("%Y-%m-%dT%H", "%Y-%m-%d")
@@ -52,7 +51,6 @@ class Request:
     cores: int
     as_json: bool
     replace: bool = False
-    """Whether files that have changed are converted in place of their old rows."""
     with_tables: bool = False
     """Whether the folder gets Iceberg tables, unless it has them already."""
 
@@ -61,7 +59,6 @@ class Request:
 class Quarantined:
     lines: Counter[str] = field(default_factory=Counter)
     files: Counter[str] = field(default_factory=Counter)
-    """Unreadable ones."""
 
     def add(self, rejects: Mapping[str, int], failed: str | None) -> None:
         self.lines.update(rejects)
@@ -83,20 +80,16 @@ class Summary:
     parquet_files: int = 0
     quarantined: Quarantined = field(default_factory=Quarantined)
     earlier: Quarantined = field(default_factory=Quarantined)
-    """What is in quarantine of the skipped files."""
     named: list[str] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
     """Reasons by path: what looks like input and cannot be converted."""
     other_files: int = 0
     """Entries of folders that have none of ``input.suffixes``."""
     other_file: str = ""
-    """One of these entries."""
     not_replaced: dict[str, str] = field(default_factory=dict)
     """Reasons by URI: files that have changed and cannot be converted in place of their old rows."""
     tables: dict[str, int | None] = field(default_factory=dict)
-    """The current snapshot of each Iceberg table."""
     stopped: str | None = None
-    """Why the conversion has ended before its last file."""
 
     def refuse(self, path: Path, reason: str) -> None:
         self.refused[str(path)] = reason
@@ -174,7 +167,7 @@ def convert(
     region: BucketRegion = None,
     as_json: Json = False,
 ) -> int:
-    """Convert files of this machine, without any cloud: 0 all lines are rows, 1 not all of them."""
+    """Convert files of this machine or of S3, without a stack: 0 all lines are rows, 1 not all of them."""
     chosen = Settings(stage="here") if settings is None else load_settings(settings)
     if compression is not None:
         chosen = dataclasses.replace(chosen, convert=dataclasses.replace(chosen.convert, compression=compression))
@@ -245,7 +238,7 @@ def _find_todo(request: Request, output: OutputFolder, summary: Summary) -> tupl
 
 
 def _found(request: Request, output: OutputFolder, summary: Summary) -> Iterator[InputFile]:
-    """The files that can be converted and those that are: the others are refused, one by one."""
+    """Converted files and files that can be converted; all others are refused, one by one."""
     for item in _with_dataset(request, output, summary):
         version = output.converted.version_with_lines(item.file)
         if version is None or version.is_of(item.file):
@@ -257,7 +250,7 @@ def _found(request: Request, output: OutputFolder, summary: Summary) -> Iterator
 
 
 def _with_dataset(request: Request, output: OutputFolder, summary: Summary) -> Iterator[InputFile]:
-    # Each pass over the files counts them anew.
+    # Each pass over the files counts them again.
     summary.other_files = 0
     for item in request.search.find(request.output, summary.refuse, summary.add_other):
         dataset, reason = item.partition.dataset, item.refused

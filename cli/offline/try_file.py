@@ -121,7 +121,7 @@ def try_(
 
 
 def _find_file(name: str) -> ObjectVersion:
-    # Other than `Path.resolve`, it answers for a link to itself.
+    # Unlike `Path.resolve`, it answers for a link to itself.
     path = Path(os.path.realpath(name))
     if not path.is_file():
         raise InvalidInputError(f"{name} is not a file: pass one NDJSON file, or s3://bucket/key")

@@ -34,7 +34,6 @@ class QuarantineRecord:
     partition: Partition
     manifest: str
     generation: int
-    """The published generation of the manifest."""
     kind: str
     source: str
     version: str

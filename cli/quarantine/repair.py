@@ -45,7 +45,6 @@ from verify.rows import row_of
 
 ORIGINS_SUFFIX = ".origins"
 ORIGINS_FORMAT = 1
-"""Version of the format of a file of origins."""
 NOT_KEPT = (
     "not kept in the quarantine: if too long, raise convert.max_line_bytes and reprocess the file; otherwise put only "
     "such lines, repaired, under a new key"

@@ -12,7 +12,6 @@ from lake.engines.emr_serverless import EMR_SERVERLESS
 from lake.engines.glue import GLUE, GLUE_FLEX
 
 Clients = Mapping[str, Any]
-"""Service -> its client."""
 ENGINES: Mapping[str, EngineDescription] = {item.name: item for item in (GLUE_FLEX, GLUE, EMR_SERVERLESS)}
 """By name, as settings have it."""
 

@@ -111,7 +111,7 @@ class EngineDescription(ABC):
 
     @abstractmethod
     def stream_runs(self, client: Any, job: str, shard: str, launch: StreamLaunch | None) -> StreamRuns:  # noqa: ANN401
-        """The runs of the streaming job of a shard; ``launch`` is what a start needs where the job is no resource."""
+        """The runs of the streaming job of a shard; ``launch`` is what a start needs without a job resource."""
 
     @abstractmethod
     def live_stream_runs(self, client: Any, job: str, application: str) -> list[str]:  # noqa: ANN401

@@ -67,7 +67,7 @@ class Glue(EngineDescription):
         return False
 
     def bill(self, glue: GlueClient, job: str, run: str) -> Bill | None:
-        """The engine is the execution class of the run, not that of this description."""
+        """What the run has used; its engine is by the execution class of the run, not of this description."""
         try:
             found: Mapping[str, Any] = glue.get_job_run(JobName=job, RunId=run)["JobRun"]
         except ClientError as error:

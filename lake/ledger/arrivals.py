@@ -92,7 +92,7 @@ class Arrivals(Rows):
         return [decode(ArrivalRow, item) for item in self._table.query(arrival_key(bucket, key, "").pk)]
 
     def remember_expiry(self, days: int, now: datetime) -> None:
-        """Remember that rows which are written until ``now`` may be deleted after so many days: they keep their time
+        """Remember that rows which are written until ``now`` may be deleted after ``days``: they keep their time
         when the settings change. Idempotent."""
         self._table.update(Key(EXPIRIES, str(days)), assign={"until": iso_utc(now)})
 
@@ -160,10 +160,8 @@ class ResubmissionRow:
     file: ObjectVersion
     """The repaired lines: the one version of the object that is ever converted."""
     document_sha256: str
-    """SHA-256 (hexadecimal) of the document."""
     lines: int
     recorded_at: str
-    """ISO 8601, UTC."""
 
 
 class Resubmissions(Rows):

@@ -37,7 +37,6 @@ MAX_PARTS = 10_000
 @dataclass(frozen=True, slots=True, order=True)
 class CollectionId:
     hour: str
-    """``YYYY-MM-DDTHH``, UTC."""
     name: str
     """A number of five digits; the id of a part that was set apart from its collection."""
 
@@ -51,7 +50,6 @@ class CollectionId:
 
     @classmethod
     def numbered(cls, hour: str, number: int) -> "CollectionId":
-        """The collection of an hour with this number, from 1."""
         return cls(hour, f"{number:05d}")
 
     @property
@@ -69,14 +67,10 @@ class Part:
 
     id: str
     hour: str
-    """``YYYY-MM-DDTHH``, UTC."""
     created_at: str
-    """ISO 8601, UTC."""
     files: int
     bytes: int
-    """Size of its files as stored."""
     sha256: str
-    """SHA-256 (hexadecimal) of its document."""
     datasets: tuple[str, ...]
     """Sorted. They stay known when the document is damaged."""
 
@@ -87,7 +81,6 @@ class CollectionRow:
     parts: int = 0
     files: int = 0
     bytes: int = 0
-    """Size of its files as stored."""
     changed_at: str = ""
     """ISO 8601, UTC: when the last part was added."""
     closed_at: str | None = None

@@ -30,15 +30,12 @@ class CostShare:
     """Empty: the run held no manifest."""
     micro_dollars: int
     bytes: int = 0
-    """Bytes of their files, as stored."""
     files: int = 0
     manifests: int = 0
     task_milliseconds: int = 0
     """Time of their tasks, summed over cores; 0: not known."""
     objects: int = 0
-    """Their objects in lake and quarantine."""
     written_bytes: int = 0
-    """Bytes of these objects."""
 
     def plus(self, other: Self, micro_dollars: int) -> Self:
         """The sum of both; ``micro_dollars`` takes the place of the other's."""
@@ -129,7 +126,6 @@ class CostRow:
 
     @property
     def bytes(self) -> int:
-        """Size of the converted files, as stored."""
         return sum(share.bytes for share in self.shares)
 
 
@@ -141,7 +137,6 @@ class DueBill:
     run: str
     """URI of the run document; empty: it is not known, because the service did not answer."""
     since: str
-    """ISO 8601, UTC."""
 
 
 class Costs(Rows):
@@ -192,7 +187,6 @@ class Costs(Rows):
         return {item["sk"]: int(item.get("micro_dollars", 0)) for item in found}
 
     def of_days(self, first: date, last: date) -> Iterator[CostRow]:
-        """The rows of the days from ``first`` to ``last``, both inclusive, day by day."""
         for number in range((last - first).days + 1):
             day = str(first + timedelta(days=number))
             rows = (decode(CostRow, item) for item in self._table.query(_partition(day)))
@@ -201,7 +195,7 @@ class Costs(Rows):
 
 
 PIECE = "+"
-"""Before the number of each piece after the first. The pieces of a row are read one after another."""
+"""Precedes the number of each piece after the first. The pieces of a row are read one after another."""
 MAX_SHARES = 1_000
 """Shares of an item, which has at most 400 KB (DynamoDB's "Service quotas"): 100 to 200 bytes for each."""
 
@@ -269,7 +263,6 @@ MAX_WEIGHT_BYTES = 16 * MIN_SAMPLE_BYTES
 
 class SpeedSample(NamedTuple):
     bytes: int
-    """As stored."""
     milliseconds: int
     """Time of tasks, summed over cores."""
 
@@ -318,9 +311,7 @@ class DatasetSpeed:
 @dataclass(frozen=True, slots=True)
 class DatasetMeasurement:
     input_bytes: int
-    """Size, as stored, of its files."""
     output_bytes: int
-    """Size of their Parquet files."""
     task_milliseconds: int
     """Time of their tasks, summed over cores."""
     compressed_bytes: int = 0

@@ -40,7 +40,6 @@ from lake.ledger.table import (
 
 NUMBER = Key("dataset-count", "dataset-count")
 DATASET_NAMES = "dataset-name"
-"""Partition key of the names of all datasets."""
 CATALOG = Key("catalog", "catalog")
 FIRST_NAME = "a"
 AFTER_LAST_NAME = "{"
@@ -54,7 +53,7 @@ NAME_OVERHEAD_BYTES = 4
 MAX_COLUMN_BYTES = 300_000
 """Names with their overhead; an item has at most 400 KB (DynamoDB's "Service quotas")."""
 GROWTH = timedelta(days=7)
-"""In this time from its first column on a dataset may get all of its columns: wide first files are normal."""
+"""Time from its first column on in which a dataset may get all of its columns: wide first files are normal."""
 MAX_NEW_A_DAY = 100
 """New columns of an older dataset in a UTC day: one hostile file must not take the room of all later columns."""
 
@@ -87,7 +86,7 @@ class ColumnHistory:
         return max(min(column_limit, before + MAX_NEW_A_DAY), 1)
 
     def on(self, today: date, columns: int) -> "ColumnHistory":
-        """With columns that a dataset which had ``columns`` gets today; pure."""
+        """The history once a dataset that had ``columns`` gets more today; pure."""
         if self.day >= today.isoformat():
             return self
         return ColumnHistory(self.first_day or today.isoformat(), today.isoformat(), columns)

@@ -146,7 +146,6 @@ class HourCounts:
     manifests: int = 0
     files: int = 0
     bytes: int = 0
-    """Size of the files as stored."""
     rows: int = 0
     quarantined_lines: int = 0
     unreadable_files: int = 0
@@ -167,7 +166,6 @@ class HourRow:
     told: HourState = HourState.OPEN
     """What readers were told last, or are being told."""
     told_at: str = ""
-    """ISO 8601, UTC."""
     settled: int = 0
     """``touched`` when the hour was found complete."""
     revision: int = 0
@@ -240,7 +238,7 @@ class Deletions(Rows):
         return any("open" in item for item in self._table.query(_deletion_pk(partition)))
 
     def keep_lake(self, due: DueDeletion) -> None:
-        """Those of the quarantine are gone, and an Iceberg table keeps the others. Idempotent."""
+        """Note that the objects of the quarantine are gone, and an Iceberg table keeps the others. Idempotent."""
         key = _deletion_key(due.partition, due.manifest, due.generation)
         self._table.update(key, assign={"only_lake": True})
 

@@ -31,7 +31,7 @@ class PublishedTotals:
 
     rows: int
     rejects: dict[str, int]
-    """Quarantined lines by reason; there are as many reasons as ``ndjson_arrow`` lists."""
+    """Quarantined lines by reason, one of those that ``ndjson_arrow`` lists."""
     failed_files: int
     """Files that could not be read as a whole."""
     lake: PublishedObjects
@@ -89,12 +89,12 @@ class State(StrEnum):
 
 
 NO_PARTITION = Partition.parse("#0000-00-00T0")
-"""Partition of an ABANDONED row, and of that of a part, which has files of several datasets."""
+"""Partition of an ABANDONED row, and of a part, which has files of several datasets."""
 
 MAX_EARLIER_OWNERS = 10
 
 OPEN_STATES = (State.QUEUED, State.RUNNING, State.PUBLISHING)
-"""Not terminal: the rows that a run, a plan or a sweep still has to do with."""
+"""States that are not terminal: runs, plans and sweeps still have work on these rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,16 +134,12 @@ class ManifestRow:
     lane: Lane
     partition: Partition
     created_at: str
-    """ISO 8601, UTC."""
     bytes: int
-    """Size of its files as stored."""
     files: int
     compressed_bytes: int = 0
     """The part of ``bytes`` in files with a compressed name."""
     urgent: bool = False
-    """Whether the stream lane converts it before manifests that are not urgent."""
     manifest_sha256: str = ""
-    """SHA-256 (hexadecimal) of the document of the manifest or the part; empty: the row is ABANDONED."""
     generation: int = 1
     """Number of times it was queued for a full conversion: 1, and one more for each ``force``."""
     attempt: int = 0
@@ -176,7 +172,7 @@ class ManifestRow:
     tabled: Tabled | None = None
     """None: the dataset has no Iceberg table, or no batch has brought the manifest into it."""
     collection: str | None = None
-    """The collection of a part; None: the row is that of a manifest."""
+    """The collection of a part; None for a manifest."""
 
     @property
     def queued_at(self) -> str:
@@ -272,16 +268,14 @@ def row_of(item: dict[str, Any]) -> ManifestRow:
 
 @dataclass(slots=True, kw_only=True)
 class ManifestCounts:
-    """Its size depends on the reasons of rejects, and not on the number of manifests."""
+    """Totals of manifests; the size depends on the number of reject reasons, not of manifests."""
 
     done: int = 0
     failed: int = 0
     open: int = 0
     rows: int = 0
     rejects: Counter[str] = field(default_factory=Counter)
-    """Quarantined lines by reason."""
     failed_files: int = 0
-    """Files that could not be read as a whole."""
 
     def count_state(self, row: ManifestRow) -> None:
         """Count a manifest by its current row; one that is SUPERSEDED or ABANDONED counts nothing."""
@@ -297,10 +291,9 @@ class ManifestCounts:
 
 @dataclass(slots=True, kw_only=True)
 class ConvertedCounts(ManifestCounts):
-    """With what a share of the quarantine is a share of."""
+    """Quarantined lines and files, with the totals of which they are a share."""
 
     files: int = 0
-    """Files of the DONE manifests."""
 
     @property
     def quarantined_share(self) -> float:

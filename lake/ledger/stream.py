@@ -1,6 +1,6 @@
 """The rows of the stream lane, one for each shard: its health, and what it was asked to do.
 
-Rows of canaries: each is claimed once, fenced as the row of a manifest, and is no manifest.
+Rows of canaries: each is claimed once, fenced as the row of a manifest, and is not a manifest.
 """
 
 import uuid
@@ -163,7 +163,7 @@ class Canaries(Rows):
     """Every method raises botocore's errors."""
 
     def create(self, run: str, now: datetime, kept: timedelta) -> None:
-        """DynamoDB deletes the row ``kept`` after ``now`` if nobody does."""
+        """DynamoDB deletes the row ``kept`` after ``now`` if nothing deletes it before."""
         row = {"state": State.QUEUED, "generation": 1, "attempt": 0, EXPIRY: int((now + kept).timestamp())}
         self._table.put(Key(CANARY, run), row, ())
 

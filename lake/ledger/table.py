@@ -147,7 +147,7 @@ class LedgerTable:
 
         The base table is read consistently; ``index`` reads ``OPEN_INDEX``, which is eventually consistent: a hint.
         ``after`` and ``before`` bound the sort key, both inclusive; set both or none.
-        ``page_items``: maximum number of items of a request; 0: as many as 1 MB holds.
+        ``page_items``: maximum number of items of a request; 0: up to 1 MB.
         """
         names = {"#p": "open" if index else "pk"}
         values: dict[str, Any] = {":p": pk}
@@ -185,8 +185,6 @@ class LedgerTable:
 
 
 class Rows:
-    """Rows of one kind."""
-
     def __init__(self, table: LedgerTable) -> None:
         self._table = table
 

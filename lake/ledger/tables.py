@@ -20,7 +20,7 @@ from lake.time import iso_utc
 OUTBOX = "outbox"
 """Partition key of the index; ``open_order`` begins with the dataset."""
 PAGE_ITEMS = 100
-"""Entries of one read of the index: often those of as many tables."""
+"""Entries of one read of the index: often each of another table."""
 EXPIRY_ENTRY = "expiry"
 """Name of the entry of a batch that only expires snapshots."""
 _GENERATION = re.compile(r"(.+)#g([0-9]+)")
@@ -66,7 +66,6 @@ class OutboxEntry:
     dataset: str
     name: str
     listed_at: str
-    """ISO 8601, UTC."""
 
     @property
     def manifest(self) -> tuple[str, int] | None:

@@ -102,13 +102,11 @@ class Field:
 
     @property
     def allowed(self) -> str:
-        """The accepted values, for people."""
         texts = [rule.allowed for rule in self.rules] or [KINDS[self.kind][1]]
         return f"a list; of each item: {' and '.join(texts)}" if self.is_list else " and ".join(texts)
 
 
 def declared(settings: type[Any]) -> tuple[Field, ...]:
-    """The fields of a settings class, in their order."""
     return _declared(settings)  # type: ignore[arg-type]  # Any class can be hashed.
 
 

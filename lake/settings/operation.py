@@ -1,4 +1,4 @@
-"""Settings of what runs beside the conversion, and of a stage as a whole."""
+"""Settings of what runs in addition to the conversion, and of a stage as a whole."""
 
 import math
 import re
@@ -116,9 +116,7 @@ class ScheduleSettings:
     """When the state machines start and stop, in ``time_zone``; schedules are EventBridge Scheduler expressions."""
 
     overnight: Annotated[str, SCHEDULE, "Start of the overnight execution."] = "cron(0 22 * * ? *)"
-    deadline: Annotated[
-        str, TIME, "Time at which the overnight execution should be complete; a plan says whether it will be."
-    ] = "06:00"
+    deadline: Annotated[str, TIME, "Time by which the overnight execution should be complete."] = "06:00"
     stream_start: Annotated[str, SCHEDULE, "Start of the stream window."] = "cron(45 7 ? * MON-FRI *)"
     stream_end: Annotated[str, TIME, "End of the stream window, at which the streaming run is requested to stop."] = (
         "20:15"
@@ -206,7 +204,7 @@ class PriceSettings:
 
 
 MAX_KEEP_HOURS = 720
-"""With a snapshot a minute. With six a minute the document of a table has 126 MB, which each batch writes anew."""
+"""Limit with a snapshot a minute. With six a minute the document of a table has 126 MB, which each batch rewrites."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,7 +294,7 @@ class EncryptionSettings:
         str,
         KMS_KEY,
         "ARN of your KMS key that encrypts the files of 'cdk bootstrap', for the jobs' right to read their code; "
-        "empty: the key of the service does.",
+        "empty: the key of the service.",
     ] = ""
 
 

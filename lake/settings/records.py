@@ -10,7 +10,7 @@ from lake.settings.declaration import DATASET_NAME, KMS_KEY, Range, Text
 from lake.settings.routing import FOLDER, DatasetRule, InputSettings
 
 FAILED_RECORDS = "firehose-failed-records/"
-"""In the input bucket: what Firehose writes about records that it could not deliver. They belong to no dataset."""
+"""Prefix in the input bucket for records that Firehose could not deliver. They belong to no dataset."""
 
 KINESIS_STREAM_ARN = re.compile(r"arn:aws[a-z-]*:kinesis:[a-z0-9-]+:[0-9]{12}:stream/[a-zA-Z0-9_.-]+")
 MSK_CLUSTER_ARN = re.compile(r"arn:aws[a-z-]*:kafka:[a-z0-9-]+:[0-9]{12}:cluster/[a-zA-Z0-9_.-]+/[a-zA-Z0-9-]+")
@@ -46,7 +46,7 @@ class RecordsRule:
     kinesis_kms_key: Annotated[
         str,
         KMS_KEY,
-        "ARN of the KMS key that encrypts the Kinesis stream, for the right to read it; empty: none of yours does.",
+        "ARN of the KMS key that encrypts the Kinesis stream, for the right to read it; empty: not one of yours.",
     ] = ""
     msk_cluster: Annotated[
         str,

@@ -113,7 +113,6 @@ class DatasetUrgentSettings:
             yield InvalidSettingsError("datasets.urgent.max_bytes", self.max_bytes, expected)
 
     def takes_size(self, size: int) -> bool:
-        """Whether a file of ``size`` bytes is urgent by its size."""
         if not self.min_bytes and not self.max_bytes:
             return False
         return self.min_bytes <= size and (not self.max_bytes or size <= self.max_bytes)

@@ -29,9 +29,8 @@ UPLOAD_ID = re.compile(rb"<UploadId>([^<]+)</UploadId>")
 _LISTED_KEYS = frozenset({"Key", "Prefix", "Delimiter", "KeyMarker", "NextKeyMarker"})
 
 _random_md5: ContextVar[str] = ContextVar("random_md5", default="")
-"""Which MD5s of the current request are replaced: that of its "content", or that of an upload's "parts"."""
+"""Which MD5s of the current request are replaced: of its "content", or of an upload's "parts"."""
 _completed: ContextVar[Mapping[str, EmulatorValue]] = ContextVar("completed_upload", default=MappingProxyType({}))
-"""The upload that the current request completes."""
 
 
 def patch() -> None:
@@ -137,7 +136,7 @@ class _Hashes:
         return getattr(hashlib, name)
 
     def md5(self, body: bytes) -> EmulatorValue:
-        """The MD5; while an upload under a KMS key is completed, that of a random value."""
+        """The MD5; while an upload under a KMS key is completed, of a random value."""
         return hashlib.md5(uuid.uuid4().bytes if _random_md5.get() == "parts" else body, usedforsecurity=False)
 
 

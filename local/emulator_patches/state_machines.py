@@ -79,7 +79,6 @@ def _is_aborted(execution: Mapping[str, Any] | None) -> bool:
 
 
 def _check_not_stopped(execution: Mapping[str, Any] | None) -> None:
-    """Raise the emulator's error for a stopped execution if ``execution`` is one."""
     if _is_aborted(execution):
         raise stepfunctions._ExecutionError("States.Aborted", "The execution was stopped.")
 

@@ -199,7 +199,6 @@ def needed_capacity(properties: Mapping[str, str]) -> Capacity:
 
 
 def emr_launch(request: Mapping[str, Any], run: Mapping[str, Any]) -> JobLaunch:
-    """What a run of the request starts; ``run`` is its record."""
     properties = spark_properties(request)
     return JobLaunch(
         script=_spark_submit(request)["entryPoint"],

@@ -145,7 +145,6 @@ class GlueRuns(JobRuns):
 
 
 def glue_launch(job: Mapping[str, Any], run: Mapping[str, Any]) -> JobLaunch:
-    """What a run of the job starts; ``run`` is its record."""
     arguments: dict[str, str] = run["Arguments"]
     words = ["--JOB_NAME", str(run["JobName"]), "--JOB_RUN_ID", str(run["Id"])]
     words += [part for pair in arguments.items() for part in pair]

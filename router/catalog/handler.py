@@ -33,7 +33,7 @@ def catalog(services: Services) -> dict[str, Any]:
     No table is begun after ``TIME_PER_CALL``. The next invocation continues after the last table of this one, and from
     the beginning after the last of all. A dataset with an Iceberg table has no other one. A table that cannot be
     brought up to date holds back no other. An uploader can choose the name of a dataset, so a table or view of somebody
-    else under that name is only reported. Returns ``tables`` is the number of tables looked at; ``created``,
+    else under that name is only reported. Returns the number of ``tables`` looked at; ``created``,
     ``extended`` and ``foreign``, which are not ours, are the first ``MAX_NAMES`` names. Raises ``Exception``: the first
     error of a table, after all the others were tried; the log names each table.
     """
@@ -102,7 +102,6 @@ PARQUET_FORMAT = {
     "SerdeInfo": {"SerializationLibrary": "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe"},
 }
 FIRST_DATE = "2020-01-01"
-"""First date of the partition projection."""
 TABLE_INPUT_FIELDS = (
     "Name",
     "Description",

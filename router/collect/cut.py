@@ -54,8 +54,6 @@ class CollectedFiles:
 
 
 class CollectedFile(NamedTuple):
-    """A file with the number of its part."""
-
     part: int
     file: ObjectVersion
 

@@ -29,7 +29,7 @@ from router.services import PARALLEL_REQUESTS, Services
 from router.telemetry import logger
 
 HOUR_ENDS_AFTER = timedelta(minutes=5)
-"""After the end of an hour, for the events of its last files: later ones open another collection of it."""
+"""Wait after the end of an hour for the events of its last files: later ones open another collection of it."""
 
 PARALLEL_TRANSACTIONS = 8
 """Few: after a pause of the process all of them are sent in one second, and the index takes 1,000 writes in it."""

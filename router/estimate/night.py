@@ -71,13 +71,11 @@ class Offer:
 
     engine: Engine
     worker_type: str
-    """By the names of Glue."""
     vcpus: int
     """vCPUs of a worker; each runs one task at a time."""
     quota_units: float
     """What a worker takes of the engine's quota."""
     dollars_per_hour: float
-    """Price of one worker."""
     start_seconds: float
     wait_seconds: float
     """Time in which a run waits for capacity, before it starts: measured, or assumed."""
@@ -103,8 +101,6 @@ DRIVERS = 1
 
 
 class RunWork(NamedTuple):
-    """What one run has to convert."""
-
     core_seconds: float
     """Time on one vCPU of Glue."""
     longest_seconds: float = 0.0
@@ -120,22 +116,21 @@ class Night:
     workers: int
     """Workers of each run, the driver's included."""
     concurrency: int
-    """Runs side by side."""
     runs: int
     seconds: float
-    """From the start to the end of the last run."""
+    """Seconds from the start to the end of the last run."""
     dollars: float
     """Billed time of the runs only."""
 
 
 def run_seconds(work: RunWork, workers: int, offer: Offer) -> float:
-    """From the start of a run to the end that Step Functions sees."""
+    """Seconds from the start of a run to the end that Step Functions sees."""
     lived = offer.wait_seconds + offer.start_seconds + _busy_seconds(work, workers, offer)
     return lived + poll_delay(lived)
 
 
 def billed_seconds(work: RunWork, workers: int, offer: Offer) -> float:
-    """For which each worker of a run is billed: from the first task to the end."""
+    """Seconds for which each worker of a run is billed: from the first task to the end."""
     return max(_busy_seconds(work, workers, offer), MIN_BILLED_SECONDS)
 
 
@@ -183,8 +178,6 @@ SIZES = (1, 2, 4)
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a night has to convert."""
-
     core_seconds: float
     """Time on one vCPU of Glue."""
     min_runs: int
@@ -202,7 +195,6 @@ class Room:
     units: float
     """DPUs or vCPUs."""
     runs: int
-    """Runs side by side."""
 
 
 @dataclass(frozen=True, slots=True)

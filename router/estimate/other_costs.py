@@ -18,21 +18,21 @@ from lake.manifest import Lane
 S3_WRITE = 0.005 / 1000
 """Dollars for a PUT, POST or LIST (Amazon S3 pricing, S3 Standard)."""
 S3_READ = 0.0004 / 1000
-"""For a GET or HEAD (the same page)."""
+"""Dollars for a GET or HEAD (the same page)."""
 S3_GB_MONTH = 0.023
-"""For a GB, 2^30 bytes, that is stored for a month, of the first 50 TB (the same page)."""
+"""Dollars for a GB (2^30 bytes) stored for a month, within the first 50 TB (the same page)."""
 LEDGER_WRITE = 0.625 / 1_000_000
-"""For a write request unit (Amazon DynamoDB pricing, on demand)."""
+"""Dollars for a write request unit (Amazon DynamoDB pricing, on demand)."""
 LEDGER_READ = 0.125 / 1_000_000
-"""For a read request unit (the same page)."""
+"""Dollars for a read request unit (the same page)."""
 LEDGER_GB_MONTH = 0.25 + 0.20
-"""For a GB that is stored for a month, and for its point-in-time recovery (the same page)."""
+"""Dollars for a GB stored for a month, its point-in-time recovery included (the same page)."""
 EVENT = 1.00 / 1_000_000
-"""For an event that the product sends (Amazon EventBridge pricing)."""
+"""Dollars for an event that the product sends (Amazon EventBridge pricing)."""
 QUEUE_REQUEST = 0.40 / 1_000_000
-"""For a request to a standard queue (Amazon SQS pricing)."""
+"""Dollars for a request to a standard queue (Amazon SQS pricing)."""
 FUNCTION_GB_SECOND = 0.0000133334
-"""For a GB-second on Arm (AWS Lambda pricing)."""
+"""Dollars for a GB-second on Arm (AWS Lambda pricing)."""
 OUTPUT_RATIO = 0.2
 """Parquet bytes for each byte of NDJSON (measured: 0.21; docs/performance.md, flat)."""
 READ_BYTES = 8 << 20
@@ -62,8 +62,8 @@ class Units:
     """The intent, and the document of the part or the pointer of the manifest."""
     s3_reads_of_invocation: int = 1
     gb_seconds_of_invocation: float = 0.4
-    """With 1 GiB, and 0.005 for each of its files. Measured once, on 2026-11-26, by a warm process and the stand-in of
-    ``make bench-plan`` on a busy machine: 0.4 to 0.9 s for 28 to 55 files, 3.4 to 7.2 s for 1,000."""
+    """Used with 1 GiB, plus 0.005 for each of its files. Measured once, on 2026-11-26, by a warm process and the
+    stand-in of ``make bench-plan`` on a busy machine: 0.4 to 0.9 s for 28 to 55 files, 3.4 to 7.2 s for 1,000."""
     gb_seconds_of_file: float = 0.008
     """0.005 in ``route``, the rest in the sweep's listings (docs/performance.md)."""
     writes_of_manifest: int = 21
@@ -95,7 +95,7 @@ class Estimate:
     """Dollars."""
 
     requests: float
-    """To S3, SQS and EventBridge."""
+    """Requests to S3, SQS and EventBridge."""
     ledger: float
     functions: float
     storage_per_month: float

@@ -23,7 +23,6 @@ class RunCosts:
     """
 
     run: str
-    """URI of the run document."""
     execution: str
     rows: list[ManifestRow] = field(default_factory=list)
     bills: dict[str, Bill | None] = field(default_factory=dict)
@@ -110,7 +109,6 @@ def _task_milliseconds(row: ManifestRow) -> int:
 
 
 def _counts(row: ManifestRow) -> CostShare:
-    """What the manifest has published; without dollars."""
     share = CostShare(row.partition.dataset, 0, row.bytes, row.files, 1)
     assert row.published is not None
     totals = row.published.totals

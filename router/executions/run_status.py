@@ -28,7 +28,6 @@ from router.telemetry import Metric, count, logger, metrics
 REFUSED_RUN = "its job run did not start"
 FAILED_RUN = "its last job run failed"
 PARALLEL_WRITES = 16
-"""Requests at a time."""
 
 
 @with_product_errors
@@ -82,7 +81,7 @@ def run_status(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
 
 
 def _read_denied(services: Services, run: str) -> frozenset[str]:
-    """Without the list everything that is open is tried again."""
+    """The denied manifests; empty if the list cannot be read: then everything that is open is tried again."""
     try:
         return read_denied(services.s3, services.resources.control_bucket, run)
     except Exception:
@@ -181,8 +180,8 @@ def found_no_capacity(engine: Engine, refusal: str, bill: Bill | None, *, failed
 def next_engine(run: Mapping[str, Any], engine: Engine, now: datetime, *, no_capacity: bool) -> Engine:
     """The engine of the next job run of a run; ``now`` is aware.
 
-    A run that found no capacity, or that begins later than it must in order to end before the deadline, goes on on the
-    dearer engine that its plan names. The first job run follows the same rule of time, in ``overnight.asl.json``.
+    A run that found no capacity, or that begins later than it must in order to end before the deadline, continues
+    on the more expensive engine of its plan. The first job run follows the same rule, in ``overnight.asl.json``.
     """
     if engine != run["engine"] or not run["fallback"]:
         return engine

@@ -55,8 +55,6 @@ class MissingFilesError(TransientError):
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What one commit changes."""
-
     number: int
     add: Sequence[DataFile]
     remove: Sequence[DataFile] = ()

@@ -67,9 +67,7 @@ class DataFile:
     """A Parquet file of the lake, as a manifest lists it."""
 
     path: str
-    """URI."""
     size: int
-    """Bytes."""
     rows: int
     hour: tuple[int, int]
     """Its partition: days since 1970-01-01, and hour of the day."""
@@ -136,7 +134,7 @@ def with_columns(metadata: Metadata, columns: Collection[str], unnumbered: Colle
     ids = {field["id"] for field in present}
     # Another writer may have dropped a column, or given its name to one of another type.
     mapped = {name for field in present if field["type"] == "string" for name in names.get(field["id"], ())}
-    # Columns of the files are in lower case, and most readers know no other: Spark refuses x beside X.
+    # Columns of the files are in lower case, and most readers know no other: Spark refuses x next to X.
     taken = {field["name"].lower() for field in present}
     last = int(metadata["last-column-id"])
     added = {}
@@ -262,7 +260,7 @@ def oldest_batch(metadata: Metadata) -> int:
 
 
 def without_expired(metadata: Metadata, keep_from: int) -> Metadata:
-    """Without snapshots that the next one replaced before ``keep_from``, but those that a reference names.
+    """The document without snapshots that the next one replaced before ``keep_from`` and that no reference names.
 
     A reference for which its writer has given an age ends at it. Statistics that other writers have made of a snapshot
     go with it. ``keep_from`` is in milliseconds since the epoch. Entries of the document only: no file is deleted.

@@ -38,7 +38,6 @@ def folders_of(services: Services, dataset: str) -> list[str]:
 
 
 def folders_on(page: Any, prefix: str) -> Iterator[str]:  # noqa: ANN401
-    """The folders after the prefix that a page names."""
     return (item["Prefix"].removeprefix(prefix).removesuffix("/") for item in page.get("CommonPrefixes", []))
 
 

@@ -22,7 +22,7 @@ TIME_PER_CALL = timedelta(minutes=3)
 """No page but the first is requested after it. Shorter than the timeout of ``backfill``, and long enough that its state
 machine, which may have 25,000 events, can list for as long as its own timeout lets it."""
 WAIT_FOR_OWNERS = OWNER_GRACE + timedelta(seconds=10)
-"""After it every owner that was found without a row is presumed dead, and its arrivals are adopted."""
+"""After this wait every owner that was found without a row is presumed dead, and its arrivals are adopted."""
 TOTALS = ("found", "known", "recorded", "unsettled", "bytes", "archived")
 """Names of the running totals in an answer."""
 MAX_VISITS = 5
@@ -41,7 +41,6 @@ class ListingRequest:
     reason: str
     """Why an arrival that the listing finds is in the batch lane; a sentence for people."""
     dry_run: bool = False
-    """Count only, write nothing."""
     leave_unsettled: bool = False
     """Go on although arrivals of a page have no owner yet: their intent is taken up by the sweep."""
 
@@ -57,7 +56,6 @@ class ListingProgress:
     found: int = 0
     """Objects of the dataset within the range."""
     known: int = 0
-    """Number of arrivals that the ledger had already."""
     recorded: int = 0
     """Number of new arrivals; in a dry run of those that would be recorded."""
     unsettled: int = 0

@@ -17,8 +17,6 @@ UNANSWERED = (BotoCoreError, ClientError, RefusedError, HybridRouterError)
 
 
 class ArrivalOutcome(StrEnum):
-    """Outcome of an arrival in this invocation."""
-
     OWNED = "owned"
     """A QUEUED manifest of this invocation has it, or a part of this invocation that is in a collection."""
     DUPLICATE = "duplicate"
@@ -43,10 +41,9 @@ class Ownership:
     beyond_dataset_limit: int = 0
     """Number of arrivals that are IGNORED because ``max_datasets`` has no room for their dataset."""
     newly_ignored: dict[ObjectVersion, str] = field(default_factory=dict)
-    """Reasons of the files that became IGNORED, without those that are no data by their names."""
+    """Reasons of the files that became IGNORED, except files whose names mark them as not data."""
 
     def set_outcome(self, files: Iterable[ObjectVersion], outcome: ArrivalOutcome) -> None:
-        """Set or replace the outcome of ``files``."""
         self.outcomes.update((Identity.of(file), outcome) for file in files)
 
     def add_owner(self, owner: Manifest | Part, shards: Shards) -> None:

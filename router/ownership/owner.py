@@ -137,7 +137,6 @@ class RoutedArrival:
     adopted_row: ArrivalRow | None = None
     """The current arrival row, which has no owner that will convert the file; None: a new arrival, without a row."""
     urgent: bool = False
-    """Whether it goes before the other files of the stream lane."""
 
 
 @dataclass(frozen=True, slots=True)

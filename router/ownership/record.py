@@ -24,7 +24,6 @@ class RowStamp:
     """The times of the arrival rows that one invocation writes."""
 
     recorded_at: str
-    """ISO 8601, UTC."""
     expires_at: int | None
     """Seconds since the epoch after which DynamoDB may delete those that may expire; None: never."""
     input_bucket: str

@@ -137,7 +137,6 @@ class Intent:
     """What an invocation was about to own."""
 
     recorded_at: str
-    """ISO 8601, UTC."""
     arrivals: tuple[RoutedArrival, ...]
 
 

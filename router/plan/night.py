@@ -44,9 +44,7 @@ class Option:
     engine: str
     worker_type: str
     workers: int
-    """Workers of each run, the driver's included."""
     concurrency: int
-    """Runs side by side."""
     runs: int
     minutes: float
     dollars: float
@@ -57,7 +55,7 @@ class Forecast:
     """Expected duration and cost of a plan."""
 
     minutes: float
-    """From its start to the end of the last run."""
+    """Minutes from its start to the end of the last run."""
     dollars: float
     """Billed time of the runs only."""
     dollars_low: float
@@ -71,11 +69,8 @@ class Forecast:
     storage_dollars_per_month: float
     """Cost of storing what the runs will write, for each month that it is kept."""
     start: str
-    """ISO 8601, UTC."""
     end: str
-    """ISO 8601, UTC."""
     deadline: str
-    """ISO 8601, UTC."""
     fits: bool
     """Whether the last run ends before the deadline, with the margin."""
     late_minutes: float
@@ -143,7 +138,6 @@ class PlannedRun:
     bytes: int = 0
     files: int = 0
     seconds: float = 0.0
-    """Expected work."""
 
     def add(self, row: ManifestRow, seconds: float) -> None:
         self.manifests.append(row)

@@ -230,7 +230,6 @@ class Promotion:
 
 
 def _arrivals(document: Manifest, files: set[ObjectVersion]) -> list[RoutedArrival]:
-    """The requested files as the document lists them, routed to the stream lane."""
     requested = {Identity.of(file): file for file in files}
     listed = [file for file in document.files if requested.pop(Identity.of(file), None)]
     for file in requested.values():

@@ -75,11 +75,9 @@ class ReprocessReport(Report):
 
     names: tuple[str, ...] = REPROCESS_COUNTS
     datasets: set[str] = field(default_factory=set)
-    """The datasets of the queued manifests."""
     first: str | None = None
     """Their first hour, ``YYYY-MM-DDTHH``; None: nothing was queued."""
     last: str | None = None
-    """Their last hour."""
     place: str = ""
     """Dataset, hour and manifest after which a selection continues."""
 

@@ -37,7 +37,6 @@ class Selection:
     """Partitions of one dataset or of all, within a range of UTC hours."""
 
     dataset: str | None = None
-    """None: all datasets."""
     first: str | None = None
     """``YYYY-MM-DDTHH``, inclusive; None: no lower bound."""
     last: str | None = None
@@ -47,7 +46,6 @@ class Selection:
         return self.dataset in (None, partition.dataset) and self.selects_hour(partition.stamp)
 
     def selects_hour(self, hour: str) -> bool:
-        """Whether the hour, ``YYYY-MM-DDTHH``, is within the range."""
         return (self.first is None or self.first <= hour) and (self.last is None or hour <= self.last)
 
 
@@ -225,7 +223,7 @@ class Report:
             self.messages.append(message[:MAX_MESSAGE_CHARACTERS])
 
     def answer(self, *, dry_run: bool) -> dict[str, Any]:
-        """As a function returns it: the first ``MAX_MESSAGES`` messages, and the number of ``omitted`` ones."""
+        """The counts, the first ``MAX_MESSAGES`` messages and the number of ``omitted`` ones."""
         return {
             "dryRun": dry_run,
             **{name: self.counts[name] for name in self.names},
@@ -252,7 +250,6 @@ class NextStep:
 
     step: Step
     count: str = ""
-    """A count of the request's report."""
     why: str = ""
 
 

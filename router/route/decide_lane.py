@@ -92,7 +92,6 @@ class LaneDecision:
     unread: Attribute | None = None
     """Read it and decide again: it can make the file urgent. The lane is that of the other rules until then."""
     urgent: bool = False
-    """Whether it goes before the other files of the stream lane."""
 
 
 def decide_lane(

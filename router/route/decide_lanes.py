@@ -55,7 +55,6 @@ def decide_lanes(
 
 
 ReadAttributes = dict[Attribute, Mapping[str, str] | NotRead]
-"""What was read of one object."""
 
 
 def _read_and_decide(

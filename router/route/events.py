@@ -33,7 +33,6 @@ class AnnouncedVersion:
     key: str
     etag: str | None
     size: int | None
-    """Bytes."""
     instant: datetime
     """Time of the event, in UTC."""
     version_id: str | None

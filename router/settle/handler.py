@@ -197,7 +197,6 @@ class ReportPage:
         return self._put(REPORT_INDEX, page)
 
     def _cost_rows(self, now: datetime) -> list[CostRow]:
-        """The cost rows of the execution, which are read once."""
         if self._costs is None:
             self._costs = execution_costs(self._services.ledger, self._execution, self._planned_at, now)
         return self._costs

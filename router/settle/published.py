@@ -117,7 +117,7 @@ class UnreadableFile:
 
 
 def read_unreadable_files(services: Services, rows: Sequence[ManifestRow]) -> list[UnreadableFile]:
-    """The unreadable files of the first ``MAX_NAMED_FILES`` of these DONE manifests, as many at most.
+    """The unreadable files of the first ``MAX_NAMED_FILES`` of these DONE manifests, at most ``MAX_NAMED_FILES``.
 
     A manifest whose result document is gone or damaged names none.
     """
@@ -182,7 +182,6 @@ class PublishedManifests:
         """By the prefix of a dataset's date."""
 
     def add(self, row: ManifestRow, totals: PublishedTotals) -> None:
-        """Add a DONE manifest and what its generation has published."""
         assert row.published is not None
         prefix = lake_prefix(row.partition, row.id, row.published.generation)
         done = _Done(row.id, row.generation, prefix, row.published.document.key, totals)

@@ -25,7 +25,6 @@ class DatasetTally(ConvertedCounts):
 
     dataset: str
     bytes: int = 0
-    """Bytes of the files, as stored."""
 
 
 PUBLISHER_PRESUMED_DEAD_AFTER = timedelta(minutes=10)
@@ -38,7 +37,7 @@ MAX_NAMED_MANIFESTS = 100
 
 @dataclass(slots=True, kw_only=True)
 class Tally(ManifestCounts):
-    """Its size depends on the number of datasets, and not on that of the rows."""
+    """Totals of an execution; the size depends on the number of datasets, not of rows."""
 
     now: datetime
     """Aware."""
@@ -96,7 +95,6 @@ class Tally(ManifestCounts):
         return sorted(found, key=lambda tally: (-tally.quarantined_share, tally.dataset))
 
     def datasets_to_json(self) -> list[dict[str, Any]]:
-        """The list of the verdict document."""
         order = sorted(self.datasets.values(), key=lambda tally: (-tally.rejects.total(), -tally.bytes, tally.dataset))
         return [
             {**asdict(tally), "rejects": dict(sorted(tally.rejects.items()))} for tally in order[:MAX_NAMED_DATASETS]
@@ -129,8 +127,6 @@ its end."""
 
 
 class ExecutionOutcome(StrEnum):
-    """Outcome of an execution."""
-
     SUCCEEDED = "SUCCEEDED"
     """All its manifests are DONE, and every line became a row."""
     SUCCEEDED_WITH_QUARANTINE = "SUCCEEDED_WITH_QUARANTINE"
@@ -152,11 +148,8 @@ class Verdict:
     failed: int
     open: int
     rows: int
-    """Published rows."""
     rejects: int
-    """Quarantined lines."""
     failed_files: int
-    """Files that could not be read as a whole."""
     damaged_objects: int
     """Objects of DONE manifests that are missing or differ from what was published."""
     datasets_above_share: int
@@ -239,7 +232,7 @@ def _failure(tally: Tally) -> str:
         why = f", {_cut(row.reason)}" if row.reason else ""
         parts.append(
             f"{format_count(tally.open, 'manifest is', 'manifests are')} not done (first: {row.id}, {row.state}{why}): "
-            "start overnight again to convert them"
+            "run 'hybrid-router overnight' to convert them"
         )
     return "; ".join(parts)
 
@@ -340,7 +333,7 @@ def _steps(verdict: Verdict, stage: str) -> list[str]:
     if verdict.outcome == ExecutionOutcome.OPEN:
         steps.append(f"Wait until the other run ends, and look at its progress: hybrid-router status --stage {stage}")
     elif verdict.open:
-        steps.append("Remove the cause, then start the state machine overnight again with the input {}.")
+        steps.append(f"Remove the cause, then convert what is not done: hybrid-router overnight --stage {stage}")
     if verdict.rejects or verdict.failed_files:
         steps.append(f"See what is in the quarantine: hybrid-router quarantine ls --stage {stage}")
         steps.append(f"See what happened to one file: hybrid-router explain s3://<bucket>/<key> --stage {stage}")

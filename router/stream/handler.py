@@ -26,7 +26,6 @@ class ShardStatus:
     """What an action has found, or left, of a shard."""
 
     running: bool
-    """A run exists."""
     window_over: bool
     backlog_bytes: int | None = None
     """None: no backlog was measured."""
@@ -42,7 +41,6 @@ class ShardStatus:
 Shards = Mapping[str, Collection[str]]
 """The shards that an action concerns, each with the runs that a stop or kill is about; none: whichever are alive."""
 Found = dict[str, ShardStatus | Exception]
-"""By shard."""
 
 
 def start(services: Services, shards: Shards) -> Found:

@@ -15,9 +15,10 @@ from router.telemetry import logger
 MAX_HEARTBEAT_AGE = timedelta(minutes=1)
 """A heartbeat is valid for this time; a run records one every ``streaming_job.urgent.MAX_LOOK_SECONDS``."""
 MAX_SILENT_STARTS = 3
-"""From this number of starts without a heartbeat on, callers get the reason of the last run as an error."""
+"""Number of starts without a heartbeat from which on callers get the reason of the last run as an error."""
 MAX_STARTS = 8
-"""After them, an hour and a half, only a person starts a run: each is billed for a minute of two workers at least."""
+"""After this number of starts (an hour and a half) only a person starts a run: each is billed for a minute of two
+workers at least."""
 FIRST_PAUSE = timedelta(minutes=1)
 MAX_PAUSE = timedelta(minutes=30)
 

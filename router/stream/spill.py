@@ -11,7 +11,7 @@ from lake.speed import Speeds
 from router.services import Services
 
 LOW_MARK = 0.25
-"""Share of the latency goal below which the lane is no longer said to be spilling."""
+"""Share of the latency goal below which the lane is no longer reported as spilling."""
 
 ADMITTED_SHARE = 0.5
 """Share of the latency goal for which files wait for cores at most. The rest is for event window, trigger, conversion

@@ -167,7 +167,7 @@ def _measure_stream(repair: Repair) -> None:
 
 
 LATE_BILLS = timedelta(hours=6)
-"""After the end of a day (UTC) its costs are measured for so long: its last bills come after it; an assumed value."""
+"""After the end of a day (UTC) its costs are measured for this time, for its last bills; an assumed value."""
 
 
 def _measure_costs(services: Services) -> None:

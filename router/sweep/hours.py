@@ -25,7 +25,6 @@ from router.tables.batch import TableCatalog
 from router.telemetry import logger
 
 KINDS = {HourState.COMPLETE: "completed", HourState.REOPENED: "reopened"}
-"""What a sweep counts."""
 UNFINISHED = (State.FAILED, State.COLLECTED)
 """States that keep an hour waiting until a person acts."""
 
@@ -214,7 +213,7 @@ def _restore_marker(services: Services, partition: Partition) -> None:
 
 
 def write_marker(services: Services, row: HourRow) -> None:
-    """Put the marker of a complete hour; delete that of one that is not."""
+    """Put the marker of a complete hour; delete it if the hour is not complete."""
     bucket, key = services.resources.lake_bucket, complete_marker_key(row.partition)
     if row.told == HourState.COMPLETE:
         put_document(services.s3, bucket, key, encode_document(hour_document(services, row)))

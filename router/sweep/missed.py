@@ -40,7 +40,6 @@ class InputSearch:
     first: str = ""
     """First hour of that round, ``YYYY-MM-DDTHH``, inclusive."""
     last: str = ""
-    """Its last hour, inclusive."""
     covered_until: str = ""
     """Last hour up to which every dataset has been listed; empty: before the first round."""
     dataset: str | None = None
@@ -145,7 +144,6 @@ def _skip_old_days(token: str, first: str) -> str:
 
 
 def _list_page(repair: Repair, listing: str, search: InputSearch, datasets: Sequence[str]) -> InputSearch:
-    """List one page; the position after it."""
     assert search.dataset is not None
     dataset, token, is_listed = search.dataset, None, False
     with repair.isolated("dataset", dataset=dataset):

@@ -25,7 +25,6 @@ class Repair:
     stop_at: datetime
     """No item is begun after it: the next sweep continues. Aware, UTC."""
     counts: Counter[str] = field(default_factory=Counter)
-    """What was repaired, by kind."""
     errors: list[Exception] = field(default_factory=list)
     """Errors of single items. The sweep raises the first one after all repairs, so that an alarm is raised."""
 

@@ -45,13 +45,10 @@ class BatchItem:
 
     manifest: str
     hour: str
-    """``YYYY-MM-DDTHH``, UTC."""
     generation: int
     document: CommitReference
     files: tuple[DataFile, ...]
-    """Files of this generation."""
     before: tuple[DataFile, ...]
-    """Files of the generation that the table has shown before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +250,6 @@ class TableCatalog:
             raise
 
     def exists(self) -> bool:
-        """Whether the database has a table of this name."""
         return self._table() is not None
 
     def names(self) -> dict[str, str]:
@@ -314,7 +310,6 @@ class TableCatalog:
         return get_document(self.services.s3, place.bucket, place.key)
 
     def write(self, path: str, body: bytes) -> None:
-        """Write a file of the metadata; its name was never used before."""
         place = parse_s3_uri(path)
         self.services.s3.put_object(Bucket=place.bucket, Key=place.key, Body=body)
 

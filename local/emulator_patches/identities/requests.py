@@ -62,7 +62,6 @@ def _patch_refusals() -> None:
 
 
 def log_refusal(who: str, what: str) -> None:
-    """One line in the emulator's log."""
     print(f"refused: {who}: {what}", file=sys.stderr, flush=True)
 
 

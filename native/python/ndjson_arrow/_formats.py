@@ -48,7 +48,7 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 CONCATENATED = re.compile(rb'[ \t\r]*\{.*\}[ \t\r]*\{[ \t\r]*["}]')
 BRACKET = re.compile(rb"[][{}]")
 STRING = re.compile(rb'"(?:[^"\\]|\\.)*+("?)')
-"""Also one that does not end: without it, each quote of a line of escaped quotes would be looked at up to its end."""
+"""A string, ended or not: otherwise each quote of a line of escaped quotes would be looked at up to its end."""
 LINE_BREAKS = b"{[:,"
 """The bytes after which JSON is broken into lines."""
 PATTERNS = (
@@ -57,7 +57,7 @@ PATTERNS = (
     (re.compile(rb"(?:[A-Za-z_][\w.-]*:(?!//)[^\t]*(?:\t|$)){2,}$"), "an LTSV log"),
 )
 MILLISECONDS = re.compile(rb"(:\d\d),(?=\d{3}(?!\d))")
-"""Those of a log's time, which can have a comma."""
+"""Milliseconds in a log's time, which can have a comma before them."""
 SEPARATORS = (b",", b";", b"\t", b"|")
 LINES_TO_COMPARE = 20
 MIN_TABLE_LINES = 2

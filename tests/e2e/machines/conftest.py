@@ -34,6 +34,7 @@ OVERNIGHT_WITHOUT_GLUE = "overnight_without_glue"
 JOB_RETRIES = 5
 """Retries for each group of its errors; in the deployed machine there are more."""
 NUMBERS = {
+    "Stage": "test",
     "HeldWaitSeconds": "1",
     "HeldRounds": "3",
     "MaxAttempts": "2",

@@ -63,6 +63,13 @@ def machines(stubbed: StubbedMachines) -> StubbedMachines:
     return stubbed
 
 
+NEXT_STEP = {
+    "overnight": "hybrid-router overnight --stage test",
+    "stream_window": "hybrid-router stream start --stage test",
+    "backfill": "start the backfill again with the same input",
+}
+
+
 def raising(names: list[str]) -> list[dict[str, str]]:
     return [{"raise": name, "message": f"{name} of a test"} for name in names]
 
@@ -80,6 +87,7 @@ def test_an_error_that_does_not_pass_ends_the_execution_and_is_told(machines: St
     assert (end["status"], end["error"], end["cause"]) == ("FAILED", names[-1], f"{names[-1]} of a test")
     (notification,) = machines.take_notifications()
     assert f"The execution {end['name']} ended with {names[-1]}: {names[-1]} of a test" in notification
+    assert NEXT_STEP[machine] in notification
 
 
 def test_a_run_that_cannot_be_counted_gets_another_round_and_a_catalog_that_fails_changes_nothing(

@@ -59,7 +59,7 @@ def counts(rows: int, rejects: int, failed_files: int = 0) -> PublishedTotals:
         (
             [replace(ROW, state=State.PUBLISHING, changed_at=(MORNING - timedelta(hours=1)).isoformat())],
             "FAILED",
-            "1 manifest is not done (first: m, PUBLISHING): start overnight again",
+            "1 manifest is not done (first: m, PUBLISHING): run 'hybrid-router overnight' to",
         ),
         ([ROW, replace(ROW, state=State.FAILED, reason="gone")], "FAILED", "1 manifest failed (first: m, gone)"),
         (
@@ -258,7 +258,7 @@ def test_a_command_in_the_reason_of_a_file_names_the_stage() -> None:
 
 
 LOOK = "- See its datasets, what failed and why, and the logs: hybrid-router night x --stage prod\n"
-OVERNIGHT = "start the state machine overnight again"
+OVERNIGHT = "hybrid-router overnight --stage "
 REPROCESS = "hybrid-router reprocess"
 QUARANTINE = "hybrid-router quarantine ls --stage prod"
 

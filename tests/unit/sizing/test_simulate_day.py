@@ -218,7 +218,7 @@ def test_the_night_and_the_window_follow_the_local_clock() -> None:
 def test_two_sizes_are_enough() -> None:
     found = simulated_command("--a-day", "1TB", "--files-of", "2.5GB")
     assert "400 files, 1 TB a day" in found
-    assert "as gzip files from whoever writes them, all-batch on" in found
+    assert "as gzip files from their writers, all-batch on" in found
     assert "low to high: S3 read 2 to 0.75 times as fast as assumed" in found
 
 
