@@ -53,27 +53,24 @@ class Uploads:
     def _upload(self, path: Path, bucket: str, key: str, rows: int) -> PendingObject:
         size = path.stat().st_size
         try:
-            return self._upload_part(path, size, bucket, key, rows)
+            upload_id = self._s3.create_multipart_upload(
+                Bucket=bucket, Key=key, ChecksumAlgorithm=ALGORITHM, ChecksumType=WHOLE_OBJECT
+            )["UploadId"]
+            self._begun.append((bucket, key, upload_id))
+            with path.open("rb") as body:
+                checksum = checksum_of(body)
+                body.seek(0)
+                answer = self._s3.upload_part(
+                    Bucket=bucket,
+                    Key=key,
+                    UploadId=upload_id,
+                    PartNumber=1,
+                    Body=body,
+                    ContentLength=size,
+                    ChecksumCRC32=checksum,
+                )
         except (BotoCoreError, ClientError) as error:
             raise TransientError(f"s3://{bucket}/{key} could not be uploaded and is tried again: {error}") from error
-
-    def _upload_part(self, path: Path, size: int, bucket: str, key: str, rows: int) -> PendingObject:
-        upload_id = self._s3.create_multipart_upload(
-            Bucket=bucket, Key=key, ChecksumAlgorithm=ALGORITHM, ChecksumType=WHOLE_OBJECT
-        )["UploadId"]
-        self._begun.append((bucket, key, upload_id))
-        with path.open("rb") as body:
-            checksum = checksum_of(body)
-            body.seek(0)
-            answer = self._s3.upload_part(
-                Bucket=bucket,
-                Key=key,
-                UploadId=upload_id,
-                PartNumber=1,
-                Body=body,
-                ContentLength=size,
-                ChecksumCRC32=checksum,
-            )
         path.unlink()
         if answer.get("ChecksumCRC32") != checksum:
             raise AuditError(
