@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import re
+import ssl
 from collections.abc import Collection
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Final
@@ -139,7 +140,8 @@ HEAD_REFUSED = ("HeadObject", "400")
 """Operation and code of the answer to expired credentials. An object with a key that only its writer has gets the same,
 so ``can_pass`` does not count it."""
 CREDENTIAL_ERRORS = (CredentialRetrievalError, NoCredentialsError, PartialCredentialsError, TokenRetrievalError)
-NETWORK_ERRORS = (FlexibleChecksumError, HTTPClientError, IncompleteReadError, NoConnectionError)
+NETWORK_ERRORS = (FlexibleChecksumError, HTTPClientError, IncompleteReadError, NoConnectionError, ssl.SSLError)
+"""botocore does not translate an SSL error in the middle of a body."""
 DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT})
 MACHINE_ERRORS = DISK_ERRORS | {
     errno.EFBIG,

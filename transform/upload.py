@@ -11,9 +11,6 @@ from lake.commit import ALGORITHM, WHOLE_OBJECT, PendingObject, UploadedPart, ch
 from lake.errors import AuditError, TransientError
 from lake.publish import abort_upload
 
-MAX_PART_BYTES = 5 << 30
-"""S3's limit on the size of one part."""
-
 
 class Uploads:
     """Uploads local files one by one in the background. A context manager: an error inside aborts all of them."""
@@ -36,8 +33,8 @@ class Uploads:
     def add(self, path: Path, bucket: str, key: str, rows: int) -> Future[PendingObject]:
         """Upload the file and remove it from the disk; ``rows`` is copied to the pending object.
 
-        The future raises ``AuditError`` when the uploaded part is not the file, and ``TransientError`` when the file is
-        larger than one part may be, or S3 refused it or did not answer.
+        The future raises ``AuditError`` when the uploaded part is not the file, and ``TransientError`` when S3 refused
+        it or did not answer.
         """
         future = self._pool.submit(self._upload, path, bucket, key, rows)
         self._futures.append(future)
@@ -54,32 +51,25 @@ class Uploads:
 
     def _upload(self, path: Path, bucket: str, key: str, rows: int) -> PendingObject:
         size = path.stat().st_size
-        if size > MAX_PART_BYTES:
-            raise TransientError(
-                f"{key} would have {size} bytes, more than one part may have: lower convert.target_file_bytes"
-            )
         try:
-            return self._upload_part(path, size, bucket, key, rows)
+            upload_id = self._s3.create_multipart_upload(
+                Bucket=bucket, Key=key, ChecksumAlgorithm=ALGORITHM, ChecksumType=WHOLE_OBJECT
+            )["UploadId"]
+            self._begun.append((bucket, key, upload_id))
+            with path.open("rb") as body:
+                checksum = checksum_of(body)
+                body.seek(0)
+                answer = self._s3.upload_part(
+                    Bucket=bucket,
+                    Key=key,
+                    UploadId=upload_id,
+                    PartNumber=1,
+                    Body=body,
+                    ContentLength=size,
+                    ChecksumCRC32=checksum,
+                )
         except (BotoCoreError, ClientError) as error:
             raise TransientError(f"s3://{bucket}/{key} could not be uploaded and is tried again: {error}") from error
-
-    def _upload_part(self, path: Path, size: int, bucket: str, key: str, rows: int) -> PendingObject:
-        upload_id = self._s3.create_multipart_upload(
-            Bucket=bucket, Key=key, ChecksumAlgorithm=ALGORITHM, ChecksumType=WHOLE_OBJECT
-        )["UploadId"]
-        self._begun.append((bucket, key, upload_id))
-        with path.open("rb") as body:
-            checksum = checksum_of(body)
-            body.seek(0)
-            answer = self._s3.upload_part(
-                Bucket=bucket,
-                Key=key,
-                UploadId=upload_id,
-                PartNumber=1,
-                Body=body,
-                ContentLength=size,
-                ChecksumCRC32=checksum,
-            )
         path.unlink()
         if answer.get("ChecksumCRC32") != checksum:
             raise AuditError(

@@ -215,7 +215,8 @@ class ConvertSettings:
         Range(1, 16 * GIB, "bytes"),
         "Maximum size of the parts into which an uncompressed file is split for the tasks.",
     ] = 256 * MIB
-    target_file_bytes: Annotated[int, Range(1, 4 * GIB, "bytes"), "Approximate size of a Parquet file."] = 128 * MIB
+    # A file can have 1.5 times its target, and is one part of an upload: S3 takes up to 5 GiB.
+    target_file_bytes: Annotated[int, Range(1, 3 * GIB, "bytes"), "Approximate size of a Parquet file."] = 128 * MIB
     row_group_bytes: Annotated[
         int,
         Range(1, 512 * MIB, "bytes"),

@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import boto3
@@ -11,6 +12,7 @@ from botocore.exceptions import ReadTimeoutError
 from pyspark.sql import SparkSession
 
 import batch_job.main
+from lake.errors import TransientError
 from lake.ledger import Ledger, State
 from lake.manifest import Lane
 from lake.manifest_documents import read_denied
@@ -100,6 +102,26 @@ def test_a_refused_bucket_uses_up_no_attempt(world: ConversionWorld, spark: Spar
 
     # When it is granted, the next run converts everything
     world.allow(bucket)
+    check_everything_is_published(world, world.convert(manifests, spark, "run-2"), 48)
+
+
+def test_a_driver_that_cannot_write_its_tasks_uses_up_no_attempt(
+    world: ConversionWorld, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    # Given a driver whose folder for temporary files is gone
+    world.configure("batch", max_attempts=1)
+    manifests = enqueue_three(world)
+    monkeypatch.setattr(spark.sparkContext, "_temp_dir", str(tmp_path / "gone"))
+
+    # When
+    with pytest.raises(TransientError, match="the driver of this run cannot start Spark jobs"):
+        world.convert(manifests, spark)
+
+    # Then
+    assert [(world.row(item).state, world.row(item).tries) for item in manifests] == [(State.QUEUED, 0)] * 3
+
+    # When the next run has another machine / Then it converts everything
+    monkeypatch.undo()
     check_everything_is_published(world, world.convert(manifests, spark, "run-2"), 48)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
+from typing import get_type_hints
 
 import pyarrow.parquet as pq
 import pytest
@@ -16,7 +17,7 @@ from lake.errors import AuditError
 from lake.settings import ConvertSettings
 from tests.unit.native.reader_driver import batch_of
 from transform.chunk_sample import ChunkSample, Sampling
-from transform.parquet_writer import OpenFile, ParquetFiles
+from transform.parquet_writer import MAX_FILL, MAX_HELD_BYTES, MAX_METADATA_BYTES, OpenFile, ParquetFiles
 
 
 @dataclass
@@ -146,6 +147,12 @@ def test_a_small_rest_is_no_file_of_its_own(tmp_path: Path, rest: int, expected:
     files.close()
     # Then
     assert len(finished.paths) == expected
+
+
+def test_the_largest_file_is_one_part_of_an_upload() -> None:
+    (allowed, _) = get_type_hints(ConvertSettings, include_extras=True)["target_file_bytes"].__metadata__
+    # The last row group is written when the file is nearly full.
+    assert allowed.high * MAX_FILL + MAX_HELD_BYTES + MAX_METADATA_BYTES < 5 << 30
 
 
 def test_a_footer_with_another_row_count_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
