@@ -114,7 +114,7 @@ def _patch_abort_and_timeout() -> None:
     stepfunctions._invoke_resource_with_timeout = invoke_with_timeout
 
 
-_OF_MAP = {"Type", "Comment", "Label", "ItemReader", "Items", "ItemProcessor", "Output", "Catch", "Next", "End"}
+_OF_MAP = {"Type", "Comment", "Label", "ItemReader", "Items", "ItemProcessor", "Output", "Retry", "Catch", "Next", "End"}
 _LIMITS_OF_MAP = {"MaxConcurrency", "ToleratedFailurePercentage"}
 
 
