@@ -135,6 +135,13 @@ def retried(state: dict[str, Any]) -> set[str]:
             "EMRServerless.",
             PASSING_EMR_ERRORS | {"ThrottlingException"},
         ),
+        (
+            "states:startExecution.sync:2",
+            "stepfunctions",
+            "StartExecution",
+            "StepFunctions.",
+            {"ExecutionLimitExceeded", "ThrottlingException"},
+        ),
     ],
 )
 def test_of_the_modelled_errors_of_a_call_those_that_pass_are_retried(
@@ -152,6 +159,8 @@ def test_of_the_modelled_errors_of_a_call_those_that_pass_are_retried(
     assert calls
     for state in calls:
         assert {name for name in names if prefix + name in retried(state)} == passing
+        # And what the service or its client has no name for: a server error, a lost connection
+        assert {f"{prefix}AWS{prefix[:-1]}Exception", f"{prefix}SdkClientException"} <= retried(state)
 
 
 @machine_files
