@@ -40,13 +40,15 @@ class HourContents(ManifestCounts):
     last_batch: tuple[int, int] = (0, 0)
     """The last batch that has brought one of them into the table, and its snapshot."""
     was_reprocessed: bool = False
-    """Whether a manifest was converted again: objects of an earlier generation stay visible for a while."""
+    """Whether a manifest was queued again: objects of an earlier generation stay visible for a while."""
 
     def add(self, manifest: str, row: ManifestRow | None) -> None:
         """Add a manifest with its current row; one that is SUPERSEDED or ABANDONED counts nothing.
 
         The list of an hour has a part if its document is damaged: it has files of the hour, and how many is not known.
         """
+        # Also of one that was SUPERSEDED then: a publish that FAILED can have left objects.
+        self.was_reprocessed = self.was_reprocessed or (row is not None and row.generation > 1)
         if row is None or row.state == State.COLLECTED:
             self.open += 1
         elif row.state in (State.SUPERSEDED, State.ABANDONED):
@@ -63,7 +65,6 @@ class HourContents(ManifestCounts):
                 self.last_batch = max(self.last_batch, (row.tabled.batch, row.tabled.snapshot))
         if row is not None and row.state == State.DONE:
             self.published_at = max(self.published_at, row.finished_at or "")
-            self.was_reprocessed = self.was_reprocessed or row.generation > 1
             if row.published is not None and row.lane == Lane.STREAM:
                 self.stream_lane.count_converted(row, row.published.totals)
             if not self.has_table or row.is_tabled:

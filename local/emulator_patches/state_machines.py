@@ -113,7 +113,7 @@ def _patch_abort_and_timeout() -> None:
     stepfunctions._invoke_resource_with_timeout = invoke_with_timeout
 
 
-_OF_MAP = {"Type", "Comment", "Label", "ItemReader", "Items", "ItemProcessor", "Output", "Catch", "Next", "End"}
+_KNOWN = {"Type", "Comment", "Label", "ItemReader", "Items", "ItemProcessor", "Output", "Retry", "Catch", "Next", "End"}
 _LIMITS_OF_MAP = {"MaxConcurrency", "ToleratedFailurePercentage"}
 
 
@@ -129,7 +129,7 @@ def _patch_distributed_map() -> None:
         execution: EmulatorValue,
         context: EmulatorValue,
     ) -> EmulatorValue:
-        if unsupported := state.keys() - _OF_MAP - _LIMITS_OF_MAP:
+        if unsupported := state.keys() - _KNOWN - _LIMITS_OF_MAP:
             raise stepfunctions._ExecutionError(
                 "States.Runtime", f"The local cloud does not support {' and '.join(sorted(unsupported))}."
             )

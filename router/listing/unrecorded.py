@@ -6,6 +6,8 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from botocore.exceptions import BotoCoreError, ClientError
+
 from lake.aws_types import ListObjectVersionsOutputTypeDef
 from lake.dataset_rules import dataset_prefixes, matching_rule, takes_no_folder
 from lake.errors import InvalidInputError, OwnershipError
@@ -90,7 +92,8 @@ def find_unrecorded(
 ) -> dict[str, Any]:
     """List for ``time`` (default ``TIME_PER_CALL``), at least one page, and record what the ledger does not know.
 
-    Repeating it records nothing twice. A page with arrivals whose owner may still be alive is visited again after
+    It ends early at a request without an answer, after a page whose totals a repetition would lose. Repeating it
+    records nothing twice. A page with arrivals whose owner may still be alive is visited again after
     ``waitSeconds``, unless the request leaves them. Returns ``{"token", "waitSeconds", "found", "known", "recorded",
     "unsettled", "bytes", "archived"}``; ``token`` is None when all is listed. Raises ``OwnershipError``: arrivals of
     a page still have no owner after ``MAX_VISITS`` visits; ``InvalidInputError``: ``max_datasets`` has no room for the
@@ -105,10 +108,17 @@ def find_unrecorded(
     stop_at = services.clock() + (TIME_PER_CALL if time is None else time)
     is_first = True
     while progress.prefix < len(prefixes) and (is_first or services.clock() < stop_at):
-        visits, is_first = progress.visits, False
-        progress = _list_page(services, request, prefixes[progress.prefix], progress)
+        visits = progress.visits
+        try:
+            progress = _list_page(services, request, prefixes[progress.prefix], progress)
+        except (BotoCoreError, ClientError) as error:
+            if is_first:
+                raise
+            logger.warning("the listing is continued by the next call", dataset=request.dataset, error=str(error))
+            break
         if progress.visits > visits:
             break
+        is_first = False
     return {
         "token": None if progress.prefix == len(prefixes) else progress.token(),
         "waitSeconds": int(WAIT_FOR_OWNERS.total_seconds()) if progress.visits else 0,

@@ -134,7 +134,7 @@ class ExecutionOutcome(StrEnum):
     FAILED = "FAILED"
     """A manifest is FAILED, or is open and no process works on it; or a published object is missing or differs."""
     EMPTY = "EMPTY"
-    """It had no manifests."""
+    """It had no manifests, or has none left: each was promoted or queued again since its plan."""
     OPEN = "OPEN"
     """A manifest is still being worked on: ask again later."""
 
@@ -158,12 +158,17 @@ class Verdict:
     """A sentence for people."""
 
 
-def judge(tally: Tally, max_quarantined_share: float = 1) -> Verdict:
-    """The verdict on what was added up; the message names datasets of which a larger share is in the quarantine."""
+def judge(tally: Tally, max_quarantined_share: float = 1, planned: int = 0) -> Verdict:
+    """The verdict on what was added up; the message names datasets of which a larger share is in the quarantine.
+
+    ``planned``: number of manifests of the plan.
+    """
     above = tally.above(max_quarantined_share)
     rejects = tally.rejects.total()
     if not tally.done + tally.failed + tally.open:
-        outcome, message = ExecutionOutcome.EMPTY, "nothing was waiting"
+        left = format_count(planned, "manifest was", "manifests were")
+        message = f"its {left} promoted or queued again meanwhile" if planned else "nothing was waiting"
+        outcome = ExecutionOutcome.EMPTY
     elif tally.worked_on:
         working = format_count(tally.worked_on, "manifest is", "manifests are")
         outcome, message = ExecutionOutcome.OPEN, f"{working} still being worked on"

@@ -227,8 +227,9 @@ def planner(world: World, actor: Actor | None) -> None:
 
 
 def promoter(world: World, actor: Actor | None, names: Sequence[str]) -> None:
-    """A request to make files urgent."""
-    promote({"files": [f"s3://input/orders/{name}.ndjson" for name in names]}, world.router(actor))
+    """A request to make files urgent, or all that wait."""
+    files = {"files": [f"s3://input/orders/{name}.ndjson" for name in names]} if names else {"dataset": "orders"}
+    promote(files, world.router(actor))
 
 
 def looker(world: World, actor: Actor | None) -> None:

@@ -56,8 +56,11 @@ def test_every_lambda_call_has_the_retry_of_the_one_source(file: Path) -> None:
 
 
 def test_an_outage_of_five_minutes_does_not_end_a_night_and_a_function_that_hangs_does_within_hours() -> None:
-    # Given the waits between the tries, each of which is shortened at random, to half on average
+    # Given what is tried again: the call of a function, and a Map whose list of runs cannot be read
     (retrier,) = json.loads((MACHINES / "lambda_retry.json").read_text(encoding="utf-8"))
+    (reader,) = read(MACHINES / "overnight.asl.json")["States"]["Runs"]["Retry"]
+    assert reader == {**retrier, "ErrorEquals": ["States.ItemReaderFailed"]}
+    # And the waits between the tries, each of which is shortened at random, to half on average
     first, factor, longest = (retrier[name] for name in ("IntervalSeconds", "BackoffRate", "MaxDelaySeconds"))
     waits = [min(first * factor**number, longest) for number in range(retrier["MaxAttempts"])]
     # Then they are longer, also where all together are two deviations below their average
@@ -132,6 +135,13 @@ def retried(state: dict[str, Any]) -> set[str]:
             "EMRServerless.",
             PASSING_EMR_ERRORS | {"ThrottlingException"},
         ),
+        (
+            "states:startExecution.sync:2",
+            "stepfunctions",
+            "StartExecution",
+            "StepFunctions.",
+            {"ExecutionLimitExceeded", "ThrottlingException"},
+        ),
     ],
 )
 def test_of_the_modelled_errors_of_a_call_those_that_pass_are_retried(
@@ -149,6 +159,8 @@ def test_of_the_modelled_errors_of_a_call_those_that_pass_are_retried(
     assert calls
     for state in calls:
         assert {name for name in names if prefix + name in retried(state)} == passing
+        # And what the service or its client has no name for: a server error, a lost connection
+        assert {f"{prefix}AWS{prefix[:-1]}Exception", f"{prefix}SdkClientException"} <= retried(state)
 
 
 @machine_files

@@ -1,10 +1,12 @@
 """backfill: valid requests, and objects whose event never arrived."""
 
 from datetime import datetime, timedelta
+from itertools import count
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
+from botocore.exceptions import ClientError
 
 from lake.dataset_rules import dataset_prefixes
 from lake.errors import InvalidInputError
@@ -168,9 +170,15 @@ def test_a_dry_run_counts_and_writes_nothing(deployment: Deployment) -> None:
     assert deployment.faults.writes == []
 
 
-def test_a_long_listing_continues_where_it_stopped(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given: pages of two, of which the first ends within the versions of a key, and a clock that allows one per call
-    monkeypatch.setattr(find_module, "TIME_PER_CALL", timedelta(microseconds=1))
+@pytest.mark.parametrize("is_overloaded", [False, True])
+def test_a_long_listing_continues_where_it_stopped(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, is_overloaded: bool
+) -> None:
+    # Given: pages of two, of which the first ends within the versions of a key, and a clock that allows one per call,
+    # or S3 gives no second one
+    pages = count()
+    if not is_overloaded:
+        monkeypatch.setattr(find_module, "TIME_PER_CALL", timedelta(microseconds=1))
     versioned(deployment)
     keys = [f"orders/{number} ü.json" for number in (0, 0, 0, 1, 2)]
     put(deployment, *keys)
@@ -179,6 +187,8 @@ def test_a_long_listing_continues_where_it_stopped(deployment: Deployment, monke
 
     def small_pages(**kwargs: Any) -> Any:
         deployment.wait(timedelta(seconds=1))
+        if is_overloaded and next(pages) % 2:
+            raise ClientError({"Error": {"Code": "SlowDown"}}, "ListObjectVersions")
         return listing(**kwargs, MaxKeys=2)
 
     monkeypatch.setattr(client, "list_object_versions", small_pages, raising=False)

@@ -89,9 +89,18 @@ def test_a_settle_that_began_before_another_one_does_not_overwrite_its_verdict(
     assert recorded["verdict"]["outcome"] == "SUCCEEDED"
 
 
-def test_an_empty_execution_has_the_verdict_empty(deployment: Deployment) -> None:
-    planned(deployment)
-    assert settled(deployment)["verdict"] == "EMPTY"
+def test_an_execution_that_has_nothing_left_says_why(deployment: Deployment) -> None:
+    # Given
+    promoted, reprocessed = planned(deployment, "a.json", "b.json")
+    done(deployment, reprocessed, 3)
+    # When: a person promotes and reprocesses all of it
+    deployment.wait(timedelta(minutes=1))
+    urgent = deployment.manifest("a.json", lane=Lane.STREAM)
+    deployment.ledger.manifests.supersede(promoted, [urgent], "promoted", deployment.now)
+    deployment.ledger.manifests.force(deployment.row(reprocessed.id), deployment.now)
+    # Then
+    message = "its 2 manifests were promoted or queued again meanwhile"
+    assert (settled(deployment)["verdict"], settled(deployment)["message"]) == ("EMPTY", message)
 
 
 def test_an_execution_that_was_never_planned_has_no_verdict(deployment: Deployment) -> None:

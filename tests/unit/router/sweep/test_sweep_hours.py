@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
+from lake.commit import read_commit
 from lake.hours import CONFIRM_AFTER, GRACE
 from lake.ledger import HourState
 from lake.ledger.hours import Partitions
 from lake.manifest import Lane, Partition
+from lake.publish import complete_all
 from router.requests.reprocess import reprocess
 from router.sweep.handler import sweep
 from router.sweep.hours import announce_hours
@@ -24,7 +26,7 @@ from tests.unit.lake.world import PARTITION
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.event_bridge import FakeEventBridge
 from tests.unit.router.settling import done
-from tests.unit.router.sweep.sweeping import HOUR, listed, marker, published, repair, swept, with_events
+from tests.unit.router.sweep.sweeping import HOUR, committed, listed, marker, published, repair, swept, with_events
 
 
 @pytest.fixture
@@ -134,6 +136,29 @@ def test_an_hour_that_is_converted_again_is_complete_once_the_replaced_objects_a
     assert [kind for kind, *_ in bridge.told] == ["Complete", "Reopened"]
     deployment.wait(HOUR)
     assert swept(deployment) == {"deleted": 3, "completed": 1}
+
+
+def test_an_hour_is_not_complete_while_it_shows_what_a_publish_left_whose_manifest_was_promoted_since(
+    deployment: Deployment, bridge: FakeEventBridge
+) -> None:
+    # Given a publish that failed, and whose process died before it deleted the objects that were complete
+    deployment.wait(HOUR)
+    row = committed(deployment, deployment.claimed(listed(deployment, "a.json")))
+    assert row.document is not None
+    objects = read_commit(deployment.raw_s3, "control", row.document).objects
+    complete_all(deployment.raw_s3, objects)
+    assert deployment.ledger.manifests.fail(row, "an upload is gone", deployment.now)
+    # When a person has the manifest converted again, and makes its file urgent
+    assert reprocess({"manifests": [row.id], "request": "again"}, deployment.services)["queued"] == 1
+    urgent = deployment.manifest("a.json", lane=Lane.STREAM)
+    assert deployment.ledger.manifests.supersede(deployment.row(row.id), [urgent], "promoted", deployment.now)
+    done(deployment, deployment.row(urgent.id), 10)
+    deployment.wait(GRACE)
+    announce_hours(repair(deployment))
+    # Then
+    assert bridge.told == []
+    deployment.wait(HOUR)
+    assert swept(deployment) == {"aborted": 1, "deleted": len(objects), "completed": 1}
 
 
 def test_a_look_at_hours_that_wait_is_one_read(deployment: Deployment, bridge: FakeEventBridge) -> None:
