@@ -175,7 +175,7 @@ def _treatment(key: str, settings: Settings) -> tuple[object, ...]:
     """All that the settings know of a file by its key."""
     rule, dataset = matching_rule(key, settings.datasets)
     urgent = any(fnmatchcase(key, pattern) for pattern in settings.urgent.keys)
-    ignored = key.endswith("/") or settings.input.suffix_of(key) is None
+    ignored = settings.input.suffix_of(key) is None
     return rule, dataset, urgent, ignored, has_compressed_name(key)
 
 

@@ -118,9 +118,8 @@ def file_keys(settings: Settings, datasets: int, *, urgent: bool) -> dict[bool, 
             f"profile: datasets = {datasets} is wrong: the settings name {len(named)}; add [[datasets]], or a rule "
             f"named {FOLDER}"
         )
-    suffix = next((text for text in settings.input.suffixes if settings.input.suffix_of(f"a{text}.gz")), "")
-    if not suffix:
-        suffix = settings.input.suffixes[0]
+    suffixes = settings.input.suffixes
+    suffix = next((text for text in suffixes if settings.input.suffix_of(f"a{text}.gz")), suffixes[0])
     rule = next((rule for rule in settings.datasets if rule.name == FOLDER), settings.datasets[0])
     folder = f"{rule.prefix}dataset/" if rule.name == FOLDER else rule.prefix
     keys = {False: _checked(settings, f"{folder}{NAME}{suffix}", urgent=False)}

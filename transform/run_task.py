@@ -1,13 +1,15 @@
 """One task on one core: read its splits, write and upload its objects, count everything."""
 
 import ctypes
+import os
+import shutil
 import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import thread_time
 from zipimport import zipimporter
@@ -258,18 +260,37 @@ def run_partition(tasks: Iterable[Task]) -> Iterator[TaskResult | TaskFault]:
     """
     for task in tasks:
         try:
-            with (
-                Uploads(s3_client(task.region)) as uploads,
-                tempfile.TemporaryDirectory(prefix="hybrid-router-") as folder,
-            ):
+            with Uploads(s3_client(task.region)) as uploads, task_folder() as folder:
                 source = Source.in_region(task.region, task.input_keys, task.input_bucket)
-                yield run_task(task, source, uploads, Path(folder))
+                yield run_task(task, source, uploads, folder)
         except Exception as error:
             fault = fault_of(error)
             if fault is None:
                 raise
             yield TaskFault(task.manifest, fault)
     tidy_worker()
+
+
+TASK_FOLDER = "hybrid-router-task-"
+"""Begins the name of the folder of a task; the id of its process follows."""
+
+
+@contextmanager
+def task_folder() -> Iterator[Path]:
+    """An empty folder on the local disk, removed at the end.
+
+    The folders of killed workers are removed first. Spark kills the slower of two copies of a task and the tasks of a
+    cancelled job, and a streaming run would fill the disks of its workers with what they had written.
+    """
+    for left in Path(tempfile.gettempdir()).glob(f"{TASK_FOLDER}[0-9]*-*"):
+        try:
+            os.kill(int(left.name.removeprefix(TASK_FOLDER).partition("-")[0]), 0)
+        except ProcessLookupError:
+            shutil.rmtree(left, ignore_errors=True)
+        except PermissionError:
+            continue  # It is alive, and of another user.
+    with tempfile.TemporaryDirectory(prefix=f"{TASK_FOLDER}{os.getpid()}-") as folder:
+        yield Path(folder)
 
 
 def tidy_worker() -> None:

@@ -86,7 +86,7 @@ DAY_MINUTES = 24 * 60
 def summary(settings: Settings) -> Iterator[tuple[str, str]]:
     yield "stage", f"{settings.stage}: the stack {stack_name(settings.stage)}; times are in {settings.time_zone}"
     owner = f"your bucket {settings.input.bucket}" if settings.input.bucket else "a bucket that the stack creates"
-    yield "input", f"{owner}; keys that end in {', '.join(settings.input.suffixes)}"
+    yield "input", f"{owner}; keys that end in {', '.join(suffix or 'anything' for suffix in settings.input.suffixes)}"
     for rule in settings.datasets:
         yield "dataset", _rule(rule)
     for record in settings.records:

@@ -4,7 +4,7 @@ Rows of canaries: each is claimed once, fenced as the row of a manifest, and is 
 """
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -48,6 +48,14 @@ class StreamRow:
     """Work for one core that waited at ``backlog_at``: as measured, and with what was admitted since."""
     backlog_at: str | None = None
     """ISO 8601, UTC; None: nothing was measured or admitted yet."""
+    ended_runs: tuple[str, ...] = ()
+    """The runs that were last ended at once. Their heartbeats, which go on until the service has ended them, do not
+    count."""
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the run of the last heartbeat has reported its end, or was ended."""
+        return self.heartbeat_at is None or self.run in self.ended_runs
 
 
 class Stream(Rows):
@@ -127,6 +135,10 @@ class Stream(Rows):
     def end(self) -> None:
         """The run is about to end: from now on, the next process with work for the stream starts another run."""
         self._table.update(self._key, remove=("heartbeat_at",))
+
+    def end_at_once(self, runs: Sequence[str]) -> None:
+        """These runs were ended by their service, or will be in a moment."""
+        self._table.update(self._key, assign={"ended_runs": list(runs)})
 
     def open_window(self, until: str) -> None:
         """Open a stream window until ``until`` (ISO 8601, UTC), and clear the stop flag."""

@@ -42,7 +42,7 @@ class InputSettings:
     ] = ""
     suffixes: Annotated[
         tuple[str, ...],
-        Text(re.compile(r"\..*"), "a suffix that begins with a dot"),
+        Text(re.compile(r"\..*"), "a suffix that begins with a dot", or_empty=True),
         "A key that ends in none of these, in any case, is recorded as IGNORED and not converted. The reader detects "
         "the compression by content, not by suffix.",
     ] = tuple(f"{text}{codec}" for codec in ("", ".gz", ".bz2", ".zst") for text in (".ndjson", ".jsonl", ".json"))
@@ -72,9 +72,13 @@ class InputSettings:
             yield InvalidSettingsError("input.suffixes", [], "expected at least one suffix")
 
     def suffix_of(self, name: str) -> str | None:
-        """The longest of ``suffixes`` that ``name``, a key or a file name, ends in, in any case; None: in none."""
+        """The longest of ``suffixes`` that ``name``, a key or a file name, ends in, in any case.
+
+        None: in none, or it is the name of a folder.
+        """
         lower = name.lower()
-        return next((suffix for suffix, ending in _longest_first(self.suffixes) if lower.endswith(ending)), None)
+        found = (suffix for suffix, ending in _longest_first(self.suffixes) if lower.endswith(ending))
+        return None if name.endswith("/") else next(found, None)
 
 
 @cache

@@ -150,7 +150,8 @@ def _reason_to_ignore(key: str, settings: Settings) -> str | None:
     if key.startswith(FAILED_RECORDS):
         return NOT_DELIVERED
     if settings.input.suffix_of(key) is None:
-        return f"the name ends in none of {', '.join(settings.input.suffixes)}: add its ending to input.suffixes"
+        names = ", ".join(settings.input.suffixes)
+        return f'the name ends in none of {names}: add its ending, or "" for a name without one, to input.suffixes'
     return None
 
 

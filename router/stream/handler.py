@@ -117,8 +117,8 @@ def _kill(services: Services, shard: str, asked: Collection[str]) -> ShardStatus
     concerned, stream = _concerned(runs.live(), asked), services.ledger.stream.of(shard)
     if concerned:
         runs.end(concerned)
-        # Its last heartbeat would be valid for a while, in which no file starts another run.
-        stream.end()
+        # Their last heartbeats would be valid for a while, in which no file starts another run.
+        stream.end_at_once(concerned)
     stream.request_stop(False)
     return ShardStatus(running=False, window_over=_window_is_over(services, stream.get()), killed=len(concerned))
 

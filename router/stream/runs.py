@@ -74,8 +74,8 @@ def ensure_all_running(services: Services, shards: Iterable[str]) -> None:
 
 
 def has_valid_heartbeat(services: Services, row: StreamRow) -> bool:
-    """Whether the run of the row reported a short time ago that it is alive, and has not reported its end."""
-    if row.heartbeat_at is None:
+    """Whether the run of the row reported a short time ago that it is alive, and has not ended since."""
+    if row.heartbeat_at is None or row.has_ended:
         return False
     return services.clock() - datetime.fromisoformat(row.heartbeat_at) < MAX_HEARTBEAT_AGE
 
@@ -102,7 +102,7 @@ def _start_run(services: Services, shard: str, row: StreamRow) -> bool:
     if run is None:
         # Another caller may have started it since the row was read.
         row = stream.get()
-        if row.run is not None and row.heartbeat_at is None and row.run in runs.live():
+        if row.run is not None and row.has_ended and row.run in runs.live():
             raise EndingRunError(services.resources.stream_job_of(shard))
         return False
     stream.count_start(row, run, now)

@@ -70,3 +70,11 @@ def test_records_that_were_not_delivered_become_lines_of_the_dataset(region: str
     assert written == b'{"n": 1}\n{"n": 2}\n'
     # And `failures` does not list them any more
     assert s3.list_objects_v2(Bucket="landing-zone-1", Prefix=FAILED_RECORDS)["KeyCount"] == 0
+    # And a call after one that was interrupted before it deleted the object puts no second version, which would be
+    # another arrival
+    s3.put_bucket_versioning(Bucket="landing-zone-1", VersioningConfiguration={"Status": "Enabled"})
+    s3.put_object(Bucket="landing-zone-1", Key=f"{FAILED_RECORDS}payments/processing-failed/2026/a-1", Body=body)
+    exec(repair, {})
+    versions = s3.list_object_versions(Bucket="landing-zone-1", Prefix="payments/")["Versions"]
+    assert len(versions) == 1
+    assert s3.list_objects_v2(Bucket="landing-zone-1", Prefix=FAILED_RECORDS)["KeyCount"] == 0

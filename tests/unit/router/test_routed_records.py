@@ -49,6 +49,19 @@ def test_records_take_the_lane_of_their_dataset() -> None:
         assert (decision.dataset, decision.lane, decision.urgent) == ("clicks", lane, False)
 
 
+def test_names_that_firehose_gives_by_default_are_taken_as_the_reason_says() -> None:
+    # Given an object of a delivery stream of one's own, which compresses nothing and has no FileExtension
+    file = file_of(object_key("clicks", 1, {"Prefix": "clicks/"}), 100)
+    default = decide_lane(file, parse_settings({"stage": "prod"}), NIGHT)
+    assert default.lane is None
+    assert default.reason.endswith('add its ending, or "" for a name without one, to input.suffixes')
+    # When
+    settings = parse_settings({"stage": "prod", "input": {"suffixes": [".json", ""]}})
+    # Then
+    assert decide_lane(file, settings, NIGHT).dataset == "clicks"
+    assert [settings.input.suffix_of(name) for name in ("a.json", "a", "folder/")] == [".json", "", None]
+
+
 @pytest.mark.parametrize("extension", ["", ".ndjson", ".ndjson.gz"])
 def test_what_was_not_delivered_is_ignored_by_every_rule(extension: str) -> None:
     settings = parse_settings({"stage": "prod", "datasets": [{"name": "rest"}], "urgent": {"keys": ["*"]}})

@@ -165,9 +165,18 @@ def test_a_file_that_comes_after_a_kill_does_not_wait_for_a_sweep(deployment: De
     act(deployment, "start")
     deployment.ledger.stream.begin_run("jr_1", deployment.now)
     act(deployment, "kill")
+    # Given a driver that goes on reporting that it is alive until Glue has ended it
+    deployment.glue.runs["stream-job"]["jr_1"] = "STOPPING"
+    deployment.ledger.stream.record_heartbeat("jr_1", deployment.now)
     event = batch(message("m1", s3_record("orders/urgent/a.ndjson")))
+    # Then the event is redelivered until another run can be started
+    assert failures(route(event, deployment.services)) == ["m1"]
+    fail_runs(deployment)
     assert failures(route(event, deployment.services)) == []
-    assert runs(deployment) == ["STOPPED", "RUNNING"]
+    assert runs(deployment) == ["FAILED", "RUNNING"]
+    # And that one is taken at its word
+    deployment.ledger.stream.begin_run("jr_2", deployment.now)
+    assert not ensure_running(deployment.services, FIRST_SHARD)
 
 
 def peak_files(*names: str) -> list[ObjectVersion]:

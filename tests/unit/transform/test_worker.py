@@ -1,17 +1,20 @@
-"""A Python worker gives back memory between tasks, and its results fit the driver."""
+"""A Python worker gives back memory and disk between tasks, and its results fit the driver."""
 
 import os
 import pickle
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
+import pytest
 from ndjson_arrow import REASONS
 
 from lake.documents import encode_document
 from lake.manifest import ObjectVersion
 from lake.settings.lanes import RUN_FILES
 from transform.quarantine_writer import read_back
+from transform.run_task import task_folder
 from transform.spark_job import WORKER_ENVIRONMENT
 from transform.task_model import Split, SplitResult
 
@@ -40,6 +43,38 @@ def test_memory_between_blocks_that_stay_is_given_back() -> None:
     # Given 100 MB in one heap, of which a fiftieth stays: without tidying all of it would
     assert held - before > 70
     assert after - before < 30
+
+
+WORKER = """
+import sys
+from transform.run_task import task_folder
+
+with task_folder() as folder:
+    (folder / "part").touch()
+    print(folder, flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_killed_worker_leaves_nothing_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given two workers at their tasks, of which Spark kills the slower one
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with begin_worker(tmp_path) as slower, begin_worker(tmp_path) as other:
+        left, used = (Path(str(worker.stdout and worker.stdout.readline()).strip()) for worker in (slower, other))
+        slower.kill()
+        slower.wait()
+        assert (left / "part").exists()
+        # When another task begins, Then the folder of the other one is left alone
+        with task_folder() as own:
+            assert sorted(tmp_path.iterdir()) == sorted([used, own])
+        other.communicate()
+    assert list(tmp_path.iterdir()) == []
+
+
+def begin_worker(folder: Path) -> subprocess.Popen[str]:
+    environment = os.environ | {"TMPDIR": str(folder)}
+    pipe = subprocess.PIPE
+    return subprocess.Popen([sys.executable, "-c", WORKER], env=environment, stdin=pipe, stdout=pipe, text=True)
 
 
 MAX_RESULT_BYTES = 1 << 30
