@@ -26,11 +26,15 @@ def allow(
 
     ``actions``: IAM actions such as ``s3:GetObject``, without wildcards. ``reason``: why a resource needs its wildcard;
     required where one has it, and recorded for cdk-nag. ``conditions``: of the statement: operator -> condition key ->
-    values. Raises ``ValueError``: an action has a wildcard, or a resource has one without a reason.
+    values; one for S3 has none but that the bucket belongs to the stack's account. Raises ``ValueError``: an action has
+    a wildcard, or a resource has one without a reason.
     """
     for action in actions:
         if "*" in action:
             raise ValueError(f"the action {action} has a wildcard: name the actions")
+    if actions[0].startswith("s3:"):
+        # The ARN of a bucket has no account: another account can create one that was deleted.
+        conditions = {"StringEquals": {"aws:ResourceAccount": Stack.of(role).account}}
     number = max(1, min(MAX_RESOURCES, MAX_CHARACTERS // max(len(item) + ARN_CHARACTERS for item in resources)))
     for first in range(0, len(resources), number):
         part = list(resources[first : first + number])
