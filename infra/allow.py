@@ -8,12 +8,6 @@ from aws_cdk import Acknowledgment, Stack, Validations
 from aws_cdk import aws_iam as iam
 from constructs import Construct, IConstruct
 
-MAX_RESOURCES, MAX_CHARACTERS = 25, 4000
-"""Limits of one statement. CDK moves whole statements to further policies where one is full, and IAM refuses a policy
-of more than 6,144 characters."""
-ARN_CHARACTERS = 80
-"""Assumed for what CloudFormation puts in for a token."""
-
 
 def allow(
     role: iam.Role,
@@ -21,20 +15,26 @@ def allow(
     resources: Sequence[str],
     reason: str = "",
     conditions: Mapping[str, Any] | None = None,
+    apart: str = "",
 ) -> None:
     """Let ``role`` do ``actions`` on ``resources``.
 
     ``actions``: IAM actions such as ``s3:GetObject``, without wildcards. ``reason``: why a resource needs its wildcard;
     required where one has it, and recorded for cdk-nag. ``conditions``: of the statement: operator -> condition key ->
-    values. Raises ``ValueError``: an action has a wildcard, or a resource has one without a reason.
+    values; one for S3 has none but that the bucket belongs to the stack's account. ``apart``: id of a managed policy in
+    which the statement is alone. Raises ``ValueError``: an action or, without a reason, a resource has a wildcard.
     """
     for action in actions:
         if "*" in action:
             raise ValueError(f"the action {action} has a wildcard: name the actions")
-    number = max(1, min(MAX_RESOURCES, MAX_CHARACTERS // max(len(item) + ARN_CHARACTERS for item in resources)))
-    for first in range(0, len(resources), number):
-        part = list(resources[first : first + number])
-        role.add_to_principal_policy(iam.PolicyStatement(actions=list(actions), resources=part, conditions=conditions))
+    if actions[0].startswith("s3:"):
+        # The ARN of a bucket has no account: another account can create one that was deleted.
+        conditions = {"StringEquals": {"aws:ResourceAccount": Stack.of(role).account}}
+    statement = iam.PolicyStatement(actions=list(actions), resources=list(resources), conditions=conditions)
+    if apart:
+        iam.ManagedPolicy(role, apart, statements=[statement], roles=[role])
+    else:
+        role.add_to_principal_policy(statement)
     acknowledge_wildcards(role, resources, reason)
 
 

@@ -1,6 +1,7 @@
 """The permissions of each function and of the jobs: which kinds of access their code uses, and the actions of each."""
 
-from collections.abc import Callable, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from aws_cdk import Stack
@@ -14,10 +15,13 @@ from lake import layout
 from lake.ledger.table import OPEN_INDEX
 from lake.ledger.tables import OUTBOX
 from lake.settings import DatasetRule
+from lake.settings.routing import ARN_CHARACTERS
 
 ANY_KEY = "The keys are made at run time; every key under this prefix belongs to the system."
 ANY_INPUT = "Every key of the input bucket can be an arrival."
 ANY_QUOTA = "Reading a quota cannot be limited to one (Service Authorization Reference, Service Quotas)."
+MAX_CHARACTERS = 5700
+"""Of the resources of a policy: IAM refuses a managed one of more than 6,144 characters."""
 ANY_TABLE = "A table is named after its dataset, which is unknown until its first file arrives."
 
 
@@ -157,14 +161,29 @@ class Grants:
         allow(role, ("dynamodb:DeleteItem",), [self.storage.ledger.table_arn], conditions=prefix)
 
     def allow_in_input(self, role: iam.Role, actions: tuple[str, ...], prefixes: Sequence[str]) -> None:
-        patterns = dict.fromkeys(map(key_pattern, prefixes))
-        allow(role, actions, [self.storage.input.arn_for_objects(pattern) for pattern in patterns], ANY_INPUT)
+        for number, patterns in enumerate(_of_policies(dict.fromkeys(map(key_pattern, prefixes)))):
+            objects = [self.storage.input.arn_for_objects(pattern) for pattern in patterns]
+            allow(role, actions, objects, ANY_INPUT, apart=f"{actions[0].partition(':')[2]}{number}")
         # S3 answers "no such key" for a missing object instead of "access denied".
         allow(role, ("s3:ListBucket",), [self.storage.input.bucket_arn])
 
     def allow_in_control(self, role: iam.Role, actions: tuple[str, ...], *prefixes: str) -> None:
         control = self.storage.control
         allow(role, actions, [control.arn_for_objects(f"{prefix}*") for prefix in prefixes], ANY_KEY)
+
+
+def _of_policies(patterns: Iterable[str]) -> list[list[str]]:
+    """The patterns of each policy. CDK would divide them by an assumed length, and a prefix can be much longer."""
+    parts: list[list[str]] = [[]]
+    room = MAX_CHARACTERS
+    for pattern in patterns:
+        size = len(json.dumps(pattern, ensure_ascii=False)) + ARN_CHARACTERS
+        if size > room:
+            parts.append([])
+            room = MAX_CHARACTERS
+        parts[-1].append(pattern)
+        room -= size
+    return parts
 
 
 @dataclass(frozen=True, slots=True)

@@ -233,10 +233,10 @@ def refused_key(error: ClientError) -> str | None:
 
 
 def is_denial(error: BaseException) -> bool:
-    """Whether a permission is missing: the same request is refused until a person acts. Pure."""
+    """Whether a permission is missing or a key cannot be used: the request is refused until a person acts. Pure."""
     if not isinstance(error, ClientError) or error_code(error) in CREDENTIAL_CODES:
         return False
-    return error_code(error) in RIGHTS_CODES or http_status(error) == FORBIDDEN
+    return error_code(error) in RIGHTS_CODES | KEY_CODES or http_status(error) == FORBIDDEN
 
 
 def error_code(error: ClientError) -> str:

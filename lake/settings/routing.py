@@ -17,8 +17,8 @@ FOLDER = "{folder}"
 ARN_CHARACTERS = 90
 """Assumed for an ARN of the input bucket in a policy, without the prefix."""
 MAX_POLICY_CHARACTERS = 36_000
-"""Room for prefixes in the policies of a role: IAM allows 10 managed ones of 6,144 characters; statements are moved to
-them as a whole, so each is at least two thirds full."""
+"""Room for prefixes in the policies of a role: IAM allows 10 managed ones of 6,144 characters, and tags and metadata
+have policies of their own. A prefix is in one policy, so each but the last two is at least four fifths full."""
 MAX_NAME_CHARACTERS = 63
 BUCKET_NAME = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 TAG_PATTERN = re.compile(r"[^=\x00-\x1f\x7f]+=[^\x00-\x1f\x7f]*")

@@ -68,9 +68,9 @@ class Assembly:
     def grants(self) -> set[tuple[str, str, str]]:
         """(role, action, resource as JSON) of all that the policies of roles allow; roles as ``Routerroute``."""
         return {
-            (re.sub(r"RoleDefaultPolicy\w+$", "", name), action, json.dumps(resource))
+            (policy[1], action, json.dumps(resource))
             for name, statement in self.statements()
-            if statement["Effect"] == "Allow" and "RoleDefaultPolicy" in name
+            if statement["Effect"] == "Allow" and (policy := re.match(r"(\w+)Role(?:DefaultPolicy|GetObject)", name))
             for action in listed(statement["Action"])
             for resource in listed(statement["Resource"])
         }

@@ -82,6 +82,20 @@ def test_the_jobs_write_only_to_the_log_groups_of_their_stack(assembly: Assembly
     assert written == {json.dumps({"Fn::GetAtt": [group, "Arn"]}) for group in groups}
 
 
+def test_roles_use_only_buckets_of_their_account(assembly: Assembly, other_assembly: Assembly) -> None:
+    # Given statements whose ARN of a bucket names no account: another one can have a bucket that was deleted here
+    statements = [
+        statement
+        for stack in (assembly, other_assembly)
+        for name, statement in stack.statements()
+        if "RoleDefaultPolicy" in name and any(action.startswith("s3:") for action in listed(statement["Action"]))
+    ]
+    assert statements
+    # Then none applies to it
+    own = {"StringEquals": {"aws:ResourceAccount": {"Ref": "AWS::AccountId"}}}
+    assert [statement for statement in statements if statement.get("Condition") != own] == []
+
+
 def test_no_role_may_scan_the_ledger_or_delete_from_it(assembly: Assembly) -> None:
     actions = {action for _, statement in assembly.statements() for action in listed(statement["Action"])}
     assert "dynamodb:GetItem" in actions

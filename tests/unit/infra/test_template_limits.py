@@ -62,11 +62,11 @@ VARIANTS = {
         stream=StreamSettings(jobs=MAX_SHARDS),
         quota=QuotaSettings(dpus=2000, job_runs=200),
     ),
-    "70 rules": Settings(
+    "as many rules as are accepted, of short and of long prefixes": Settings(
         stage="many",
         datasets=tuple(
-            DatasetRule(f"dataset_{number}", f"{'landing-zone/of-a-team/' * 2}{number:04}/", urgent=URGENT)
-            for number in range(70)
+            DatasetRule(f"dataset_{number}", f"{number:0{500 if number < 15 else 9}}/", urgent=URGENT)
+            for number in range(105)
         ),
     ),
 }

@@ -99,7 +99,7 @@ def test_an_error_is_judged_by_its_structure(error: Exception, fault: Fault) -> 
 def test_the_key_of_the_whole_input_is_no_fault_of_a_file(message: str, fault: Fault) -> None:
     assert judge(answer("KMS.DisabledException", 400, message), (OWN_KEY,)) == fault
     # Where the stack has no key for its input, every key is the choice of who put the object.
-    assert judge(answer("KMS.DisabledException", 400, message)) == Fault.FILE
+    assert judge(answer("KMS.DisabledException", 400, message), ()) == Fault.FILE
 
 
 REFUSED = "User: arn:aws:sts::111122223333:assumed-role/jobs/x is not authorized to perform: {} on resource: {} because"

@@ -22,6 +22,7 @@ from transform.plan_attempt import split_files
 from transform.source import (
     CHUNK_BYTES,
     MAX_BYTES_AHEAD,
+    DeniedFileError,
     ReadAhead,
     Requests,
     Source,
@@ -72,15 +73,18 @@ def test_a_key_with_the_name_of_an_error_does_not_make_a_network_error_permanent
 def test_a_structured_answer_decides(monkeypatch: pytest.MonkeyPatch, code: str, reason: str) -> None:
     error = ClientError({"Error": {"Code": code, "Message": ""}}, "GetObject")
     with pytest.raises(UnreadableFileError, match=reason):
-        source_that_fails(monkeypatch, error).fetch(NAMED_FILE, 0, 8)
+        source_that_fails(monkeypatch, error, ()).fetch(NAMED_FILE, 0, 8)
 
 
-def test_a_disabled_key_of_the_whole_input_excludes_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given: the key that the settings name for the input
+@pytest.mark.parametrize("input_keys", [(KEY,), None])
+def test_a_disabled_key_of_the_whole_input_excludes_no_file(
+    monkeypatch: pytest.MonkeyPatch, input_keys: tuple[str, ...] | None
+) -> None:
+    # Given: the key that the settings name for the input, or a bucket outside the stack whose key they do not name
     error = ClientError({"Error": {"Code": "KMS.DisabledException", "Message": f"{KEY} is disabled."}}, "GetObject")
     # When
-    with pytest.raises(TransientError) as raised:
-        source_that_fails(monkeypatch, error, (KEY,)).fetch(NAMED_FILE, 0, 8)
+    with pytest.raises(DeniedFileError) as raised:
+        source_that_fails(monkeypatch, error, input_keys).fetch(NAMED_FILE, 0, 8)
     # Then: the manifest waits, and its reason says what to do
     assert "enable the key of the bucket again" in str(fault_of(raised.value))
 
