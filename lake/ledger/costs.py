@@ -146,18 +146,20 @@ class DueBill:
 
 class Costs(Rows):
     def record(self, row: CostRow) -> bool:
-        """Store the row and add it to the sum of its day, in one transaction; False: it was there already.
+        """Store the row and add it to the sum of its day; False: it was there already.
 
-        A row never changes: the first one to write it decides. One with many shares is stored as several.
+        A row never changes: the first one to write it decides. One with many shares is stored as several, and one that
+        exceeds a transaction by several transactions, each of which can be repeated by itself.
         """
-        missing, name, pieces = [Condition("pk", "missing")], self._table.name, _pieces(row)
-        keys = [Key(_partition(row.day), piece.id) for piece in pieces]
+        # A list: each of them is written.
+        return any([self._record(pieces) for pieces in batches_of(_pieces(row), MAX_PIECES)])
+
+    def _record(self, pieces: Sequence[CostRow]) -> bool:
+        missing, name, day = [Condition("pk", "missing")], self._table.name, pieces[0].day
+        dollars = sum(piece.micro_dollars for piece in pieces)
         requests = [
-            *(
-                update_request(name, key, encode(piece), {}, (), missing)
-                for key, piece in zip(keys, pieces, strict=True)
-            ),
-            update_request(name, _sum_key(row.day), {}, {"micro_dollars": row.micro_dollars}, (), ()),
+            *(update_request(name, Key(_partition(day), piece.id), encode(piece), {}, (), missing) for piece in pieces),
+            update_request(name, _sum_key(day), {}, {"micro_dollars": dollars}, (), ()),
         ]
         try:
             self._table.transact([{"Update": request} for request in requests])
@@ -204,6 +206,9 @@ PIECE = "+"
 """Before the number of each piece after the first. The pieces of a row are read one after another."""
 MAX_SHARES = 1_000
 """Shares of an item, which has at most 400 KB (DynamoDB's "Service quotas"): 100 to 200 bytes for each."""
+
+MAX_PIECES = 10
+"""Pieces of a transaction, which has at most 4 MB."""
 
 
 def _pieces(row: CostRow) -> list[CostRow]:
