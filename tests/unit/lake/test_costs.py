@@ -201,6 +201,7 @@ def test_rows_of_many_days(world: World) -> None:
         world.ledger.costs.record(row)
     assert list(world.ledger.costs.of_days(DAY, date(2026, 11, 23))) == [ROW, stream]
     assert list(world.ledger.costs.of_days(DAY, DAY)) == [ROW]
+    assert list(world.ledger.costs.of_days(DAY, date(2026, 11, 23), [Lane.BATCH])) == [ROW]
 
 
 def test_a_row_that_is_written_twice_costs_once(world: World) -> None:
