@@ -104,6 +104,13 @@ class CostRow:
             bill.reason,
         )
 
+    def summed(self) -> Self:
+        """The row with the sum of its shares as the only one: what is kept of rows with many datasets."""
+        whole = CostShare("", 0)
+        for share in self.shares:
+            whole = whole.plus(share, share.micro_dollars)
+        return replace(self, shares=(whole,))
+
     @property
     def job_run(self) -> str:
         return self.id.partition("#")[0]
