@@ -104,6 +104,10 @@ MACHINE_ERRORS = faults.MACHINE_ERRORS | {
 """What only a person can change: a full disk, a right on a file, a path that is too long or leads nowhere."""
 
 
+INVALID_ENDPOINT = "Invalid endpoint: "
+"""The beginning of the ``ValueError`` that botocore raises for an endpoint without a scheme."""
+
+
 class NotFoundError(HybridRouterError):
     """What a command was asked for does not exist; the message says where to look."""
 
@@ -128,7 +132,8 @@ def exit_code_of(error: Exception) -> ExitCode:
         return ExitCode.NOT_SO
     if isinstance(error, (InvalidInputError, InvalidSettingsError)):
         return ExitCode.WRONG_USE
-    if isinstance(error, (NotReachableError, BotoCoreError, ClientError)) or _is_of_the_machine(error):
+    is_refused = isinstance(error, (NotReachableError, BotoCoreError, ClientError))
+    if is_refused or _is_of_the_machine(error) or str(error).startswith(INVALID_ENDPOINT):
         return ExitCode.NOT_REACHABLE
     return ExitCode.NOT_SO if isinstance(error, HybridRouterError) else ExitCode.INTERNAL_ERROR
 
@@ -172,4 +177,6 @@ def _visible(error: Exception) -> str:
     elif _is_of_the_machine(error):
         place = "" if error.filename is None else f"{error.filename}: "
         text = f"{place}{error.strerror}: remove the cause and run the command again"
+    elif text.startswith(INVALID_ENDPOINT):
+        text += ": begin AWS_ENDPOINT_URL, or endpoint_url of the profile, with https:// or http://"
     return "\n  ".join(map(printable, text.split("\n")))

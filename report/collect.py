@@ -10,6 +10,7 @@ from lake.bills import divide
 from lake.documents import find_document
 from lake.layout import list_objects, manifest_day_prefix, manifest_of_key, plan_summary_key
 from lake.ledger import CostRow, Ledger, ManifestRow, State
+from lake.manifest import Lane
 from lake.successors import follow
 from lake.texts import format_count
 from report.days import Day, first_day, last_days
@@ -43,7 +44,7 @@ def read_days(ledger: Ledger, now: datetime) -> list[Day]:
 def execution_costs(ledger: Ledger, execution: str, planned_at: datetime, now: datetime) -> list[CostRow]:
     """The cost rows of an execution; both instants are aware."""
     first, last = planned_at.astimezone(UTC).date(), now.astimezone(UTC).date()
-    return [row for row in ledger.costs.of_days(first, last) if row.execution == execution]
+    return [row for row in ledger.costs.of_days(first, last, [Lane.BATCH]) if row.execution == execution]
 
 
 def metered(ledger: Ledger, first: date, last: date, source: str = BY_ENGINES) -> str:
@@ -68,7 +69,7 @@ def costs_around(ledger: Ledger, executions: Iterable[Mapping[str, Any]], first:
             settled = datetime.fromisoformat(settled_at).date() + ONE_DAY if settled_at else date.max
             begin, end = min(begin, planned), max(end, min(settled, planned + timedelta(days=MAX_DAYS)))
     days = ((begin, first - ONE_DAY), (last + ONE_DAY, end))
-    return [row for between in days for row in ledger.costs.of_days(*between) if row.execution is not None]
+    return [row for between in days for row in ledger.costs.of_days(*between, [Lane.BATCH])]
 
 
 def manifests_of_day(s3: S3Client, control_bucket: str, day: date) -> Iterator[str]:

@@ -39,18 +39,20 @@ class CostFigures:
     by_lane_and_dataset: dict[tuple[str, str], CostPart]
     """The dearest first; the dataset is empty where a job run held no manifest."""
     job_runs: tuple[CostRow, ...]
-    """In the order of their start."""
+    """In the order of their start, each with one share."""
     total: CostPart
 
 
 def cost_figures(rows: Iterable[CostRow]) -> CostFigures:
-    runs = sorted(rows, key=lambda run: (run.start, run.id))
+    runs: list[CostRow] = []
     parts: defaultdict[tuple[str, str], CostPart] = defaultdict(CostPart)
     total = CostPart()
-    for run in runs:
+    for run in rows:
         for share in run.shares:
             for part in (parts[run.lane, share.dataset], total):
                 part.add(share)
+        runs.append(run.summed())
+    runs.sort(key=lambda run: (run.start, run.id))
     dearest_first = dict(sorted(parts.items(), key=lambda item: (-item[1].micro_dollars, item[0])))
     return CostFigures(dearest_first, tuple(runs), total)
 

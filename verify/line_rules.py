@@ -14,7 +14,7 @@ from typing import Any
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 MAX_DEPTH = 256
 MAX_NAME_LENGTH = 200
-RESERVED = {"date", "hour", "_rescued", "_source", "_offset", "_arrived_at"}
+RESERVED = {"date", "hour", "_rescued", "_source", "_offset", "_arrived_at", "_tmp_metadata_row_index"}
 
 LONE_SURROGATE = "lone surrogate"
 DUPLICATE_KEY = "duplicate key"

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime, timedelta
 from itertools import chain
 from typing import Annotated, Literal
@@ -15,7 +15,7 @@ from cli.errors import ExitCode
 from cli.terminal import print_answer, print_table
 from lake.bills import MICRO
 from lake.errors import InvalidInputError
-from lake.ledger import CostRow, CostShare, Ledger
+from lake.ledger import CostRow, Ledger
 from lake.settings.declaration import DATE
 from lake.texts import format_count, format_known, format_size, printable
 from report.collect import costs_around, metered
@@ -123,13 +123,11 @@ def read_costs(ledger: Ledger, first: date, last: date, by: str) -> CostReport:
     groups: dict[str, CostPart] = {}
     total, rows = CostPart(), []
     for row in ledger.costs.of_days(first, last):
-        whole = CostShare("", 0)
         for share in row.shares:
             name = share.dataset or NO_DATASET if by == "dataset" else str(getattr(row, by))
             groups.setdefault(name, CostPart()).add(share)
             total.add(share)
-            whole = whole.plus(share, share.micro_dollars)
-        rows.append(replace(row, shares=(whole,)))
+        rows.append(row.summed())
     sums = {str(day): (sum_, ledger.costs.day_sum(day)) for day, sum_ in zip(days, before, strict=True)}
     names = dict.fromkeys(row.execution for row in rows if row.execution is not None)
     executions = {name: ledger.executions.get(name) or {} for name in names}

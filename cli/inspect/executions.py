@@ -117,7 +117,8 @@ def read_runs(stack: DeployedStack, execution: NightLine) -> list[NightRun]:
         return []
     first = read_instant(execution.started_at).date()
     ended = read_instant(execution.ended_at) if execution.ended_at else datetime.now(UTC)
-    rows = stack.ledger.costs.of_days(first, min(ended.date() + timedelta(days=1), first + timedelta(days=MAX_DAYS)))
+    last = min(ended.date() + timedelta(days=1), first + timedelta(days=MAX_DAYS))
+    rows = stack.ledger.costs.of_days(first, last, [Lane.BATCH])
     found = sorted((row for row in rows if row.execution == execution.execution), key=lambda row: row.started_at)
     return [
         NightRun(

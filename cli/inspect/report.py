@@ -147,10 +147,11 @@ def day_report(stack: DeployedStack, day: date, now: datetime) -> Report:
     for row, arrived in current_rows(stack.ledger, manifests_of_day(stack.s3, bucket, day)):
         if row.partition.date == str(day):
             figures.add(row, arrived=arrived)
-    costs = list(stack.ledger.costs.of_days(day, day))
-    names = dict.fromkeys(row.execution for row in costs if row.execution is not None)
+    costs = cost_figures(stack.ledger.costs.of_days(day, day))
+    names = dict.fromkeys(row.execution for row in costs.job_runs if row.execution is not None)
     # A night has job runs on several days.
-    near = [*costs, *costs_around(stack.ledger, [stack.ledger.executions.get(name) or {} for name in names], day, day)]
+    executions = [stack.ledger.executions.get(name) or {} for name in names]
+    near = [*costs.job_runs, *costs_around(stack.ledger, executions, day, day)]
     return Report(
         title=f"{day:%A, %Y-%m-%d}",
         stack=stack.resources.stack,
@@ -160,7 +161,7 @@ def day_report(stack: DeployedStack, day: date, now: datetime) -> Report:
         ),
         made_at=iso_utc(now),
         figures=figures,
-        costs=cost_figures(costs),
+        costs=costs,
         executions=tuple(read_execution(stack.s3, stack.ledger, bucket, name, near)[0] for name in names),
         alarms=read_alarm_changes(stack, begin, begin + ONE_DAY),
         metered=metered_by(stack, day, day),

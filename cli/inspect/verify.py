@@ -50,9 +50,11 @@ def verify(
         raise
     except HybridRouterError as error:
         raise NotReachableError(f"verify could not read everything: {error}") from error
-    if as_json:
-        body = {"dataset": hours.dataset, "share": share, "hours": [report.to_json() for report in reports]}
-        typer.echo(json.dumps(body, indent=1))
+    finally:
+        # What is known before an error or Ctrl-C is printed, too.
+        if as_json and reports:
+            body = {"dataset": dataset, "share": share, "hours": [report.to_json() for report in reports]}
+            typer.echo(json.dumps(body, indent=1))
     outcomes = {report.outcome for report in reports}
     if HourOutcome.DIFFERS in outcomes:
         return ExitCode.NOT_SO

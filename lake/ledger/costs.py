@@ -4,11 +4,11 @@ What the conversions of a dataset measured: its speed is the median of its last 
 not change forecasts.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from datetime import date, datetime, timedelta
-from itertools import groupby
+from itertools import groupby, product
 from typing import Any, NamedTuple, Self
 
 from lake.bills import Bill, divide
@@ -101,6 +101,13 @@ class CostRow:
             bill.reason,
         )
 
+    def summed(self) -> Self:
+        """The row with the sum of its shares as the only one: what is kept of rows with many datasets."""
+        whole = CostShare("", 0)
+        for share in self.shares:
+            whole = whole.plus(share, share.micro_dollars)
+        return replace(self, shares=(whole,))
+
     @property
     def job_run(self) -> str:
         return self.id.partition("#")[0]
@@ -141,18 +148,24 @@ class DueBill:
 
 class Costs(Rows):
     def record(self, row: CostRow) -> bool:
-        """Store the row and add it to the sum of its day, in one transaction; False: it was there already.
+        """Store the row and add it to the sum of its day; False: it was there already.
 
-        A row never changes: the first one to write it decides. One with many shares is stored as several.
+        A row never changes: the first one to write it decides. One with many shares is stored as several, and one that
+        exceeds a transaction by several transactions, each of which can be repeated by itself.
         """
-        missing, name, pieces = [Condition("pk", "missing")], self._table.name, _pieces(row)
-        keys = [Key(_partition(row.day), piece.id) for piece in pieces]
+        recorded = [self._record(pieces) for pieces in batches_of(_pieces(row), MAX_PIECES)]
+        return any(recorded)
+
+    def _record(self, pieces: Sequence[CostRow]) -> bool:
+        missing, name, first = [Condition("pk", "missing")], self._table.name, pieces[0]
+        keys = [Key(_partition(first.lane, first.day), piece.id) for piece in pieces]
+        dollars = sum(piece.micro_dollars for piece in pieces)
         requests = [
             *(
                 update_request(name, key, encode(piece), {}, (), missing)
                 for key, piece in zip(keys, pieces, strict=True)
             ),
-            update_request(name, _sum_key(row.day), {}, {"micro_dollars": row.micro_dollars}, (), ()),
+            update_request(name, _sum_key(first.day), {}, {"micro_dollars": dollars}, (), ()),
         ]
         try:
             self._table.transact([{"Update": request} for request in requests])
@@ -186,10 +199,14 @@ class Costs(Rows):
         found = self._table.query(_sum_key("").pk, after=str(first), before=str(last))
         return {item["sk"]: int(item.get("micro_dollars", 0)) for item in found}
 
-    def of_days(self, first: date, last: date) -> Iterator[CostRow]:
-        for number in range((last - first).days + 1):
-            day = str(first + timedelta(days=number))
-            rows = (decode(CostRow, item) for item in self._table.query(_partition(day)))
+    def of_days(self, first: date, last: date, lanes: Iterable[Lane] = tuple(Lane)) -> Iterator[CostRow]:
+        """Day by day, ``last`` included.
+
+        What reads executions names the batch lane: a day of a stream of 10,000 datasets has more than 100 MB of rows.
+        """
+        days = (str(first + timedelta(days=number)) for number in range((last - first).days + 1))
+        for day, lane in product(days, lanes):
+            rows = (decode(CostRow, item) for item in self._table.query(_partition(lane, day)))
             for _, pieces in groupby(rows, lambda row: row.id.partition(PIECE)[0]):
                 yield _whole(*pieces)
 
@@ -198,6 +215,9 @@ PIECE = "+"
 """Precedes the number of each piece after the first. The pieces of a row are read one after another."""
 MAX_SHARES = 1_000
 """Shares of an item, which has at most 400 KB (DynamoDB's "Service quotas"): 100 to 200 bytes for each."""
+
+MAX_PIECES = 10
+"""Pieces of a transaction, which has at most 4 MB."""
 
 
 def _pieces(row: CostRow) -> list[CostRow]:
@@ -219,8 +239,8 @@ def _whole(first: CostRow, *others: CostRow) -> CostRow:
     return replace(first, shares=shares, micro_dollars=sum(piece.micro_dollars for piece in pieces))
 
 
-def _partition(day: str) -> str:
-    return f"cost#{day}"
+def _partition(lane: Lane, day: str) -> str:
+    return f"cost#{lane}#{day}"
 
 
 def _sum_key(day: str) -> Key:

@@ -11,8 +11,10 @@ pub const OFFSET: &str = "_offset";
 /// The columns that a reader adds, in no particular order. No key has one of these names.
 pub const SYSTEM: [&str; 4] = [RESCUED, SOURCE, ARRIVED_AT, OFFSET];
 
-/// Partition columns and system columns: a key whose name would be one of these gets `__` appended.
-const RESERVED: [&str; 6] = ["date", "hour", RESCUED, SOURCE, OFFSET, ARRIVED_AT];
+/// Spark's Parquet reader fails for a text column of this name (`ParquetFileFormat.ROW_INDEX_TEMPORARY_COLUMN_NAME`).
+const SPARK_ROW_INDEX: &str = "_tmp_metadata_row_index";
+/// Partition columns, system columns and Spark's: a key whose name would be one of these gets `__` appended.
+const RESERVED: [&str; 7] = ["date", "hour", RESCUED, SOURCE, OFFSET, ARRIVED_AT, SPARK_ROW_INDEX];
 
 /// The column name of the empty key.
 const EMPTY_KEY_NAME: &str = "__0_";
@@ -147,6 +149,7 @@ mod tests {
             ("hour", "hour__"),
             ("_rescued", "_rescued__"),
             ("_arrived_at", "_arrived_at__"),
+            ("_tmp_metadata_row_index", "_tmp_metadata_row_index__"),
         ] {
             assert_eq!(column_name(key), name, "{key:?}");
             assert_eq!(original_key(name).as_deref(), Some(key), "{name:?}");

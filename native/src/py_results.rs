@@ -30,6 +30,7 @@ pub struct PyReject {
     length: u64,
     reason: &'static str,
     line: Option<Vec<u8>>,
+    head: Vec<u8>,
 }
 
 #[pymethods]
@@ -41,8 +42,8 @@ impl PyReject {
 
 impl PyReject {
     pub fn new(source: &str, reject: Reject) -> Self {
-        let Reject { offset, length, reason, line } = reject;
-        Self { source: source.to_owned(), offset, length, reason: reason.text(), line }
+        let Reject { offset, length, reason, line, head } = reject;
+        Self { source: source.to_owned(), offset, length, reason: reason.text(), line, head }
     }
 }
 

@@ -215,7 +215,7 @@ PARTITION_COLUMNS = {
     "date": "UTC day in which the input file was first recorded",
     "hour": "UTC hour in which the input file was first recorded",
 }
-_RESERVED = (*OWN_COLUMNS, *PARTITION_COLUMNS)
+_RESERVED = (*OWN_COLUMNS, *PARTITION_COLUMNS, "_tmp_metadata_row_index")
 _HASHED = re.compile(r"[a-z0-9_]{160}__1[0-9a-f]{32}_")
 _ENCODED = re.compile(r"__0([0-9a-f]*)_|__([a-z])")
 

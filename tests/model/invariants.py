@@ -296,7 +296,7 @@ def check_costs(world: World) -> None:
         parts = sum(share["micro_dollars"] for share in item["shares"])
         if parts != item["micro_dollars"]:
             raise Violation(f"job run {job_run} costs {item['micro_dollars']}, and its parts {parts}")
-        day = pk.removeprefix("cost#")
+        day = pk.rpartition("#")[2]
         days[day] = days.get(day, 0) + item["micro_dollars"]
     sums = {day: item["micro_dollars"] for (pk, day), item in items if pk == "cost-sum"}
     if sums != days:

@@ -71,8 +71,8 @@ def find_other_format(counts: SplitCounts, rejects: Sequence[Reject], *, concate
     if not rejects or (counts.elements and not concatenated):
         return None
     lines = [reject.line for reject in rejects]
-    opens_file = rejects[0].offset <= len(BYTE_ORDER_MARK)
-    return recognise(lines, counts.rows, counts.rejects, opens_file=opens_file, concatenated=concatenated)
+    opening = rejects[0].head if rejects[0].offset <= len(BYTE_ORDER_MARK) else None
+    return recognise(lines, counts.rows, counts.rejects, opening=opening, concatenated=concatenated)
 
 
 def recognise(
@@ -80,7 +80,7 @@ def recognise(
     rows: int,
     rejects: Mapping[str, int],
     *,
-    opens_file: bool = True,
+    opening: bytes | None,
     concatenated: bool = False,
 ) -> str | None:
     """What the file looks like and what is expected, as a clause for people; None: its lines are rejected one by one.
@@ -93,16 +93,16 @@ def recognise(
         Lines of the same part of the file that became rows.
     rejects
         All rejected lines of this part of the file by reason.
-    opens_file
-        The first of the rejected lines is the first line of the file.
+    opening
+        First bytes of the first rejected line, if it is the first line of the file, whether it was kept or not.
     concatenated
         The file was read as concatenated objects.
     """
     lines = [line for line in first_rejected[:LINES_TO_COMPARE] if line is not None]
-    if not concatenated and (values := _values(lines, rows, rejects, opens_file=opens_file)):
+    if not concatenated and (values := _values(lines, rows, rejects, opens_file=opening is not None)):
         return values
     numbers = (*BINARY, *COMPRESSED) if sum(rejects.values()) > rows else BINARY
-    format_name = _binary_format(first_rejected[0] or b"", numbers) if lines and opens_file else None
+    format_name = _binary_format(opening or b"", numbers)
     if lines and rows == 0:
         # A zero byte of UTF-16 before the first of concatenated objects is a reject of its own.
         format_name = format_name or _magic(b"".join(lines[:2]), TEXT_LIKE) or _text_format(lines[0]) or _table(lines)

@@ -68,6 +68,9 @@ class Reject:
         None if it is too long for a row, if it is longer than 64 KiB, or if it is longer than what is left of
         `reject_sample_bytes`.
         """
+    @property
+    def head(self) -> bytes:
+        """Up to 512 first bytes of the line, also of one that is not kept; empty if it is too long for a row."""
 
 @final
 class SplitCounts:

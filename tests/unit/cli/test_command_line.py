@@ -134,6 +134,7 @@ NO_NETWORK = EndpointConnectionError(endpoint_url="https://cloudformation.eu-cen
         (IsADirectoryError(errno.EISDIR, "a folder", "/a"), ExitCode.NOT_REACHABLE, "/a: a folder: remove the cause"),
         (OSError(errno.ENOSPC, "full"), ExitCode.NOT_REACHABLE, "hybrid-router: full: remove the cause and run"),
         (OSError(errno.EBADF, "a defect"), ExitCode.INTERNAL_ERROR, "internal error (OSError: [Errno 9] a defect)"),
+        (ValueError("Invalid endpoint: localhost:4566"), ExitCode.NOT_REACHABLE, "with https:// or http://"),
         (ValueError("a defect"), ExitCode.INTERNAL_ERROR, "internal error (ValueError: a defect)"),
     ],
 )

@@ -81,6 +81,17 @@ def test_hours_that_have_not_begun_are_left_out(
     assert capsys.readouterr().out.splitlines() == proven
 
 
+@pytest.mark.parametrize(("as_json", "told"), [(False, "2026-11-20T00  proven"), (True, '"hour": "2026-11-20T00"')])
+def test_an_hour_that_cannot_be_read_hides_none_before_it(
+    stack: DeployedStack, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, as_json: bool, told: str
+) -> None:
+    read = Mock(side_effect=[None, ClientError({"Error": {"Code": "ExpiredToken"}}, "ListObjectsV2")])
+    monkeypatch.setattr("verify.hours.find_resubmitted", read)
+    with pytest.raises(ClientError, match="ExpiredToken"):
+        verify(stack, "orders", "2026-11-20", "2026-11-20", as_json=as_json)
+    assert told in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("as_json", [False, True])
 def test_the_commands_of_what_is_not_proven_name_the_stage(
     world: World, stack: DeployedStack, capsys: pytest.CaptureFixture[str], as_json: bool

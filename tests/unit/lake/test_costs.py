@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from lake.bills import MAX_REASON, Bill, divide
 from lake.engines import ENGINES, Engine, read_bill
 from lake.ledger import CostRow, CostShare
-from lake.ledger.costs import MAX_SHARES
+from lake.ledger.costs import MAX_PIECES, MAX_SHARES
 from lake.manifest import Lane
 from lake.settings import EmrSettings, PriceSettings, Settings
 from tests.unit.lake.world import World
@@ -201,6 +201,7 @@ def test_rows_of_many_days(world: World) -> None:
         world.ledger.costs.record(row)
     assert list(world.ledger.costs.of_days(DAY, date(2026, 11, 23))) == [ROW, stream]
     assert list(world.ledger.costs.of_days(DAY, DAY)) == [ROW]
+    assert list(world.ledger.costs.of_days(DAY, date(2026, 11, 23), [Lane.BATCH])) == [ROW]
 
 
 def test_a_row_that_is_written_twice_costs_once(world: World) -> None:
@@ -219,9 +220,16 @@ def test_the_sum_of_a_day_is_that_of_its_rows(world: World, costs: list[int]) ->
     assert world.ledger.costs.day_sum(DAY) == sum(costs)
 
 
-def test_a_row_with_more_datasets_than_an_item_can_hold_is_stored_whole(world: World) -> None:
-    # Given an interval of the streaming job in which datasets were converted that fill two items and begin a third one
-    names = [f"dataset_number_{number:05d}" for number in range(2 * MAX_SHARES + 1)]
+@pytest.mark.parametrize(("item", "full_items"), [(MAX_SHARES, 2), (10, MAX_PIECES)])
+def test_a_row_with_more_datasets_than_an_item_can_hold_is_stored_whole(
+    world: World, monkeypatch: pytest.MonkeyPatch, item: int, full_items: int
+) -> None:
+    # Given an interval of the streaming job in which datasets were converted that fill some items and begin another one
+    monkeypatch.setattr("lake.ledger.costs.MAX_SHARES", item)
+    transactions: list[int] = []
+    event = "before-parameter-build.dynamodb.TransactWriteItems"
+    world.dynamodb.meta.events.register(event, lambda params, **_: transactions.append(len(params["TransactItems"])))
+    names = [f"dataset_number_{number:05d}" for number in range(full_items * item + 1)]
     shares = tuple(CostShare(name, 7, 10**9, 3, 1, 9, 2, 10**8) for name in names)
     row = CostRow.of_bill(bill(), Lane.STREAM, 7 * len(names), shares)
     # When it is recorded twice
@@ -232,3 +240,4 @@ def test_a_row_with_more_datasets_than_an_item_can_hold_is_stored_whole(world: W
     assert (replace(found, shares=()), set(found.shares)) == (replace(row, shares=()), set(shares))
     assert len(found.shares) == len(shares)
     assert world.ledger.costs.day_sum(day) == 7 * len(names)
+    assert max(transactions) <= MAX_PIECES + 1

@@ -3,6 +3,7 @@
 import gzip
 import io
 import os
+import tarfile
 from pathlib import Path
 from random import Random
 
@@ -202,7 +203,7 @@ def test_rows_and_rejects_are_those_of_the_oracle(rng: Random) -> None:
     ],
 )
 def test_other_formats_are_named(lines: list[bytes], rows: int, name: str) -> None:
-    text = recognise(lines, rows, {"not JSON": len(lines)})
+    text = recognise(lines, rows, {"not JSON": len(lines)}, opening=lines[0])
     assert text is not None
     assert name in text
     assert "; expected one JSON object on each line" in text
@@ -249,18 +250,29 @@ def test_other_formats_are_named(lines: list[bytes], rows: int, name: str) -> No
     ],
 )
 def test_broken_lines_are_not_another_format(lines: list[bytes | None], rows: int) -> None:
-    assert recognise(lines, rows, {"not JSON": len(lines)}) is None
+    assert recognise(lines, rows, {"not JSON": len(lines)}, opening=lines[0] if lines else None) is None
+
+
+def test_an_archive_is_recognised_by_a_first_row_that_is_too_large_to_keep() -> None:
+    row = b'{"a": "%s"}' % (b"x" * 100_000)
+    archive, member = io.BytesIO(), tarfile.TarInfo("a.ndjson")
+    member.size = len(row)
+    with tarfile.open(fileobj=archive, mode="w") as tar:
+        tar.addfile(member, io.BytesIO(row))
+    with pytest.raises(RejectedLineError, match="it looks like a tar archive"):
+        ndjson_arrow.read(io.BytesIO(archive.getvalue())).read_all()
 
 
 @pytest.mark.parametrize("line", [b"{", b"["])
 def test_a_torn_line_among_rows_does_not_reject_the_file(line: bytes) -> None:
     # Given a file whose only broken line is its last one, or its first one.
-    assert recognise([line], 1_000_000, {"not JSON": 1}, opens_file=False) is None
-    assert recognise([line], 1_000_000, {"not JSON": 1}, opens_file=True) is None
+    assert recognise([line], 1_000_000, {"not JSON": 1}, opening=None) is None
+    assert recognise([line], 1_000_000, {"not JSON": 1}, opening=line) is None
     # Given a short file, most lines of which are broken.
-    assert recognise([line, b"x"], 1, {"not JSON": 2}, opens_file=False) is None
+    assert recognise([line, b"x"], 1, {"not JSON": 2}, opening=None) is None
 
 
 def test_all_rejected_lines_count_and_not_only_those_that_are_kept() -> None:
-    assert recognise([b"{", b'"a": 1'], 1000, {"not JSON": 1000}) is None
-    assert recognise([b"{", b'"a": 1'], 1000, {"not JSON": 900, "trailing characters": 101}) is not None
+    assert recognise([b"{", b'"a": 1'], 1000, {"not JSON": 1000}, opening=b"{") is None
+    reasons = {"not JSON": 900, "trailing characters": 101}
+    assert recognise([b"{", b'"a": 1'], 1000, reasons, opening=b"{") is not None

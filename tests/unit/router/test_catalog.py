@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from ndjson_arrow import column_name, original_key
 
@@ -159,6 +159,9 @@ def test_a_table_that_lacks_comments_gets_them_once_and_keeps_the_words_of_other
 
 
 @given(key=st.text(st.characters(exclude_categories=["Cs"]), max_size=250))
+@example("date")
+@example("_source")
+@example("_tmp_metadata_row_index")
 def test_the_key_of_a_column_is_that_of_the_reader(key: str) -> None:
     name = column_name(key)
     assert key_of_column(name) == original_key(name)

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
+from threading import Barrier
 from typing import Any
 from unittest.mock import Mock
 
@@ -26,7 +27,8 @@ NAMES = ("clicks", "orders", "visits")
 
 @pytest.fixture
 def begun(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """Batches by table, where something waits for each of three tables. Each takes a minute."""
+    """Batches by table, where something waits for each of three tables. Each takes a minute, one after another."""
+    monkeypatch.setattr(handler, "PARALLEL_TABLES", 1)
     deployment.configure(datasets=TABLES)
     begun: Counter[str] = Counter()
     for name in NAMES:
@@ -75,6 +77,22 @@ def test_tables_that_wait_are_found_by_few_reads(deployment: Deployment, monkeyp
     assert rules_read.call_count == 2
     assert [entry.dataset for entry in ledger.tables.waiting()] == list(NAMES)
     assert read == [(True, 4), (True, 1)] * 2 + [(False, 2)] + [(True, 4), (True, 1)]
+
+
+def test_tables_do_not_wait_for_each_other(
+    deployment: Deployment, begun: Counter[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given batches that end as soon as every table has one
+    all_begun = Barrier(len(NAMES), timeout=5)
+
+    def commit_round(_services: object, dataset: str) -> int | None:
+        begun[dataset] += 1
+        return all_begun.wait() if begun[dataset] == 1 else None
+
+    monkeypatch.setattr(handler, "PARALLEL_TABLES", len(NAMES))
+    monkeypatch.setattr(handler, "commit_round", commit_round)
+    # When, Then
+    assert commit_tables(deployment.services, lambda _: None) == {"batches": len(NAMES)}
 
 
 def test_no_table_has_a_second_batch_before_every_other_has_its_first(
