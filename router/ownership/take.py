@@ -16,8 +16,20 @@ from lake.manifest import Identity, Lane, Manifest, ObjectVersion, new_manifest_
 from lake.time import iso_utc
 from router.ownership.limits import divide_by_dataset_limit, divide_by_expiry, recent_only
 from router.ownership.outcome import ArrivalOutcome, Ownership
-from router.ownership.owner import Draft, RoutedArrival, collect_part, cut_drafts, enqueue_manifest, register_datasets
-from router.ownership.record import RecordedDraft, RowStamp, count_ignored, is_data, record_drafts, record_ignored
+from router.ownership.owner import (
+    Draft,
+    RecordedDraft,
+    RoutedArrival,
+    RowStamp,
+    collect_part,
+    count_ignored,
+    cut_drafts,
+    enqueue_manifest,
+    is_data,
+    record_drafts,
+    record_ignored,
+    register_datasets,
+)
 from router.ownership.resolve import delete_intent, resolve_owners, without_known, write_intent
 from router.services import PARALLEL_REQUESTS, Services
 
