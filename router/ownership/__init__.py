@@ -1,9 +1,8 @@
 """What owns an arrival: exactly one manifest or part, whichever process crashes or repeats a step."""
 
-from router.ownership.outcome import ArrivalOutcome, Ownership
 from router.ownership.owner import Draft, RoutedArrival, cut_drafts, write_pointer
 from router.ownership.resolve import OWNER_GRACE, Intent, delete_intent, read_arrivals, read_intent, write_intent
-from router.ownership.take import take_ownership
+from router.ownership.take import ArrivalOutcome, Ownership, take_ownership
 
 __all__ = [
     "OWNER_GRACE",

@@ -7,25 +7,32 @@ from __future__ import annotations
 
 import secrets
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TypeVar
+
+from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.documents import encode_document, put_document
-from lake.errors import OwnershipError, TransientError
+from lake.errors import HybridRouterError, OwnershipError, TransientError
 from lake.faults import NO_ANSWER, NoAnswer
 from lake.layout import pointer_key
 from lake.ledger import ArrivalRow, CollectionId, Ledger, Part, State
+from lake.ledger.table import RefusedError
 from lake.manifest import Lane, Manifest, ObjectVersion, Partition
 from lake.manifest_documents import new_part, write_manifest, write_part
 from lake.settings import Settings
 from lake.settings.records import FAILED_RECORDS
 from lake.time import iso_utc
-from router.collect.cut import cut
-from router.ownership.outcome import UNANSWERED
 from router.services import Services
 from router.telemetry import logger
+
+UNANSWERED = (BotoCoreError, ClientError, RefusedError, HybridRouterError)
+"""Errors after which a request may or may not have been applied."""
+
+T = TypeVar("T")
 
 
 def register_datasets(services: Services, pool: ThreadPoolExecutor, recorded: Sequence[RecordedDraft]) -> None:
@@ -156,6 +163,23 @@ class Draft:
     def manifest(self, created_at: str, files: Collection[ObjectVersion]) -> Manifest:
         """The manifest of ``files``, those of the draft whose arrival rows name it; ``created_at`` is ISO 8601, UTC."""
         return Manifest(self.id, self.lane, self.partition, created_at, tuple(sorted(files)), self.urgent)
+
+
+def cut(items: Iterable[T], size: Callable[[T], int], max_bytes: int, max_files: int) -> Iterator[tuple[T, ...]]:
+    """The items in order, in pieces within both limits; one that is larger has a piece of its own.
+
+    ``size`` gives the bytes of an item.
+    """
+    piece: list[T] = []
+    total = 0
+    for item in items:
+        if piece and (total + size(item) > max_bytes or len(piece) == max_files):
+            yield tuple(piece)
+            piece, total = [], 0
+        piece.append(item)
+        total += size(item)
+    if piece:
+        yield tuple(piece)
 
 
 def cut_drafts(routed: Iterable[RoutedArrival], settings: Settings, new_id: Callable[[], str]) -> list[Draft]:

@@ -17,8 +17,7 @@ from lake.ledger import ArrivalRow, Ledger, ManifestRow, State
 from lake.ledger.table import batches_of
 from lake.manifest import Identity, ObjectVersion, Partition, new_manifest_id
 from lake.time import iso_utc
-from router.ownership.outcome import UNANSWERED
-from router.ownership.owner import RoutedArrival
+from router.ownership.owner import UNANSWERED, RoutedArrival
 from router.services import Services
 from router.telemetry import logger
 
