@@ -9,8 +9,7 @@ from itertools import chain
 from pathlib import Path
 
 from lake.commit import PendingObject, SourceCount
-from lake.compression import INFLATED_RATIO, has_compressed_name
-from lake.manifest import Lane, Manifest, ObjectVersion, new_manifest_id
+from lake.manifest import INFLATED_RATIO, Lane, Manifest, ObjectVersion, has_compressed_name, new_manifest_id
 from lake.settings import ConvertSettings
 from lake.time import iso_utc
 from offline.input_bytes import InputFiles, LocalFile

@@ -16,13 +16,12 @@ from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from lake.aws_types import S3Client
-from lake.compression import INFLATED_RATIO, has_compressed_name
 from lake.dataset_rules import matching_rule
 from lake.documents import decode_body, get_document
 from lake.errors import InvalidInputError
 from lake.layout import list_objects, manifest_day_prefix
 from lake.ledger.table import batches_of
-from lake.manifest import Identity, Manifest
+from lake.manifest import INFLATED_RATIO, Identity, Manifest, has_compressed_name
 from lake.settings import Settings
 from lake.texts import format_count
 from sizing.profile import Profile, file_keys

@@ -5,10 +5,9 @@ from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import NamedTuple
 
-from lake.compression import has_compressed_name
 from lake.dataset_rules import matching_rule
 from lake.ledger import CostShare, ManifestRow, State
-from lake.manifest import Lane, Partition
+from lake.manifest import Lane, Partition, has_compressed_name
 from lake.settings import PriceSettings, Settings
 from lake.speed import FAST, SLOW, Speeds
 from lake.texts import format_count

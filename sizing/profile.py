@@ -8,9 +8,9 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Any
 
-from lake.compression import INFLATED_RATIO
 from lake.dataset_rules import matching_rule
 from lake.errors import InvalidInputError, InvalidSettingsError
+from lake.manifest import INFLATED_RATIO
 from lake.settings import Settings
 from lake.settings.declaration import DATE, Range, build
 from lake.settings.routing import FOLDER

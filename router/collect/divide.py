@@ -86,14 +86,10 @@ def divide(services: Services, collection: CollectionId, pace: "WritePace | None
 
 
 PAUSES_SECONDS = (0, 1, 2, 4, 8, 16)
-
-
 """Pauses between tries of what cannot be divided but can later: after them it holds up no other file."""
 
 
 MAX_RETRY_TIME = timedelta(minutes=2)
-
-
 """After the first try of all: later no further one begins, because a plan needs half of its function's 15 minutes for
 other files."""
 
@@ -309,8 +305,6 @@ def _set_apart(services: Services, hour: str, part: Part, now: datetime) -> None
 
 
 MAX_INDEX_WRITES_PER_SECOND = 800
-
-
 """A partition key takes 1,000 write units a second, and an index that is throttled throttles its table (Amazon DynamoDB
 Developer Guide, "Best practices for partition keys", "Global secondary indexes"); the rest is left to route."""
 

@@ -1,4 +1,4 @@
-"""Arrivals become drafts, and a recorded draft its owner.
+"""Arrivals become drafts; arrival rows name them, or say why a file is ignored; a recorded draft becomes its owner.
 
 That is a manifest of the stream lane, with its pointer, or a part of the hour's collection.
 """
@@ -84,8 +84,6 @@ def write_pointer(services: Services, manifest: str, *, urgent: bool) -> None:
 
 
 MAX_TRIES = 20
-
-
 """Collections that may be closed concurrently, before the part is left to its intent."""
 
 
@@ -304,8 +302,6 @@ def _confirmed(ledger: Ledger, row: ArrivalRow, write: Callable[[ArrivalRow], Ar
 
 
 MARKERS = ("_", ".")
-
-
 """What names begin with that are not data, such as ``_SUCCESS``."""
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.code_assets import COMPILED_SUFFIXES, build_job_zip, build_lambda_asset
+from infra.assets import COMPILED_SUFFIXES, build_job_zip, build_lambda_asset
 from infra.functions import SPECS
 from infra.synth import CHECKOUT
 from infra.wheels import AssetError
