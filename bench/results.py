@@ -1,4 +1,4 @@
-"""The results of one run of the benchmark, for machines and as Markdown tables for people, and whether it met the targets."""
+"""The results of one run of the benchmark for machines and for people, and whether they meet the targets."""
 
 import platform
 from collections.abc import Mapping, Sequence

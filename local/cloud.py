@@ -1,4 +1,4 @@
-"""The local cloud: the AWS services that the product uses, on this machine, reachable on loopback only; and the deployment to it."""
+"""The local cloud: the AWS services that the product uses, on loopback only, and a deployment to it."""
 
 import fcntl
 import http.client

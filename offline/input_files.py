@@ -14,8 +14,8 @@ from lake.errors import InvalidInputError
 from lake.manifest import ObjectVersion, Partition
 from lake.settings import Settings
 from lake.settings.routing import name_of_folder
-from offline.converted_files import identity
 from offline.input_bytes import SCHEME, LocalFile, list_named
+from offline.output_folder import identity
 from transform.clients import s3_client
 
 OnRefusal = Callable[[Path, str], None]

@@ -5,6 +5,7 @@ it every next run completes it. So each file is converted once, whenever the pro
 """
 
 import fcntl
+import hashlib
 import json
 import os
 import re
@@ -21,7 +22,6 @@ from lake.errors import InvalidInputError
 from lake.layout import is_own_key
 from lake.manifest import ObjectVersion, Partition, is_manifest_id
 from lake.texts import format_count
-from offline.converted_files import ConvertedFiles, has_lines, identity
 
 LAKE, QUARANTINE = "lake", "quarantine"
 """They take the place of the buckets' names."""
@@ -34,6 +34,68 @@ GENERATION = 1
 OBJECT_FOLDER = re.compile(r"([a-z][a-z0-9_]{0,62})/date=(\d{4}-\d\d-\d\d)/hour=(\d\d)/", re.ASCII)
 DISK_THREADS = 4
 SOURCE_FIELDS = tuple(field.name for field in fields(SourceCount))
+
+
+class ConvertedVersion(NamedTuple):
+    """A version of a file whose lines are in the lake or in the quarantine."""
+
+    identity: bytes
+    manifest: str
+    rows: int
+
+    def is_of(self, file: ObjectVersion) -> bool:
+        return self.identity == identity(file.uri, file.version)
+
+
+class ConvertedFiles:
+    """Versions of files that are converted; some hundred bytes each."""
+
+    def __init__(self) -> None:
+        self._done: set[bytes] = set()
+        self._with_lines: dict[bytes, ConvertedVersion] = {}
+        """By the file's URI. A file that had no line, or could not be read, has no entry."""
+        self._quarantined: dict[bytes, str] = {}
+        """Manifests by the versions that have something in the quarantine."""
+
+    def add(self, body: Mapping[str, Any]) -> None:
+        for source in body["sources"]:
+            version = identity(source["uri"], source["version"])
+            self._done.add(version)
+            if has_lines(source):
+                found = ConvertedVersion(version, body["manifest"], source["rows"])
+                self._with_lines[identity(source["uri"], "")] = found
+            if source["failed"] is not None or any(source["rejects"].values()):
+                self._quarantined[version] = body["manifest"]
+
+    def discard(self, body: Mapping[str, Any]) -> None:
+        for source in body["sources"]:
+            version, file = identity(source["uri"], source["version"]), identity(source["uri"], "")
+            self._done.discard(version)
+            self._quarantined.pop(version, None)
+            if (found := self._with_lines.get(file)) is not None and found.manifest == body["manifest"]:
+                del self._with_lines[file]
+
+    def is_done(self, file: ObjectVersion) -> bool:
+        """Whether this version of the file is in the lake or in the quarantine."""
+        return identity(file.uri, file.version) in self._done
+
+    def quarantined_by(self, file: ObjectVersion) -> str | None:
+        """The manifest that has quarantined something of this version of the file."""
+        return self._quarantined.get(identity(file.uri, file.version))
+
+    def version_with_lines(self, file: ObjectVersion) -> ConvertedVersion | None:
+        """The version of the file, this one or another, whose lines are in the lake or in the quarantine."""
+        return self._with_lines.get(identity(file.uri, ""))
+
+
+def has_lines(source: Mapping[str, Any]) -> bool:
+    """Whether the file has given rows, or records of the quarantine that are lines."""
+    return bool(source["rows"]) or any(source["rejects"].values())
+
+
+def identity(uri: str, version: str) -> bytes:
+    """Identity of one version of a file, in 16 bytes."""
+    return hashlib.blake2b(f"{uri}\n{version}".encode("utf-8", "surrogateescape"), digest_size=16).digest()
 
 
 class PublishedFile(NamedTuple):

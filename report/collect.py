@@ -6,8 +6,8 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from lake.aws_types import S3Client
-from lake.bills import divide
 from lake.documents import find_document
+from lake.engines.description import divide
 from lake.layout import list_objects, manifest_day_prefix, manifest_of_key, plan_summary_key
 from lake.ledger import CostRow, Ledger, ManifestRow, State
 from lake.successors import follow

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lake.bills import MICRO
+from lake.engines.description import MICRO
 from lake.ledger import CostRow, CostShare
 from lake.texts import format_instant
 from report.figures import ManifestFigures

@@ -13,7 +13,7 @@ from cli.commands import Json, command
 from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode
 from cli.terminal import print_answer, print_table
-from lake.bills import MICRO
+from lake.engines.description import MICRO
 from lake.errors import InvalidInputError
 from lake.ledger import CostRow, CostShare, Ledger
 from lake.settings.declaration import DATE

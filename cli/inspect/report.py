@@ -31,7 +31,7 @@ from report.collect import (
 from report.days import render_index
 from report.figures import ManifestFigures
 from report.model import Report, cost_figures
-from report.page import render_page
+from report.sections import render_page
 
 
 @command("report")

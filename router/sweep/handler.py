@@ -8,8 +8,8 @@ from typing import Any
 
 import boto3
 
-from lake.bills import MICRO
 from lake.engines import read_bill
+from lake.engines.description import MICRO
 from lake.faults import can_pass
 from lake.ledger.costs import DueBill
 from lake.ledger.manifest_row import OPEN_STATES

@@ -5,8 +5,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from lake.dataset_rules import matching_rule, named_datasets
-from lake.day_folders import skip_old_days
+from lake.dataset_rules import matching_rule, named_datasets, skip_old_days
 from lake.settings.operation import LISTING_DAYS, MAX_REDELIVERY_DAYS, SweepSettings
 from lake.settings.routing import FOLDER, name_of_folder
 from lake.time import iso_utc
