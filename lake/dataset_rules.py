@@ -1,4 +1,4 @@
-"""The rules of ``[[datasets]]``: from a key to its dataset, and from a dataset to the prefixes of its keys; folders of days. Pure."""
+"""The rules of ``[[datasets]]``: from a key to its dataset, from a dataset to its keys. Folders of days. Pure."""
 
 import re
 from collections.abc import Sequence

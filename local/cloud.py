@@ -125,8 +125,26 @@ class LocalCloud:
         limits.write(self.state_dir)
 
     def deploy(self, cdk_out: Path) -> dict[str, str]:
-        """``local.cloud.deploy_assembly`` into this cloud."""
-        return deploy_assembly(self.client, cdk_out)
+        """Create or update the stack of the cloud assembly in ``cdk_out``; returns its outputs by key.
+
+        Repeating a deployment changes nothing. Raises ``LocalCloudError``: the folder is not a cloud assembly, or the
+        stack failed or did not end within 120 seconds; the message names the resource and the reason.
+        """
+        manifest_file = cdk_out / "manifest.json"
+        if not manifest_file.is_file():
+            raise LocalCloudError(
+                f"{cdk_out} has no manifest.json: run the CDK app with this folder as its output first."
+            )
+        s3 = self.client("s3")
+        with suppress(s3.exceptions.BucketAlreadyOwnedByYou):
+            s3.create_bucket(Bucket=_ASSETS_BUCKET, CreateBucketConfiguration=BUCKET_PLACE)
+        artifacts = json.loads(manifest_file.read_text())["artifacts"]
+        for artifact in artifacts.values():
+            if artifact["type"] == "cdk:asset-manifest":
+                _upload_assets(s3, cdk_out, artifact["properties"]["file"])
+        ((name, stack),) = (item for item in artifacts.items() if item[1]["type"] == "aws:cloudformation:stack")
+        properties = stack["properties"]
+        return _deploy_stack(self.client, properties.get("stackName", name), cdk_out / properties["templateFile"])
 
     def wait(self) -> int:
         """Block until the emulator ends; returns its exit code."""
@@ -203,28 +221,6 @@ def _healthy(port: int) -> bool:
         connection.request("GET", "/_ministack/health")
         return connection.getresponse().status == http.client.OK
     return False
-
-
-def deploy_assembly(clients: Clients, cdk_out: Path) -> dict[str, str]:
-    """Create or update the stack of the cloud assembly in ``cdk_out``; returns its outputs by key.
-
-    ``clients`` returns the boto3 client of a service. Repeating a deployment changes nothing. Raises
-    ``LocalCloudError``: the folder is not a cloud assembly, or the stack failed or did not end within 120 seconds; the
-    message names the resource and the reason.
-    """
-    manifest_file = cdk_out / "manifest.json"
-    if not manifest_file.is_file():
-        raise LocalCloudError(f"{cdk_out} has no manifest.json: run the CDK app with this folder as its output first.")
-    s3 = clients("s3")
-    with suppress(s3.exceptions.BucketAlreadyOwnedByYou):
-        s3.create_bucket(Bucket=_ASSETS_BUCKET, CreateBucketConfiguration=BUCKET_PLACE)
-    artifacts = json.loads(manifest_file.read_text())["artifacts"]
-    for artifact in artifacts.values():
-        if artifact["type"] == "cdk:asset-manifest":
-            _upload_assets(s3, cdk_out, artifact["properties"]["file"])
-    ((name, stack),) = (item for item in artifacts.items() if item[1]["type"] == "aws:cloudformation:stack")
-    properties = stack["properties"]
-    return _deploy_stack(clients, properties.get("stackName", name), cdk_out / properties["templateFile"])
 
 
 def _upload_assets(s3: AwsClient, cdk_out: Path, manifest: str) -> None:

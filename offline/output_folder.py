@@ -339,7 +339,10 @@ class OutputFolder:
                 if not isinstance(source["rows"], int) or not isinstance(source["rejects"], dict):
                     raise ValueError("it does not count the lines of a file")
             for item in body["objects"]:
-                if item["bucket"] not in (LAKE, QUARANTINE) or not _is_own_key(item["key"], manifest):
+                if item["bucket"] not in (LAKE, QUARANTINE) or not (
+                    OBJECT_FOLDER.match(key := item["key"])
+                    and is_own_key(key, _partition_of(key), manifest, GENERATION)
+                ):
                     raise ValueError(f"{item['bucket']}/{item['key']} is not the name of an object")
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise InvalidInputError(
@@ -364,10 +367,6 @@ class OutputFolder:
                 os.fsync(handle)
             finally:
                 os.close(handle)
-
-
-def _is_own_key(key: str, manifest: str) -> bool:
-    return OBJECT_FOLDER.match(key) is not None and is_own_key(key, _partition_of(key), manifest, GENERATION)
 
 
 def _partition_of(key: str) -> Partition:

@@ -1,7 +1,7 @@
 """What an engine says about itself; the rest of the code asks it, and does not test for its name.
 
-The names of the engines, the units that they bill, the bill of a job run, and worker types by the names of Glue, with the memory that the
-tasks of one executor need.
+The names of the engines, the units that they bill, the bill of a job run, and worker types by the names of Glue, with
+the memory that the tasks of one executor need.
 """
 
 from __future__ import annotations

@@ -157,20 +157,12 @@ class CollectedFiles:
         self._parts.append(part)
         self._texts.append(text)
 
-    def files(self) -> "Iterator[CollectedFile]":
-        """Each file; those of ``TEXTS_AT_ONCE`` are decoded at a time."""
+    def files(self) -> Iterator[tuple[int, ObjectVersion]]:
+        """Each file after the number of its part; those of ``TEXTS_AT_ONCE`` are decoded at a time."""
         for first in range(0, len(self._texts), TEXTS_AT_ONCE):
             some = slice(first, first + TEXTS_AT_ONCE)
             for part, files in zip(self._parts[some], decode_files(self._texts[some]), strict=True):
-                for file in files:
-                    yield CollectedFile(part, file)
-
-
-class CollectedFile(NamedTuple):
-    """A file with the number of its part."""
-
-    part: int
-    file: ObjectVersion
+                yield from ((part, file) for file in files)
 
 
 class CutManifest(NamedTuple):
@@ -194,15 +186,15 @@ def cut_collection(
     """
     for dataset in sorted(datasets):
         found = datasets.pop(dataset).files()
-        for piece in cut(found, lambda item: item.file.size, limits.manifest_bytes, limits.manifest_files):
-            first, last = piece[0].part, piece[-1].part
+        for piece in cut(found, lambda item: item[1].size, limits.manifest_bytes, limits.manifest_files):
+            first, last = piece[0][0], piece[-1][0]
             oldest = parts[first]
             manifest = Manifest(
                 new_id(),
                 Lane.BATCH,
                 Partition.parse(f"{dataset}#{oldest.hour}"),
                 oldest.created_at,
-                tuple(sorted(item.file for item in piece)),
+                tuple(sorted(file for _, file in piece)),
             )
             yield CutManifest(manifest, first, last)
 
