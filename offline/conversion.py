@@ -12,8 +12,7 @@ from lake.commit import PendingObject, SourceCount
 from lake.manifest import INFLATED_RATIO, Lane, Manifest, ObjectVersion, has_compressed_name, new_manifest_id
 from lake.settings import ConvertSettings
 from lake.time import iso_utc
-from offline.input_bytes import InputFiles, LocalFile
-from offline.input_files import InputFile
+from offline.input_files import InputFile, InputFiles, LocalFile
 from offline.output_folder import GENERATION, LAKE, QUARANTINE, OutputFolder, StagedFiles
 from transform.audit import audit
 from transform.plan_attempt import divide_input

@@ -13,8 +13,7 @@ from lake.ledger import CostRow, Ledger, ManifestRow, State
 from lake.successors import follow
 from lake.texts import format_count
 from report.days import Day, first_day, last_days
-from report.figures import arrival_of
-from report.model import BY_ENGINES, ExecutionFacts, cost_figures
+from report.figures import BY_ENGINES, ExecutionFacts, arrival_of, cost_figures
 
 ONE_DAY = timedelta(days=1)
 MAX_DAYS = 15

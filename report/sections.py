@@ -7,7 +7,7 @@ from lake.engines.description import MICRO, SUCCEEDED
 from lake.ledger import State
 from lake.texts import format_count, format_dollars, format_duration, format_instant, printable
 from report.executions import SCROLLED_FROM, badge, execution_list, outcomes
-from report.figures import MAX_NAMED_MANIFESTS
+from report.figures import MAX_NAMED_MANIFESTS, NO_DATASET, CostFigures, Report
 from report.html import (
     Cell,
     dollars,
@@ -23,7 +23,6 @@ from report.html import (
     table,
     text,
 )
-from report.model import NO_DATASET, CostFigures, Report
 
 MAX_RUNS = 150
 """Bars on the time line; the table has more."""

@@ -19,7 +19,7 @@ from lake.ledger import CostRow, CostShare, Ledger
 from lake.settings.declaration import DATE
 from lake.texts import format_count, format_known, format_size, printable
 from report.collect import costs_around, metered
-from report.model import BY_ENGINES, NO_DATASET, CostPart
+from report.figures import BY_ENGINES, NO_DATASET, CostPart
 from router.estimate.other_costs import Estimate, estimate
 
 

@@ -29,8 +29,7 @@ from report.collect import (
     read_execution,
 )
 from report.days import render_index
-from report.figures import ManifestFigures
-from report.model import Report, cost_figures
+from report.figures import ManifestFigures, Report, cost_figures
 from report.sections import render_page
 
 

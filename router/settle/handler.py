@@ -17,8 +17,7 @@ from lake.ledger import CostRow, ManifestRow, State
 from lake.time import iso_utc
 from report.collect import execution_costs, metered, read_days
 from report.days import SettledExecution, render_index
-from report.figures import ManifestFigures
-from report.model import ExecutionFacts, Report, cost_figures
+from report.figures import ExecutionFacts, ManifestFigures, Report, cost_figures
 from report.sections import render_page
 from router.entry import with_product_errors
 from router.estimate.night import measured_waits

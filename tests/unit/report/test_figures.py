@@ -18,9 +18,9 @@ from report.figures import (
     LatencyOverTime,
     ManifestFigures,
     arrival_of,
+    cost_figures,
     percentiles,
 )
-from report.model import cost_figures
 from tests.unit.report.reporting import MORNING, cost_row, row
 
 

@@ -16,8 +16,8 @@ from lake.manifest import Lane, Partition
 from lake.texts import format_instant, format_size
 from lake.time import iso_utc
 from report.executions import MAX_EXECUTIONS, deadline_kept
+from report.figures import cost_figures
 from report.html import CHARTS, MAX_ROWS, STATIC, large, number, table
-from report.model import cost_figures
 from report.sections import render_page
 from tests.unit.report.reporting import MORNING, NIGHT, cost_row, full_report, report_of, row
 
