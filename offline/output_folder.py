@@ -206,12 +206,7 @@ class OutputFolder:
         """Remember them for later calls; before a file of theirs is converted."""
         beside = self._own / "folders.json.new"
         self._refuse_links(beside)
-        with beside.open("w", encoding="utf-8") as file:
-            json.dump(self._folders, file)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(self._own / FOLDERS)
-        self._synchronize([self._own])
+        self._write(self._folders, beside, self._own / FOLDERS)
 
     def _read_folders(self) -> dict[str, str]:
         path = self._own / FOLDERS
@@ -259,18 +254,21 @@ class OutputFolder:
             "sources": [{name: getattr(source, name) for name in SOURCE_FIELDS} for source in sources],
             "objects": [{"bucket": item.bucket, "key": item.key, "rows": item.rows} for item, _ in staged],
         }
-        beside = self.staging(manifest) / "commit.json"
+        beside, commit = self.staging(manifest) / "commit.json", self._commits / f"{manifest}.json"
         beside.parent.mkdir(parents=True, exist_ok=True)
+        self._write(body, beside, commit)
+        self._publish(commit, body)
+        self.converted.add(body)
+
+    def _write(self, body: Mapping[str, Any], beside: Path, path: Path) -> None:
+        """Write a document at once, and let it reach the disk; ``beside`` holds it until it is complete."""
         with beside.open("w", encoding="utf-8") as file:
             # `json.dump` does not use the encoder in C.
             file.write(json.dumps(body))
             file.flush()
             os.fsync(file.fileno())
-        commit = self._commits / f"{manifest}.json"
-        beside.replace(commit)
-        self._synchronize([self._commits])
-        self._publish(commit, body)
-        self.converted.add(body)
+        beside.replace(path)
+        self._synchronize([path.parent])
 
     def _publish(self, commit: Path, body: Mapping[str, Any]) -> None:
         staging, published = self.staging(body["manifest"]), set()
