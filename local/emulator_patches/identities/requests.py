@@ -9,10 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ministack import app  # type: ignore[import-untyped]
-from ministack.core import (  # type: ignore[import-untyped]
-    iam_actions,
-    iam_evaluator,
-)
+from ministack.core import iam_actions, iam_evaluator  # type: ignore[import-untyped]
 from ministack.services import s3  # type: ignore[import-untyped]
 
 from local.emulator_patches import EmulatorValue
