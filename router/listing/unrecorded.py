@@ -13,7 +13,9 @@ from lake.layout import is_archived
 from lake.manifest import Lane, ObjectVersion, Partition
 from lake.texts import format_count
 from router.listing.folders import folders_of
-from router.ownership import OWNER_GRACE, ArrivalOutcome, RoutedArrival, read_arrivals, take_ownership
+from router.ownership.owner import RoutedArrival
+from router.ownership.resolve import OWNER_GRACE, read_arrivals
+from router.ownership.take import ArrivalOutcome, take_ownership
 from router.requests.selection import Selection, decode_token, encode_token
 from router.services import PARALLEL_REQUESTS, Services
 from router.telemetry import logger

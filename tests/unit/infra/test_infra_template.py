@@ -56,7 +56,7 @@ def test_events_of_a_slow_route_are_not_redelivered_to_it(assembly: Assembly) ->
 
 @pytest.mark.parametrize("part", ["Routerroute", "Routerbackfill"])
 def test_functions_that_own_arrivals_end_before_they_are_presumed_dead(assembly: Assembly, part: str) -> None:
-    from router.ownership import OWNER_GRACE
+    from router.ownership.resolve import OWNER_GRACE
 
     assert assembly.one("AWS::Lambda::Function", part)["Timeout"] < OWNER_GRACE.total_seconds()
 
