@@ -10,7 +10,7 @@ from aws_cdk import App, Stack
 from aws_cdk.assertions import Template
 from ministack.core.iam_evaluator import EvalContext, _conditions_met  # type: ignore[import-untyped]
 
-from infra.outputs import StackOutputs
+from infra.names import StackOutputs
 from infra.storage import Storage
 from lake.errors import InvalidInputError
 from lake.manifest import Lane, ObjectVersion
