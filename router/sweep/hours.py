@@ -84,10 +84,7 @@ def _look(repair: Repair, row: HourRow) -> None:
             may_show = contents.was_reprocessed and not has_table
             shows_replaced = may_show and services.ledger.deletions.is_pending(row.partition)
             state = state_of_hour(row, contents, services.clock(), shows_replaced=shows_replaced)
-            # Each part that comes once the hour is closed touches it, so that it is not announced.
-            if state == HourState.COMPLETE and (
-                repair.dry_run or services.ledger.collections.close_hour(row.partition.stamp, services.clock())
-            ):
+            if state == HourState.COMPLETE and _is_closed(repair, row.partition):
                 if not has_table:
                     _list_for_later(repair, row.partition)
                 counts = contents.counts()
@@ -130,6 +127,12 @@ def _list_for_later(repair: Repair, partition: Partition) -> None:
         return
     if TableCatalog(services, partition.dataset).exists():
         tables.list_hour(partition, services.clock())
+
+
+def _is_closed(repair: Repair, partition: Partition) -> bool:
+    """Whether each part that comes from now on touches the hours of its datasets, so that they are not announced."""
+    services = repair.services
+    return repair.dry_run or services.ledger.collections.close_hour(partition.stamp, services.clock())
 
 
 def _count_share(repair: Repair, row: HourRow, counts: HourCounts, share: float) -> None:
