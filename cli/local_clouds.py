@@ -22,7 +22,6 @@ import typer
 
 from cli.commands import Json, SettingsFile, command
 from cli.errors import ExitCode
-from cli.terminal import ended_by_signal
 from lake.errors import HybridRouterError, InvalidInputError
 from lake.settings import Settings, load_settings
 from lake.settings.model import STAGE_NAME
@@ -158,6 +157,7 @@ def local_up(
 ) -> None:
     """Run the whole cloud on this machine until Ctrl-C, which deletes it, and deploy a settings file's stack to it."""
     from cli.doctor.checks import require_local_packages
+    from cli.terminal import ended_by_signal
 
     require_local_packages()
     settings = load_settings(settings_file)
