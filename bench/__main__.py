@@ -14,9 +14,8 @@ from typing import Any
 
 from bench.input_files import Recipe, prepare
 from bench.lake_queries import QUERY_KEYS, WRITERS
-from bench.results import LAKES_MARKERS, MARKERS, Results
+from bench.results import LAKES_MARKERS, MARKERS, Results, check_lakes, check_targets
 from bench.runner import BenchmarkRunner, Figure
-from bench.targets import check_lakes, check_targets
 from scripts.markdown_page import replace_between
 
 CHECKOUT = Path(__file__).resolve().parents[1]

@@ -16,8 +16,7 @@ from bench.input_files import InputFiles
 from lake.manifest import Partition
 from lake.settings import ConvertSettings, parse_settings
 from offline.conversion import Conversion
-from offline.input_bytes import LocalFile
-from offline.input_files import Destination, Search, groups
+from offline.input_files import Destination, LocalFile, Search, groups
 from offline.output_folder import OutputFolder
 from sizing.calibration import measure_task
 from sizing.peak_memory import peak_bytes

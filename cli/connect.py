@@ -16,7 +16,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from cli.commands import account_options, cdk_command
 from cli.deployed_stack import DeployedStack
 from cli.errors import NotReachableError, advise
-from cli.local_stage.local_clouds import LocalStage, local_state
+from cli.local_clouds import LocalStage, local_state
 from infra.names import stack_name
 from lake.faults import error_code
 from local import isolation

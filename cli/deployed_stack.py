@@ -9,8 +9,7 @@ from uuid import uuid4
 import boto3
 from botocore.config import Config
 
-from infra.names import stack_name
-from infra.outputs import StackOutputs
+from infra.names import StackOutputs, stack_name
 from lake.aws_types import S3Client
 from lake.documents import read_uri
 from lake.engines import ENGINES

@@ -1,8 +1,14 @@
-"""The files that a deployment uploads: the functions' code, the jobs' code, scripts and wheels, the settings."""
+"""The files that a deployment uploads: the functions' code, the jobs' code, scripts and wheels, the settings.
+
+Code is pure Python with the same bytes on every machine, for arm64, x86-64 and the local cloud alike. The AWS SDK of
+the functions comes from the Lambda runtime.
+"""
 
 import hashlib
 import shutil
+import zipfile
 from dataclasses import dataclass
+from importlib.metadata import distribution
 from pathlib import Path
 
 from aws_cdk import FileAssetLocation, FileAssetPackaging, IStackSynthesizer, Stack, Stage
@@ -13,9 +19,23 @@ from aws_cdk import aws_s3_assets as s3_assets
 from constructs import Construct
 
 from infra.allow import allow
-from infra.code_assets import build_job_zip, build_lambda_asset
-from infra.wheels import WHEELS_SUFFIX, JobRuntime, check_wheels, unpack
+from infra.wheels import WHEELS_SUFFIX, AssetError, JobRuntime, check_wheels, unpack, write_entry
 from lake.settings import Settings, dump_settings
+
+SETTINGS_FILE = "settings.json"
+OWN_PACKAGES = ("lake", "report", "router")
+LIBRARIES = {
+    "aws-lambda-powertools": "aws_lambda_powertools",
+    "fastavro": "fastavro",
+    "jmespath": "jmespath",
+    "typing-extensions": "typing_extensions.py",
+    "tzdata": "tzdata",
+}
+"""Distribution -> the module or package that is copied. zoneinfo needs tzdata: Lambda's image has no time zones."""
+WITHOUT_COMPILED = frozenset({"fastavro"})
+"""Libraries that have Python code for each of their compiled files, and take it where they find no such file."""
+SOURCE_SUFFIXES = frozenset({".py", ".js", ".css"})
+COMPILED_SUFFIXES = frozenset({".so", ".pyd", ".dylib", ".pyc"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,3 +120,55 @@ def _wheels(scope: Construct, zip_file: Path, synthesizer: IStackSynthesizer) ->
     return synthesizer.add_file_asset(
         file_name=copy.name, source_hash=name, packaging=FileAssetPackaging.FILE, display_name="Wheels"
     )
+
+
+def build_lambda_asset(checkout: Path, settings: Settings, folder: Path) -> Path:
+    """Fill ``folder`` with the code, its libraries and the settings; returns ``folder``.
+
+    Raises ``AssetError``: a library has a compiled file.
+    """
+    for package in OWN_PACKAGES:
+        _copy_package(checkout / package, folder / package)
+    for name, module in LIBRARIES.items():
+        _copy_library(name, module, folder)
+    (folder / SETTINGS_FILE).write_text(dump_settings(settings), encoding="utf-8")
+    return folder
+
+
+def _copy_package(source: Path, target: Path) -> None:
+    """Copy a package's Python sources, ``py.typed``, and script and style of a page; caches and others stay out."""
+    if not source.is_dir():
+        raise AssetError(f"the package {source.name} is missing in {source.parent}: deploy from a complete checkout")
+    for file in sorted(source.rglob("*")):
+        if file.suffix in SOURCE_SUFFIXES or file.name == "py.typed":
+            copy = target / file.relative_to(source)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, copy)
+
+
+def _copy_library(name: str, module: str, folder: Path) -> None:
+    for file in distribution(name).files or []:
+        if file.parts[0] != module or file.suffix == ".pyc":
+            continue
+        if file.suffix in COMPILED_SUFFIXES and name in WITHOUT_COMPILED:
+            continue
+        if file.suffix in COMPILED_SUFFIXES:
+            raise AssetError(f"the library {name} has the compiled file {file}: Lambda code must be pure Python")
+        copy = folder / Path(*file.parts)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(Path(str(file.locate())), copy)
+
+
+JOB_PACKAGES = ("batch_job", "lake", "streaming_job", "transform", "verify")
+
+
+def build_job_zip(checkout: Path, target: Path) -> Path:
+    """Write the packages that both jobs import to ``target``; returns ``target``."""
+    with zipfile.ZipFile(target, "w") as archive:
+        for package in JOB_PACKAGES:
+            files = sorted((checkout / package).rglob("*.py"))
+            if not files:
+                raise AssetError(f"the package {package} is missing in {checkout}: deploy from a complete checkout")
+            for file in files:
+                write_entry(archive, file.relative_to(checkout).as_posix(), file.read_bytes())
+    return target

@@ -9,7 +9,7 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from infra.allow import acknowledge_finding
-from infra.code_assets import SETTINGS_FILE
+from infra.assets import SETTINGS_FILE
 from infra.log_groups import add_log_group
 
 ROUTE_TIMEOUT_SECONDS = 120

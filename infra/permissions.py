@@ -1,20 +1,23 @@
-"""The permissions of each function and of the jobs: which kinds of access their code uses, and the actions of each."""
+"""The permissions of functions, jobs and the table optimizer: the kinds of access that each needs, and the actions."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from aws_cdk import Stack
+from aws_cdk import ArnFormat, Stack
 from aws_cdk import aws_iam as iam
+from constructs import Construct
 
 from infra.allow import allow, key_pattern
+from infra.encryption import WRITE_OBJECTS, allow_key
 from infra.engines import Engines
 from infra.functions import RouterFunction
 from infra.storage import Catalog, Storage
 from lake import layout
 from lake.ledger.table import OPEN_INDEX
 from lake.ledger.tables import OUTBOX
-from lake.settings import DatasetRule
+from lake.resource_names import OPTIMIZER_ROLE
+from lake.settings import DatasetRule, Settings
 from lake.settings.routing import ARN_CHARACTERS
 
 ANY_KEY = "The keys are made at run time; every key under this prefix belongs to the system."
@@ -23,6 +26,11 @@ ANY_QUOTA = "Reading a quota cannot be limited to one (Service Authorization Ref
 MAX_CHARACTERS = 5700
 """Of the resources of a policy: IAM refuses a managed one of more than 6,144 characters."""
 ANY_TABLE = "A table is named after its dataset, which is unknown until its first file arrives."
+
+LOG_GROUP = "/aws-glue/iceberg-compaction/logs"
+"""Glue's own, for all tables of the account."""
+ANY_STREAM = "The streams of the log group are named by Glue."
+PASSED = {"StringEquals": {"iam:PassedToService": "glue.amazonaws.com"}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,3 +327,41 @@ def grant_urgency(grants: Grants, route: iam.Role, rules: Sequence[DatasetRule])
     if metadata := [rule.prefix for rule in rules if rule.urgent.metadata]:
         # S3 has no narrower right for HeadObject than the one to read the objects.
         grants.allow_in_input(route, ("s3:GetObject", "s3:GetObjectVersion"), metadata)
+
+
+class Optimizer(Construct):
+    """Reads the lake, and writes only into the tables' own folders, where it may delete what it has written itself.
+
+    AWS Glue User Guide, "Table optimization prerequisites", lets it delete everywhere.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        name: str,
+        settings: Settings,
+        catalog: Catalog,
+        storage: Storage,
+        function: RouterFunction,
+    ) -> None:
+        super().__init__(scope, name)
+        lake = storage.lake
+        role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("glue.amazonaws.com"))
+        allow(role, ("s3:GetObject",), [lake.arn_for_objects("*")], ANY_KEY)
+        allow(role, ("s3:PutObject",), [lake.arn_for_objects(f"{layout.TABLES}*")], ANY_KEY)
+        allow(role, ("s3:DeleteObject",), [lake.arn_for_objects(f"{layout.TABLES}*/data/*")], ANY_KEY)
+        allow(role, ("s3:ListBucket",), [lake.bucket_arn])
+        allow(role, ("glue:GetTable", "glue:UpdateTable"), catalog.iceberg_arns, ANY_TABLE)
+        logs = Stack.of(self).format_arn(
+            service="logs",
+            resource="log-group",
+            resource_name=f"{LOG_GROUP}:*",
+            arn_format=ArnFormat.COLON_RESOURCE_NAME,
+        )
+        allow(role, ("logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents"), [logs], ANY_STREAM)
+        if settings.encryption.kms_key:
+            allow_key(role, settings.encryption.kms_key, WRITE_OBJECTS)
+        actions = ("glue:CreateTableOptimizer", "glue:UpdateTableOptimizer")
+        allow(function.role, actions, catalog.iceberg_arns, ANY_TABLE)
+        allow(function.role, ("iam:PassRole",), [role.role_arn], conditions=PASSED)
+        function.function.add_environment(OPTIMIZER_ROLE, role.role_arn)

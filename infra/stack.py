@@ -13,10 +13,8 @@ from infra.engines import Engines
 from infra.functions import TABLES, router_functions
 from infra.jobs import JobParts
 from infra.machines import Machines
-from infra.names import CODE_MARK, StackNames, code_version
-from infra.optimizer import Optimizer
-from infra.outputs import StackOutputs
-from infra.permissions import Grants, grant_functions, grant_jobs, grant_urgency, grant_verification
+from infra.names import CODE_MARK, StackNames, StackOutputs, code_version
+from infra.permissions import Grants, Optimizer, grant_functions, grant_jobs, grant_urgency, grant_verification
 from infra.plain_alarm import AlarmTopic
 from infra.records import Records
 from infra.schedules import Schedules

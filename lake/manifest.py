@@ -14,13 +14,16 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import NamedTuple
 
-from lake.compression import has_compressed_name
 from lake.documents import decode_body, encode_body, listed
 from lake.errors import ForeignBucketError
 from lake.time import iso_utc
 
 UNVERSIONED = "null"
 """Version id that S3 gives to objects written while the bucket has no versions."""
+
+_COMPRESSED = (".gz", ".bz2", ".zst")
+INFLATED_RATIO = 8
+"""Assumed: bytes of NDJSON for each stored byte of a compressed file."""
 
 
 class Lane(StrEnum):
@@ -150,3 +153,8 @@ class Partition:
     def stamp(self) -> str:
         """``YYYY-MM-DDTHH``, UTC; sorts by time."""
         return f"{self.date}T{self.hour:02d}"
+
+
+def has_compressed_name(key: str) -> bool:
+    """Whether the key ends as compressed files do: a forecast knows no content, by which the reader decides."""
+    return key.lower().endswith(_COMPRESSED)

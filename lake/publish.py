@@ -9,13 +9,12 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from lake.aws_types import S3Client
-from lake.commit import WHOLE_OBJECT, PendingObject, read_commit, totals_of
+from lake.commit import WHOLE_OBJECT, PendingObject, read_commit, totals_of, write_result
 from lake.errors import InvalidDocumentError, TransientError, UploadsVanishedError
 from lake.faults import error_code
 from lake.layout import lake_prefix, list_objects
 from lake.ledger import Ledger, ManifestRow
 from lake.ledger.manifest_row import State
-from lake.result import write_result
 from lake.settings.lanes import MAX_COLUMN_LIMIT
 from lake.texts import advise_reprocess, format_count
 

@@ -4,9 +4,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 
-from lake.compression import has_compressed_name
 from lake.ledger import DatasetSpeed, ManifestRow
-from lake.manifest import ObjectVersion
+from lake.manifest import ObjectVersion, has_compressed_name
 from lake.settings import Settings
 
 MEGABYTE = 1_000_000

@@ -1,4 +1,4 @@
-"""Prepares a job run: its script and modules as deployed, its arguments, its Spark configuration.
+"""A job run: its script and modules as deployed, its arguments, its Spark configuration, its processes, its end.
 
 Each run is a session of processes of its own, led by ``local.job_child``; the error message of a failed one is found in
 its log.
@@ -10,9 +10,11 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from local.class_archive import java_options, spark_environment
@@ -222,3 +224,53 @@ def last_error(log_file: Path, exit_code: int) -> str:
         lines = log.read().decode("utf-8", errors="replace").splitlines()
     meaningful = [line for line in lines if line.strip() and not _NOISE.match(line)]
     return meaningful[-1][:_MAX_MESSAGE_CHARACTERS] if meaningful else f"SystemExit: {exit_code}"
+
+
+class JobRuns:
+    """Base of the job runs of a service; its methods may be called from several threads."""
+
+    def __init__(
+        self,
+        settings: JobSettings,
+        assume_role: AssumeRole,
+        fetch: Fetch,
+        processes: JobProcesses,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._settings = settings
+        self._assume_role = assume_role
+        self._fetch = fetch
+        self._processes = processes
+        self._clock = clock
+        self._lock = threading.RLock()
+
+    def log_file(self, job: str, run: str) -> Path:
+        """What a run prints; ``job``: the name of its job, or of its application."""
+        return self._settings.logs / job / f"{run}.log"
+
+    def _begin(self, run: str, work: Callable[..., None], *arguments: Any) -> None:  # noqa: ANN401
+        threading.Thread(target=work, args=arguments, daemon=True, name=run).start()
+
+    def _execute(
+        self,
+        run: str,
+        launch: JobLaunch,
+        role: tuple[str, str, str],
+        log_file: Path,
+        minutes: float,
+        begins: Callable[[], bool],
+    ) -> int | None:
+        """Run the process of ``launch`` to its end; its exit code, or None if it was killed after ``minutes``.
+
+        ``role``: ARN of the run's role, the service that assumes it, and the name of the session. ``begins``: called
+        when the process has started; False: the run was stopped before, and is killed. Raises ``Exception``: the role
+        may not be assumed, or its files could not be read.
+        """
+        log_file.parent.mkdir(parents=True, exist_ok=True)
+        folder = self._settings.runs / run
+        folder.mkdir(parents=True)
+        key = self._assume_role(*role)
+        self._processes.start(run, prepare(self._settings, folder, launch, key, self._fetch), log_file)
+        if not begins():
+            self._processes.kill(run)
+        return self._processes.wait(run, minutes * self._settings.minute_seconds)

@@ -9,12 +9,10 @@ from itertools import chain
 from pathlib import Path
 
 from lake.commit import PendingObject, SourceCount
-from lake.compression import INFLATED_RATIO, has_compressed_name
-from lake.manifest import Lane, Manifest, ObjectVersion, new_manifest_id
+from lake.manifest import INFLATED_RATIO, Lane, Manifest, ObjectVersion, has_compressed_name, new_manifest_id
 from lake.settings import ConvertSettings
 from lake.time import iso_utc
-from offline.input_bytes import InputFiles, LocalFile
-from offline.input_files import InputFile
+from offline.input_files import InputFile, InputFiles, LocalFile
 from offline.output_folder import GENERATION, LAKE, QUARANTINE, OutputFolder, StagedFiles
 from transform.audit import audit
 from transform.plan_attempt import divide_input
@@ -87,7 +85,7 @@ class Conversion:
                     while len(running) < self._cores * TASKS_PER_CORE and (files := next(waiting, None)) is not None:
                         now, named = datetime.now(UTC), tuple(item.file for item in files)
                         new = Manifest(new_manifest_id(now), Lane.BATCH, files[0].partition, iso_utc(now), named)
-                        self._submit(pool, self._plan(_Group(new)), running)
+                        self._submit(pool, _Group(new), running)
                     if not running:
                         return
                     for future in wait(running, return_when=FIRST_COMPLETED).done:
@@ -95,15 +93,13 @@ class Conversion:
             finally:
                 pool.shutdown(wait=True, cancel_futures=True)
 
-    def _plan(self, group: _Group) -> _Group:
+    def _submit(self, pool: Executor, group: _Group, running: dict[Future[TaskResult], _Group]) -> None:
+        """Begin the tasks of a group: of all of its files that are not excluded."""
         files = [file for file in group.manifest.files if file not in group.excluded]
         size = sum(file.size * (INFLATED_RATIO if has_compressed_name(file.key) else 1) for file in files)
         min_tasks = max(1, min(self._cores, size // MIN_TASK_BYTES))
         group.results = []
         group.tasks = plan_tasks(group.manifest, files, self._settings, min_tasks, self._region) if files else ()
-        return group
-
-    def _submit(self, pool: Executor, group: _Group, running: dict[Future[TaskResult], _Group]) -> None:
         staging = self._output.staging(group.manifest.id)
         staging.mkdir(parents=True, exist_ok=True)
         for task in group.tasks:
@@ -124,7 +120,7 @@ class Conversion:
             group.leave_out(failures.values())
             self._on_read(sum(file.size for file in failures))
             self._output.discard(group.manifest.id)
-            self._submit(pool, self._plan(group), running)
+            self._submit(pool, group, running)
             if group.tasks:
                 return
         yield self._publish(group)

@@ -5,6 +5,7 @@ it every next run completes it. So each file is converted once, whenever the pro
 """
 
 import fcntl
+import hashlib
 import json
 import os
 import re
@@ -21,7 +22,6 @@ from lake.errors import InvalidInputError
 from lake.layout import is_own_key
 from lake.manifest import ObjectVersion, Partition, is_manifest_id
 from lake.texts import format_count
-from offline.converted_files import ConvertedFiles, has_lines, identity
 
 LAKE, QUARANTINE = "lake", "quarantine"
 """They take the place of the buckets' names."""
@@ -34,6 +34,67 @@ GENERATION = 1
 OBJECT_FOLDER = re.compile(r"([a-z][a-z0-9_]{0,62})/date=(\d{4}-\d\d-\d\d)/hour=(\d\d)/", re.ASCII)
 DISK_THREADS = 4
 SOURCE_FIELDS = tuple(field.name for field in fields(SourceCount))
+
+
+class ConvertedVersion(NamedTuple):
+    """A version of a file whose lines are in the lake or in the quarantine."""
+
+    identity: bytes
+    manifest: str
+    rows: int
+
+    def is_of(self, file: ObjectVersion) -> bool:
+        return self.identity == identity(file.uri, file.version)
+
+
+class ConvertedFiles:
+    """Versions of files that are converted; some hundred bytes each."""
+
+    def __init__(self) -> None:
+        self._done: set[bytes] = set()
+        self._with_lines: dict[bytes, ConvertedVersion] = {}
+        """By the file's URI. A file that had no line, or could not be read, has no entry."""
+        self._quarantined: dict[bytes, str] = {}
+        """Manifests by the versions that have something in the quarantine."""
+
+    def add(self, body: Mapping[str, Any]) -> None:
+        for source in body["sources"]:
+            version = identity(source["uri"], source["version"])
+            self._done.add(version)
+            if has_lines(source):
+                found = ConvertedVersion(version, body["manifest"], source["rows"])
+                self._with_lines[identity(source["uri"], "")] = found
+            if source["failed"] is not None or any(source["rejects"].values()):
+                self._quarantined[version] = body["manifest"]
+
+    def discard(self, body: Mapping[str, Any]) -> None:
+        for source in body["sources"]:
+            version, file = identity(source["uri"], source["version"]), identity(source["uri"], "")
+            self._done.discard(version)
+            self._quarantined.pop(version, None)
+            if (found := self._with_lines.get(file)) is not None and found.manifest == body["manifest"]:
+                del self._with_lines[file]
+
+    def is_done(self, file: ObjectVersion) -> bool:
+        return identity(file.uri, file.version) in self._done
+
+    def quarantined_by(self, file: ObjectVersion) -> str | None:
+        """The manifest that has quarantined something of this version of the file."""
+        return self._quarantined.get(identity(file.uri, file.version))
+
+    def version_with_lines(self, file: ObjectVersion) -> ConvertedVersion | None:
+        """The version of the file, this one or another, whose lines are in the lake or in the quarantine."""
+        return self._with_lines.get(identity(file.uri, ""))
+
+
+def has_lines(source: Mapping[str, Any]) -> bool:
+    """Whether the file has given rows, or records of the quarantine that are lines."""
+    return bool(source["rows"]) or any(source["rejects"].values())
+
+
+def identity(uri: str, version: str) -> bytes:
+    """Identity of one version of a file, in 16 bytes."""
+    return hashlib.blake2b(f"{uri}\n{version}".encode("utf-8", "surrogateescape"), digest_size=16).digest()
 
 
 class PublishedFile(NamedTuple):
@@ -144,12 +205,7 @@ class OutputFolder:
         """Remember them for later calls; before a file of theirs is converted."""
         beside = self._own / "folders.json.new"
         self._refuse_links(beside)
-        with beside.open("w", encoding="utf-8") as file:
-            json.dump(self._folders, file)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(self._own / FOLDERS)
-        self._synchronize([self._own])
+        self._write(self._folders, beside, self._own / FOLDERS)
 
     def _read_folders(self) -> dict[str, str]:
         path = self._own / FOLDERS
@@ -196,18 +252,21 @@ class OutputFolder:
             "sources": [{name: getattr(source, name) for name in SOURCE_FIELDS} for source in sources],
             "objects": [{"bucket": item.bucket, "key": item.key, "rows": item.rows} for item, _ in staged],
         }
-        beside = self.staging(manifest) / "commit.json"
+        beside, commit = self.staging(manifest) / "commit.json", self._commits / f"{manifest}.json"
         beside.parent.mkdir(parents=True, exist_ok=True)
+        self._write(body, beside, commit)
+        self._publish(commit, body)
+        self.converted.add(body)
+
+    def _write(self, body: Mapping[str, Any], beside: Path, path: Path) -> None:
+        """Write a document at once, and let it reach the disk; ``beside`` holds it until it is complete."""
         with beside.open("w", encoding="utf-8") as file:
             # `json.dump` does not use the encoder in C.
             file.write(json.dumps(body))
             file.flush()
             os.fsync(file.fileno())
-        commit = self._commits / f"{manifest}.json"
-        beside.replace(commit)
-        self._synchronize([self._commits])
-        self._publish(commit, body)
-        self.converted.add(body)
+        beside.replace(path)
+        self._synchronize([path.parent])
 
     def _publish(self, commit: Path, body: Mapping[str, Any]) -> None:
         staging, published = self.staging(body["manifest"]), set()
@@ -276,7 +335,10 @@ class OutputFolder:
                 if not isinstance(source["rows"], int) or not isinstance(source["rejects"], dict):
                     raise ValueError("it does not count the lines of a file")
             for item in body["objects"]:
-                if item["bucket"] not in (LAKE, QUARANTINE) or not _is_own_key(item["key"], manifest):
+                if item["bucket"] not in (LAKE, QUARANTINE) or not (
+                    OBJECT_FOLDER.match(key := item["key"])
+                    and is_own_key(key, _partition_of(key), manifest, GENERATION)
+                ):
                     raise ValueError(f"{item['bucket']}/{item['key']} is not the name of an object")
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise InvalidInputError(
@@ -301,10 +363,6 @@ class OutputFolder:
                 os.fsync(handle)
             finally:
                 os.close(handle)
-
-
-def _is_own_key(key: str, manifest: str) -> bool:
-    return OBJECT_FOLDER.match(key) is not None and is_own_key(key, _partition_of(key), manifest, GENERATION)
 
 
 def _partition_of(key: str) -> Partition:

@@ -6,16 +6,15 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from lake.aws_types import S3Client
-from lake.bills import divide
 from lake.documents import find_document
+from lake.engines.description import divide
 from lake.layout import list_objects, manifest_day_prefix, manifest_of_key, plan_summary_key
 from lake.ledger import CostRow, Ledger, ManifestRow, State
 from lake.manifest import Lane
 from lake.successors import follow
 from lake.texts import format_count
 from report.days import Day, first_day, last_days
-from report.figures import arrival_of
-from report.model import BY_ENGINES, ExecutionFacts, cost_figures
+from report.figures import BY_ENGINES, ExecutionFacts, arrival_of, cost_figures
 
 ONE_DAY = timedelta(days=1)
 MAX_DAYS = 15

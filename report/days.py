@@ -7,12 +7,11 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from urllib.parse import quote
 
-from lake.bills import MICRO
+from lake.engines.description import MICRO
 from lake.layout import REPORT_PAGE
 from lake.texts import format_count, format_dollars, format_instant, format_size
 from report.executions import badge
-from report.html import large, reason_line, safe
-from report.page import render_document
+from report.html import large, reason_line, render_document, safe
 from report.sections import number_tiles
 
 DAYS = 30

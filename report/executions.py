@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
-from lake.bills import MICRO
+from lake.engines.description import MICRO
 from lake.texts import format_count, format_dollars, format_duration, format_instant, format_known, format_size
+from report.figures import ExecutionFacts
 from report.html import reason_line, safe
-from report.model import ExecutionFacts
 
 BAD_OUTCOMES = ("FAILED",)
 OPEN_OUTCOMES = ("OPEN", "not settled")

@@ -1,13 +1,13 @@
-"""The sections of a page: a chart with its figures, and the table with the same figures. Pure."""
+"""The page of a report: its sections, each a chart with its figures, and the table with the same figures. Pure."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from lake.bills import MICRO, SUCCEEDED
+from lake.engines.description import MICRO, SUCCEEDED
 from lake.ledger import State
 from lake.texts import format_count, format_dollars, format_duration, format_instant, printable
-from report.executions import SCROLLED_FROM, badge, execution_list
-from report.figures import MAX_NAMED_MANIFESTS
+from report.executions import SCROLLED_FROM, badge, execution_list, outcomes
+from report.figures import MAX_NAMED_MANIFESTS, NO_DATASET, CostFigures, Report
 from report.html import (
     Cell,
     dollars,
@@ -17,12 +17,12 @@ from report.html import (
     large,
     number,
     reason_line,
+    render_document,
     safe,
     size,
     table,
     text,
 )
-from report.model import NO_DATASET, CostFigures, Report
 
 MAX_RUNS = 150
 """Bars on the time line; the table has more."""
@@ -330,3 +330,14 @@ SECTIONS: dict[str, Callable[[Report], str]] = {
     "Cost by lane and dataset": cost,
     "Alarms": alarms,
 }
+
+
+def render_page(report: Report) -> str:
+    message = f"<p>{safe(report.message)}</p>" if report.message else ""
+    made = f"Stack {safe(report.stack)}; made at {format_instant(report.made_at)}; all times are UTC."
+    header = f"""<p class="outcomes">{outcomes(report.executions)}</p>
+{message}
+<p class="faint">{safe(report.period)} {made}</p>"""
+    parts = "".join(f"<section><h2>{safe(name)}</h2>{make(report)}</section>" for name, make in SECTIONS.items())
+    main = f"{tiles(report)}\n{parts}"
+    return render_document(report.title, report.stack, header, main, chart_data(report), report.options)

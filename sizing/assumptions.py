@@ -3,17 +3,17 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from lake.compression import INFLATED_RATIO
 from lake.engines import emr_serverless, glue
 from lake.ledger import DatasetSpeed
+from lake.manifest import INFLATED_RATIO
 from lake.settings import Settings
 from lake.settings.operation import PriceSettings
 from lake.speed import FILES_PER_SECOND, MEGABYTE
 from router.estimate import night
 from router.estimate.other_costs import OUTPUT_RATIO
-from router.estimate.stream_cluster import stream_cluster
 from router.stream import spill
 from sizing import batch_lane, routing, stream_lane
+from sizing.options import stream_cluster
 from sizing.result import Assumption, Basis
 
 
@@ -87,7 +87,7 @@ def _rows(settings: Settings, gzip_ratio: float, stream_jobs: int) -> Iterator[t
     if settings.stream.on_emr:
         yield "first executor of a driver that was alone", stream_lane.FIRST_EXECUTOR_SECONDS, "s", ASSUMED, here
     workers = stream_jobs * (night.DRIVERS + stream_cluster(settings).min_executors)
-    yield "workers of a quiet stream", workers, "", ASSUMED, "router/estimate/stream_cluster.py"
+    yield "workers of a quiet stream", workers, "", ASSUMED, "sizing/options.py"
     yield "schedule to first run", batch_lane.PLAN_SECONDS, "s", ASSUMED, "sizing/batch_lane.py"
     estimate = "router/estimate/night.py"
     yield "start of a Glue run", glue.START_SECONDS, "s", ASSUMED, estimate

@@ -5,9 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from lake.compression import has_compressed_name
 from lake.ledger import ManifestRow, State
-from lake.manifest import Lane, Partition
+from lake.manifest import Lane, Partition, has_compressed_name
 from lake.settings import BatchSettings, Settings
 from lake.speed import Speeds
 from lake.time import next_local_time

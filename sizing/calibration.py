@@ -15,14 +15,13 @@ from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 
-from lake.compression import has_compressed_name
 from lake.engines.description import MIB
 from lake.errors import InvalidInputError
-from lake.manifest import Lane, Manifest, Partition, new_manifest_id
+from lake.manifest import Lane, Manifest, Partition, has_compressed_name, new_manifest_id
 from lake.settings import ConvertSettings, PriceSettings
 from lake.texts import format_count
 from offline.conversion import plan_tasks
-from offline.input_bytes import InputFiles, LocalFile
+from offline.input_files import InputFiles, LocalFile
 from offline.output_folder import StagedFiles
 from sizing.peak_memory import peak_bytes, reset_peak_bytes
 from transform.run_task import run_task

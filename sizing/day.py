@@ -5,10 +5,9 @@ from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import NamedTuple
 
-from lake.compression import has_compressed_name
 from lake.dataset_rules import matching_rule
 from lake.ledger import CostShare, ManifestRow, State
-from lake.manifest import Lane, Partition
+from lake.manifest import Lane, Partition, has_compressed_name
 from lake.settings import PriceSettings, Settings
 from lake.speed import FAST, SLOW, Speeds
 from lake.texts import format_count
@@ -16,7 +15,7 @@ from lake.time import iso_utc
 from router.estimate.other_costs import estimate_shares, expected_share
 from router.plan.night import DIGITS, PlannedNight
 from router.stream.spill import room_core_seconds, waiting_core_seconds
-from sizing.arrivals import DAY_SECONDS, Arrivals, profile_arrivals
+from sizing.arrivals import DAY_SECONDS, Arrivals, Profile, profile_arrivals
 from sizing.assumptions import NOTHING_MEASURED, Measured, assumptions, compressed_speed
 from sizing.batch_lane import BacklogItem, divide_collections, simulate_night
 from sizing.options import (
@@ -27,7 +26,6 @@ from sizing.options import (
     routing_options,
     stream_window,
 )
-from sizing.profile import Profile
 from sizing.result import Dollars, LaneResult, Latencies, NightResult, OptionResult, Simulation
 from sizing.routing import Router
 from sizing.stream_lane import StreamLane

@@ -1,18 +1,18 @@
-"""The ways to route a day that a simulation compares, as settings; and the instants that follow from a schedule."""
+"""What settings mean for a day: its night and window, its streaming workers, and the ways to route it. Pure."""
 
 import math
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
-from lake.engines.description import DPUS, max_workers
+from lake.engines import ENGINES
+from lake.engines.description import DPUS, WORKERS, max_workers
 from lake.errors import InvalidInputError
 from lake.settings import DatasetUrgentSettings, Settings
 from lake.settings.lanes import MAX_LATENCY_GOAL_SECONDS
 from lake.settings.routing import DAYS
 from lake.time import Schedule, local_time, next_local_time
 from router.estimate.night import DRIVERS
-from router.estimate.stream_cluster import stream_cluster
 
 
 def night_start(settings: Settings, day: date) -> datetime:
@@ -59,8 +59,12 @@ def _start_on(key: str, expression: str, day: date, time_zone: str) -> datetime 
 
 
 ALL_STREAM, ALL_BATCH, HYBRID = "all-stream", "all-batch", "hybrid"
+
+
 STREAM_RESERVE = 1.5
 """Capacity of an all-stream cluster, as a multiple of the input of the busiest hour."""
+
+
 BUSY_TRIGGER_SECONDS = 5
 """Interval of its micro-batches, each of at most 100 manifests, where it is larger than the settings allow."""
 
@@ -139,3 +143,36 @@ def _all_stream(settings: Settings, peak_core_seconds: float, stream_jobs: int) 
         *([f"quota.dpus = {dpus + drivers}"] if dpus > settings.quota.dpus else []),
     )
     return RoutingOption(ALL_STREAM, changed, changes)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamCluster:
+    """The driver and the executors of one streaming job."""
+
+    vcpus: int
+    """vCPUs of an executor; each converts one task at a time."""
+    min_executors: int
+    driver_dollars: float
+    """Price of an hour, in US dollars."""
+    executor_dollars: float
+    start_seconds: float
+    """Assumed: from StartJobRun until the first task runs."""
+
+    @property
+    def quiet_dollars(self) -> float:
+        """Price of an hour in which nothing arrives, in US dollars."""
+        return self.driver_dollars + self.min_executors * self.executor_dollars
+
+
+def stream_cluster(settings: Settings) -> StreamCluster:
+    """The workers of each streaming job of a stage, by the prices of its settings."""
+    stream = settings.stream
+    engine = ENGINES[stream.engine]
+    prices, driver = engine.prices(settings), engine.stream_driver(stream.worker_type)
+    return StreamCluster(
+        WORKERS[stream.worker_type],
+        engine.min_stream_executors(stream),
+        driver.at(prices),
+        engine.worker(stream.worker_type).at(prices),
+        engine.start_seconds,
+    )

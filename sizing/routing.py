@@ -8,9 +8,8 @@ from datetime import datetime, timedelta
 from itertools import count
 from typing import NamedTuple, TypeVar
 
-from lake.compression import INFLATED_RATIO, has_compressed_name
 from lake.ledger import ManifestRow, State
-from lake.manifest import Lane, ObjectVersion, Partition
+from lake.manifest import INFLATED_RATIO, Lane, ObjectVersion, Partition, has_compressed_name
 from lake.settings import Settings
 from lake.speed import Speeds
 from lake.time import iso_utc

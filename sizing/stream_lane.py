@@ -9,8 +9,8 @@ from lake.settings import Settings
 from lake.settings.lanes import BATCH_FILES, SECONDS_PER_CORE
 from lake.speed import Speeds
 from router.estimate.night import DRIVERS, RAMP_SECONDS
-from router.estimate.stream_cluster import stream_cluster
 from router.stream.spill import TASK_SECONDS
+from sizing.options import stream_cluster
 from sizing.result import Latencies
 from sizing.routing import SimulatedManifest, Work
 

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from lake.bills import Bill
 from lake.engines import ENGINES, Units
+from lake.engines.description import Bill
 from lake.errors import TransientError
 from lake.ledger import CostRow, CostShare
 from lake.ledger.costs import divide_cost

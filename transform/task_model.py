@@ -15,11 +15,10 @@ import pyarrow as pa
 from ndjson_arrow import column_name
 
 from lake.aws_types import S3Client
-from lake.compression import INFLATED_RATIO, has_compressed_name
 from lake.errors import AuditError
 from lake.ledger import Ledger
 from lake.ledger.datasets import ADDED_COLUMNS
-from lake.manifest import ObjectVersion, Partition
+from lake.manifest import INFLATED_RATIO, ObjectVersion, Partition, has_compressed_name
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,7 +15,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from lake.day_folders import skip_old_days
+from lake.dataset_rules import skip_old_days
 from lake.errors import InvalidDocumentError
 from lake.ledger import ManifestRow, State
 from lake.ledger.table import batches_of

@@ -13,13 +13,13 @@ from cli.commands import Json, command
 from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode
 from cli.terminal import print_answer, print_table
-from lake.bills import MICRO
+from lake.engines.description import MICRO
 from lake.errors import InvalidInputError
 from lake.ledger import CostRow, Ledger
 from lake.settings.declaration import DATE
 from lake.texts import format_count, format_known, format_size, printable
 from report.collect import costs_around, metered
-from report.model import BY_ENGINES, NO_DATASET, CostPart
+from report.figures import BY_ENGINES, NO_DATASET, CostPart
 from router.estimate.other_costs import Estimate, estimate
 
 

@@ -23,12 +23,11 @@ from lake.settings import ConvertSettings, InputSettings, Settings, load_setting
 from lake.speed import FAST, SLOW
 from lake.texts import format_count, format_dollars, format_duration, format_size
 from router.estimate.night import recent_waits
-from sizing.arrivals import read_recorded, recorded_arrivals
+from sizing.arrivals import load_profile, profile_of_sizes, read_recorded, recorded_arrivals
 from sizing.assumptions import Measured
 from sizing.calibration import advise, measure, report_lines, toml_lines
 from sizing.day import simulate, simulate_profile
 from sizing.options import night_start
-from sizing.profile import load_profile, profile_of_sizes
 from sizing.result import LaneResult, NightResult, OptionResult, Simulation
 
 

@@ -28,7 +28,6 @@ from lake.ledger import State
 from lake.manifest import ObjectVersion
 from lake.settings import (
     BatchSettings,
-    ConvertSettings,
     DatasetRule,
     PeakSettings,
     ScheduleSettings,
@@ -79,7 +78,6 @@ def demo_settings() -> Settings:
         peak=PeakSettings(hours=("00:00-24:00",), days=("mon", "tue", "wed", "thu", "fri", "sat", "sun")),
         stream=StreamSettings(trigger_seconds=1),
         batch=BatchSettings(run_bytes=24 << 20, max_runs=2, lease_seconds=60, engines=("glue",)),
-        convert=ConvertSettings(),
         schedule=ScheduleSettings(watch_seconds=1),
     )
 
@@ -169,9 +167,11 @@ class Demo:
         with notifications_paused(self.stack):
             late = self._put([file for file in files if file.case == DemoCase.BACKFILL])
         arrived = self._put([file for file in files if file.case != DemoCase.BACKFILL])
-        for item in arrived:
-            if item.file.duplicate_event:
-                self._send_event_again(item)
+        for item in (item for item in arrived if item.file.duplicate_event):
+            # S3 delivers events at least once.
+            record = created_record(item.object, self.stack.s3.meta.region_name)
+            message = json.dumps({"Records": [record]})
+            self.stack.sqs.send_message(QueueUrl=self.stack.outputs.arrivals_queue, MessageBody=message)
         self._wait("lane decided, ledger written", arrived, lambda trace: trace is not None)
         urgent = [item for item in arrived if item.file.case != DemoCase.OVERNIGHT]
         self._wait("converted and published by the stream lane", urgent, _is_final)
@@ -180,28 +180,26 @@ class Demo:
         for dataset in sorted({item.file.dataset for item in late}):
             self.log(f"backfill of {dataset}: queued for the night")
             request = {"dataset": dataset, "from": first, "to": last, "dryRun": False}
-            token: str | None = None
-            while True:
-                event = {"action": "find", "request": request, "token": token}
-                token = self.stack.invoke("backfill_function", event)["token"]
-                # One call lists for a bounded time.
-                if token is None:
-                    break
-        twice = [item for item in urgent if demo_settings().has_table(item.file.dataset) and self._is_done(item)]
+            event = {"action": "find", "request": request, "token": None}
+            # One call lists for a bounded time.
+            while (token := self.stack.invoke("backfill_function", event)["token"]) is not None:
+                event["token"] = token
+        tabled = [item for item in urgent if demo_settings().has_table(item.file.dataset)]
+        traces = [(item, _trace(self.stack, item)) for item in tabled]
+        twice = {item: trace.manifests[-1].id for item, trace in traces if trace and trace.state == State.DONE}
         if not twice:
             self._run_night()
             return [*arrived, *late]
-        self._commit_table(twice)
-        manifests = [trace.manifests[-1].id for item in twice if (trace := _trace(self.stack, item)) is not None]
-        self.stack.invoke("reprocess", {"manifests": manifests, "only": "all"})
+        self._commit_table(list(twice))
+        self.stack.invoke("reprocess", {"manifests": list(twice.values()), "only": "all"})
         with (
             tempfile.TemporaryDirectory(prefix="hybrid-router-") as folder,
             spark_with_iceberg(Path(folder), self.cloud.endpoint, self.cloud.access_key) as spark,
         ):
             # Spark starts while the night runs.
             self._run_night()
-            self._commit_table(twice)
-            self._show_table(twice[0].file.dataset, spark)
+            self._commit_table(list(twice))
+            self._show_table(next(iter(twice)).file.dataset, spark)
         return [*arrived, *late]
 
     def _put(self, files: Sequence[DemoFile]) -> list[SentFile]:
@@ -213,12 +211,6 @@ class Demo:
             version = ObjectVersion(bucket, file.key, head["ETag"].strip('"'), file.size, "", head.get("VersionId"))
             sent.append(SentFile(file, version, time.time()))
         return sent
-
-    def _send_event_again(self, sent: SentFile) -> None:
-        """S3 delivers events at least once."""
-        record = created_record(sent.object, self.stack.s3.meta.region_name)
-        queue = self.stack.outputs.arrivals_queue
-        self.stack.sqs.send_message(QueueUrl=queue, MessageBody=json.dumps({"Records": [record]}))
 
     def _wait(self, what: str, files: Sequence[SentFile], is_so: Callable[[Trace | None], bool]) -> None:
         """Wait until it is so for every file; each change is logged."""
@@ -241,10 +233,6 @@ class Demo:
             time.sleep(POLL_SECONDS)
             answer = self.stack.control_stream("stop", answer["stopping"])
         self.log("the streaming job has stopped")
-
-    def _is_done(self, sent: SentFile) -> bool:
-        trace = _trace(self.stack, sent)
-        return trace is not None and trace.state == State.DONE
 
     def _run_night(self) -> None:
         from cli.change.executions import follow_execution

@@ -18,10 +18,10 @@ from cli.errors import ExitCode, advise
 from cli.inspect.backlog import live_runs
 from cli.inspect.executions import local_log, log_of_run, log_stream
 from cli.terminal import ended_by_signal, print_answer, print_table, working
-from lake.bills import SUCCEEDED, Bill
 from lake.canary import BODY, CANARY_ARGUMENT, CanaryRequest
 from lake.documents import find_document
 from lake.engines import ENGINES, Engine, EngineDescription, emr_serverless
+from lake.engines.description import SUCCEEDED, Bill
 from lake.engines.emr_serverless import STREAM_LAUNCH, StreamLaunch
 from lake.errors import HybridRouterError
 from lake.layout import CANARY, canary_key, canary_report_key

@@ -20,8 +20,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from cli.commands import Json, Local, Profile, Region, Stage, account_options, cdk_command, command
 from cli.errors import ExitCode, NotReachableError, advise
-from infra.names import code_version, stack_name, version_of
-from infra.outputs import output_key
+from infra.names import code_version, output_key, stack_name, version_of
 from infra.quotas import needed_quotas
 from lake.errors import HybridRouterError, InvalidInputError, InvalidSettingsError
 from lake.faults import error_code

@@ -13,7 +13,7 @@ from cli.deployed_stack import DeployedStack
 from cli.documents import OpenAlarm
 from lake.faults import RIGHTS_CODES, error_code
 from lake.time import iso_utc
-from report.model import AlarmChange
+from report.figures import AlarmChange
 
 
 def own_alarms(stack: DeployedStack) -> Iterator[dict[str, Any]]:

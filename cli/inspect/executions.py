@@ -9,9 +9,9 @@ from zoneinfo import ZoneInfo
 
 from cli.deployed_stack import DeployedStack
 from cli.documents import NextNight, NightLine, NightProgress, NightRun, PlannedNight, RunProgress
-from lake.bills import MICRO
 from lake.documents import find_document
 from lake.engines import engine_of_run
+from lake.engines.description import MICRO
 from lake.layout import PLAN_AHEAD_EXECUTION, plan_summary_key
 from lake.ledger import State
 from lake.manifest import Lane

@@ -31,13 +31,12 @@ from cli.errors import ExitCode, NotFoundError
 from cli.inspect.executions import log_of_run, planned_by_running, read_next_night
 from cli.inspect.trace import Trace, find_put_again, read_first_reject, trace_arrival
 from cli.terminal import print_answer, working
-from lake.commit import SourceCount
+from lake.commit import ResultObject, SourceCount, find_result
 from lake.faults import is_denial
 from lake.layout import S3Uri, is_own_key, parse_generation, parse_s3_uri
 from lake.ledger import CollectionId, ManifestRow, State
 from lake.ledger.tables import with_current_mark
 from lake.manifest import Lane, Partition
-from lake.result import ResultObject, find_result
 from lake.settings.records import FAILED_RECORDS
 from lake.texts import format_clock, format_count, format_size, printable
 from router.requests.selection import format_unknown_file

@@ -20,14 +20,13 @@ from cli.errors import ExitCode
 from cli.inspect.executions import read_zone
 from cli.inspect.trace import find_put_again, trace_arrival
 from cli.terminal import print_answer, working
-from lake.commit import SourceCount
+from lake.commit import SourceCount, read_result
 from lake.errors import InvalidDocumentError
 from lake.faults import is_denial
 from lake.layout import list_objects, parse_s3_uri
 from lake.ledger import ArrivalRow, Failure, ManifestRow, State
 from lake.ledger.table import batches_of
 from lake.manifest import Lane, ObjectVersion
-from lake.result import read_result
 from lake.settings.records import FAILED_RECORDS
 from lake.texts import (
     explain_command,

@@ -29,9 +29,8 @@ from report.collect import (
     read_execution,
 )
 from report.days import render_index
-from report.figures import ManifestFigures
-from report.model import Report, cost_figures
-from report.page import render_page
+from report.figures import ManifestFigures, Report, cost_figures
+from report.sections import render_page
 
 
 @command("report")

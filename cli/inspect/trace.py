@@ -10,12 +10,11 @@ from botocore.exceptions import ClientError
 
 from cli.documents import FirstReject
 from lake.aws_types import S3Client
-from lake.commit import SourceCount
+from lake.commit import GenerationResult, ResultObject, SourceCount, read_result
 from lake.faults import RIGHTS_CODES, error_code
 from lake.ledger import ArrivalRow, Ledger, ManifestRow, State
 from lake.manifest import UNVERSIONED, ObjectVersion
 from lake.resource_names import ResourceNames
-from lake.result import GenerationResult, ResultObject, read_result
 from lake.successors import files_by_successor
 from lake.time import iso_utc
 

@@ -30,8 +30,7 @@ from lake.settings import Settings, load_settings
 from lake.settings.declaration import DATASET_NAME
 from lake.texts import format_count, format_size, printable
 from offline.conversion import Conversion, GroupOutcome
-from offline.input_bytes import FIRST_YEAR, SCHEME, LocalFile
-from offline.input_files import Destination, InputFile, Search, groups
+from offline.input_files import FIRST_YEAR, SCHEME, Destination, InputFile, LocalFile, Search, groups
 from offline.output_folder import OutputFolder, withdraw_changed
 
 PIPE = "-"

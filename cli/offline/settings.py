@@ -28,7 +28,7 @@ from lake.settings.records import BUFFER_MIB
 from lake.settings.routing import DAYS, FOLDER
 from lake.texts import format_count, format_dollars, format_duration, format_size, printable
 from lake.time import Schedule, minutes_of_day
-from router.estimate.stream_cluster import stream_cluster
+from sizing.options import stream_cluster
 
 FACTS = ("meaning", "unit", "required", "default", "allowed")
 """What is known of a settings key."""

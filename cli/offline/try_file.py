@@ -28,8 +28,7 @@ from lake.settings import Settings, load_settings
 from lake.speed import FAST, SLOW, Speeds
 from lake.texts import format_count, format_dollars, format_size, printable
 from offline.conversion import Conversion, GroupOutcome
-from offline.input_bytes import SCHEME, LocalFile
-from offline.input_files import InputFile
+from offline.input_files import SCHEME, InputFile, LocalFile
 from offline.output_folder import LAKE, OutputFolder
 from router.estimate.night import offers
 from router.route.decide_lane import Attribute, NotRead, decide_lane

@@ -142,7 +142,8 @@ def _published_records(stack: DeployedStack, selection: QuarantineSelection) -> 
             if generation < row.published.generation and kept is None:
                 # A generation keeps objects of an earlier one if input files were gone when it was converted. And it
                 # may have been published after its keys were listed.
-                found = kept = _published_keys(stack, row)
+                document = read_commit(stack.s3, stack.resources.control_bucket, row.published.document)
+                found = kept = frozenset(item.key for item in document.quarantine)
             for name in sorted(found - read):
                 read.add(name)
                 yield from _read_object(stack, name, row, row.published.generation)
@@ -169,12 +170,6 @@ def _keys(stack: DeployedStack, prefix: str, first: str, last: str) -> Iterator[
         if last and key > last and not key.startswith(last):
             return
         yield key
-
-
-def _published_keys(stack: DeployedStack, row: ManifestRow) -> frozenset[str]:
-    assert row.published is not None
-    document = read_commit(stack.s3, stack.resources.control_bucket, row.published.document)
-    return frozenset(item.key for item in document.quarantine)
 
 
 def _read_object(stack: DeployedStack, key: str, row: ManifestRow, generation: int) -> Iterator[QuarantineRecord]:

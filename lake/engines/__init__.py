@@ -6,8 +6,7 @@ Job runs are named by the ids by which they hold leases; the service that runs t
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from lake.bills import Bill
-from lake.engines.description import Engine, EngineDescription, StreamRuns, Units
+from lake.engines.description import Bill, Engine, EngineDescription, StreamRuns, Units
 from lake.engines.emr_serverless import EMR_SERVERLESS
 from lake.engines.glue import GLUE, GLUE_FLEX
 

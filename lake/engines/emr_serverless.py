@@ -11,8 +11,20 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import ClientError, HTTPClientError
 from botocore.exceptions import ConnectionError as BotocoreConnectionError
 
-from lake.bills import HOUR_MILLISECONDS, SUCCEEDED, Bill, reason_of
-from lake.engines.description import ARM, MEMORY_GIB, NO_REASON, WORKERS, Engine, EngineDescription, Units, end_reason
+from lake.engines.description import (
+    ARM,
+    HOUR_MILLISECONDS,
+    MEMORY_GIB,
+    NO_REASON,
+    SUCCEEDED,
+    WORKERS,
+    Bill,
+    Engine,
+    EngineDescription,
+    Units,
+    end_reason,
+    reason_of,
+)
 from lake.errors import InvalidInputError, TransientError
 from lake.faults import error_code
 from lake.shards import FIRST_SHARD, SHARD_ARGUMENT

@@ -10,8 +10,18 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import ClientError
 
 from lake.aws_types import GlueClient, JobRunTypeDef
-from lake.bills import SUCCEEDED, Bill, reason_of
-from lake.engines.description import DPUS, NO_REASON, WORKERS, Engine, EngineDescription, Units, end_reason
+from lake.engines.description import (
+    DPUS,
+    NO_REASON,
+    SUCCEEDED,
+    WORKERS,
+    Bill,
+    Engine,
+    EngineDescription,
+    Units,
+    end_reason,
+    reason_of,
+)
 from lake.errors import TransientError
 from lake.faults import error_code
 

@@ -11,8 +11,8 @@ from datetime import date, datetime, timedelta
 from itertools import groupby, product
 from typing import Any, NamedTuple, Self
 
-from lake.bills import Bill, divide
 from lake.documents import decode, encode
+from lake.engines.description import Bill, divide
 from lake.ledger.arrivals import EXPIRY
 from lake.ledger.table import Condition, Key, RefusedError, Rows, batches_of, update_request
 from lake.manifest import Lane

@@ -124,7 +124,8 @@ class Settings:
             records_conflicts(self.records, self.stage, self.datasets, self.input),
         )
         for table in ("ledger", "input"):
-            yield (table, "schedule"), self._keep_days_conflict(table)
+            days = getattr(self, table).keep_days
+            yield (table, "schedule"), keep_days_conflict(f"{table}.keep_days", days, self.schedule)
         for lane in ("stream", "batch"):
             yield (lane,), self._memory_conflict(lane)
         yield ("convert", "batch"), self._time_conflict()
@@ -143,9 +144,6 @@ class Settings:
             if name in names:
                 yield InvalidSettingsError("tags", tag, f"expected each name once, in any case, and not {STAGE_TAG}")
             names.add(name)
-
-    def _keep_days_conflict(self, table: str) -> Iterator[InvalidSettingsError]:
-        yield from keep_days_conflict(f"{table}.keep_days", getattr(self, table).keep_days, self.schedule)
 
     def _memory_conflict(self, lane: str) -> Iterator[InvalidSettingsError]:
         """A conflict if the executors of the lane's worker type would run out of memory and be killed."""

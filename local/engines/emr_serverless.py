@@ -21,10 +21,9 @@ from ministack.services.cloudformation import provisioners  # type: ignore[impor
 from lake.engines.emr_serverless import APPLICATION_VARIABLE, JOB_RUN_VARIABLE, SUCCESS, TERMINAL_STATES
 from local.emulator_patches import EmulatorValue, state_machines
 from local.emulator_patches.state_machines import Right, Rights
-from local.engines.job_runs import JobRuns
 from local.errors import ServiceError
 from local.isolation import ACCOUNT, REGION
-from local.job_launch import JobLaunch, last_error
+from local.job_launch import JobLaunch, JobRuns, last_error
 
 SERVICE = "emr-serverless"
 PRINCIPAL = f"{SERVICE}.amazonaws.com"

@@ -19,10 +19,9 @@ from lake.engines.description import DPUS
 from lake.engines.glue import LIVE_STATES
 from local.emulator_patches import EmulatorValue, state_machines
 from local.emulator_patches.state_machines import Right, Rights
-from local.engines.job_runs import JobRuns
 from local.errors import ServiceError
 from local.isolation import ACCOUNT, REGION
-from local.job_launch import JobLaunch, last_error
+from local.job_launch import JobLaunch, JobRuns, last_error
 
 SERVICE = "glue.amazonaws.com"
 SUCCEEDED = "SUCCEEDED"

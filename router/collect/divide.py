@@ -7,10 +7,12 @@ at the same time: one division is committed, and all carry out that one.
 import secrets
 import threading
 import time
+from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -20,10 +22,19 @@ from lake.hours import ONE_HOUR
 from lake.ledger import CollectionId, CollectionRow, ManifestRow, Part
 from lake.ledger.table import batches_of
 from lake.ledger.transitions import MAX_LISTED
-from lake.manifest import Manifest, Partition, new_manifest_id
-from lake.manifest_documents import DividedManifest, Division, read_division, read_part, write_division, write_manifest
-from router.collect.cut import CollectedFiles, CutManifest, cut, cut_collection
+from lake.manifest import Lane, Manifest, ObjectVersion, Partition, new_manifest_id
+from lake.manifest_documents import (
+    DividedManifest,
+    Division,
+    decode_files,
+    read_division,
+    read_part,
+    write_division,
+    write_manifest,
+)
+from lake.settings import BatchSettings
 from router.executions.run_status import queued_successors, read_rows
+from router.ownership.owner import cut
 from router.requests.selection import Selection
 from router.services import PARALLEL_REQUESTS, Services
 from router.telemetry import logger
@@ -35,6 +46,9 @@ PARALLEL_TRANSACTIONS = 8
 """Few: after a pause of the process all of them are sent in one second, and the index takes 1,000 writes in it."""
 MAX_WRITTEN_FILES = 5_000
 """Files of the manifests that are written side by side, unless one has more."""
+
+TEXTS_AT_ONCE = 100
+"""Parts whose files of one dataset are decoded at a time."""
 
 
 def is_over(hour: str, now: datetime) -> bool:
@@ -73,6 +87,8 @@ def divide(services: Services, collection: CollectionId, pace: "WritePace | None
 
 PAUSES_SECONDS = (0, 1, 2, 4, 8, 16)
 """Pauses between tries of what cannot be divided but can later: after them it holds up no other file."""
+
+
 MAX_RETRY_TIME = timedelta(minutes=2)
 """After the first try of all: later no further one begins, because a plan needs half of its function's 15 minutes for
 other files."""
@@ -127,6 +143,60 @@ def draft_selected(services: Services, selection: Selection) -> Iterator[Manifes
             continue
         made = cut_collection(parts, datasets, services.settings.batch, lambda: new_manifest_id(now))
         yield from (cut.manifest for cut in made if selection.selects(cut.manifest.partition))
+
+
+class CollectedFiles:
+    """The files of one dataset, part by part, as the documents of the parts have them."""
+
+    def __init__(self) -> None:
+        self._parts = array("I")
+        self._texts: list[str] = []
+
+    def add(self, part: int, text: str) -> None:
+        """Add the text of a part's document; ``part`` is the number of the part, in the order of the parts."""
+        self._parts.append(part)
+        self._texts.append(text)
+
+    def files(self) -> Iterator[tuple[int, ObjectVersion]]:
+        """Each file after the number of its part; those of ``TEXTS_AT_ONCE`` are decoded at a time."""
+        for first in range(0, len(self._texts), TEXTS_AT_ONCE):
+            some = slice(first, first + TEXTS_AT_ONCE)
+            for part, files in zip(self._parts[some], decode_files(self._texts[some]), strict=True):
+                yield from ((part, file) for file in files)
+
+
+class CutManifest(NamedTuple):
+    """A manifest, and the numbers of the first and the last part with files of it."""
+
+    manifest: Manifest
+    first_part: int
+    last_part: int
+
+
+def cut_collection(
+    parts: Sequence[Part],
+    datasets: dict[str, CollectedFiles],
+    limits: BatchSettings,
+    new_id: Callable[[], str],
+) -> Iterator[CutManifest]:
+    """The manifests of some parts of one hour, the oldest first, whose files are given by dataset.
+
+    A manifest is as old as the oldest of its parts, so that nothing hides how long a file has been waiting. Only the
+    files of one manifest are decoded at a time; ``datasets`` is emptied.
+    """
+    for dataset in sorted(datasets):
+        found = datasets.pop(dataset).files()
+        for piece in cut(found, lambda item: item[1].size, limits.manifest_bytes, limits.manifest_files):
+            first, last = piece[0][0], piece[-1][0]
+            oldest = parts[first]
+            manifest = Manifest(
+                new_id(),
+                Lane.BATCH,
+                Partition.parse(f"{dataset}#{oldest.hour}"),
+                oldest.created_at,
+                tuple(sorted(file for _, file in piece)),
+            )
+            yield CutManifest(manifest, first, last)
 
 
 def _commit_division(services: Services, row: CollectionRow) -> None:

@@ -10,10 +10,9 @@ numbers of requests come from.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from lake.compression import INFLATED_RATIO
 from lake.engines.description import GIB
 from lake.ledger import CostRow, CostShare, ManifestRow
-from lake.manifest import Lane
+from lake.manifest import INFLATED_RATIO, Lane
 
 S3_WRITE = 0.005 / 1000
 """Dollars for a PUT, POST or LIST (Amazon S3 pricing, S3 Standard)."""

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from lake.bills import Bill
 from lake.engines import ENGINES, read_bill
+from lake.engines.description import Bill
 from lake.ledger import ManifestRow, State
 from lake.ledger.costs import CostRow, CostShare, DueBill, divide_cost
 from lake.manifest import Lane

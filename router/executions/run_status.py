@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import Any
 
-from lake.bills import Bill
 from lake.engines import ENGINES, Engine, run_is_terminal
+from lake.engines.description import Bill
 from lake.errors import InvalidDocumentError, InvalidInputError, TerminalError
 from lake.faults import can_pass
 from lake.ledger import ManifestRow, State

@@ -11,8 +11,7 @@ from lake.ledger import ArrivalRow
 from lake.manifest import ObjectVersion
 from lake.settings.operation import CLOCK_MARGIN, MIN_KEPT
 from lake.settings.routing import name_of_folder
-from router.ownership.outcome import UNANSWERED
-from router.ownership.owner import RoutedArrival
+from router.ownership.owner import UNANSWERED, RoutedArrival
 from router.services import Services
 from router.telemetry import logger
 

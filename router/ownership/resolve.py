@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TypeVar
 
 from lake.documents import decode_body, encode_body, parse_document, put_document
@@ -17,8 +18,7 @@ from lake.ledger import ArrivalRow, Ledger, ManifestRow, State
 from lake.ledger.table import batches_of
 from lake.manifest import Identity, ObjectVersion, Partition, new_manifest_id
 from lake.time import iso_utc
-from router.ownership.outcome import UNANSWERED
-from router.ownership.owner import RoutedArrival
+from router.ownership.owner import UNANSWERED, RoutedArrival
 from router.services import Services
 from router.telemetry import logger
 
@@ -103,9 +103,18 @@ def without_known(ledger: Ledger, pool: ThreadPoolExecutor, arrivals: Sequence[R
     An arrival stays if it has no row, if it is IGNORED, if its owner does not exist or is ABANDONED, or if a read has
     no answer.
     """
-    rows = _read_in_batches(pool, _or_none(ledger.arrivals.get_many), [arrival.file for arrival in arrivals])
+
+    def or_none(read: Callable[[Sequence[K]], list[R | None]], keys: Sequence[K]) -> list[R | None]:
+        try:
+            return read(keys)
+        except UNANSWERED as error:
+            logger.warning("rows not read in batches: each arrival is looked up", rows=len(keys), error=str(error))
+            return [None] * len(keys)
+
+    files = [arrival.file for arrival in arrivals]
+    rows = _read_in_batches(pool, partial(or_none, ledger.arrivals.get_many), files)
     owners = list({row.manifest for row in rows if row is not None and row.manifest is not None})
-    found = _read_in_batches(pool, _or_none(ledger.manifests.get_many), owners)
+    found = _read_in_batches(pool, partial(or_none, ledger.manifests.get_many), owners)
     alive = {row.id for row in found if row is not None and row.state != State.ABANDONED}
     return [arrival for arrival, row in zip(arrivals, rows, strict=True) if row is None or row.manifest not in alive]
 
@@ -119,17 +128,6 @@ def _read_in_batches(
     pool: ThreadPoolExecutor, read: Callable[[Sequence[K]], list[R | None]], keys: Sequence[K]
 ) -> list[R | None]:
     return [row for rows in pool.map(read, batches_of(keys)) for row in rows]
-
-
-def _or_none(read: Callable[[Sequence[K]], list[R | None]]) -> Callable[[Sequence[K]], list[R | None]]:
-    def read_or_none(keys: Sequence[K]) -> list[R | None]:
-        try:
-            return read(keys)
-        except UNANSWERED as error:
-            logger.warning("rows not read in batches: each arrival is looked up", rows=len(keys), error=str(error))
-            return [None] * len(keys)
-
-    return read_or_none
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from typing import Any
 import boto3
 from botocore.config import Config
 
-from lake.bills import MICRO
 from lake.documents import encode_document, put_first_document
+from lake.engines.description import MICRO
 from lake.errors import InvalidInputError
 from lake.layout import PLAN_AHEAD_EXECUTION, plan_index_key, plan_summary_key, run_key
 from lake.ledger import ManifestRow, State

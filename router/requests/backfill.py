@@ -1,20 +1,243 @@
 """Lambda function ``backfill``: the first states of the ``backfill`` state machine, which a person starts.
 
-The command line asks it to validate a request before it starts the machine.
+The command line asks it to validate a request before it starts the machine. It compares a listing with the ledger:
+objects that the ledger does not know become arrivals of the batch lane.
 """
 
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timedelta
 from typing import Any
 
-from lake.errors import InvalidInputError
+from botocore.exceptions import BotoCoreError, ClientError
+
+from lake.aws_types import ListObjectVersionsOutputTypeDef
+from lake.dataset_rules import dataset_prefixes, matching_rule, takes_no_folder
+from lake.errors import InvalidInputError, OwnershipError
+from lake.layout import is_archived
+from lake.manifest import Lane, ObjectVersion, Partition
+from lake.texts import format_count
 from router.entry import with_refusals
-from router.listing.unrecorded import ListingRequest, find_unrecorded
-from router.requests.selection import check_kept, parse_fields, parse_flag, parse_selection
-from router.services import Services, container_services
+from router.ownership.owner import RoutedArrival
+from router.ownership.resolve import OWNER_GRACE, read_arrivals
+from router.ownership.take import ArrivalOutcome, take_ownership
+from router.requests.selection import (
+    Selection,
+    check_kept,
+    decode_token,
+    encode_token,
+    folders_of,
+    parse_fields,
+    parse_flag,
+    parse_selection,
+)
+from router.services import PARALLEL_REQUESTS, Services, container_services
 from router.telemetry import logger
 
 FIELDS = ("dataset", "from", "to", "dryRun", "force")
 EXAMPLE = '{"dataset": "orders", "from": "2026-11-01", "to": "2026-11-02", "dryRun": true}'
+
+TIME_PER_CALL = timedelta(minutes=3)
+"""No page but the first is requested after it. Shorter than the timeout of ``backfill``, and long enough that its state
+machine, which may have 25,000 events, can list for as long as its own timeout lets it."""
+WAIT_FOR_OWNERS = OWNER_GRACE + timedelta(seconds=10)
+"""After this wait every owner that was found without a row is presumed dead, and its arrivals are adopted."""
+TOTALS = ("found", "known", "recorded", "unsettled", "bytes", "archived")
+"""Names of the running totals in an answer."""
+MAX_VISITS = 5
+"""Visits to one page until each of its arrivals has an owner: a later one means that requests fail again and again."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListingRequest:
+    """Object versions of one dataset, last modified within a range of UTC hours."""
+
+    dataset: str
+    first: str
+    """``YYYY-MM-DDTHH``, inclusive."""
+    last: str
+    """``YYYY-MM-DDTHH``, inclusive."""
+    reason: str
+    """Why an arrival that the listing finds is in the batch lane; a sentence for people."""
+    dry_run: bool = False
+    leave_unsettled: bool = False
+    """Go on although arrivals of a page have no owner yet: their intent is taken up by the sweep."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListingProgress:
+    """Position of the listing, and its running totals."""
+
+    prefix: int = 0
+    """Number of the dataset's prefix that is being listed."""
+    key_marker: str = ""
+    version_marker: str = ""
+    found: int = 0
+    """Objects of the dataset within the range."""
+    known: int = 0
+    recorded: int = 0
+    """Number of new arrivals; in a dry run of those that would be recorded."""
+    unsettled: int = 0
+    """Number of arrivals without a known owner yet."""
+    bytes: int = 0
+    """Size of the recorded ones."""
+    archived: int = 0
+    """Number of arrivals that a dry run would record, and that cannot be read before they are restored."""
+    visits: int = 0
+    """Visits to the current page after which some of its arrivals had no owner."""
+    recorded_on_page: int = 0
+    """New arrivals of those visits: the next visit finds that they are known."""
+    prefixes: tuple[str, ...] = ()
+    """The dataset's prefixes, as the first call has found them."""
+
+    def token(self) -> str:
+        return encode_token(asdict(self))
+
+    @classmethod
+    def of(cls, token: str | None) -> "ListingProgress":
+        """Read a token back; None begins from the start.
+
+        Raises ``InvalidInputError``: ``token`` does not come from ``token()``.
+        """
+        if token is None:
+            return cls()
+        return decode_token(token, "find", lambda fields: cls(**{**fields, "prefixes": tuple(fields["prefixes"])}))
+
+
+def find_unrecorded(
+    services: Services, request: ListingRequest, token: str | None, time: timedelta | None = None
+) -> dict[str, Any]:
+    """List for ``time`` (default ``TIME_PER_CALL``), at least one page, and record what the ledger does not know.
+
+    It ends early at a request without an answer, after a page whose totals a repetition would lose. Repeating it
+    records nothing twice. A page with arrivals whose owner may still be alive is visited again after
+    ``waitSeconds``, unless the request leaves them. Returns ``{"token", "waitSeconds", "found", "known", "recorded",
+    "unsettled", "bytes", "archived"}``; ``token`` is None when all is listed. Raises ``OwnershipError``: arrivals of
+    a page still have no owner after ``MAX_VISITS`` visits; ``InvalidInputError``: ``max_datasets`` has no room for the
+    dataset, and the request does not leave what has no owner.
+    """
+    progress = ListingProgress.of(token)
+    if not progress.prefixes:
+        rules, folders = services.settings.datasets, folders_of(services, request.dataset)
+        found = {prefix for folder in folders for prefix in dataset_prefixes(request.dataset, rules, folder)}
+        progress = replace(progress, prefixes=tuple(sorted(found)))
+    prefixes = progress.prefixes
+    stop_at = services.clock() + (TIME_PER_CALL if time is None else time)
+    is_first = True
+    while progress.prefix < len(prefixes) and (is_first or services.clock() < stop_at):
+        visits = progress.visits
+        try:
+            progress = _list_page(services, request, prefixes[progress.prefix], progress)
+        except (BotoCoreError, ClientError) as error:
+            if is_first:
+                raise
+            logger.warning("the listing is continued by the next call", dataset=request.dataset, error=str(error))
+            break
+        if progress.visits > visits:
+            break
+        is_first = False
+    return {
+        "token": None if progress.prefix == len(prefixes) else progress.token(),
+        "waitSeconds": int(WAIT_FOR_OWNERS.total_seconds()) if progress.visits else 0,
+        **{name: getattr(progress, name) for name in TOTALS},
+    }
+
+
+def _list_page(services: Services, request: ListingRequest, prefix: str, progress: ListingProgress) -> ListingProgress:
+    markers: dict[str, Any] = {"KeyMarker": progress.key_marker} if progress.key_marker else {}
+    if progress.version_marker:
+        markers["VersionIdMarker"] = progress.version_marker
+    if takes_no_folder(prefix, services.settings.datasets):
+        markers["Delimiter"] = "/"
+    page = services.s3.list_object_versions(
+        Bucket=services.resources.input_bucket, Prefix=prefix, OptionalObjectAttributes=["RestoreStatus"], **markers
+    )
+    progress = _record(services, request, _requested(services, request, page), progress)
+    if progress.visits == MAX_VISITS:
+        of = f"of dataset {request.dataset} still"
+        files = format_count(progress.unsettled, f"file {of} has", f"files {of} have")
+        raise OwnershipError(
+            f"{files} no owner after {MAX_VISITS} visits: "
+            "read the errors in the log of this function, then start the backfill again; the sweep takes them as well"
+        )
+    if progress.visits:
+        return progress
+    if page["IsTruncated"]:
+        return replace(progress, key_marker=page["NextKeyMarker"], version_marker=page.get("NextVersionIdMarker") or "")
+    return replace(progress, prefix=progress.prefix + 1, key_marker="", version_marker="")
+
+
+def _requested(
+    services: Services, request: ListingRequest, page: ListObjectVersionsOutputTypeDef
+) -> dict[ObjectVersion, bool]:
+    """The object versions of a page that the request is about, and whether each is archived.
+
+    A version that another one has replaced is an arrival of its own, and so is one under a delete marker.
+    """
+    settings, bucket = services.settings, services.resources.input_bucket
+    selection, requested = Selection(request.dataset, request.first, request.last), {}
+    for item in page.get("Versions", []):
+        key, modified = item["Key"], item["LastModified"]
+        if not selection.selects(Partition.of(request.dataset, modified)) or settings.input.suffix_of(key) is None:
+            continue
+        # Asked last: there can be thousands of rules, and years of files.
+        if matching_rule(key, settings.datasets)[1] == request.dataset:
+            file = ObjectVersion.of(bucket, key, item["ETag"], item["Size"], modified, item.get("VersionId"))
+            requested[file] = is_archived(item)
+    return requested
+
+
+def _record(
+    services: Services, request: ListingRequest, files: Mapping[ObjectVersion, bool], progress: ListingProgress
+) -> ListingProgress:
+    if request.dry_run:
+        with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
+            rows = read_arrivals(services.ledger, pool, list(files))
+        unknown = [file for file, row in zip(files, rows, strict=True) if row is None or row.manifest is None]
+        progress = replace(progress, archived=progress.archived + sum(files[file] for file in unknown))
+        return _complete_page(progress, len(files), len(unknown), sum(file.size for file in unknown))
+    routed = [
+        RoutedArrival(
+            file,
+            Partition.of(request.dataset, datetime.fromisoformat(file.arrived_at)),
+            Lane.BATCH,
+            request.reason,
+        )
+        for file in files
+    ]
+    ownership = take_ownership(services, routed, {}, skip_known=True)
+    if ownership.beyond_dataset_limit and not request.leave_unsettled:
+        raise InvalidInputError(
+            f"there is no room for the dataset {request.dataset}: raise max_datasets and deploy, then start again"
+        )
+    recorded, unsettled = ownership.count(ArrivalOutcome.OWNED), ownership.count(ArrivalOutcome.UNSETTLED)
+    size = ownership.bytes
+    if unsettled and not request.leave_unsettled:
+        return replace(
+            progress,
+            recorded=progress.recorded + recorded,
+            bytes=progress.bytes + size,
+            unsettled=unsettled,
+            visits=progress.visits + 1,
+            recorded_on_page=progress.recorded_on_page + recorded,
+        )
+    if unsettled:
+        logger.warning("arrivals left to their intent", dataset=request.dataset, files=unsettled)
+    return _complete_page(progress, len(files), recorded, size)
+
+
+def _complete_page(progress: ListingProgress, found: int, recorded: int, size: int) -> ListingProgress:
+    return replace(
+        progress,
+        found=progress.found + found,
+        known=progress.known + found - recorded - progress.recorded_on_page,
+        recorded=progress.recorded + recorded,
+        unsettled=0,
+        bytes=progress.bytes + size,
+        visits=0,
+        recorded_on_page=0,
+    )
 
 
 @with_refusals

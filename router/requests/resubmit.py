@@ -15,7 +15,9 @@ from lake.resubmission import MAX_LINES, Resubmission, read_resubmission
 from lake.texts import format_count
 from lake.time import iso_utc
 from router.entry import with_refusals
-from router.ownership import OWNER_GRACE, ArrivalOutcome, RoutedArrival, delete_intent, take_ownership, write_intent
+from router.ownership.owner import RoutedArrival
+from router.ownership.resolve import OWNER_GRACE, delete_intent, write_intent
+from router.ownership.take import ArrivalOutcome, take_ownership
 from router.requests.reprocess import LINES_GIVEN_BACK
 from router.requests.selection import parse_fields
 from router.services import Services, container_services

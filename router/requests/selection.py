@@ -1,10 +1,13 @@
-"""What requests have in common: input fields, above all a selection of datasets and UTC hours; and their report."""
+"""What requests have in common: input fields, above all a selection of datasets and UTC hours, and their report.
+
+And the folders of the input bucket that have the files of a dataset.
+"""
 
 import json
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -17,9 +20,8 @@ from lake.layout import S3Uri, list_objects, parse_s3_uri
 from lake.ledger import ManifestRow, State
 from lake.manifest import Lane, ObjectVersion, Partition, is_manifest_id
 from lake.settings.declaration import DATASET_NAME
-from lake.settings.routing import FOLDER
+from lake.settings.routing import FOLDER, name_of_folder
 from lake.texts import format_names
-from router.listing.folders import folders_of
 from router.services import Services
 from router.telemetry import logger
 
@@ -297,3 +299,41 @@ def find_files(
             else:
                 files.setdefault(arrival.manifest, set()).add(arrival.file)
     return files
+
+
+MAX_PAGES = 100
+"""Pages of 1,000 folders that are looked through for those of one dataset."""
+
+
+def folders_of(services: Services, dataset: str) -> list[str]:
+    """The folder that has the dataset; while none has it, each folder of the bucket that would get it, sorted."""
+    rules = [rule for rule in services.settings.datasets if rule.name == FOLDER]
+    owner = services.ledger.datasets.folder(dataset) if rules else dataset
+    if owner is not None:
+        return [owner]
+    found = {dataset}
+    for rule in rules:
+        for number, page in enumerate(folder_pages(services, rule.prefix)):
+            found.update(folder for folder in folders_on(page, rule.prefix) if name_of_folder(folder) == dataset)
+            if number == MAX_PAGES:
+                break
+    return sorted(found)
+
+
+def folders_on(page: Any, prefix: str) -> Iterator[str]:  # noqa: ANN401
+    return (item["Prefix"].removeprefix(prefix).removesuffix("/") for item in page.get("CommonPrefixes", []))
+
+
+def folder_pages(services: Services, prefix: str, stop_at: datetime | None = None) -> Iterator[Any]:
+    """Pages of the folders after the prefix, also of those whose current objects are all deleted."""
+    markers: dict[str, Any] = {}
+    while stop_at is None or services.clock() < stop_at:
+        page = services.s3.list_object_versions(
+            Bucket=services.resources.input_bucket, Prefix=prefix, Delimiter="/", **markers
+        )
+        yield page
+        if not page["IsTruncated"]:
+            return
+        markers = {"KeyMarker": page["NextKeyMarker"]}
+        if page.get("NextVersionIdMarker"):
+            markers["VersionIdMarker"] = page["NextVersionIdMarker"]

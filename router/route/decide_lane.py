@@ -8,9 +8,8 @@ from fnmatch import fnmatchcase
 from types import MappingProxyType
 from zoneinfo import ZoneInfo
 
-from lake.compression import has_compressed_name
 from lake.dataset_rules import matching_rule, reason_without_dataset
-from lake.manifest import Lane, ObjectVersion
+from lake.manifest import Lane, ObjectVersion, has_compressed_name
 from lake.settings import DatasetRule, PeakSettings, Settings
 from lake.settings.records import FAILED_RECORDS
 from lake.settings.routing import DAYS

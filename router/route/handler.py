@@ -14,7 +14,8 @@ from lake.layout import CANARY
 from lake.manifest import Identity, ObjectVersion, Partition
 from lake.settings.records import FAILED_RECORDS
 from router.entry import with_product_errors
-from router.ownership import ArrivalOutcome, Ownership, RoutedArrival, take_ownership
+from router.ownership.owner import RoutedArrival
+from router.ownership.take import ArrivalOutcome, Ownership, take_ownership
 from router.route.decide_lanes import decide_lanes
 from router.route.events import VersionLookup, deliver_again, parse_events, receives
 from router.services import Services, container_services

@@ -8,8 +8,8 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from lake.bills import MICRO
 from lake.documents import to_json
+from lake.engines.description import MICRO
 from lake.errors import InvalidInputError, TransientError
 from lake.faults import can_pass
 from lake.layout import REPORT_INDEX, plan_summary_key, report_key, verdict_key
@@ -17,9 +17,8 @@ from lake.ledger import CostRow, ManifestRow, State
 from lake.time import iso_utc
 from report.collect import execution_costs, metered, read_days
 from report.days import SettledExecution, render_index
-from report.figures import ManifestFigures
-from report.model import ExecutionFacts, Report, cost_figures
-from report.page import render_page
+from report.figures import ExecutionFacts, ManifestFigures, Report, cost_figures
+from report.sections import render_page
 from router.entry import with_product_errors
 from router.estimate.night import measured_waits
 from router.executions.run_status import current_row_pages

@@ -10,13 +10,12 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from lake.aws_types import ObjectTypeDef, S3Client
-from lake.commit import CommitDocument, PendingObject, read_commit
+from lake.commit import CommitDocument, PendingObject, read_commit, read_result
 from lake.errors import InvalidDocumentError
 from lake.layout import after_empty_page, date_prefix, lake_prefix, list_objects, manifest_prefix
 from lake.ledger import ManifestRow, PublishedObjects, PublishedTotals, State
 from lake.ledger.manifest_row import NO_OBJECTS, ObjectsDigest
 from lake.ledger.table import batches_of
-from lake.result import read_result
 from lake.texts import format_count
 from router.services import Services
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import boto3
 
-from lake.bills import MICRO
 from lake.engines import read_bill
+from lake.engines.description import MICRO
 from lake.faults import can_pass
 from lake.ledger.costs import DueBill
 from lake.ledger.manifest_row import OPEN_STATES
@@ -112,7 +112,7 @@ def _repairs(services: Services, *, dry_run: bool) -> list[tuple[str, Callable[[
     recorded: list[tuple[str, Callable[[Repair], object]]] = [
         ("stream", _measure_stream),
         ("bills", record_late_bills),
-        ("costs", lambda _: _measure_costs(services)),
+        ("costs", _measure_costs),
     ]
     return [
         *(() if dry_run else recorded),
@@ -170,11 +170,11 @@ LATE_BILLS = timedelta(hours=6)
 """After the end of a day (UTC) its costs are measured for this time, for its last bills; an assumed value."""
 
 
-def _measure_costs(services: Services) -> None:
+def _measure_costs(repair: Repair) -> None:
     """Measure what today has cost, or the day before while its last bills may come."""
-    now = services.clock()
+    now = repair.services.clock()
     days = {now.date(), (now - LATE_BILLS).date()}
-    count(Metric.DAY_DOLLARS, max(map(services.ledger.costs.day_sum, days)) / MICRO)
+    count(Metric.DAY_DOLLARS, max(map(repair.services.ledger.costs.day_sum, days)) / MICRO)
 
 
 MAX_BILL_WAIT = timedelta(days=1)

@@ -16,7 +16,9 @@ from lake.settings.operation import POINTER_MINUTES, PUBLISHING_MINUTES
 from router.collect.divide import MAX_INDEX_WRITES_PER_SECOND, WritePace, divide, is_over
 from router.executions.costs import leave_to_sweep
 from router.executions.run_status import reason_to_release
-from router.ownership import OWNER_GRACE, ArrivalOutcome, read_intent, take_ownership, write_pointer
+from router.ownership.owner import write_pointer
+from router.ownership.resolve import OWNER_GRACE, read_intent
+from router.ownership.take import ArrivalOutcome, take_ownership
 from router.requests.resubmit import is_recorded
 from router.services import Services
 from router.stream.runs import ensure_running

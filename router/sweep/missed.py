@@ -5,13 +5,12 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from lake.dataset_rules import matching_rule, named_datasets
-from lake.day_folders import skip_old_days
+from lake.dataset_rules import matching_rule, named_datasets, skip_old_days
 from lake.settings.operation import LISTING_DAYS, MAX_REDELIVERY_DAYS, SweepSettings
 from lake.settings.routing import FOLDER, name_of_folder
 from lake.time import iso_utc
-from router.listing.folders import folder_pages, folders_on
-from router.listing.unrecorded import ListingProgress, ListingRequest, find_unrecorded
+from router.requests.backfill import ListingProgress, ListingRequest, find_unrecorded
+from router.requests.selection import folder_pages, folders_on
 from router.sweep.repair import Repair, read_progress, write_progress
 from router.telemetry import logger
 

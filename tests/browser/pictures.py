@@ -5,7 +5,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from report.page import render_page
+from report.sections import render_page
 from tests.browser.chromium import DARK, LIGHT, Chromium
 from tests.browser.samples import day_of, last_days_page
 

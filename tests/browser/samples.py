@@ -9,7 +9,7 @@ from lake.ledger import CostRow, CostShare, ManifestRow, State
 from lake.manifest import Lane, Partition
 from lake.time import iso_utc
 from report.days import Day, SettledExecution, last_days, render_index
-from report.model import ExecutionFacts, Report, cost_figures
+from report.figures import ExecutionFacts, Report, cost_figures
 from tests.unit.report.reporting import cost_row, report_of, row
 
 DAY = datetime(2026, 11, 20, tzinfo=UTC)

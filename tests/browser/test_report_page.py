@@ -10,7 +10,8 @@ import pytest
 from PIL import Image
 
 from lake.ledger import CostShare
-from report.page import CHARTS, STATIC, render_page
+from report.html import CHARTS, STATIC
+from report.sections import render_page
 from tests.browser.chromium import DARK, LIGHT, Chromium
 from tests.browser.samples import day_of, last_days_page
 from tests.unit.infra.npm_packages import install

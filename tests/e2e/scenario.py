@@ -16,7 +16,7 @@ import duckdb
 from cli.demo.run import created_record
 from cli.deployed_stack import DeployedStack
 from cli.inspect.trace import trace_arrival
-from cli.local_stage.local_clouds import local_state
+from cli.local_clouds import local_state
 from infra.synth import synth
 from lake.ledger import ManifestRow, State
 from lake.ledger.manifest_row import manifest_row_key

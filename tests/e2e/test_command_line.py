@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from cli.errors import ExitCode
-from cli.local_stage.local_clouds import local_state
+from cli.local_clouds import local_state
 from infra.names import stack_name
 from infra.synth import CHECKOUT
 from local import isolation

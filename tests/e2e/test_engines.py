@@ -11,8 +11,8 @@ import pytest
 from cli.catalog.suggest import print_suggestion
 from cli.cost.cost import read_costs
 from cli.errors import ExitCode
-from lake.bills import MICRO
 from lake.engines import Engine
+from lake.engines.description import MICRO
 from lake.ledger import State
 from local.limits import Limits
 from router.catalog.handler import extended_table, new_table

@@ -17,7 +17,7 @@ from lake.engines import Engine
 from lake.layout import INBOX, INTENTS, commit_key, lake_key, plan_summary_key
 from lake.ledger import CollectionId, ManifestRow, State
 from lake.manifest import Lane, ObjectVersion, Partition
-from router.ownership import RoutedArrival
+from router.ownership.owner import RoutedArrival
 from router.ownership.resolve import write_intent
 from tests.e2e.scenario import Scenario
 from tests.e2e.stack_settings import e2e_settings

@@ -16,7 +16,8 @@ from lake.layout import INBOX, INTENTS, manifest_of_pointer
 from lake.ledger import State
 from lake.manifest import Identity, Lane
 from router.executions.run_status import run_status
-from router.ownership import ArrivalOutcome, RoutedArrival, take_ownership
+from router.ownership.owner import RoutedArrival
+from router.ownership.take import ArrivalOutcome, take_ownership
 from router.plan.handler import plan
 from router.requests.backfill import backfill
 from router.requests.promote import promote

@@ -195,7 +195,7 @@ RULES: dict[str, tuple[str, Mutation]] = {
     ),
     "forget what can come again": (
         "forgotten",
-        replaced("router.ownership.record.RowStamp.expiry", lambda self, _: self.expires_at),
+        replaced("router.ownership.owner.RowStamp.expiry", lambda self, _: self.expires_at),
     ),
     "take what may be forgotten": (
         "forgotten versions",

@@ -181,7 +181,8 @@ class World:
 
     def collected(self, *names: str, lane: Lane = Lane.BATCH) -> str | None:
         """Put files and route them, without faults: into a manifest of the stream lane, its id, or a part."""
-        from router.ownership import RoutedArrival, take_ownership
+        from router.ownership.owner import RoutedArrival
+        from router.ownership.take import take_ownership
 
         files = self.arrive(*names)
         routed = [RoutedArrival(file, PARTITION, lane, "model") for file in files]

@@ -4,7 +4,9 @@ import contextvars
 import json
 import re
 import sys
+import threading
 from collections.abc import Mapping
+from pathlib import Path
 
 from ministack import app  # type: ignore[import-untyped]
 from ministack.core import iam_actions, iam_evaluator  # type: ignore[import-untyped]
@@ -147,3 +149,26 @@ def _table_arns(database_arn: str, body: bytes) -> tuple[str, ...]:
     if not database or not table:
         return ()
     return f"{prefix}:catalog", f"{prefix}:table/{database}/{table}"
+
+
+def record_uses(file: Path) -> None:
+    """Each statement that allowed a role an action leaves a line in ``file``, once for each of the three."""
+    evaluate = iam_evaluator.evaluate
+    seen: set[tuple[str, ...]] = set()
+    lock = threading.Lock()
+
+    def recorded(asked: EmulatorValue, policies: EmulatorValue, *limits: EmulatorValue) -> EmulatorValue:
+        result = evaluate(asked, policies, *limits)
+        if result.decision == "Allow" and ":assumed-role/" in asked.principal_arn:
+            role = asked.principal_arn.split("/")[1]
+            statements = [statement for statements in policies for statement in statements]
+            resources = tuple(iam_evaluator._first_match(asked, statements, "Allow").resources)
+            use = (role, asked.action, *resources)
+            with lock:
+                if use not in seen:
+                    seen.add(use)
+                    with file.open("a") as lines:
+                        lines.write(json.dumps({"role": role, "action": asked.action, "resources": resources}) + "\n")
+        return result
+
+    iam_evaluator.evaluate = recorded

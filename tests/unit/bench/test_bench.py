@@ -13,10 +13,9 @@ import pytest
 import bench.__main__ as main_module
 from bench.competitors import COMPETITORS
 from bench.input_files import Recipe, generate, prepare
-from bench.results import Results
+from bench.results import Results, check_lakes, check_targets
 from bench.runner import Figure
 from bench.shapes import SHAPES
-from bench.targets import check_lakes, check_targets
 
 MEMBERS = {
     "flat": 16,

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from cli.deployed_stack import DeployedStack
-from infra.outputs import OPTIONAL, StackOutputs, output_key
+from infra.names import OPTIONAL, StackOutputs, output_key
 from lake.layout import plan_summary_key
 from lake.settings.model import dump_settings
 from router.services import Services

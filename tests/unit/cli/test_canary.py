@@ -15,9 +15,9 @@ from cli.deployed_stack import DeployedStack
 from cli.doctor.canary import ARGUMENT, NAME_TIME, Canary, CanaryJob, print_canary
 from cli.doctor.checks import Readiness
 from cli.errors import ExitCode
-from lake.bills import Bill
 from lake.canary import BODY, CanaryRequest, CheckResult
 from lake.engines import ENGINES, Engine
+from lake.engines.description import Bill
 from lake.engines.emr_serverless import STREAM_LAUNCH, StreamLaunch
 from lake.layout import canary_key, canary_report_key
 from lake.manifest import Lane

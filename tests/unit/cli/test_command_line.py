@@ -35,9 +35,9 @@ import cli.__main__
 from cli.commands import MODULES
 from cli.connect import LOCAL_PROFILE, aws_on_local_cloud, connect_to_stage, local_config
 from cli.errors import ExitCode, NotReachableError, advise, errors_on_stderr
-from cli.local_stage.local_clouds import local_state
+from cli.local_clouds import local_state
 from cli.main import app, run
-from infra.outputs import OPTIONAL, StackOutputs, output_key
+from infra.names import OPTIONAL, StackOutputs, output_key
 from lake.errors import InvalidInputError, InvalidSettingsError, TransientError, UnknownDatasetError
 from lake.resource_names import ResourceNames
 from local.isolation import REGION, AccessKey

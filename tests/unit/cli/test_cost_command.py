@@ -16,7 +16,7 @@ from lake.ledger import CostRow, CostShare, Ledger
 from lake.ledger.costs import DueBill
 from lake.ledger.table import Key
 from lake.manifest import Lane
-from report.model import CostFigures, cost_figures
+from report.figures import CostFigures, cost_figures
 from router.estimate.other_costs import Units, estimate
 from tests.unit.cli.stack_world import FakeLambda, stack_with
 from tests.unit.lake.world import World

@@ -11,13 +11,12 @@ from botocore.exceptions import ClientError
 from cli.documents import ObjectExplanation
 from cli.errors import NotFoundError
 from cli.inspect.explain import explain_file, explain_object, print_explanation, print_file, print_object
-from lake.commit import SourceCount
+from lake.commit import ResultObject, SourceCount, read_result
 from lake.errors import InvalidDocumentError, InvalidInputError
 from lake.layout import S3Uri, lake_key, parse_s3_uri, quarantine_key, result_key
 from lake.ledger import ArrivalRow, BatchReference, CollectionId, HourCounts, HourState, Part, Tabled
 from lake.manifest import Lane, Manifest, ObjectVersion, new_manifest_id
 from lake.manifest_documents import write_manifest
-from lake.result import ResultObject, read_result
 from lake.time import iso_utc
 from tests.unit.cli.schemas import valid_json
 from tests.unit.cli.stack_world import FakeServices, execution, put_summary, stack_of

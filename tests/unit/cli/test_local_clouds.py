@@ -18,15 +18,15 @@ from typer.testing import CliRunner
 from cli.connect import read_local_state
 from cli.cost.sizing import calibrate_files
 from cli.errors import ExitCode, NotReachableError
-from cli.local_stage.local_clouds import (
+from cli.local_clouds import (
     LocalCloudRunsError,
     LocalStage,
     local_down,
     local_state,
+    local_up,
     print_local_clouds,
     stages,
 )
-from cli.local_stage.local_up import local_up
 from cli.main import app
 from cli.terminal import END_SIGNALS, ended_by_signal
 from lake.errors import InvalidInputError

@@ -23,7 +23,7 @@ from lake.ledger import ManifestRow
 from lake.manifest import Lane
 from lake.manifest_documents import write_manifest
 from lake.time import iso_utc
-from report.model import AlarmChange
+from report.figures import AlarmChange
 from router.plan.handler import plan
 from router.settle.handler import settle
 from tests.unit.cli.stack_world import FakeLambda, stack_with

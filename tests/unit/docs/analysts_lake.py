@@ -14,8 +14,7 @@ from cli.offline.convert import Request, convert_files
 from lake.layout import complete_marker_key
 from lake.manifest import Partition
 from lake.settings import ConvertSettings, Settings
-from offline.input_bytes import LocalFile
-from offline.input_files import Destination, Search
+from offline.input_files import Destination, LocalFile, Search
 from tests.unit.docs.pages import CHECKOUT, Page
 
 PAGE = Page(CHECKOUT / "docs" / "analysts.md")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.code_assets import COMPILED_SUFFIXES, build_job_zip, build_lambda_asset
+from infra.assets import COMPILED_SUFFIXES, build_job_zip, build_lambda_asset
 from infra.functions import SPECS
 from infra.synth import CHECKOUT
 from infra.wheels import AssetError
@@ -49,8 +49,8 @@ for name in {[spec.module for spec in SPECS]}:
     assert callable(module.handler)
 import zoneinfo, tzdata
 assert tzdata.__file__.startswith(sys.argv[1])
-import report.page
-assert (report.page.STATIC / report.page.CHARTS).is_file() and str(report.page.STATIC).startswith(sys.argv[1])
+import report.html
+assert (report.html.STATIC / report.html.CHARTS).is_file() and str(report.html.STATIC).startswith(sys.argv[1])
 assert "pyspark" not in sys.modules and "pyarrow" not in sys.modules
 """
     folder = assembly.asset_folder("Routerroute")

@@ -10,7 +10,7 @@ from aws_cdk import App, Stack
 from aws_cdk.assertions import Template
 from ministack.core.iam_evaluator import EvalContext, _conditions_met  # type: ignore[import-untyped]
 
-from infra.outputs import StackOutputs
+from infra.names import StackOutputs
 from infra.storage import Storage
 from lake.errors import InvalidInputError
 from lake.manifest import Lane, ObjectVersion
@@ -56,7 +56,7 @@ def test_events_of_a_slow_route_are_not_redelivered_to_it(assembly: Assembly) ->
 
 @pytest.mark.parametrize("part", ["Routerroute", "Routerbackfill"])
 def test_functions_that_own_arrivals_end_before_they_are_presumed_dead(assembly: Assembly, part: str) -> None:
-    from router.ownership import OWNER_GRACE
+    from router.ownership.resolve import OWNER_GRACE
 
     assert assembly.one("AWS::Lambda::Function", part)["Timeout"] < OWNER_GRACE.total_seconds()
 

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from infra import app, assets
-from infra.code_assets import JOB_PACKAGES
+from infra.assets import JOB_PACKAGES
 from infra.emr_serverless import RELEASE
 from infra.synth import CHECKOUT, synth
 from infra.wheels import (

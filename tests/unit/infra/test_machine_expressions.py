@@ -12,8 +12,7 @@ import pytest
 
 from lake.settings.operation import STOP_GRACE_MINUTES
 from lake.time import iso_utc
-from router.listing import unrecorded
-from router.requests import reprocess
+from router.requests import backfill, reprocess
 from tests.unit.infra.npm_packages import NODE_BINARY, install
 
 HERE = Path(__file__).parent
@@ -237,7 +236,7 @@ def test_an_execution_leaves_a_stream_that_a_later_one_watches_without_a_stop(
     assert hours * 3600 <= window["TimeoutSeconds"]
 
 
-@pytest.mark.parametrize("time", [unrecorded.TIME_PER_CALL, reprocess.TIME_PER_CALL])
+@pytest.mark.parametrize("time", [backfill.TIME_PER_CALL, reprocess.TIME_PER_CALL])
 def test_a_backfill_lists_until_its_timeout_with_fewer_events_than_an_execution_may_have(time: timedelta) -> None:
     # Given calls that all take their time, until only the time of the overnight execution is left
     search = machine("backfill")

@@ -9,8 +9,8 @@ from botocore.exceptions import ClientError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lake.bills import MAX_REASON, Bill, divide
 from lake.engines import ENGINES, Engine, read_bill
+from lake.engines.description import MAX_REASON, Bill, divide
 from lake.ledger import CostRow, CostShare
 from lake.ledger.costs import MAX_PIECES, MAX_SHARES
 from lake.manifest import Lane

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 
-from lake.commit import SourceCount
+from lake.commit import GenerationResult, ResultObject, SourceCount
 from lake.documents import encode, encode_document
 from lake.errors import InvalidInputError, LeaseLostError
 from lake.layout import result_key
@@ -10,7 +10,6 @@ from lake.ledger import Claim, CollectionId, CommitReference, ManifestRow, Publi
 from lake.ledger.manifest_row import NO_OBJECTS, PublishedObjects
 from lake.manifest import Manifest
 from lake.manifest_documents import new_part
-from lake.result import GenerationResult, ResultObject
 from tests.unit.lake.world import LEASE, PARTITION, World, file_of
 
 DOCUMENT = CommitReference("commits/c.json", "0" * 64)

@@ -6,9 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from local.engines.job_runs import JobRuns
 from local.isolation import AccessKey
-from local.job_launch import JobProcesses, JobSettings
+from local.job_launch import JobProcesses, JobRuns, JobSettings
 from local.limits import Limits
 from tests.e2e.waiting import wait_for
 

@@ -153,7 +153,7 @@ def test_what_a_stage_would_leave_out_goes_to_the_quarantine_and_not_what_it_wou
             s3.put_object(Bucket="landing", Key="orders/a.ndjson", Body=b'{"a": 1}')
         raise error from ClientError({"Error": {"Code": "AccessDenied"}}, "GetObject")
 
-    monkeypatch.setattr("offline.input_bytes.InputFiles.fetch", fetch)
+    monkeypatch.setattr("offline.input_files.InputFiles.fetch", fetch)
     settings = tmp_path / "settings.toml"
     settings.write_text(SETTINGS)
     # When
@@ -173,7 +173,7 @@ def test_what_a_stage_would_leave_out_goes_to_the_quarantine_and_not_what_it_wou
 def test_an_object_of_s3_is_tried_with_its_own_tags(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Given an object with a tag; its bytes come from memory, because the reader of ranges has no emulation here
     monkeypatch.setattr(
-        "offline.input_bytes.InputFiles.fetch", lambda _self, _file, start, end: b'{"a": 1}\n'[start:end]
+        "offline.input_files.InputFiles.fetch", lambda _self, _file, start, end: b'{"a": 1}\n'[start:end]
     )
     s3 = boto3.client("s3", region_name="eu-central-1")
     s3.create_bucket(Bucket="landing", CreateBucketConfiguration={"LocationConstraint": "eu-central-1"})

@@ -16,8 +16,7 @@ from lake.ledger import (
 )
 from lake.manifest import Lane, Partition
 from lake.time import iso_utc
-from report.figures import ManifestFigures
-from report.model import AlarmChange, ExecutionFacts, Report, cost_figures
+from report.figures import AlarmChange, ExecutionFacts, ManifestFigures, Report, cost_figures
 
 MORNING = datetime(2026, 11, 20, 9, 30, tzinfo=UTC)
 OBJECTS = PublishedObjects(1, 1, "")

@@ -9,9 +9,18 @@ from hypothesis import strategies as st
 
 from lake.ledger import CostShare, State
 from lake.manifest import Lane, Partition
-from report.figures import MAX_NAMED_MANIFESTS, OLD_AFTER, ManifestFigures, arrival_of
-from report.model import cost_figures
-from report.over_time import MAX_CHANGES, MAX_INTERVALS, BacklogOverTime, LatencyOverTime, percentiles
+from report.figures import (
+    MAX_CHANGES,
+    MAX_INTERVALS,
+    MAX_NAMED_MANIFESTS,
+    OLD_AFTER,
+    BacklogOverTime,
+    LatencyOverTime,
+    ManifestFigures,
+    arrival_of,
+    cost_figures,
+    percentiles,
+)
 from tests.unit.report.reporting import MORNING, cost_row, row
 
 

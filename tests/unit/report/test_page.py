@@ -16,9 +16,9 @@ from lake.manifest import Lane, Partition
 from lake.texts import format_instant, format_size
 from lake.time import iso_utc
 from report.executions import MAX_EXECUTIONS, deadline_kept
-from report.html import MAX_ROWS, large, number, table
-from report.model import cost_figures
-from report.page import CHARTS, STATIC, render_page
+from report.figures import cost_figures
+from report.html import CHARTS, MAX_ROWS, STATIC, large, number, table
+from report.sections import render_page
 from tests.unit.report.reporting import MORNING, NIGHT, cost_row, full_report, report_of, row
 
 CHART_JS_SHA256 = "87364cc2b2a76a6684929e7d6b80b18a897794db38400caff1fcf1791c6925d2"

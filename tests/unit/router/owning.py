@@ -5,7 +5,8 @@ from typing import Any
 
 from lake.ledger import ArrivalRow
 from lake.manifest import Lane, Partition
-from router.ownership import RoutedArrival, take_ownership
+from router.ownership.owner import RoutedArrival
+from router.ownership.take import take_ownership
 from tests.unit.lake.world import PARTITION, file_of
 from tests.unit.router.conftest import Deployment
 

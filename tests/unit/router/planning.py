@@ -6,7 +6,8 @@ from typing import Any
 
 from lake.manifest import Lane, Partition
 from lake.manifest_documents import read_manifest
-from router.ownership import RoutedArrival, take_ownership
+from router.ownership.owner import RoutedArrival
+from router.ownership.take import take_ownership
 from router.plan.handler import plan
 from tests.unit.lake.world import PARTITION, file_of
 from tests.unit.router.conftest import Deployment

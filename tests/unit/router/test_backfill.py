@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 from lake.dataset_rules import dataset_prefixes
 from lake.errors import InvalidInputError
 from lake.manifest_documents import read_manifest
-from router.listing import unrecorded as find_module
+from router.requests import backfill as find_module
 from router.requests.backfill import backfill
 from router.requests.reprocess import ReprocessReport
 from router.route.handler import route

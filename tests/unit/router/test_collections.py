@@ -18,7 +18,8 @@ from lake.manifest_documents import read_manifest, write_division
 from lake.successors import files_by_successor
 from router.collect import divide as divide_module
 from router.collect.divide import divide, divide_selected
-from router.ownership import RoutedArrival, take_ownership
+from router.ownership.owner import RoutedArrival
+from router.ownership.take import take_ownership
 from router.requests.selection import Selection
 from router.sweep.manifests import divide_collections
 from tests.unit.lake.world import PARTITION, file_of

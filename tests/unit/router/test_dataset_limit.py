@@ -13,8 +13,8 @@ from lake.errors import InvalidInputError
 from lake.layout import INTENTS
 from lake.ledger import Ledger
 from lake.ledger.table import LedgerTable
-from router.ownership import ArrivalOutcome
 from router.ownership.resolve import read_intent
+from router.ownership.take import ArrivalOutcome
 from router.requests.backfill import backfill
 from router.route.handler import route, route_arrivals
 from router.services import Services

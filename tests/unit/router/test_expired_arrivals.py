@@ -15,7 +15,8 @@ from lake.manifest import Identity, Lane, ObjectVersion
 from lake.settings import parse_settings
 from lake.settings.operation import CLOCK_MARGIN
 from lake.time import iso_utc
-from router.ownership import ArrivalOutcome, RoutedArrival, take_ownership
+from router.ownership.owner import RoutedArrival
+from router.ownership.take import ArrivalOutcome, take_ownership
 from router.requests.backfill import backfill
 from router.route.handler import route_arrivals
 from router.sweep.handler import sweep

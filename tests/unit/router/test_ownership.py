@@ -21,8 +21,9 @@ from lake.manifest import Lane, Partition
 from lake.manifest_documents import read_manifest
 from lake.settings import parse_settings
 from lake.time import iso_utc
-from router.ownership import RoutedArrival, cut_drafts, take_ownership
+from router.ownership.owner import RoutedArrival, cut_drafts
 from router.ownership.resolve import read_intent, without_known, write_intent
+from router.ownership.take import take_ownership
 from router.requests.reprocess import reprocess
 from router.route.handler import route
 from tests.unit.lake.faults import Crash

@@ -15,7 +15,8 @@ from lake.ledger.transitions import Manifests
 from lake.manifest import Lane, Manifest
 from lake.manifest_documents import read_manifest
 from router.collect import divide
-from router.ownership import RoutedArrival, take_ownership
+from router.ownership.owner import RoutedArrival
+from router.ownership.take import take_ownership
 from router.requests import promote as move
 from router.requests.promote import PARALLEL_MOVES, promote
 from router.requests.selection import MAX_MESSAGES

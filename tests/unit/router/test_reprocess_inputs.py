@@ -9,7 +9,8 @@ import pytest
 
 from lake.commit import SourceCount
 from lake.manifest import Lane, ObjectVersion
-from router.ownership import RoutedArrival, take_ownership
+from router.ownership.owner import RoutedArrival
+from router.ownership.take import take_ownership
 from router.requests import reprocess as inputs
 from tests.unit.lake.world import PARTITION
 from tests.unit.router.conftest import Deployment

@@ -12,7 +12,7 @@ from lake.ledger import ResubmissionRow
 from lake.manifest import Lane, Partition, new_manifest_id
 from lake.manifest_documents import read_manifest
 from lake.resubmission import RejectedLines, Resubmission
-from router.ownership import OWNER_GRACE
+from router.ownership.resolve import OWNER_GRACE
 from router.requests.reprocess import reprocess
 from router.requests.resubmit import resubmit
 from router.sweep.handler import sweep

@@ -13,8 +13,8 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 from botocore.stub import Stubber
 
-from lake.bills import Bill
 from lake.engines import Engine
+from lake.engines.description import Bill
 from lake.engines.emr_serverless import run_id
 from lake.errors import InvalidInputError
 from lake.layout import denial_key

@@ -8,7 +8,7 @@ import pytest
 from lake.errors import TransientError
 from lake.ledger import ManifestRow, State
 from lake.manifest import Lane, Partition
-from router.ownership import write_pointer
+from router.ownership.owner import write_pointer
 from router.requests.promote import promote
 from router.route.decide_lanes import decide_lanes
 from router.route.handler import route

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 from aws_lambda_powertools.utilities.data_classes import SQSEvent
 
-from lake.bills import MICRO, Bill
 from lake.engines import ENGINES, Engine
-from lake.engines.description import ARM, DPUS, MEMORY_GIB, WORKERS, X86
+from lake.engines.description import ARM, DPUS, MEMORY_GIB, MICRO, WORKERS, X86, Bill
 from lake.ledger import ManifestRow, State
 from lake.manifest import Lane
 from lake.settings import Settings, parse_settings

@@ -19,8 +19,17 @@ from lake.ledger import DatasetMeasurement
 from lake.manifest import Lane, Manifest, ObjectVersion, Partition, new_manifest_id
 from lake.manifest_documents import write_manifest
 from lake.time import iso_utc
-from sizing.arrivals import PARALLEL_READS, RecordedFile, divide, read_recorded, recorded_arrivals, windows_of_day
-from sizing.profile import Profile, load_profile, parse_profile
+from sizing.arrivals import (
+    PARALLEL_READS,
+    Profile,
+    RecordedFile,
+    divide,
+    load_profile,
+    parse_profile,
+    read_recorded,
+    recorded_arrivals,
+    windows_of_day,
+)
 from tests.load.request_counts import counted_requests
 from tests.unit.lake.world import RESOURCES, World
 from tests.unit.sizing.world import arrivals, profile, settings

@@ -13,11 +13,10 @@ from lake.manifest import Partition
 from lake.settings import Settings
 from lake.speed import Speeds
 from router.plan.night import PlannedNight
-from sizing.arrivals import FileGroup
+from sizing.arrivals import FileGroup, Profile
 from sizing.batch_lane import BacklogItem, divide_collections, simulate_night
 from sizing.day import at_ratio, simulate_option
 from sizing.options import all_batch
-from sizing.profile import Profile
 from sizing.result import Latencies, NightResult
 from sizing.routing import Collected
 from tests.unit.sizing import world

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from lake.engines.glue import START_SECONDS as GLUE_START_SECONDS
 from lake.ledger import ManifestRow, State
 from lake.manifest import Lane
-from router.estimate.stream_cluster import stream_cluster
 from router.stream.spill import TASK_SECONDS
+from sizing.options import stream_cluster
 from sizing.result import Latencies
 from sizing.routing import SimulatedManifest, Work
 from sizing.stream_lane import (

@@ -5,10 +5,9 @@ from typing import Any
 
 from lake.settings import Settings, parse_settings
 from lake.speed import Speeds
-from sizing.arrivals import Arrivals, FileGroup, profile_arrivals
+from sizing.arrivals import Arrivals, FileGroup, Profile, parse_profile, profile_arrivals
 from sizing.day import simulate
 from sizing.options import night_start
-from sizing.profile import Profile, parse_profile
 from sizing.result import Simulation
 from sizing.routing import Router, SimulatedManifest
 

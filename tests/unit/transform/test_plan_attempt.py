@@ -18,7 +18,7 @@ from lake.commit import PendingObject, UploadedPart
 from lake.ledger import DatasetMeasurement
 from lake.manifest import ObjectVersion, Partition
 from lake.settings import ConvertSettings
-from offline.input_bytes import InputFiles, LocalFile
+from offline.input_files import InputFiles, LocalFile
 from offline.output_folder import StagedFiles
 from transform.plan_attempt import (
     SAMPLE_BYTES,

@@ -14,8 +14,8 @@ from lake.layout import lake_key
 from lake.ledger import State
 from lake.manifest import Lane
 from lake.time import iso_utc
-from router.ownership import OWNER_GRACE, RoutedArrival
-from router.ownership.resolve import write_intent
+from router.ownership.owner import RoutedArrival
+from router.ownership.resolve import OWNER_GRACE, write_intent
 from router.sweep.handler import TIME_PER_SWEEP, sweep
 from router.sweep.manifests import release_leases
 from router.sweep.repair import Repair

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from lake.layout import lake_key
 from lake.manifest import Lane
-from router.ownership import RoutedArrival
+from router.ownership.owner import RoutedArrival
 from router.ownership.resolve import write_intent
 from router.sweep.handler import sweep
 from tests.unit.lake.world import PARTITION, file_of

@@ -9,7 +9,7 @@ from botocore.exceptions import ClientError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lake.day_folders import skip_old_days
+from lake.dataset_rules import skip_old_days
 from lake.layout import INTENTS
 from lake.ledger import State
 from lake.manifest import Lane

@@ -1,1 +1,0 @@
-"""The local cloud of a stage: started, listed, stopped."""

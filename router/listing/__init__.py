@@ -1,1 +1,0 @@
-"""Listings of buckets against the ledger: which folders a dataset has, and which objects have no owner."""
