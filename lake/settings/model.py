@@ -124,8 +124,7 @@ class Settings:
             records_conflicts(self.records, self.stage, self.datasets, self.input),
         )
         for table in ("ledger", "input"):
-            days = getattr(self, table).keep_days
-            yield (table, "schedule"), keep_days_conflict(f"{table}.keep_days", days, self.schedule)
+            yield (table, "schedule"), self._keep_days_conflict(table)
         for lane in ("stream", "batch"):
             yield (lane,), self._memory_conflict(lane)
         yield ("convert", "batch"), self._time_conflict()
@@ -144,6 +143,9 @@ class Settings:
             if name in names:
                 yield InvalidSettingsError("tags", tag, f"expected each name once, in any case, and not {STAGE_TAG}")
             names.add(name)
+
+    def _keep_days_conflict(self, table: str) -> Iterator[InvalidSettingsError]:
+        yield from keep_days_conflict(f"{table}.keep_days", getattr(self, table).keep_days, self.schedule)
 
     def _memory_conflict(self, lane: str) -> Iterator[InvalidSettingsError]:
         """A conflict if the executors of the lane's worker type would run out of memory and be killed."""
