@@ -34,6 +34,7 @@ from lake.faults import (
 )
 from lake.texts import printable
 
+AWS_ERRORS = (BotoCoreError, ClientError, *NETWORK_ERRORS)
 GONE_CODES = frozenset({"404", "NoSuchKey", "NoSuchVersion"})
 
 
@@ -41,7 +42,7 @@ class NotReachableError(HybridRouterError):
     """A stack cannot be reached; the message says why and what to do."""
 
 
-def advise(error: BotoCoreError | ClientError) -> str:  # noqa: PLR0911
+def advise(error: Exception) -> str:  # noqa: PLR0911
     """What happened and what to do, as one sentence without a full stop."""
     if isinstance(error, ClientError):
         return _advise_by_code(error)
@@ -132,7 +133,7 @@ def exit_code_of(error: Exception) -> ExitCode:
         return ExitCode.NOT_SO
     if isinstance(error, (InvalidInputError, InvalidSettingsError)):
         return ExitCode.WRONG_USE
-    is_refused = isinstance(error, (NotReachableError, BotoCoreError, ClientError))
+    is_refused = isinstance(error, (NotReachableError, *AWS_ERRORS))
     if is_refused or _is_of_the_machine(error) or str(error).startswith(INVALID_ENDPOINT):
         return ExitCode.NOT_REACHABLE
     return ExitCode.NOT_SO if isinstance(error, HybridRouterError) else ExitCode.INTERNAL_ERROR
@@ -172,7 +173,7 @@ def errors_on_stderr(debug: bool) -> Iterator[None]:
 def _visible(error: Exception) -> str:
     """The error's text. What the local cloud reports has many lines; no other line looks like one of ours."""
     text = str(error)
-    if isinstance(error, (BotoCoreError, ClientError)):
+    if isinstance(error, AWS_ERRORS):
         text = advise(error)
     elif _is_of_the_machine(error):
         place = "" if error.filename is None else f"{error.filename}: "

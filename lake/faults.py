@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import re
-import ssl
 from collections.abc import Collection
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Final
@@ -24,6 +23,7 @@ from botocore.exceptions import (
     TokenRetrievalError,
 )
 from botocore.exceptions import ConnectionError as NoConnectionError
+from urllib3.exceptions import SSLError
 
 if TYPE_CHECKING:
     import boto3
@@ -140,8 +140,8 @@ HEAD_REFUSED = ("HeadObject", "400")
 """Operation and code of the answer to expired credentials. An object with a key that only its writer has gets the same,
 so ``can_pass`` does not count it."""
 CREDENTIAL_ERRORS = (CredentialRetrievalError, NoCredentialsError, PartialCredentialsError, TokenRetrievalError)
-NETWORK_ERRORS = (FlexibleChecksumError, HTTPClientError, IncompleteReadError, NoConnectionError, ssl.SSLError)
-"""botocore does not translate an SSL error in the middle of a body."""
+NETWORK_ERRORS = (FlexibleChecksumError, HTTPClientError, IncompleteReadError, NoConnectionError, SSLError)
+"""botocore does not translate urllib3's ``SSLError``, that of a body."""
 DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT})
 MACHINE_ERRORS = DISK_ERRORS | {
     errno.EFBIG,

@@ -42,8 +42,8 @@ def convert(manifest_ids: Sequence[str], context: ConversionContext) -> list[Con
     them the outcomes of manifests of the batch lane that supersede one of these, of the same lane. An error of one
     manifest, whatever it is, is logged and ends that manifest's attempt only. A fault of the environment uses up no
     attempt: the manifest is WAITING, with the fault, and this run does not claim it again. Raises ``TransientError``:
-    the Spark session has ended, the driver cannot start a job, or ``MAX_ROUNDS`` rounds were not enough. Claims that
-    were not given back end with their leases.
+    the Spark session has ended, or ``MAX_ROUNDS`` rounds were not enough. Claims that were not given back end with
+    their leases.
     """
     return _Conversion(context).run(list(dict.fromkeys(manifest_ids)))
 
@@ -191,12 +191,6 @@ class _Conversion:
             keeper.stop_renewing(attempt.manifest.id)
             outcome = self._give_up_after(error, attempt.claim)
             return [] if outcome is None else [outcome]
-        except OSError as error:
-            # The driver writes the tasks of a job to its own disk.
-            for attempt in attempts:
-                keeper.stop_renewing(attempt.manifest.id)
-                self._give_up_after(error, attempt.claim)
-            raise TransientError(f"the driver of this run cannot start Spark jobs: {error}") from error
         return self._finalize_all(attempts, results, keeper)
 
     def _finalize_all(

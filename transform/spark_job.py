@@ -54,8 +54,8 @@ class SparkJob:
         """One result or fault for each task: that of the task attempt which Spark reports as successful. Thread-safe.
 
         Spark starts tasks in the order of their partitions: the longest go first, so that no core waits at the end for
-        one that has begun last. Raises ``JobFailedError``: a task failed as often as Spark allows, or the job was
-        cancelled.
+        one that has begun last. Raises ``JobFailedError``: a task failed as often as Spark allows, the job was
+        cancelled, or PySpark could not write the tasks to the driver's disk.
         """
         if not tasks:
             return []
@@ -64,7 +64,7 @@ class SparkJob:
         try:
             ordered = sorted(tasks, key=lambda task: task.ndjson_bytes, reverse=True)
             return self._context.parallelize(ordered, len(ordered)).mapPartitions(run_partition).collect()
-        except (Py4JError, PySparkException) as error:
+        except (Py4JError, PySparkException, OSError) as error:
             raise JobFailedError(failure_reason(str(error))) from error
         finally:
             self._context.setLocalProperty(SCHEDULER_POOL, None)  # type: ignore[arg-type]

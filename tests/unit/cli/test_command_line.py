@@ -30,6 +30,7 @@ from botocore.exceptions import (
 )
 from rich.text import Text
 from typer.testing import CliRunner
+from urllib3.exceptions import SSLError
 
 import cli.__main__
 from cli.commands import MODULES
@@ -116,6 +117,7 @@ NO_NETWORK = EndpointConnectionError(endpoint_url="https://cloudformation.eu-cen
         (NoRegionError(), ExitCode.NOT_REACHABLE, "pass --region"),
         (ProfileNotFound(profile="x"), ExitCode.NOT_REACHABLE, "name a profile of ~/.aws/config"),
         (NO_NETWORK, ExitCode.NOT_REACHABLE, "check the network"),
+        (SSLError("the body is damaged"), ExitCode.NOT_REACHABLE, "check the network"),
         (refused("AccessDenied"), ExitCode.NOT_REACHABLE, "a permission is missing"),
         (refused("ExpiredToken"), ExitCode.NOT_REACHABLE, "sign in again"),
         (refused("400", 400, "HeadObject"), ExitCode.NOT_REACHABLE, "sign in again; if other objects can be read"),

@@ -1,6 +1,9 @@
 """Whose fault an error is, by its code, its status and its type."""
 
 import errno
+import io
+import ssl
+from typing import Any
 
 import pytest
 from botocore.exceptions import (
@@ -12,7 +15,9 @@ from botocore.exceptions import (
     ParamValidationError,
     ReadTimeoutError,
 )
+from botocore.response import StreamingBody
 from pyarrow.lib import ArrowMemoryError
+from urllib3 import HTTPResponse
 
 from lake.faults import Fault, can_pass, judge
 
@@ -153,3 +158,15 @@ def test_a_key_that_is_not_of_the_input_is_the_choice_of_the_uploader(
 )
 def test_what_passes_is_told_from_what_stays_until_a_person_acts(error: Exception, passes: bool) -> None:
     assert can_pass(error) == passes
+
+
+class DamagedBody(io.BytesIO):
+    def read(self, _: int | None = None) -> bytes:
+        raise ssl.SSLError(1, "decryption failed or bad record mac")
+
+
+def test_an_error_of_tls_in_a_body_passes() -> None:
+    raw: Any = HTTPResponse(DamagedBody(), preload_content=False)
+    with pytest.raises(Exception, match="bad record mac") as caught:
+        StreamingBody(raw, 1).read()
+    assert can_pass(caught.value)

@@ -1,7 +1,6 @@
 """A manifest that is given up, its successors, and what a person reads about a fault of the environment."""
 
 import errno
-import ssl
 from dataclasses import replace
 from datetime import timedelta
 from types import SimpleNamespace
@@ -178,7 +177,6 @@ def test_a_missing_permission_is_named(error: ClientError, action: str) -> None:
     [
         (answer("SlowDown", "PutObject", 503), "s3:PutObject did not succeed now", True),
         (ConnectTimeoutError(endpoint_url="https://s3"), "AWS could not be reached", True),
-        (ssl.SSLError(1, "decryption failed or bad record mac"), "AWS could not be reached", True),
         (NoCredentialsError(), "there are no valid credentials", False),
         (answer("ExpiredToken", "GetObject"), "s3:GetObject (where the bucket has versions", False),
         (answer("NoSuchBucket", "UploadPart", 404), "a bucket or table is missing", False),
