@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Any
 
-from lake.compression import INFLATED_RATIO
+from lake.compression import INFLATED_RATIO, has_compressed_name
 from lake.dataset_rules import matching_rule
 from lake.errors import InvalidInputError, InvalidSettingsError
 from lake.settings import Settings
@@ -119,8 +119,8 @@ def file_keys(settings: Settings, datasets: int, *, urgent: bool) -> dict[bool, 
             f"profile: datasets = {datasets} is wrong: the settings name {len(named)}; add [[datasets]], or a rule "
             f"named {FOLDER}"
         )
-    suffixes = settings.input.suffixes
-    suffix = next((text for text in suffixes if settings.input.suffix_of(f"a{text}.gz")), suffixes[0])
+    files = settings.input
+    suffix = min(files.suffixes, key=lambda text: (has_compressed_name(text), files.suffix_of(f"a{text}.gz") is None))
     rule = next((rule for rule in settings.datasets if rule.name == FOLDER), settings.datasets[0])
     folder = f"{rule.prefix}dataset/" if rule.name == FOLDER else rule.prefix
     keys = {False: _checked(settings, f"{folder}{NAME}{suffix}", urgent=False)}
