@@ -24,7 +24,7 @@ from lake.documents import decode_body, get_document
 from lake.errors import InvalidInputError, InvalidSettingsError
 from lake.layout import list_objects, manifest_day_prefix
 from lake.ledger.table import batches_of
-from lake.manifest import INFLATED_RATIO, Identity, Manifest, has_compressed_name
+from lake.manifest import INFLATED_RATIO, has_compressed_name, Identity, Manifest, has_compressed_name
 from lake.settings import Settings
 from lake.settings.declaration import DATE, Range, build
 from lake.settings.routing import FOLDER
@@ -137,8 +137,8 @@ def file_keys(settings: Settings, datasets: int, *, urgent: bool) -> dict[bool, 
             f"profile: datasets = {datasets} is wrong: the settings name {len(named)}; add [[datasets]], or a rule "
             f"named {FOLDER}"
         )
-    suffixes = settings.input.suffixes
-    suffix = next((text for text in suffixes if settings.input.suffix_of(f"a{text}.gz")), suffixes[0])
+    files = settings.input
+    suffix = min(files.suffixes, key=lambda text: (has_compressed_name(text), files.suffix_of(f"a{text}.gz") is None))
     rule = next((rule for rule in settings.datasets if rule.name == FOLDER), settings.datasets[0])
     folder = f"{rule.prefix}dataset/" if rule.name == FOLDER else rule.prefix
     keys = {False: _checked(settings, f"{folder}{NAME}{suffix}", urgent=False)}

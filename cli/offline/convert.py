@@ -342,8 +342,8 @@ def _print(summary: Summary, output: Path, seconds: float) -> None:
     if summary.other_files:
         number = format_count(summary.other_files, "file was", "files were")
         typer.echo(
-            f"{number} left out, such as {printable(summary.other_file)}: name such a file itself, or add its suffix, "
-            'or "" for a name without one, to input.suffixes of --settings'
+            f"{number} left out, such as {printable(summary.other_file)}: name such a file itself, or add its suffix "
+            'to input.suffixes of --settings, or "" to take every name'
         )
     for when, quarantined in (("", summary.quarantined), (" by an earlier call", summary.earlier)):
         listed = quarantined.files.most_common(MAX_NAMED)

@@ -43,8 +43,8 @@ class InputSettings:
     suffixes: Annotated[
         tuple[str, ...],
         Text(re.compile(r"\..*"), "a suffix that begins with a dot", or_empty=True),
-        "A key that ends in none of these, in any case, is recorded as IGNORED and not converted. The reader detects "
-        "the compression by content, not by suffix.",
+        "A key that ends in none of these, in any case, is recorded as IGNORED; an empty one takes every key. The "
+        "reader detects the compression by content.",
     ] = tuple(f"{text}{codec}" for codec in ("", ".gz", ".bz2", ".zst") for text in (".ndjson", ".jsonl", ".json"))
     keep_days: Annotated[
         int,

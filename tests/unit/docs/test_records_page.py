@@ -62,19 +62,28 @@ def test_records_that_were_not_delivered_become_lines_of_the_dataset(region: str
     records = [b'{"n": 1}', b'{"n": 2}']
     documents = [{"errorCode": "E", "rawData": base64.b64encode(record).decode()} for record in records]
     body = "".join(f"{json.dumps(document)}\n" for document in documents).encode()
-    s3.put_object(Bucket="landing-zone-1", Key=f"{FAILED_RECORDS}payments/processing-failed/2026/a-1", Body=body)
+    key = f"{FAILED_RECORDS}payments/processing-failed/2026/a-1"
+    s3.put_object(Bucket="landing-zone-1", Key=key, Body=body)
     # When
     exec(repair, {})
+
     # Then
-    written = s3.get_object(Bucket="landing-zone-1", Key="payments/failed-records/a-1.ndjson")["Body"].read()
-    assert written == b'{"n": 1}\n{"n": 2}\n'
+    def written() -> list[bytes]:
+        versions = s3.list_object_versions(Bucket="landing-zone-1", Prefix="payments/failed-records/")["Versions"]
+        found = [
+            s3.get_object(Bucket="landing-zone-1", Key=item["Key"], VersionId=item["VersionId"]) for item in versions
+        ]
+        return sorted(item["Body"].read() for item in found)
+
+    assert written() == [b'{"n": 1}\n{"n": 2}\n']
     # And `failures` does not list them any more
     assert s3.list_objects_v2(Bucket="landing-zone-1", Prefix=FAILED_RECORDS)["KeyCount"] == 0
     # And a call after one that was interrupted before it deleted the object puts no second version, which would be
-    # another arrival
+    # another arrival, but Firehose can write the same key again with more records
     s3.put_bucket_versioning(Bucket="landing-zone-1", VersioningConfiguration={"Status": "Enabled"})
-    s3.put_object(Bucket="landing-zone-1", Key=f"{FAILED_RECORDS}payments/processing-failed/2026/a-1", Body=body)
-    exec(repair, {})
-    versions = s3.list_object_versions(Bucket="landing-zone-1", Prefix="payments/")["Versions"]
-    assert len(versions) == 1
-    assert s3.list_objects_v2(Bucket="landing-zone-1", Prefix=FAILED_RECORDS)["KeyCount"] == 0
+    for again, expected in ((body, 1), (body * 2, 2)):
+        s3.put_object(Bucket="landing-zone-1", Key=key, Body=again)
+        exec(repair, {})
+        assert len(written()) == expected
+        assert s3.list_objects_v2(Bucket="landing-zone-1", Prefix=FAILED_RECORDS)["KeyCount"] == 0
+    assert written()[-1] == written()[0] * 2

@@ -54,7 +54,7 @@ def test_names_that_firehose_gives_by_default_are_taken_as_the_reason_says() -> 
     file = file_of(object_key("clicks", 1, {"Prefix": "clicks/"}), 100)
     default = decide_lane(file, parse_settings({"stage": "prod"}), NIGHT)
     assert default.lane is None
-    assert default.reason.endswith('add its ending, or "" for a name without one, to input.suffixes')
+    assert default.reason.endswith('add its ending to input.suffixes, or "" to take every name')
     # When
     settings = parse_settings({"stage": "prod", "input": {"suffixes": [".json", ""]}})
     # Then

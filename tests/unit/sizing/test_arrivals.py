@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from typer import BadParameter
 
 from cli.cost.sizing import simulate_day
+from lake.compression import has_compressed_name
 from lake.errors import InvalidInputError
 from lake.ledger import DatasetMeasurement
 from lake.manifest import Lane, Manifest, ObjectVersion, Partition, new_manifest_id
@@ -63,6 +64,17 @@ def test_every_file_arrives_once(files: int, datasets: int, urgent: float, gzip:
     assert len(windows) == windows_of_day(settings())
     assert sum(group.count for groups in windows for group in groups) == files
     assert all(group.count > 0 for groups in windows for group in groups)
+
+
+@pytest.mark.parametrize("suffixes", [[".gz", ""], [".gz", ".json"], [".json", ""]])
+def test_only_compressed_files_have_compressed_names(suffixes: list[str]) -> None:
+    of = settings(input={"suffixes": suffixes})
+    for share in (0, 1):
+        (group,) = (
+            group for groups in arrivals(profile(files=1, gzip={"share": share}), of).windows for group in groups
+        )
+        assert has_compressed_name(group.key) == bool(share)
+        assert of.input.suffix_of(group.key) is not None
 
 
 def test_files_arrive_in_the_hours_of_the_curve() -> None:
