@@ -227,8 +227,8 @@ def planner(world: World, actor: Actor | None) -> None:
     plan({"execution": f"execution-{world.token(4)}"}, world.router(actor))
 
 
-def promoter(world: World, actor: Actor | None, names: Sequence[str]) -> None:
-    """A request to make files urgent, or all that wait."""
+def promoter(world: World, actor: Actor | None, names: Sequence[str] = ()) -> None:
+    """A request to make files urgent; without names all that wait."""
     files = {"files": [f"s3://input/orders/{name}.ndjson" for name in names]} if names else {"dataset": "orders"}
     promote(files, world.router(actor))
 

@@ -157,6 +157,7 @@ def _actor(world: World, scenario: Scenario, name: str) -> Actor:
         "force": lambda: forcer(world, actor),
         "reprocess": lambda: reprocesser(world, actor),
         "promote": lambda: promoter(world, actor, scenario.urgent),
+        "promote_all": lambda: promoter(world, actor),
         "route": lambda: route(world, actor, _announced(world, scenario), scenario.lane),
     }
     actor.body = bodies[kind]

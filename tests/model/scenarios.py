@@ -70,7 +70,7 @@ class Scenario:
     """False: requests meet only the scenario's events."""
     slow: bool = False
     urgent: tuple[str, ...] = ()
-    """Files that the promote actors make urgent; none: all that wait, several manifests at a time."""
+    """Files that the promote actors make urgent."""
     versions: bool = False
     """Whether the input bucket has versions."""
     threads: bool = False
@@ -188,18 +188,11 @@ SCENARIOS = {
         Scenario("overnight", ("overnight1", "overnight2", "sweep1"), (("a",), ("b", "c"))),
         Scenario(
             "promote",
-            ("promote1", "worker1", "plan1", "stream1", "promote2", "sweep1"),
-            (("a", "b"), ("c",)),
-            events=("expire_lease", "report_stopped", "begin_new_query", "advance_hours"),
-            urgent=("a", "c"),
-        ),
-        Scenario(
-            "promote all",
-            ("promote1", "worker1", "promote2", "stream1", "sweep1"),
+            ("promote1", "worker1", "promote_all1", "plan1", "stream1", "sweep1"),
             (("a", "b"), ("c",)),
             collected=("d",),
-            events=("expire_lease", "begin_new_query", "advance_hours"),
-            threads=True,
+            events=("expire_lease", "report_stopped", "begin_new_query", "advance_hours"),
+            urgent=("a", "c"),
         ),
         Scenario("poison", _WORKERS, (("a", "b"),), poisonous=("orders/b.ndjson",)),
         Scenario("unreadable", _WORKERS, (("a", "b"),), unreadable=("orders/b.ndjson",)),

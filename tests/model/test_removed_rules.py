@@ -353,7 +353,7 @@ def test_each_kind_of_wrong_results_is_published_without_the_audit(wrong: str) -
 
 def test_a_random_violation_is_shrunk_to_few_faults() -> None:
     # Given the product without a rule
-    scenario, mutation = RULES["promote unconditionally"]
+    scenario, mutation = RULES["skip the fence"]
     with mutation():
         # When random histories are played
         explored = explore(SCENARIOS[scenario], 0, MAX_HISTORIES)
