@@ -59,7 +59,7 @@ SPECS = (
     FunctionSpec(
         "reprocess", "requests.reprocess", "queues failed and converted manifests again", MAX_TIMEOUT_SECONDS, 1024
     ),
-    # A batch of 1,000 manifests waits for some thousand requests, 32 at a time.
+    # Batches of 1,000 manifests, of four tables, wait for some thousand requests, 32 at a time.
     FunctionSpec(TABLES, "tables.handler", "brings published files into the Iceberg tables", 300, 1024, scheduled=True),
     # As backfill's, shorter than OWNER_GRACE.
     FunctionSpec(

@@ -71,9 +71,9 @@ class Services:
         return {"glue": self.glue, **self.engines}
 
 
-def in_parallel(act: Callable[[T], R], items: Iterable[T]) -> list[R]:
+def in_parallel(act: Callable[[T], R], items: Iterable[T], threads: int = PARALLEL_REQUESTS) -> list[R]:
     """What ``act`` returns for each item, in their order; raises the error of the first one that has failed."""
-    with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
+    with ThreadPoolExecutor(threads) as pool:
         return list(pool.map(act, items))
 
 

@@ -35,6 +35,7 @@ def verify(
     if not 0 < share <= 1:
         raise InvalidInputError(f"--share = {share} is not a share: pass a number above 0, at most 1")
     reports: list[HourReport] = []
+    is_complete = False
     try:
         settings = stack.settings()
         hours = _hours(stack, settings, {"dataset": dataset, "from": first, "to": last})
@@ -46,6 +47,7 @@ def verify(
                 typer.echo(str(report))
                 for text in (*map(str, report.differences), *report.unproven):
                     typer.echo(f"  {printable(text)}")
+        is_complete = True
     except InvalidInputError:
         raise
     except HybridRouterError as error:
@@ -53,8 +55,8 @@ def verify(
     finally:
         # What is known before an error or Ctrl-C is printed, too.
         if as_json and reports:
-            body = {"dataset": dataset, "share": share, "hours": [report.to_json() for report in reports]}
-            typer.echo(json.dumps(body, indent=1))
+            body = {"dataset": dataset, "share": share, "complete": is_complete}
+            typer.echo(json.dumps({**body, "hours": [report.to_json() for report in reports]}, indent=1))
     outcomes = {report.outcome for report in reports}
     if HourOutcome.DIFFERS in outcomes:
         return ExitCode.NOT_SO

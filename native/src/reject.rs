@@ -4,7 +4,7 @@ use crate::reason::Reason;
 
 /// The text of a longer line is not kept: source, offset and length tell where it is.
 pub const MAX_KEPT_LINE_BYTES: usize = 64 << 10;
-/// The first bytes of a line that is not kept: what tells a file of another format is among them.
+/// What tells a file of another format is among these first bytes of a line.
 const HEAD_BYTES: usize = 512;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub struct Reject {
     pub reason: Reason,
     /// The line verbatim; None if it is not kept.
     pub line: Option<Vec<u8>>,
-    /// The first bytes of the line, also of one that is not kept; empty if it was too large to be read.
+    /// The first bytes of a line that is not kept; empty if it is kept, or was too large to be read.
     pub head: Vec<u8>,
 }
 
@@ -36,7 +36,7 @@ impl RejectSample {
         self.remaining_count = self.remaining_count.checked_sub(1)?;
         let kept = line.filter(|line| line.len() <= MAX_KEPT_LINE_BYTES.min(self.remaining_bytes));
         self.remaining_bytes -= kept.map_or(0, <[u8]>::len);
-        let head = line.map_or(&[][..], |line| &line[..line.len().min(HEAD_BYTES)]);
+        let head = line.filter(|_| kept.is_none()).map_or(&[][..], |line| &line[..line.len().min(HEAD_BYTES)]);
         Some(Reject { offset, length, reason, line: kept.map(<[u8]>::to_vec), head: head.to_vec() })
     }
 }

@@ -32,10 +32,14 @@ from lake.manifest import Partition
 from lake.successors import follow
 from router.catalog.handler import TABLE_INPUT_FIELDS
 from router.iceberg.metadata import BATCH, DataFile, Metadata, batch_of, current_schema, following, hour_of
-from router.services import Services, in_parallel
+from router.services import PARALLEL_REQUESTS, Services, in_parallel
 from router.telemetry import logger
 
-MAX_MANIFESTS = 1000
+PARALLEL_TABLES = 4
+"""Tables that share the threads, memory and processor of an invocation: a commit document of 10,000 files takes 12 MB,
+and a quarter of the time of a small batch is processor time."""
+TABLE_REQUESTS = PARALLEL_REQUESTS // PARALLEL_TABLES
+MAX_MANIFESTS = 1000 // PARALLEL_TABLES
 """Manifests and whole hours of a batch, as long as no hour has more: one can have nothing that is published."""
 
 
@@ -117,7 +121,7 @@ def _items(services: Services, rows: Iterable[ManifestRow]) -> tuple[dict[str, B
             logger.error("a published manifest is not brought into the table", manifest_id=row.id, error=str(error))
             return error
 
-    found = in_parallel(read, rows)
+    found = in_parallel(read, rows, TABLE_REQUESTS)
     items = {item.manifest: item for item in found if isinstance(item, BatchItem)}
     return items, [item for item in found if not isinstance(item, BatchItem)]
 
@@ -141,7 +145,7 @@ def _due(services: Services, entries: Sequence[OutboxEntry]) -> Iterable[Manifes
 
 def forget(services: Services, dataset: str, entries: Mapping[str, str | None]) -> None:
     """Delete entries of the outbox, given by name, with what ``Tables.forget`` takes as ``listed_at``."""
-    in_parallel(lambda entry: services.ledger.tables.forget(dataset, *entry), entries.items())
+    in_parallel(lambda entry: services.ledger.tables.forget(dataset, *entry), entries.items(), TABLE_REQUESTS)
 
 
 def _has_ended(row: ManifestRow, generation: int) -> bool:
@@ -160,7 +164,7 @@ def _rows_of_hour(services: Services, hour: Partition) -> Iterable[ManifestRow]:
 def tabled_of_hour(services: Services, hour: Partition) -> dict[str, tuple[DataFile, ...]]:
     """The manifests of an hour that the table shows, with the files of the generations that it shows."""
     shown = [(row, row.tabled.document) for row in _rows_of_hour(services, hour) if row.tabled is not None]
-    files = in_parallel(lambda item: _files(services, *item), shown)
+    files = in_parallel(lambda item: _files(services, *item), shown, TABLE_REQUESTS)
     return {row.id: found for (row, _), found in zip(shown, files, strict=True)}
 
 

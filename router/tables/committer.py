@@ -36,6 +36,7 @@ from router.iceberg.metadata import (
 )
 from router.services import Services, in_parallel
 from router.tables.batch import (
+    TABLE_REQUESTS,
     BatchItem,
     CatalogEntry,
     PlannedBatch,
@@ -114,7 +115,7 @@ def _list_hours(services: Services, row: TableRow) -> None:
         pace.take(1)
         tables.list_hour(hour.partition, services.clock())
 
-    in_parallel(list_hour, hours)
+    in_parallel(list_hour, hours, TABLE_REQUESTS)
     tables.note_listed(row)
     logger.info("table to be filled", dataset=row.dataset, hours=len(hours))
 
@@ -254,7 +255,8 @@ def _check_originals(services: Services, files: Iterable[DataFile]) -> None:
             return False
 
     checked = list(files)
-    gone = [file.path for file, there in zip(checked, in_parallel(found, checked), strict=True) if not there]
+    answers = in_parallel(found, checked, TABLE_REQUESTS)
+    gone = [file.path for file, there in zip(checked, answers, strict=True) if not there]
     if gone:
         raise TableStoppedError(
             f"{len(gone)} published objects are gone or changed (first: {gone[0]}): reprocess their manifests, or "
@@ -275,7 +277,7 @@ def _mark(services: Services, batch: PlannedBatch, snapshot: int) -> None:
             shown = replace(shown, since=row.tabled.since)
         manifests.mark_tabled(row, shown)
 
-    in_parallel(mark, batch.items)
+    in_parallel(mark, batch.items, TABLE_REQUESTS)
 
 
 COMPACTION = "compaction"

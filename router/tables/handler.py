@@ -17,14 +17,12 @@ from lake.time import epoch_milliseconds
 from router.entry import with_refusals
 from router.iceberg.metadata import TAG, batch_of, new_metadata
 from router.services import Services, container_services
-from router.tables.batch import TableCatalog
+from router.tables.batch import PARALLEL_TABLES, TableCatalog
 from router.tables.committer import commit_round, hours_of, takes_batches
 from router.telemetry import Metric, count, logger, metrics
 
 TIME_PER_CALL = timedelta(seconds=240)
 """No batch is begun after it. Shorter than the timeout of the function, 5 minutes."""
-PARALLEL_TABLES = 4
-"""Few: a batch has its documents in memory, and a quarter of its time is processor time of the function."""
 INVOCATION_SECONDS = 60
 """The shortest interval of a schedule."""
 

@@ -70,8 +70,8 @@ def find_other_format(counts: SplitCounts, rejects: Sequence[Reject], *, concate
     """
     if not rejects or (counts.elements and not concatenated):
         return None
-    lines = [reject.line for reject in rejects]
-    opening = rejects[0].head if rejects[0].offset <= len(BYTE_ORDER_MARK) else None
+    lines, first = [reject.line for reject in rejects], rejects[0]
+    opening = (first.line or first.head) if first.offset <= len(BYTE_ORDER_MARK) else None
     return recognise(lines, counts.rows, counts.rejects, opening=opening, concatenated=concatenated)
 
 

@@ -2,7 +2,7 @@
 
 import json
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from ndjson_arrow import column_name, original_key
 
@@ -24,6 +24,8 @@ def test_what_the_standard_library_writes_is_read_back(document: dict[str, str])
 
 
 @given(st.one_of(st.text(max_size=40), st.text(alphabet="aA_ёж", min_size=20, max_size=60)))
+@example("_source")
+@example("_tmp_metadata_row_index")
 def test_a_name_follows_the_rule_and_is_decoded(key: str) -> None:
     name = column_name(key)
     assert name == oracle.column_name(key)

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 from threading import Barrier
@@ -16,7 +17,9 @@ from lake.ledger import tables as ledger_of_tables
 from lake.ledger.tables import EXPIRY_ENTRY
 from lake.manifest import Partition
 from lake.settings import DatasetRule
+from router.services import PARALLEL_REQUESTS
 from router.tables import handler
+from router.tables.batch import PARALLEL_TABLES
 from router.tables.handler import TIME_PER_CALL, commit_tables
 from router.telemetry import Metric
 from tests.unit.router.conftest import Deployment, recorded
@@ -93,6 +96,19 @@ def test_tables_do_not_wait_for_each_other(
     monkeypatch.setattr(handler, "commit_round", commit_round)
     # When, Then
     assert commit_tables(deployment.services, lambda _: None) == {"batches": len(NAMES)}
+
+
+def test_tables_share_the_threads_of_an_invocation(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given a table that gets an hour again, and lists its hours first
+    deployment.configure(datasets=TABLES)
+    publish(deployment, listed(deployment, "a"))
+    pool = Mock(side_effect=ThreadPoolExecutor)
+    monkeypatch.setattr("router.services.ThreadPoolExecutor", pool)
+    # When
+    assert commit(deployment) == 1
+    # Then each step leaves the other tables theirs: a thread has a commit document in memory
+    assert pool.call_count > 1
+    assert all(call.args[0] * PARALLEL_TABLES <= PARALLEL_REQUESTS for call in pool.call_args_list)
 
 
 def test_no_table_has_a_second_batch_before_every_other_has_its_first(
