@@ -24,7 +24,7 @@ from lake.documents import decode_body, get_document
 from lake.errors import InvalidInputError, InvalidSettingsError
 from lake.layout import list_objects, manifest_day_prefix
 from lake.ledger.table import batches_of
-from lake.manifest import INFLATED_RATIO, has_compressed_name, Identity, Manifest, has_compressed_name
+from lake.manifest import INFLATED_RATIO, Identity, Manifest, has_compressed_name
 from lake.settings import Settings
 from lake.settings.declaration import DATE, Range, build
 from lake.settings.routing import FOLDER
