@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 from typer import BadParameter
 
 from cli.cost.sizing import simulate_day
-from lake.compression import has_compressed_name
 from lake.errors import InvalidInputError
 from lake.ledger import DatasetMeasurement
-from lake.manifest import Lane, Manifest, ObjectVersion, Partition, new_manifest_id
+from lake.manifest import Lane, Manifest, ObjectVersion, Partition, has_compressed_name, new_manifest_id
 from lake.manifest_documents import write_manifest
 from lake.time import iso_utc
 from sizing.arrivals import (
