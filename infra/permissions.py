@@ -1,6 +1,5 @@
 """The permissions of functions, jobs and the table optimizer: the kinds of access that each needs, and the actions."""
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -182,10 +181,10 @@ class Grants:
 
 def _of_policies(patterns: Iterable[str]) -> list[list[str]]:
     """The patterns of each policy. CDK would divide them by an assumed length, and a prefix can be much longer."""
-    parts: list[list[str]] = [[]]
-    room = MAX_CHARACTERS
+    parts: list[list[str]] = []
+    room = 0
     for pattern in patterns:
-        size = len(json.dumps(pattern, ensure_ascii=False)) + ARN_CHARACTERS
+        size = len(pattern) + ARN_CHARACTERS
         if size > room:
             parts.append([])
             room = MAX_CHARACTERS

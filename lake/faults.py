@@ -197,7 +197,7 @@ def judge(error: BaseException, input_keys: Collection[str] | None = None) -> Fa
     """Whose fault the error is; pure.
 
     ``input_keys`` is ``Settings.input_kms_keys``: a file is not at fault when one of these keys was disabled or may not
-    be used, and is at fault when its uploader has chosen another key.
+    be used, and is at fault when its uploader has chosen another key. None: its key may be that of every file.
     """
     if isinstance(error, ClientError):
         return _judge_answer(error, input_keys)
@@ -222,7 +222,7 @@ def can_pass(error: BaseException) -> bool:
         return True
     if (error.operation_name, error_code(error)) == HEAD_REFUSED:
         return False
-    return error_code(error) not in RIGHTS_CODES | RESOURCE_CODES and http_status(error) != FORBIDDEN
+    return error_code(error) not in RESOURCE_CODES and not is_denial(error)
 
 
 def refused_key(error: ClientError) -> str | None:
@@ -264,10 +264,11 @@ def _judge_answer(error: ClientError, input_keys: Collection[str] | None) -> Fau
         reasons = cancellation_reasons(error)
         passing = bool(reasons & LOAD_REASONS) and reasons <= CONDITION_REASONS | LOAD_REASONS
         return Fault.ENVIRONMENT if passing else Fault.UNKNOWN
-    if code in KEY_CODES and input_keys:
+    if code in KEY_CODES and input_keys != ():
         # KMS names the key by its ARN. An answer that names none proves nothing about the file.
         named = KEY_ARN.search(_message(error))
-        return Fault.ENVIRONMENT if named is None or named.group() in input_keys else Fault.FILE
+        is_other = input_keys is not None and named is not None and named.group() not in input_keys
+        return Fault.FILE if is_other else Fault.ENVIRONMENT
     if is_denial(error) and input_keys is not None and refused_key(error) not in (None, *input_keys):
         return Fault.FILE
     if code in FILE_CODES or (error.operation_name, code) in FILE_ANSWERS:

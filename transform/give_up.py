@@ -263,10 +263,7 @@ def fault_of(error: BaseException, subject: str = "") -> EnvironmentFault | None
     while cause is not None:
         if isinstance(cause, TerminalError):
             return None
-        # A key that was disabled belongs to a file only where a file with a key of its own is read, and there it is a
-        # TerminalError.
-        unusable_key = isinstance(cause, ClientError) and error_code(cause) in KEY_CODES
-        if unusable_key or judge(cause) == Fault.ENVIRONMENT:
+        if judge(cause) == Fault.ENVIRONMENT:
             text = f"{subject}: {error}" if subject else str(error)
             return _describe(cause, text[:MAX_CAUSE_CHARACTERS])
         cause = cause.__cause__

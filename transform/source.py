@@ -26,7 +26,7 @@ from obstore.exceptions import BaseError
 
 from lake.aws_types import Buffer, S3Client
 from lake.errors import TerminalError, TransientError
-from lake.faults import FOREIGN_KEY_CODE, KEY_CODES, Fault, error_code, is_denial, judge, refused_key
+from lake.faults import FOREIGN_KEY_CODE, Fault, error_code, is_denial, judge, refused_key
 from lake.manifest import UNVERSIONED, ObjectVersion
 from lake.texts import format_count, reprocess_file_command
 from transform.clients import InputRanges, object_store, s3_client
@@ -202,10 +202,7 @@ def _read_error(
     file: ObjectVersion, error: ClientError | BotoCoreError, input_keys: Collection[str] | None
 ) -> TerminalError | TransientError:
     if isinstance(error, ClientError) and judge(error, input_keys) == Fault.FILE:
-        # Of a bucket whose key is not known, the one that cannot be used may be that of all files.
-        is_proven = input_keys is not None or error_code(error) not in KEY_CODES
-        if is_proven:
-            return _file_error(file, error)
+        return _file_error(file, error)
     kind = DeniedFileError if is_denial(error) else TransientError
     return kind(f"{file.uri} could not be read and is tried again: {error}")
 

@@ -76,8 +76,9 @@ def get_range(s3: S3Client, file: ObjectVersion, start: int, end: int) -> GetObj
         try:
             return s3.get_object(**request, Range=f"bytes={start}-{end - 1}")
         except ClientError as error:
+            unreadable = judge(error) == Fault.FILE or error_code(error) in KEY_CODES
             # Of the version null a caller without s3:GetObjectVersion learns nothing.
-            if judge(error) != Fault.FILE and not (gone is not None and is_denial(error)):
+            if not unreadable and not (gone is not None and is_denial(error)):
                 raise
             gone = gone or error
     assert gone is not None
@@ -153,8 +154,7 @@ def download(s3: S3Client, bucket: str, key: str, path: Path) -> None:
     try:
         s3.download_file(bucket, key, str(path))
     except ClientError as error:
-        # An object whose KMS key cannot be used is there.
-        if judge(error) == Fault.FILE and error_code(error) not in KEY_CODES:
+        if judge(error) == Fault.FILE:
             raise GoneError(f"S3 answers {error_code(error)}") from error
         raise
     except RetriesExceededError as error:

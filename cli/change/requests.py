@@ -112,16 +112,17 @@ def reprocess_manifests(
     event = {**fields, "only": only, "dryRun": dry_run, "request": f"command-{secrets.token_hex(8)}"}
     response = _invoke_to_the_end(stack, event, is_quiet=as_json)
     selection = response["selection"]
+    if not as_json:
+        # Before the start, which may be refused.
+        typer.echo(_requeued(response))
+        if selection is not None and not dry_run:
+            typer.echo("the next overnight run converts them")
     is_started = selection is not None and now and not dry_run
     overnight = stack.start("overnight", selection) if is_started else None
     if as_json:
         typer.echo(json.dumps({**response, "overnight": overnight}, indent=1))
-    else:
-        typer.echo(_requeued(response))
-        if overnight:
-            typer.echo(f"overnight started: {overnight}")
-        elif selection is not None and not dry_run:
-            typer.echo("the next overnight run converts them")
+    elif overnight:
+        typer.echo(f"overnight started: {overnight}")
     return _exit_code(response, ("queued", *UNQUEUED_LABELS))
 
 

@@ -256,8 +256,14 @@ def retry_lines(
         **{name: left_out[name] for name in LEFT_OUT},
         "refused": {str(partition): why for partition, why in refused.items()},
     }
+    if not as_json:
+        # Before the start, which may be refused.
+        typer.echo(_given_back(body))
     executions = _start(stack, waiting) if now and not dry_run else []
-    typer.echo(json.dumps({**body, "executions": executions}, indent=1) if as_json else _given_back(body, executions))
+    if as_json:
+        typer.echo(json.dumps({**body, "executions": executions}, indent=1))
+    elif executions:
+        typer.echo("\n".join(f"overnight started: {execution}" for execution in executions))
     return ExitCode.FINE if not refused and (answers or left_out["resubmitted"]) else ExitCode.NOT_SO
 
 
@@ -345,14 +351,11 @@ def _start(stack: DeployedStack, partitions: Iterable[Partition]) -> list[str]:
     ]
 
 
-def _given_back(body: dict[str, Any], executions: Sequence[str]) -> str:
+def _given_back(body: dict[str, Any]) -> str:
     action = "dry run, nothing was done; lines to be given back" if body["dryRun"] else "lines given back"
     texts = [f"{action}: {sum(answer['lines'] for answer in body['resubmissions']):,}"]
     texts += [f"{body[name]:,} {label}" for name, label in LEFT_OUT.items() if body[name]]
     hours = [f"{answer['partition']}: {format_count(answer['lines'], 'line')}" for answer in body["resubmissions"]]
-    if executions:
-        end = [f"overnight started: {execution}" for execution in executions]
-    else:
-        end = ["the next overnight run converts them"] if body["resubmissions"] and not body["dryRun"] else []
+    end = ["the next overnight run converts them"] if body["resubmissions"] and not body["dryRun"] else []
     refused = [f"{partition}: {why}" for partition, why in body["refused"].items()]
     return "\n".join([*hours, ", ".join(texts), *end, *body["messages"], *map(printable, refused)])

@@ -35,7 +35,7 @@ def granted(iam: AwsClient, stack: str) -> set[Permission]:
         Permission(_role(name, stack), action, _resources(statement["Resource"], stack))
         for name in names
         if name.startswith(f"{stack}-")
-        for document in _documents(iam, name).values()
+        for document in (*_documents(iam, name).values(), *_attached(iam, name))
         for statement in document["Statement"]
         if statement["Effect"] == "Allow"
         for action in _listed(statement["Action"])
@@ -77,6 +77,15 @@ def _documents(iam: AwsClient, role: str) -> dict[str, Any]:
         name: iam.get_role_policy(RoleName=role, PolicyName=name)["PolicyDocument"] for name in names
     }
     return {name: json.loads(value) if isinstance(value, str) else value for name, value in documents.items()}
+
+
+def _attached(iam: AwsClient, role: str) -> Iterator[dict[str, Any]]:
+    """The managed policies of a role, without AWS's own."""
+    arns = [policy["PolicyArn"] for policy in iam.list_attached_role_policies(RoleName=role)["AttachedPolicies"]]
+    for arn in arns:
+        if not arn.startswith("arn:aws:iam::aws:"):
+            version = iam.get_policy(PolicyArn=arn)["Policy"]["DefaultVersionId"]
+            yield iam.get_policy_version(PolicyArn=arn, VersionId=version)["PolicyVersion"]["Document"]
 
 
 def _listed(value: Any) -> list[str]:

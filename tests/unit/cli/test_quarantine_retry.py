@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -135,11 +136,16 @@ def test_a_rejected_line_of_concatenated_values_can_become_many_rows(
 
 
 def test_the_same_file_again_gives_nothing_back_and_a_further_line_does(
-    stack: Any, exported: Path, capsys: pytest.CaptureFixture[str]
+    stack: Any, exported: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     exported.write_bytes(b'{"a":1}\n\n\n\n')
     retry(stack, exported, capsys)
-    # When
+    # When: again, and overnight may not be started at first
+    monkeypatch.setattr(Stack, "start", Mock(side_effect=PermissionError))
+    with pytest.raises(PermissionError):
+        retry_lines(stack, exported, dry_run=False, now=True, as_json=False)
+    assert capsys.readouterr().out.startswith("lines given back: 0, 3 left empty, 1 given back before\n")
+    monkeypatch.undo()
     code, body = retry(stack, exported, capsys, now=True)
     # Then
     assert (code, body["resubmissions"], body["resubmitted"]) == (ExitCode.FINE, [], 1)

@@ -1,11 +1,13 @@
 """`hybrid-router promote` and `reprocess`: their requests, their output, and their exit codes."""
 
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
+from botocore.exceptions import ClientError
 
 from cli.change.requests import UNPROMOTED_LABELS, UNQUEUED_LABELS, promote_files, reprocess_manifests
-from cli.deployed_stack import FunctionFailedError
+from cli.deployed_stack import DeployedStack, FunctionFailedError
 from lake.errors import InvalidInputError, UnknownDatasetError
 from router.requests.promote import PROMOTE_COUNTS
 from router.requests.reprocess import REPROCESS_COUNTS
@@ -143,3 +145,14 @@ def test_now_starts_overnight_for_the_hours_that_were_queued(
     assert reprocess(functions, manifest=["m"], now=True, dry_run=dry_run, every=True) == 0
     assert functions.started == started
     assert functions.requests[0][1]["only"] == "all"
+
+
+def test_what_was_queued_is_printed_also_if_overnight_may_not_be_started(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    denial = ClientError({"Error": {"Code": "AccessDeniedException", "Message": ""}}, "StartExecution")
+    monkeypatch.setattr(DeployedStack, "start", Mock(side_effect=denial))
+    with pytest.raises(ClientError):
+        reprocess(FakeLambda(queued(queued=1, files=1, selection=RANGE)), manifest=["m"], now=True)
+    expected = ["manifests queued again: 1 (files: 1, 0 B)", "the next overnight run converts them"]
+    assert capsys.readouterr().out.splitlines() == expected
