@@ -216,7 +216,7 @@ RULES: dict[str, tuple[str, Mutation]] = {
         ),
     ),
     "claim without a preflight": ("denied", replaced("batch_job.main.check_environment", lambda *_, **__: None)),
-    "record a cost again": ("overnight", changed("lake.ledger.costs.Costs.record", NO_ROW, "[]")),
+    "record a cost again": ("overnight", changed("lake.ledger.costs.Costs._record", NO_ROW, "[]")),
     # A generation leaves out what it cannot read, although the one before has published its rows.
     "replace rows by fewer": (
         "expired",
