@@ -4,6 +4,7 @@ import json
 import random
 import re
 from collections.abc import Iterator
+from copy import deepcopy
 from typing import Any
 
 from ministack.services import stepfunctions  # type: ignore[import-untyped]
@@ -62,9 +63,10 @@ _EXECUTION = {"Execution": {"Id": "arn:aws:states:eu:1:execution:m:e", "Name": "
 def _context(values: dict[str, Any]) -> dict[str, Any]:
     states: dict[str, Any] = {"input": {}, "result": {}, "context": json.loads(json.dumps(_EXECUTION))}
     variables = {}
-    for reference, value in values.items():
-        if value is MISSING:
+    for reference, shared in values.items():
+        if shared is MISSING:
             continue
+        value = deepcopy(shared)  # A reference to a part of it changes it.
         path = reference[1:].split(".")
         if path[0] != "states":
             variables[path[0]] = value
