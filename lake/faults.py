@@ -264,7 +264,7 @@ def _judge_answer(error: ClientError, input_keys: Collection[str] | None) -> Fau
         reasons = cancellation_reasons(error)
         passing = bool(reasons & LOAD_REASONS) and reasons <= CONDITION_REASONS | LOAD_REASONS
         return Fault.ENVIRONMENT if passing else Fault.UNKNOWN
-    if code in KEY_CODES and input_keys != ():
+    if code in KEY_CODES and (input_keys is None or input_keys):
         # KMS names the key by its ARN. An answer that names none proves nothing about the file.
         named = KEY_ARN.search(_message(error))
         is_other = input_keys is not None and named is not None and named.group() not in input_keys
