@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from lake.engines import Engine
 from lake.engines.description import ARM, DPUS, GIB, MEMORY_GIB, OUTSIDE_HEAP, WORKERS, X86, needed_bytes
 from lake.errors import InvalidSettingsError
-from lake.settings.declaration import TIME_ZONE, Choice, Range, Text, build
+from lake.settings.declaration import TIME_ZONE, build, like, one_of, span
 from lake.settings.lanes import BatchSettings, ConvertSettings, StreamSettings
 from lake.settings.operation import (
     AlarmSettings,
@@ -59,13 +59,13 @@ class EmrSettings:
 
     max_vcpus: Annotated[
         int,
-        Range(4, 1_000_000),
+        span(4, 1_000_000),
         "Maximum number of vCPUs of all workers of the batch lane together. Job runs for which there is no room wait "
         "in the queue.",
     ] = 400
     architecture: Annotated[
         str,
-        Choice((X86, ARM)),
+        one_of((X86, ARM)),
         "Processor of the workers in both lanes; Arm is cheaper. Each has a build of the libraries.",
     ] = X86
 
@@ -76,19 +76,19 @@ class Settings:
 
     stage: Annotated[
         str,
-        Text(STAGE_NAME, "1 to 43 lower case letters, digits and underscores, not ending in _tables"),
+        like(STAGE_NAME, "1 to 43 lower case letters, digits and underscores, not ending in _tables"),
         "Name of the deployment, part of every resource name.",
     ]
     time_zone: Annotated[str, TIME_ZONE, "Time zone of peak hours and schedules."] = "UTC"
     max_datasets: Annotated[
         int,
-        Range(1, 100_000),
+        span(1, 100_000),
         "Maximum number of datasets that keys create by rules named {folder}; files of further ones are recorded as "
         "IGNORED, with an alarm, and taken when it is raised. Datasets that a rule names do not count.",
     ] = 1000
     tags: Annotated[
         tuple[str, ...],
-        Text(
+        like(
             TAG,
             "name=value of letters (EMR Serverless: a to z), digits, spaces and .:/=+@_-, such as team=data",
         ),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from lake.errors import InvalidSettingsError
-from lake.settings.declaration import DATASET_NAME, KMS_KEY, Range, Text
+from lake.settings.declaration import DATASET_NAME, KMS_KEY, like, span
 from lake.settings.routing import FOLDER, DatasetRule, InputSettings
 
 FAILED_RECORDS = "firehose-failed-records/"
@@ -24,7 +24,7 @@ it is late. Objects of this size are large enough for the lanes, and half of wha
 MAX_NAMES = 49
 """Characters of ``stage`` and ``records.name`` together: both are in the delivery stream's name,
 ``hybrid-router-<stage>-<name>`` of at most 64 characters (Amazon Data Firehose API Reference, CreateDeliveryStream)."""
-_NAME = Text(DATASET_NAME, "lower case letters, digits and underscore")
+_NAME = like(DATASET_NAME, "lower case letters, digits and underscore")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class RecordsRule:
     dataset: Annotated[str, _NAME, "Dataset of the records. A rule of [[datasets]] has to give the keys this name."]
     kinesis_stream: Annotated[
         str,
-        Text(KINESIS_STREAM_ARN, "the ARN of a Kinesis stream", or_empty=True),
+        like(KINESIS_STREAM_ARN, "the ARN of a Kinesis stream", or_empty=True),
         "ARN of the Kinesis stream; either it or records.msk_cluster is set.",
     ] = ""
     kinesis_kms_key: Annotated[
@@ -50,19 +50,19 @@ class RecordsRule:
     ] = ""
     msk_cluster: Annotated[
         str,
-        Text(MSK_CLUSTER_ARN, "the ARN of an Amazon MSK cluster", or_empty=True),
+        like(MSK_CLUSTER_ARN, "the ARN of an Amazon MSK cluster", or_empty=True),
         "ARN of the Amazon MSK cluster, provisioned or serverless, that lets in roles (IAM authentication) and that "
         "Firehose reaches by a private VPC connection.",
     ] = ""
     msk_topic: Annotated[
         str,
-        Text(TOPIC, "the name of a Kafka topic", or_empty=True),
+        like(TOPIC, "the name of a Kafka topic", or_empty=True),
         "Name of its topic; set together with records.msk_cluster.",
     ] = ""
     # Amazon Data Firehose API Reference, BufferingHints.
     buffer_seconds: Annotated[
         int,
-        Range(0, 900, "seconds"),
+        span(0, 900, "seconds"),
         f"Maximum time for which Firehose collects records for one object; {BUFFER_MIB} MiB of them end it sooner.",
     ] = 60
 
