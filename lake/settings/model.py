@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from lake.engines import Engine
-from lake.engines.description import ARM, DPUS, GIB, MEMORY_GIB, OUTSIDE_HEAP, WORKERS, X86, needed_bytes
+from lake.engines.description import ARM, DPUS, WORKERS, X86
 from lake.errors import InvalidSettingsError
 from lake.settings.declaration import TIME_ZONE, build, like, one_of, span
 from lake.settings.lanes import BatchSettings, ConvertSettings, StreamSettings
@@ -38,7 +38,6 @@ from lake.settings.routing import (
     rule_conflicts,
 )
 from lake.shards import Shards
-from lake.texts import format_count
 
 STAGE_NAME = re.compile(r"[a-z][a-z0-9_]{0,42}(?<!_tables)")
 """A dataset's name that is short enough for the longest limited name of a stage: that of the application of EMR
@@ -125,8 +124,6 @@ class Settings:
         )
         for table in ("ledger", "input"):
             yield (table, "schedule"), self._keep_days_conflict(table)
-        for lane in ("stream", "batch"):
-            yield (lane,), self._memory_conflict(lane)
         yield ("convert", "batch"), self._time_conflict()
         yield ("batch", "emr"), self._vcpu_conflict()
         yield ("stream", "batch", "quota", "verify"), self._quota_conflict()
@@ -146,18 +143,6 @@ class Settings:
 
     def _keep_days_conflict(self, table: str) -> Iterator[InvalidSettingsError]:
         yield from keep_days_conflict(f"{table}.keep_days", getattr(self, table).keep_days, self.schedule)
-
-    def _memory_conflict(self, lane: str) -> Iterator[InvalidSettingsError]:
-        """A conflict if the executors of the lane's worker type would run out of memory and be killed."""
-        worker_type = getattr(self, lane).worker_type
-        vcpus, available = WORKERS[worker_type], int(MEMORY_GIB[worker_type] * GIB * OUTSIDE_HEAP)
-        needed = needed_bytes(vcpus)
-        if needed > available:
-            expected = (
-                f"its {format_count(vcpus, 'task needs', 'tasks need')} {needed / 1e9:.1f} GB next to the JVM's heap, "
-                f"of which there are about {available / 1e9:.1f}: take G.1X or larger"
-            )
-            yield InvalidSettingsError(f"{lane}.worker_type", worker_type, expected)
 
     def _time_conflict(self) -> Iterator[InvalidSettingsError]:
         if self.convert.max_core_minutes > self.batch.run_timeout_minutes / 2:

@@ -143,12 +143,6 @@ def test_the_longest_of_the_configured_suffixes_is_found() -> None:
     assert InputSettings(suffixes=(".gz", ".JSON.gz", ".json")).suffix_of("a.json.GZ") == ".JSON.gz"
 
 
-def test_a_worker_with_too_little_memory_is_refused_with_the_figures() -> None:
-    # Two tasks of 300 MB and 1 GB for the executor exceed what a quarter of a G.1X has outside the heap.
-    with pytest.raises(InvalidSettingsError, match=r"its 2 tasks need 1\.6 GB next to the JVM's heap, .* about 1\.3"):
-        parse_settings({"stage": "dev", "stream": {"worker_type": "G.025X"}})
-
-
 def test_the_error_for_a_missing_file_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(InvalidSettingsError, match="does not exist: name that of your stage by --settings"):
         load_settings(tmp_path / "prod.toml")
