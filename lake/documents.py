@@ -50,9 +50,7 @@ def get_document(s3: S3Client, bucket: str, key: str) -> bytes:
     try:
         return s3.get_object(Bucket=bucket, Key=key)["Body"].read()
     except s3.exceptions.NoSuchKey as error:
-        raise InvalidDocumentError(
-            f"s3://{bucket}/{key} is gone: restore the object (protection.versions keeps earlier versions)"
-        ) from error
+        raise gone(f"s3://{bucket}/{key}") from error
 
 
 def get_bound_document(s3: S3Client, bucket: str, key: str, sha256: str) -> bytes:
@@ -93,6 +91,10 @@ def parse_document(body: bytes, uri: str, *members: str) -> dict[str, Any]:
     if not isinstance(document, dict) or not document.keys() >= {*members}:
         raise damaged(uri)
     return document
+
+
+def gone(uri: str) -> InvalidDocumentError:
+    return InvalidDocumentError(f"{uri} is gone: restore the object (protection.versions keeps earlier versions)")
 
 
 def damaged(uri: str) -> InvalidDocumentError:

@@ -74,8 +74,12 @@ class Field:
         return f"a list; of each item: {' and '.join(texts)}" if self.is_list else " and ".join(texts)
 
 
+def declared(settings: type[Any]) -> tuple[Field, ...]:
+    return _declared(settings)  # type: ignore[arg-type]  # Any class can be hashed.
+
+
 @cache
-def declared(settings: Any) -> tuple[Field, ...]:  # noqa: ANN401
+def _declared(settings: type[Any]) -> tuple[Field, ...]:
     hints = get_type_hints(settings, include_extras=True)
     return tuple(
         _field(item.name, hints[item.name], item.default, item.default is item.default_factory is MISSING)

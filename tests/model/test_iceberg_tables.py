@@ -176,7 +176,7 @@ RULES: dict[str, tuple[str, Mutation]] = {
     ),
     "a new table is listed before its hours": (
         "rebuilt",
-        changed(f"{COMMITTER}._list_hours", "def list_hour", "tables.note_listed(row)\n\n    def list_hour"),
+        changed(f"{COMMITTER}._list_hours", "def list_hour", "tables.note(row, unlisted=None)\n\n    def list_hour"),
     ),
     "ancestry is not compared": ("rolled back", NO_COMPARISON_OF_ANCESTRY),
     "UUID is not compared": ("another table", replaced(f"{COMMITTER}.is_applied", applied_to_any_table)),

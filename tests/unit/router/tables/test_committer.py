@@ -474,7 +474,7 @@ def test_hours_that_were_listed_for_the_table_before_are_not_those_of_the_new_on
     tables = deployment.ledger.tables
     before = tables.create("orders", "before")
     assert tables.replace(before, "new")
-    tables.note_listed(before)
+    tables.note(before, unlisted=None)
     assert tables.get("orders") == replace(before, uuid="new")
 
 
