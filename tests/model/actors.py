@@ -34,7 +34,7 @@ from streaming_job.inbox import find_inboxes
 from streaming_job.micro_batch import convert_manifests
 from tests.model.clients import BLOCKING
 from tests.model.fake_spark import FakeLeaseKeeper, FakeSource, FakeSparkJob, FakeSparkSession
-from tests.model.pools import InlinePool, TurnTakingPool, pools_replaced_by
+from tests.model.pools import inline_pools
 from tests.model.scheduler import Violation
 from tests.model.world import LEASE, LONG_AGO, PARTITION, START, name_of
 from tests.unit.router.events import failures
@@ -51,12 +51,12 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def fake_runtime(world: World, *, threads: bool = False) -> Iterator[None]:
+def fake_runtime(world: World) -> Iterator[None]:
     """Replace the product's threads, random names, Spark and logs by deterministic fakes."""
     level = logger.log_level
     logger.setLevel("CRITICAL")
     with ExitStack() as stack:
-        stack.enter_context(pools_replaced_by(TurnTakingPool if threads else InlinePool))
+        stack.enter_context(inline_pools())
         stack.enter_context(patch("transform.convert.SparkJob", FakeSparkJob))
         stack.enter_context(patch("transform.preflight.Source.in_region", lambda *_: FakeSource(world)))
         # The model has no input data from which a ratio could be sampled.

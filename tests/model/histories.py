@@ -71,7 +71,7 @@ def play(scenario: Scenario, fault_at: Callable[[int, Actor, str], str], used_id
             history.faults[step] = fault
         return fault
 
-    with fake_runtime(world, threads=scenario.threads):
+    with fake_runtime(world):
         try:
             _prepare(world, scenario)
             scheduler = Scheduler(record, partial(apply_event, world), checker.check, world.clock, world.set_issued_at)

@@ -11,7 +11,6 @@ from tests.model.scheduler import (
     LATE,
     LOSE_REQUEST,
     LOSE_RESPONSE,
-    NEXT_THREAD,
     REFUSE,
     REPEAT,
     REPEAT_LATE,
@@ -73,8 +72,6 @@ class Scenario:
     """Files that the promote actors make urgent."""
     versions: bool = False
     """Whether the input bucket has versions."""
-    threads: bool = False
-    """Whether the threads inside an actor can take turns at each request; otherwise one after the other runs."""
 
 
 _WORKERS = ("worker1", "worker2", "sweep1")
@@ -216,7 +213,6 @@ SCENARIOS = {
             events=("expire_lease", "advance_hours"),
         ),
         Scenario("wrong results", ("worker1", "worker2"), (("a", "b"),), wrong_results=WRONG_RESULTS, events=()),
-        Scenario("threads", ("route1", "worker1", "worker2"), (("a", "b"),), arriving=("c", "d"), threads=True),
         # One attempt is enough, because neither a denial nor a full dataset may use one up.
         Scenario(
             "denied",
@@ -248,7 +244,6 @@ def single_faults(scenario: Scenario, operation: str) -> list[str]:
     faults = [CRASH, LOSE_REQUEST, REFUSE]
     faults += [] if is_read(operation) else [LOSE_RESPONSE, REPEAT, LATE, REPEAT_LATE]
     faults += [STALE_READ] if operation == "query" else []
-    faults += [NEXT_THREAD] if scenario.threads else []
     return [*faults, *scenario.events]
 
 

@@ -22,13 +22,13 @@ from router.sweep import leftovers
 from router.tables import committer
 from router.tables.batch import TableCatalog, write_batch
 from tests.model.mutations import Mutation, all_of, changed, replaced
-from tests.model.pools import InlinePool, pools_replaced_by
+from tests.model.pools import inline_pools
 from tests.model.table_histories import SCENARIOS, BrokenPromiseError, histories
 
 
 @pytest.fixture(autouse=True)
 def _one_thread() -> Iterator[None]:
-    with pools_replaced_by(InlinePool):
+    with inline_pools():
         yield
 
 
