@@ -40,8 +40,6 @@ def apply_event(world: World, event: str, actor: Actor) -> None:
         _lose_upload(world)
     elif event == "add_rule":
         _add_rule(world)
-    elif event == "change_shards":
-        _change_shards(world)
     elif event == "put_again":
         _put_again(world)
     elif event.startswith(DENY):
@@ -116,12 +114,6 @@ def _add_rule(world: World) -> None:
     world.suffixes += (".txt",)
     suffixes = (*world.settings.input.suffixes, ".txt")
     world.settings = replace(world.settings, input=replace(world.settings.input, suffixes=suffixes))
-
-
-def _change_shards(world: World) -> None:
-    """From one streaming job to three to two to one, for every process that starts from now on."""
-    jobs = {1: 3, 3: 2, 2: 1}[world.settings.stream.jobs]
-    world.settings = replace(world.settings, stream=replace(world.settings.stream, jobs=jobs))
 
 
 def _put_again(world: World) -> None:

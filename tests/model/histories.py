@@ -12,7 +12,6 @@ from lake.manifest import ObjectVersion
 from lake.settings import LedgerSettings
 from tests.model.actors import (
     backfiller,
-    controller,
     fake_runtime,
     forcer,
     looker,
@@ -153,7 +152,6 @@ def _actor(world: World, scenario: Scenario, name: str) -> Actor:
         "overnight": lambda: overnight(world, actor, name),
         "queue": lambda: receive(world, actor),
         "backfill": lambda: backfiller(world, actor),
-        "control": lambda: controller(world, actor),
         "force": lambda: forcer(world, actor),
         "reprocess": lambda: reprocesser(world, actor),
         "promote": lambda: promoter(world, actor, scenario.urgent),

@@ -167,20 +167,6 @@ SCENARIOS = {
             lane=Lane.STREAM,
             events=("expire_lease", "report_stopped", "begin_new_query", "advance_hours"),
         ),
-        Scenario(
-            "shards",
-            ("route1", "stream1", "route2", "stream2", "sweep1"),
-            (("c",), ("d",)),
-            arriving=("a", "b"),
-            lane=Lane.STREAM,
-            events=("change_shards", "begin_new_query", "advance_hours"),
-        ),
-        Scenario(
-            "window",
-            ("queue1", "control1", "stream1", "control2", "stream2"),
-            arriving=("urgent", "urgent-a"),
-            events=("expire_lease", "begin_new_query", "advance_hours"),
-        ),
         Scenario("plan", ("plan1", "worker1", "plan2", "sweep1"), (("a",), ("b",), ("c",))),
         Scenario("overnight", ("overnight1", "overnight2", "sweep1"), (("a",), ("b", "c"))),
         Scenario(

@@ -14,9 +14,8 @@ from lake.resource_names import ResourceNames
 from lake.settings import parse_settings
 from lake.time import iso_utc
 from router.services import Services as RouterServices
-from tests.model.clients import ActorClient, DenyingClient
+from tests.model.clients import ActorClient, DenyingClient, FakeGlue
 from tests.model.fake_dynamodb import FakeDynamoDB
-from tests.model.fake_glue import FakeGlue
 from tests.model.fake_s3 import FakeS3
 from tests.unit.router.event_bridge import FakeEventBridge
 from tests.unit.router.events import message, s3_record
