@@ -212,24 +212,11 @@ def _describe(request: dict[str, Any]) -> str:
     return f"{text} {[str(value) for value in values.values()][:3] if values else ''}".strip()
 
 
-S3_ERRORS = (
-    ("SlowDown", 503),
-    ("InternalError", 500),
-    ("AccessDenied", 403),
-    ("ServiceUnavailable", 503),
-    ("RequestTimeout", 400),
-    ("ExpiredToken", 400),
-)
+S3_ERRORS = (("SlowDown", 503), ("AccessDenied", 403), ("RequestTimeout", 400), ("ExpiredToken", 400))
 """Amazon S3 API Reference, "Error responses"."""
-DYNAMODB_ERRORS = (
-    ("ProvisionedThroughputExceededException", 400),
-    ("InternalServerError", 500),
-    ("AccessDeniedException", 400),
-    ("ThrottlingException", 400),
-    ("RequestLimitExceeded", 400),
-)
+DYNAMODB_ERRORS = (("ThrottlingException", 400), ("InternalServerError", 500), ("AccessDeniedException", 400))
 """Amazon DynamoDB Developer Guide, "Error handling"."""
-GLUE_ERRORS = (("OperationTimeoutException", 400), ("InternalServiceException", 500), ("ThrottlingException", 400))
+GLUE_ERRORS = (("OperationTimeoutException", 400), ("InternalServiceException", 500))
 """AWS Glue Web API Reference, "Exceptions"."""
 CONFLICT = ("TransactionConflictException", 400)
 """A write while a transaction is under way for the same item."""
