@@ -121,7 +121,7 @@ class World:
         self.s3.now = self.now
         # The dataset of the model has room; tests/unit/router/test_dataset_limit.py lets datasets in.
         client: Any = self.dynamodb
-        Ledger.over(client, "ledger").datasets.admit(PARTITION.dataset, 1, ())
+        Ledger.over(client, "ledger").datasets.admit({PARTITION.dataset: PARTITION.dataset}, 1)
 
     def clock(self) -> datetime:
         return self.now
