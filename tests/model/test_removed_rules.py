@@ -52,7 +52,7 @@ RULES: dict[str, tuple[str, Mutation]] = {
     ),
     "promote unconditionally": (
         "promote",
-        changed("lake.ledger.transitions.supersede_actions", "*row_unchanged(row), ", ""),
+        changed("lake.ledger.transitions.Manifests.supersede", "*row_unchanged(row), ", ""),
     ),
     "forget lost pointers": ("stream", replaced("router.sweep.handler.renew_pointers", lambda *_: {})),
     "DONE is fenced by its state only": ("reprocess", mutations.ends_fenced_by_the_state_only("DONE")),
