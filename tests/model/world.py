@@ -65,9 +65,9 @@ class World:
     """Whether the input bucket has versions."""
     scheduler: Scheduler | None = None
     stopped_runs: set[str] = field(default_factory=set)
+    """Runs that Glue reports as stopped, although they may still run as zombies."""
     run_documents: dict[str, str] = field(default_factory=dict)
     """Job run of an execution -> URI of the run document that it was started for."""
-    """Runs that Glue reports as stopped, although they may still run as zombies."""
     poisonous: frozenset[str] = frozenset()
     """Keys of files that kill every job that reads them."""
     unreadable: frozenset[str] = frozenset()
@@ -94,8 +94,6 @@ class World:
     """Events that the SQS queue still delivers, by message id."""
     seen_pointers: set[str] = field(default_factory=set)
     """Pointers that the current query has read."""
-    events: list[str] = field(default_factory=list)
-    """The environment's events so far."""
     damaged_parts: dict[str, bytes] = field(default_factory=dict)
     """The recorded bytes of documents of parts that are damaged, by key."""
     causes: set[tuple[str, int]] = field(default_factory=set)
