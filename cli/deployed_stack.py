@@ -21,7 +21,6 @@ from lake.errors import (
     InvalidSettingsError,
     UnknownDatasetError,
 )
-from lake.faults import refuse_foreign_answers
 from lake.ledger import Ledger
 from lake.resource_names import ResourceNames
 from lake.settings import Settings, parse_settings
@@ -92,7 +91,6 @@ class DeployedStack:
         ``outputs``: keys and values as CloudFormation returns them. ``session``: credentials and region of all clients.
         ``endpoint``: URL of the local cloud; None: AWS. ``config``: applies to all clients.
         """
-        refuse_foreign_answers(session)
 
         def client(service: str, settings: Config | None = config) -> Any:  # noqa: ANN401
             make: Any = session.client

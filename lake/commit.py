@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import IO, Any, Final
+from typing import IO, Final
 
 from lake.aws_types import S3Client
 from lake.documents import (
@@ -27,8 +27,7 @@ from lake.documents import (
     encode_document,
     find_document,
     get_bound_document,
-    get_document,
-    parse_document,
+    gone,
     put_document,
 )
 from lake.layout import lake_prefix, result_key
@@ -239,20 +238,16 @@ def write_result(
 
 def read_result(s3: S3Client, control_bucket: str, manifest: str, generation: int) -> GenerationResult:
     """The result of a published generation. Raises ``InvalidDocumentError`` when its document is gone or damaged."""
-    key = result_key(manifest, generation)
-    uri = f"s3://{control_bucket}/{key}"
-    return _decode(parse_document(get_document(s3, control_bucket, key), uri), uri)
+    if (found := find_result(s3, control_bucket, manifest, generation)) is None:
+        raise gone(f"s3://{control_bucket}/{result_key(manifest, generation)}")
+    return found
 
 
 def find_result(s3: S3Client, control_bucket: str, manifest: str, generation: int) -> GenerationResult | None:
     """The result of a generation; None: it has none. Raises ``InvalidDocumentError`` when its document is damaged."""
     key = result_key(manifest, generation)
     document = find_document(s3, control_bucket, key)
-    return None if document is None else _decode(document, f"s3://{control_bucket}/{key}")
-
-
-def _decode(document: dict[str, Any], uri: str) -> GenerationResult:
     try:
-        return decode(GenerationResult, document)
+        return None if document is None else decode(GenerationResult, document)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise damaged(uri) from error
+        raise damaged(f"s3://{control_bucket}/{key}") from error

@@ -19,7 +19,7 @@ from botocore.exceptions import ClientError
 
 from lake.aws_types import S3Client
 from lake.errors import InvalidDocumentError, NewerDocumentError
-from lake.faults import ForeignBodyError, error_code
+from lake.faults import error_code
 from lake.layout import parse_s3_uri
 
 
@@ -50,35 +50,21 @@ def get_document(s3: S3Client, bucket: str, key: str) -> bytes:
     try:
         return s3.get_object(Bucket=bucket, Key=key)["Body"].read()
     except s3.exceptions.NoSuchKey as error:
-        raise InvalidDocumentError(
-            f"s3://{bucket}/{key} is gone: restore the object (protection.versions keeps earlier versions)"
-        ) from error
+        raise gone(f"s3://{bucket}/{key}") from error
 
 
 def get_bound_document(s3: S3Client, bucket: str, key: str, sha256: str) -> bytes:
     """The body of a document whose SHA-256 (hexadecimal) the ledger has recorded.
 
-    Raises ``InvalidDocumentError`` when it is gone or was changed after that; ``ForeignBodyError``: the answer was not
-    the object.
+    Raises ``InvalidDocumentError`` when it is gone or was changed after that.
     """
     body = get_document(s3, bucket, key)
     if hashlib.sha256(body).hexdigest() != sha256:
-        refuse_foreign_body(s3, bucket, key, body)
         raise InvalidDocumentError(
             f"s3://{bucket}/{key} was changed after the ledger recorded it, so nothing of it is used: restore "
             "the object (protection.versions keeps earlier versions)"
         )
     return body
-
-
-def refuse_foreign_body(s3: S3Client, bucket: str, key: str, body: bytes) -> None:
-    """Raise ``ForeignBodyError`` if ``body``, an answer of S3 that cannot be used, is not what the object has.
-
-    A proxy can cut or change an answer: what follows from a damaged document cannot be undone.
-    """
-    again = get_document(s3, bucket, key)
-    if again != body or s3.head_object(Bucket=bucket, Key=key)["ContentLength"] != len(body):
-        raise ForeignBodyError(uri=f"s3://{bucket}/{key}")
 
 
 def find_document(s3: S3Client, bucket: str, key: str, *members: str) -> dict[str, Any] | None:
@@ -105,6 +91,10 @@ def parse_document(body: bytes, uri: str, *members: str) -> dict[str, Any]:
     if not isinstance(document, dict) or not document.keys() >= {*members}:
         raise damaged(uri)
     return document
+
+
+def gone(uri: str) -> InvalidDocumentError:
+    return InvalidDocumentError(f"{uri} is gone: restore the object (protection.versions keeps earlier versions)")
 
 
 def damaged(uri: str) -> InvalidDocumentError:

@@ -1,16 +1,13 @@
 """Whose fault a failed request is: judged by error code, HTTP status and type of the error, never by its text.
 
-Of the text only the ARN of a KMS key is used, as the name of a resource, and ``NO_THREAD``. What a proxy or firewall
-answers in place of AWS is not judged at all: ``refuse_foreign_answers`` makes it an error of the network.
+Of the text only the ARN of a KMS key is used, as the name of a resource, and ``NO_THREAD``.
 """
-
-from __future__ import annotations
 
 import errno
 import re
 from collections.abc import Collection
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
 from botocore.exceptions import (
     ClientError,
@@ -24,9 +21,6 @@ from botocore.exceptions import (
 )
 from botocore.exceptions import ConnectionError as NoConnectionError
 from urllib3.exceptions import SSLError
-
-if TYPE_CHECKING:
-    import boto3
 
 
 class Fault(Enum):
@@ -159,38 +153,6 @@ NO_THREAD = "can't start new thread"
 FORBIDDEN = 403
 TOO_MANY_REQUESTS = 429
 SERVER_ERROR = 500
-
-
-REQUEST_IDS = ("x-amz-request-id", "x-amzn-requestid")
-"""Every answer of S3 or DynamoDB has one of these headers (Amazon S3 API Reference, "Common response headers"; Amazon
-DynamoDB Developer Guide, "DynamoDB low-level API")."""
-
-
-class ForeignAnswerError(HTTPClientError):
-    """An answer that is not one of AWS: no code, status or body of it says anything about what was asked for."""
-
-    fmt = "a proxy or firewall has answered {operation} with status {status} in place of AWS: check the network"
-
-
-class ForeignBodyError(IncompleteReadError):
-    """A body that is not what the object has."""
-
-    fmt = "an answer for {uri} was not the object: check the network"
-
-
-def refuse_foreign_answers(session: boto3.Session) -> None:
-    """Let every S3 and DynamoDB client of the session raise ``ForeignAnswerError`` for an answer without a request id.
-
-    An error of a server is left to botocore, which repeats the request. Call it before the first client is opened.
-    """
-    for service in ("s3", "dynamodb"):
-        session.events.register(f"before-parse.{service}", _refuse_foreign_answer)
-
-
-def _refuse_foreign_answer(response_dict: Any, operation_model: Any, **_: object) -> None:  # noqa: ANN401
-    status, headers = response_dict["status_code"], response_dict["headers"]
-    if status < SERVER_ERROR and not any(name in headers for name in REQUEST_IDS):
-        raise ForeignAnswerError(operation=operation_model.name, status=status)
 
 
 def judge(error: BaseException, input_keys: Collection[str] | None = None) -> Fault:

@@ -1,8 +1,7 @@
 """Publishing: everything after the commit point, from the commit document alone; idempotent, by any process."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -156,9 +155,9 @@ def _complete_parts(s3: S3Client, item: PendingObject) -> bool:
     for current in (False, True):
         # An upload request that the client repeated can be applied twice, the second time late: the same bytes then
         # have another ETag under a KMS key.
-        named = _with_current_etags(s3, item) if current else item
+        etags = _parts(s3, item) if current else {}
         try:
-            s3.complete_multipart_upload(**_completion(named))
+            s3.complete_multipart_upload(**_completion(item, etags))
         except ClientError as error:
             if error_code(error) != INVALID_PART:
                 raise
@@ -180,17 +179,13 @@ def _parts(s3: S3Client, item: PendingObject) -> dict[int, str]:
     return {part["PartNumber"]: part["ETag"].strip('"') for part in listed}
 
 
-def _with_current_etags(s3: S3Client, item: PendingObject) -> PendingObject:
-    """The upload with the ETags that its parts have now; S3 compares their checksums when it is completed."""
-    etags = _parts(s3, item)
-    current = (replace(part, etag=etags.get(number, part.etag)) for number, part in enumerate(item.parts, start=1))
-    return replace(item, parts=tuple(current))
+def _completion(item: PendingObject, etags: Mapping[int, str]) -> dict[str, Any]:
+    """The request, with the ETags that parts have now, by number, as far as they are given.
 
-
-def _completion(item: PendingObject) -> dict[str, Any]:
-    """The request; S3 wants the checksum of each part if the upload was created with one, and verifies them all."""
+    S3 wants the checksum of each part if the upload was created with one, and verifies them all.
+    """
     parts = [
-        {"PartNumber": number, "ETag": f'"{part.etag}"', "ChecksumCRC32": part.checksum}
+        {"PartNumber": number, "ETag": f'"{etags.get(number, part.etag)}"', "ChecksumCRC32": part.checksum}
         for number, part in enumerate(item.parts, start=1)
     ]
     return {

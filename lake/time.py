@@ -5,7 +5,6 @@ Schedule expressions of Amazon EventBridge Scheduler: the times of day and the d
 """
 
 import re
-from calendar import monthrange
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
@@ -115,13 +114,17 @@ class Schedule:
 
     @property
     def longest_pause(self) -> timedelta:
-        """Longest time between two starts, by the wall clock, in any years; a day if it has one start."""
+        """Longest time between two starts, by the wall clock; a day if it has one start.
+
+        An upper bound where the day of the week does not decide alone: 92 days from one fifth Monday of a month to the
+        next, and a year where the schedule names months or years.
+        """
         if rate := RATE.fullmatch(self.expression):
             return timedelta(**{f"{rate['unit']}s": int(rate["number"])})
-        if self.days is not None:
-            days = [number for number in range(2 * len(WEEKDAYS)) if number % len(WEEKDAYS) in self.days]
-        else:
-            days = _dates_of(self.expression) if self.times else []
+        if self.times and self.days is None:
+            _, _, _, month, _, year = self.expression.split()
+            return timedelta(days=92 if (month, year) == ("*", "*)") else 366)
+        days = [number for number in range(2 * len(WEEKDAYS)) if number % len(WEEKDAYS) in (self.days or ())]
         pauses = [after - before for before, after in pairwise(self.times)]
         pauses += [_DAY_MINUTES * (after - before) + self.times[0] - self.times[-1] for before, after in pairwise(days)]
         return timedelta(minutes=max(pauses, default=_DAY_MINUTES))
@@ -146,20 +149,8 @@ class Schedule:
         """``every day at 22:00``, ``MON-FRI at 07:45``; the expression itself where that does not say it."""
         if self.minute is None or self.days is None:
             return self.expression
-        days = "every day" if self.is_daily else ",".join(_runs(sorted(self.days)))
+        days = "every day" if self.is_daily else self.expression.split()[4].upper()
         return f"{days} at {self.minute // 60:02d}:{self.minute % 60:02d}"
-
-
-def _runs(days: list[int]) -> list[str]:
-    """Names of days, three or more in a row as one range."""
-    runs: list[list[int]] = []
-    for day in days:
-        if runs and day == runs[-1][-1] + 1:
-            runs[-1].append(day)
-        else:
-            runs.append([day])
-    names = [[WEEKDAYS[day] for day in run] for run in runs]
-    return [f"{run[0]}-{run[-1]}" if len(run) > 2 else ",".join(run) for run in names]
 
 
 def _parse_cron(expression: str) -> Schedule:
@@ -178,36 +169,7 @@ def _parse_cron(expression: str) -> Schedule:
     if (month, year) == ("*", "*") and day_of_month in ("*", "?") and (day_of_week == "?" or weekdays is not None):
         # Scheduler counts from Sunday, which is 1.
         days = frozenset((day + 5) % 7 for day in weekdays or range(1, 8))
-    elif not _dates_of(expression):
-        raise ValueError("expected a date that exists at least once in eight years")
     return Schedule(expression, tuple(sorted(60 * hour + minute for hour in hours for minute in minutes)), days)
-
-
-def _dates_of(expression: str) -> list[int]:
-    """Ordinals of the dates of nine years that are in the fields of the days; of ``15W`` the 15th, of ``LW`` the last
-    day, up to two days from the working day.
-    """
-    _, _, of_month, month, of_week, _ = expression.removeprefix("cron(").removesuffix(")").upper().split()
-    months, numbers, weekdays = (
-        _values(text, *_FIELDS[index]) for text, index in ((month, 3), (of_month, 2), (of_week, 4))
-    )
-    name, _, nth = of_week.partition("#")
-    weekday = _number(name.removesuffix("L"), 1, _FIELDS[4][3])
-
-    def falls_on(day: date) -> bool:
-        last, of_sunday = monthrange(day.year, day.month)[1], day.isoweekday() % 7 + 1
-        if months is None or day.month not in months:
-            return False
-        if of_week == "?":
-            number = last if of_month.startswith("L") else int(of_month.removesuffix("W") if numbers is None else 0)
-            return day.day in (numbers or (number,))
-        if weekdays is not None:
-            return of_sunday in weekdays
-        is_nth = (day.day - 1) // 7 + 1 == int(nth) if nth else weekday is None or day.day + 7 > last
-        return of_sunday == (weekday or 7) and is_nth
-
-    first = date(2027, 1, 1).toordinal()
-    return [number for number in range(first, first + 9 * 366) if falls_on(date.fromordinal(number))]
 
 
 def _values(text: str, name: str, low: int, high: int, names: tuple[str, ...]) -> frozenset[int] | None:

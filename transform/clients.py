@@ -23,7 +23,6 @@ from obstore.store import S3Store
 from lake.aws_types import Buffer, DynamoDBClient, S3Client
 from lake.commit import PendingObject
 from lake.engines import ENGINES
-from lake.faults import refuse_foreign_answers
 from lake.manifest import ObjectVersion
 
 MAX_CONNECTIONS = 128
@@ -66,9 +65,7 @@ def session(region: str) -> boto3.Session:
     for variable, (setting, value) in METADATA_SETTINGS.items():
         if variable not in os.environ:
             core.set_config_variable(setting, value)
-    found = boto3.Session(botocore_session=core, region_name=region)
-    refuse_foreign_answers(found)
-    return found
+    return boto3.Session(botocore_session=core, region_name=region)
 
 
 def s3_client(region: str) -> S3Client:

@@ -155,7 +155,7 @@ def _days(first: str, last: str) -> tuple[date, date]:
 
 def parse_day(option: str, text: str) -> date:
     """The day that an option names. Raises ``InvalidInputError``."""
-    if not DATE.accepts(text):
+    if DATE.refusal(text) is not None:
         raise InvalidInputError(f"{option} {text!r} is not a valid day: pass one such as 2026-11-20")
     return date.fromisoformat(text)
 

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import get_type_hints
 
 from lake.aws_types import DynamoDBClient
 from lake.ledger.arrivals import ArrivalRow, Arrivals, IgnoredFiles, IgnoredGroup, ResubmissionRow, Resubmissions
@@ -50,21 +51,7 @@ class Ledger:
         ``wait`` pauses for a number of seconds, before a write that met a transaction is tried again.
         """
         table = LedgerTable(client, table_name, wait)
-        return cls(
-            Arrivals(table),
-            Manifests(table),
-            Datasets(table),
-            Partitions(table),
-            Stream(table),
-            Executions(table),
-            Costs(table),
-            Resubmissions(table),
-            Deletions(table),
-            Canaries(table),
-            IgnoredFiles(table),
-            Tables(table),
-            Collections(table),
-        )
+        return cls(*(rows(table) for rows in get_type_hints(cls).values()))
 
 
 __all__ = [

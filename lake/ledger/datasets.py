@@ -18,6 +18,7 @@ from datetime import date, timedelta
 from typing import Any
 
 from lake.documents import decode_partial, encode
+from lake.errors import TransientError
 from lake.ledger.costs import (
     DatasetMeasurement,
     DatasetSpeed,
@@ -118,51 +119,47 @@ class Datasets(Rows):
         super().__init__(table)
         self._registered: set[str] = set()
         """Names that this process has registered, which are never taken back."""
-        self._folders: dict[str, str] = {}
-        """Folders of datasets that were let in, which are never taken back either."""
+        self.folders: dict[str, str] = {}
+        """Folders of the datasets that this process knows to be let in, which are never taken back either."""
 
-    def admit(self, name: str, max_datasets: int, named: Collection[str], folder: str | None = None) -> str | None:
-        """The folder whose files the dataset has: the first one that asked for it; None: ``max_datasets`` others exist.
+    def admit(
+        self, folders: Mapping[str, str], max_datasets: int, named: Collection[str] = ()
+    ) -> dict[str, str | None]:
+        """The folder whose files each dataset has: the first one that asked; None: ``max_datasets`` others exist.
 
-        Idempotent. Nothing is ever taken back: a lower limit lets in no further dataset. A dataset that exists already,
-        because the settings named it, is let in without being counted. ``named``: datasets that do not count.
-        ``folder``: it gets the dataset if no other one has it; None: the folder of its own name. Folders can have one
-        name by ``name_of_folder``.
+        ``folders``: the folder of each dataset, which gets it if no other one has it; folders can have one name by
+        ``name_of_folder``. Many are let in by each transaction, because transactions for one dataset each would be
+        cancelled by one another: all of them change the row of the count. Idempotent. Nothing is ever taken back: a
+        lower limit lets in no further dataset. A dataset that exists already, because the settings named it, is let in
+        without being counted. ``named``: datasets that do not count.
+
+        Raises ``TransientError`` when other callers let in some of them again and again.
         """
-        if (found := self.folder(name)) is not None:
-            return found
-        folder = name if folder is None else folder
-        if self.is_known(name):
-            with suppress(RefusedError):
-                self._table.put(_admission_key(name), _admission(name, folder), [Condition("pk", "missing")])
-        elif self._number(named) >= max_datasets:
-            return None
-        else:
-            self._put_admissions([name], {name: folder}, max_datasets)
-        # Another caller has let it in, or this one has and its answer was lost, or there is no room any more.
-        return self.folder(name)
-
-    def admit_together(self, folders: Mapping[str, str], max_datasets: int, named: Collection[str]) -> None:
-        """Admit new datasets, many with each transaction, as far as there is room; ``folders``: that of each.
-
-        Transactions for one dataset each would be cancelled by one another, because all of them change the row of the
-        count. What is not admitted, for whatever reason, is left to ``admit``. Idempotent.
-        """
-        unread = [name for name in folders if name not in self._folders]
+        unread = [name for name in folders if name not in self.folders]
         for names in batches_of(unread, MAX_TRANSACTION_ACTIONS - 1):
             for _ in range(MAX_TRIES):
-                new = self._without_row(names)
+                new = self._without_row(names, folders)
                 room = max(max_datasets - self._number(named), 0) if new else 0
-                if not new or not room or self._put_admissions(new[:room], folders, max_datasets):
+                if not room or self._put_admissions(new[:room], folders, max_datasets):
                     break
+            else:
+                raise TransientError(f"other callers let in datasets during {MAX_TRIES} tries: it is tried again")
+            # Another caller may have let in those for which there was no room.
+            self._without_row([name for name in names if name not in self.folders], folders)
+        return {name: self.folders.get(name) for name in folders}
 
-    def _without_row(self, names: Sequence[str]) -> list[str]:
-        """The names that were neither admitted nor registered, by batched reads."""
-        for name, item in zip(names, self._table.get_many([_admission_key(name) for name in names]), strict=True):
+    def _without_row(self, names: Sequence[str], folders: Mapping[str, str]) -> list[str]:
+        """The names that were neither admitted nor registered, by batched reads; registered ones are let in."""
+        admitted = self._table.get_many([_admission_key(name) for name in names]) if names else []
+        for name, item in zip(names, admitted, strict=True):
             if item is not None:
-                self._folders[name] = str(item.get("folder", name))
-        left = [name for name in names if name not in self._folders]
+                self.folders[name] = str(item.get("folder", name))
+        left = [name for name in names if name not in self.folders]
         known = self._table.get_many([name_key(name) for name in left]) if left else []
+        for name in (name for name, item in zip(left, known, strict=True) if item is not None):
+            with suppress(RefusedError):
+                self._table.put(_admission_key(name), _admission(name, folders[name]), [Condition("pk", "missing")])
+            self.folder(name)
         return [name for name, item in zip(left, known, strict=True) if item is None]
 
     def _put_admissions(self, names: Sequence[str], folders: Mapping[str, str], max_datasets: int) -> bool:
@@ -179,14 +176,14 @@ class Datasets(Rows):
             )
         except RefusedError:
             return False
-        self._folders.update((name, folders[name]) for name in names)
+        self.folders.update((name, folders[name]) for name in names)
         return True
 
     def folder(self, name: str) -> str | None:
         """The folder whose files the dataset has, read consistently until it is found; None: no key has created it."""
-        if name not in self._folders and (item := self._table.get(_admission_key(name))) is not None:
-            self._folders[name] = str(item.get("folder", name))
-        return self._folders.get(name)
+        if name not in self.folders and (item := self._table.get(_admission_key(name))) is not None:
+            self.folders[name] = str(item.get("folder", name))
+        return self.folders.get(name)
 
     def register(self, name: str) -> None:
         """Put the name among those of all datasets; a name that is there is only read, once. Idempotent."""

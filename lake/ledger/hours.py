@@ -216,6 +216,10 @@ class DueDeletion:
     """Whether those of the quarantine are gone, and an Iceberg table keeps the others."""
 
     @property
+    def key(self) -> Key:
+        return _deletion_key(self.partition, self.manifest, self.generation)
+
+    @property
     def place(self) -> str:
         return f"{self.ended_at}#{self.manifest}"
 
@@ -239,13 +243,11 @@ class Deletions(Rows):
 
     def keep_lake(self, due: DueDeletion) -> None:
         """Note that the objects of the quarantine are gone, and an Iceberg table keeps the others. Idempotent."""
-        key = _deletion_key(due.partition, due.manifest, due.generation)
-        self._table.update(key, assign={"only_lake": True})
+        self._table.update(due.key, assign={"only_lake": True})
 
     def close(self, due: DueDeletion, now: datetime) -> None:
         """The objects are gone; DynamoDB deletes the item in the next days. Idempotent."""
-        key = _deletion_key(due.partition, due.manifest, due.generation)
-        self._table.update(key, assign={EXPIRY: int(now.timestamp())}, remove=INDEX_ATTRIBUTES)
+        self._table.update(due.key, assign={EXPIRY: int(now.timestamp())}, remove=INDEX_ATTRIBUTES)
 
 
 def deletion_action(table: str, row: ManifestRow, now: datetime) -> dict[str, Any]:

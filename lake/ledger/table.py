@@ -81,9 +81,28 @@ class LedgerTable:
         return None if item is None else _plain(item)
 
     def get_many(self, keys: Sequence[Key]) -> list[dict[str, Any] | None]:
-        """The items by strongly consistent reads, in the order of at most ``MAX_BATCH_KEYS`` different keys."""
-        read = read_batch(self._client, self.name, [key.item() for key in keys], self._wait)
-        found = {(item["pk"], item["sk"]): item for item in map(_plain, read)}
+        """The items by strongly consistent reads, in the order of at most ``MAX_BATCH_KEYS`` different keys.
+
+        DynamoDB leaves some unprocessed where the answer would have more than 16 MB, or where the table has no capacity
+        for all of them: these are asked for again. Raises ``ClientError``, DynamoDB's own for a table that is
+        throttled: it has processed none of the remaining keys ``MAX_TRIES`` times in succession.
+        """
+        found: dict[tuple[str, str], dict[str, Any]] = {}
+        remaining, tries = [key.item() for key in keys], 0
+        while remaining:
+            request: Any = {self.name: {"Keys": remaining, "ConsistentRead": True}}
+            answer = self._client.batch_get_item(RequestItems=request)
+            found |= {(item["pk"], item["sk"]): item for item in map(_plain, answer["Responses"].get(self.name, []))}
+            unprocessed: Any = answer.get("UnprocessedKeys", {})
+            asked, remaining = len(remaining), unprocessed[self.name]["Keys"] if self.name in unprocessed else []
+            tries = 0 if len(remaining) < asked else tries + 1
+            if tries == MAX_TRIES:
+                rows = format_count(len(remaining), "row")
+                message = f"none of {rows} of table {self.name} was read in {MAX_TRIES} tries"
+                answer_of_none: Any = {"Error": {"Code": "ProvisionedThroughputExceededException", "Message": message}}
+                raise ClientError(answer_of_none, "BatchGetItem")
+            if remaining:
+                self._wait(wait_seconds(tries))
         return [found.get((key.pk, key.sk)) for key in keys]
 
     def put(self, key: Key, attributes: Mapping[str, Any], conditions: Sequence[Condition]) -> None:
@@ -226,16 +245,16 @@ def update_request(
 
 
 def _expression(conditions: Sequence[Condition], names: dict[str, str], values: dict[str, Any]) -> str:
-    return " AND ".join(_comparison(condition, names, values) for condition in conditions)
-
-
-def _comparison(condition: Condition, names: dict[str, str], values: dict[str, Any]) -> str:
-    name = _name(condition.attribute, names)
-    if condition.operator == "missing":
-        return f"attribute_not_exists({name})"
-    if condition.operator == "size":
-        return f"size({name}) = {_value(condition.value, values)}"
-    return f"{name} {condition.operator} {_value(condition.value, values)}"
+    terms = []
+    for condition in conditions:
+        name = _name(condition.attribute, names)
+        if condition.operator == "missing":
+            terms.append(f"attribute_not_exists({name})")
+        elif condition.operator == "size":
+            terms.append(f"size({name}) = {_value(condition.value, values)}")
+        else:
+            terms.append(f"{name} {condition.operator} {_value(condition.value, values)}")
+    return " AND ".join(terms)
 
 
 def _name(attribute: str, names: dict[str, str]) -> str:
@@ -281,32 +300,6 @@ def batches_of(keys: Iterable[K], size: int = MAX_BATCH_KEYS) -> Iterator[list[K
         yield batch
 
 
-def read_batch(
-    client: DynamoDBClient, table: str, keys: Sequence[dict[str, str]], wait: Callable[[float], object]
-) -> list[dict[str, Any]]:
-    """The items of these keys that exist, in any order; keys that DynamoDB leaves unprocessed are asked for again.
-
-    It leaves some where the answer would have more than 16 MB, or where the table has no capacity for all of them.
-    Raises ``ClientError``, DynamoDB's own for a table that is throttled: it has processed none of the remaining keys,
-    whether they exist or not, ``MAX_TRIES`` times in succession.
-    """
-    found: list[dict[str, Any]] = []
-    remaining, tries = list(keys), 0
-    while remaining:
-        answer = client.batch_get_item(RequestItems={table: {"Keys": remaining, "ConsistentRead": True}})
-        found += answer["Responses"].get(table, [])
-        unprocessed: Any = answer.get("UnprocessedKeys", {})
-        asked, remaining = remaining, unprocessed[table]["Keys"] if table in unprocessed else []
-        tries = 0 if len(remaining) < len(asked) else tries + 1
-        if tries == MAX_TRIES:
-            message = f"none of {format_count(len(remaining), 'row')} of table {table} was read in {MAX_TRIES} tries"
-            answer_of_none: Any = {"Error": {"Code": "ProvisionedThroughputExceededException", "Message": message}}
-            raise ClientError(answer_of_none, "BatchGetItem")
-        if remaining:
-            wait(min(FIRST_WAIT_SECONDS * (1 << tries), MAX_WAIT_SECONDS) * random.uniform(0.5, 1))  # noqa: S311
-    return found
-
-
 T = TypeVar("T")
 
 MAX_TRIES = 8
@@ -328,5 +321,9 @@ def repeat_conflicts(write: Callable[[], T], wait: Callable[[float], object]) ->
             if error_code(error) not in (CANCELLED, CONFLICT_CODE) or judge(error) != Fault.ENVIRONMENT:
                 raise
         # Random, because the writers that met each other would meet again.
-        wait(min(FIRST_WAIT_SECONDS * (1 << number), MAX_WAIT_SECONDS) * random.uniform(0.5, 1))  # noqa: S311
+        wait(wait_seconds(number))
     return write()
+
+
+def wait_seconds(tries: int) -> float:
+    return min(FIRST_WAIT_SECONDS * (1 << tries), MAX_WAIT_SECONDS) * random.uniform(0.5, 1)  # noqa: S311

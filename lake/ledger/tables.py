@@ -129,28 +129,16 @@ class Tables(Rows):
         """Note why nothing is brought into the table; None: the reason is gone. False: another table has its name."""
         if reason == row.stopped:
             return True
-        same = [Condition("uuid", "=", row.uuid)]
-        if reason is None:
-            return self._table.update_once(_key(row.dataset), {}, ("stopped",), same)
-        return self._table.update_once(_key(row.dataset), {"stopped": reason}, (), same)
+        assign, remove = ({}, ("stopped",)) if reason is None else ({"stopped": reason}, ())
+        return self._table.update_once(_key(row.dataset), assign, remove, [Condition("uuid", "=", row.uuid)])
 
-    def note_listed(self, row: TableRow) -> None:
-        """All hours are in the outbox; not noted for a table that has taken the place of the row's."""
+    def note(self, row: TableRow, **changes: Any) -> None:  # noqa: ANN401
+        """Assign attributes, and remove those that are None; nothing is noted for a table that has taken its place."""
         same = [Condition("uuid", "=", row.uuid)]
+        assign = {name: value for name, value in changes.items() if value is not None}
+        removed = tuple(name for name in changes if name not in assign)
         with suppress(RefusedError):
-            self._table.update(_key(row.dataset), remove=("unlisted",), conditions=same)
-
-    def note_cleaned(self, row: TableRow, now: datetime) -> None:
-        """The sweep has looked for files of the metadata that nothing needs; not noted for a table that is new."""
-        same = [Condition("uuid", "=", row.uuid)]
-        with suppress(RefusedError):
-            self._table.update(_key(row.dataset), assign={"cleaned_at": iso_utc(now)}, conditions=same)
-
-    def note_optimizer(self, row: TableRow, role: str) -> None:
-        """The table is compacted with this role; not noted for one that has taken its place."""
-        same = [Condition("uuid", "=", row.uuid)]
-        with suppress(RefusedError):
-            self._table.update(_key(row.dataset), assign={"optimizer_role": role}, conditions=same)
+            self._table.update(_key(row.dataset), assign=assign, remove=removed, conditions=same)
 
     def list_generation(self, dataset: str, manifest: str, generation: int, now: datetime) -> bool:
         """List a generation that is about to be DONE. Before that, so that no crash loses it. False: it is listed."""

@@ -302,7 +302,20 @@ class Manifests(Rows):
         """
         if row.state not in CLAIMABLE:
             return False
-        actions = supersede_actions(self._table.name, row, successors, reason, iso_utc(now))
+        table = self._table.name
+        changes = {
+            "state": State.SUPERSEDED,
+            "superseded_by": [manifest.id for manifest in successors],
+            "reason": reason,
+            "changed_at": iso_utc(now),
+        }
+        conditions = [*row_unchanged(row), Condition("published", "missing")]
+        superseded = update_request(table, manifest_row_key(row.id), changes, {}, INDEX_ATTRIBUTES, conditions)
+        actions = [{"Update": superseded}]
+        for manifest in successors:
+            attributes = row_attributes(successor_row(row, manifest))
+            first = put_request(table, manifest_row_key(manifest.id), attributes, [Condition("pk", "missing")])
+            actions.append({"Put": first})
         try:
             self._table.transact(actions)
         except RefusedError:
@@ -391,28 +404,6 @@ def lease_lost(claim: Claim) -> LeaseLostError:
 def successor_row(row: ManifestRow, manifest: Manifest) -> ManifestRow:
     """The first row of a successor: all attempts are left to it, and its count shows that its files were tried."""
     return replace(queued_row(manifest), attempt=row.attempt, base_attempt=row.attempt)
-
-
-def supersede_actions(
-    table: str, row: ManifestRow, successors: Sequence[Manifest], reason: str, changed_at: str
-) -> list[dict[str, Any]]:
-    """Actions of the transaction: the row, unchanged and never published, becomes SUPERSEDED; successors QUEUED.
-
-    ``changed_at`` is ISO 8601, UTC.
-    """
-    changes = {
-        "state": State.SUPERSEDED,
-        "superseded_by": [manifest.id for manifest in successors],
-        "reason": reason,
-        "changed_at": changed_at,
-    }
-    conditions = [*row_unchanged(row), Condition("published", "missing")]
-    actions = [{"Update": update_request(table, manifest_row_key(row.id), changes, {}, INDEX_ATTRIBUTES, conditions)}]
-    for manifest in successors:
-        attributes = row_attributes(successor_row(row, manifest))
-        request = put_request(table, manifest_row_key(manifest.id), attributes, [Condition("pk", "missing")])
-        actions.append({"Put": request})
-    return actions
 
 
 def finished_attributes(row: ManifestRow, totals: PublishedTotals) -> tuple[dict[str, str], tuple[str, ...]]:

@@ -4,8 +4,7 @@ Also the rules that several settings share.
 """
 
 import re
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from datetime import date
@@ -26,66 +25,35 @@ KINDS = {
 """Type of a value -> what an error calls it, and what is accepted without a rule."""
 
 
-class Rule(ABC):
+@dataclass(frozen=True, slots=True)
+class Rule:
     """Accepts or refuses a value of the right type."""
 
-    @property
-    @abstractmethod
-    def allowed(self) -> str:
-        """The accepted values, for people."""
-
-    @abstractmethod
-    def accepts(self, value: Any) -> bool:  # noqa: ANN401
-        ...
-
-    def refusal(self, value: Any) -> str | None:  # noqa: ANN401
-        """What is expected instead of ``value``; None if the value is accepted."""
-        return None if self.accepts(value) else f"expected {self.allowed}"
-
-
-@dataclass(frozen=True, slots=True)
-class Range(Rule):
-    """Numbers from ``low`` to ``high``, both included, and their unit."""
-
-    low: float
-    high: float
+    allowed: str
+    """The accepted values, for people."""
+    refusal: Callable[[Any], str | None]
+    """What is expected instead of a value; None if the value is accepted."""
     unit: str | None = None
 
-    @property
-    def allowed(self) -> str:
-        return f"a number from {self.low} to {self.high}"
 
-    def accepts(self, value: float) -> bool:
-        return self.low <= value <= self.high
+def _accepting(allowed: str, accepts: Callable[[Any], bool], unit: str | None = None) -> Rule:
+    return Rule(allowed, lambda value: None if accepts(value) else f"expected {allowed}", unit)
 
 
-@dataclass(frozen=True, slots=True)
-class Choice(Rule):
-    values: tuple[str, ...]
-
-    @property
-    def allowed(self) -> str:
-        return f"one of {', '.join(self.values)}"
-
-    def accepts(self, value: str) -> bool:
-        return value in self.values
+def span(low: float, high: float, unit: str | None = None) -> Rule:
+    """Numbers from ``low`` to ``high``, both included, and their unit."""
+    return _accepting(f"a number from {low} to {high}", lambda value: low <= value <= high, unit)
 
 
-@dataclass(frozen=True, slots=True)
-class Text(Rule):
+def one_of(values: Collection[str]) -> Rule:
+    return _accepting(f"one of {', '.join(values)}", lambda value: value in values)
+
+
+def like(matches: re.Pattern[str] | Callable[[str], bool], described: str, *, or_empty: bool = False) -> Rule:
     """Texts that match a pattern as a whole, or that a function accepts."""
-
-    matches: re.Pattern[str] | Callable[[str], bool]
-    described: str
-    or_empty: bool = False
-
-    @property
-    def allowed(self) -> str:
-        return f"{self.described}, or an empty string" if self.or_empty else self.described
-
-    def accepts(self, value: str) -> bool:
-        matches = self.matches.fullmatch if isinstance(self.matches, re.Pattern) else self.matches
-        return (self.or_empty and not value) or bool(matches(value))
+    match = matches.fullmatch if isinstance(matches, re.Pattern) else matches
+    allowed = f"{described}, or an empty string" if or_empty else described
+    return _accepting(allowed, lambda value: (or_empty and not value) or bool(match(value)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +106,7 @@ def _field(name: str, hint: Any, default: Any, required: bool) -> Field:  # noqa
         required,
         None if default is MISSING else default,
         tuple(extra for extra in extras if isinstance(extra, Rule)),
-        next((extra.unit for extra in extras if isinstance(extra, Range)), None),
+        next((extra.unit for extra in extras if isinstance(extra, Rule)), None),
         " ".join(extra for extra in extras if isinstance(extra, str)),
     )
 
@@ -232,25 +200,17 @@ def is_date(value: str) -> bool:
     return True
 
 
-class ScheduleRule(Rule):
-    """Expressions of EventBridge Scheduler, before AWS refuses them in a deployment."""
-
-    allowed = FORMS
-
-    def accepts(self, value: str) -> bool:
-        return self.refusal(value) is None
-
-    def refusal(self, value: str) -> str | None:
-        """What is expected instead, by field."""
-        try:
-            Schedule.parse(value)
-        except ValueError as error:
-            return str(error)
-        return None
+def _refused_schedule(value: str) -> str | None:
+    """What is expected instead, by field, before AWS refuses the expression in a deployment."""
+    try:
+        Schedule.parse(value)
+    except ValueError as error:
+        return str(error)
+    return None
 
 
-KMS_KEY = Text(_KMS_KEY_ARN, "the ARN of a KMS key (not of an alias)", or_empty=True)
-TIME = Text(TIME_OF_DAY, "a time of day such as 08:00")
-TIME_ZONE = Text(_is_time_zone, "an IANA time zone such as Europe/Berlin")
-DATE = Text(lambda value: is_date(value) and "1970" <= value < "9000", "a date such as 2026-11-18")
-SCHEDULE = ScheduleRule()
+KMS_KEY = like(_KMS_KEY_ARN, "the ARN of a KMS key (not of an alias)", or_empty=True)
+TIME = like(TIME_OF_DAY, "a time of day such as 08:00")
+TIME_ZONE = like(_is_time_zone, "an IANA time zone such as Europe/Berlin")
+DATE = like(lambda value: is_date(value) and "1970" <= value < "9000", "a date such as 2026-11-18")
+SCHEDULE = Rule(FORMS, _refused_schedule)

@@ -8,7 +8,7 @@ from typing import Annotated
 from lake.engines import ENGINES, Engine, Units, services_of
 from lake.engines.description import GIB, MAX_WORKERS, MIB, WORKERS, max_workers
 from lake.errors import InvalidSettingsError
-from lake.settings.declaration import Choice, Range
+from lake.settings.declaration import one_of, span
 from lake.shards import MAX_SHARDS
 
 MAX_LATENCY_GOAL_SECONDS = 7 * 24 * 3600
@@ -33,49 +33,49 @@ class StreamSettings:
 
     manifest_bytes: Annotated[
         int,
-        Range(1, 64 * GIB, "bytes"),
+        span(1, 64 * GIB, "bytes"),
         "Maximum size, as stored, of the files of one manifest; a larger file gets a manifest of its own.",
     ] = GIB
-    manifest_files: Annotated[int, Range(1, 10_000), "Maximum number of files of one manifest."] = 1000
+    manifest_files: Annotated[int, span(1, 10_000), "Maximum number of files of one manifest."] = 1000
     trigger_seconds: Annotated[
-        int, Range(1, 3600, "seconds"), "Interval between micro-batches; urgent files do not wait for it."
+        int, span(1, 3600, "seconds"), "Interval between micro-batches; urgent files do not wait for it."
     ] = 5
     idle_minutes: Annotated[
         float,
-        Range(0.05, 1440, "minutes"),
+        span(0.05, 1440, "minutes"),
         "Time without work after which the run ends outside the stream window.",
     ] = 15
     latency_goal_seconds: Annotated[
         int,
-        Range(1, MAX_LATENCY_GOAL_SECONDS, "seconds"),
+        span(1, MAX_LATENCY_GOAL_SECONDS, "seconds"),
         "Time in which a peak file that is not urgent is to be published. Such files are admitted to the stream lane "
         "while all workers convert what waits in half of this time; the others spill to the batch lane. A file that "
         "takes longer than this alone goes to the batch lane, urgent or not.",
     ] = 300
     engine: Annotated[
         str,
-        Choice((Engine.GLUE.value, Engine.EMR_SERVERLESS.value)),
+        one_of((Engine.GLUE.value, Engine.EMR_SERVERLESS.value)),
         "Where the streaming jobs run: glue, with two workers at least; or emr-serverless, where a small driver alone "
         "waits while the stream is quiet.",
     ] = Engine.GLUE.value
     worker_type: Annotated[
         str,
-        Choice(tuple(WORKERS)),
+        one_of(tuple(WORKERS)),
         "Size of the workers, by the names of Glue; emr-serverless has G.1X, G.2X and G.4X. Each vCPU of an executor "
         "converts one task at a time.",
     ] = "G.1X"
     max_workers: Annotated[
-        int, Range(2, MAX_WORKERS), "Upper limit of auto scaling of each streaming job, the driver's worker included."
+        int, span(2, MAX_WORKERS), "Upper limit of auto scaling of each streaming job, the driver's worker included."
     ] = 10
     emr_min_executors: Annotated[
         int,
-        Range(0, MAX_WORKERS - 1),
+        span(0, MAX_WORKERS - 1),
         "Executors that a streaming job on EMR Serverless keeps while it has nothing to convert. With 0 the first file "
         "after a quiet time waits until an executor has started.",
     ] = 0
     jobs: Annotated[
         int,
-        Range(1, MAX_SHARDS),
+        span(1, MAX_SHARDS),
         "Number of streaming jobs that divide the manifests of the stream lane evenly among themselves, each with its "
         "own inbox and workers.",
     ] = 1
@@ -122,49 +122,47 @@ class BatchSettings:
 
     manifest_bytes: Annotated[
         int,
-        Range(1, 1 << 50, "bytes"),
+        span(1, 1 << 50, "bytes"),
         "Maximum size, as stored, of the files of one manifest; a larger file gets one of its own.",
     ] = 64 * GIB
-    manifest_files: Annotated[int, Range(1, 50_000), "Maximum number of files of one manifest."] = 10_000
+    manifest_files: Annotated[int, span(1, 50_000), "Maximum number of files of one manifest."] = 10_000
     run_bytes: Annotated[
         int,
-        Range(1, 1 << 50, "bytes"),
+        span(1, 1 << 50, "bytes"),
         "Maximum input of one job run, less than an hour of work on all its workers; one manifest may exceed it. A "
         "run has some minutes in which it does not convert, so small runs cost time.",
     ] = 4096 * GIB
     max_runs: Annotated[
         int,
-        Range(1, 1000),
+        span(1, 1000),
         "Maximum number of job runs in parallel, on all engines together; fewer on Glue where quota has no room for "
         "them next to the streaming job.",
     ] = 50
     max_attempts: Annotated[
         int,
-        Range(1, 20),
+        span(1, 20),
         "Failed attempts after which a manifest of the stream lane is superseded into the batch lane, and one of the "
         "batch lane is split or FAILED; also consecutive job runs without progress before a run of the plan is "
         "abandoned.",
     ] = 3
     lease_seconds: Annotated[
         int,
-        Range(10, 3600, "seconds"),
+        span(10, 3600, "seconds"),
         "Time after which another run can claim a manifest whose holder does not renew its lease, in both lanes.",
     ] = 600
-    run_timeout_minutes: Annotated[int, Range(1, 10_080, "minutes"), "Time after which the engine ends a job run."] = (
-        480
-    )
+    run_timeout_minutes: Annotated[int, span(1, 10_080, "minutes"), "Time after which the engine ends a job run."] = 480
     worker_type: Annotated[
         str,
-        Choice(tuple(WORKERS)),
+        one_of(tuple(WORKERS)),
         "Size of the workers, by the names of Glue: G.1X or G.2X with glue-flex, G.4X with emr-serverless as well, "
         "G.8X with glue only.",
     ] = "G.1X"
     workers: Annotated[
-        int, Range(2, MAX_WORKERS), "Upper limit of auto scaling of a job run, the driver's worker included."
+        int, span(2, MAX_WORKERS), "Upper limit of auto scaling of a job run, the driver's worker included."
     ] = 10
     engines: Annotated[
         tuple[str, ...],
-        Choice(tuple(engine.value for engine in Engine)),
+        one_of(tuple(engine.value for engine in Engine)),
         "Engines that a plan may use: glue-flex (cheaper, but a run may wait for capacity, and workers can be "
         "reclaimed), glue, emr-serverless. A plan takes the cheapest one that ends in time, unless an execution names "
         "another one.",
@@ -212,26 +210,26 @@ class ConvertSettings:
 
     split_bytes: Annotated[
         int,
-        Range(1, 16 * GIB, "bytes"),
+        span(1, 16 * GIB, "bytes"),
         "Maximum size of the parts into which an uncompressed file is split for the tasks.",
     ] = 256 * MIB
     # A file can have 1.5 times its target, and is one part of an upload: S3 takes up to 5 GiB.
-    target_file_bytes: Annotated[int, Range(1, 3 * GIB, "bytes"), "Approximate size of a Parquet file."] = 128 * MIB
+    target_file_bytes: Annotated[int, span(1, 3 * GIB, "bytes"), "Approximate size of a Parquet file."] = 128 * MIB
     row_group_bytes: Annotated[
         int,
-        Range(1, 512 * MIB, "bytes"),
+        span(1, 512 * MIB, "bytes"),
         "Size, before compression, of the columns of one row group; one that takes 48 MiB of memory ends before.",
     ] = 128 * MIB
-    compression: Annotated[str, Choice(("zstd", "snappy")), "Codec of the Parquet pages."] = "zstd"
+    compression: Annotated[str, one_of(("zstd", "snappy")), "Codec of the Parquet pages."] = "zstd"
     zstd_level: Annotated[
-        int, Range(1, 19), "Level of zstd: 9 makes files 4 to 13 % smaller at about a quarter of the speed."
+        int, span(1, 19), "Level of zstd: 9 makes files 4 to 13 % smaller at about a quarter of the speed."
     ] = 1
     column_limit: Annotated[
         int,
-        Range(1, MAX_COLUMN_LIMIT),
+        span(1, MAX_COLUMN_LIMIT),
         "Maximum number of columns of a dataset; one that has more keeps them. Further keys go to the column _rescued.",
     ] = MAX_COLUMN_LIMIT
-    max_line_bytes: Annotated[int, Range(1024, 64 * MIB, "bytes"), "A longer line is quarantined."] = 16 * MIB
+    max_line_bytes: Annotated[int, span(1024, 64 * MIB, "bytes"), "A longer line is quarantined."] = 16 * MIB
     concatenated: Annotated[
         bool,
         "Whether rows need no newline between them: a file is a sequence of JSON objects, on one line or printed over "
@@ -239,14 +237,14 @@ class ConvertSettings:
     ] = False
     min_bytes_per_second: Annotated[
         int,
-        Range(0, GIB, "bytes per second"),
+        span(0, GIB, "bytes per second"),
         "Slowest speed of a file after its first minute, in bytes as stored per second of processor time; a tenth of "
         "it for a compressed file. A slower file is excluded as unreadable. Waiting for S3 does not count. 0: no file "
         "is too slow.",
     ] = 1_000_000
     max_core_minutes: Annotated[
         float,
-        Range(1, 5_040, "minutes"),
+        span(1, 5_040, "minutes"),
         "Processor time after which a file, or the part of it that a task reads at once, is excluded too; at most "
         "half of batch.run_timeout_minutes.",
     ] = 60

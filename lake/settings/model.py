@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from lake.engines import Engine
-from lake.engines.description import ARM, DPUS, GIB, MEMORY_GIB, OUTSIDE_HEAP, WORKERS, X86, needed_bytes
+from lake.engines.description import ARM, DPUS, WORKERS, X86
 from lake.errors import InvalidSettingsError
-from lake.settings.declaration import TIME_ZONE, Choice, Range, Text, build
+from lake.settings.declaration import TIME_ZONE, build, like, one_of, span
 from lake.settings.lanes import BatchSettings, ConvertSettings, StreamSettings
 from lake.settings.operation import (
     AlarmSettings,
@@ -38,7 +38,6 @@ from lake.settings.routing import (
     rule_conflicts,
 )
 from lake.shards import Shards
-from lake.texts import format_count
 
 STAGE_NAME = re.compile(r"[a-z][a-z0-9_]{0,42}(?<!_tables)")
 """A dataset's name that is short enough for the longest limited name of a stage: that of the application of EMR
@@ -49,8 +48,6 @@ TAG = re.compile(r"(?!aws:)[\w .:/+@-]{1,128}=[\w .:/=+@-]{1,256}", re.IGNORECAS
 CloudFormation takes no empty value for an alarm or a state machine."""
 STAGE_TAG = "hybrid-router:stage"
 """Tag of every resource: bills can be split by it."""
-MAX_TAGS = 50
-"""Tags of a resource, the stage's own included (the same page)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +56,13 @@ class EmrSettings:
 
     max_vcpus: Annotated[
         int,
-        Range(4, 1_000_000),
+        span(4, 1_000_000),
         "Maximum number of vCPUs of all workers of the batch lane together. Job runs for which there is no room wait "
         "in the queue.",
     ] = 400
     architecture: Annotated[
         str,
-        Choice((X86, ARM)),
+        one_of((X86, ARM)),
         "Processor of the workers in both lanes; Arm is cheaper. Each has a build of the libraries.",
     ] = X86
 
@@ -76,19 +73,19 @@ class Settings:
 
     stage: Annotated[
         str,
-        Text(STAGE_NAME, "1 to 43 lower case letters, digits and underscores, not ending in _tables"),
+        like(STAGE_NAME, "1 to 43 lower case letters, digits and underscores, not ending in _tables"),
         "Name of the deployment, part of every resource name.",
     ]
     time_zone: Annotated[str, TIME_ZONE, "Time zone of peak hours and schedules."] = "UTC"
     max_datasets: Annotated[
         int,
-        Range(1, 100_000),
+        span(1, 100_000),
         "Maximum number of datasets that keys create by rules named {folder}; files of further ones are recorded as "
         "IGNORED, with an alarm, and taken when it is raised. Datasets that a rule names do not count.",
     ] = 1000
     tags: Annotated[
         tuple[str, ...],
-        Text(
+        like(
             TAG,
             "name=value of letters (EMR Serverless: a to z), digits, spaces and .:/=+@_-, such as team=data",
         ),
@@ -117,28 +114,19 @@ class Settings:
 
     def conflicts_of_tables(self) -> Iterator[tuple[tuple[str, ...], Iterator[InvalidSettingsError]]]:
         """The tables that are compared, and lazily what does not fit together in them."""
-        yield ("tags", "batch", "stream"), self._tag_conflicts()
+        yield ("tags",), self._tag_conflicts()
         yield ("datasets",), rule_conflicts(self.datasets)
-        yield (
-            ("records", "stage", "datasets", "input"),
-            records_conflicts(self.records, self.stage, self.datasets, self.input),
-        )
+        yield ("records", "datasets", "input"), records_conflicts(self.records, self.datasets, self.input)
         for table in ("ledger", "input"):
             yield (table, "schedule"), self._keep_days_conflict(table)
-        for lane in ("stream", "batch"):
-            yield (lane,), self._memory_conflict(lane)
         yield ("convert", "batch"), self._time_conflict()
         yield ("batch", "emr"), self._vcpu_conflict()
         yield ("stream", "batch", "quota", "verify"), self._quota_conflict()
 
     def _tag_conflicts(self) -> Iterator[InvalidSettingsError]:
         """Tags that AWS refuses while it deploys. IAM compares their names without case (API Reference, TagRole)."""
-        if len(self.tags) >= MAX_TAGS:
-            yield InvalidSettingsError("tags", len(self.tags), f"expected at most {MAX_TAGS - 1} tags")
         names = {STAGE_TAG}
         for tag in self.tags:
-            if self.uses_emr and not tag.isascii():
-                yield InvalidSettingsError("tags", tag, "expected letters a to z: EMR Serverless takes no others")
             name = tag.partition("=")[0].lower()
             if name in names:
                 yield InvalidSettingsError("tags", tag, f"expected each name once, in any case, and not {STAGE_TAG}")
@@ -146,18 +134,6 @@ class Settings:
 
     def _keep_days_conflict(self, table: str) -> Iterator[InvalidSettingsError]:
         yield from keep_days_conflict(f"{table}.keep_days", getattr(self, table).keep_days, self.schedule)
-
-    def _memory_conflict(self, lane: str) -> Iterator[InvalidSettingsError]:
-        """A conflict if the executors of the lane's worker type would run out of memory and be killed."""
-        worker_type = getattr(self, lane).worker_type
-        vcpus, available = WORKERS[worker_type], int(MEMORY_GIB[worker_type] * GIB * OUTSIDE_HEAP)
-        needed = needed_bytes(vcpus)
-        if needed > available:
-            expected = (
-                f"its {format_count(vcpus, 'task needs', 'tasks need')} {needed / 1e9:.1f} GB next to the JVM's heap, "
-                f"of which there are about {available / 1e9:.1f}: take G.1X or larger"
-            )
-            yield InvalidSettingsError(f"{lane}.worker_type", worker_type, expected)
 
     def _time_conflict(self) -> Iterator[InvalidSettingsError]:
         if self.convert.max_core_minutes > self.batch.run_timeout_minutes / 2:

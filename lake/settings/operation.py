@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Annotated
 
 from lake.errors import InvalidInputError, InvalidSettingsError
-from lake.settings.declaration import KMS_KEY, SCHEDULE, TIME, Choice, Range, Text
+from lake.settings.declaration import KMS_KEY, SCHEDULE, TIME, like, one_of, span
 from lake.time import Schedule, minutes_of_day
 
 MAX_REDELIVERY_DAYS = 28
@@ -38,16 +38,16 @@ class SweepSettings:
 
     grace_minutes: Annotated[
         float,
-        Range(0, 10_080, "minutes"),
+        span(0, 10_080, "minutes"),
         "Time for which a replaced generation is kept next to the new one: longer than any query that may still read "
         "it.",
     ] = 60
     missed_minutes: Annotated[
         float,
-        Range(10, 10_080, "minutes"),
+        span(10, 10_080, "minutes"),
         "Age at which an object without an arrival is searched for by listing.",
     ] = 120
-    listing_hours: Annotated[float, Range(0, 168, "hours"), "Minimum interval between two such listings."] = 6
+    listing_hours: Annotated[float, span(0, 168, "hours"), "Minimum interval between two such listings."] = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class LedgerSettings:
 
     keep_days: Annotated[
         int,
-        Range(0, 36_500, "days"),
+        span(0, 36_500, "days"),
         "Days after which DynamoDB may delete the row of an arrival; 0: never. A file that arrived before is never "
         "taken as new, and a backfill of its hour is refused. The input bucket has to keep versions: rows of files "
         "without a version, and of manifests, are always kept.",
@@ -123,7 +123,7 @@ class ScheduleSettings:
     )
     watch_seconds: Annotated[
         int,
-        Range(1, 3600, "seconds"),
+        span(1, 3600, "seconds"),
         "Interval at which stream_window checks the streaming run; after 400 checks at least a minute.",
     ] = 60
 
@@ -167,32 +167,32 @@ class PriceSettings:
 
     dpu_hour: Annotated[
         float,
-        Range(0, 100, "US dollars"),
+        span(0, 100, "US dollars"),
         "Price of one DPU hour of Glue 6.0, standard execution class and streaming jobs; before 6.0 it was 0.44.",
     ] = 0.308
     dpu_hour_flex: Annotated[
         float,
-        Range(0, 100, "US dollars"),
+        span(0, 100, "US dollars"),
         "Price of one DPU hour of Glue 6.0, flex execution class; before 6.0 it was 0.29.",
     ] = 0.203
     emr_vcpu_hour: Annotated[
         float,
-        Range(0, 100, "US dollars"),
+        span(0, 100, "US dollars"),
         "Price of one vCPU hour of EMR Serverless, Linux, x86-64; Arm costs 20 % less.",
     ] = 0.052624
     emr_gb_hour: Annotated[
         float,
-        Range(0, 100, "US dollars"),
+        span(0, 100, "US dollars"),
         "Price of one hour of one GB of its memory on x86-64; Arm costs 20 % less.",
     ] = 0.0057785
     mb_per_second_per_core: Annotated[
         float,
-        Range(0.1, 10_000, "MB per second and vCPU"),
+        span(0.1, 10_000, "MB per second and vCPU"),
         "Speed that a forecast assumes for plain files of a dataset whose speed the ledger has not measured yet.",
     ] = 40.0
     compressed_mb_per_second_per_core: Annotated[
         float,
-        Range(0.1, 10_000, "MB per second and vCPU"),
+        span(0.1, 10_000, "MB per second and vCPU"),
         "Speed that a forecast assumes for compressed files, in bytes as stored: 126 MB/s of NDJSON, less than "
         "measured (performance.md, gzip), by 8 bytes of NDJSON for each stored byte (assumed).",
     ] = 15.75
@@ -213,13 +213,13 @@ class TablesSettings:
 
     commit_seconds: Annotated[
         int,
-        Range(10, 3600, "seconds"),
+        span(10, 3600, "seconds"),
         "Interval in which published files are brought into the tables: a shorter one makes more snapshots. Above a "
         "minute, whole minutes.",
     ] = 60
     keep_hours: Annotated[
         float,
-        Range(0, MAX_KEEP_HOURS, "hours"),
+        span(0, MAX_KEEP_HOURS, "hours"),
         "Time for which a snapshot of a table can be read after the next one, and with it the rows that were replaced; "
         "a tag of yours keeps it for longer.",
     ] = 24
@@ -257,24 +257,24 @@ class AlarmSettings:
 
     email: Annotated[
         str,
-        Text(ADDRESS, "one address, such as data@example.com", or_empty=True),
+        like(ADDRESS, "one address, such as data@example.com", or_empty=True),
         "Address that the stack subscribes to the topic of the alarms, with one mail to confirm it; empty: none.",
     ] = ""
     notify_quarantine: Annotated[
         str,
-        Choice(tuple(choice.value for choice in NotifyQuarantine)),
+        one_of(tuple(choice.value for choice in NotifyQuarantine)),
         "What an execution that succeeded notifies people of: never; files: files that could not be read as a whole; "
         "lines: rejected lines as well.",
     ] = NotifyQuarantine.FILES.value
     daily_dollars: Annotated[
         float,
-        Range(0, 10_000_000, "US dollars"),
+        span(0, 10_000_000, "US dollars"),
         "Cost of the job runs of one day (UTC) above which the alarm DailyDollars is raised; 0: there is no such "
         "alarm.",
     ] = 100
     max_quarantined_share: Annotated[
         float,
-        Range(0, 1, "share from 0 to 1"),
+        span(0, 1, "share from 0 to 1"),
         "Share of a dataset's lines, or of its files, in the quarantine after an execution, or of the files of an hour "
         "that no rule takes, above which an alarm is raised; 1: there is no such alarm.",
     ] = 0.05
@@ -316,12 +316,12 @@ class QuotaSettings:
 
     dpus: Annotated[
         int,
-        Range(1, 1_000_000, "DPUs"),
+        span(1, 1_000_000, "DPUs"),
         "DPUs of all job runs together; those of the streaming jobs on Glue are kept free for urgent files.",
     ] = 500
     job_runs: Annotated[
         int,
-        Range(2, 100_000),
+        span(2, 100_000),
         "Job runs at the same time; one of them is kept free for each streaming job on Glue.",
     ] = 50
 
@@ -343,7 +343,7 @@ class VerifySettings:
 
     share: Annotated[
         float,
-        Range(0, 1, "share from 0 to 1"),
+        span(0, 1, "share from 0 to 1"),
         "Share of the published manifests that are compared every day at 13:00, chosen by their ids; 0: nothing is "
         "scheduled.",
     ] = 0.0

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from lake.errors import InvalidSettingsError
-from lake.settings.declaration import DATASET_NAME, KMS_KEY, Range, Text
+from lake.settings.declaration import DATASET_NAME, KMS_KEY, like, span
 from lake.settings.routing import FOLDER, DatasetRule, InputSettings
 
 FAILED_RECORDS = "firehose-failed-records/"
@@ -21,10 +21,7 @@ EXTENSION = ".ndjson.gz"
 BUFFER_MIB = 64
 """MiB of records, before compression, that end an object before ``records.buffer_seconds`` do; Firehose takes more when
 it is late. Objects of this size are large enough for the lanes, and half of what Firehose can hold."""
-MAX_NAMES = 49
-"""Characters of ``stage`` and ``records.name`` together: both are in the delivery stream's name,
-``hybrid-router-<stage>-<name>`` of at most 64 characters (Amazon Data Firehose API Reference, CreateDeliveryStream)."""
-_NAME = Text(DATASET_NAME, "lower case letters, digits and underscore")
+_NAME = like(DATASET_NAME, "lower case letters, digits and underscore")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +37,7 @@ class RecordsRule:
     dataset: Annotated[str, _NAME, "Dataset of the records. A rule of [[datasets]] has to give the keys this name."]
     kinesis_stream: Annotated[
         str,
-        Text(KINESIS_STREAM_ARN, "the ARN of a Kinesis stream", or_empty=True),
+        like(KINESIS_STREAM_ARN, "the ARN of a Kinesis stream", or_empty=True),
         "ARN of the Kinesis stream; either it or records.msk_cluster is set.",
     ] = ""
     kinesis_kms_key: Annotated[
@@ -50,19 +47,19 @@ class RecordsRule:
     ] = ""
     msk_cluster: Annotated[
         str,
-        Text(MSK_CLUSTER_ARN, "the ARN of an Amazon MSK cluster", or_empty=True),
+        like(MSK_CLUSTER_ARN, "the ARN of an Amazon MSK cluster", or_empty=True),
         "ARN of the Amazon MSK cluster, provisioned or serverless, that lets in roles (IAM authentication) and that "
         "Firehose reaches by a private VPC connection.",
     ] = ""
     msk_topic: Annotated[
         str,
-        Text(TOPIC, "the name of a Kafka topic", or_empty=True),
+        like(TOPIC, "the name of a Kafka topic", or_empty=True),
         "Name of its topic; set together with records.msk_cluster.",
     ] = ""
     # Amazon Data Firehose API Reference, BufferingHints.
     buffer_seconds: Annotated[
         int,
-        Range(0, 900, "seconds"),
+        span(0, 900, "seconds"),
         f"Maximum time for which Firehose collects records for one object; {BUFFER_MIB} MiB of them end it sooner.",
     ] = 60
 
@@ -97,7 +94,7 @@ class RecordsRule:
 
 
 def records_conflicts(
-    records: Sequence[RecordsRule], stage: str, rules: Sequence[DatasetRule], files: InputSettings
+    records: Sequence[RecordsRule], rules: Sequence[DatasetRule], files: InputSettings
 ) -> Iterator[InvalidSettingsError]:
     """Conflicts of delivery streams: each has its own name, the rules take its keys, and no undelivered records."""
     for rule in rules:
@@ -107,9 +104,6 @@ def records_conflicts(
     for number, record in enumerate(records):
         if record.name in {earlier.name for earlier in records[:number]}:
             yield InvalidSettingsError("records.name", record.name, "expected a name that no other [[records]] has")
-        if len(stage) + len(record.name) > MAX_NAMES:
-            expected = f"expected at most {MAX_NAMES} characters together with the stage, which is {stage!r}"
-            yield InvalidSettingsError("records.name", record.name, expected)
         folder = record.folder(rules)
         if folder is None:
             expected = "expected a dataset to which a rule of [[datasets]] gives keys: add one with a prefix of its own"

@@ -7,18 +7,13 @@ from functools import cache
 from typing import Annotated
 
 from lake.errors import InvalidSettingsError
-from lake.settings.declaration import DATASET_NAME, KMS_KEY, Choice, Range, Text
+from lake.settings.declaration import DATASET_NAME, KMS_KEY, like, one_of, span
 from lake.time import TIME_OF_DAY, minutes_of_day
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 HIVE, ICEBERG = "hive", "iceberg"
 FOLDER = "{folder}"
 """Name of a rule that takes the dataset's name from the key."""
-ARN_CHARACTERS = 90
-"""Assumed for an ARN of the input bucket in a policy, without the prefix."""
-MAX_POLICY_CHARACTERS = 36_000
-"""Room for prefixes in the policies of a role: IAM allows 10 managed ones of 6,144 characters, and tags and metadata
-have policies of their own. A prefix is in one policy, so each but the last two is at least four fifths full."""
 MAX_NAME_CHARACTERS = 63
 BUCKET_NAME = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 TAG_PATTERN = re.compile(r"[^=\x00-\x1f\x7f]+=[^\x00-\x1f\x7f]*")
@@ -31,7 +26,7 @@ class InputSettings:
 
     bucket: Annotated[
         str,
-        Text(BUCKET_NAME, "the name of an S3 bucket", or_empty=True),
+        like(BUCKET_NAME, "the name of an S3 bucket", or_empty=True),
         "Name of an existing bucket; empty: the stack creates one with versioning.",
     ] = ""
     kms_key: Annotated[
@@ -42,13 +37,13 @@ class InputSettings:
     ] = ""
     suffixes: Annotated[
         tuple[str, ...],
-        Text(re.compile(r"\..*"), "a suffix that begins with a dot", or_empty=True),
+        like(re.compile(r"\..*"), "a suffix that begins with a dot", or_empty=True),
         "A key that ends in none of these, in any case, is recorded as IGNORED; an empty one takes every key. The "
         "reader detects the compression by content.",
     ] = tuple(f"{text}{codec}" for codec in ("", ".gz", ".bz2", ".zst") for text in (".ndjson", ".jsonl", ".json"))
     keep_days: Annotated[
         int,
-        Range(0, 36_500, "days"),
+        span(0, 36_500, "days"),
         "Days after which S3 deletes a file of the stack's own bucket, converted or not, and a replaced version 35 "
         "days or more after its replacement; 0: never. A deleted file cannot be converted again: no backfill, "
         "reprocess or verify of its hour.",
@@ -56,7 +51,7 @@ class InputSettings:
     # AWS Lambda API, MaximumBatchingWindowInSeconds; with more than 10 events of a batch it is at least 1.
     event_window_seconds: Annotated[
         int,
-        Range(1, 300, "seconds"),
+        span(1, 300, "seconds"),
         "Time for which Lambda collects the events of new files, for both lanes: a longer one makes fewer manifests, "
         "each of more files, and each file waits for half of it on average.",
     ] = 5
@@ -92,24 +87,24 @@ class DatasetUrgentSettings:
 
     tags: Annotated[
         tuple[str, ...],
-        Text(TAG_PATTERN, "name=value, such as priority=high"),
+        like(TAG_PATTERN, "name=value, such as priority=high"),
         "Tags, each as name=value: the value is a shell pattern, the name ends at the first =, both are "
         "case-sensitive. A file that has one of these tags when it arrives is urgent. Each file of the dataset costs "
         "one request (GetObjectTagging), unless its key or its size makes it urgent.",
     ] = ()
     metadata: Annotated[
         tuple[str, ...],
-        Text(METADATA_PATTERN, "name=value with the name in lower case, such as priority=high"),
+        like(METADATA_PATTERN, "name=value with the name in lower case, such as priority=high"),
         "Items of the object's own metadata (x-amz-meta-...), written as the tags; S3 keeps their names in lower case. "
         "Each file of the dataset costs one request (HeadObject), unless its key, its size or its tags make it urgent.",
     ] = ()
     min_bytes: Annotated[
         int,
-        Range(0, 1 << 50, "bytes"),
+        span(0, 1 << 50, "bytes"),
         "Size from which a file is urgent, and up to max_bytes if that is set too; 0: no lower limit. With neither, no "
         "file is urgent by its size. Sizes cost no request.",
     ] = 0
-    max_bytes: Annotated[int, Range(0, 1 << 50, "bytes"), "Size up to which a file is urgent; 0: no upper limit."] = 0
+    max_bytes: Annotated[int, span(0, 1 << 50, "bytes"), "Size up to which a file is urgent; 0: no upper limit."] = 0
 
     def conflicts(self) -> Iterator[InvalidSettingsError]:
         if 0 < self.max_bytes < self.min_bytes:
@@ -132,7 +127,7 @@ class DatasetRule:
 
     name: Annotated[
         str,
-        Text(_is_dataset_name, "lower case letters, digits and underscore, or {folder}"),
+        like(_is_dataset_name, "lower case letters, digits and underscore, or {folder}"),
         "Name of the dataset; or {folder}: the folder after the prefix, as web_logs for web-logs/. One dataset has the "
         "files of one folder: files of another folder that would get the same name are recorded as IGNORED. After "
         "{folder}, a rule with a name takes the files without a folder.",
@@ -141,7 +136,7 @@ class DatasetRule:
     peak: Annotated[bool, "Whether peak hours send files of this dataset to the stream lane."] = True
     table: Annotated[
         str,
-        Choice((HIVE, ICEBERG)),
+        one_of((HIVE, ICEBERG)),
         "Table of the dataset in the catalog. hive: over the folders of its hours; readers can see replaced rows for "
         "sweep.grace_minutes. iceberg: an Apache Iceberg table of the database that ends with _tables; readers see a "
         "whole publish or nothing of it. All rules {folder} have the same, and so do all rules of one dataset.",
@@ -189,7 +184,7 @@ def name_of_folder(folder: str) -> str:
 
 
 def rule_conflicts(rules: Sequence[DatasetRule]) -> Iterator[InvalidSettingsError]:
-    """Conflicts of ``[[datasets]]``: rules that can never match, and rights that a role has no room for."""
+    """Conflicts of ``[[datasets]]``: rules that can never match, and tables of one dataset that differ."""
     if not rules:
         yield InvalidSettingsError("datasets", [], "expected at least one [[datasets]] with a name")
     # Looked up by prefix: each start of a function parses the settings, which can have thousands of rules.
@@ -214,14 +209,6 @@ def rule_conflicts(rules: Sequence[DatasetRule]) -> Iterator[InvalidSettingsErro
             expected = f"expected the same in all rules with the name {rule.name!r}"
             yield InvalidSettingsError("datasets.table", rule.table, expected)
             break
-    names = [rule.prefix for rule in rules for values in (rule.urgent.tags, rule.urgent.metadata) if values]
-    characters = sum(len(prefix) + ARN_CHARACTERS for prefix in names)
-    if characters > MAX_POLICY_CHARACTERS:
-        expected = (
-            f"expected at most {MAX_POLICY_CHARACTERS} characters of the prefixes of rules with urgent.tags or "
-            f"urgent.metadata, each with {ARN_CHARACTERS} more: use fewer of these rules, or shorter prefixes"
-        )
-        yield InvalidSettingsError("datasets.prefix", characters, expected)
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,9 +234,9 @@ class PeakSettings:
 
     hours: Annotated[
         tuple[str, ...],
-        Text(_is_window, "HH:MM-HH:MM such as 08:00-20:00, a start before 24:00 that differs from the end"),
+        like(_is_window, "HH:MM-HH:MM such as 08:00-20:00, a start before 24:00 that differs from the end"),
         "Windows in time_zone; one may pass midnight. Empty: there are no peak hours.",
     ] = ("08:00-20:00",)
     days: Annotated[
-        tuple[str, ...], Choice(DAYS), "Days on which the windows begin. Empty: there are no peak hours."
+        tuple[str, ...], one_of(DAYS), "Days on which the windows begin. Empty: there are no peak hours."
     ] = DAYS[:5]

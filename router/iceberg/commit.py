@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from lake.errors import InvalidDocumentError, TransientError
-from lake.faults import ForeignBodyError
 from router.iceberg.metadata import (
     BATCH,
     BATCH_SNAPSHOT,
@@ -145,15 +144,13 @@ def manifests_of(metadata: Metadata, files: Files, snapshot: Mapping[str, Any] |
 
 
 def _read_avro(files: Files, path: str, decode: Callable[[bytes], list[dict[str, Any]]]) -> list[dict[str, Any]]:
-    """The records of a file. Raises ``InvalidDocumentError``: it is damaged; ``ForeignBodyError``: its answer was."""
+    """The records of a file. Raises ``InvalidDocumentError``: it is damaged."""
     body = files.read(path)
     try:
         return decode(body)
     except MemoryError:
         raise
     except Exception as error:  # Its decoders have no common error for damage.
-        if files.read(path) != body:
-            raise ForeignBodyError(uri=path) from error
         raise InvalidDocumentError(f"{path} cannot be read ({type(error).__name__}: {error}): restore it") from error
 
 

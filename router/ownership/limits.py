@@ -76,7 +76,7 @@ def _is_before(file: ObjectVersion, oldest: datetime) -> bool:
 
 
 def divide_by_dataset_limit(
-    services: Services, pool: ThreadPoolExecutor, routed: Sequence[RoutedArrival]
+    services: Services, routed: Sequence[RoutedArrival]
 ) -> tuple[list[RoutedArrival], list[RoutedArrival], dict[ObjectVersion, str], int]:
     """Divide arrivals: those to own; those whose dataset the ledger gave no answer about; those to ignore, with reason.
 
@@ -91,10 +91,13 @@ def divide_by_dataset_limit(
             new.setdefault(name, set()).add(folders[arrival.file] or name)
     # Of new folders the one whose name is that of the dataset gets it.
     asked = {name: name if name in found else min(found) for name, found in new.items()}
-    if len(asked) > 1:
-        _admit_together(services, asked, named)
-    answered = pool.map(lambda name: _owner(services, name, asked[name], named), asked)
-    answers = dict(zip(asked, answered, strict=True))
+    datasets = services.ledger.datasets
+    answers: dict[str, str | NoAnswer | None]
+    try:
+        answers = {**datasets.admit(asked, limit, named)}
+    except UNANSWERED as error:
+        logger.warning("no answer about new datasets", datasets=len(asked), error=str(error))
+        answers = {name: datasets.folders.get(name, NO_ANSWER) for name in asked}
     admitted, unanswered, refused = [], [], {}
     beyond: Counter[str] = Counter()
     for arrival in routed:
@@ -127,23 +130,6 @@ def _folder(services: Services, arrival: RoutedArrival) -> str | None:
         return None
     folder = folder_of(arrival.file.key, services.settings.datasets)
     return folder if folder is not None and name_of_folder(folder) == arrival.partition.dataset else None
-
-
-def _admit_together(services: Services, folders: Mapping[str, str], named: set[str]) -> None:
-    """Let in what is new with few requests; after an error each dataset is asked about by itself."""
-    try:
-        services.ledger.datasets.admit_together(folders, services.settings.max_datasets, named)
-    except UNANSWERED as error:
-        logger.warning("no answer about new datasets", datasets=len(folders), error=str(error))
-
-
-def _owner(services: Services, name: str, folder: str, named: set[str]) -> str | NoAnswer | None:
-    """The folder that has the dataset, or None if there is no room for it."""
-    try:
-        return services.ledger.datasets.admit(name, services.settings.max_datasets, named, folder)
-    except UNANSWERED as error:
-        logger.warning("no answer about a dataset", dataset=name, error=str(error))
-        return NO_ANSWER
 
 
 def _reason(limit: int) -> str:

@@ -132,7 +132,7 @@ def take_ownership(
             ledger.arrivals.remember_expiry(services.settings.ledger.keep_days, now)
         recent, old_rows = divide_by_expiry(services, pool, undecided, now)
         recorded_as_ignored, old_ignored = recent_only(services, ignored, now)
-        admitted, unanswered, refused, beyond = divide_by_dataset_limit(services, pool, recent)
+        admitted, unanswered, refused, beyond = divide_by_dataset_limit(services, recent)
         if intent is None and (admitted or unanswered):
             intent = write_intent(services, [*admitted, *unanswered], now)
         recorded, owned_elsewhere = record_drafts(ledger, pool, new_drafts(admitted), stamp)

@@ -18,6 +18,7 @@ from lake.ledger import ManifestRow, State, TableRow
 from lake.ledger.hours import DueDeletion
 from lake.ledger.table import batches_of
 from lake.publish import abort_upload
+from lake.time import iso_utc
 from router.iceberg.commit import live_entries, manifests_of
 from router.iceberg.metadata import STATISTICS
 from router.services import PARALLEL_REQUESTS, Services, in_parallel
@@ -276,7 +277,7 @@ def _clean(repair: Repair, row: TableRow) -> None:
                 services.s3.delete_object(Bucket=folder.bucket, Key=key)
                 repair.count("deleted")
     if not repair.dry_run:
-        services.ledger.tables.note_cleaned(row, services.clock())
+        services.ledger.tables.note(row, cleaned_at=iso_utc(services.clock()))
         logger.info("folder of a table cleaned", dataset=row.dataset, old=len(old))
 
 

@@ -20,7 +20,6 @@ from lake.documents import (
     get_document,
     parse_document,
     put_document,
-    refuse_foreign_body,
 )
 from lake.errors import InvalidDocumentError, NewerDocumentError, TransientError, UnusableDocumentError
 from lake.layout import batch_key, parse_s3_uri, table_location
@@ -234,8 +233,7 @@ class TableCatalog:
     def load(self) -> CatalogEntry | None:
         """The current entry; None: there is no table of this name.
 
-        Raises ``InvalidDocumentError``: it is not an Iceberg table, or its document is gone or damaged;
-        ``ForeignBodyError``: only an answer for it was.
+        Raises ``InvalidDocumentError``: it is not an Iceberg table, or its document is gone or damaged.
         """
         table = self._table()
         if table is None:
@@ -245,13 +243,7 @@ class TableCatalog:
             raise InvalidDocumentError(
                 f"the table {self.dataset} of the database {self._database} is not an Iceberg table: delete it"
             )
-        body = self.read(location)
-        try:
-            return CatalogEntry(table["VersionId"], location, table, parse_document(body, location))
-        except InvalidDocumentError:
-            place = parse_s3_uri(location)
-            refuse_foreign_body(self.services.s3, place.bucket, place.key, body)
-            raise
+        return CatalogEntry(table["VersionId"], location, table, parse_document(self.read(location), location))
 
     def exists(self) -> bool:
         return self._table() is not None

@@ -116,7 +116,7 @@ def _list_hours(services: Services, row: TableRow) -> None:
         tables.list_hour(hour.partition, services.clock())
 
     in_parallel(list_hour, hours, TABLE_REQUESTS)
-    tables.note_listed(row)
+    tables.note(row, unlisted=None)
     logger.info("table to be filled", dataset=row.dataset, hours=len(hours))
 
 
@@ -303,7 +303,7 @@ def follow_setting(services: Services, row: TableRow) -> None:
         glue: Any = services.glue
         with suppress(glue.exceptions.EntityNotFoundException):
             glue.delete_table_optimizer(**table, Type=COMPACTION)
-    services.ledger.tables.note_optimizer(row, role)
+    services.ledger.tables.note(row, optimizer_role=role)
     logger.info("compaction of a table", dataset=row.dataset, role=role)
 
 

@@ -20,7 +20,6 @@ from zlib import crc32
 from boto3.dynamodb.types import TypeSerializer
 from botocore.awsrequest import AWSResponse
 
-from lake.faults import REQUEST_IDS
 from lake.layout import COMMITS, commit_key, lake_key, plan_summary_key
 from lake.ledger import CommitReference, Ledger, ManifestRow, Published, PublishedTotals, State
 from lake.ledger.manifest_row import NO_OBJECTS, digest_objects, manifest_row_key, row_attributes
@@ -139,7 +138,7 @@ class _StandIn:
             "Query": lambda _: b'{"Items": []}',
         }.get(operation, lambda _: b"")(request)
         # DynamoDB's clients compare this checksum.
-        headers: Any = {"x-amz-crc32": str(crc32(body)), REQUEST_IDS[0]: "stand-in"}
+        headers: Any = {"x-amz-crc32": str(crc32(body))}
         return AWSResponse(request.url, 200, headers, _Raw(body))
 
     def _plan(self, request: Any) -> bytes:

@@ -24,17 +24,15 @@ from router.requests.promote import promote
 from router.requests.reprocess import reprocess
 from router.route.handler import route as route_messages
 from router.settle.handler import settle
-from router.stream.handler import kill, start, stop, watch
 from router.sweep.handler import sweep
 from router.sweep.hours import announce_hours
 from router.sweep.manifests import divide_collections
 from router.sweep.repair import Repair
 from router.telemetry import logger
-from streaming_job.inbox import find_inboxes
 from streaming_job.micro_batch import convert_manifests
 from tests.model.clients import BLOCKING
 from tests.model.fake_spark import FakeLeaseKeeper, FakeSource, FakeSparkJob, FakeSparkSession
-from tests.model.pools import InlinePool, TurnTakingPool, pools_replaced_by
+from tests.model.pools import inline_pools
 from tests.model.scheduler import Violation
 from tests.model.world import LEASE, LONG_AGO, PARTITION, START, name_of
 from tests.unit.router.events import failures
@@ -51,12 +49,12 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def fake_runtime(world: World, *, threads: bool = False) -> Iterator[None]:
+def fake_runtime(world: World) -> Iterator[None]:
     """Replace the product's threads, random names, Spark and logs by deterministic fakes."""
     level = logger.log_level
     logger.setLevel("CRITICAL")
     with ExitStack() as stack:
-        stack.enter_context(pools_replaced_by(TurnTakingPool if threads else InlinePool))
+        stack.enter_context(inline_pools())
         stack.enter_context(patch("transform.convert.SparkJob", FakeSparkJob))
         stack.enter_context(patch("transform.preflight.Source.in_region", lambda *_: FakeSource(world)))
         # The model has no input data from which a ratio could be sampled.
@@ -125,15 +123,6 @@ def backfiller(world: World, actor: Actor | None) -> None:
             return
 
 
-def controller(world: World, actor: Actor | None) -> None:
-    """A stream window from its start to its end; the run that does not stop in time is killed."""
-    services = world.router(actor)
-    for action in (start, watch, stop, kill):
-        for outcome in action(services, dict.fromkeys(services.settings.shards.names, ())).values():
-            if isinstance(outcome, Exception):
-                raise outcome
-
-
 def forcer(world: World, actor: Actor | None) -> None:
     """``force`` on every manifest that has ended: what a request for reprocessing comes down to."""
     manifests = world.router(actor).ledger.manifests
@@ -169,17 +158,13 @@ def conversion(world: World, services: JobServices, name: str) -> ConversionCont
 
 
 def stream(world: World, actor: Actor | None, name: str) -> None:
-    """A micro-batch over the pointers that the query has not read, which it then deletes.
-
-    The actor stands for the jobs of all shards that the settings have at its start.
-    """
+    """A micro-batch over the pointers that the query has not read, which it then deletes."""
     services = world.transform(actor)
 
     def wait(_: float) -> None:
         world.wait(LEASE / 3)
 
-    keys = [key for prefix in _inboxes(world, services) for key in _listed(services.s3, prefix)]
-    new = [key for key in keys if key not in world.seen_pointers]
+    new = [key for key in _listed(services.s3, INBOX) if key not in world.seen_pointers]
     given = [manifest_of_pointer(key) or key for key in new if _can_be_read(services.s3, key)]
     outcomes = convert_manifests(replace(conversion(world, services, name), wait=wait), given)
     left_to_the_sweep = {outcome.manifest for outcome in outcomes if outcome.fault is not None}
@@ -192,16 +177,6 @@ def stream(world: World, actor: Actor | None, name: str) -> None:
     world.seen_pointers.update(new)
     for key in new:
         services.s3.delete_object(Bucket="control", Key=key)
-
-
-def _inboxes(world: World, services: JobServices) -> list[str]:
-    """Inboxes that the jobs of all shards read; without a look for others where the number never changes."""
-    if "change_shards" not in world.events:
-        return [INBOX]
-    row, found = services.ledger.stream, list[str]()
-    for shard in services.settings.shards.names:
-        found += find_inboxes(replace(services, ledger=replace(services.ledger, stream=row.of(shard))))
-    return found
 
 
 def _listed(s3: Any, prefix: str) -> list[str]:

@@ -1,14 +1,16 @@
-"""The clients of an actor: each call is a step of the history, and may be refused for a while."""
+# ruff: noqa: N803 (the names are boto3's)
+"""The clients of an actor: each call is a step of the history, and may be refused for a while; Glue's job runs."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
 from tests.model.scheduler import is_read
+from tests.unit.router.glue import glue_client
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -108,3 +110,40 @@ def access_denied(operation: str) -> ClientError:
     """The answer to a denied request (Amazon S3 API Reference, "Error responses")."""
     response: Any = {"Error": {"Code": "AccessDenied", "Message": "model"}, "ResponseMetadata": {"HTTPStatusCode": 403}}
     return ClientError(response, operation)
+
+
+USED = {
+    "StartedOn": datetime(2026, 11, 20, 22, tzinfo=UTC),
+    "CompletedOn": datetime(2026, 11, 20, 23, tzinfo=UTC),
+    "ExecutionTime": 3600,
+    "DPUSeconds": 7201.5,
+}
+"""What every job run of an execution has used."""
+
+
+class FakeGlue:
+    """Job runs are the actors: terminal once the actor ends, or once Glue reports it as stopped.
+
+    A started run is an actor that the history has anyway.
+    """
+
+    def __init__(self, world: World) -> None:
+        self.exceptions = glue_client().exceptions
+        self._world = world
+
+    def get_job_run(self, *, JobName: str, RunId: str) -> dict[str, Any]:
+        return {"JobRun": self._run(RunId)}
+
+    def get_job_runs(self, *, JobName: str, MaxResults: int) -> dict[str, Any]:
+        actors = {} if self._world.scheduler is None else self._world.scheduler.actors
+        return {"JobRuns": [self._run(name) for name in actors if name.rstrip("0123456789") == "stream"]}
+
+    def start_job_run(self, *, JobName: str) -> dict[str, str]:
+        return {"JobRunId": "started"}
+
+    def _run(self, run: str) -> dict[str, Any]:
+        if not self._world.run_is_terminal(run):
+            return {"Id": run, "JobRunState": "RUNNING"}
+        ended = {"Id": run, "JobRunState": "STOPPED"}
+        document = self._world.run_documents.get(run)
+        return ended if document is None else {**ended, **USED, "Arguments": {"--run": document}}

@@ -1,6 +1,6 @@
 """Invariants of collections, from the raw stores: who holds a file between its arrival and its manifest's row.
 
-Shares no code with the product. Parts and divisions are remembered as they were when the ledger first named them.
+Shares no code with the product.
 """
 
 from __future__ import annotations
@@ -18,13 +18,41 @@ if TYPE_CHECKING:
 Item = dict[str, Any]
 
 
-class CollectionInvariants:
-    """Checks collections after a write. Every method raises ``Violation`` for a broken invariant."""
+class Documents:
+    """Documents of the control bucket, as they were when they were read first: events damage some of them."""
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._parts: dict[str, list[str]] = {}
-        self._divisions: dict[str, Item] = {}
+        self._read: dict[str, Item] = {}
+        self._names: dict[str, list[str]] = {}
+
+    def get(self, key: str) -> Item:
+        if key not in self._read:
+            body = self._world.document(key)
+            if body is None:
+                raise Violation(f"the ledger names {key}, which does not exist")
+            self._read[key] = body
+        return self._read[key]
+
+    def files_of(self, manifest: str) -> list[str]:
+        """Key and version of each file of a manifest, as its document lists them."""
+        if manifest not in self._names:
+            document = self.get(f"manifests/{manifest[:8]}/{manifest}.json")
+            self._names[manifest] = [_name(file) for file in document["files"]]
+        return self._names[manifest]
+
+    def files_of_part(self, part: str) -> list[str]:
+        if part not in self._names:
+            texts = self.get(f"parts/{part[:8]}/{part}.json")["files"].values()
+            self._names[part] = [_name(file) for text in texts for file in json.loads(text)]
+        return self._names[part]
+
+
+class CollectionInvariants:
+    """Checks collections after a write. Every method raises ``Violation`` for a broken invariant."""
+
+    def __init__(self, world: World, documents: Documents) -> None:
+        self._world, self._documents = world, documents
 
     def holders(self, rows: dict[str, Item]) -> Iterator[tuple[str, list[str]]]:
         """Parts that are not divided, with their files; manifests of divisions without a row yet."""
@@ -35,12 +63,12 @@ class CollectionInvariants:
                     division is not None and identity in division["parts"]
                     for division in (self._division(hour, name), self._division(hour, identity))
                 ):
-                    yield identity, self.files_of_part(identity)
+                    yield identity, self._documents.files_of_part(identity)
         for (pk, _), item in self._world.dynamodb.items.items():
             if pk.startswith("collection#") and "division" in item:
-                for manifest, *_ in self._read_division(item["division"]["key"])["manifests"]:
+                for manifest, *_ in self._documents.get(item["division"]["key"])["manifests"]:
                     if manifest not in rows:
-                        yield manifest, self._listed(f"manifests/{manifest[:8]}/{manifest}.json")
+                        yield manifest, self._documents.files_of(manifest)
 
     def manifests_of(self, part: str, row: Item) -> list[str]:
         """The manifests that a part has become; empty while it is not divided."""
@@ -60,7 +88,7 @@ class CollectionInvariants:
         for identity, row in rows.items():
             if "collection" not in row:
                 continue
-            listed = self.files_of_part(identity)
+            listed = self._documents.files_of_part(identity)
             for name in listed:
                 if owners.get(name, identity) != identity:
                     raise Violation(f"part {identity} lists {name}, which {owners[name]} owns")
@@ -77,7 +105,7 @@ class CollectionInvariants:
             name
             for identity, row in rows.items()
             if row["state"] == "DONE"
-            for name in self._listed(f"manifests/{identity[:8]}/{identity}.json")
+            for name in self._documents.files_of(identity)
         }
         for (pk, stamp), item in self._world.dynamodb.items.items():
             told = pk.startswith("partition#") and item.get("told") == "complete"
@@ -85,7 +113,7 @@ class CollectionInvariants:
                 continue
             for identity, row in rows.items():
                 if row.get("collection", "").startswith(f"{stamp}/"):
-                    missing = [name for name in self.files_of_part(identity) if name not in published]
+                    missing = [name for name in self._documents.files_of_part(identity) if name not in published]
                     if missing:
                         raise Violation(f"the hour {stamp} is told complete without {missing[0]}")
 
@@ -95,34 +123,9 @@ class CollectionInvariants:
             if pk.startswith("collection#") and not item.get("done"):
                 raise Violation(f"collection {pk} {name} is left over")
 
-    def files_of_part(self, part: str) -> list[str]:
-        """Key and version of each file of a part, as its document lists them."""
-        if part not in self._parts:
-            body = self._world.document(f"parts/{part[:8]}/{part}.json")
-            if body is None:
-                raise Violation(f"the part {part} has a row and no document")
-            self._parts[part] = [_name(file) for text in body["files"].values() for file in json.loads(text)]
-        return self._parts[part]
-
-    def _listed(self, key: str) -> list[str]:
-        if key not in self._parts:
-            body = self._world.document(key)
-            if body is None:
-                raise Violation(f"{key} is committed and does not exist")
-            self._parts[key] = [_name(file) for file in body["files"]]
-        return self._parts[key]
-
     def _division(self, hour: str, name: str) -> Item | None:
         item = self._world.dynamodb.items.get((f"collection#{hour}", name), {})
-        return self._read_division(item["division"]["key"]) if "division" in item else None
-
-    def _read_division(self, key: str) -> Item:
-        if key not in self._divisions:
-            body = self._world.document(key)
-            if body is None:
-                raise Violation(f"the division {key} is committed and does not exist")
-            self._divisions[key] = body
-        return self._divisions[key]
+        return self._documents.get(item["division"]["key"]) if "division" in item else None
 
 
 def _name(file: list[Any]) -> str:

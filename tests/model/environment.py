@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from lake.ledger import State
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from tests.model.scheduler import Actor
     from tests.model.world import World
@@ -23,37 +23,12 @@ KEEP = timedelta(days=60)
 
 def apply_event(world: World, event: str, actor: Actor) -> None:
     """Apply an event at a request of the actor."""
-    world.events.append(event)
-    if event == "expire_lease":
-        world.wait(world.lease + timedelta(seconds=1))
-    elif event == "advance_hours":
-        world.wait(timedelta(hours=2))
-    elif event == "report_stopped":
+    if event == "report_stopped":
         world.stopped_runs.add(actor.name)
-    elif event == "begin_new_query":
-        world.seen_pointers.clear()
-    elif event == "force":
-        force_all(world)
-    elif event == "change_document":
-        _change_documents(world)
-    elif event == "lose_upload":
-        _lose_upload(world)
-    elif event == "add_rule":
-        _add_rule(world)
-    elif event == "change_shards":
-        _change_shards(world)
-    elif event == "put_again":
-        _put_again(world)
     elif event.startswith(DENY):
         world.denied.add(event.removeprefix(DENY))
-    elif event == ALLOW:
-        allow(world)
-    elif event == "overwrite_input":
-        _overwrite_input(world)
-    elif event == "delete_input":
-        _delete_input(world)
     else:
-        raise AssertionError(event)
+        EVENTS[event](world)
 
 
 def force_all(world: World) -> None:
@@ -118,12 +93,6 @@ def _add_rule(world: World) -> None:
     world.settings = replace(world.settings, input=replace(world.settings.input, suffixes=suffixes))
 
 
-def _change_shards(world: World) -> None:
-    """From one streaming job to three to two to one, for every process that starts from now on."""
-    jobs = {1: 3, 3: 2, 2: 1}[world.settings.stream.jobs]
-    world.settings = replace(world.settings, stream=replace(world.settings.stream, jobs=jobs))
-
-
 def _put_again(world: World) -> None:
     """All files are put again with the same bytes; without versions they are the same arrivals, with new events."""
     for file in world.arrived:
@@ -144,3 +113,18 @@ def expire_rows(world: World) -> None:
     items = world.dynamodb.items
     for key in [key for key, item in items.items() if item.get("expires_at", math.inf) <= world.now.timestamp()]:
         del items[key]
+
+
+EVENTS: dict[str, Callable[[World], object]] = {
+    "expire_lease": lambda world: world.wait(world.lease + timedelta(seconds=1)),
+    "advance_hours": lambda world: world.wait(timedelta(hours=2)),
+    "begin_new_query": lambda world: world.seen_pointers.clear(),
+    "force": force_all,
+    "change_document": _change_documents,
+    "lose_upload": _lose_upload,
+    "add_rule": _add_rule,
+    "put_again": _put_again,
+    ALLOW: allow,
+    "overwrite_input": _overwrite_input,
+    "delete_input": _delete_input,
+}

@@ -12,7 +12,6 @@ from lake.manifest import ObjectVersion
 from lake.settings import LedgerSettings
 from tests.model.actors import (
     backfiller,
-    controller,
     fake_runtime,
     forcer,
     looker,
@@ -71,7 +70,7 @@ def play(scenario: Scenario, fault_at: Callable[[int, Actor, str], str], used_id
             history.faults[step] = fault
         return fault
 
-    with fake_runtime(world, threads=scenario.threads):
+    with fake_runtime(world):
         try:
             _prepare(world, scenario)
             scheduler = Scheduler(record, partial(apply_event, world), checker.check, world.clock, world.set_issued_at)
@@ -153,7 +152,6 @@ def _actor(world: World, scenario: Scenario, name: str) -> Actor:
         "overnight": lambda: overnight(world, actor, name),
         "queue": lambda: receive(world, actor),
         "backfill": lambda: backfiller(world, actor),
-        "control": lambda: controller(world, actor),
         "force": lambda: forcer(world, actor),
         "reprocess": lambda: reprocesser(world, actor),
         "promote": lambda: promoter(world, actor, scenario.urgent),

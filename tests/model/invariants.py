@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lake.layout import is_complete_marker
 from lake.time import iso_utc
-from tests.model.collection_invariants import CollectionInvariants
+from tests.model.collection_invariants import CollectionInvariants, Documents
 from tests.model.contents import check_contents
 from tests.model.fake_s3 import crc32_of
 from tests.model.scheduler import Violation
@@ -37,9 +37,8 @@ class InvariantChecker:
         self._world = world
         self._rows: dict[str, Item] = {}
         self._completed: set[str] = set()
-        self._documents: dict[str, Item] = {}
-        self._manifests: dict[str, list[str]] = {}
-        self._collections = CollectionInvariants(world)
+        self._documents = Documents(world)
+        self._collections = CollectionInvariants(world, self._documents)
         self._requests: dict[tuple[str, str], int] = {}
         """The generation that a request has queued of a manifest."""
         self._replaced: dict[tuple[str, str], datetime] = {}
@@ -64,11 +63,11 @@ class InvariantChecker:
 
     def _check_row(self, identity: str, row: Item) -> None:
         if "document" in row:
-            self._check_columns(identity, self._document(row["document"]["key"]))
+            self._check_columns(identity, self._documents.get(row["document"]["key"]))
         self._check_request(identity, row)
         if "published" in row:
-            self._check_published(identity, self._document(row["published"]["document"]["key"]))
-            check_totals(self._world, identity, row, self._document(row["published"]["document"]["key"]))
+            self._check_published(identity, self._documents.get(row["published"]["document"]["key"]))
+            check_totals(self._world, identity, row, self._documents.get(row["published"]["document"]["key"]))
         if row["state"] == "DONE" and row["published"]["generation"] != row["generation"] and not row.get("reason"):
             raise Violation(f"{identity} is DONE in generation {row['generation']}, but another one is published")
         if row["state"] == "FAILED" and not self._may_fail(identity, row):
@@ -82,7 +81,7 @@ class InvariantChecker:
             raise Violation(f"{identity}: generation or attempt decreased")
         if before.get("published", row.get("published")) != row.get("published"):
             keys = [item["published"]["document"]["key"] for item in (before, row)]
-            self._check_replaced(identity, *map(self._document, keys))
+            self._check_replaced(identity, *map(self._documents.get, keys))
         self._check_lease(identity, before, row)
 
     def _check_columns(self, identity: str, document: Item) -> None:
@@ -140,7 +139,7 @@ class InvariantChecker:
         allowed = self._world.attempts_without_cause
         if allowed is not None and row["attempt"] - row["base_attempt"] >= allowed:
             return True
-        keys = {name.partition(" ")[0] for name in self._files(identity)}
+        keys = {name.partition(" ")[0] for name in self._documents.files_of(identity)}
         poisonous = keys & self._world.poisonous
         return bool(poisonous) and (poisonous == keys or "published" in row)
 
@@ -155,7 +154,7 @@ class InvariantChecker:
         row = rows.get(key.rsplit("/", 1)[-1].partition("-g")[0], {})
         named = []
         if row.get("state") == "PUBLISHING":
-            document = self._document(row["document"]["key"])
+            document = self._documents.get(row["document"]["key"])
             named = [item["upload_id"] for item in (*document["objects"], *document["quarantine"])]
         if upload not in named:
             raise Violation(f"{key} became visible while its manifest is {row.get('state')} and does not name it")
@@ -164,30 +163,12 @@ class InvariantChecker:
         files: Counter[str] = Counter()
         for identity, row in rows.items():
             if row["state"] in LIVE:
-                files.update(self._files(identity))
+                files.update(self._documents.files_of(identity))
         for _, names in self._collections.holders(rows):
             files.update(names)
         twice = [file for file, number in files.items() if number > 1]
         if twice:
             raise Violation(f"{twice[0]} has two holders")
-
-    def _files(self, identity: str) -> list[str]:
-        if identity not in self._manifests:
-            body = self._world.document(f"manifests/{identity[:8]}/{identity}.json")
-            if body is None:
-                raise Violation(f"the manifest {identity} has a row and no document")
-            self._manifests[identity] = [
-                f"{key} {version or f'etag:{etag}'}" for _, key, etag, _, _, version in body["files"]
-            ]
-        return self._manifests[identity]
-
-    def _document(self, key: str) -> Item:
-        if key not in self._documents:
-            body = self._world.document(key)
-            if body is None:
-                raise Violation(f"the commit document {key} does not exist")
-            self._documents[key] = body
-        return self._documents[key]
 
     def check_end(self) -> None:
         """The invariants that hold when no faults occur any more and sweep and workers have finished their work."""
@@ -207,7 +188,7 @@ class InvariantChecker:
         named = {}
         for identity, row in rows.items():
             if "published" in row:
-                named[identity] = self._document(row["published"]["document"]["key"])
+                named[identity] = self._documents.get(row["published"]["document"]["key"])
             elif row["state"] == "DONE":
                 raise Violation(f"{identity} is DONE and has published nothing")
         for identity, document in named.items():
@@ -218,7 +199,7 @@ class InvariantChecker:
                 and not rows[identity].get("open", "").endswith("UNREADABLE")
             ):
                 raise Violation(f"{unread[0]} is in no row, and {identity} is not listed as a failure")
-        check_contents(world, named, {identity: self._files(identity) for identity in named})
+        check_contents(world, named, {identity: self._documents.files_of(identity) for identity in named})
 
     def _check_hour_is_complete(self, rows: dict[str, Item]) -> None:
         """A reprocess of files that are gone does not take the hour's marker away for ever."""
@@ -237,9 +218,8 @@ class InvariantChecker:
         if it is older than the listing of the sweep: then only an arrival row promises an owner.
         """
         world = self._world
-        owned = Counter(
-            name for identity, row in rows.items() if row["state"] in LIVE for name in self._files(identity)
-        )
+        live = [identity for identity, row in rows.items() if row["state"] in LIVE]
+        owned = Counter(name for identity in live for name in self._documents.files_of(identity))
         expected = {name_of(file): file for file in world.arrived if file.key.endswith(world.suffixes)}
         surplus = [name for name, number in owned.items() if number > 1 or name not in expected]
         if surplus:

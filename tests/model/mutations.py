@@ -2,7 +2,6 @@
 
 import __future__
 
-import hashlib
 import inspect
 import sys
 import textwrap
@@ -22,15 +21,9 @@ import router.ownership.take
 import transform.finalize
 import transform.give_up
 from lake.commit import SourceCount
-from lake.documents import encode_body
 from lake.errors import LeaseLostError
-from lake.faults import NO_ANSWER
-from lake.ledger import CommitReference, Part
-from lake.ledger.arrivals import Arrivals, arrival_key
 from lake.ledger.table import Condition, LedgerTable
 from lake.manifest import Partition
-from router.ownership.resolve import delete_intent, write_intent
-from transform.upload import Uploads
 
 Mutation = Callable[[], AbstractContextManager[Any]]
 
@@ -112,32 +105,12 @@ def publish_before_audit() -> AbstractContextManager[Any]:
     return patch("transform.finalize.commit_document", publish_first)
 
 
-def reuse_an_upload() -> AbstractContextManager[Any]:
-    upload = Uploads._upload
-
-    class Reusing:
-        def __init__(self, s3, bucket, key):
-            self._s3, self._bucket, self._key = s3, bucket, key
-
-        def create_multipart_upload(self, **request):
-            listed = self._s3.list_multipart_uploads(Bucket=self._bucket, Prefix=self._key).get("Uploads")
-            return listed[0] if listed else self._s3.create_multipart_upload(**request)
-
-        def __getattr__(self, name):
-            return getattr(self._s3, name)
-
-    def reusing(self, path, bucket, key, rows):
-        s3, self._s3 = self._s3, Reusing(self._s3, bucket, key)
-        try:
-            return upload(self, path, bucket, key, rows)
-        finally:
-            self._s3 = s3
-
-    return patch.object(Uploads, "_upload", reusing)
-
-
-def skip_the_commit_document(_s3, _bucket, key, document):
-    return CommitReference(key, hashlib.sha256(encode_body(document)).hexdigest())
+reuse_an_upload = changed(
+    "transform.upload.Uploads._upload",
+    "upload_id = self._s3.create_multipart_upload(",
+    'begun = self._s3.list_multipart_uploads(Bucket=bucket, Prefix=key).get("Uploads")\n'
+    '        upload_id = begun[0]["UploadId"] if begun else self._s3.create_multipart_upload(',
+)
 
 
 def roll_forward_by_listing() -> AbstractContextManager[Any]:
@@ -183,11 +156,6 @@ def abort_before_the_release() -> AbstractContextManager[Any]:
     )()
 
 
-def leave_the_quarantine_out_of_the_commit_document() -> AbstractContextManager[Any]:
-    complete = transform.finalize.commit_document
-    return patch("transform.finalize.commit_document", lambda *given: replace(complete(*given), quarantine=()))
-
-
 def _unchecked_source(_: Any, file: Any, splits: Any) -> Any:
     rows = sum(item.rows for item in splits)
     return SourceCount(file.uri, file.version, file.size, rows, rows, 0, {}, None, None)
@@ -200,29 +168,6 @@ audit_nothing = all_of(
     ),
     replaced("transform.audit._source_count", _unchecked_source),
 )
-
-
-def acknowledge_before_the_manifest() -> AbstractContextManager[Any]:
-    create = router.ownership.take._create_owner
-
-    def late(services, taken, now):
-        owner = create(services, taken, now)
-        return Part("", "", "", 0, 0, "", ()) if owner is NO_ANSWER else owner
-
-    return patch("router.ownership.take._create_owner", late)
-
-
-def adopt_unfenced(self: Arrivals, _: Any, row: Any) -> Any:
-    key = arrival_key(row.file.bucket, row.file.key, row.file.version)
-    changes = {name: getattr(row, name) for name in ("manifest", "lane", "reason", "recorded_at")}
-    self._table.update(key, assign=changes)
-    return row
-
-
-def delete_the_intent_first(services: Any, arrivals: Any, now: Any) -> str:
-    key = write_intent(services, arrivals, now)
-    delete_intent(services, key)
-    return key
 
 
 def an_own_division_is_carried_out() -> AbstractContextManager[Any]:

@@ -11,7 +11,6 @@ from tests.model.scheduler import (
     LATE,
     LOSE_REQUEST,
     LOSE_RESPONSE,
-    NEXT_THREAD,
     REFUSE,
     REPEAT,
     REPEAT_LATE,
@@ -73,8 +72,6 @@ class Scenario:
     """Files that the promote actors make urgent."""
     versions: bool = False
     """Whether the input bucket has versions."""
-    threads: bool = False
-    """Whether the threads inside an actor can take turns at each request; otherwise one after the other runs."""
 
 
 _WORKERS = ("worker1", "worker2", "sweep1")
@@ -170,20 +167,6 @@ SCENARIOS = {
             lane=Lane.STREAM,
             events=("expire_lease", "report_stopped", "begin_new_query", "advance_hours"),
         ),
-        Scenario(
-            "shards",
-            ("route1", "stream1", "route2", "stream2", "sweep1"),
-            (("c",), ("d",)),
-            arriving=("a", "b"),
-            lane=Lane.STREAM,
-            events=("change_shards", "begin_new_query", "advance_hours"),
-        ),
-        Scenario(
-            "window",
-            ("queue1", "control1", "stream1", "control2", "stream2"),
-            arriving=("urgent", "urgent-a"),
-            events=("expire_lease", "begin_new_query", "advance_hours"),
-        ),
         Scenario("plan", ("plan1", "worker1", "plan2", "sweep1"), (("a",), ("b",), ("c",))),
         Scenario("overnight", ("overnight1", "overnight2", "sweep1"), (("a",), ("b", "c"))),
         Scenario(
@@ -216,7 +199,6 @@ SCENARIOS = {
             events=("expire_lease", "advance_hours"),
         ),
         Scenario("wrong results", ("worker1", "worker2"), (("a", "b"),), wrong_results=WRONG_RESULTS, events=()),
-        Scenario("threads", ("route1", "worker1", "worker2"), (("a", "b"),), arriving=("c", "d"), threads=True),
         # One attempt is enough, because neither a denial nor a full dataset may use one up.
         Scenario(
             "denied",
@@ -248,7 +230,6 @@ def single_faults(scenario: Scenario, operation: str) -> list[str]:
     faults = [CRASH, LOSE_REQUEST, REFUSE]
     faults += [] if is_read(operation) else [LOSE_RESPONSE, REPEAT, LATE, REPEAT_LATE]
     faults += [STALE_READ] if operation == "query" else []
-    faults += [NEXT_THREAD] if scenario.threads else []
     return [*faults, *scenario.events]
 
 

@@ -11,20 +11,16 @@ from botocore.exceptions import BotoCoreError, ClientError, ReadTimeoutError
 
 from lake.errors import HybridRouterError
 from tests.model.fake_dynamodb import TransactionCanceledException
-from tests.model.pools import give_turn
 
 MAX_STEPS = 3000
 """More requests than any history needs: an actor that sends more is in an endless loop."""
 READS = frozenset({"get_item", "batch_get_item", "query", "get_object", "head_object", "get_job_run", "get_job_runs"})
 CRASH, LOSE_REQUEST, LOSE_RESPONSE, REPEAT = "crash", "lose_request", "lose_response", "repeat"
 REFUSE, LATE, LATE_SOON, REPEAT_LATE = "refuse", "late", "late_soon", "repeat_late"
-NEXT_THREAD = "next_thread"
 REQUESTS_BEFORE = {LATE: 10, LATE_SOON: 5, REPEAT_LATE: 10}
 """A late request is applied before the request of this distance, or when all actors have ended."""
 STALE_READ, SWITCH = "stale_read", "switch"
-CALL_FAULTS = frozenset(
-    {CRASH, LOSE_REQUEST, LOSE_RESPONSE, REPEAT, REFUSE, LATE, LATE_SOON, REPEAT_LATE, NEXT_THREAD, STALE_READ}
-)
+CALL_FAULTS = frozenset({CRASH, LOSE_REQUEST, LOSE_RESPONSE, REPEAT, REFUSE, LATE, LATE_SOON, REPEAT_LATE, STALE_READ})
 
 
 def is_read(operation: str) -> bool:
@@ -60,7 +56,7 @@ class Scheduler:
     (not applied, no response), ``lose_response`` (applied, no response), ``repeat`` (applied, and repeated by the
     client), ``refuse`` (an error of the service, not applied), ``late`` and ``late_soon`` (no response, applied after
     other requests), ``repeat_late`` (applied, and once more after other requests), ``stale_read`` (from an index that
-    lags); ``next_thread``: the actor's other threads run first; an event of the environment, which ``apply_event``
+    lags); an event of the environment, which ``apply_event``
     applies; ``switch:<actor>``: another actor runs first; ``<event>:<actor>``: the event, and then another actor runs
     first.
     """
@@ -117,8 +113,6 @@ class Scheduler:
             self.apply_event(event, actor)
         if next_actor:
             self._switch(actor, next_actor)
-        if fault == NEXT_THREAD:
-            give_turn()
         if actor.dead or self.violation:
             raise Crash
         self._apply_late(self.step)
@@ -218,24 +212,11 @@ def _describe(request: dict[str, Any]) -> str:
     return f"{text} {[str(value) for value in values.values()][:3] if values else ''}".strip()
 
 
-S3_ERRORS = (
-    ("SlowDown", 503),
-    ("InternalError", 500),
-    ("AccessDenied", 403),
-    ("ServiceUnavailable", 503),
-    ("RequestTimeout", 400),
-    ("ExpiredToken", 400),
-)
+S3_ERRORS = (("SlowDown", 503), ("AccessDenied", 403), ("RequestTimeout", 400), ("ExpiredToken", 400))
 """Amazon S3 API Reference, "Error responses"."""
-DYNAMODB_ERRORS = (
-    ("ProvisionedThroughputExceededException", 400),
-    ("InternalServerError", 500),
-    ("AccessDeniedException", 400),
-    ("ThrottlingException", 400),
-    ("RequestLimitExceeded", 400),
-)
+DYNAMODB_ERRORS = (("ThrottlingException", 400), ("InternalServerError", 500), ("AccessDeniedException", 400))
 """Amazon DynamoDB Developer Guide, "Error handling"."""
-GLUE_ERRORS = (("OperationTimeoutException", 400), ("InternalServiceException", 500), ("ThrottlingException", 400))
+GLUE_ERRORS = (("OperationTimeoutException", 400), ("InternalServiceException", 500))
 """AWS Glue Web API Reference, "Exceptions"."""
 CONFLICT = ("TransactionConflictException", 400)
 """A write while a transaction is under way for the same item."""

@@ -34,7 +34,7 @@ RULES: dict[str, tuple[str, Mutation]] = {
     "HELD is done": ("stream", replaced("streaming_job.micro_batch.HELD", "nothing is held")),
     "skip the commit document": (
         "workers",
-        replaced("transform.finalize.write_commit", mutations.skip_the_commit_document),
+        changed("transform.finalize.write_commit", "put_document(s3, control_bucket, key, body)", "pass"),
     ),
     "roll forward by listing": ("workers", mutations.roll_forward_by_listing),
     "commit without reading again": ("workers", replaced("transform.finalize._commit", mutations.commit_once)),
@@ -52,7 +52,7 @@ RULES: dict[str, tuple[str, Mutation]] = {
     ),
     "promote unconditionally": (
         "promote",
-        changed("lake.ledger.transitions.supersede_actions", "*row_unchanged(row), ", ""),
+        changed("lake.ledger.transitions.Manifests.supersede", "*row_unchanged(row), ", ""),
     ),
     "forget lost pointers": ("stream", replaced("router.sweep.handler.renew_pointers", lambda *_: {})),
     "DONE is fenced by its state only": ("reprocess", mutations.ends_fenced_by_the_state_only("DONE")),
@@ -64,7 +64,10 @@ RULES: dict[str, tuple[str, Mutation]] = {
         ),
     ),
     "abort before the release": ("workers", mutations.abort_before_the_release),
-    "leave the quarantine out": ("workers", mutations.leave_the_quarantine_out_of_the_commit_document),
+    "leave the quarantine out": (
+        "workers",
+        changed("transform.finalize.commit_document", "tuple(quarantine),", "(),"),
+    ),
     "quarantine no excluded file": ("unreadable", replaced("transform.finalize.quarantine_excluded", lambda *_: [])),
     "totals without the quarantine": (
         "unreadable",
@@ -158,7 +161,15 @@ RULES: dict[str, tuple[str, Mutation]] = {
         changed("lake.ledger.collections.Collections.close_hour", NO_ROW, "[]"),
     ),
     # Ownership
-    "acknowledge before the manifest": ("ownership", mutations.acknowledge_before_the_manifest),
+    "acknowledge before the manifest": (
+        "ownership",
+        changed(
+            "router.ownership.take._create_owner",
+            "return collect_part(services, recorded, now)",
+            "owner = collect_part(services, recorded, now)\n"
+            '    return Part("", "", "", 0, 0, "", ()) if owner is NO_ANSWER else owner',
+        ),
+    ),
     "adopt without abandoning": (
         "ownership",
         replaced(
@@ -173,12 +184,16 @@ RULES: dict[str, tuple[str, Mutation]] = {
     "find no missed arrivals": ("arrivals", replaced("router.sweep.handler.adopt_missed", lambda _: None)),
     "adopt unconditionally": (
         "orphans",
-        replaced("lake.ledger.arrivals.Arrivals.adopt", mutations.adopt_unfenced),
+        changed("lake.ledger.arrivals.Arrivals.adopt", "conditions=unchanged", "conditions=[]"),
     ),
     "resume no intents": ("intents", replaced("router.sweep.handler.resume_intents", lambda _: None)),
     "delete the intent before the rows": (
         "intents",
-        replaced("router.ownership.take.write_intent", mutations.delete_the_intent_first),
+        changed(
+            "router.ownership.take.write_intent",
+            "    return key",
+            "    delete_intent(services, key)\n    return key",
+        ),
     ),
     "rows without an intent": (
         "intents",

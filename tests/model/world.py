@@ -14,9 +14,8 @@ from lake.resource_names import ResourceNames
 from lake.settings import parse_settings
 from lake.time import iso_utc
 from router.services import Services as RouterServices
-from tests.model.clients import ActorClient, DenyingClient
+from tests.model.clients import ActorClient, DenyingClient, FakeGlue
 from tests.model.fake_dynamodb import FakeDynamoDB
-from tests.model.fake_glue import FakeGlue
 from tests.model.fake_s3 import FakeS3
 from tests.unit.router.event_bridge import FakeEventBridge
 from tests.unit.router.events import message, s3_record
@@ -66,9 +65,9 @@ class World:
     """Whether the input bucket has versions."""
     scheduler: Scheduler | None = None
     stopped_runs: set[str] = field(default_factory=set)
+    """Runs that Glue reports as stopped, although they may still run as zombies."""
     run_documents: dict[str, str] = field(default_factory=dict)
     """Job run of an execution -> URI of the run document that it was started for."""
-    """Runs that Glue reports as stopped, although they may still run as zombies."""
     poisonous: frozenset[str] = frozenset()
     """Keys of files that kill every job that reads them."""
     unreadable: frozenset[str] = frozenset()
@@ -95,8 +94,6 @@ class World:
     """Events that the SQS queue still delivers, by message id."""
     seen_pointers: set[str] = field(default_factory=set)
     """Pointers that the current query has read."""
-    events: list[str] = field(default_factory=list)
-    """The environment's events so far."""
     damaged_parts: dict[str, bytes] = field(default_factory=dict)
     """The recorded bytes of documents of parts that are damaged, by key."""
     causes: set[tuple[str, int]] = field(default_factory=set)
@@ -122,7 +119,7 @@ class World:
         self.s3.now = self.now
         # The dataset of the model has room; tests/unit/router/test_dataset_limit.py lets datasets in.
         client: Any = self.dynamodb
-        Ledger.over(client, "ledger").datasets.admit(PARTITION.dataset, 1, ())
+        Ledger.over(client, "ledger").datasets.admit({PARTITION.dataset: PARTITION.dataset}, 1)
 
     def clock(self) -> datetime:
         return self.now

@@ -164,16 +164,20 @@ def columns_that_leave(free: int) -> list[str]:
     return [f"{number:0{stored - OVERHEAD}d}" for number, stored in enumerate(sizes)]
 
 
-@pytest.mark.parametrize(("free", "full"), [(NEEDED + 1, False), (NEEDED, False), (NEEDED - 1, True), (0, True)])
-def test_a_dataset_is_full_when_the_longest_name_does_not_fit(free: int, full: bool) -> None:
-    columns = columns_that_leave(free)
-    assert is_full(columns, NO_LIMIT) == full
-    assert divide_by_room(columns, ["a"], NO_LIMIT) == (((), ("a",)) if full else (("a",), ()))
-
-
-@pytest.mark.parametrize(("limit", "full"), [(4, False), (3, True), (2, True)])
-def test_a_dataset_is_full_when_it_has_as_many_columns_as_it_may_have(limit: int, full: bool) -> None:
-    columns = ["a", "b", "c"]
+@pytest.mark.parametrize(
+    ("columns", "limit", "full"),
+    [
+        (columns_that_leave(NEEDED), NO_LIMIT, False),
+        (columns_that_leave(NEEDED - 1), NO_LIMIT, True),
+        (["a", "b", "c"], 4, False),
+        (["a", "b", "c"], 3, True),
+        (["a", "b", "c"], 2, True),
+    ],
+    ids=["room", "no room", "below", "at the limit", "above"],
+)
+def test_a_dataset_is_full_when_the_longest_name_or_one_more_does_not_fit(
+    columns: list[str], limit: int, full: bool
+) -> None:
     assert is_full(columns, limit) == full
     assert divide_by_room(columns, ["d"], limit) == (((), ("d",)) if full else (("d",), ()))
 

@@ -57,40 +57,6 @@ def test_no_item_has_a_key_that_dynamodb_refuses(key: Key) -> None:
     assert table_over(FakeClient()).get(key) is None
 
 
-BASE = {"operation": "query", "TableName": "ledger"}
-
-
-@pytest.mark.parametrize(
-    ("options", "request_"),
-    [
-        (
-            {"after": "a", "before": "b"},
-            {
-                "KeyConditionExpression": "#p = :p AND #s BETWEEN :a AND :b",
-                "ExpressionAttributeNames": {"#p": "pk", "#s": "sk"},
-                "ExpressionAttributeValues": {":p": "dataset", ":a": "a", ":b": "b"},
-                "ConsistentRead": True,
-            },
-        ),
-        (
-            {"after": "a", "before": "b", "index": True},
-            {
-                "KeyConditionExpression": "#p = :p AND #s BETWEEN :a AND :b",
-                "ExpressionAttributeNames": {"#p": "open", "#s": "open_order"},
-                "ExpressionAttributeValues": {":p": "dataset", ":a": "a", ":b": "b"},
-                "IndexName": "open",
-            },
-        ),
-    ],
-)
-def test_a_query_is_bounded_and_consistent_unless_it_reads_the_index(
-    options: dict[str, Any], request_: dict[str, Any]
-) -> None:
-    client = FakeClient({"Items": [{"n": Decimal(1)}]})
-    assert list(table_over(client).query("dataset", **options)) == [{"n": 1}]
-    assert client.requests == [{**BASE, **request_}]
-
-
 def test_a_query_reads_every_page_only_when_it_is_asked_for() -> None:
     last = {"pk": "dataset", "sk": "a"}
     client = FakeClient({"Items": [{"n": 1}], "LastEvaluatedKey": last}, {"Items": [{"n": 2}]})

@@ -9,7 +9,7 @@ from lake.errors import TerminalError
 from lake.ledger import Failure, ManifestRow, State
 from lake.ledger.manifest_row import MAX_EARLIER_OWNERS
 from lake.manifest import Lane, manifest_sha256
-from tests.unit.lake.transitions import STATES, TOTALS, claim, done, fail, force, row_in_state, supersede
+from tests.unit.lake.transitions import TOTALS, claim, done, fail, force, row_in_state, supersede
 from tests.unit.lake.world import LEASE, PARTITION, World
 
 
@@ -40,11 +40,6 @@ def test_a_queued_row_has_what_its_manifest_has_and_no_history(world: World) -> 
         manifest_sha256=manifest_sha256(manifest),
         changed_at=manifest.created_at,
     )
-
-
-@pytest.mark.parametrize("state", STATES)
-def test_only_a_running_manifest_has_a_live_lease(world: World, state: str) -> None:
-    assert row_in_state(world, state).has_live_lease(world.now) == (state == "RUNNING")
 
 
 def test_a_live_lease_excludes_other_claims_to_its_last_millisecond(world: World) -> None:

@@ -53,18 +53,14 @@ def test_the_shipped_file_is_valid_and_unchanged_in_a_lambda_asset(tmp_path: Pat
     ("changes", "key", "value"),
     [
         ({"stage": "Dev"}, "stage", "Dev"),
-        ({"stage": None}, "stage", None),
         ({"stage": "s" * 44}, "stage", "s" * 44),
         ({"stage": "dev_tables"}, "stage", "dev_tables"),
         ({"tags": ["AWS:team=data"]}, "tags", "AWS:team=data"),
         ({"tags": ["team="]}, "tags", "team="),
-        ({"tags": ["team=L\u00fcbeck"], "batch": {"engines": ["glue", "emr-serverless"]}}, "tags", "team=L\u00fcbeck"),
         ({"tags": ["team=a", "Team=b"]}, "tags", "Team=b"),
         ({"tags": ["hybrid-router:stage=b"]}, "tags", "hybrid-router:stage=b"),
-        ({"tags": [f"t{number}=a" for number in range(50)]}, "tags", 50),
         ({"batch": {"worker_type": "G.2X", "workers": 150}}, "batch.workers", 150),
         ({"input": {"bucket": "landing", "keep_days": 90}}, "input.keep_days", 90),
-        ({"colour": "red"}, "colour", "red"),
         ({"time_zone": "../etc/passwd"}, "time_zone", "../etc/passwd"),
         ({"peak": {"hour": []}}, "peak.hour", []),
         ({"peak": {"hours": "08:00-20:00"}}, "peak.hours", "08:00-20:00"),
@@ -72,23 +68,17 @@ def test_the_shipped_file_is_valid_and_unchanged_in_a_lambda_asset(tmp_path: Pat
         ({"peak": {"hours": ["0\u0668:00-20:00"]}}, "peak.hours", "0\u0668:00-20:00"),
         ({"peak": {"hours": ["08:00-08:00"]}}, "peak.hours", "08:00-08:00"),
         ({"peak": {"hours": ["24:00-00:00"]}}, "peak.hours", "24:00-00:00"),
-        ({"peak": {"days": ["Monday"]}}, "peak.days", "Monday"),
-        ({"peak": []}, "peak", []),
         ({"input": {"suffixes": ["json"]}}, "input.suffixes", "json"),
-        ({"input": {"suffixes": []}}, "input.suffixes", []),
-        ({"datasets": []}, "datasets", []),
         ({"datasets": [{"name": "Orders"}]}, "datasets.name", "Orders"),
         ({"datasets": [{"prefix": "a/"}]}, "datasets.name", None),
         ({"datasets": [{"name": "{folder}", "prefix": "a/{folder}/"}]}, "datasets.prefix", "a/{folder}/"),
         (urgent(tags=["priority"]), "datasets.urgent.tags", "priority"),
-        (urgent(tags="a=b"), "datasets.urgent.tags", "a=b"),
         (urgent(metadata=["Priority=high"]), "datasets.urgent.metadata", "Priority=high"),
         (urgent(metadata=["a=b\n"]), "datasets.urgent.metadata", "a=b\n"),
         (urgent(min_bytes=2, max_bytes=1), "datasets.urgent.max_bytes", 1),
         (urgent(keys=["*"]), "datasets.urgent.keys", ["*"]),
         ({"stream": {"manifest_files": 1.5}}, "stream.manifest_files", 1.5),
         ({"stream": {"manifest_files": True}}, "stream.manifest_files", True),
-        ({"alarms": {"daily_dollars": "10"}}, "alarms.daily_dollars", "10"),
         ({"batch": {"worker_type": "G.4X"}}, "batch.worker_type", "G.4X"),
         ({"batch": {"worker_type": "G.025X", "engines": ["glue"]}}, "batch.worker_type", "G.025X"),
         ({"stream": {"engine": "emr-serverless", "worker_type": "G.8X"}}, "stream.worker_type", "G.8X"),
@@ -97,12 +87,9 @@ def test_the_shipped_file_is_valid_and_unchanged_in_a_lambda_asset(tmp_path: Pat
         ({"batch": {"engines": ["glue", "glue"]}}, "batch.engines", ["glue", "glue"]),
         ({"batch": {"engines": ["emr-serverless"], "worker_type": "G.8X"}}, "batch.worker_type", "G.8X"),
         ({"batch": {"engines": ["emr-serverless"], "workers": 101}}, "emr.max_vcpus", 400),
-        ({"convert": {"compression": "lzo"}}, "convert.compression", "lzo"),
         ({"schedule": {"overnight": "22:00"}}, "schedule.overnight", "22:00"),
-        ({"verify": {"share": 1.5}}, "verify.share", 1.5),
         ({"encryption": {"kms_key": ALIAS}}, "encryption.kms_key", ALIAS),
         ({"input": {"kms_key": KEY}}, "input.kms_key", KEY),
-        ({"stream": {"jobs": 0}}, "stream.jobs", 0),
         ({"stream": {"jobs": MAX_SHARDS + 1}}, "stream.jobs", MAX_SHARDS + 1),
         # The nights need room beside the streaming jobs.
         ({"stream": {"jobs": 5}, "quota": {"dpus": 55}}, "quota.dpus", 55),
@@ -135,18 +122,8 @@ def test_a_value_that_is_too_long_for_a_message_is_cut(value: object) -> None:
     assert len(str(caught.value)) < 1_200
 
 
-def test_a_tag_may_have_the_letters_that_each_engine_of_the_stage_takes() -> None:
-    assert parse_settings({"stage": "a", "tags": ["\u00e9quipe=L\u00fcbeck"]}).tags == ("\u00e9quipe=L\u00fcbeck",)
-
-
 def test_the_longest_of_the_configured_suffixes_is_found() -> None:
     assert InputSettings(suffixes=(".gz", ".JSON.gz", ".json")).suffix_of("a.json.GZ") == ".JSON.gz"
-
-
-def test_a_worker_with_too_little_memory_is_refused_with_the_figures() -> None:
-    # Two tasks of 300 MB and 1 GB for the executor exceed what a quarter of a G.1X has outside the heap.
-    with pytest.raises(InvalidSettingsError, match=r"its 2 tasks need 1\.6 GB next to the JVM's heap, .* about 1\.3"):
-        parse_settings({"stage": "dev", "stream": {"worker_type": "G.025X"}})
 
 
 def test_the_error_for_a_missing_file_says_what_to_do(tmp_path: Path) -> None:
@@ -192,52 +169,26 @@ def keys(body: Any) -> list[str]:
     return [caught.value.key, *(error.key for error in caught.value.others)]
 
 
-def test_every_wrong_value_is_found_at_once() -> None:
-    # Given wrong values in several tables, in one table, and in one list
-    body = {
-        "stage": "Dev",
-        "colour": "red",
-        "peak": {"hours": ["8-20", "08:00-09:00", "09:00-25:00"], "days": ["Monday"]},
-        "stream": {"trigger_seconds": 0, "latency_goal_seconds": 0, "max_workers": 1},
-        "schedule": {"overnight": "cron(0 25 * * ? *)", "deadline": "6"},
-        "datasets": [{"name": "Bad"}, {"name": "orders", "prefix": "o/"}, {"prefix": "x/", "key": "y"}],
-        "quota": {"dpus": 1},
-    }
-    unchanged = repr(body)
-    # When, Then each is found once, and the document is left as it was
-    assert sorted(keys(body)) == [
-        "colour",
-        "datasets.key",
-        "datasets.name",
-        "datasets.name",
-        "peak.days",
-        "peak.hours",
-        "peak.hours",
-        "schedule.deadline",
-        "schedule.overnight",
-        "stage",
-        "stream.latency_goal_seconds",
-        "stream.max_workers",
-        "stream.trigger_seconds",
-    ]
-    assert repr(body) == unchanged
-
-
-def test_tables_that_do_not_fit_together_are_found_beside_wrong_values_of_others() -> None:
-    body = {
-        "stream": {"trigger_seconds": 0},
-        "ledger": {"keep_days": 1},
-        "datasets": [{"name": "a", "prefix": "a/"}, {"name": "b", "prefix": "a/"}],
-    }
-    assert keys({"stage": "dev", **body}) == ["stream.trigger_seconds", "datasets.prefix", "ledger.keep_days"]
-
-
 @pytest.mark.parametrize(
     ("body", "found"),
     [
         ([], ["settings"]),
         ({}, ["stage"]),
-        ({"stage": "a", "batch": [], "peak": 3}, ["peak", "batch"]),
+        ({"stage": "A", "colour": "red", "batch": [], "peak": 3}, ["colour", "stage", "peak", "batch"]),
+        (
+            {"stage": "a", "peak": {"hours": ["8-20", "08:00-09:00", "09:00-25:00"], "days": ["Monday"]}},
+            ["peak.hours", "peak.hours", "peak.days"],
+        ),
+        # What does not fit together is found beside the wrong values of other tables.
+        (
+            {
+                "stage": "a",
+                "stream": {"trigger_seconds": 0},
+                "ledger": {"keep_days": 1},
+                "datasets": [{"name": "a", "prefix": "a/"}, {"name": "b", "prefix": "a/"}],
+            },
+            ["stream.trigger_seconds", "datasets.prefix", "ledger.keep_days"],
+        ),
         ({"stage": "a", "price": {"dpu_hour": 10**400}}, ["price.dpu_hour"]),
         ({"stage": "a", "datasets": {}}, ["datasets"]),
         ({"stage": "a", "datasets": []}, ["datasets"]),
@@ -261,8 +212,10 @@ def test_tables_that_do_not_fit_together_are_found_beside_wrong_values_of_others
         ),
     ],
 )
-def test_each_error_is_reported_once_and_in_the_order_of_the_keys(body: Any, found: list[str]) -> None:
+def test_all_errors_are_reported_once_and_in_the_order_of_the_keys(body: Any, found: list[str]) -> None:
+    unchanged = repr(body)
     assert keys(body) == found
+    assert repr(body) == unchanged
 
 
 @pytest.mark.parametrize(

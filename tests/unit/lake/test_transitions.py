@@ -130,19 +130,6 @@ def test_a_refused_release_tells_whether_the_attempt_was_given_up(
     assert world.row(row.id) == changed
 
 
-def test_a_finish_is_not_that_of_a_later_generation(world: World) -> None:
-    # Given a process that stalls before DONE, and the next generation, which is DONE with another document
-    row = row_in_state(world, "PUBLISHING")
-    manifests = world.ledger.manifests
-    manifests.finish(row, TOTALS, world.now)
-    force(world, world.row(row.id))
-    manifests.commit(world.claimed(world.row(row.id)), OTHER_DOCUMENT, world.now)
-    manifests.finish(world.row(row.id), TOTALS, world.now)
-    # When, Then
-    assert not manifests.finish(row, TOTALS, world.now)
-    assert world.row(row.id).published == Published(2, OTHER_DOCUMENT, TOTALS)
-
-
 def test_a_manifest_that_others_have_superseded_is_not_superseded_by_these(world: World) -> None:
     row, others = world.queued("a.json"), [world.manifest("a.json")]
     assert world.ledger.manifests.supersede(row, others, "others", world.now)
@@ -165,94 +152,91 @@ def assert_row(world: World, expected: ManifestRow) -> None:
     assert (item.get("open"), item.get("open_order")) == (entry if in_index else (None, None))
 
 
-def test_a_claim(world: World) -> None:
-    row = row_in_state(world, "QUEUED")
-    world.wait(timedelta(minutes=1))
-    claim = world.ledger.manifests.claim(row, "jr_1", world.now, LEASE)
-    assert claim is not None
-    changes: dict[str, Any] = {"attempt": 1, "owner": "jr_1", "lease_until": epoch_milliseconds(world.now + LEASE)}
-    changes["claim_nonce"] = claim.row.claim_nonce
-    assert_row(world, replace(row, state=State.RUNNING, changed_at=iso_utc(world.now), **changes))
-    assert claim.row == world.row(row.id)
+def claim_it(world: World, row: ManifestRow) -> dict[str, Any]:
+    held = world.ledger.manifests.claim(row, "jr_1", world.now, LEASE, "nonce")
+    assert held is not None
+    assert held.row == world.row(row.id)
+    until = epoch_milliseconds(world.now + LEASE)
+    return {"state": State.RUNNING, "attempt": 1, "owner": "jr_1", "claim_nonce": "nonce", "lease_until": until}
 
 
-def test_a_renewal(world: World) -> None:
-    claim = world.claimed(row_in_state(world, "QUEUED"))
-    world.wait(timedelta(minutes=1))
-    world.ledger.manifests.renew(claim, world.now, LEASE)
-    assert_row(world, replace(claim.row, lease_until=epoch_milliseconds(world.now + LEASE)))
+def renew_it(world: World, row: ManifestRow) -> dict[str, Any]:
+    world.ledger.manifests.renew(Claim(row, "jr_1"), world.now, LEASE)
+    return {"lease_until": epoch_milliseconds(world.now + LEASE), "changed_at": row.changed_at}
 
 
-@pytest.mark.parametrize("counted", [True, False])
-@pytest.mark.parametrize("exclusions", [None, "exclusions/a.json"])
-def test_a_release(world: World, counted: bool, exclusions: str | None) -> None:
-    row = row_in_state(world, "RUNNING")
-    world.wait(timedelta(minutes=1))
-    assert world.ledger.manifests.release(row, "because", world.now, exclusions, counted=counted)
-    base = 0 if counted else 1
-    changes: dict[str, Any] = {"reason": "because", "lease_until": 0, "base_attempt": base, "exclusions": exclusions}
-    assert_row(world, replace(row, state=State.QUEUED, changed_at=iso_utc(world.now), **changes))
+def release_it(world: World, row: ManifestRow) -> dict[str, Any]:
+    assert world.ledger.manifests.release(row, "because", world.now)
+    return {"state": State.QUEUED, "reason": "because", "lease_until": 0}
 
 
-def test_a_commit(world: World) -> None:
-    # Given a manifest with the reason of an attempt before
-    row = row_in_state(world, "RUNNING")
-    world.ledger.manifests.release(row, "it crashed", world.now)
-    claim = world.claimed(world.row(row.id))
-    assert claim.row.reason == "it crashed"
-    world.wait(timedelta(minutes=1))
-    world.ledger.manifests.commit(claim, DOCUMENT, world.now)
-    changes: dict[str, Any] = {"document": DOCUMENT, "reason": None, "changed_at": iso_utc(world.now)}
-    assert_row(world, replace(claim.row, state=State.PUBLISHING, **changes))
+def release_it_uncounted(world: World, row: ManifestRow) -> dict[str, Any]:
+    assert world.ledger.manifests.release(row, "because", world.now, "exclusions/a.json", counted=False)
+    changes = {"exclusions": "exclusions/a.json", "base_attempt": row.base_attempt + 1}
+    return {"state": State.QUEUED, "reason": "because", "lease_until": 0, **changes}
 
 
-def test_a_publish(world: World) -> None:
-    # Given a manifest whose publishing met a fault
-    row = row_in_state(world, "PUBLISHING")
-    assert world.ledger.manifests.record_reason(row, "no answer")
-    row = world.row(row.id)
-    assert row.reason == "no answer"
-    world.wait(timedelta(minutes=1))
-    assert world.ledger.manifests.finish(row, TOTALS, world.now)
-    now = iso_utc(world.now)
+def commit_it(world: World, row: ManifestRow) -> dict[str, Any]:
+    world.ledger.manifests.commit(Claim(row, "jr_1"), DOCUMENT, world.now)
+    return {"state": State.PUBLISHING, "document": DOCUMENT, "reason": None}
+
+
+def finish_it(world: World, row: ManifestRow) -> dict[str, Any]:
+    assert finish(world, row)
     published = Published(1, DOCUMENT, TOTALS)
-    done = replace(row, state=State.DONE, reason=None, published=published, changed_at=now, finished_at=now)
-    assert_row(world, done)
+    return {"state": State.DONE, "reason": None, "published": published, "finished_at": iso_utc(world.now)}
 
 
-@pytest.mark.parametrize("state", ["QUEUED", "RUNNING", "PUBLISHING"])
-def test_a_failure(world: World, state: str) -> None:
-    row = row_in_state(world, state)
-    world.wait(timedelta(minutes=1))
-    assert world.ledger.manifests.fail(row, "because", world.now)
-    now = iso_utc(world.now)
-    assert_row(world, replace(row, state=State.FAILED, reason="because", changed_at=now, finished_at=now))
+def fail_it(world: World, row: ManifestRow) -> dict[str, Any]:
+    assert fail(world, row)
+    return {"state": State.FAILED, "reason": "because", "finished_at": iso_utc(world.now)}
 
 
-@pytest.mark.parametrize("request_id", [None, "request-1"])
-@pytest.mark.parametrize("state", ["DONE", "FAILED", "FAILED PUBLISH"])
-def test_a_force(world: World, state: str, request_id: str | None) -> None:
-    row = row_in_state(world, state)
-    world.wait(timedelta(minutes=1))
-    assert world.ledger.manifests.force(row, world.now, request_id)
-    forgotten: dict[str, Any] = dict.fromkeys(("document", "exclusions", "reason", "finished_at"))
-    changes = {"generation": 2, "base_attempt": row.attempt, "lease_until": 0, "request": request_id, **forgotten}
-    now = iso_utc(world.now)
-    queued = replace(row, state=State.QUEUED, lane=Lane.BATCH, changed_at=now, forced_at=now, **changes)
-    assert_row(world, queued)
+def force_it(world: World, row: ManifestRow) -> dict[str, Any]:
+    assert world.ledger.manifests.force(row, world.now, "request-1")
+    forgotten = dict.fromkeys(("document", "exclusions", "reason", "finished_at"))
+    changes = {"generation": 2, "base_attempt": row.attempt, "lease_until": 0, "request": "request-1", **forgotten}
+    return {"state": State.QUEUED, "lane": Lane.BATCH, "forced_at": iso_utc(world.now), **changes}
 
 
-@pytest.mark.parametrize("state", ["QUEUED", "RUNNING"])
-def test_a_supersede(world: World, state: str) -> None:
-    row = row_in_state(world, state)
+def supersede_it(world: World, row: ManifestRow) -> dict[str, Any]:
     successors = [world.manifest("a.json"), world.manifest("b.json")]
-    world.wait(timedelta(minutes=1))
     assert world.ledger.manifests.supersede(row, successors, "because", world.now)
-    ids = tuple(successor.id for successor in successors)
-    changes: dict[str, Any] = {"superseded_by": ids, "reason": "because", "changed_at": iso_utc(world.now)}
-    assert_row(world, replace(row, state=State.SUPERSEDED, **changes))
     for successor in successors:
         assert_row(world, successor_row(row, successor))
+    superseded_by = tuple(successor.id for successor in successors)
+    return {"state": State.SUPERSEDED, "superseded_by": superseded_by, "reason": "because"}
+
+
+@pytest.mark.parametrize("has_reason", [False, True])
+@pytest.mark.parametrize(
+    ("apply", "states"),
+    [
+        (claim_it, ["QUEUED"]),
+        (renew_it, ["RUNNING"]),
+        (release_it, ["RUNNING"]),
+        (release_it_uncounted, ["RUNNING"]),
+        (commit_it, ["RUNNING"]),
+        (finish_it, ["PUBLISHING"]),
+        (fail_it, ["QUEUED", "RUNNING", "PUBLISHING"]),
+        (force_it, ["DONE", "FAILED", "FAILED PUBLISH"]),
+        (supersede_it, ["QUEUED", "RUNNING"]),
+    ],
+)
+def test_a_transition_changes_these_attributes(
+    world: World, apply: Callable[[World, ManifestRow], dict[str, Any]], states: list[str], has_reason: bool
+) -> None:
+    for state in states:
+        # Given a row, and perhaps the reason of an attempt before
+        row = row_in_state(world, state)
+        if has_reason:
+            world.ledger.manifests.record_reason(row, "it crashed")
+            row = world.row(row.id)
+        world.wait(timedelta(minutes=1))
+        # When
+        changes = apply(world, row)
+        # Then
+        assert_row(world, replace(row, **{"changed_at": iso_utc(world.now), **changes}))
 
 
 def test_an_abandoned_row_has_the_time_of_its_fence(world: World) -> None:
@@ -269,16 +253,13 @@ def test_only_an_open_manifest_gets_a_reason(world: World, state: str) -> None:
     assert world.row(row.id).reason == ("denied" if row.open else row.reason)
 
 
-def test_the_same_reason_is_not_written_again(world: World) -> None:
+def test_a_reason_is_written_once_and_not_into_a_row_that_has_changed(world: World) -> None:
     row = row_in_state(world, "QUEUED")
     world.ledger.manifests.record_reason(row, "denied")
     world.faults.reset()
     assert world.ledger.manifests.record_reason(world.row(row.id), "denied")
     assert world.faults.writes == []
-
-
-def test_a_row_that_has_changed_keeps_its_reason(world: World) -> None:
-    row = row_in_state(world, "QUEUED")
+    # When another run has claimed it, then its reason stays
     world.claimed(row)
-    assert not world.ledger.manifests.record_reason(row, "denied")
-    assert world.row(row.id).reason is None
+    assert not world.ledger.manifests.record_reason(row, "other")
+    assert world.row(row.id).reason == "denied"

@@ -88,8 +88,7 @@ def emr(deployment: Deployment) -> FakeEmr:
 def _admitted_datasets() -> tuple[Any, ...]:
     """The rows of a ledger that has let in two datasets."""
     with new_world() as world:
-        for dataset in ("orders", "clicks"):
-            assert world.ledger.datasets.admit(dataset, 1000, ())
+        world.ledger.datasets.admit({"orders": "orders", "clicks": "clicks"}, 1000)
         return tuple(world.dynamodb.scan(TableName=world.resources.ledger_table)["Items"])
 
 

@@ -148,7 +148,7 @@ def test_another_invocation_that_lets_one_in_takes_no_place_of_others(
     limit(deployment, 2 + room)
     other = cold(deployment).ledger.datasets
     deployment.faults.reset()
-    deployment.faults.pause = (1, lambda: other.admit(admitted_before, 2 + room, ()))
+    deployment.faults.pause = (1, lambda: other.admit({admitted_before: admitted_before}, 2 + room))
     # When
     ownership = route_arrivals(cold(deployment), [file_of(f"{folder}/a.json") for folder in MANY])
     # Then every place is taken, and no further one
@@ -208,14 +208,9 @@ def test_a_file_of_a_dataset_without_an_answer_stays_in_its_intent(
 ) -> None:
     # Given a ledger that does not say whether there is room for a new dataset
     limit(deployment, 3)
-    answer = deployment.ledger.datasets.admit
-
-    def admit(name: str, *others: Any) -> str | None:
-        if name == "new":
-            raise EndpointConnectionError(endpoint_url="ledger")
-        return answer(name, *others)
-
-    monkeypatch.setattr(type(deployment.ledger.datasets), "admit", lambda _, *request: admit(*request))
+    route_arrivals(deployment.services, [file_of("orders/before.json")])
+    refuse = Mock(side_effect=EndpointConnectionError(endpoint_url="ledger"))
+    monkeypatch.setattr(type(deployment.ledger.datasets), "_put_admissions", refuse)
     # When a file of it comes together with one of an old dataset
     ownership = route_arrivals(deployment.services, [file_of("new/a.json"), file_of("orders/a.json")])
     # Then the sweep finds it in the intent, also if its event never comes again
@@ -325,11 +320,11 @@ def test_of_folders_that_come_at_once_the_one_of_the_name_itself_has_it(stage: D
 def test_invocations_at_once_agree_on_the_folder(stage: Deployment) -> None:
     # Given an invocation that is about to take the dataset, while another one does
     def meanwhile() -> None:
-        assert stage.ledger.datasets.admit("web_logs", 1000, (), "web-logs") == "web-logs"
+        assert stage.ledger.datasets.admit({"web_logs": "web-logs"}, 1000) == {"web_logs": "web-logs"}
 
     stage.faults.pause = (1, meanwhile)
     # Then both name the same folder
-    assert stage.ledger.datasets.admit("web_logs", 1000, (), "web_logs") == "web-logs"
+    assert stage.ledger.datasets.admit({"web_logs": "web_logs"}, 1000) == {"web_logs": "web-logs"}
 
 
 def test_a_backfill_and_a_sweep_find_the_files_of_a_folder_that_is_not_the_name(stage: Deployment) -> None:

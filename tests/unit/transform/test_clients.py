@@ -1,24 +1,15 @@
 """Clients of a process: one session, whose credentials are asked for patiently and used only while they are valid."""
 
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from types import SimpleNamespace
-from typing import Any
-from unittest.mock import Mock
 
-import boto3
 import botocore.credentials
 import pytest
-from botocore.awsrequest import AWSResponse
-from botocore.compat import HTTPHeaders
-from botocore.exceptions import ClientError, NoCredentialsError
+from botocore.exceptions import NoCredentialsError
 
 from lake.errors import TransientError
-from lake.faults import ForeignAnswerError
 from lake.manifest import ObjectVersion
-from router.services import new_session
 from transform import clients
 from transform.give_up import fault_of
 from transform.source import Source
@@ -72,33 +63,6 @@ def test_all_clients_of_a_process_share_its_session(monkeypatch: pytest.MonkeyPa
         clients.object_store(REGION, "input")
     # Then the credentials were looked for once.
     assert len(asked) == 1
-
-
-@pytest.mark.parametrize("open_session", [partial(clients.session, REGION), new_session])
-@pytest.mark.parametrize("status", [200, 404])
-@pytest.mark.parametrize("request_id", [None, "x-amz-request-id", "X-Amzn-RequestId"])
-def test_the_answer_of_a_proxy_is_none_of_aws(
-    monkeypatch: pytest.MonkeyPatch, open_session: Callable[[], boto3.Session], status: int, request_id: str | None
-) -> None:
-    # Given a network in which every request gets the same answer.
-    for name, value in {"ACCESS_KEY_ID": "key", "SECRET_ACCESS_KEY": "secret", "DEFAULT_REGION": REGION}.items():
-        monkeypatch.setenv(f"AWS_{name}", value)
-    body = Mock(**{"stream.return_value": [b""]})
-    answer = AWSResponse("https://aws", status, HTTPHeaders(), body)
-    answer.headers["Content-Type"] = "text/html"
-    if request_id is not None:
-        answer.headers[request_id] = "id"
-    session: Any = open_session()
-    session.events.register("before-send", lambda **_: answer)
-    s3, dynamodb = session.client("s3"), session.client("dynamodb")
-    # When
-    for request in (
-        lambda: s3.head_object(Bucket="lake", Key="k"),
-        lambda: dynamodb.get_item(TableName="ledger", Key={"pk": {"S": "m"}}),
-    ):
-        with suppress(ClientError) if request_id else pytest.raises(ForeignAnswerError, match=str(status)):
-            # Then nothing is concluded from it.
-            request()
 
 
 def test_a_read_without_credentials_is_tried_again() -> None:

@@ -12,7 +12,6 @@ import pytest
 from lake.commit import CommitDocument
 from lake.documents import decode_body, get_document
 from lake.errors import InvalidInputError, TableStoppedError, TransientError
-from lake.faults import ForeignBodyError
 from lake.layout import parse_s3_uri
 from lake.ledger import ManifestRow
 from lake.ledger.datasets import field_id
@@ -224,29 +223,6 @@ def test_a_manifest_that_is_reprocessed_no_longer_stops_the_table(deployment: De
     assert commit(deployment) == 1
     assert commit(deployment) is None
     assert (shown(deployment), stopped(deployment)) == ([name_of(row, 2)], None)
-
-
-@pytest.mark.parametrize("name", [".metadata.json", "/snap-", "-m0.avro"])
-def test_an_answer_that_is_not_the_metadata_stops_no_table(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    # Given a table whose manifest has a file that goes, and a proxy that cuts one answer
-    row = publish(deployment, listed(deployment, "a"))
-    commit(deployment)
-    publish(deployment, forced(deployment, row))
-    cut = [8]
-
-    def read(s3: Any, bucket: str, key: str) -> bytes:
-        body = get_document(s3, bucket, key)
-        return body[: cut.pop()] if cut and name in key else body
-
-    monkeypatch.setattr(batch, "get_document", read)
-    # When, Then
-    with pytest.raises(ForeignBodyError, match="was not the object"):
-        commit(deployment)
-    assert (cut, stopped(deployment)) == ([], None)
-    commit(deployment)
-    assert shown(deployment) == [name_of(row, 2)]
 
 
 @pytest.mark.parametrize("damage", ["gone", "cut", "not Iceberg", "Avro"])
@@ -498,7 +474,7 @@ def test_hours_that_were_listed_for_the_table_before_are_not_those_of_the_new_on
     tables = deployment.ledger.tables
     before = tables.create("orders", "before")
     assert tables.replace(before, "new")
-    tables.note_listed(before)
+    tables.note(before, unlisted=None)
     assert tables.get("orders") == replace(before, uuid="new")
 
 

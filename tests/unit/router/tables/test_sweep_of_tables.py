@@ -15,6 +15,7 @@ from lake.errors import TableStoppedError
 from lake.layout import complete_marker_key
 from lake.ledger import HourState, TableRow
 from lake.ledger.tables import EXPIRY_ENTRY, Tables
+from lake.time import iso_utc
 from router.catalog.handler import catalog
 from router.sweep import leftovers
 from router.sweep.hours import announce_hours
@@ -156,7 +157,7 @@ def test_tables_that_were_cleaned_starve_no_other(deployment: Deployment, monkey
 
     def clean(repair: Repair, row: TableRow) -> None:
         cleaned.append(row.dataset)
-        deployment.ledger.tables.note_cleaned(row, deployment.now)
+        deployment.ledger.tables.note(row, cleaned_at=iso_utc(deployment.now))
         deployment.wait(timedelta(minutes=1))
 
     monkeypatch.setattr(leftovers, "_clean", clean)
