@@ -2,10 +2,11 @@
 
 import math
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from importlib.metadata import version
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -79,14 +80,14 @@ def speed_table(figures: Sequence[Figure]) -> list[str]:
     """MB of NDJSON per second and core: a row for each shape, a column for each competitor."""
     rows = [
         (f"{shape} ({SHAPES[shape].description})", *(f"{item.mb_per_second_per_core:.0f}" for item in of_shape))
-        for shape, of_shape in _by_shape(figures).items()
+        for shape, of_shape in _by_shape(figures)
     ]
     return markdown_table(["MB/s per core"], [competitor.name for competitor in COMPETITORS], rows)
 
 
 def output_table(figures: Sequence[Figure]) -> list[str]:
     """Output size and peak memory, both in MB: a row for each shape, a column for each competitor."""
-    rows = [(shape, *map(_output, of_shape)) for shape, of_shape in _by_shape(figures).items()]
+    rows = [(shape, *map(_output, of_shape)) for shape, of_shape in _by_shape(figures)]
     return markdown_table(["output MB (memory MB)"], [competitor.name for competitor in COMPETITORS], rows)
 
 
@@ -129,11 +130,9 @@ def _output(figure: Figure) -> str:
     return size if figure.peak_bytes is None else f"{size} ({figure.peak_bytes / 1e6:.0f})"
 
 
-def _by_shape(figures: Sequence[Figure]) -> dict[str, list[Figure]]:
-    found: dict[str, list[Figure]] = {}
-    for figure in figures:
-        found.setdefault(figure.shape, []).append(figure)
-    return found
+def _by_shape(figures: Sequence[Figure]) -> Iterator[tuple[str, Iterator[Figure]]]:
+    """The figures of a shape follow each other."""
+    return groupby(figures, key=lambda figure: figure.shape)
 
 
 CPU_INFO = Path("/proc/cpuinfo")
