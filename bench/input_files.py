@@ -11,7 +11,7 @@ from random import Random
 
 from bench.shapes import SHAPES
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 """Part of the cache's key: increase it with every change of a shape."""
 CHUNK_BYTES = 8_000_000
 """Rows are generated in chunks of about this size."""
@@ -40,7 +40,6 @@ class InputFiles:
     rows: int
     bytes: int
     """Size of the NDJSON, after decompression."""
-    stored_bytes: int
     keys: tuple[str, ...]
 
     @property
@@ -93,15 +92,15 @@ def _generate_files(recipe: Recipe, folder: Path, counts_file: Path, workers: in
     folder.mkdir(parents=True)
     with ProcessPoolExecutor(workers) as pool:
         jobs = [pool.submit(_write, recipe, number, folder) for number in range(recipe.files)]
-        names, rows, sizes, stored = zip(*(job.result() for job in jobs), strict=True)
-    counts = {"names": names, "rows": sum(rows), "bytes": sum(sizes), "stored_bytes": sum(stored)}
+        names, rows, sizes = zip(*(job.result() for job in jobs), strict=True)
+    counts = {"names": names, "rows": sum(rows), "bytes": sum(sizes)}
     # Written last: as long as this file is missing, the next call generates the folder again.
     counts_file.write_text(json.dumps(counts))
 
 
-def _write(recipe: Recipe, number: int, folder: Path) -> tuple[str, int, int, int]:
+def _write(recipe: Recipe, number: int, folder: Path) -> tuple[str, int, int]:
     text = generate(recipe, number)
     compressed = recipe.shape == "gzip"
     path = folder / f"{number:05d}.ndjson{'.gz' if compressed else ''}"
     path.write_bytes(gzip.compress(text, GZIP_LEVEL, mtime=0) if compressed else text)
-    return path.name, text.count(b"\n"), len(text), path.stat().st_size
+    return path.name, text.count(b"\n"), len(text)

@@ -1,10 +1,12 @@
 """The results of one run of the benchmark for machines and for people, and whether they meet the targets."""
 
+import math
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from importlib.metadata import version
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +19,15 @@ from scripts.markdown_page import markdown_table
 MARKERS = ("<!-- figures: written by make bench -->", "<!-- end of figures -->")
 LAKES_MARKERS = ("<!-- lakes: written by make bench -->", "<!-- end of lakes -->")
 
-PRODUCT_ONE_CORE = "hybrid_router_1_core"
-BASELINE = "spark_one_pass"
-"""The one competitor of the difficult shapes."""
-MIN_RATIOS = {"spark_one_pass": 2.0, "spark_naive": 4.0, "duckdb": 1.4}
-"""hybrid-router's speed divided by the competitor's, on the main shapes."""
-DIFFICULT_SHAPES = ("weblog", "random_order", "sparse", "wide")
-MIN_RATIO_DIFFICULT = 1.5
-SMALL_FILES = "tiny"
-MIN_RATIO_SMALL_FILES = 1.0
-MIN_SCALING = 1.7
-"""Speed on two cores divided by speed on one."""
+MIN_RATIOS = (
+    (MAIN_SHAPES, PRODUCT, "spark_one_pass", 2.0),
+    (MAIN_SHAPES, PRODUCT, "spark_naive", 4.0),
+    (MAIN_SHAPES, PRODUCT, "duckdb", 1.4),
+    (MAIN_SHAPES, PRODUCT, "hybrid_router_1_core", 1.7),
+    (("weblog", "random_order", "sparse", "wide"), PRODUCT, "spark_one_pass", 1.5),
+    (("tiny",), "convert", "polars", 1.0),
+)
+"""Shapes, two competitors, and the speed of the first one divided by that of the second."""
 MAX_TASK_BYTES = 300 * 10**6
 MAX_SIZE_RATIO = 1.03
 MAX_QUERY_RATIO = 1.1
@@ -42,22 +42,13 @@ class Target:
 
 
 def check_targets(figures: Sequence[Figure]) -> list[Target]:
-    by_name = {(figure.competitor, figure.shape): figure for figure in figures}
-    measured = {figure.shape for figure in figures}
-    targets = []
-    for shape in (shape for shape in MAIN_SHAPES if shape in measured):
-        product = by_name[(PRODUCT, shape)]
-        for competitor, min_ratio in MIN_RATIOS.items():
-            ratio = _ratio(product, by_name[(competitor, shape)])
-            targets.append(_min_ratio(f"{shape}: {PRODUCT} / {competitor}", ratio, min_ratio))
-        scaling = _ratio(product, by_name[(PRODUCT_ONE_CORE, shape)])
-        targets.append(_min_ratio(f"{shape}: 2 cores / 1 core", scaling, MIN_SCALING))
-    for shape in (shape for shape in DIFFICULT_SHAPES if shape in measured):
-        ratio = _ratio(by_name[(PRODUCT, shape)], by_name[(BASELINE, shape)])
-        targets.append(_min_ratio(f"{shape}: {PRODUCT} / {BASELINE}", ratio, MIN_RATIO_DIFFICULT))
-    if SMALL_FILES in measured:
-        ratio = _ratio(by_name[("convert", SMALL_FILES)], by_name[("polars", SMALL_FILES)])
-        targets.append(_min_ratio(f"{SMALL_FILES}: convert / polars", ratio, MIN_RATIO_SMALL_FILES))
+    speeds = {(figure.competitor, figure.shape): figure.mb_per_second for figure in figures}
+    targets = [
+        _ratio(f"{shape}: {first} / {second}", speeds[first, shape] / speeds[second, shape], minimum=minimum)
+        for shapes, first, second, minimum in MIN_RATIOS
+        for shape in shapes
+        if (first, shape) in speeds and (second, shape) in speeds
+    ]
     for figure in figures:
         if figure.competitor == PRODUCT and figure.peak_bytes is not None:
             measured_mb, most = (f"{size / 1e6:.0f} MB" for size in (figure.peak_bytes, MAX_TASK_BYTES))
@@ -70,41 +61,33 @@ def check_lakes(lakes: Mapping[str, Mapping[str, Any]]) -> list[Target]:
     targets = []
     for shape, lake in lakes.items():
         smallest = min(size for writer, size in lake["bytes"].items() if writer != "convert")
-        targets.append(
-            _max_ratio(f"{shape}: size / smallest lake", lake["bytes"]["convert"] / smallest, MAX_SIZE_RATIO)
-        )
+        size_ratio = lake["bytes"]["convert"] / smallest
+        targets.append(_ratio(f"{shape}: size / smallest lake", size_ratio, maximum=MAX_SIZE_RATIO))
         for engine, seconds in lake["seconds"].items():
             times = {writer: sum(of_query[writer] for of_query in seconds.values()) for writer in lake["bytes"]}
             metric = f"{shape}: five queries in {engine} / the quicker of DuckDB's and Spark's lakes"
             ratio = times["convert"] / min(times["duckdb"], times["spark"])
-            targets.append(_max_ratio(metric, ratio, MAX_QUERY_RATIO))
+            targets.append(_ratio(metric, ratio, maximum=MAX_QUERY_RATIO))
     return targets
 
 
-def _ratio(numerator: Figure, denominator: Figure) -> float:
-    return numerator.mb_per_second / denominator.mb_per_second
-
-
-def _min_ratio(metric: str, ratio: float, minimum: float) -> Target:
-    return Target(metric, f"{ratio:.2f}", f">= {minimum}", ratio >= minimum)
-
-
-def _max_ratio(metric: str, ratio: float, maximum: float) -> Target:
-    return Target(metric, f"{ratio:.2f}", f"<= {maximum}", ratio <= maximum)
+def _ratio(metric: str, ratio: float, *, minimum: float = 0, maximum: float = math.inf) -> Target:
+    limit = f">= {minimum}" if minimum else f"<= {maximum}"
+    return Target(metric, f"{ratio:.2f}", limit, minimum <= ratio <= maximum)
 
 
 def speed_table(figures: Sequence[Figure]) -> list[str]:
     """MB of NDJSON per second and core: a row for each shape, a column for each competitor."""
     rows = [
         (f"{shape} ({SHAPES[shape].description})", *(f"{item.mb_per_second_per_core:.0f}" for item in of_shape))
-        for shape, of_shape in _by_shape(figures).items()
+        for shape, of_shape in _by_shape(figures)
     ]
     return markdown_table(["MB/s per core"], [competitor.name for competitor in COMPETITORS], rows)
 
 
 def output_table(figures: Sequence[Figure]) -> list[str]:
     """Output size and peak memory, both in MB: a row for each shape, a column for each competitor."""
-    rows = [(shape, *map(_output, of_shape)) for shape, of_shape in _by_shape(figures).items()]
+    rows = [(shape, *map(_output, of_shape)) for shape, of_shape in _by_shape(figures)]
     return markdown_table(["output MB (memory MB)"], [competitor.name for competitor in COMPETITORS], rows)
 
 
@@ -147,11 +130,9 @@ def _output(figure: Figure) -> str:
     return size if figure.peak_bytes is None else f"{size} ({figure.peak_bytes / 1e6:.0f})"
 
 
-def _by_shape(figures: Sequence[Figure]) -> dict[str, list[Figure]]:
-    found: dict[str, list[Figure]] = {}
-    for figure in figures:
-        found.setdefault(figure.shape, []).append(figure)
-    return found
+def _by_shape(figures: Sequence[Figure]) -> Iterator[tuple[str, Iterator[Figure]]]:
+    """The figures of a shape follow each other."""
+    return groupby(figures, key=lambda figure: figure.shape)
 
 
 CPU_INFO = Path("/proc/cpuinfo")

@@ -31,7 +31,6 @@ class Measurement:
 
     seconds: float
     output_bytes: int
-    output_files: int
     peak_bytes: int | None
     """As ``Convert`` returns it."""
 
@@ -42,34 +41,20 @@ class Figure:
 
     competitor: str
     shape: str
-    cores: int
     seconds: float
-    all_seconds: tuple[float, ...]
     mb_per_second: float
     mb_per_second_per_core: float
     output_bytes: int
-    output_files: int
     peak_bytes: int | None
     """The maximum of all rounds; None for competitors whose memory is not measured."""
 
     @classmethod
     def of(cls, competitor: Competitor, files: InputFiles, measurements: Sequence[Measurement]) -> "Figure":
-        seconds = [item.seconds for item in measurements]
-        median = statistics.median(seconds)
+        median = statistics.median(item.seconds for item in measurements)
         speed = files.bytes / MEGABYTE / median
         peaks = [item.peak_bytes for item in measurements if item.peak_bytes is not None]
-        return cls(
-            competitor.name,
-            files.shape,
-            competitor.cores,
-            median,
-            tuple(seconds),
-            speed,
-            speed / competitor.cores,
-            measurements[-1].output_bytes,
-            measurements[-1].output_files,
-            max(peaks, default=None),
-        )
+        written, per_core = measurements[-1].output_bytes, speed / competitor.cores
+        return cls(competitor.name, files.shape, median, speed, per_core, written, max(peaks, default=None))
 
 
 class BenchmarkRunner:
@@ -175,4 +160,4 @@ def measure_conversion(
     shutil.rmtree(output)
     if expected_rows not in (None, rows):
         raise ValueError(f"{files.shape}: {rows} rows were written, the input has {expected_rows}")
-    return Measurement(seconds, size, len(written), peak)
+    return Measurement(seconds, size, peak)

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from lake.engines.description import MICRO
 from lake.layout import REPORT_PAGE
 from lake.texts import format_count, format_dollars, format_instant, format_size
-from report.executions import badge
+from report.executions import badge, outcome_badges
 from report.html import large, reason_line, render_document, safe
 from report.sections import number_tiles
 
@@ -45,36 +45,29 @@ class SettledExecution:
         return self.outcome == "FAILED"
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Day:
     day: date
     micro_dollars: int = 0
-    outcomes: Counter[str] = field(default_factory=Counter)
-    listed: list[SettledExecution] = field(default_factory=list)
-    bytes: int = 0
-    rows: int = 0
-    rejects: int = 0
-    failed_files: int = 0
-    not_done: int = 0
-    late_minutes: int = 0
-    """The largest of its executions."""
+    executions: list[SettledExecution] = field(default_factory=list)
+    """In the order in which they were planned."""
 
     @property
-    def executions(self) -> int:
-        return self.outcomes.total()
+    def outcomes(self) -> Counter[str]:
+        return Counter(item.outcome for item in self.executions)
 
-    def add(self, item: SettledExecution) -> None:
-        """Executions come in the order in which they were planned."""
-        self.outcomes[item.outcome] += 1
-        self.bytes += item.bytes
-        self.rows += item.rows
-        self.rejects += item.rejects
-        self.failed_files += item.failed_files
-        self.not_done += item.not_done
-        self.late_minutes = max(self.late_minutes, item.late_minutes)
-        self.listed.append(item)
-        if len(self.listed) > MAX_LISTED:
-            self.listed.remove(next((one for one in self.listed[:-1] if not one.failed), self.listed[0]))
+    @property
+    def listed(self) -> list[SettledExecution]:
+        """The executions that the page names, in their order."""
+        rest = sorted(range(len(self.executions) - 1), key=lambda number: self.executions[number].failed)
+        return [self.executions[number] for number in sorted(rest[1 - MAX_LISTED :])] + self.executions[-1:]
+
+    @property
+    def late_minutes(self) -> int:
+        return max((item.late_minutes for item in self.executions), default=0)
+
+    def sum_of(self, count: str) -> int:
+        return sum(getattr(item, count) for item in self.executions)
 
 
 def first_day(now: datetime) -> date:
@@ -95,7 +88,7 @@ def last_days(settled: Iterable[Mapping[str, object]], micro_dollars: Mapping[st
     for facts in settled:
         item = SettledExecution(**facts)  # type: ignore[arg-type]
         if item.planned_at[:10] in days:
-            days[item.planned_at[:10]].add(item)
+            days[item.planned_at[:10]].executions.append(item)
     found = list(days.values())
     while len(found) > 1 and not found[0].executions and not found[0].micro_dollars:
         found.pop(0)
@@ -111,7 +104,7 @@ def render_index(stack: str, days: Sequence[Day], made_at: str, options: str = "
 
     Its links are relative: they lead to the reports of the executions, each in a folder of its name beside the page.
     """
-    last = next((day.listed for day in days if day.listed), [])
+    last = next((day.executions for day in days if day.executions), [])
     newest = max(last, key=lambda item: item.planned_at, default=None)
     period = "Executions by the day on which they were planned; cost is of both lanes."
     header = (
@@ -140,14 +133,17 @@ def _newest(item: SettledExecution | None) -> str:
 def _tiles(days: Sequence[Day]) -> str:
     failed = sum(day.outcomes["FAILED"] for day in days)
     late = sum(day.late_minutes > 0 for day in days)
-    quarantined, unreadable = sum(day.rejects for day in days), sum(day.failed_files for day in days)
+    quarantined, unreadable = (
+        sum(day.sum_of("rejects") for day in days),
+        sum(day.sum_of("failed_files") for day in days),
+    )
     return number_tiles(
         [
-            ("executions", f"{sum(day.executions for day in days):,}", ""),
+            ("executions", f"{sum(len(day.executions) for day in days):,}", ""),
             ("failed", f"{failed:,}", "bad" if failed else ""),
             ("days with a late end", f"{late:,}", "waiting" if late else ""),
-            ("input", format_size(sum(day.bytes for day in days)), ""),
-            ("rows", large(sum(day.rows for day in days)), ""),
+            ("input", format_size(sum(day.sum_of("bytes") for day in days)), ""),
+            ("rows", large(sum(day.sum_of("rows") for day in days)), ""),
             ("lines in the quarantine", f"{quarantined:,}", "waiting" if quarantined else ""),
             ("unreadable files", f"{unreadable:,}", "bad" if unreadable else ""),
             ("cost", format_dollars(sum(day.micro_dollars for day in days) / MICRO), ""),
@@ -156,17 +152,16 @@ def _tiles(days: Sequence[Day]) -> str:
 
 
 def _row(day: Day, newest: Day) -> str:
-    order = sorted(day.outcomes, key=lambda outcome: (outcome != "FAILED", outcome))
-    marks = " ".join(badge(name, name if day.executions == 1 else f"{day.outcomes[name]:,} {name}") for name in order)
+    marks = " ".join(outcome_badges(day.outcomes, with_numbers=len(day.executions) > 1))
     late = f' <span class="waiting">{format_count(day.late_minutes, "minute")} late</span>' if day.late_minutes else ""
-    more = day.executions - len(day.listed)
+    more = len(day.executions) - len(day.listed)
     values = (
         (marks or f'<span class="faint">{"none yet" if day is newest else "no execution"}</span>') + late,
-        format_size(day.bytes) if day.bytes else "",
-        large(day.rows) if day.rows else "",
-        _number(day.rejects, "waiting"),
-        _number(day.failed_files, "bad"),
-        _number(day.not_done, "bad"),
+        format_size(day.sum_of("bytes")) if day.sum_of("bytes") else "",
+        large(day.sum_of("rows")) if day.sum_of("rows") else "",
+        _number(day.sum_of("rejects"), "waiting"),
+        _number(day.sum_of("failed_files"), "bad"),
+        _number(day.sum_of("not_done"), "bad"),
         format_dollars(day.micro_dollars / MICRO) if day.micro_dollars else "",
         " ".join(map(_link, day.listed)) + (f' <span class="faint">+{more:,}</span>' if more > 0 else ""),
     )
@@ -193,11 +188,12 @@ def _figures(days: Sequence[Day]) -> dict[str, Any]:
     in_order = list(reversed(days))
     labels = [f"{day.day:%m-%d}" for day in in_order]
     kinds = [
-        "bad" if day.outcomes["FAILED"] else "waiting" if day.rejects + day.failed_files else "good" for day in in_order
+        "bad" if day.outcomes["FAILED"] else "waiting" if day.sum_of("rejects") + day.sum_of("failed_files") else "good"
+        for day in in_order
     ]
     series = {
-        "input": [day.bytes for day in in_order],
-        "quarantine": [day.rejects for day in in_order],
+        "input": [day.sum_of("bytes") for day in in_order],
+        "quarantine": [day.sum_of("rejects") for day in in_order],
         "spent": [day.micro_dollars / MICRO for day in in_order],
     }
     return {

@@ -1,7 +1,7 @@
 """Executions in order of time: outcome and reason of each, and its plan next to its outcome. Pure."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -10,34 +10,34 @@ from lake.texts import format_count, format_dollars, format_duration, format_ins
 from report.figures import ExecutionFacts
 from report.html import reason_line, safe
 
-BAD_OUTCOMES = ("FAILED",)
-OPEN_OUTCOMES = ("OPEN", "not settled")
+FAILED, OPEN, NOT_SETTLED = "FAILED", "OPEN", "not settled"
 QUIET_OUTCOMES = ("SUCCEEDED", "EMPTY")
 """Nothing is left to do, and their message says nothing that the figures do not say."""
 MAX_EXECUTIONS = 200
 """Maximum number of executions listed: a day can have many backfills."""
-OPEN_AT_ONCE = 1
-"""Up to this number of executions, plan and outcome are unfolded."""
 SCROLLED_FROM = 8
 """From this number on, the list scrolls in a box of its own: what follows it is not pushed away."""
 
 
 def outcome_of(execution: ExecutionFacts) -> str:
-    return str((execution.verdict or {}).get("outcome", "not settled"))
+    return str((execution.verdict or {}).get("outcome", NOT_SETTLED))
 
 
 def badge(outcome: str, label: str = "") -> str:
     """The outcome, or ``label``, in the outcome's colour."""
-    kind = "bad" if outcome in BAD_OUTCOMES else "good" if outcome in QUIET_OUTCOMES else "waiting"
+    kind = "bad" if outcome == FAILED else "good" if outcome in QUIET_OUTCOMES else "waiting"
     return f'<span class="badge {kind}">{safe(label or outcome)}</span>'
 
 
 def outcomes(executions: Sequence[ExecutionFacts]) -> str:
     """A badge for each outcome, failures first; with its number where there are several executions."""
     counts = Counter(map(outcome_of, executions))
-    order = sorted(counts, key=lambda outcome: (outcome not in BAD_OUTCOMES, outcome not in OPEN_OUTCOMES, outcome))
-    single = len(executions) == 1
-    return " ".join(badge(outcome, "" if single else f"{counts[outcome]:,} {outcome}") for outcome in order)
+    return " ".join(outcome_badges(counts, with_numbers=len(executions) > 1))
+
+
+def outcome_badges(counts: Mapping[str, int], *, with_numbers: bool) -> Iterator[str]:
+    for outcome in sorted(counts, key=lambda name: (name != FAILED, name)):
+        yield badge(outcome, f"{counts[outcome]:,} {outcome}" if with_numbers else "")
 
 
 def began(execution: ExecutionFacts) -> float:
@@ -54,7 +54,7 @@ def execution_list(executions: Sequence[ExecutionFacts], *, with_reasons: bool) 
     Without ``with_reasons`` the page has shown the message of the only one already.
     """
     in_order = sorted(executions, key=lambda item: (began(item), item.name))
-    is_open = len(in_order) <= OPEN_AT_ONCE
+    is_open = len(in_order) == 1
     parts = "".join(_block(item, is_open=is_open, with_reason=with_reasons) for item in in_order[:MAX_EXECUTIONS])
     box = ' class="scrolled" tabindex="0"' if len(in_order) >= SCROLLED_FROM else ""
     left = len(in_order) - MAX_EXECUTIONS
@@ -123,10 +123,10 @@ def deadline_kept(execution: ExecutionFacts) -> str:
     deadline, outcome = (execution.forecast or {}).get("deadline"), outcome_of(execution)
     if deadline is None or not execution.job_runs:
         return ""
-    if outcome in BAD_OUTCOMES:
+    if outcome == FAILED:
         return "not met: it failed"
-    if outcome in OPEN_OUTCOMES:
-        return "not settled"
+    if outcome in (OPEN, NOT_SETTLED):
+        return NOT_SETTLED
     late = max(run.end for run in execution.job_runs) - datetime.fromisoformat(deadline).timestamp()
     # In whole minutes, as the verdict has it.
     return f"{format_count(int(late // 60), 'minute')} late" if late >= 60 else "met"

@@ -1,9 +1,11 @@
 """What a report shows: what manifests add up to, also over time in a bounded number of intervals, and costs. Pure."""
 
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from lake.engines.description import MICRO
@@ -45,63 +47,61 @@ class BacklogPoint(NamedTuple):
     bytes: int
 
 
-class LatencyOverTime:
+class _OverTime:
+    """Counters by interval; intervals are joined to longer ones when there are too many."""
+
+    def __init__(self, max_intervals: int) -> None:
+        self._max_intervals, self._step = max_intervals, 0
+        self._intervals: dict[int, Counter[Any]] = {}
+
+    def _count(self, instant: float, counts: Mapping[Any, int]) -> None:
+        length = STEPS[self._step]
+        self._intervals.setdefault(int(instant // length) * length, Counter()).update(counts)
+        while len(self._intervals) > self._max_intervals and self._step < len(STEPS) - 1:
+            self._step += 1
+            shorter, self._intervals = self._intervals, {}
+            for start, found in shorter.items():
+                self._count(start, found)
+
+
+class LatencyOverTime(_OverTime):
     """Counts files by interval of their arrival and by latency; its size does not depend on the number of files."""
 
     def __init__(self) -> None:
-        self._step = 0
-        self._intervals: dict[int, Counter[float]] = {}
+        super().__init__(MAX_INTERVALS)
 
     def add(self, arrived: float, seconds: float, files: int) -> None:
         """Count files that arrived at one instant (seconds since the epoch) and were published after ``seconds``."""
-        start = _start(arrived, self._step)
-        self._intervals.setdefault(start, Counter())[three_digits(seconds)] += files
-        while len(self._intervals) > MAX_INTERVALS and self._step < len(STEPS) - 1:
-            self._step += 1
-            joined: dict[int, Counter[float]] = {}
-            for begin, counts in self._intervals.items():
-                joined.setdefault(_start(begin, self._step), Counter()).update(counts)
-            self._intervals = joined
+        self._count(arrived, {three_digits(seconds): files})
 
     def points(self) -> list[tuple[int, Percentiles]]:
         """The start of each interval, in seconds since the epoch, with the percentiles of files that arrived in it."""
-        found = ((start, percentiles(self._intervals[start])) for start in sorted(self._intervals))
+        found = ((start, percentiles(counts)) for start, counts in sorted(self._intervals.items()))
         return [(start, figures) for start, figures in found if figures is not None]
 
     def total(self) -> Percentiles | None:
         """The percentiles of all files; None without files."""
-        counts: Counter[float] = Counter()
-        for interval in self._intervals.values():
-            counts.update(interval)
-        return percentiles(counts)
+        return percentiles(sum(self._intervals.values(), Counter()))
 
 
-class BacklogOverTime:
+class BacklogOverTime(_OverTime):
     """Adds up what came and what went; its size does not depend on the number of files."""
 
     def __init__(self) -> None:
-        self._step = 0
-        self._changes: defaultdict[int, list[int]] = defaultdict(lambda: [0, 0])
+        super().__init__(MAX_CHANGES)
 
     def add(self, instant: float, files: int, size: int) -> None:
         """At ``instant`` (seconds since the epoch) files came, or went where the numbers are negative."""
-        _increase(self._changes[_start(instant, self._step)], (files, size))
-        while len(self._changes) > MAX_CHANGES and self._step < len(STEPS) - 1:
-            self._step += 1
-            joined: defaultdict[int, list[int]] = defaultdict(lambda: [0, 0])
-            for start, change in self._changes.items():
-                _increase(joined[_start(start, self._step)], change)
-            self._changes = joined
+        self._count(instant, {"files": files, "bytes": size})
 
     def points(self) -> list[BacklogPoint]:
         """What was waiting at the end of each interval in which something changed, after a zero at the start."""
-        if not self._changes:
+        if not self._intervals:
             return []
-        length, files, size = STEPS[self._step], 0, 0
-        points = [BacklogPoint(min(self._changes), 0, 0)]
-        for start in sorted(self._changes):
-            files, size = files + self._changes[start][0], size + self._changes[start][1]
-            points.append(BacklogPoint(start + length, files, size))
+        points = [BacklogPoint(min(self._intervals), 0, 0)]
+        for start, change in sorted(self._intervals.items()):
+            _, files, size = points[-1]
+            points.append(BacklogPoint(start + STEPS[self._step], files + change["files"], size + change["bytes"]))
         return points
 
 
@@ -112,32 +112,12 @@ def three_digits(seconds: float) -> float:
 
 def percentiles(counts: Mapping[float, int]) -> Percentiles | None:
     """Percentiles by nearest rank of files counted by their latency in seconds; None: there are none."""
-    files = sum(counts.values())
-    if not files:
+    order = sorted(counts)
+    ranks = list(accumulate(counts[seconds] for seconds in order))
+    if not ranks:
         return None
-    p50, p90, p99, longest = _ranks(counts, [-(-files * share // 100) for share in (50, 90, 99, 100)])
-    return Percentiles(files, p50, p90, p99, longest)
-
-
-def _ranks(counts: Mapping[float, int], ranks: Iterable[int]) -> list[float]:
-    """The latency of the file of each rank; ``ranks`` ascend from 1."""
-    order = iter(sorted(counts.items()))
-    found, passed, value = [], 0, 0.0
-    for rank in ranks:
-        while passed < rank:
-            value, files = next(order)
-            passed += files
-        found.append(value)
-    return found
-
-
-def _increase(sums: list[int], change: Iterable[int]) -> None:
-    for number, value in enumerate(change):
-        sums[number] += value
-
-
-def _start(instant: float, step: int) -> int:
-    return int(instant // STEPS[step]) * STEPS[step]
+    p50, p90, p99, longest = (order[bisect_left(ranks, -(-ranks[-1] * share // 100))] for share in (50, 90, 99, 100))
+    return Percentiles(ranks[-1], p50, p90, p99, longest)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -197,47 +197,36 @@ class Arrivals:
     """Bytes of NDJSON for each byte of a compressed file."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Class:
-    key: str
-    bytes: int
-    files: int
-    phase: float
-    datasets: int
-
-
 def profile_arrivals(profile: Profile, settings: Settings, night: datetime) -> Arrivals:
     """Arrivals of a profile: spread evenly over the curve."""
-    classes, windows = _classes(profile, settings), []
-    before = [math.floor(item.phase) for item in classes]
+    kinds, windows = _kinds(profile, settings), []
+    phases = [number * SPREAD % 1 for number in range(len(kinds))]
+    before = [0] * len(kinds)
     for share in _cumulated(profile, settings, night):
         groups = []
-        for number, item in enumerate(classes):
-            after = item.files if share >= 1 else min(math.floor(item.files * share + item.phase), item.files)
+        for number, (kind, phase) in enumerate(zip(kinds, phases, strict=True)):
+            after = kind.count if share >= 1 else min(math.floor(kind.count * share + phase), kind.count)
             if after > before[number]:
-                groups.append(FileGroup(item.key, item.bytes, after - before[number], item.datasets))
+                groups.append(replace(kind, count=after - before[number]))
                 before[number] = after
         windows.append(groups)
     return Arrivals(night, windows, profile.gzip.ratio)
 
 
-def _classes(profile: Profile, settings: Settings) -> list[_Class]:
+def _kinds(profile: Profile, settings: Settings) -> list[FileGroup]:
     """All kinds of files with their number; the numbers add up to ``profile.files``."""
+    keys = file_keys(settings, profile.datasets, urgent=profile.urgent_share > 0)
     kinds = [
-        (urgent, compressed, size.bytes, share)
-        for size, (urgent, urgent_share), (compressed, gzip_share) in product(
+        (keys[urgent] + suffix, size.bytes, share)
+        for size, (urgent, urgent_share), (suffix, gzip_share) in product(
             profile.sizes,
             ((False, 1 - profile.urgent_share), (True, profile.urgent_share)),
-            ((False, 1 - profile.gzip.share), (True, profile.gzip.share)),
+            (("", 1 - profile.gzip.share), (".gz", profile.gzip.share)),
         )
         if (share := size.share * urgent_share * gzip_share) > 0
     ]
-    keys = file_keys(settings, profile.datasets, urgent=profile.urgent_share > 0)
     files = divide(profile.files, [share for *_, share in kinds])
-    return [
-        _Class(keys[urgent] + (".gz" if compressed else ""), size, count, number * SPREAD % 1, profile.datasets)
-        for number, ((urgent, compressed, size, _), count) in enumerate(zip(kinds, files, strict=True))
-    ]
+    return [FileGroup(key, size, count, profile.datasets) for (key, size, _), count in zip(kinds, files, strict=True)]
 
 
 def divide(total: int, shares: Sequence[float]) -> list[int]:

@@ -168,39 +168,27 @@ def summarise(files: Sequence[Path], seconds: float, answers: Sequence[tuple[Tas
 
 
 MEGABYTE = 1_000_000
-TASK_MEMORY_BYTES = 300 * MEGABYTE
-"""Memory of a task that the check of the worker types assumes (docs/deploy.md, "Memory of a worker")."""
-MIN_ROW_GROUP_BYTES = 8 * MIB
 
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    group: str
+    """A setting of the table ``price``."""
+
     key: str
     value: float
     reason: str
 
 
-def advise(found: Sequence[Measurement], settings: ConvertSettings) -> Iterator[Advice]:
+def advise(found: Sequence[Measurement]) -> Iterator[Advice]:
     """Settings for such files; of each kind the last measurement counts, which is the one of the most input."""
     for kind in measured_kinds(found):
         last, network = kind[-1], PriceSettings().mb_per_second_per_core
         speed = last.speed / MEGABYTE
         yield Advice(
-            "price",
             "compressed_mb_per_second_per_core" if last.compressed else "mb_per_second_per_core",
             round(min(speed, network), 1),
             f"the processor converts {speed:.0f} MB/s of such input per core, as stored; a vCPU is assumed to read "
             f"{network:g} MB/s from S3 and to be as fast as a core here",
-        )
-    peak = max(item.peak_bytes for item in found)
-    if peak > TASK_MEMORY_BYTES and settings.row_group_bytes // 2 >= MIN_ROW_GROUP_BYTES:
-        yield Advice(
-            "convert",
-            "row_group_bytes",
-            settings.row_group_bytes // 2,
-            f"a task took {peak / MEGABYTE:.0f} MB, and workers have {TASK_MEMORY_BYTES / MEGABYTE:.0f} MB for each: "
-            "smaller row groups take less",
         )
 
 
@@ -212,12 +200,10 @@ def measured_kinds(found: Sequence[Measurement]) -> list[list[Measurement]]:
 
 def toml_lines(advice: Sequence[Advice]) -> Iterator[str]:
     """Lines of a settings file with this advice, each value with its reason."""
-    for group in dict.fromkeys(item.group for item in advice):
-        yield f"[{group}]"
-        for item in advice:
-            if item.group == group:
-                yield f"# {item.reason}"
-                yield f"{item.key} = {item.value}"
+    yield "[price]"
+    for item in advice:
+        yield f"# {item.reason}"
+        yield f"{item.key} = {item.value}"
 
 
 def report_lines(found: Sequence[Measurement]) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """One day and its night, in virtual time, for each way to route its files."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, timedelta
 from typing import NamedTuple
 
@@ -29,16 +29,6 @@ from sizing.options import (
 from sizing.result import Dollars, LaneResult, Latencies, NightResult, OptionResult, Simulation
 from sizing.routing import Router
 from sizing.stream_lane import StreamLane
-
-
-@dataclass(frozen=True, slots=True)
-class Load:
-    files: int
-    bytes: int
-    peak_core_seconds: float
-    """Work on one core that arrives per second in the busiest hour."""
-    kinds: tuple[tuple[str, bool], ...]
-    """Each dataset, and whether its compressed files are meant; an empty name: no rule takes them."""
 
 
 class RoutedDay(NamedTuple):
@@ -74,13 +64,17 @@ def simulate(
 ) -> Simulation:
     """All options of a day. ``log``: gets a sentence of progress for each option."""
     stream_jobs, speeds = settings.stream.jobs, Speeds(measured.speeds, settings)
-    load = measure_load(arrivals, settings, speeds)
+    groups = [group for window in arrivals.windows for group in window]
+    files, size = sum(group.count for group in groups), sum(group.count * group.bytes for group in groups)
     options = []
-    for option in routing_options(as_one_stream_job(settings), load.peak_core_seconds, stream_jobs):
-        log(f"{option.name}: {format_count(load.files, 'file')}")
+    peak = busiest_hour(arrivals, settings, speeds)
+    for option in routing_options(as_one_stream_job(settings), peak, stream_jobs):
+        log(f"{option.name}: {format_count(files, 'file')}")
         options.append(simulate_option(arrivals, option, measured, stream_jobs))
-    rests_on = assumptions(settings, measured, load.kinds, arrivals.gzip_ratio, stream_jobs)
-    return Simulation(load.files, load.bytes, tuple(options), tuple(rests_on))
+    keys = {group.key for group in groups}
+    kinds = sorted({(matching_rule(key, settings.datasets)[1], has_compressed_name(key)) for key in keys})
+    rests_on = assumptions(settings, measured, kinds, arrivals.gzip_ratio, stream_jobs)
+    return Simulation(files, size, tuple(options), tuple(rests_on))
 
 
 def simulate_option(
@@ -99,22 +93,16 @@ def simulate_option(
     return _result(option, arrivals, day, backlog, night, stream_dollars)
 
 
-def measure_load(arrivals: Arrivals, settings: Settings, speeds: Speeds) -> Load:
-    files = size = 0
+def busiest_hour(arrivals: Arrivals, settings: Settings, speeds: Speeds) -> float:
+    """Work on one core that arrives per second in the busiest hour."""
     hours = [0.0] * (DAY_SECONDS // 3600)
-    kinds: set[tuple[str, bool]] = set()
     for number, groups in enumerate(arrivals.windows):
         for group in groups:
-            stored = group.count * group.bytes
-            files += group.count
-            size += stored
-            dataset, compressed = matching_rule(group.key, settings.datasets)[1], has_compressed_name(group.key)
-            kinds.add((dataset, compressed))
-            packed, partition = stored if compressed else 0, Partition(dataset, "", 0)
+            stored, dataset = group.count * group.bytes, matching_rule(group.key, settings.datasets)[1]
+            packed, partition = stored if has_compressed_name(group.key) else 0, Partition(dataset, "", 0)
             row = ManifestRow("", State.QUEUED, Lane.STREAM, partition, "", stored, group.count, packed)
-            work = speeds.core_seconds(row)
-            hours[number * settings.input.event_window_seconds // 3600] += work
-    return Load(files, size, max(hours) / 3600, tuple(sorted(kinds)))
+            hours[number * settings.input.event_window_seconds // 3600] += speeds.core_seconds(row)
+    return max(hours) / 3600
 
 
 def route_day(arrivals: Arrivals, settings: Settings, speeds: Speeds, stream_jobs: int = 1) -> RoutedDay:

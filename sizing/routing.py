@@ -15,7 +15,7 @@ from lake.speed import Speeds
 from lake.time import iso_utc
 from router.estimate.other_costs import OUTPUT_RATIO
 from router.ownership.owner import RoutedArrival, cut_drafts
-from router.route.decide_lane import decide_lane, stream_file_limit
+from router.route.decide_lane import LaneDecision, decide_lane, stream_file_limit
 from sizing.arrivals import DAY_SECONDS, SPREAD, FileGroup
 
 Event = TypeVar("Event")
@@ -61,20 +61,12 @@ class Collected(NamedTuple):
     """Middle of their arrivals, in seconds from the start of the day."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Decision:
-    partition: Partition
-    lane: Lane
-    reason: str
-    urgent: bool
-
-
 class Router:
     def __init__(self, settings: Settings, speeds: Speeds, night: datetime, gzip_ratio: float = INFLATED_RATIO) -> None:
         self._settings, self._speeds, self._gzip_ratio = settings, speeds, gzip_ratio
         self._start = night - timedelta(seconds=DAY_SECONDS)
         self._numbers = count()
-        self._decided: dict[tuple[object, ...], _Decision | None] = {}
+        self._decided: dict[tuple[object, ...], LaneDecision] = {}
         self._decided_at = ""
         self._assumed = Speeds({}, settings)
         self.collected: defaultdict[Partition, list[Collected]] = defaultdict(list)
@@ -100,10 +92,11 @@ class Router:
         files = 0
         for group in groups:
             decision = self._decide(group, at, now)
-            if decision is None:
+            if decision.lane is None or decision.dataset is None:
                 self.ignored_files += group.count
                 continue
             files += group.count
+            partition = Partition.of(decision.dataset, at)
             fits = group.count if decision.lane == Lane.STREAM else 0
             file = ObjectVersion("input", group.key, "", group.bytes, iso_utc(at))
             if fits and not decision.urgent:
@@ -112,12 +105,12 @@ class Router:
                 self.admitted_seconds += fits * seconds
                 self.spilled_files += group.count - fits
             if fits:
-                partition, reason = decision.partition, decision.reason
-                routed.append((RoutedArrival(file, partition, Lane.STREAM, reason, urgent=decision.urgent), fits))
+                arrival = RoutedArrival(file, partition, Lane.STREAM, decision.reason, urgent=decision.urgent)
+                routed.append((arrival, fits))
                 datasets[partition] = group.datasets
             if fits < group.count:
                 rest = replace(group, count=group.count - fits)
-                self.collected[decision.partition].append(Collected(rest, middle))
+                self.collected[partition].append(Collected(rest, middle))
         pollers = max(min(POLLERS, files), -(-files // MAX_ARRIVALS))
         self.invocations += pollers
         return [
@@ -128,19 +121,14 @@ class Router:
             for draft in cut_drafts(events, self._settings, lambda: f"{next(self._numbers):08d}")
         ]
 
-    def _decide(self, group: FileGroup, at: datetime, now: datetime) -> _Decision | None:
+    def _decide(self, group: FileGroup, at: datetime, now: datetime) -> LaneDecision:
         """The decision on a file, made once for all that are alike: of a size, it depends on some limits only."""
         settings = self._settings
         is_larger = group.bytes > stream_file_limit(group.key, settings)
-        sizes = (rule.urgent.takes_size(group.bytes) for rule in settings.datasets)
-        alike = (group.key, is_larger, *sizes)
+        alike = (group.key, is_larger, *(rule.urgent.takes_size(group.bytes) for rule in settings.datasets))
         if alike not in self._decided:
-            found = decide_lane(ObjectVersion("input", group.key, "", group.bytes, iso_utc(at)), settings, now)
-            self._decided[alike] = (
-                None
-                if found.lane is None or found.dataset is None
-                else _Decision(Partition.of(found.dataset, at), found.lane, found.reason, found.urgent)
-            )
+            file = ObjectVersion("input", group.key, "", group.bytes, iso_utc(at))
+            self._decided[alike] = decide_lane(file, settings, now)
         return self._decided[alike]
 
     def _manifest(

@@ -48,14 +48,14 @@ class StreamWorkers:
         """Cores that convert now; while a driver is alone, those of the executor that is about to start."""
         return self._cores(max(1, self._executors))
 
-    def convert(self, works: Sequence[Work], start: float, overhead: float) -> list[float]:
+    def convert(self, manifests: Sequence[SimulatedManifest], start: float, overhead: float) -> list[float]:
         """When each of these manifests, converted side by side, is published.
 
         Cores that become free take tasks of the oldest manifest first, so each is published when its own tasks and
         those of the ones before it have ended. ``overhead``: seconds besides the tasks.
         """
         self.release(start)
-        before = self._executors
+        before, works = self._executors, [manifest.work for manifest in manifests]
         tasks = sum(work.tasks for work in works)
         self._executors = max(before, min(-(-tasks // self._cluster.vcpus), self._max_executors))
         ramp = RAMP_SECONDS / 2 * (self._executors - before) / (self._executors + DRIVERS)
@@ -218,7 +218,7 @@ class StreamLane:
         self._begun = start = max(look, self._run_started, self._urgent_until)
         seconds = sum(self._workers.core_seconds(manifest.work) for manifest in taken)
         if start >= self._free_at:
-            ends, cores = self._convert(taken, start, URGENT_PORTION_SECONDS), float(self._workers.cores)
+            ends, cores = self._workers.convert(taken, start, URGENT_PORTION_SECONDS), float(self._workers.cores)
             # A micro-batch may begin meanwhile.
             self._free_at = start
         else:
@@ -268,7 +268,7 @@ class StreamLane:
             pointers += taken[-1].manifests
         self._begun = now = start
         for portion in self._portions(taken):
-            ends = self._convert(portion, now, PORTION_SECONDS)
+            ends = self._workers.convert(portion, now, PORTION_SECONDS)
             self._publish(portion, ends)
             now = max(ends)
         self._overran = now - start > self._stream.trigger_seconds
@@ -287,9 +287,6 @@ class StreamLane:
             seconds, files = seconds + busy, files + row.files
         if portion:
             yield portion
-
-    def _convert(self, manifests: list[SimulatedManifest], start: float, overhead: float) -> list[float]:
-        return self._workers.convert([manifest.work for manifest in manifests], start, overhead)
 
 
 def merged(spans: list[tuple[float, float]]) -> list[tuple[float, float]]:

@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.request import urlopen
 
-from bench.control_plane.night import COLUMNS, MAX_LISTED_FILES, NIGHTS, Night
+from bench.control_plane.night import COLUMNS, MAX_LISTED_FILES, NIGHTS
 from bench.control_plane.stand_in import READ_SECONDS, STATISTICS, WRITE_SECONDS
 from infra.functions import SPECS
 from scripts.markdown_page import markdown_table, replace_between
@@ -22,11 +22,10 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 DOCUMENT = CHECKOUT / "docs" / "performance.md"
 BEGIN_MARKER = "<!-- control plane: written by make bench-plan -->"
 END_MARKER = "<!-- end of control plane -->"
-FUNCTIONS = ("divide", "sweep", "plan", "run_status", "catalog", "backfill", "hours")
+FUNCTIONS = ("divide", "sweep", "plan", "run_status", "catalog", "backfill", "hours", "settle")
 """In this order: each finds what those before it have left."""
 MAX_DATASETS_OF_OTHERS = 10
 """With more datasets only the functions with a target are measured."""
-CALCULATED = "Calculated by the units of `hybrid-router cost`, without job runs and storage:"
 MIB = 1 << 20
 
 
@@ -39,8 +38,13 @@ class Target(NamedTuple):
     """The limit is one of processor time."""
 
 
-TARGETS = {"divide": Target(10, 150, of_processor=True), "plan": Target(60, 256), "hours": Target(600, 512)}
-"""``divide`` is of an hour of 200,000 files; ``hours`` tells one hour of each dataset complete."""
+TARGETS = {
+    "divide": Target(10, 150, of_processor=True),
+    "plan": Target(60, 256),
+    "hours": Target(600, 512),
+    "settle": Target(120, 512),
+}
+"""``divide`` is of an hour of 200,000 files; ``hours`` announces one hour of each dataset."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +57,6 @@ class Measured:
     requests: dict[str, int]
     index_writes_per_second: int
     """The most on one partition key of the index."""
-    answer: dict[str, Any]
 
     @property
     def target(self) -> Target:
@@ -125,21 +128,7 @@ def format_table(measured: Sequence[Measured], load: float) -> str:
     )
     names = ("load, datasets", "function")
     numbers = ("seconds", "of processor", "limit", "peak MiB", "limit", "requests", "index writes/s", "result")
-    nights = [NIGHTS[name] for name in dict.fromkeys(item.night for item in measured)]
-    columns = ("manifests a day", "index writes/s on average", "$ a million files")
-    return "\n".join(
-        [
-            *(about, ""),
-            *markdown_table(names, numbers, map(_row, measured)),
-            *("", CALCULATED, ""),
-            *markdown_table(("load, datasets",), columns, map(_night_row, nights)),
-        ]
-    )
-
-
-def _night_row(night: Night) -> Sequence[str]:
-    writes = night.index_writes / (night.hours * 3600)
-    return f"{night.name}, {night.datasets:,}", f"{night.manifests:,}", f"{writes:.1f}", f"{night.other_dollars:.2f}"
+    return "\n".join([about, "", *markdown_table(names, numbers, map(_row, measured))])
 
 
 def _row(item: Measured) -> Sequence[str]:

@@ -11,8 +11,6 @@ from datetime import timedelta
 from typing import Any
 from urllib.request import urlopen
 
-import boto3
-
 from bench.control_plane.night import NIGHTS, NOW, RESOURCES, START, Night
 from bench.control_plane.stand_in import PUBLISH
 from lake.documents import get_document
@@ -24,7 +22,8 @@ from router.collect.divide import divide
 from router.executions.run_status import run_status
 from router.plan.handler import plan
 from router.requests.backfill import backfill
-from router.services import CLIENT_CONFIG, Services, read_document
+from router.services import CLIENT_CONFIG, Services, new_session, read_document
+from router.settle.handler import settle
 from router.sweep.handler import TIME_PER_SWEEP, sweep
 from router.sweep.hours import announce_hours
 from router.sweep.repair import Repair
@@ -32,6 +31,8 @@ from router.telemetry import logger
 from sizing.peak_memory import peak_bytes
 
 EXECUTION = "night"
+PUBLISHED_BEFORE = ("hours", "settle")
+"""They see manifests that are DONE: those of the last hour, and all."""
 
 
 def main(function: str, night: str, endpoint: str) -> None:
@@ -41,35 +42,36 @@ def main(function: str, night: str, endpoint: str) -> None:
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     os.environ["POWERTOOLS_METRICS_NAMESPACE"] = "bench"
     logger.setLevel(logging.CRITICAL)
-    if function == "hours":
-        urlopen(endpoint + PUBLISH).close()  # noqa: S310
+    if function in PUBLISHED_BEFORE:
+        publish(endpoint, NIGHTS[night].last_hour if function == "hours" else "")
     call = calls(NIGHTS[night], connect(endpoint))[function]
     started, cpu = time.monotonic(), time.process_time()
-    answer = call()
-    figures = {
-        "seconds": time.monotonic() - started,
-        "cpu_seconds": time.process_time() - cpu,
-        "peak_bytes": peak_bytes(),
-        "answer": answer,
-    }
-    print(json.dumps(figures))
+    call()
+    seconds, cpu_seconds = time.monotonic() - started, time.process_time() - cpu
+    print(json.dumps({"seconds": seconds, "cpu_seconds": cpu_seconds, "peak_bytes": peak_bytes()}))
 
 
 def connect(endpoint: str) -> Services:
     """The services of a Lambda function, with default settings, clients of the stand-in, and the clock of the night."""
+    session: Any = new_session()
     # The stand-in verifies no signature.
-    session = boto3.Session(aws_access_key_id="x", aws_secret_access_key="x", region_name="eu-central-1")  # noqa: S106
+    place: dict[str, Any] = {"aws_access_key_id": "x", "aws_secret_access_key": "x", "region_name": "eu-central-1"}
+    place |= {"endpoint_url": endpoint, "config": CLIENT_CONFIG}
     started = time.monotonic()
-    dynamodb = session.resource("dynamodb", endpoint_url=endpoint, config=CLIENT_CONFIG)
     return Services(
         settings=Settings(stage="bench"),
         resources=RESOURCES,
-        ledger=Ledger.over(dynamodb.meta.client, RESOURCES.ledger_table),
-        s3=session.client("s3", endpoint_url=endpoint, config=CLIENT_CONFIG),
-        glue=session.client("glue", endpoint_url=endpoint, config=CLIENT_CONFIG),
-        events=session.client("events", endpoint_url=endpoint, config=CLIENT_CONFIG),
+        ledger=Ledger.over(session.resource("dynamodb", **place).meta.client, RESOURCES.ledger_table),
+        s3=session.client("s3", **place),
+        glue=session.client("glue", **place),
+        events=session.client("events", **place),
         clock=lambda: NOW + timedelta(seconds=time.monotonic() - started),
     )
+
+
+def publish(endpoint: str, hour: str) -> None:
+    """Make the manifests of an hour DONE; an empty one: all of them."""
+    urlopen(f"{endpoint}{PUBLISH}{hour}").close()  # noqa: S310
 
 
 def calls(night: Night, services: Services) -> dict[str, Callable[[], dict[str, Any]]]:
@@ -82,7 +84,8 @@ def calls(night: Night, services: Services) -> dict[str, Callable[[], dict[str, 
         "catalog": lambda: catalog(services),
         "divide": lambda: {"manifests": len(divide(services, CollectionId.numbered(night.last_hour, 1)))},
         "sweep": lambda: dict(sweep(services)),
-        "hours": lambda: _tell_hours(services),
+        "hours": lambda: _announce_hours(services),
+        "settle": lambda: _settle(services),
         "backfill": lambda: backfill({"action": "find", "request": request, "token": None}, services),
     }
 
@@ -93,14 +96,22 @@ def _first_run(services: Services) -> str:
     return first
 
 
-def _tell_hours(services: Services) -> dict[str, int]:
-    """Tell the hours complete whose manifests are DONE, once they have been quiet."""
+def _announce_hours(services: Services) -> dict[str, int]:
+    """Announce the hours whose manifests are DONE, once they have been quiet."""
     late = replace(services, clock=lambda: services.clock() + timedelta(hours=1))
     repair = Repair(late, late.clock() + TIME_PER_SWEEP)
     announce_hours(repair)
     if repair.errors:
         raise repair.errors[0]
     return dict(repair.counts)
+
+
+def _settle(services: Services) -> dict[str, Any]:
+    answer = settle({"execution": EXECUTION}, services)
+    # A page that cannot be made is only logged.
+    assert answer["verdict"] == "SUCCEEDED", answer
+    assert {"reportUri", "indexUri"} <= answer.keys()
+    return {"done": answer["done"]}
 
 
 if __name__ == "__main__":

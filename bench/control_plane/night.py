@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from lake.documents import encode
-from lake.ledger import ArrivalRow, CollectionId, CostShare, Part
+from lake.ledger import ArrivalRow, CollectionId, Part
 from lake.ledger.arrivals import arrival_key
 from lake.ledger.collections import collection_key, open_attributes, part_attributes, part_key, part_row
 from lake.ledger.manifest_row import manifest_row_key, queued_row, row_attributes
@@ -18,7 +18,7 @@ from lake.manifest_documents import new_part
 from lake.resource_names import ResourceNames
 from lake.settings import BatchSettings, ConvertSettings, InputSettings
 from lake.time import iso_utc
-from router.estimate.other_costs import OUTPUT_RATIO, estimate_shares
+from router.estimate.other_costs import OUTPUT_RATIO
 from sizing.routing import POLLERS
 
 START = datetime(2026, 11, 20, tzinfo=UTC)
@@ -64,17 +64,10 @@ class Night:
         return -(-self.hour_files // self.files_per_part)
 
     @property
-    def index_writes(self) -> int:
-        """Writes to the index of a day until all is divided: 1 for each part, 2 for each manifest and for its hour."""
-        return self.hours * (self.parts + self.datasets) + 2 * self.manifests
-
-    @property
-    def other_dollars(self) -> float:
-        """Requests, ledger and functions of a million files until they are in the lake, as ``hybrid-router cost``."""
-        size = self.files * self.file_bytes
-        objects = max(self.manifests, round(size * OUTPUT_RATIO / ConvertSettings().target_file_bytes))
-        share = CostShare("", 0, bytes=size, files=self.files, manifests=self.manifests, objects=objects)
-        return estimate_shares([share], invocations=self.hours * self.parts).total / self.files * 1e6
+    def objects(self) -> int:
+        """Objects in the lake of a manifest that has all files that it may have."""
+        files = min(self.manifest_files, -(-self.hour_files // self.datasets))
+        return max(1, round(files * self.file_bytes * OUTPUT_RATIO / ConvertSettings().target_file_bytes))
 
     @property
     def last_hour(self) -> str:

@@ -3,13 +3,16 @@
 Every request waits as long as one to AWS is assumed to take. The first line of the output is the port.
 """
 
-import asyncio
 import bisect
 import json
 import sys
+import threading
+import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import islice, takewhile
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 from xml.sax.saxutils import escape
@@ -17,25 +20,39 @@ from xml.sax.saxutils import escape
 from boto3.dynamodb.types import TypeSerializer
 
 from bench.control_plane.night import COLUMNS, NIGHTS, NOW, RESOURCES, Night
-from bench.control_plane.table import RefusedRequestError, Table
+from bench.control_plane.table import Table
 from lake.documents import encode, encode_body
-from lake.layout import MANIFESTS, PARTS
+from lake.faults import REQUEST_IDS
+from lake.layout import MANIFESTS, PARTS, commit_key, lake_key
 from lake.ledger import CommitReference, Published, State
 from lake.ledger.datasets import name_key
-from lake.ledger.manifest_row import NO_OBJECTS, PublishedTotals
-from lake.manifest import ObjectVersion
+from lake.ledger.manifest_row import NO_OBJECTS, PublishedTotals, digest_objects
+from lake.manifest import ObjectVersion, Partition
 from lake.time import iso_utc
 
 PAGE_KEYS = 1000
 """S3's limit on the keys of one page of a listing."""
+OBJECT, ETAG = range(128 << 20), "d41d8cd98f00b204e9800998ecf8427e"
+"""The size of each object in the lake, as its length, and its ETag."""
+NONCE = "0a1b2c3d"
+READ_SECONDS = 0.025
+WRITE_SECONDS = 0.040
+"""Added to every request that changes something."""
+WRITES = frozenset({"PutItem", "UpdateItem", "TransactWriteItems", "PutObject", "DeleteObject", "CreateTable"})
+STATISTICS = "/_statistics"
+"""Path of the counts since the last time; the request itself is not counted."""
+PUBLISH = "/_publish/"
+"""Path that makes the manifests of the hour that follows it DONE, or all of them."""
 
 
 class Buckets:
-    def __init__(self, night: Night, first_hour: Iterable[ObjectVersion]) -> None:
+    def __init__(self, night: Night, first_hour: list[ObjectVersion]) -> None:
         self._night = night
         self._objects: dict[tuple[str, str], bytes] = {}
         self._versions = sorted(first_hour, key=lambda file: file.key)
         self._keys = [file.key for file in self._versions]
+        self._published: list[str] = []
+        """First key of each published manifest in the lake, sorted."""
 
     def put(self, bucket: str, key: str, body: bytes) -> None:
         self._objects[bucket, key] = body
@@ -52,17 +69,33 @@ class Buckets:
             return self._night.part(number)[1]
         return encode_body(self._night.manifest(number))
 
+    def publish(self, partition: Partition, manifest: str) -> list[str]:
+        """The keys of the manifest's objects, which are listed from now on; so is its commit document."""
+        keys = [lake_key(partition, manifest, 1, number) for number in range(self._night.objects)]
+        bisect.insort(self._published, keys[0])
+        self.put(RESOURCES.control_bucket, commit_key(manifest, 1, 1, NONCE), b"{}")
+        return keys
+
     def list_objects(self, bucket: str, query: Mapping[str, str]) -> str:
         prefix, after = query.get("prefix", ""), query.get("start-after", "")
-        keys = sorted(key for owner, key in self._objects if owner == bucket and key.startswith(prefix) and key > after)
-        page = keys[: int(query.get("max-keys", PAGE_KEYS))]
-        items = "".join(
-            f"<Contents><Key>{escape(key)}</Key><Size>{len(self._objects[bucket, key])}</Size></Contents>"
-            for key in page
-        )
-        more = str(len(page) < len(keys)).lower()
+        keys = self._lake_keys(max(prefix, after)) if bucket == RESOURCES.lake_bucket else self._own_keys(bucket)
+        following = (key for key in keys if key > after and key >= prefix)
+        found = list(islice(takewhile(lambda key: key.startswith(prefix), following), PAGE_KEYS + 1))
+        page = found[: int(query.get("max-keys", PAGE_KEYS))]
+        items = "".join(_object(key, len(self._objects.get((bucket, key), OBJECT))) for key in page)
+        more = str(len(page) < len(found)).lower()
         counts = f"<KeyCount>{len(page)}</KeyCount><IsTruncated>{more}</IsTruncated>"
         return f"<ListBucketResult>{counts}{items}</ListBucketResult>"
+
+    def _own_keys(self, bucket: str) -> list[str]:
+        return sorted(key for owner, key in self._objects if owner == bucket)
+
+    def _lake_keys(self, start: str) -> Iterator[str]:
+        """Keys in the lake from the manifest on that may have ``start``."""
+        first = max(bisect.bisect_right(self._published, start) - 1, 0)
+        for position in range(first, len(self._published)):
+            manifest = self._published[position].removesuffix("00000.parquet")
+            yield from (f"{manifest}{number:05d}.parquet" for number in range(self._night.objects))
 
     def list_versions(self, query: Mapping[str, str]) -> str:
         """ListObjectVersions of the input bucket as XML; each key has one version."""
@@ -73,16 +106,19 @@ class Buckets:
             return f"<ListVersionsResult><IsTruncated>false</IsTruncated>{items}</ListVersionsResult>"
         first = bisect.bisect_right(self._keys, max(marker, prefix))
         end = bisect.bisect_left(self._keys, prefix[:-1] + chr(ord(prefix[-1]) + 1)) if prefix else len(self._keys)
-        page = self._versions[first : min(first + PAGE_KEYS, end)]
-        items = "".join(map(_version, page))
-        if first + PAGE_KEYS >= end:
-            return f"<ListVersionsResult><IsTruncated>false</IsTruncated>{items}</ListVersionsResult>"
-        last = page[-1]
-        markers = (
-            f"<NextKeyMarker>{escape(last.key)}</NextKeyMarker>"
-            f"<NextVersionIdMarker>{last.version_id}</NextVersionIdMarker>"
-        )
-        return f"<ListVersionsResult><IsTruncated>true</IsTruncated>{markers}{items}</ListVersionsResult>"
+        page, more, markers = self._versions[first : min(first + PAGE_KEYS, end)], first + PAGE_KEYS < end, ""
+        if more:
+            markers = f"<NextKeyMarker>{escape(page[-1].key)}</NextKeyMarker>"
+            markers += f"<NextVersionIdMarker>{page[-1].version_id}</NextVersionIdMarker>"
+        items, truncated = "".join(map(_version, page)), str(more).lower()
+        return f"<ListVersionsResult><IsTruncated>{truncated}</IsTruncated>{markers}{items}</ListVersionsResult>"
+
+
+def _object(key: str, size: int) -> str:
+    return (
+        f"<Contents><Key>{escape(key)}</Key><LastModified>2026-11-21T03:00:00.000Z</LastModified>"
+        f"<ETag>&quot;{ETAG}&quot;</ETag><Size>{size}</Size><StorageClass>STANDARD</StorageClass></Contents>"
+    )
 
 
 def _version(file: ObjectVersion) -> str:
@@ -93,21 +129,14 @@ def _version(file: ObjectVersion) -> str:
     )
 
 
-READ_SECONDS = 0.025
-WRITE_SECONDS = 0.040
-"""Added to every request that changes something."""
-WRITES = frozenset({"PutItem", "UpdateItem", "TransactWriteItems", "PutObject", "DeleteObject", "CreateTable"})
-STATISTICS = "/_statistics"
-"""Path of the counts since the last time; the request itself is not counted."""
-PUBLISH = "/_publish"
-"""Path that makes the manifests of the last hour DONE."""
+class StandIn(ThreadingHTTPServer):
+    request_queue_size = 100
 
-
-class StandIn:
     def __init__(self, night: Night) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
         self._table, self._counts = Table(), Counter[str]()
         self._glue_tables: dict[str, Any] = {}
-        self._last_hour = night.last_hour.partition("T")[2]
+        self._lock = threading.Lock()
         load = TypeSerializer().serialize
         for row in night.rows():
             self._table.load(load(row)["M"])
@@ -127,66 +156,36 @@ class StandIn:
         self._table.load({**key, "sk": {"S": "measurement"}, **measured, "output_bytes": {"N": "16000000000"}})
         self._table.load({name: {"S": value} for name, value in name_key(name).item().items()})
 
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            await self._answer(reader, writer)
-        finally:
-            writer.close()
-
-    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while line := await reader.readline():
-            method, target, _ = line.decode().split(" ", 2)
-            headers = {}
-            while field := (await reader.readline()).decode().strip():
-                name, _, value = field.partition(":")
-                headers[name.lower()] = value.strip()
-            if headers.get("expect"):
-                writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-            body = await reader.readexactly(int(headers.get("content-length", 0)))
-            if target == STATISTICS:
-                status, answer = 200, self._statistics()
-            elif target == PUBLISH:
-                status, answer = 200, self._publish()
-            elif "x-amz-target" in headers:
-                operation = headers["x-amz-target"].rpartition(".")[2]
-                await self._wait(operation)
-                status, answer = self._json(operation, json.loads(body))
-            else:
-                status, answer = await self._s3(method, target, body)
-            start = f"HTTP/1.1 {status} -\r\ncontent-length: {len(answer)}\r\ncontent-type: application/json\r\n\r\n"
-            writer.write(start.encode() + answer)
-            await writer.drain()
-
-    async def _wait(self, operation: str) -> None:
-        self._counts[operation] += 1
-        await asyncio.sleep(WRITE_SECONDS if operation in WRITES else READ_SECONDS)
-
-    def _json(self, operation: str, request: dict[str, Any]) -> tuple[int, bytes]:
-        try:
-            if operation == "PutEvents":
-                answer = {"FailedEntryCount": 0, "Entries": [{"EventId": "event"}]}
-            elif operation in ("GetTable", "CreateTable"):
-                answer = self._glue(operation, request)
-            else:
-                answer = self._table.answer(operation, request)
-        except RefusedRequestError as error:
-            return 400, json.dumps({"__type": error.code, **error.fields}).encode()
-        return 200, json.dumps(answer, separators=(",", ":")).encode()
-
-    def _glue(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
-        if operation == "CreateTable":
-            self._glue_tables[request["TableInput"]["Name"]] = {**request["TableInput"], "VersionId": "0"}
-            return {}
-        if request["Name"] not in self._glue_tables:
-            raise RefusedRequestError("EntityNotFoundException")
-        return {"Table": self._glue_tables[request["Name"]]}
-
-    async def _s3(self, method: str, target: str, body: bytes) -> tuple[int, bytes]:
+    def answer(self, method: str, target: str, operation: str, body: bytes) -> tuple[int, bytes]:
+        """Status and body. ``operation``: of DynamoDB and Glue, empty for S3."""
+        if target == STATISTICS:
+            return 200, self._statistics()
+        if target.startswith(PUBLISH):
+            return 200, self._publish(target.removeprefix(PUBLISH))
         parts = urlsplit(target)
         query = dict(parse_qsl(parts.query, keep_blank_values=True))
         bucket, _, key = unquote(parts.path.lstrip("/")).partition("/")
-        operation = _s3_operation(method, key, query)
-        await self._wait(operation)
+        name = operation or _s3_operation(method, key, query)
+        time.sleep(WRITE_SECONDS if name in WRITES else READ_SECONDS)
+        with self._lock:
+            self._counts[name] += 1
+            return self._json(name, json.loads(body)) if operation else self._s3(name, bucket, key, query, body)
+
+    def _json(self, operation: str, request: dict[str, Any]) -> tuple[int, bytes]:
+        if operation == "GetTable" and request["Name"] not in self._glue_tables:
+            return 400, b'{"__type": "EntityNotFoundException"}'
+        if operation == "GetTable":
+            answer = {"Table": self._glue_tables[request["Name"]]}
+        elif operation == "CreateTable":
+            self._glue_tables[request["TableInput"]["Name"]] = {**request["TableInput"], "VersionId": "0"}
+            answer = {}
+        elif operation == "PutEvents":
+            answer = {"FailedEntryCount": 0, "Entries": [{"EventId": "event"}]}
+        else:
+            answer = self._table.answer(operation, request)
+        return 200, json.dumps(answer, separators=(",", ":")).encode()
+
+    def _s3(self, operation: str, bucket: str, key: str, query: Mapping[str, str], body: bytes) -> tuple[int, bytes]:
         if operation == "PutObject":
             self._buckets.put(bucket, key, body)
             return 200, b""
@@ -202,14 +201,16 @@ class StandIn:
         found = self._buckets.get(bucket, key)
         return (404, b"<Error><Code>NoSuchKey</Code></Error>") if found is None else (200, found)
 
-    def _publish(self) -> bytes:
-        totals = PublishedTotals(1, {}, 0, NO_OBJECTS, NO_OBJECTS, 0)
-        published = {
-            "state": State.DONE.value,
-            "finished_at": iso_utc(NOW),
-            "published": encode(Published(1, CommitReference("key", "sha256"), totals)),
-        }
-        self._table.finish(f"T{self._last_hour}", TypeSerializer().serialize(published)["M"])
+    def _publish(self, hour: str) -> bytes:
+        changes = {"state": State.DONE.value, "finished_at": iso_utc(NOW)}
+        for row in self._table.open_manifests():
+            manifest, partition = row["id"]["S"], Partition.parse(row["partition"]["S"])
+            if partition.stamp.startswith(hour):
+                keys = self._buckets.publish(partition, manifest)
+                objects = digest_objects((key, len(OBJECT), ETAG) for key in keys)
+                reference = CommitReference(commit_key(manifest, 1, 1, NONCE), "0" * 64)
+                published = Published(1, reference, PublishedTotals(10**6, {}, 0, objects, NO_OBJECTS, 1000))
+                self._table.close(row, TypeSerializer().serialize({**changes, "published": encode(published)})["M"])
         return b""
 
     def _statistics(self) -> bytes:
@@ -227,12 +228,33 @@ def _s3_operation(method: str, key: str, query: Mapping[str, str]) -> str:
     return "ListMultipartUploads" if "uploads" in query else "ListObjectsV2"
 
 
-async def serve(night: Night, say_port: Callable[[int], object]) -> None:
-    """Serve the night until the task is cancelled; ``say_port`` gets the port as soon as it answers."""
-    server = await asyncio.start_server(StandIn(night).serve, "127.0.0.1", 0)
-    say_port(server.sockets[0].getsockname()[1])
-    await server.serve_forever()
+class _Handler(BaseHTTPRequestHandler):
+    server: StandIn
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers.get("content-length", 0)))
+        operation = self.headers.get("x-amz-target", "").rpartition(".")[2]
+        status, answer = self.server.answer(self.command, self.path, operation, body)
+        self.send_response(status)
+        self.send_header("content-length", str(len(answer)))
+        self.send_header("content-type", "application/json")
+        self.send_header(REQUEST_IDS[0], "stand-in")
+        self.end_headers()
+        self.wfile.write(answer)
+
+    do_GET = do_PUT = do_DELETE = do_POST  # noqa: N815
+
+    def log_message(self, *_: object) -> None:
+        """Nothing: the output is the port."""
+
+
+def main() -> None:
+    with StandIn(NIGHTS[sys.argv[1]]) as stand_in:
+        print(stand_in.server_port, flush=True)
+        stand_in.serve_forever()
 
 
 if __name__ == "__main__":
-    asyncio.run(serve(NIGHTS[sys.argv[1]], lambda port: print(port, flush=True)))
+    main()

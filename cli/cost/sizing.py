@@ -200,7 +200,7 @@ def calibrate_files(
     if busy > cores / 2:
         typer.echo(f"load average {busy:.1f}: other processes use this machine, so speeds will be too low", err=True)
     found = measure(paths, goal_seconds, settings, cores, print_progress)
-    advice = list(advise(found, settings))
+    advice = list(advise(found))
     if as_json:
         body = {"measured": list(map(asdict, found)), "settings": list(map(asdict, advice))}
         typer.echo(json.dumps(body, indent=1))

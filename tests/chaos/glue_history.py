@@ -5,7 +5,6 @@ from dataclasses import replace
 from datetime import timedelta
 from random import Random
 
-from lake.layout import INBOX
 from lake.settings import Settings
 from local.cloud import LocalCloud
 from tests.chaos.glue_world import OVER, GlueWorld
@@ -13,7 +12,6 @@ from tests.chaos.history import Report
 from tests.chaos.injection import Fault
 from tests.chaos.inputs import Input, random_body, random_settings
 from tests.chaos.processes import Clients
-from tests.chaos.spark_cluster import CLUSTER_SETTINGS, spark_cluster
 
 BATCH, STREAM = "batch", "stream"
 FILES = 4
@@ -54,10 +52,7 @@ FAULTS: tuple[tuple[str, Fault], ...] = (
     (BATCH, _fault("completion", "before", "stall")),
 )
 """Lane and fault of each history."""
-TWO_RUNS, SECOND_COPY, OLD_POINTERS = "two runs at once", "a second copy of a slow task", "pointers that were read stay"
-CONDITIONS = (TWO_RUNS, SECOND_COPY, OLD_POINTERS)
-"""The histories after those of ``FAULTS``, one for each condition."""
-HISTORIES = len(FAULTS) + len(CONDITIONS)
+HISTORIES = len(FAULTS)
 
 
 def run_glue_history(cloud: LocalCloud, clients: Clients, number: int, seed: int) -> Report:
@@ -65,24 +60,13 @@ def run_glue_history(cloud: LocalCloud, clients: Clients, number: int, seed: int
     random = Random(seed * 1000 + number)
     world = GlueWorld.on(cloud, clients, random, _settings(random))
     try:
-        _play(world, number)
+        lane, fault = FAULTS[number]
+        _arrive(world, lane, broken=fault.point in ("exclusions", "release"))
+        _run_with_fault(world, lane, fault)
         violations = _final_violations(world)
     except AssertionError as error:
         violations = [f"the history did not end: {error}"]
     return Report(number, tuple(world.fired), tuple(violations), tuple(world.log))
-
-
-def _play(world: GlueWorld, number: int) -> None:
-    if number < len(FAULTS):
-        lane, fault = FAULTS[number]
-        _arrive(world, lane, broken=fault.point in ("exclusions", "release"))
-        _run_with_fault(world, lane, fault)
-    elif (condition := CONDITIONS[number - len(FAULTS)]) == TWO_RUNS:
-        _run_twice(world)
-    elif condition == SECOND_COPY:
-        _run_with_second_copy(world)
-    else:
-        _run_with_old_pointers(world)
 
 
 def _settings(random: Random) -> Settings:
@@ -95,10 +79,10 @@ def _settings(random: Random) -> Settings:
     )
 
 
-def _arrive(world: GlueWorld, lane: str, *, broken: bool, first: int = 0) -> None:
+def _arrive(world: GlueWorld, lane: str, *, broken: bool) -> None:
     folder = "orders/urgent" if lane == STREAM else "orders"
-    for number in range(first, first + FILES):
-        content = random_body(world.random, f"f{number}", truncated=broken and number == first)
+    for number in range(FILES):
+        content = random_body(world.random, f"f{number}", truncated=broken and number == 0)
         key = f"{folder}/{number}.ndjson"
         version, name, event = world.put(key, content.data)
         world.inputs.append(Input(key, version, content))
@@ -181,52 +165,6 @@ def _owners(world: GlueWorld, name: str) -> str:
     assert row is not None
     earlier = ", ".join(row.earlier_owners) or "-"
     return f"{name}: {row.state}, attempt {row.attempt} by {row.owner}, earlier owners: {earlier}"
-
-
-def _run_twice(world: GlueWorld) -> None:
-    _arrive(world, BATCH, broken=False)
-    (document,) = world.plan_runs()
-    job = world.resources.batch_job
-    for run in [world.start(job, None, run=document) for _ in range(2)]:
-        world.finish(job, run)
-    _finish_open_manifests(world)
-
-
-def _run_with_second_copy(world: GlueWorld) -> None:
-    """A task stalls after an upload and never goes on; Spark's second copy of it, on another host, ends the run."""
-    fault = _fault("upload part", "after", "stall")
-    _arrive(world, BATCH, broken=False)
-    (document,) = world.plan_runs()
-    job, environment = world.resources.batch_job, world.worker_environment(fault)
-    with spark_cluster(world.marks / "cluster", environment, world.wait) as master:
-        run = world.start(job, fault, run=document, conf=world.spark_conf({**CLUSTER_SETTINGS, "spark.master": master}))
-        state = world.finish(job, run)
-        world.log.append(f"second copy: {world.injected()}")
-        assert world.injected() is not None, f"{fault} was never reached: {state}"
-        assert state == "SUCCEEDED", f"no second copy has ended the run: {state}"
-        world.fired.append(fault)
-    _finish_open_manifests(world)
-
-
-def _run_with_old_pointers(world: GlueWorld) -> None:
-    """The stream finishes, its pointers are still there, and it starts again with new files."""
-    _arrive(world, STREAM, broken=False)
-    pointers = _pointers(world)
-    assert pointers
-    _finish_open_manifests(world)
-    assert not _pointers(world)
-    control, s3 = world.resources.control_bucket, world.clients.s3
-    for key, body in pointers.items():
-        s3.put_object(Bucket=control, Key=key, Body=body)
-    world.log.append(f"{len(pointers)} pointers are there again")
-    _arrive(world, STREAM, broken=False, first=FILES)
-    _finish_open_manifests(world)
-
-
-def _pointers(world: GlueWorld) -> dict[str, bytes]:
-    control, s3 = world.resources.control_bucket, world.clients.s3
-    listed = s3.list_objects_v2(Bucket=control, Prefix=INBOX).get("Contents", [])
-    return {item["Key"]: s3.get_object(Bucket=control, Key=item["Key"])["Body"].read() for item in listed}
 
 
 def _final_violations(world: GlueWorld) -> list[str]:

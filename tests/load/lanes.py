@@ -6,8 +6,8 @@ import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from datetime import datetime
+from pathlib import Path
 from random import Random
 
 from bench.input_files import Recipe, generate
@@ -23,18 +23,20 @@ WINDOW_MESSAGES = 1000
 """Its maximum batch."""
 PUT_THREADS = 8
 BODIES = 32
-URGENT_EVERY = 10
+STREAM_FILES, STREAM_BYTES, STREAM_FILES_PER_SECOND = 20_000, 35_000, 56.0
+URGENT_EVERY, URGENT_FILES = 10, 60
+BACKLOG_FILES, BACKLOG_BYTES = 600, 3_500_000
 MAX_AGE_GROWTH = 1.25
 """Age of the oldest file in the last quarter of the load, divided by its age in the quarter before."""
 MAX_AGE_SLACK_SECONDS = 10
 
 
-def load_test_settings() -> Settings:
-    """The production defaults without peak hours; the streaming run ends soon after its last file."""
+def peak_settings() -> Settings:
+    """The production defaults with peak hours all day; the streaming run ends soon after its last file."""
     return Settings(
         "load",
         datasets=(DatasetRule("orders", "orders/"),),
-        peak=PeakSettings(hours=()),
+        peak=PeakSettings(hours=("00:00-24:00",), days=DAYS),
         stream=StreamSettings(idle_minutes=0.5),
         batch=BatchSettings(engines=("glue",)),
     )
@@ -45,28 +47,19 @@ def bodies(size: int) -> list[bytes]:
     return [generate(Recipe("flat", 1, size, seed), 0) for seed in range(BODIES)]
 
 
-def new_world(cloud: LocalCloud, settings: Settings) -> GlueWorld:
-    """A new deployment on the local cloud, without faults."""
-    return GlueWorld.on(cloud, clients(), Random(0), settings)
-
-
-def peak_settings() -> Settings:
-    return replace(load_test_settings(), peak=PeakSettings(hours=("00:00-24:00",), days=DAYS))
-
-
-def stream_load(cloud: LocalCloud, files: int, size: int, rate: float) -> bool:
-    """Put ``rate`` files per second while the stream lane converts them, with the queue's windows as on AWS.
+def stream_load(cloud: LocalCloud, _: Path) -> bool:
+    """Put files at a steady rate while the stream lane converts them, with the queue's windows as on AWS.
 
     They are peak files, and one of ``URGENT_EVERY`` is urgent. Prints the seconds from put to published; False: the age
     of the oldest unconverted file has not stopped growing.
     """
-    settings = peak_settings()
-    world = new_world(cloud, settings)
+    files, size, settings = STREAM_FILES, STREAM_BYTES, peak_settings()
+    world = GlueWorld.on(cloud, clients(), Random(0), settings)
     named = named_files(bodies(size), files, urgent_every=URGENT_EVERY)
     job = world.resources.stream_job
     run = world.start(job, None)
     put_at: dict[str, float] = {}
-    putting = threading.Thread(target=put_at_rate, args=(world, named, rate, put_at))
+    putting = threading.Thread(target=put_at_rate, args=(world, named, STREAM_FILES_PER_SECOND, put_at))
     putting.start()
     started = time.time()
     route_while_put(world, putting, settings.input.event_window_seconds)
@@ -174,36 +167,36 @@ MIN_BYTES_PER_SECOND = 5e6
 """A stream that is slower is taken for one that has stopped."""
 
 
-def urgent_load(cloud: LocalCloud, backlog_files: int, size: int, files: int, rate: float) -> bool:
-    """Put ``rate`` urgent files a second, of a hundredth of ``size`` bytes, while the stream converts a backlog.
+def urgent_load(cloud: LocalCloud, _: Path) -> bool:
+    """Put an urgent file a second, of a hundredth of the size of the others, while the stream converts a backlog.
 
     Prints their seconds from put to published; False: of those that were put before the end of the backlog, not even
     half were published before it.
     """
     settings = peak_settings()
-    world = new_world(cloud, settings)
-    small = bodies(size // 100)
-    backlog_bytes = put_and_route(world, backlog_files, size)
+    world = GlueWorld.on(cloud, clients(), Random(0), settings)
+    small = bodies(BACKLOG_BYTES // 100)
+    backlog_bytes = put_and_route(world, BACKLOG_FILES, BACKLOG_BYTES)
     job = world.resources.stream_job
     run = world.start(job, None)
     world.wait("the begin of the backlog", lambda: any(row["state"] == State.RUNNING for row in world.open_rows()))
     put_at: dict[str, float] = {}
-    putting = threading.Thread(
-        target=put_at_rate, args=(world, named_files(small, files, urgent_every=1), rate, put_at)
-    )
+    urgent = named_files(small, URGENT_FILES, urgent_every=1)
+    putting = threading.Thread(target=put_at_rate, args=(world, urgent, 1.0, put_at))
     putting.start()
     route_while_put(world, putting, settings.input.event_window_seconds)
     seconds = MAX_WAIT_SECONDS + backlog_bytes / MIN_BYTES_PER_SECOND
     world.wait("the backlog to be empty", lambda: not world.open_rows(), seconds)
-    published, _ = published_files(world)
+    published = published_files(world)[0]
     world.wait("the end of the streaming run", lambda: world.state(job, run) in OVER)
     end = max(at for key, at in published.items() if key not in put_at)
     among = [key for key, put in put_at.items() if put < end]
     before = sum(published[key] < end for key in among)
     p50, p95 = percentiles([published[key] - put for key, put in put_at.items()])
     print(
-        f"urgent: {files} files, {len(among)} of them while {backlog_bytes / 1e6:.0f} MB of peak files were converted: "
-        f"put to published p50 {p50:.0f} s, p95 {p95:.0f} s; {before} were published before the last peak file",
+        f"urgent: {URGENT_FILES} files, {len(among)} of them while {backlog_bytes / 1e6:.0f} MB of peak files were "
+        f"converted: put to published p50 {p50:.0f} s, p95 {p95:.0f} s; {before} were published before the last peak "
+        "file",
         flush=True,
     )
     return 0 < len(among) <= 2 * before

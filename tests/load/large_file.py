@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from obstore.store import LocalStore
@@ -24,24 +23,14 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
+    from local.cloud import LocalCloud
+
+FILE_BYTES = 4_000_000_000
 BLOCK_BYTES = 8_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class LargeFileConversion:
-    """The conversion of one file, task after task in this process: sizes, memory and speed.
-
-    Megabytes are 10^6 bytes. Memory is peak resident memory above the value before the first task.
-    """
-
-    bytes: int
-    tasks: int
-    rows: int
-    first_half_megabytes: float
-    second_half_megabytes: float
-    megabytes_per_second: float
-    min_object_bytes: int
-    max_object_bytes: int
+MAX_MEMORY_GROWTH = 1.2
+"""Peak memory of the second half of a large file divided by that of the first half."""
+MIN_OBJECT_BYTES, MAX_OBJECT_BYTES = 64 << 20, 192 << 20
+"""Of every output object of a manifest that is larger than the maximum."""
 
 
 class _FolderSource(Source):
@@ -64,15 +53,19 @@ class _DiscardingS3:
         return {"ETag": "e", "ChecksumCRC32": checksum_of(Body)}
 
 
-def large_file_load(folder: Path, size: int) -> LargeFileConversion:
-    """Convert a file of about ``size`` bytes, one task after the other in this process."""
+def large_file_load(_: LocalCloud, folder: Path) -> bool:
+    """Convert a file of about ``FILE_BYTES``, one task after the other in this process.
+
+    Prints sizes, memory above that before the first task, and speed; False: memory grows, or an object has another size
+    than readers want.
+    """
     path = folder / "large.ndjson"
     blocks = bodies(BLOCK_BYTES)
     with path.open("wb") as file:
-        for number in range(max(1, size // BLOCK_BYTES)):
+        for number in range(FILE_BYTES // BLOCK_BYTES):
             file.write(blocks[number % len(blocks)])
     version = ObjectVersion("input", path.name, "0" * 32, path.stat().st_size, "2026-01-01T00:00:00+00:00", "v")
-    settings = ConvertSettings()
+    settings, partition = ConvertSettings(), Partition("orders", "2026-01-01", 0)
     reset_peak_bytes()
     source, base, peaks, rows = _FolderSource(folder), peak_bytes(), [], 0
     splits = split_files([version], set(), settings.split_bytes)
@@ -81,18 +74,7 @@ def large_file_load(folder: Path, size: int) -> LargeFileConversion:
     started = time.monotonic()
     for number, part in enumerate(tasks):
         reset_peak_bytes()
-        task = Task(
-            "m",
-            1,
-            Partition("orders", "2026-01-01", 0),
-            number,
-            part,
-            (),
-            "lake",
-            "quarantine",
-            "eu-central-1",
-            settings,
-        )
+        task = Task("m", 1, partition, number, part, (), "lake", "quarantine", "eu-central-1", settings)
         scratch = folder / f"task-{number}"
         scratch.mkdir()
         with Uploads(_DiscardingS3()) as uploads:  # type: ignore[arg-type]
@@ -100,16 +82,15 @@ def large_file_load(folder: Path, size: int) -> LargeFileConversion:
         rows += sum(item.rows for item in result.splits)
         objects += [item.size for item in result.objects]
         peaks.append((peak_bytes() - base) / 1e6)
-    seconds = time.monotonic() - started
-    middle = max(1, len(peaks) // 2)
+    speed = version.size / 1e6 / (time.monotonic() - started)
     path.unlink()
-    return LargeFileConversion(
-        version.size,
-        len(tasks),
-        rows,
-        max(peaks[:middle]),
-        max(peaks[middle:] or peaks),
-        version.size / 1e6 / seconds,
-        min(objects),
-        max(objects),
+    middle = max(1, len(peaks) // 2)
+    first, second = max(peaks[:middle]), max(peaks[middle:] or peaks)
+    print(
+        f"large: {version.size:,} bytes, {rows:,} rows, {len(tasks)} tasks: {speed:.0f} MB/s; "
+        f"peak {first:.0f} MB in the first half, {second:.0f} MB in the second; "
+        f"objects of {min(objects):,} to {max(objects):,} bytes",
+        flush=True,
     )
+    in_bounds = MIN_OBJECT_BYTES <= min(objects) <= max(objects) <= MAX_OBJECT_BYTES
+    return in_bounds and second <= first * MAX_MEMORY_GROWTH

@@ -1,9 +1,8 @@
-"""The requests and write units of one file on every path, and of settle. A larger number here is a larger bill.
+"""The requests and write units of one file on every path. A larger number here is a larger bill.
 
 docs/performance.md publishes them.
 """
 
-import math
 import os
 from collections import Counter
 from collections.abc import Iterator
@@ -21,7 +20,6 @@ from tests.chaos import runtime_patches
 from tests.chaos.processes import clients
 from tests.chaos.world import World
 from tests.load.request_counts import counted_requests
-from tests.load.settle_night import PAGE, READ_SECONDS, WRITE_SECONDS, Night, measure_night
 
 FILES = 40
 KNOWN_FILES = 300
@@ -257,19 +255,3 @@ def test_a_known_object_costs_a_sweep_a_fiftieth_of_a_request_and_no_write(world
     check(counts, {"ListObjectVersions": 1, "BatchGetItem": KNOWN_FILES // 50, "GetItem": reads, "PutObject": 1})
     check(counts, {"write units": 0, "DeleteObject": 0})
     assert counts["Query"] <= 21
-
-
-@pytest.mark.parametrize("night", [Night(300, 40), Night(2_500, 1), Night(240, 1, datasets=10)], ids=str)
-def test_the_requests_follow_the_rows_and_the_objects(night: Night, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given: answers without latency
-    monkeypatch.setattr("tests.load.settle_night.time.sleep", lambda seconds: seconds in (READ_SECONDS, WRITE_SECONDS))
-    # When
-    measured = measure_night(night)
-    # Then
-    assert (measured.verdict, measured.done) == ("SUCCEEDED", night.manifests)
-    assert measured.requests["BatchGetItem"] == math.ceil(night.manifests / 100)
-    documents = math.ceil(night.manifests / PAGE) + math.ceil(night.manifests / 500)
-    # Of each dataset, and of 500 manifests of it, the last page is not full.
-    parts = night.datasets * math.ceil(night.manifests / night.datasets / 500)
-    assert measured.requests["ListObjectsV2"] <= parts + night.manifests * night.objects / PAGE + documents
-    assert measured.requests["GetObject"] == 1

@@ -7,10 +7,9 @@ import sys
 import time
 from pathlib import Path
 
-from tests.night.check import count_lines, verify_all
+from tests.night.check import count_lines, explain_all, verify_all
 from tests.night.cloud import NightFailedError, running_night
 from tests.night.day import run_day
-from tests.night.explained import explain_all
 from tests.night.files import MIN_DATASETS, make_day
 from tests.night.nights import run_nights
 

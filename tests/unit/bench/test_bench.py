@@ -17,20 +17,6 @@ from bench.results import Results, check_lakes, check_targets
 from bench.runner import Figure
 from bench.shapes import SHAPES
 
-MEMBERS = {
-    "flat": 16,
-    "weblog": 14,
-    "webhook": 11,
-    "cloudtrail": 15,
-    "clickstream": 12,
-    "nested": 46,
-    "random_order": 16,
-    "sparse": 20,
-    "wide": 1000,
-    "tiny": 16,
-    "gzip": 16,
-}
-
 
 def rows_of(text: bytes) -> list[dict[str, object]]:
     return [json.loads(line) for line in text.splitlines()]
@@ -47,8 +33,9 @@ def test_a_shape_has_the_size_and_the_members_that_it_declares(name):
     # Then its row size, its members and their names are the declared ones
     rows = rows_of(text)
     assert len(text) / len(rows) == pytest.approx(SHAPES[name].row_bytes, rel=0.05)
-    assert {len(row) for row in rows} == {MEMBERS[name]}
-    assert {key for row in rows for key in row} <= set(SHAPES[name].keys)
+    keys = set(SHAPES[name].keys)
+    assert {len(row) for row in rows} == {20 if name == "sparse" else len(keys)}
+    assert {key for row in rows for key in row} <= keys
 
 
 @pytest.mark.parametrize("name", SHAPES)
@@ -105,11 +92,10 @@ def test_files_are_cached_and_counted(tmp_path: Path):
     assert [path.stat().st_mtime_ns for path in again.paths] == before
     assert files.bytes == sum(map(len, inflated))
     assert files.rows == sum(text.count(b"\n") for text in inflated)
-    assert files.stored_bytes == sum(path.stat().st_size for path in files.paths) < files.bytes
 
 
 def figure(competitor: str, shape: str, speed: float, peak: int | None = None) -> Figure:
-    return Figure(competitor, shape, 2, 1.0, (1.0,), speed, speed / 2, 1, 1, peak)
+    return Figure(competitor, shape, 1.0, speed, speed / 2, 1, peak)
 
 
 def figures(product_speed: float, other_speed: float) -> list[Figure]:
@@ -128,7 +114,7 @@ def test_targets_are_met_or_not_met():
     assert met["flat: hybrid_router / spark_one_pass", ">= 2.0"]
     assert not met["flat: hybrid_router / spark_naive", ">= 4.0"]
     assert met["wide: hybrid_router / spark_one_pass", ">= 1.5"]
-    assert met["flat: 2 cores / 1 core", ">= 1.7"]
+    assert met["flat: hybrid_router / hybrid_router_1_core", ">= 1.7"]
     assert not met["tiny: convert / polars", ">= 1.0"]
     assert met["flat: memory of a task", "<= 300 MB"]
 
@@ -146,13 +132,6 @@ def test_a_benchmark_that_misses_a_target_ends_with_an_error(monkeypatch, tmp_pa
     assert (ended.value.code if ended else None) == (ends and f"missed: {ends}")
 
 
-def test_sizes_of_the_input_are_named_where_it_was_measured():
-    found = Results([], {}, {"gzip": 10**8}, 1, datetime.now(UTC), 0.0, 2)
-    assert "MB of NDJSON: gzip 100" in found.as_markdown()
-    # The table of the lakes has their own.
-    assert "gzip 100" not in found.lakes_as_markdown()
-
-
 def test_a_lake_may_be_little_larger_and_slower_than_the_best_of_the_others():
     # Given a lake that is a twentieth larger than the smallest, and as quick as the quicker of two
     lake = {
@@ -167,18 +146,8 @@ def test_a_lake_may_be_little_larger_and_slower_than_the_best_of_the_others():
 def test_a_quick_run_measures_every_competitor_and_writes_the_tables(tmp_path):
     # Given nothing but the checkout
     # When the benchmark runs on small data
-    command = [
-        sys.executable,
-        "-m",
-        "bench",
-        "--quick",
-        "--shapes",
-        "nested",
-        "gzip",
-        "weblog",
-        "--output",
-        str(tmp_path),
-    ]
+    options = ("--quick", "--shapes", "nested", "gzip", "weblog", "--output", str(tmp_path))
+    command = [sys.executable, "-m", "bench", *options]
     done = subprocess.run(command, cwd=main_module.CHECKOUT, capture_output=True, text=True, timeout=900, check=False)
 
     # Then it succeeds, with a figure for each competitor and a table for people

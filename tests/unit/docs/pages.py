@@ -8,7 +8,6 @@ from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 ARCHITECTURE = CHECKOUT / "docs" / "architecture.md"
-DECISIONS = CHECKOUT / "docs" / "adr"
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _SPAN = re.compile(r"`([^`\n]+)`")

@@ -9,7 +9,6 @@ import pytest
 import typer.main
 
 from cli.main import app
-from tests.unit.docs.advice import ALONE, PACKAGES, QUOTED, texts
 from tests.unit.docs.pages import CHECKOUT, PAGES, Page, files
 
 SOURCES = re.compile(r"(?:[\w.{},*-]+/)*[\w.{},*-]+\.(?:py|pyi|rs|toml|md|json|ya?ml|sh|lock|cfg)|Makefile|LICENSE")
@@ -97,18 +96,3 @@ def test_the_command_lines_of_the_pages_are_accepted() -> None:
     assert len(WHOLE) > 15
     for line in WHOLE:
         parse(line)
-
-
-COMMANDS: Any = typer.main.get_command(app)
-MENTION = re.compile(rf"hybrid-router (?:{'|'.join(COMMANDS.commands)})\b")
-
-
-def test_a_command_inside_a_sentence_is_quoted() -> None:
-    found = [
-        text
-        for package in PACKAGES
-        for path in sorted((CHECKOUT / package).rglob("*.py"))
-        for text in texts(path.read_text(encoding="utf-8"))
-        if len(MENTION.findall(text)) > len(QUOTED.findall(text)) + len(ALONE.findall(text))
-    ]
-    assert found == []

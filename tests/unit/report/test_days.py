@@ -31,7 +31,7 @@ def on(day: int, hour: int = 22, **changes: object) -> dict[str, object]:
 
 def test_days_are_those_since_the_first_one_of_which_something_is_known() -> None:
     days = last_days([on(22), on(24)], {"2026-11-21": 5_000_000}, NOW)
-    assert [(f"{day.day:%d}", day.executions, day.micro_dollars) for day in days] == [
+    assert [(f"{day.day:%d}", len(day.executions), day.micro_dollars) for day in days] == [
         ("25", 0, 0),
         ("24", 1, 0),
         ("23", 0, 0),
@@ -46,7 +46,7 @@ def test_a_day_with_many_executions_counts_all_and_names_a_few() -> None:
     # When
     (_, day) = last_days(items, {}, NOW)
     # Then
-    assert (day.executions, day.rows, day.bytes) == (20, 10_000, 20_000)
+    assert (len(day.executions), day.sum_of("rows"), day.sum_of("bytes")) == (20, 10_000, 20_000)
     assert [item.name for item in day.listed] == ["n24-0", "n24-1", "n24-17", "n24-18", "n24-19"]
     page = render_index("stack", [day], iso_utc(NOW))
     assert f"+{20 - MAX_LISTED}" in page

@@ -37,22 +37,23 @@ def planned(items: Sequence[BacklogItem], of: Settings = GLUE) -> tuple[PlannedN
     return found
 
 
-def test_an_hour_is_divided_by_the_limits_and_no_file_is_lost() -> None:
-    limits = GLUE.batch
-    found = backlog(*[FileGroup("orders/a.json", MB, 3)] * (2 * limits.manifest_files))
-    assert [item.row.files for item in found] == [limits.manifest_files] * 6
-    assert sum(files for item in found for _, files in item.arrived) == 6 * limits.manifest_files
-    assert sum(item.row.bytes for item in found) == 6 * limits.manifest_files * MB
+LIMITS = GLUE.batch
 
 
-def test_a_manifest_has_at_most_the_bytes_of_the_settings() -> None:
-    found = backlog(FileGroup("orders/a.json", GLUE.batch.manifest_bytes // 3, 8))
-    assert [item.row.files for item in found] == [3, 3, 2]
-
-
-def test_a_file_above_the_limit_is_a_manifest_of_its_own() -> None:
-    found = backlog(FileGroup("orders/a.json", 2 * GLUE.batch.manifest_bytes, 2), FileGroup("orders/b.json", 1, 1))
-    assert [item.row.files for item in found] == [1, 1, 1]
+@pytest.mark.parametrize(
+    ("groups", "files"),
+    [
+        ([FileGroup("orders/a.json", MB, 3)] * (2 * LIMITS.manifest_files), [LIMITS.manifest_files] * 6),
+        ([FileGroup("orders/a.json", LIMITS.manifest_bytes // 3, 8)], [3, 3, 2]),
+        ([FileGroup("orders/a.json", 2 * LIMITS.manifest_bytes, 2), FileGroup("orders/b.json", 1, 1)], [1, 1, 1]),
+    ],
+    ids=["files", "bytes", "a file above the limit"],
+)
+def test_an_hour_is_divided_by_the_limits_and_no_file_is_lost(groups: list[FileGroup], files: list[int]) -> None:
+    found = backlog(*groups)
+    assert [item.row.files for item in found] == files
+    assert sum(count for item in found for _, count in item.arrived) == sum(files)
+    assert sum(item.row.bytes for item in found) == sum(group.bytes * group.count for group in groups)
 
 
 def test_the_datasets_that_one_stands_for_share_its_files() -> None:

@@ -16,9 +16,8 @@ from cli.cost.sizing import ndjson_files
 from cli.errors import ExitCode
 from cli.main import app
 from lake.errors import InvalidInputError
-from lake.settings import ConvertSettings, Settings, parse_settings
+from lake.settings import ConvertSettings, parse_settings
 from sizing.calibration import (
-    Advice,
     Measurement,
     advise,
     files_of,
@@ -99,41 +98,26 @@ def test_a_goal_that_is_not_valid_is_refused(tmp_path: Path) -> None:
 
 
 MB = 1_000_000
-SETTINGS = ConvertSettings()
 
 
-def measurement(
-    speed: float = 20.0, peak: int = 200 * MB, rejects: dict[str, int] | None = None, *, compressed: bool = False
-) -> Measurement:
+def measurement(speed: float = 20.0, rejects: dict[str, int] | None = None, *, compressed: bool = False) -> Measurement:
     """A measurement of 1,000 MB as stored, 4,000 MB inflated."""
     return Measurement(
-        compressed, 3, 1000 * MB, 4000 * MB, 30.0, 1000 / speed, 800 * MB, peak, 5_000_000, 16, rejects or {}
+        compressed, 3, 1000 * MB, 4000 * MB, 30.0, 1000 / speed, 800 * MB, 200 * MB, 5_000_000, 16, rejects or {}
     )
 
 
-def advice(*found: Measurement) -> dict[str, Advice]:
-    return {f"{item.group}.{item.key}": item for item in advise(found, SETTINGS)}
-
-
 def test_the_last_of_each_kind_is_assumed_and_the_network_is_the_limit() -> None:
-    found = advice(measurement(speed=17.3), measurement(speed=180.0), measurement(speed=13.0, compressed=True))
-    assert found["price.mb_per_second_per_core"].value == 40.0
-    assert found["price.compressed_mb_per_second_per_core"].value == 13.0
-
-
-def test_a_task_that_takes_too_much_memory_gets_smaller_row_groups() -> None:
-    assert "convert.row_group_bytes" not in advice(measurement())
-    found = advice(measurement(peak=400 * MB), measurement())["convert.row_group_bytes"]
-    assert found.value == SETTINGS.row_group_bytes // 2
-    assert "400 MB" in found.reason
+    measured = [measurement(speed=17.3), measurement(speed=180.0), measurement(speed=13.0, compressed=True)]
+    found = {item.key: item.value for item in advise(measured)}
+    assert found == {"mb_per_second_per_core": 40.0, "compressed_mb_per_second_per_core": 13.0}
 
 
 def test_the_settings_file_is_valid_and_gives_each_reason() -> None:
-    lines = list(toml_lines(list(advise([measurement(peak=400 * MB)], SETTINGS))))
+    lines = list(toml_lines(list(advise([measurement()]))))
     settings = parse_settings({"stage": "dev", **tomllib.loads("\n".join(lines))})
-    assert isinstance(settings, Settings)
-    assert (settings.price.mb_per_second_per_core, settings.convert.row_group_bytes) == (20.0, 64 << 20)
-    assert sum(line.startswith("# ") for line in lines) == 2
+    assert settings.price.mb_per_second_per_core == 20.0
+    assert sum(line.startswith("# ") for line in lines) == 1
 
 
 def test_the_report_has_speed_ratios_memory_columns_and_rejects() -> None:

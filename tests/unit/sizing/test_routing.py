@@ -46,13 +46,6 @@ def test_files_that_no_rule_takes_are_counted() -> None:
     assert found.ignored_files == 7
 
 
-def test_manifests_keep_their_limits() -> None:
-    of = settings(stream={"manifest_bytes": 10 * MB}, urgent={"keys": ["a/*"]})
-    found = routed(of, [FileGroup("a/file.json", 4 * MB, 40)], EARLY)
-    assert sum(manifest.row.bytes for manifest in found) == 160 * MB
-    assert max(manifest.row.bytes for manifest in found) <= 10 * MB
-
-
 def test_a_compressed_file_is_one_task() -> None:
     of = settings(urgent={"keys": ["*"]}, stream={"manifest_bytes": 5_000 * MB, "latency_goal_seconds": 900})
     (plain,) = routed(of, [FileGroup("a/file.json", 5_000 * MB, 1)], EARLY)
