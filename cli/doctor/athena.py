@@ -7,7 +7,7 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from cli.catalog.view_sql import PARTITION_COLUMNS, Dialect, quoted
+from cli.catalog.column_types import PARTITION_COLUMNS, Dialect, quoted
 from cli.deployed_stack import DeployedStack
 from cli.doctor.checks import Finding, Readiness
 from cli.errors import advise
@@ -21,7 +21,8 @@ SECONDS = 120
 
 
 def ask_athena(stack: DeployedStack, workgroup: str, wait: Callable[[float], object] = time.sleep) -> Iterator[Finding]:
-    """One finding for each of the first ``MAX_TABLES`` tables of the stage, read with the rights of the caller.
+    """One finding for each of the first ``MAX_TABLES`` tables of the stage, read with the rights of the caller, and an
+    error of AWS as the last one.
 
     ``workgroup``: it has a place for results. ``wait`` pauses for a number of seconds.
     """
@@ -29,18 +30,12 @@ def ask_athena(stack: DeployedStack, workgroup: str, wait: Callable[[float], obj
     try:
         pages = stack.glue.get_paginator("get_tables").paginate(DatabaseName=database)
         tables = list(islice((table for page in pages for table in page["TableList"]), MAX_TABLES))
+        if not tables:
+            yield Finding(database, Readiness.SKIPPED, "it has no table yet")
+        for table in tables:
+            yield _examine(stack.open_client("athena"), workgroup, database, table, wait)
     except (BotoCoreError, ClientError) as error:
         yield Finding(database, Readiness.TO_DO, advise(error))
-        return
-    if not tables:
-        yield Finding(database, Readiness.SKIPPED, "it has no table yet")
-        return
-    athena = stack.open_client("athena")
-    for table in tables:
-        try:
-            yield _examine(athena, workgroup, database, table, wait)
-        except (BotoCoreError, ClientError) as error:
-            yield Finding(table["Name"], Readiness.TO_DO, advise(error))
 
 
 def _examine(
