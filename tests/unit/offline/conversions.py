@@ -26,9 +26,10 @@ def inputs(folder: Path) -> list[tuple[Path, str, str]]:
     return [(path, path.resolve().as_uri(), path.parent.name) for path in found]
 
 
-def answer(capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
-    body: dict[str, object] = json.loads(capsys.readouterr().out)
-    return body
+def convert(capsys: pytest.CaptureFixture[str], asked: Request) -> tuple[int, dict[str, Any]]:
+    """Convert; the exit code, and what ``--json`` prints."""
+    capsys.readouterr()
+    return convert_files(asked), json.loads(capsys.readouterr().out)
 
 
 class KilledError(Exception):

@@ -21,7 +21,7 @@ from cli.offline.convert import Request, convert_files
 from cli.offline.iceberg_tables import open_catalog
 from local.duckdb_iceberg import duckdb_with_iceberg
 from router.iceberg.metadata import NAME_MAPPING
-from tests.unit.offline.conversions import convert_until_killed, request
+from tests.unit.offline.conversions import convert, convert_until_killed, request
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
@@ -59,6 +59,10 @@ BEFORE = Counter(['{"a": "1", "_pos__": "x"}', '{"a": "2"}'])
 AFTER = Counter(['{"a": "1", "_pos__": "x"}', '{"a": "2"}', '{"a": "3", "late": "y"}'])
 
 
+def add_late_file(asked: Request) -> None:
+    (Path(asked.search.names[0]) / "orders" / "late.ndjson").write_text('{"a": 3, "late": "y"}\n')
+
+
 def empty(path: Path) -> None:
     """As a file can be after a power failure."""
     path.write_bytes(b"")
@@ -75,14 +79,13 @@ def grown(asked: Request) -> Request:
 def test_a_later_call_extends_the_table_in_one_snapshot(asked: Request, capsys: pytest.CaptureFixture[str]) -> None:
     convert_files(asked)
     assert rows_of(asked) == BEFORE
-    (Path(asked.search.names[0]) / "orders" / "late.ndjson").write_text('{"a": 3, "late": "y"}\n')
-    capsys.readouterr()
+    add_late_file(asked)
     # When the option is not passed again
-    convert_files(replace(asked, with_tables=False))
+    _, told = convert(capsys, replace(asked, with_tables=False))
     # Then
     assert rows_of(asked) == AFTER
     first, second = table_of(asked).snapshots()
-    assert json.loads(capsys.readouterr().out)["snapshots"] == {"orders": str(second.snapshot_id)}
+    assert told["snapshots"] == {"orders": str(second.snapshot_id)}
     assert second.parent_snapshot_id == first.snapshot_id
     # And a call that finds nothing new changes nothing
     convert_files(asked)
@@ -139,7 +142,7 @@ def without_a_column(table: Table) -> None:
 def test_what_another_program_changes_in_the_table_is_undone(asked: Request, change: Callable[[Table], None]) -> None:
     convert_files(asked)
     change(table_of(asked))
-    (Path(asked.search.names[0]) / "orders" / "late.ndjson").write_text('{"a": 3, "late": "y"}\n')
+    add_late_file(asked)
     assert convert_files(asked) == ExitCode.FINE
     rows = [json.loads(row.replace("late__", "late")) for row in rows_of(asked).elements()]
     assert sorted(rows, key=lambda row: row["a"]) == [json.loads(row) for row in AFTER]
@@ -149,7 +152,7 @@ def test_a_program_that_commits_at_the_same_time_is_reported(
     asked: Request, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     convert_files(asked)
-    (Path(asked.search.names[0]) / "orders" / "late.ndjson").write_text('{"a": 3, "late": "y"}\n')
+    add_late_file(asked)
     add_columns = iceberg_tables._add_columns
 
     def change_meanwhile(*given: Any) -> None:
@@ -157,9 +160,9 @@ def test_a_program_that_commits_at_the_same_time_is_reported(
         add_columns(*given)
 
     monkeypatch.setattr(iceberg_tables, "_add_columns", change_meanwhile)
-    capsys.readouterr()
-    assert convert_files(asked) == ExitCode.NOT_SO
-    assert "without this folder the next call makes the tables anew" in json.loads(capsys.readouterr().out)["stopped"]
+    code, told = convert(capsys, asked)
+    assert code == ExitCode.NOT_SO
+    assert "without this folder the next call makes the tables anew" in told["stopped"]
     # And the next call goes on
     monkeypatch.undo()
     assert convert_files(asked) == ExitCode.FINE
@@ -206,15 +209,14 @@ def test_a_damaged_catalog_stops_the_call_and_can_be_removed(
     convert_files(asked)
     catalog = asked.output / "tables" / "catalog.db"
     catalog.write_bytes(b"x" * 5000)
-    capsys.readouterr()
-    assert convert_files(asked) == ExitCode.NOT_SO
-    stopped = str(json.loads(capsys.readouterr().out)["stopped"])
-    assert stopped.startswith(f"{catalog.parent}: file is not a database; without this folder the next call makes the")
+    code, told = convert(capsys, asked)
+    assert code == ExitCode.NOT_SO
+    assert told["stopped"].startswith(f"{catalog.parent}: file is not a database; without this folder the next call")
 
 
 def test_what_a_person_has_deleted_of_the_lake_leaves_the_table(asked: Request, tmp_path: Path) -> None:
     convert_files(asked)
-    (Path(asked.search.names[0]) / "orders" / "late.ndjson").write_text('{"a": 3, "late": "y"}\n')
+    add_late_file(asked)
     (gone,) = asked.output.glob("lake/**/*.parquet")
     convert_files(asked)
     gone.unlink()
@@ -230,9 +232,8 @@ def test_what_a_person_has_deleted_of_the_lake_leaves_the_table(asked: Request, 
 def test_a_folder_whose_path_a_table_cannot_name_has_no_table(
     asked: Request, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert convert_files(replace(asked, output=tmp_path / os.fsdecode(b"out \xff"))) == ExitCode.NOT_SO
-    told = json.loads(capsys.readouterr().out)
-    assert told["rows"] == 2
+    code, told = convert(capsys, replace(asked, output=tmp_path / os.fsdecode(b"out \xff")))
+    assert (code, told["rows"]) == (ExitCode.NOT_SO, 2)
     assert "without this folder" in told["stopped"]
 
 

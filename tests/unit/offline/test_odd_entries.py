@@ -15,12 +15,11 @@ from typing import Any
 import pytest
 
 from cli.errors import ExitCode
-from cli.offline.convert import convert_files
 from lake.commit import PendingObject
 from lake.errors import InvalidInputError
 from lake.settings import Settings
 from offline.output_folder import OutputFolder
-from tests.unit.offline.conversions import GOOD, SMALL, answer, request
+from tests.unit.offline.conversions import GOOD, SMALL, convert, request
 
 OLD, NEW = b'{"a": "old"}\n' * 20_000, b'{"a": "new"}\n' * 20_000
 MANIFEST = "20261120T093000" + "0" * 20
@@ -74,9 +73,8 @@ def test_a_file_that_changes_while_it_is_read_is_never_published_as_a_mixture(
 
     monkeypatch.setattr(os, "pread", short_read)
     # When
-    code = convert_files(request(tmp_path / "in", output=output, settings=settings))
+    code, told = convert(capsys, request(tmp_path / "in", output=output, settings=settings))
     # Then it is either whole or named
-    told = answer(capsys)
     if told["rows"]:
         assert (code, told["rows"], change) == (ExitCode.FINE, 20_000, replace)
     else:
@@ -84,8 +82,8 @@ def test_a_file_that_changes_while_it_is_read_is_never_published_as_a_mixture(
         reason = "it was changed while it was converted: wait until it is complete; the next call tries it again"
         assert told["refused"] == {str(path): reason}
     # And the next call converts the new version, unless the old one is whole and cannot be told from it
-    assert convert_files(request(tmp_path / "in", output=output, settings=settings)) == ExitCode.FINE
-    assert answer(capsys)["files"] == (0 if told["rows"] and change is replace else 1)
+    code, again = convert(capsys, request(tmp_path / "in", output=output, settings=settings))
+    assert (code, again["files"]) == (ExitCode.FINE, 0 if told["rows"] and change is replace else 1)
 
 
 @pytest.fixture
@@ -247,9 +245,8 @@ def test_an_odd_entry_is_named_and_the_rest_is_converted(
     (orders / "a.ndjson").write_bytes(GOOD)
     make(orders)
     # When
-    code = convert_files(request(orders, output=tmp_path / "out"))
+    code, told = convert(capsys, request(orders, output=tmp_path / "out"))
     # Then
-    told: Any = answer(capsys)
     assert (code, told["files"], told["rows"]) == (ExitCode.NOT_SO, 1, 2)
     ((path, said),) = told["refused"].items()
     assert name in path
@@ -274,9 +271,8 @@ def test_a_time_of_change_that_is_not_a_date_is_named(
 
     monkeypatch.setattr(os, "lstat", odd_time)
     # When
-    code = convert_files(request(tmp_path / "orders", output=tmp_path / "out"))
+    code, told = convert(capsys, request(tmp_path / "orders", output=tmp_path / "out"))
     # Then
-    told: Any = answer(capsys)
     assert (code, told["files"]) == (ExitCode.NOT_SO, 1)
     ((path, said),) = told["refused"].items()
     assert path.endswith("odd.ndjson")
@@ -297,15 +293,13 @@ def test_a_full_disk_is_named_and_the_next_call_goes_on(
 
     with monkeypatch.context() as disk:
         disk.setattr(os, "fsync", full)
-        code = convert_files(request(folder, output=output))
+        code, told = convert(capsys, request(folder, output=output))
     # Then
-    told: Any = answer(capsys)
     assert code == ExitCode.NOT_SO
     assert str(output) in told["stopped"]
     assert "No space left on device: remove the cause and convert again" in told["stopped"]
     # When there is space again
-    convert_files(request(folder, output=output))
+    _, again = convert(capsys, request(folder, output=output))
     # Then
-    again: Any = answer(capsys)
     assert again["stopped"] is None
     assert again["files"] + again["skipped"] == 5
