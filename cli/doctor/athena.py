@@ -52,9 +52,17 @@ def _examine(
     counts = ", ".join(["count(*)", *(f"count({text})" for text in texts)])
     statement = f"SELECT {counts} FROM (SELECT * FROM {place}.{source} LIMIT {ROWS})"  # noqa: S608
     query = athena.start_query_execution(QueryString=statement, WorkGroup=workgroup)["QueryExecutionId"]
-    state, reason = _end_of(athena, query, wait)
-    if state != "SUCCEEDED":
-        return Finding(name, Readiness.TO_DO, f"query {query} {state}: {reason}")
+    status = athena.get_query_execution(QueryExecutionId=query)["QueryExecution"]["Status"]
+    for _ in range(SECONDS):
+        if status["State"] not in ("QUEUED", "RUNNING"):
+            break
+        wait(1)
+        status = athena.get_query_execution(QueryExecutionId=query)["QueryExecution"]["Status"]
+    else:
+        athena.stop_query_execution(QueryExecutionId=query)
+    if status["State"] != "SUCCEEDED":
+        reason = status.get("StateChangeReason", f"after {SECONDS} seconds")
+        return Finding(name, Readiness.TO_DO, f"query {query} {status['State']}: {reason}")
     _, row = athena.get_query_results(QueryExecutionId=query)["ResultSet"]["Rows"]
     rows, *filled = (int(cell["VarCharValue"]) for cell in row["Data"])
     if not rows:
@@ -65,14 +73,3 @@ def _examine(
     return Finding(
         name, Readiness.TO_DO, f"{text}: Athena does not find the columns in the files; move no reader to it"
     )
-
-
-def _end_of(athena: Any, query: str, wait: Callable[[float], object]) -> tuple[str, str]:  # noqa: ANN401
-    """State of the query, and the reason that Athena gives; a query that takes too long is stopped."""
-    for _ in range(SECONDS):
-        status = athena.get_query_execution(QueryExecutionId=query)["QueryExecution"]["Status"]
-        if status["State"] not in ("QUEUED", "RUNNING"):
-            return status["State"], status.get("StateChangeReason", "")
-        wait(1)
-    athena.stop_query_execution(QueryExecutionId=query)
-    return "STOPPED", f"it took longer than {SECONDS} seconds"

@@ -58,7 +58,7 @@ ANSWER_SECONDS = 10
 
 
 def _finding(name: str, look: Callable[[], object]) -> Finding:
-    """``look`` returns what is fine; an error of AWS is not reached, another one says what to do or what is skipped."""
+    """OK with what ``look`` returns. ``NotFoundError``: skipped; other errors of ours: to do; of AWS: not reachable."""
     try:
         return Finding(name, Readiness.OK, str(look()))
     except NotFoundError as error:
