@@ -16,7 +16,7 @@ from bench.input_files import InputFiles
 from lake.manifest import Partition
 from lake.settings import ConvertSettings, parse_settings
 from offline.conversion import Conversion
-from offline.input_files import Destination, LocalFile, Search, groups
+from offline.input_files import LocalFile, Search, groups
 from offline.output_folder import OutputFolder
 from sizing.calibration import measure_task
 from sizing.peak_memory import peak_bytes
@@ -122,14 +122,14 @@ def spark_one_pass(files: InputFiles, output: Path, cores: int, *, dictionary: b
 def convert(files: InputFiles, output: Path, cores: int) -> None:
     """What ``hybrid-router convert`` does from the search for the files to the last published one."""
     settings = parse_settings({"stage": "bench"})
-    found = Search([files.location], settings, Destination("bench"), "").find(output, _refuse, lambda _: None)
     with OutputFolder(output) as folder:
+        found = Search([files.location], settings, "bench").find(folder, _refuse, lambda _: None)
         for outcome in Conversion(folder, settings.convert, cores, lambda _: None).run(groups(found)):
             if outcome.refused or any(source.failed or any(source.rejects.values()) for source in outcome.sources):
                 raise ValueError("a file or a line was rejected: every generated line is valid")
 
 
-def _refuse(path: Path, reason: str) -> None:
+def _refuse(path: str, reason: str) -> None:
     raise ValueError(f"{path}: {reason}")
 
 

@@ -40,6 +40,7 @@ class GroupOutcome:
 @dataclass(slots=True)
 class _Group:
     manifest: Manifest
+    folder: str | None
     tasks: tuple[Task, ...] = ()
     results: list[TaskResult] = field(default_factory=list)
     excluded: dict[ObjectVersion, str] = field(default_factory=dict)
@@ -56,36 +57,30 @@ class _Group:
         self.manifest = replace(self.manifest, files=files)
 
 
+@dataclass
 class Conversion:
-    def __init__(
-        self,
-        output: OutputFolder,
-        settings: ConvertSettings,
-        cores: int,
-        on_read: Callable[[int], None],
-        region: str = "",
-    ) -> None:
-        self._output = output
-        self._settings = settings
-        self._cores = cores
-        self._on_read = on_read
-        self._region = region
+    output: OutputFolder
+    settings: ConvertSettings
+    cores: int
+    on_read: Callable[[int], None]
+    region: str = ""
 
     def run(self, groups: Iterable[list[InputFile]]) -> Iterator[GroupOutcome]:
         """Convert group by group, side by side; what is published stays if the caller stops.
 
-        ``on_read`` gets the bytes of each task that is done. Raises ``OSError``: the disk is full, or a folder may not
-        be written to.
+        ``on_read`` gets the bytes of each task that is done, also where its group is converted again without a file.
+        Raises ``OSError``: the disk is full, or a folder may not be written to.
         """
         waiting = iter(groups)
         running: dict[Future[TaskResult], _Group] = {}
-        with ThreadPoolExecutor(self._cores) as pool:
+        with ThreadPoolExecutor(self.cores) as pool:
             try:
                 while True:
-                    while len(running) < self._cores * TASKS_PER_CORE and (files := next(waiting, None)) is not None:
+                    while len(running) < self.cores * TASKS_PER_CORE and (files := next(waiting, None)) is not None:
                         now, named = datetime.now(UTC), tuple(item.file for item in files)
                         new = Manifest(new_manifest_id(now), Lane.BATCH, files[0].partition, iso_utc(now), named)
-                        self._submit(pool, _Group(new), running)
+                        folder = next((item.folder for item in files if item.folder is not None), None)
+                        self._submit(pool, _Group(new, folder), running)
                     if not running:
                         return
                     for future in wait(running, return_when=FIRST_COMPLETED).done:
@@ -97,10 +92,10 @@ class Conversion:
         """Begin the tasks of a group: of all of its files that are not excluded."""
         files = [file for file in group.manifest.files if file not in group.excluded]
         size = sum(file.size * (INFLATED_RATIO if has_compressed_name(file.key) else 1) for file in files)
-        min_tasks = max(1, min(self._cores, size // MIN_TASK_BYTES))
+        min_tasks = max(1, min(self.cores, size // MIN_TASK_BYTES))
         group.results = []
-        group.tasks = plan_tasks(group.manifest, files, self._settings, min_tasks, self._region) if files else ()
-        staging = self._output.staging(group.manifest.id)
+        group.tasks = plan_tasks(group.manifest, files, self.settings, min_tasks, self.region) if files else ()
+        staging = self.output.staging(group.manifest.id)
         staging.mkdir(parents=True, exist_ok=True)
         for task in group.tasks:
             running[pool.submit(convert_task, task, staging)] = group
@@ -110,23 +105,21 @@ class Conversion:
     ) -> Iterator[GroupOutcome]:
         group, result = running.pop(future), future.result()
         group.results.append(result)
-        self._output.write_back(group.manifest.id, (*result.objects, *result.quarantine))
-        self._on_read(_read_bytes(result))
+        self.output.write_back(group.manifest.id, (*result.objects, *result.quarantine))
+        self.on_read(sum(split.split.size for split in result.splits))
         if len(group.results) < len(group.tasks):
             return
         failures = {item.file: item for result in group.results for item in result.failures}
         if failures:
-            self._on_read(-sum(map(_read_bytes, group.results)))
             group.leave_out(failures.values())
-            self._on_read(sum(file.size for file in failures))
-            self._output.discard(group.manifest.id)
+            self.output.discard(group.manifest.id)
             self._submit(pool, group, running)
             if group.tasks:
                 return
         yield self._publish(group)
 
     def _publish(self, group: _Group) -> GroupOutcome:
-        manifest, staging = group.manifest, self._output.staging(group.manifest.id)
+        manifest, staging = group.manifest, self.output.staging(group.manifest.id)
         if not manifest.files:
             return GroupOutcome((), (), group.refused)
         sources = audit(manifest, group.excluded, group.tasks, group.results)
@@ -138,7 +131,7 @@ class Conversion:
                 key = excluded_key(manifest, GENERATION, len(group.tasks))
                 staged = StagedFiles(staging)
                 quarantine.append(write_excluded(manifest, group.excluded, QUARANTINE, key, staged, Path(folder)))
-        self._output.commit(manifest.id, sources, chain(objects, quarantine))
+        self.output.commit(manifest, group.folder, sources, chain(objects, quarantine))
         return GroupOutcome(sources, objects, group.refused)
 
 
@@ -159,7 +152,3 @@ def convert_task(task: Task, staging: Path) -> TaskResult:
         is_local = all(isinstance(split.file, LocalFile) for split in task.splits)
         requests = DISK_REQUESTS if is_local else S3_REQUESTS
         return run_task(task, InputFiles(task.region), StagedFiles(staging), Path(folder), requests)
-
-
-def _read_bytes(result: TaskResult) -> int:
-    return sum(split.split.size for split in result.splits)

@@ -1,40 +1,36 @@
 """Which files are converted, to which dataset and hour; and ranges of files of this machine and of S3."""
 
-import errno
 import os
 import stat
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path, PurePosixPath
 from urllib.parse import quote_from_bytes
 
-from lake.aws_types import Buffer, S3Client
+from lake.aws_types import Buffer
 from lake.dataset_rules import matching_rule, reason_without_dataset
 from lake.errors import InvalidInputError, TransientError
 from lake.layout import list_objects
 from lake.manifest import ObjectVersion, Partition
 from lake.settings import Settings
 from lake.settings.routing import name_of_folder
-from offline.output_folder import identity
+from offline.output_folder import OutputFolder, identity
 from transform.clients import s3_client
 from transform.source import DeniedFileError, Source, UnreadableFileError, UnreadableNowError
 
-OnRefusal = Callable[[Path, str], None]
+OnRefusal = Callable[[str, str], None]
 OnLeftOut = Callable[[str], None]
+_Named = tuple[str, Callable[[], ObjectVersion], str, str]
+"""Path or URI, what finds the file, its key, and the folder above it."""
 
-NO_DATASET = "-"
-NO_NAME = "gives no name of a dataset: pass --dataset"
+SCHEME = "s3://"
+HIDDEN = (".", "_")
 MAX_GROUP_BYTES = 512 << 20
 MAX_GROUP_FILES = 10_000
-MAX_WAITING_GROUPS = 64
-"""Dataset and hour change from file to file where files were copied together."""
-
-FIRST_YEAR = 1000
-"""Dates have four digits."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -57,14 +53,9 @@ class LocalFile(ObjectVersion):
         if not stat.S_ISREG(state.st_mode):
             raise InvalidInputError("it is not a regular file: remove it, or write its content to a file")
         try:
-            changed = datetime.fromtimestamp(state.st_mtime, UTC)
-        except (ValueError, OverflowError, OSError):
-            changed = None
-        if changed is None or changed.year < FIRST_YEAR:
-            raise InvalidInputError(
-                f"its time of change is not in the years {FIRST_YEAR} to 9999: set it, for example with 'touch'"
-            )
-        arrived_at = changed.isoformat(timespec="milliseconds")
+            arrived_at = datetime.fromtimestamp(state.st_mtime, UTC).isoformat(timespec="milliseconds")
+        except (ValueError, OverflowError, OSError) as error:
+            raise InvalidInputError("its time of change is not a date: set it, for example with 'touch'") from error
         address = f"file://{quote_from_bytes(os.fsencode(path))}"
         return cls("", path, _version(state), state.st_size, arrived_at, inode=state.st_ino, address=address)
 
@@ -74,21 +65,11 @@ class LocalFile(ObjectVersion):
 
 
 @dataclass(frozen=True, slots=True)
-class Destination:
-    """What a person has fixed for all files; None: it follows from the file."""
-
-    dataset: str | None = None
-    hour: datetime | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class InputFile:
     file: ObjectVersion
     partition: Partition
     folder: str | None = None
     """The folder whose name gave the dataset; None: a person or a rule of the settings has named it."""
-    refused: str | None = None
-    """Why it cannot be converted: its folder gives no name of a dataset."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,29 +77,39 @@ class Search:
     names: Sequence[str]
     """Files, folders, and what begins with ``s3://``."""
     settings: Settings
-    destination: Destination
-    region: str
+    dataset: str | None = None
+    """Dataset of all files; None: it follows from the file, as does the hour."""
+    hour: datetime | None = None
+    region: str = ""
 
-    def find(self, output: Path, on_refusal: OnRefusal, on_left_out: OnLeftOut) -> Iterator[InputFile]:
-        """Every file that was named, and every one in a named folder with one of ``input.suffixes``, once; by name.
+    def find(self, output: OutputFolder, on_refusal: OnRefusal, on_left_out: OnLeftOut) -> Iterator[InputFile]:
+        """Every file that was named, and every one in a named folder with one of ``input.suffixes``, once.
 
         What lies in ``output`` was written by a conversion, and hidden names are left out as well. A link in a folder
         is followed to files of the folder only.
 
         The key of a file in a folder is its path below the folder: ``[[datasets]]`` of the settings give the dataset. A
         file that no rule matches goes to a dataset of its folder's name (``name_of_folder``). ``on_refusal``: called
-        with the path of an entry that looks like input and cannot be converted, and with the reason. ``on_left_out``:
+        with the path or URI of what looks like input and cannot be converted, and with the reason. ``on_left_out``:
         called with the path of an entry in a folder that has none of ``input.suffixes``. Raises ``InvalidInputError``:
-        a path does not exist, or is ``output``; and what ``list_named`` raises.
+        a path does not exist, or is ``output``, or a URI names no bucket; ``BotoCoreError``, ``ClientError``: S3
+        refused the listing or did not answer.
         """
         found: set[bytes] = set()
-        for item in chain(self._of_this_machine(output, on_refusal, on_left_out), self._of_s3(on_left_out)):
-            key = identity(item.file.uri, item.file.version)
-            if key not in found:
-                found.add(key)
+        named = chain(self._of_this_machine(output.root, on_refusal, on_left_out), self._of_s3(on_left_out))
+        for name, find, key, above in named:
+            try:
+                file = find()
+                item = self._input_file(file, key, above, output)
+            except InvalidInputError as error:
+                on_refusal(name, str(error))
+                continue
+            version = identity(file.uri, file.version)
+            if version not in found:
+                found.add(version)
                 yield item
 
-    def _of_this_machine(self, output: Path, on_refusal: OnRefusal, on_left_out: OnLeftOut) -> Iterator[InputFile]:
+    def _of_this_machine(self, output: Path, on_refusal: OnRefusal, on_left_out: OnLeftOut) -> Iterator[_Named]:
         written = output.resolve()
         for path in (Path(name) for name in self.names if not name.startswith(SCHEME)):
             if path.is_dir():
@@ -126,115 +117,97 @@ class Search:
                 if base == written:
                     raise InvalidInputError(f"{path} is the output folder: pass another one with -o")
                 top = f"{str(base).rstrip('/')}/"
-                for key, is_link, error in _walk(top, str(written)):
-                    if error is not None:
-                        on_refusal(path / key, error)
-                    elif self.settings.input.suffix_of(key) is None:
-                        on_left_out(str(path / key))
-                    elif isinstance(file := _find(top + key, is_link=is_link, folder=base), str):
-                        on_refusal(path / key, file)
-                    elif file is not None:
-                        yield self._input_file(file, key, base.name)
+                for place in _walk(str(base), str(written), on_refusal):
+                    key = place.removeprefix(top)
+                    if self.settings.input.suffix_of(key) is None:
+                        on_left_out(place)
+                    else:
+                        yield place, partial(_find, place, base), key, base.name
             elif not path.exists():
                 raise InvalidInputError(f"{path} does not exist: pass NDJSON files, or folders that hold some")
-            elif isinstance(file := _find(str(path), is_link=True, folder=None), str):
-                on_refusal(path, file)
-            elif file is not None:
-                yield self._input_file(file, path.name, path.parent.resolve().name)
+            else:
+                yield str(path), partial(_find, str(path), None), path.name, path.parent.resolve().name
 
-    def _of_s3(self, on_left_out: OnLeftOut) -> Iterator[InputFile]:
+    def _of_s3(self, on_left_out: OnLeftOut) -> Iterator[_Named]:
+        """The object of each named URI, and those below it as a folder."""
         for uri in (name for name in self.names if name.startswith(SCHEME)):
-            named = uri.removeprefix(SCHEME).partition("/")[2]
-            for file in list_named(s3_client(self.region), uri):
-                if file.key == named or self.settings.input.suffix_of(file.key) is not None:
-                    yield self._input_file(file, file.key, PurePosixPath("/", file.bucket, file.key).parent.name)
-                elif not file.key.endswith("/"):
-                    on_left_out(file.uri)
+            bucket, _, named = uri.removeprefix(SCHEME).partition("/")
+            if not bucket:
+                raise InvalidInputError(f"{uri!r} names no bucket: pass s3://bucket/key or s3://bucket/folder/")
+            folder = named if named.endswith("/") or not named else f"{named}/"
+            for item in list_objects(s3_client(self.region), bucket, named):
+                key, version = item["Key"], (item["ETag"], item["Size"], item["LastModified"], None)
+                name, find = f"{SCHEME}{bucket}/{key}", partial(ObjectVersion.of, bucket, key, *version)
+                if key == named or (key.startswith(folder) and self.settings.input.suffix_of(key) is not None):
+                    yield name, find, key, PurePosixPath("/", bucket, key).parent.name
+                elif key.startswith(folder) and not key.endswith("/"):
+                    on_left_out(name)
 
-    def _input_file(self, file: ObjectVersion, key: str, above: str) -> InputFile:
-        """``above`` is the folder of a file whose key has none that a rule takes."""
-        rules, hour = self.settings.datasets, self.destination.hour or datetime.fromisoformat(file.arrived_at)
-        if self.destination.dataset is not None:
-            return InputFile(file, Partition.of(self.destination.dataset, hour))
+    def _input_file(self, file: ObjectVersion, key: str, above: str, output: OutputFolder) -> InputFile:
+        """The file with its dataset; ``above`` is the folder of a file whose key has none that a rule takes.
+
+        Raises ``InvalidInputError``: its folder gives no name of a dataset, or that of another folder.
+        """
+        rules, hour = self.settings.datasets, self.hour or datetime.fromisoformat(file.arrived_at)
+        if self.dataset is not None:
+            return InputFile(file, Partition.of(self.dataset, hour))
         rule, dataset = matching_rule(key, rules)
         folder = above if rule is None else rule.folder_of(key)
         name = name_of_folder(above) if rule is None else dataset
-        if name:
-            return InputFile(file, Partition.of(name, hour), folder)
-        refused = None if rule is None else reason_without_dataset(key, rules)
-        return InputFile(file, Partition.of(NO_DATASET, hour), folder, refused or f"the folder {above!r} {NO_NAME}")
+        if not name:
+            reason = None if rule is None else reason_without_dataset(key, rules)
+            raise InvalidInputError(reason or f"the folder {above!r} gives no name of a dataset: pass --dataset")
+        if folder is not None and (owner := output.folder_of(name, folder)) != folder:
+            raise InvalidInputError(
+                f"the folder {folder!r} would share the dataset {name}, which the folder {owner!r} has: pass "
+                "--dataset, or settings with a rule for it"
+            )
+        return InputFile(file, Partition.of(name, hour), folder)
 
 
 def groups(files: Iterable[InputFile]) -> Iterator[list[InputFile]]:
-    """Files of one dataset and hour, to be converted together; bounded by bytes and number, and so is what waits."""
-    waiting: dict[Partition, list[InputFile]] = {}
-    sizes: Counter[Partition] = Counter()
+    """Files of one dataset and hour, to be converted together; bounded by bytes and number."""
+    by_partition: defaultdict[Partition, list[InputFile]] = defaultdict(list)
     for item in files:
-        partition = item.partition
-        is_full = partition in waiting and (
-            sizes[partition] + item.file.size > MAX_GROUP_BYTES or len(waiting[partition]) == MAX_GROUP_FILES
-        )
-        if is_full or (partition not in waiting and len(waiting) == MAX_WAITING_GROUPS):
-            ready = partition if is_full else next(iter(waiting))
-            sizes.pop(ready)
-            yield waiting.pop(ready)
-        waiting.setdefault(partition, []).append(item)
-        sizes[partition] += item.file.size
-    yield from waiting.values()
+        by_partition[item.partition].append(item)
+    for items in by_partition.values():
+        group, size = list[InputFile](), 0
+        for item in items:
+            if group and (size + item.file.size > MAX_GROUP_BYTES or len(group) == MAX_GROUP_FILES):
+                yield group
+                group, size = [], 0
+            group.append(item)
+            size += item.file.size
+        yield group
 
 
-def _walk(top: str, output: str) -> Iterator[tuple[str, bool, str | None]]:
-    """Keys of what is not a folder, by name, whether each is a link, and the reason if it is a folder that is refused.
+def _walk(base: str, output: str, on_refusal: OnRefusal) -> Iterator[str]:
+    """Paths of what is not a folder, and of links, which are not followed.
 
-    ``top`` is the path of the named folder, without links, ending in a slash. Links to folders are not followed.
     Paths are texts: a ``Path`` for each entry takes longer than to read a small file.
     """
-    waiting = [("", True, False)]
-    while waiting:
-        key, is_folder, is_link = waiting.pop()
-        if not is_folder:
-            yield key, is_link, None
-            continue
-        if (top + key).rstrip("/") == output:
-            continue
-        prefix = f"{key}/" if key else ""
-        try:
-            with os.scandir(top + key) as entries:
-                visible = [
-                    (prefix + entry.name, entry.is_dir(follow_symlinks=False), entry.is_symlink())
-                    for entry in entries
-                    if not entry.name.startswith((".", "_"))
-                ]
-        except OSError as error:
-            yield key, False, _format_error(error)
-            continue
-        # A stack: folders can be nested deeper than calls.
-        waiting += sorted(visible, reverse=True)
+    for folder, folders, files in os.walk(base, onerror=lambda error: on_refusal(error.filename, _format_error(error))):
+        prefix = f"{folder.rstrip('/')}/"
+        visible = sorted(name for name in folders if not name.startswith(HIDDEN))
+        # `Path.is_symlink` raises an error for a path that is too long.
+        links = {name for name in visible if os.path.islink(prefix + name)}  # noqa: PTH114
+        folders[:] = [name for name in visible if name not in links and prefix + name != output]
+        yield from (prefix + name for name in sorted((*files, *links)) if not name.startswith(HIDDEN))
 
 
-def _find(path: str, *, is_link: bool, folder: Path | None) -> LocalFile | str | None:
-    """The file at a path; a text: why it is refused; None: a link to a folder, which is not followed.
-
-    ``folder`` is the named folder that the file has to be in, without links.
-    """
+def _find(path: str, folder: Path | None) -> LocalFile:
+    """The file at a path; ``folder``: the named folder that it has to be in. Raises ``InvalidInputError``."""
     try:
-        if is_link:
-            target = Path(os.path.realpath(path, strict=True))
-            if folder is not None and not target.is_relative_to(folder):
-                return f"it is a link to {target}, outside of the folder: name that file, or copy it"
-            if folder is not None and target.is_dir():
-                return None
-            path = str(target)
+        if folder is None or stat.S_ISLNK(os.lstat(path).st_mode):
+            path = os.path.realpath(path, strict=True)
+            if folder is not None and not Path(path).is_relative_to(folder):
+                raise InvalidInputError(f"it is a link to {path}, outside of the folder: name that file, or copy it")
         return LocalFile.found(path)
-    except InvalidInputError as error:
-        return str(error)
     except OSError as error:
-        return _format_error(error)
+        raise InvalidInputError(_format_error(error)) from error
 
 
 def _format_error(error: OSError) -> str:
-    if error.errno == errno.ENAMETOOLONG:
-        return "its path is too long: move it to a folder with a shorter path"
     return f"it could not be read ({error.strerror}): remove the cause and convert again"
 
 
@@ -281,12 +254,9 @@ def _read(handle: int, start: int, end: int) -> bytes:
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-SCHEME = "s3://"
-
-
+@dataclass
 class InputFiles:
-    def __init__(self, region: str) -> None:
-        self._region = region
+    region: str
 
     def fetch(self, file: ObjectVersion, start: int, end: int) -> Buffer:
         """The bytes [start, end).
@@ -312,19 +282,4 @@ class InputFiles:
 
     @cached_property
     def _source(self) -> Source:
-        return Source.in_region(self._region, None)
-
-
-def list_named(s3: S3Client, uri: str) -> Iterator[ObjectVersion]:
-    """The object of this name, and every object below the name as a folder; page by page.
-
-    Raises ``InvalidInputError``: no bucket is named; ``BotoCoreError``, ``ClientError``: S3 refused the listing or did
-    not answer.
-    """
-    bucket, _, key = uri.removeprefix(SCHEME).partition("/")
-    if not bucket:
-        raise InvalidInputError(f"{uri!r} names no bucket: pass s3://bucket/key or s3://bucket/folder/")
-    folder = key if key.endswith("/") or not key else f"{key}/"
-    for item in list_objects(s3, bucket, key):
-        if item["Key"] == key or item["Key"].startswith(folder):
-            yield ObjectVersion.of(bucket, item["Key"], item["ETag"], item["Size"], item["LastModified"], None)
+        return Source.in_region(self.region, None)

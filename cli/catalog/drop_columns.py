@@ -6,13 +6,12 @@ from typing import IO, Annotated, cast
 
 import pyarrow.parquet as pq
 import typer
-from rich.console import Console
 
 from cli.catalog.sample import RangeReader, reading_object
 from cli.commands import Dataset, Json, command
 from cli.deployed_stack import DeployedStack, unknown_dataset
 from cli.errors import ExitCode
-from cli.terminal import ended_by_signal, print_answer
+from cli.terminal import ended_by_signal, print_answer, working
 from lake.errors import InvalidInputError
 from lake.layout import list_objects, parse_generation
 from lake.ledger import State
@@ -20,9 +19,6 @@ from lake.ledger.table import INDEX_WAIT_SECONDS
 from lake.manifest import Lane
 from lake.settings.lanes import MAX_COLUMN_LIMIT
 from lake.texts import format_count
-
-STATUS_EVERY = 100
-"""Files between two updates of the progress."""
 
 
 @command("catalog drop-columns")
@@ -40,22 +36,19 @@ def print_dropped_columns(
         raise unknown_dataset(stack, dataset)
     _check_idle(stack, dataset)
     unused, read = set(row.columns), set[str]()
-    with Console(stderr=True).status("reading footers") as status:
+    with working("reading footers ..."):
         for names in _columns_of_files(stack, dataset, read):
             unused -= names
-            if (files := len(read)) % STATUS_EVERY == 0:
-                status.update(f"{format_count(files, 'footer')} read, {len(unused)} columns not found yet")
             if not unused:
                 break
     dropped = sorted(unused)
-    files = len(read)
     if dropped and not dry_run:
         # A closed terminal must not keep it from putting back what it has to.
         with ended_by_signal():
             dropped = _drop(stack, dataset, row.columns, dropped, read)
     verb = "would be dropped" if dry_run else "dropped"
-    total = f"{format_count(len(dropped), 'column')} {verb} of {len(row.columns)}, by {format_count(files, 'file')}"
-    document = {"dataset": dataset, "dryRun": dry_run, "files": files, "dropped": dropped}
+    total = f"{format_count(len(dropped), 'column')} {verb} of {len(row.columns)}, by {format_count(len(read), 'file')}"
+    document = {"dataset": dataset, "dryRun": dry_run, "files": len(read), "dropped": dropped}
     print_answer(document, lambda: typer.echo("\n".join([*dropped, total])), as_json=as_json)
     return ExitCode.FINE
 

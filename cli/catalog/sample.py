@@ -7,16 +7,15 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import chain, zip_longest
 from pathlib import Path
-from typing import IO, Any, TypeVar, cast
+from typing import IO, Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from botocore.exceptions import ClientError
 
 from cli.deployed_stack import DeployedStack
 from lake.aws_types import Buffer, S3Client
 from lake.errors import TerminalError
-from lake.faults import Fault, error_code, judge
+from lake.faults import Fault, judge
 from lake.layout import parse_generation
 
 T = TypeVar("T")
@@ -27,10 +26,8 @@ ROWS_PER_BATCH = 100
 """Rows that are decoded at once: values can be large."""
 MAX_DECODED_BYTES = 64 << 20
 """Bytes of values after which no further rows of an object are read."""
-MAX_WHOLE_BYTES = 16 << 20
-"""An object of this size is read by one request; of a larger one only ranges."""
-COLUMN_BUFFER_BYTES = 1 << 20
-"""Bytes requested at once of each column of a larger object."""
+BUFFER_BYTES = 1 << 20
+"""Bytes of an object that are requested at once, of each column at least."""
 
 
 @dataclass(slots=True)
@@ -47,10 +44,7 @@ def read_sample(stack: DeployedStack, dataset: str, max_objects: int) -> Dataset
     for key, size in _newest_objects(stack.s3, lake, dataset, max_objects):
         # The sweep may have deleted this generation since it was listed.
         with suppress(stack.s3.exceptions.NoSuchKey), reading_object(lake, key):
-            if size <= MAX_WHOLE_BYTES:
-                _add_object(sample, io.BytesIO(stack.s3.get_object(Bucket=lake, Key=key)["Body"].read()))
-            else:
-                _add_object(sample, cast("IO[bytes]", RangeReader(stack.s3, lake, key, size)))
+            _add_object(sample, io.BufferedReader(RangeReader(stack.s3, lake, key, size), BUFFER_BYTES))
     return sample
 
 
@@ -92,7 +86,7 @@ def _one_of_each(hours: list[list[T]], number: int) -> list[T]:
 
 
 def _add_object(sample: DatasetSample, file: IO[bytes]) -> None:
-    parquet = pq.ParquetFile(file, buffer_size=COLUMN_BUFFER_BYTES, pre_buffer=False)
+    parquet = pq.ParquetFile(file, buffer_size=BUFFER_BYTES, pre_buffer=False)
     sample.objects += 1
     for name in parquet.schema_arrow.names:
         sample.values.setdefault(name, Counter())
@@ -151,17 +145,8 @@ class RangeReader(io.RawIOBase):
             count = max(0, min(len(view), self._size - self._position))
             if count:
                 last = self._position + count - 1
-                # Shorter, if the object was replaced since it was listed.
-                body = self._read(f"bytes={self._position}-{last}")
+                body = self._s3.get_object(**self._object, Range=f"bytes={self._position}-{last}")["Body"].read()
                 count = len(body)
                 view[:count] = body
         self._position += count
         return count
-
-    def _read(self, byte_range: str) -> bytes:
-        try:
-            return self._s3.get_object(**self._object, Range=byte_range)["Body"].read()
-        except ClientError as error:
-            if error_code(error) != "InvalidRange":
-                raise
-            return b""

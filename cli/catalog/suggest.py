@@ -8,9 +8,19 @@ from typing import Annotated
 
 import typer
 
-from cli.catalog.column_types import FORMATS, ColumnType, Proposal, propose
+from cli.catalog.column_types import (
+    FORMATS,
+    ColumnType,
+    Dialect,
+    Proposal,
+    athena_view,
+    duckdb_folder,
+    duckdb_view,
+    propose,
+    quoted,
+    spark_view,
+)
 from cli.catalog.sample import DatasetSample, read_folder_sample, read_sample
-from cli.catalog.view_sql import Dialect, athena_view, duckdb_folder, duckdb_view, quoted, spark_view
 from cli.commands import Json, Local, Profile, Region, Stage, command
 from cli.connect import connect_to_stage
 from cli.deployed_stack import DeployedStack, unknown_dataset
@@ -26,11 +36,7 @@ from router.tables.batch import CatalogEntry, TableCatalog
 
 SHOWN_CHARACTERS = 40
 """Maximum length of an example on the terminal; ``--json`` has all of it."""
-MAX_FOLDERS = 3
-"""Maximum number of folders that an error names."""
 VARCHAR = "VARCHAR"
-MAX_ATHENA_BYTES = 262_144
-"""Longest query string of Athena (Amazon Athena User Guide, "Service Quotas")."""
 
 
 @command("catalog suggest")
@@ -79,7 +85,10 @@ def print_folder_suggestion(folder: Path, max_files: int, dialect: Dialect | Non
         raise InvalidInputError("a folder is not a table of Athena: pass --dialect duckdb or spark")
     sample = read_folder_sample(folder, max_files)
     if not sample.objects:
-        raise InvalidInputError(f"{folder} has no file date=*/hour=*/*.parquet: {_advice(folder)}")
+        raise InvalidInputError(
+            f"{folder} has no file date=*/hour=*/*.parquet: pass a dataset's folder of the output of convert, such as "
+            "converted/lake/orders"
+        )
     dataset, columns = folder.resolve().name, list(sample.values)
     proposals = _proposals(columns, sample)
     typed = _typed(proposals)
@@ -88,14 +97,6 @@ def print_folder_suggestion(folder: Path, max_files: int, dialect: Dialect | Non
         Dialect.SPARK: spark_view("", dataset, columns, typed),
     }
     return _print_all(dataset, sample, proposals, views, dialect, as_json=as_json)
-
-
-def _advice(folder: Path) -> str:
-    """What to pass in place of the output folder of ``convert``, or of its ``lake``."""
-    found = sorted({path.parent for pattern in ("*/date=*", "lake/*/date=*") for path in folder.glob(pattern)})
-    if not found:
-        return "pass a dataset's folder of the output of convert, such as converted/lake/orders"
-    return f"pass {' or '.join(map(str, found[:MAX_FOLDERS]))}"
 
 
 def _proposals(columns: Sequence[str], sample: DatasetSample) -> dict[str, Proposal]:
@@ -115,14 +116,20 @@ def _print_all(
     *,
     as_json: bool,
 ) -> int:
-    size = len(views.get(Dialect.ATHENA, "").encode())
-    if size > MAX_ATHENA_BYTES and dialect in (None, Dialect.ATHENA):
-        typer.echo(
-            f"Athena refuses this view: a statement has at most {MAX_ATHENA_BYTES:,} bytes, and it has {size:,}: leave "
-            "out the lines of columns that no query needs",
-            err=True,
+    columns = (
+        SuggestedColumn(
+            name=name,
+            type=VARCHAR if proposal.type is None else proposal.type.name,
+            format=None if proposal.type is None else FORMATS.get(proposal.type.kind),
+            values=proposal.values,
+            nulls=sample.rows - proposal.values,
+            refused=proposal.refused,
+            examples=tuple(proposal.examples),
         )
-    document = _document(dataset, sample, proposals, views)
+        for name, proposal in proposals.items()
+    )
+    sql = {dialect.value: view for dialect, view in views.items()}
+    document = Suggestion(dataset, sample.objects, sample.rows, tuple(columns), sql)
     text = _print if dialect is None else lambda _: typer.echo(f"{views[dialect]};")
     print_answer(document, lambda: text(document), as_json=as_json)
     return ExitCode.FINE
@@ -158,25 +165,6 @@ def _iceberg_table(stack: DeployedStack, dataset: str) -> CatalogEntry | None:
         return None
     services = Services(settings, stack.resources, stack.ledger, stack.s3, stack.glue, lambda: datetime.now(UTC))
     return TableCatalog(services, dataset).load()
-
-
-def _document(
-    dataset: str, sample: DatasetSample, proposals: dict[str, Proposal], views: dict[Dialect, str]
-) -> Suggestion:
-    columns = (
-        SuggestedColumn(
-            name=name,
-            type=VARCHAR if proposal.type is None else proposal.type.name,
-            format=None if proposal.type is None else FORMATS.get(proposal.type.kind),
-            values=proposal.values,
-            nulls=sample.rows - proposal.values,
-            refused=proposal.refused,
-            examples=tuple(proposal.examples),
-        )
-        for name, proposal in proposals.items()
-    )
-    sql = {dialect.value: view for dialect, view in views.items()}
-    return Suggestion(dataset, sample.objects, sample.rows, tuple(columns), sql)
 
 
 def _print(found: Suggestion) -> None:

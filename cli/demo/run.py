@@ -6,7 +6,7 @@ import json
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -43,10 +43,7 @@ if TYPE_CHECKING:
 POLL_SECONDS = 0.5
 MAX_SECONDS = 900
 """Time that a stage may take."""
-
-
-class DemoError(TerminalError):
-    """A stage of the demo failed or took too long."""
+ENDED = (State.DONE, State.FAILED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,9 +169,9 @@ class Demo:
             record = created_record(item.object, self.stack.s3.meta.region_name)
             message = json.dumps({"Records": [record]})
             self.stack.sqs.send_message(QueueUrl=self.stack.outputs.arrivals_queue, MessageBody=message)
-        self._wait("lane decided, ledger written", arrived, lambda trace: trace is not None)
+        self._wait("lane decided, ledger written", arrived, lambda _: True)
         urgent = [item for item in arrived if item.file.case != DemoCase.OVERNIGHT]
-        self._wait("converted and published by the stream lane", urgent, _is_final)
+        self._wait("converted and published by the stream lane", urgent, lambda trace: trace.state in ENDED)
         self._stop_stream()
         first, last = (f"{instant:%Y-%m-%dT%H}" for instant in (started, datetime.now(UTC) + timedelta(minutes=1)))
         for dataset in sorted({item.file.dataset for item in late}):
@@ -212,18 +209,16 @@ class Demo:
             sent.append(SentFile(file, version, time.time()))
         return sent
 
-    def _wait(self, what: str, files: Sequence[SentFile], is_so: Callable[[Trace | None], bool]) -> None:
-        """Wait until it is so for every file; each change is logged."""
-        self._poll(what, len(files), lambda: sum(is_so(_trace(self.stack, item)) for item in files))
-
-    def _poll(self, what: str, number: int, done: Callable[[], int]) -> None:
+    def _wait(self, what: str, files: Sequence[SentFile], is_so: Callable[[Trace], bool]) -> None:
+        """Wait until it is so for every file that the ledger knows; each change is logged."""
         deadline, last = time.monotonic() + MAX_SECONDS, -1
-        while last < number:
-            if (found := done()) != last:
+        while last < len(files):
+            traces = [_trace(self.stack, item) for item in files]
+            if (found := sum(trace is not None and is_so(trace) for trace in traces)) != last:
                 last = found
-                self.log(f"{what}: {found} of {number}")
+                self.log(f"{what}: {found} of {len(files)}")
             elif time.monotonic() > deadline:
-                raise DemoError(f"{what}: {found} of {number} after {MAX_SECONDS} s: see the logs of the cloud")
+                raise TerminalError(f"{what}: {found} of {len(files)} after {MAX_SECONDS} s: see the logs of the cloud")
             else:
                 time.sleep(POLL_SECONDS)
 
@@ -241,18 +236,17 @@ class Demo:
         self.log("overnight")
         _, body = follow_execution(self.stack, arn, lambda _: time.sleep(POLL_SECONDS))
         if body["status"] != "SUCCEEDED":
-            raise DemoError(f"overnight ended {body['status']}: {body['message']}")
+            raise TerminalError(f"overnight ended {body['status']}: {body['message']}")
         self.log(f"overnight: {body['message'] or body['status']}")
 
     def _commit_table(self, files: Sequence[SentFile]) -> None:
         """Bring the published files of a dataset into its table: the schedule would do it within a minute."""
 
-        def shown() -> int:
+        def is_shown(trace: Trace) -> bool:
             self.stack.change_table({})
-            traces = [_trace(self.stack, item) for item in files]
-            return sum(trace is not None and trace.manifests[-1].is_tabled for trace in traces)
+            return trace.manifests[-1].is_tabled
 
-        self._poll(f"in the Iceberg table {files[0].file.dataset}", len(files), shown)
+        self._wait(f"in the Iceberg table {files[0].file.dataset}", files, is_shown)
 
     def _show_table(self, dataset: str, spark: SparkSql) -> None:
         """Log what DuckDB and Spark read of each snapshot: before the reprocess, and after it."""
@@ -284,10 +278,6 @@ def _trace(stack: DeployedStack, sent: SentFile) -> Trace | None:
     return None if arrival is None else trace_arrival(stack.s3, stack.ledger, stack.resources, arrival)
 
 
-def _is_final(trace: Trace | None) -> bool:
-    return trace is not None and trace.state in (State.DONE, State.FAILED)
-
-
 def _export(stack: DeployedStack, output: Path) -> None:
     """Copy what readers see of the lake and of the quarantine to ``output``, where it replaces what was there."""
     for name, bucket in zip(("lake", "quarantine"), stack.resources.output_buckets, strict=True):
@@ -306,9 +296,10 @@ def _verify_and_report(stack: DeployedStack, sent: Sequence[SentFile], output: P
     from cli.inspect.report import day_report, write_page
     from cli.inspect.verify import verify
 
-    traces = [_trace(stack, item) for item in sent]
-    sources = [trace.source if trace else None for trace in traces]
-    _print_files(sent, traces)
+    traces = {item: trace for item in sent if (trace := _trace(stack, item)) is not None}
+    if len(traces) < len(sent):
+        raise TerminalError(f"only {len(traces)} of {format_count(len(sent), 'file')} were recorded: see the logs")
+    _print_files(traces)
     now, outcomes = datetime.now(UTC), []
     for dataset in sorted({item.file.dataset for item in sent}):
         first, last = f"{started:%Y-%m-%dT%H}", f"{now:%Y-%m-%dT%H}"
@@ -317,14 +308,17 @@ def _verify_and_report(stack: DeployedStack, sent: Sequence[SentFile], output: P
     if any(outcomes):
         typer.echo("verify has not proven every hour: see above")
     else:
-        lines, files = sum(source.lines for source in sources if source), format_count(len(sent), "file")
+        lines, files = (
+            sum(trace.source.lines for trace in traces.values() if trace.source),
+            format_count(len(sent), "file"),
+        )
         typer.echo(
             f"Nothing was lost or changed: {format_count(lines, 'line')} of {files} are all in the lake or in the "
             "quarantine."
         )
     write_page(day_report(stack, now.date(), now), output / "report.html")
-    largest = max(zip(sources, sent, strict=True), key=lambda item: item[0].rows if item[0] else 0)[1].file.dataset
-    query = f"SELECT * FROM read_parquet('{output}/lake/{largest}/*/*/*.parquet', union_by_name=true) LIMIT 5"  # noqa: S608
+    dataset = sent[0].file.dataset
+    query = f"SELECT * FROM read_parquet('{output}/lake/{dataset}/*/*/*.parquet', union_by_name=true) LIMIT 5"  # noqa: S608
     for line in (
         f"lake         {output}/lake/<dataset>/date=.../hour=.../*.parquet",
         f"quarantine   {output}/quarantine/<dataset>/date=.../hour=.../*.jsonl",
@@ -337,23 +331,17 @@ def _verify_and_report(stack: DeployedStack, sent: Sequence[SentFile], output: P
     return 1 if any(outcomes) else 0
 
 
-def _print_files(sent: Sequence[SentFile], traces: Sequence[Trace | None]) -> None:
+def _print_files(traces: Mapping[SentFile, Trace]) -> None:
     rows = []
-    for item, trace in zip(sent, traces, strict=True):
-        source, current = trace and trace.source, trace.manifests[-1] if trace and trace.manifests else None
-        seconds = ""
-        if current is not None and current.finished_at is not None:
-            seconds = f"{datetime.fromisoformat(current.finished_at).timestamp() - item.sent_at:,.1f}"
+    for item, trace in traces.items():
+        source, current = trace.source, trace.manifests[-1]
         lines, converted, rejects = (source.lines, source.rows, sum(source.rejects.values())) if source else (0, 0, 0)
-        failed = source and source.failed
-        error = failed or (source and source.first_reject) or (current and current.reason) or ""
-        lane = (trace and trace.arrival.lane) or (trace.state if trace else "not recorded")
-        numbers = (
-            f"{lines:,}",
-            f"{converted:,}",
-            "whole file" if failed else f"{rejects:,}",
-        )
-        texts = (item.file.key, lane, trace.arrival.reason if trace else "", error)
-        rows.append((*map(printable, texts), *numbers, seconds))
+        failed = source.failed if source else None
+        error = failed or (source and source.first_reject) or current.reason or ""
+        texts = (item.file.key, trace.arrival.lane or trace.state, trace.arrival.reason, error)
+        ended = current.finished_at and datetime.fromisoformat(current.finished_at).timestamp()
+        seconds = f"{ended - item.sent_at:,.1f}" if ended else ""
+        quarantined = "whole file" if failed else f"{rejects:,}"
+        rows.append((*map(printable, texts), f"{lines:,}", f"{converted:,}", quarantined, seconds))
     names = ("file", "lane", "reason", "first error")
     print_table("What happened to every file", names, ("lines", "rows", "quarantined", "seconds"), rows)

@@ -79,11 +79,10 @@ def user_files(data: Path, rules: Sequence[DatasetRule], output: Path) -> tuple[
         case = (DemoCase.URGENT, DemoCase.OVERNIGHT, DemoCase.BACKFILL)[len(files) % 3]
         files.append(DemoFile(path, dataset, f"{folder}/urgent/{name}" if case == DemoCase.URGENT else key, case))
     if not files:
-        for path, reason in skipped.items():
-            if INPUT.suffix_of(path.name):
-                raise InvalidInputError(f"no file of {data} can be sent; {path}: {reason}")
+        reason = next((f" ({path}: {reason})" for path, reason in skipped.items()), "")
         raise InvalidInputError(
-            f"{data} holds no file that ends in {', '.join(INPUT.suffixes)}: name a folder or a file that does"
+            f"{data} holds no file that can be sent{reason}: name one that ends in {', '.join(INPUT.suffixes)}, or its "
+            "folder"
         )
     return files, skipped
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from cli.catalog.view_sql import PARTITION_COLUMNS, Dialect, quoted
+from cli.catalog.column_types import PARTITION_COLUMNS, Dialect, quoted
 from cli.deployed_stack import DeployedStack
 from cli.doctor.checks import Finding, Readiness
 from cli.errors import advise
@@ -21,7 +21,8 @@ SECONDS = 120
 
 
 def ask_athena(stack: DeployedStack, workgroup: str, wait: Callable[[float], object] = time.sleep) -> Iterator[Finding]:
-    """One finding for each of the first ``MAX_TABLES`` tables of the stage, read with the rights of the caller.
+    """One finding for each of the first ``MAX_TABLES`` tables of the stage, read with the rights of the caller, and an
+    error of AWS as the last one.
 
     ``workgroup``: it has a place for results. ``wait`` pauses for a number of seconds.
     """
@@ -29,18 +30,12 @@ def ask_athena(stack: DeployedStack, workgroup: str, wait: Callable[[float], obj
     try:
         pages = stack.glue.get_paginator("get_tables").paginate(DatabaseName=database)
         tables = list(islice((table for page in pages for table in page["TableList"]), MAX_TABLES))
+        if not tables:
+            yield Finding(database, Readiness.SKIPPED, "it has no table yet")
+        for table in tables:
+            yield _examine(stack.open_client("athena"), workgroup, database, table, wait)
     except (BotoCoreError, ClientError) as error:
         yield Finding(database, Readiness.TO_DO, advise(error))
-        return
-    if not tables:
-        yield Finding(database, Readiness.SKIPPED, "it has no table yet")
-        return
-    athena = stack.open_client("athena")
-    for table in tables:
-        try:
-            yield _examine(athena, workgroup, database, table, wait)
-        except (BotoCoreError, ClientError) as error:
-            yield Finding(table["Name"], Readiness.TO_DO, advise(error))
 
 
 def _examine(
@@ -57,9 +52,17 @@ def _examine(
     counts = ", ".join(["count(*)", *(f"count({text})" for text in texts)])
     statement = f"SELECT {counts} FROM (SELECT * FROM {place}.{source} LIMIT {ROWS})"  # noqa: S608
     query = athena.start_query_execution(QueryString=statement, WorkGroup=workgroup)["QueryExecutionId"]
-    state, reason = _end_of(athena, query, wait)
-    if state != "SUCCEEDED":
-        return Finding(name, Readiness.TO_DO, f"query {query} {state}: {reason}")
+    status = athena.get_query_execution(QueryExecutionId=query)["QueryExecution"]["Status"]
+    for _ in range(SECONDS):
+        if status["State"] not in ("QUEUED", "RUNNING"):
+            break
+        wait(1)
+        status = athena.get_query_execution(QueryExecutionId=query)["QueryExecution"]["Status"]
+    else:
+        athena.stop_query_execution(QueryExecutionId=query)
+    if status["State"] != "SUCCEEDED":
+        reason = status.get("StateChangeReason", f"after {SECONDS} seconds")
+        return Finding(name, Readiness.TO_DO, f"query {query} {status['State']}: {reason}")
     _, row = athena.get_query_results(QueryExecutionId=query)["ResultSet"]["Rows"]
     rows, *filled = (int(cell["VarCharValue"]) for cell in row["Data"])
     if not rows:
@@ -70,14 +73,3 @@ def _examine(
     return Finding(
         name, Readiness.TO_DO, f"{text}: Athena does not find the columns in the files; move no reader to it"
     )
-
-
-def _end_of(athena: Any, query: str, wait: Callable[[float], object]) -> tuple[str, str]:  # noqa: ANN401
-    """State of the query, and the reason that Athena gives; a query that takes too long is stopped."""
-    for _ in range(SECONDS):
-        status = athena.get_query_execution(QueryExecutionId=query)["QueryExecution"]["Status"]
-        if status["State"] not in ("QUEUED", "RUNNING"):
-            return status["State"], status.get("StateChangeReason", "")
-        wait(1)
-    athena.stop_query_execution(QueryExecutionId=query)
-    return "STOPPED", f"it took longer than {SECONDS} seconds"

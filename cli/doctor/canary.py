@@ -3,9 +3,10 @@
 import json
 import secrets
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import typer
@@ -33,9 +34,8 @@ from lake.texts import printable
 
 TIMEOUT_MINUTES = 5
 """After this time the engine ends a run, watched or not; the minimum of EMR Serverless."""
-START_MINUTES = 8.0
-SPARE_START_MINUTES = 2.0
-"""Time after the longest wait for spare capacity."""
+START_MINUTES = 8
+"""Time for a start, after the longest wait for spare capacity."""
 MAX_DURATION = timedelta(hours=1)
 """A canary has ended after this time: the longest wait for workers, the run, and a look for the line of each job."""
 NAME_TIME = "%Y%m%dT%H%M%S"
@@ -62,12 +62,6 @@ class CanaryJob:
     worker_type: str
     client: Any
     dollars_per_minute: float
-
-    @property
-    def start_minutes(self) -> float:
-        # A streaming job has no execution class, so that it waits for no spare capacity.
-        wait = 0.0 if self.lane == Lane.STREAM else self.engine.max_wait_seconds / 60
-        return max(START_MINUTES, wait + SPARE_START_MINUTES)
 
     def alive(self) -> str | None:
         """A run that a canary would disturb."""
@@ -145,15 +139,13 @@ def canary_jobs(stack: DeployedStack, settings: Settings) -> list[CanaryJob]:
     lanes = [("stream", Lane.STREAM, jobs.stream_job, settings.stream.engine, settings.stream.worker_type)]
     batch = settings.batch
     lanes += [(f"batch-{name}", Lane.BATCH, jobs.batch_job, name, batch.worker_type) for name in batch.engines]
-    clients: dict[str, Any] = {"glue": stack.glue}
     found = []
     for name, lane, job, engine_name, worker_type in lanes:
         engine = ENGINES[engine_name]
-        if engine.service not in clients:
-            clients[engine.service] = stack.open_client(engine.service)
         driver = engine.stream_driver(worker_type) if lane == Lane.STREAM else engine.worker(worker_type)
         dollars = (driver + engine.worker(worker_type)).at(engine.prices(settings)) / 60
-        found.append(CanaryJob(stack, name, lane, job, engine, worker_type, clients[engine.service], dollars))
+        client = stack.open_client(engine.service)
+        found.append(CanaryJob(stack, name, lane, job, engine, worker_type, client, dollars))
     return found
 
 
@@ -161,10 +153,9 @@ def _quoted(expression: str) -> str:
     return expression.split("'")[1]
 
 
-ERRORS = (BotoCoreError, ClientError, HybridRouterError)
+AWS_ERRORS = (BotoCoreError, ClientError)
 LOG_MINUTES = 3
 """How long a line of a run's log may take to be found in CloudWatch."""
-LIBRARIES = ("python", "pyarrow", "boto3", "obstore")
 ACCOUNT = "account"
 """Shown instead of a job: what the command itself does."""
 
@@ -221,88 +212,92 @@ class Canary:
     """By job: versions and environment as its run has reported them."""
     _name: str = field(default_factory=lambda: f"{datetime.now(UTC):{NAME_TIME}}-{secrets.token_hex(3)}")
     _runs: list[_Run] = field(default_factory=list)
+    _rows: list[CanaryRow] = field(default_factory=list)
 
     def run(self, jobs: Sequence[CanaryJob]) -> list[CanaryRow]:
         """The rows of all jobs. What an earlier canary has left is removed first, what this one leaves at its end,
         also after an error or Ctrl-C. Another canary that may be running is not disturbed."""
-        rows = list(self._remove())
+        self._remove()
         try:
-            request = self._prepare(rows)
+            request = self._prepare()
             for job in jobs:
-                rows += self._start(job, request)
+                self._try(job.name, "start", partial(self._start, job, request))
             for run in self._runs:
-                rows += self._finish(run)
+                self._try(run.job.name, "run", partial(self._finish, run))
         finally:
             for run in self._runs:
                 if not run.ended:
-                    rows += self._guarded(run.job.name, "stop", lambda run=run: run.job.stop(run.id))  # type: ignore[misc]
-            rows += self._remove()
-        return rows
+                    self._try(run.job.name, "stop", partial(run.job.stop, run.id))
+            self._remove()
+        return self._rows
 
-    def _prepare(self, rows: list[CanaryRow]) -> CanaryRequest:
+    def _add(self, job: str, check: str, state: Readiness, text: str) -> None:
+        self._rows.append(CanaryRow(job, check, state, text))
+
+    def _try(self, job: str, check: str, act: Callable[[], str | None]) -> None:
+        """Add a row with the text of ``act``, if it returns one, or with what to do after its error."""
+        try:
+            text = act()
+        except (*AWS_ERRORS, HybridRouterError, OSError) as error:
+            self._add(job, check, Readiness.TO_DO, advise(error) if isinstance(error, AWS_ERRORS) else str(error))
+        else:
+            if text:
+                self._add(job, check, Readiness.OK, text)
+
+    def _prepare(self) -> CanaryRequest:
         """Put an object that can be read, and delete another one. Its event has no effect: ``route`` leaves it out."""
         name, s3, bucket = self._name, self.stack.s3, self.stack.resources.input_bucket
-        try:
-            kept = s3.put_object(Bucket=bucket, Key=canary_key(f"{name}/object"), Body=BODY)
-            key = canary_key(f"{name}/deleted")
-            deleted = s3.put_object(Bucket=bucket, Key=key, Body=BODY).get("VersionId", "")
-            versions: dict[str, Any] = {"VersionId": deleted} if deleted else {}
-            s3.delete_object(Bucket=bucket, Key=key, **versions)
-        except ERRORS as error:
-            rows.append(_to_do(ACCOUNT, "input object", f"{_advice(error)}; the jobs read nothing without it"))
-            return CanaryRequest(name, "")
+        kept = s3.put_object(Bucket=bucket, Key=canary_key(f"{name}/object"), Body=BODY)
+        key = canary_key(f"{name}/deleted")
+        deleted = s3.put_object(Bucket=bucket, Key=key, Body=BODY).get("VersionId", "")
+        versions: dict[str, Any] = {"VersionId": deleted} if deleted else {}
+        s3.delete_object(Bucket=bucket, Key=key, **versions)
         return CanaryRequest(name, "", kept["ETag"].strip('"'), kept.get("VersionId", ""), deleted)
 
-    def _start(self, job: CanaryJob, common: CanaryRequest) -> Iterator[CanaryRow]:
-        request = CanaryRequest(common.name, job.name, common.etag, common.version, common.deleted)
-        try:
-            if (alive := job.alive()) is not None:
-                stop = f"hybrid-router stream stop{self.stack.options}"
-                text = f"the run {alive} of the stream is alive and was left alone: run '{stop}' first"
-                yield CanaryRow(job.name, "start", Readiness.SKIPPED, text)
-                return
-            run = job.start(request)
-        except ERRORS as error:
-            yield _to_do(job.name, "start", _advice(error))
+    def _start(self, job: CanaryJob, common: CanaryRequest) -> None:
+        if (alive := job.alive()) is not None:
+            stop = f"hybrid-router stream stop{self.stack.options}"
+            text = f"the run {alive} of the stream is alive and was left alone: run '{stop}' first"
+            self._add(job.name, "start", Readiness.SKIPPED, text)
             return
-        deadline = self.clock() + 60 * (job.start_minutes + TIMEOUT_MINUTES)
-        self._runs.append(_Run(job, request, run, deadline))
+        request = replace(common, job=job.name)
+        run = job.start(request)
+        seconds = job.engine.max_wait_seconds + 60 * (START_MINUTES + TIMEOUT_MINUTES)
+        self._runs.append(_Run(job, request, run, self.clock() + seconds))
 
-    def _finish(self, run: _Run) -> Iterator[CanaryRow]:
-        """Wait for the end of a run; the rows of its report, its log and its bill."""
+    def _finish(self, run: _Run) -> None:
+        """Wait for the end of a run; add the rows of its report, its log and its bill."""
         name = run.job.name
-        try:
+        bill = run.job.bill(run.id)
+        while bill is None and self.clock() < run.deadline:
+            self._pause()
             bill = run.job.bill(run.id)
-            while bill is None and self.clock() < run.deadline:
-                self._pause()
-                bill = run.job.bill(run.id)
-            if bill is None:
-                run.job.stop(run.id)
-            run.ended = True
-            yield from self._rows_of_report(run, bill)
-        except ERRORS as error:
-            yield _to_do(name, "run", _advice(error))
-            return
+        if bill is None:
+            run.job.stop(run.id)
+        run.ended = True
+        self._add_report(run, bill)
         if name in self.seen:
-            yield from self._guarded(name, "alarm line", lambda: self._find_alarm_line(run))
-        yield from self._guarded(name, "billed", lambda: self._bill(run))
+            self._try(name, "alarm line", partial(self._find_alarm_line, run))
+        self._try(name, "billed", partial(self._bill, run))
 
-    def _rows_of_report(self, run: _Run, bill: Bill | None) -> Iterator[CanaryRow]:
+    def _add_report(self, run: _Run, bill: Bill | None) -> None:
         name, where = run.job.name, f"'{log_of_run(self.stack, run.id, run.job.lane)}'"
         if bill is None:
-            yield _to_do(name, "run", f"{run.id} did not end in time and was stopped: look at {where}")
+            text = f"{run.id} did not end in time and was stopped: look at {where}"
+            self._add(name, "run", Readiness.TO_DO, text)
             return
         report = find_document(self.stack.s3, self.stack.resources.control_bucket, canary_report_key(run.request.run))
         if bill.state != SUCCEEDED or report is None:
             check = "imports" if "ModuleNotFoundError" in bill.reason or "ImportError" in bill.reason else "run"
-            yield _to_do(name, check, f"{run.id} {bill.state}: {bill.reason}: look at {where}")
+            text = f"{run.id} {bill.state}: {bill.reason}: look at {where}"
+            self._add(name, check, Readiness.TO_DO, text)
         if report is None:
             return
         for item in report["checks"]:
             state = Readiness.OK if item["problem"] is None else Readiness.TO_DO
-            yield CanaryRow(name, item["check"], state, item["problem"] or "")
+            self._add(name, item["check"], state, item["problem"] or "")
         self.seen[name] = report["seen"]
-        yield CanaryRow(name, "seen", Readiness.OK, _describe(report["seen"]))
+        self._add(name, "seen", Readiness.OK, _describe(report["seen"]))
 
     def _find_alarm_line(self, run: _Run) -> str:
         """Where the line was found, by the pattern of the filter that the stack has; raises if it was not."""
@@ -339,15 +334,14 @@ class Canary:
         dollars = bill.micro_dollars(ENGINES[bill.engine].prices(self.settings)) / 1e6
         return f"{bill.seconds} s, ${dollars:.4f}{'' if bill.final else ' (estimated)'}, run {run.id}"
 
-    def _remove(self) -> Iterator[CanaryRow]:
+    def _remove(self) -> None:
         """Remove objects, uploads and rows of this canary and of those that have ended; a row for each place that
         refuses it."""
         resources = self.stack.resources
         for bucket in (resources.input_bucket, *resources.output_buckets, resources.control_bucket):
             prefix = canary_report_key("").removesuffix(".json") if bucket == resources.control_bucket else CANARY
-            yield from self._guarded(ACCOUNT, "clean-up", lambda b=bucket, p=prefix: self._empty(b, p))  # type: ignore[misc]
-        remove = self.stack.ledger.canaries.remove
-        yield from self._guarded(ACCOUNT, "clean-up", lambda: remove(self._may_remove))
+            self._try(ACCOUNT, "clean-up", partial(self._empty, bucket, prefix))
+        self._try(ACCOUNT, "clean-up", partial(self.stack.ledger.canaries.remove, self._may_remove))
 
     def _empty(self, bucket: str, prefix: str) -> None:
         """Abort uploads and delete every version below the prefix, of what may be removed."""
@@ -365,34 +359,11 @@ class Canary:
         """Whether a run, by its name, is of this canary, or of one that has ended by now."""
         return run.startswith(f"{self._name}/") or run < f"{datetime.now(UTC) - MAX_DURATION:{NAME_TIME}}"
 
-    def _guarded(self, job: str, check: str, act: Callable[[], str | None]) -> Iterator[CanaryRow]:
-        try:
-            text = act()
-        except (*ERRORS, OSError) as error:
-            yield _to_do(job, check, _advice(error))
-        else:
-            if text:
-                yield CanaryRow(job, check, Readiness.OK, text)
-
     def _pause(self) -> None:
         self.wait(0.5 if self.stack.local else 5)
 
 
 def _describe(seen: dict[str, Any]) -> str:
-    driver = seen["driver"]
-    versions = ", ".join(f"{name} {seen[name]}" for name in ("spark", "java"))
-    libraries = ", ".join(f"{name} {driver[name]}" for name in LIBRARIES)
-    region = driver["region_of_environment"] or "none"
-    return (
-        f"{versions}, {libraries}; {driver['machine']}, "
-        f"{driver['memory_mib']} MiB; region {seen['region']}, of the environment: {region}; variables: "
-        f"{', '.join(driver['environment'])}"
-    )
-
-
-def _to_do(job: str, check: str, text: str) -> CanaryRow:
-    return CanaryRow(job, check, Readiness.TO_DO, text)
-
-
-def _advice(error: Exception) -> str:
-    return advise(error) if isinstance(error, (BotoCoreError, ClientError)) else str(error)
+    facts = {name: value for name, value in {**seen, **seen["driver"]}.items() if not isinstance(value, list | dict)}
+    texts = [f"{name} {value}" for name, value in facts.items()]
+    return f"{', '.join(texts)}; variables: {', '.join(seen['driver']['environment'])}"

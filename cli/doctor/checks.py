@@ -1,12 +1,10 @@
 """``hybrid-router doctor``: whether machine, settings, account and stack are ready, and what to do."""
 
-import json
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from importlib.util import find_spec
@@ -16,12 +14,13 @@ from typing import Annotated, Any
 import boto3
 import typer
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import BotoCoreError, ClientError, NoRegionError
 
 from cli.commands import Json, Local, Profile, Region, Stage, account_options, cdk_command, command
-from cli.errors import ExitCode, NotReachableError, advise
+from cli.errors import ExitCode, NotFoundError, NotReachableError, advise
+from cli.terminal import print_answer, working
 from infra.names import code_version, output_key, stack_name, version_of
-from infra.quotas import needed_quotas
+from infra.quotas import NeededQuota, needed_quotas
 from lake.errors import HybridRouterError, InvalidInputError, InvalidSettingsError
 from lake.faults import error_code
 from lake.settings import Settings, load_settings
@@ -39,6 +38,10 @@ class Readiness(StrEnum):
     """It could not be looked at, because of an earlier line, or is not needed here."""
 
 
+class NotReadyError(HybridRouterError):
+    """Something has to be done first; the message says what."""
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     name: str
@@ -46,8 +49,6 @@ class Finding:
     text: str
 
 
-FIRST_PYTHON, LAST_PYTHON = (3, 11), (3, 13)
-"""``requires-python`` of pyproject.toml."""
 MIN_JAVA = 17
 """Spark 4.1 (Spark documentation, "Overview")."""
 MIN_NODE = 22
@@ -56,73 +57,62 @@ ANSWER_SECONDS = 10
 """Time that a program may take to name its version."""
 
 
+def _finding(name: str, look: Callable[[], object]) -> Finding:
+    """OK with what ``look`` returns. ``NotFoundError``: skipped; other errors of ours: to do; of AWS: not reachable."""
+    try:
+        return Finding(name, Readiness.OK, str(look()))
+    except NotFoundError as error:
+        return Finding(name, Readiness.SKIPPED, str(error))
+    except HybridRouterError as error:
+        return Finding(name, Readiness.TO_DO, str(error))
+    except (BotoCoreError, ClientError) as error:
+        return Finding(name, Readiness.UNREACHABLE, advise(error))
+
+
 def examine_machine(checkout: Path, settings: Settings | None) -> Iterator[Finding]:
     """Python, Java, Node, uv and the wheels; ``settings``: of the stage, None where they cannot be read."""
-    yield _python()
-    yield examine_java()
-    yield _node()
-    yield _uv(checkout)
-    yield from _libraries(checkout, settings)
-
-
-def _python() -> Finding:
-    version = ".".join(map(str, sys.version_info[:3]))
-    if FIRST_PYTHON <= sys.version_info[:2] <= LAST_PYTHON:
-        return Finding("python", Readiness.OK, version)
-    return Finding("python", Readiness.TO_DO, f"{version}: run 'make setup' with Python 3.11, 3.12 or 3.13")
-
-
-def examine_java() -> Finding:
-    from local.class_archive import java_command
-
-    advice = "the local cloud and the demo need Java 17 or newer: install OpenJDK 17, then run 'make setup'"
-    try:
-        java = java_command()
-    except HybridRouterError:
-        return Finding("java", Readiness.TO_DO, f"missing; {advice}")
-    major, modules = _major([java, "-version"], r'version "(\d+)'), _answer([java, "--list-modules"]) or ""
-    if major is None or major < MIN_JAVA:
-        return Finding("java", Readiness.TO_DO, f"{java} is not Java {MIN_JAVA} or newer; {advice}")
-    if "jdk.incubator.vector" not in modules:
-        return Finding("java", Readiness.TO_DO, f"{java} lacks the module jdk.incubator.vector; {advice}")
-    return Finding("java", Readiness.OK, f"{major}, {java}")
-
-
-def _node() -> Finding:
-    major = _major(["node", "--version"], r"v(\d+)")
-    if major is None or major < MIN_NODE:
-        found = "missing" if major is None else f"{major} is too old"
-        return Finding("node", Readiness.TO_DO, f"{found}; 'cdk deploy' needs Node {MIN_NODE} or newer: docs/deploy.md")
-    return Finding("node", Readiness.OK, str(major))
-
-
-def _uv(checkout: Path) -> Finding:
-    pins = checkout / "scripts" / "uv.txt"
-    if not pins.is_file():
-        return Finding("uv", Readiness.SKIPPED, "needed in a checkout only")
-    pinned = re.search(r"^uv==([\d.]+)", pins.read_text(encoding="utf-8"), re.MULTILINE)
-    wanted = pinned[1] if pinned else ""
-    for program in (str(checkout / ".cache" / "uv" / "bin" / "uv"), "uv"):
-        if f"uv {wanted}" == " ".join((_answer([program, "--version"]) or "").split()[:2]):
-            return Finding("uv", Readiness.OK, wanted)
-    return Finding("uv", Readiness.TO_DO, f"{wanted} is missing: run 'make setup', which installs it for this checkout")
-
-
-def _libraries(checkout: Path, settings: Settings | None) -> Iterator[Finding]:
-    """The zips of wheels of the jobs; a check reads one whole."""
+    yield Finding("python", Readiness.OK, ".".join(map(str, sys.version_info[:3])))
+    yield _finding("java", check_java)
+    yield _finding("node", _check_node)
     if not (checkout / "uv.lock").is_file() or find_spec("packaging") is None:
-        yield Finding("wheels", Readiness.SKIPPED, "needed in a checkout after 'make setup' only")
+        for name in ("uv", "wheels"):
+            yield Finding(name, Readiness.SKIPPED, "needed in a checkout after 'make setup' only")
         return
     from infra.wheels import JobRuntime, check_wheels
 
-    runtimes = {"wheels": JobRuntime.glue()}
+    yield _finding("uv", partial(_check_uv, checkout))
+    yield _finding("wheels", partial(check_wheels, checkout, JobRuntime.glue()))
     if settings is not None and settings.uses_emr:
-        runtimes["emr libraries"] = JobRuntime.emr(settings.emr.architecture)
-    for name, runtime in runtimes.items():
-        try:
-            yield Finding(name, Readiness.OK, str(check_wheels(checkout, runtime)))
-        except HybridRouterError as error:
-            yield Finding(name, Readiness.TO_DO, str(error))
+        yield _finding("emr libraries", partial(check_wheels, checkout, JobRuntime.emr(settings.emr.architecture)))
+
+
+def check_java() -> str:
+    """Version and path of the Java of the local cloud. Raises ``HybridRouterError``: says what to install."""
+    from local.class_archive import java_command
+
+    java = java_command()
+    advice = "the local cloud and the demo need Java 17 or newer: install OpenJDK 17, then run 'make setup'"
+    major, modules = _major([java, "-version"], r'version "(\d+)'), _answer([java, "--list-modules"]) or ""
+    if major is None or major < MIN_JAVA:
+        raise NotReadyError(f"{java} is not Java {MIN_JAVA} or newer; {advice}")
+    if "jdk.incubator.vector" not in modules:
+        raise NotReadyError(f"{java} lacks the module jdk.incubator.vector; {advice}")
+    return f"{major}, {java}"
+
+
+def _check_node() -> int:
+    major = _major(["node", "--version"], r"v(\d+)")
+    if major is None or major < MIN_NODE:
+        found = "missing" if major is None else f"{major} is too old"
+        raise NotReadyError(f"{found}; 'cdk deploy' needs Node {MIN_NODE} or newer: docs/deploy.md")
+    return major
+
+
+def _check_uv(checkout: Path) -> str:
+    answers = (_answer([program, "--version"]) for program in (f"{checkout}/.cache/uv/bin/uv", "uv"))
+    if version := next(filter(None, answers), None):
+        return version.strip()
+    raise NotReadyError("missing: run 'make setup', which installs it for this checkout")
 
 
 def _major(command: list[str], pattern: str) -> int | None:
@@ -132,8 +122,6 @@ def _major(command: list[str], pattern: str) -> int | None:
 
 def _answer(command: list[str]) -> str | None:
     """What a program prints; None: it is missing, fails, or does not answer in time."""
-    if shutil.which(command[0]) is None:
-        return None
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=ANSWER_SECONDS, check=True)
     except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
@@ -148,7 +136,6 @@ PENDING, DELETED = "PendingConfirmation", "Deleted"
 ListSubscriptionsByTopic), or has ended by the link in a mail, which is not documented."""
 BOOTSTRAP_STACK = "CDKToolkit"
 """The default name (AWS CDK, "Bootstrapping"); its output FileAssetKeyArn is the key of the bucket for files."""
-AWS_MANAGED_KEY = "AWS_MANAGED_KEY"
 MISSING_STACK = "ValidationError"
 """What DescribeStacks answers for a name that does not exist."""
 
@@ -159,7 +146,6 @@ class Account:
         open_session: Callable[[], boto3.Session],
         stage: str,
         settings_file: Path,
-        checkout: Path,
         profile: str | None,
         region: str | None,
     ) -> None:
@@ -169,12 +155,14 @@ class Account:
         # By the stage the app refuses the file of another one.
         self._deploy = f"'{self._cdk} deploy -c stage={stage} -c settings={settings_file}'"
         self._aws = f"aws{account_options(profile, region)}"
-        self._checkout = checkout
         self._session: Any = None
+        self._outputs: dict[str, str] = {}
 
     def examine(self, settings: Settings | None) -> Iterator[Finding]:
         """Credentials, region, quotas, stack and the way of alarms; nothing else is asked without the first two."""
-        opening = [*self._guarded("credentials", self._credentials), *self._guarded("region", self._region)]
+        opening = [_finding("credentials", self._check_credentials)]
+        if self._session is not None:
+            opening.append(_finding("region", self._check_region))
         yield from opening
         if any(finding.state is not Readiness.OK for finding in opening):
             yield Finding("stack", Readiness.SKIPPED, "needs credentials and a region, as do quotas and alarms")
@@ -182,79 +170,59 @@ class Account:
         if settings is None:
             yield Finding("quotas", Readiness.SKIPPED, "needs a valid settings file")
         else:
-            yield from self._guarded("quotas", lambda: self._quotas(settings))
-            yield from self._guarded("bootstrap", lambda: self._bootstrap(settings))
+            for quota in needed_quotas(settings):
+                yield _finding("quotas", partial(self._check_quota, quota))
+            yield _finding("bootstrap", partial(self._check_bootstrap, settings))
             # Where arrival rows expire, and the input bucket is not the stack's own, which keeps versions.
             if settings.ledger.keep_days > 0 and settings.input.bucket:
-                yield from self._guarded("versions", lambda: self._versions(settings))
-        yield from self._guarded("stack", self._stack)
+                yield _finding("versions", partial(self._check_versions, settings))
+        yield _finding("stack", self._check_stack)
+        if topic := self._outputs.get(output_key("alarm_topic")):
+            yield _finding("subscription", partial(self._check_subscription, topic))
 
     def _client(self, service: str) -> Any:  # noqa: ANN401
         return self._session.client(service, config=CLIENT_CONFIG)
 
-    def _guarded(self, name: str, look: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
-        """The findings of ``look``, and an error of AWS as the last one."""
-        try:
-            yield from look()
-        except (BotoCoreError, ClientError) as error:
-            yield Finding(name, Readiness.UNREACHABLE, advise(error))
-
-    def _credentials(self) -> Iterator[Finding]:
+    def _check_credentials(self) -> str:
         self._session = self._open_session()
         # The partition's first region answers where none is set: whether one is set is another line.
         sts = self._session.client("sts", region_name=self._session.region_name or "us-east-1", config=CLIENT_CONFIG)
         caller = sts.get_caller_identity()
-        yield Finding("credentials", Readiness.OK, f"account {caller['Account']}, {caller['Arn']}")
+        return f"account {caller['Account']}, {caller['Arn']}"
 
-    def _region(self) -> Iterator[Finding]:
-        if self._session is None:
-            return
-        region = self._session.region_name
-        if region:
-            yield Finding("region", Readiness.OK, region)
-        else:
-            yield Finding("region", Readiness.UNREACHABLE, "no AWS region is set: pass --region, or set AWS_REGION")
+    def _check_region(self) -> str:
+        if self._session.region_name is None:
+            raise NoRegionError
+        return str(self._session.region_name)
 
-    def _quotas(self, settings: Settings) -> Iterator[Finding]:
-        client = self._client("service-quotas")
-        for quota in needed_quotas(settings):
-            value = read_quota(client, quota.service, quota.code)
-            what = f"{quota.name} ({quota.service} {quota.code})"
-            if value is not None and value >= quota.needed:
-                yield Finding("quotas", Readiness.OK, f"{what}: {value:g}, needed {quota.needed}")
-            else:
-                found = "unknown, look it up in the console" if value is None else f"{value:g}"
-                command = f"{self._aws} service-quotas request-service-quota-increase"
-                options = f"--service-code {quota.service} --quota-code {quota.code} --desired-value {quota.needed}"
-                advice = f"{quota.without}; raise it: {command} {options}"
-                needed = f"needed {quota.needed} ({quota.reason})"
-                yield Finding("quotas", Readiness.TO_DO, f"{what}: {found}, {needed}: {advice}")
+    def _check_quota(self, quota: NeededQuota) -> str:
+        value = read_quota(self._client("service-quotas"), quota.service, quota.code)
+        what = f"{quota.name} ({quota.service} {quota.code})"
+        if value is not None and value >= quota.needed:
+            return f"{what}: {value:g}, needed {quota.needed}"
+        found = "unknown, look it up in the console" if value is None else f"{value:g}"
+        command = f"{self._aws} service-quotas request-service-quota-increase"
+        options = f"--service-code {quota.service} --quota-code {quota.code} --desired-value {quota.needed}"
+        needed = f"needed {quota.needed} ({quota.reason})"
+        raise NotReadyError(f"{what}: {found}, {needed}: {quota.without}; raise it: {command} {options}")
 
-    def _versions(self, settings: Settings) -> Iterator[Finding]:
+    def _check_versions(self, settings: Settings) -> str:
         bucket = settings.input.bucket
-        status = self._client("s3").get_bucket_versioning(Bucket=bucket).get("Status")
-        try:
-            settings.ledger.check_versions(bucket, status)
-        except InvalidSettingsError as error:
-            yield Finding("versions", Readiness.TO_DO, str(error))
-        else:
-            yield Finding("versions", Readiness.OK, f"{bucket} keeps versions, as ledger.keep_days needs")
+        settings.ledger.check_versions(bucket, self._client("s3").get_bucket_versioning(Bucket=bucket).get("Status"))
+        return f"{bucket} keeps versions, as ledger.keep_days needs"
 
-    def _bootstrap(self, settings: Settings) -> Iterator[Finding]:
+    def _check_bootstrap(self, settings: Settings) -> str:
         """Whether the jobs may read the files that a deployment uploads, which a key of the account may encrypt."""
         stack = self._described(BOOTSTRAP_STACK)
         if stack is None:
             missing = f"there is no {BOOTSTRAP_STACK} here: run '{self._cdk} bootstrap', unless you have another one"
-            yield Finding("bootstrap", Readiness.SKIPPED, missing)
-            return
-        outputs = {item["OutputKey"]: item["OutputValue"] for item in stack.get("Outputs", [])}
-        key = outputs.get("FileAssetKeyArn", "")
-        if key in ("", AWS_MANAGED_KEY, settings.encryption.bootstrap_key):
-            yield Finding("bootstrap", Readiness.OK, BOOTSTRAP_STACK)
-        else:
+            raise NotFoundError(missing)
+        key = _outputs_of(stack).get("FileAssetKeyArn", "")
+        if key not in ("", "AWS_MANAGED_KEY", settings.encryption.bootstrap_key):
             advice = f'set encryption.bootstrap_key to its ARN and deploy: [encryption] bootstrap_key = "{key}"'
             text = f"a key of yours encrypts the deployment's files, and the jobs may not use it: {advice}"
-            yield Finding("bootstrap", Readiness.TO_DO, text)
+            raise NotReadyError(text)
+        return BOOTSTRAP_STACK
 
     def _described(self, name: str) -> dict[str, Any] | None:
         """CloudFormation's description of a stack; None: there is none of this name."""
@@ -266,46 +234,39 @@ class Account:
             return None
         return found
 
-    def _stack(self) -> Iterator[Finding]:
+    def _check_stack(self) -> str:
         name = stack_name(self._stage)
         stack = self._described(name)
         if stack is None:
-            yield Finding("stack", Readiness.TO_DO, f"there is no {name} here: run {self._deploy}")
-            return
-        yield self._code_of(stack, name)
-        outputs = {item["OutputKey"]: item["OutputValue"] for item in stack.get("Outputs", [])}
-        topic = outputs.get(output_key("alarm_topic"))
-        if topic is not None:
-            yield from self._guarded("subscription", lambda: self._subscription(topic))
-
-    def _code_of(self, stack: dict[str, Any], name: str) -> Finding:
-        deployed, here = version_of(stack.get("Description", "")), code_version(self._checkout)
+            raise NotReadyError(f"there is no {name} here: run {self._deploy}")
+        self._outputs = _outputs_of(stack)
+        deployed, here = version_of(stack.get("Description", "")), code_version(CHECKOUT)
         status = stack["StackStatus"]
         if not status.endswith("_COMPLETE") or status.startswith(("ROLLBACK_", "DELETE_")):
-            return Finding("stack", Readiness.TO_DO, f"{name} is {status}: look at its events in CloudFormation")
+            raise NotReadyError(f"{name} is {status}: look at its events in CloudFormation")
         if deployed != here:
             difference = f"was deployed from the code {deployed or 'of an older version'}, here is {here}"
             advice = f"use that version of hybrid-router, or run {self._deploy}"
-            return Finding("stack", Readiness.TO_DO, f"{name} {difference}: {advice}")
-        return Finding("stack", Readiness.OK, f"{name}, {status}, of the code that is here ({here})")
+            raise NotReadyError(f"{name} {difference}: {advice}")
+        return f"{name}, {status}, of the code that is here ({here})"
 
-    def _subscription(self, topic: str) -> Iterator[Finding]:
+    def _check_subscription(self, topic: str) -> str:
         """Whether a person's subscription is confirmed: without it no alarm reaches anyone."""
         pages = self._client("sns").get_paginator("list_subscriptions_by_topic").paginate(TopicArn=topic)
         listed = [item["SubscriptionArn"] for page in pages for item in page["Subscriptions"]]
         found = [arn for arn in listed if arn != DELETED]
-        confirmed = [arn for arn in found if arn != PENDING]
-        if confirmed:
-            yield Finding("subscription", Readiness.OK, f"{len(confirmed)} confirmed of {len(found)}, topic {topic}")
-        elif found:
-            yield Finding(
-                "subscription", Readiness.TO_DO, f"not confirmed: follow the link in the mail of the topic {topic}"
-            )
-        else:
-            subscribe = f"{self._aws} sns subscribe --topic-arn {topic} --protocol email"
-            command = f"{subscribe} --notification-endpoint <address>"
-            advice = f"set alarms.email and deploy, or run '{command}'"
-            yield Finding("subscription", Readiness.TO_DO, f"the topic of the alarms has no subscriber: {advice}")
+        if confirmed := len(found) - found.count(PENDING):
+            return f"{confirmed} confirmed of {len(found)}, topic {topic}"
+        if found:
+            raise NotReadyError(f"not confirmed: follow the link in the mail of the topic {topic}")
+        subscribe = f"{self._aws} sns subscribe --topic-arn {topic} --protocol email"
+        command = f"{subscribe} --notification-endpoint <address>"
+        advice = f"set alarms.email and deploy, or run '{command}'"
+        raise NotReadyError(f"the topic of the alarms has no subscriber: {advice}")
+
+
+def _outputs_of(stack: dict[str, Any]) -> dict[str, str]:
+    return {item["OutputKey"]: item["OutputValue"] for item in stack.get("Outputs", [])}
 
 
 CHECKOUT = Path(__file__).parents[2]
@@ -331,7 +292,7 @@ def examine(settings_file: Path, stage: str, profile: str | None, region: str | 
         text = "the input bucket keeps every file: decide on input.keep_days before the first terabyte (docs/deploy.md)"
         yield Finding("input", Readiness.OK, text)
     session = partial(boto3.Session, profile_name=profile, region_name=region)
-    account = Account(session, stage, settings_file, CHECKOUT, profile, region)
+    account = Account(session, stage, settings_file, profile, region)
     yield from account.examine(settings)
 
 
@@ -372,17 +333,12 @@ def doctor(
 
 
 def print_findings(findings: Iterable[Finding], *, as_json: bool) -> ExitCode:
-    """Print each finding as soon as it is known, or one document; returns the exit code of all."""
-    states = []
-    document = []
-    for finding in findings:
-        states.append(finding.state)
-        if as_json:
-            document.append(asdict(finding))
-        else:
-            typer.echo(f"{finding.name:<14}{finding.state:<14} {printable(finding.text)}")
-    if as_json:
-        typer.echo(json.dumps({"findings": document}, indent=2))
+    """Print all findings; returns the exit code of all."""
+    with working("looking at machine, account and stack ..."):
+        found = list(findings)
+    lines = (f"{item.name:<14}{item.state:<14} {printable(item.text)}" for item in found)
+    print_answer({"findings": found}, lambda: typer.echo("\n".join(lines)), as_json=as_json)
+    states = {item.state for item in found}
     if Readiness.UNREACHABLE in states:
         return ExitCode.NOT_REACHABLE
     return ExitCode.NOT_SO if Readiness.TO_DO in states else ExitCode.FINE
@@ -400,6 +356,7 @@ def require_local_packages() -> None:
             f"the local cloud needs packages that are not installed ({', '.join(missing)}): "
             "run 'make setup' in a checkout, then the same command there as '.venv/bin/hybrid-router'"
         )
-    found = examine_java()
-    if found.state is not Readiness.OK:
-        raise NotReachableError(f"java: {found.text}")
+    try:
+        check_java()
+    except HybridRouterError as error:
+        raise NotReachableError(f"java: {error}") from error

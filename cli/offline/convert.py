@@ -4,11 +4,12 @@ import dataclasses
 import shutil
 import sys
 import time
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -24,23 +25,19 @@ from cli.commands import ALL_CORES, BucketRegion, Cores, Json, command
 from cli.errors import ExitCode, NotReachableError, advise
 from cli.terminal import print_answer
 from lake.commit import SourceCount
+from lake.documents import to_json
 from lake.errors import InvalidInputError
 from lake.manifest import ObjectVersion
 from lake.settings import Settings, load_settings
 from lake.settings.declaration import DATASET_NAME
 from lake.texts import format_count, format_size, printable
 from offline.conversion import Conversion, GroupOutcome
-from offline.input_files import FIRST_YEAR, SCHEME, Destination, InputFile, LocalFile, Search, groups
+from offline.input_files import SCHEME, InputFile, LocalFile, Search, groups
 from offline.output_folder import OutputFolder, withdraw_changed
 
-PIPE = "-"
+PIPE, PIPE_FOLDER = "-", "pipe"
 HAS_CHANGED = "it has changed since its {rows} converted: pass --replace to convert it in place of them"
 MAX_NAMED = 20
-MAX_KEPT_FILES = 100_000
-"""Files that are found once; each takes half a kilobyte of memory until all are converted."""
-HOUR_FORMS = ("%Y-%m-%dT%H", "%Y-%m-%d")
-LAST_YEAR = 9998
-"""An hour on the clock of another time zone can be in the next year, and a ``datetime`` ends with 9999."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,22 +51,26 @@ class Request:
     """Whether the folder gets Iceberg tables, unless it has them already."""
 
 
-@dataclass(slots=True)
+@dataclass
 class Quarantined:
-    lines: Counter[str] = field(default_factory=Counter)
-    files: Counter[str] = field(default_factory=Counter)
+    quarantined: Counter[str] = field(default_factory=Counter)
+    """Lines by reason."""
+    unreadable: Counter[str] = field(default_factory=Counter)
+    """Files by reason."""
 
     def add(self, rejects: Mapping[str, int], failed: str | None) -> None:
-        self.lines.update(rejects)
+        self.quarantined.update(rejects)
         if failed is not None:
-            self.files[failed] += 1
+            self.unreadable[failed] += 1
 
-    def __bool__(self) -> bool:
-        return bool(self.lines or self.files)
+    def is_empty(self) -> bool:
+        return not self.quarantined and not self.unreadable
 
 
-@dataclass(slots=True)
-class Summary:
+@dataclass
+class Summary(Quarantined):
+    """What a call has done: the members that ``--json`` prints, and two for a person."""
+
     files: int = 0
     skipped: int = 0
     """Converted by an earlier call."""
@@ -77,21 +78,16 @@ class Summary:
     rows: int = 0
     blank_lines: int = 0
     parquet_files: int = 0
-    quarantined: Quarantined = field(default_factory=Quarantined)
     earlier: Quarantined = field(default_factory=Quarantined)
-    named: list[str] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
     """Reasons by path: what looks like input and cannot be converted."""
     other_files: int = 0
     """Entries of folders that have none of ``input.suffixes``."""
-    other_file: str = ""
-    not_replaced: dict[str, str] = field(default_factory=dict)
-    """Reasons by URI: files that have changed and cannot be converted in place of their old rows."""
-    tables: dict[str, int | None] = field(default_factory=dict)
+    snapshots: dict[str, str | None] = field(default_factory=dict)
     stopped: str | None = None
-
-    def refuse(self, path: Path, reason: str) -> None:
-        self.refused[str(path)] = reason
+    seconds: float = 0
+    named: list[str] = field(default_factory=list)
+    other_file: str = ""
 
     def add_other(self, path: str) -> None:
         self.other_files += 1
@@ -100,7 +96,7 @@ class Summary:
     def refuse_file(self, file: ObjectVersion, reason: str) -> None:
         self.refused[file.key if isinstance(file, LocalFile) else file.uri] = reason
 
-    def add(self, outcome: GroupOutcome) -> None:
+    def add_outcome(self, outcome: GroupOutcome) -> None:
         self.parquet_files += len(outcome.objects)
         for file, failure in outcome.refused.items():
             again = f"{failure.advice}; the next call tries it again"
@@ -110,27 +106,19 @@ class Summary:
             self.bytes += source.size
             self.rows += source.rows
             self.blank_lines += source.blank_lines
-            self.quarantined.add(source.rejects, source.failed)
+            self.add(source.rejects, source.failed)
             if (source.failed is not None or any(source.rejects.values())) and len(self.named) < MAX_NAMED:
                 self.named.append(_finding(source))
 
 
-def parse_destination(dataset: str | None, hour: str | None) -> Destination:
-    if dataset is not None and not DATASET_NAME.fullmatch(dataset):
-        raise InvalidInputError(
-            f"--dataset {dataset!r} is not valid: it begins with a letter and has at most 63 lower case letters, "
-            "digits and underscores"
-        )
+def parse_hour(hour: str | None) -> datetime | None:
     if hour is None:
-        return Destination(dataset)
-    for form in HOUR_FORMS:
-        try:
-            found = datetime.strptime(hour, form).replace(tzinfo=UTC)
-        except ValueError:
-            continue
-        if FIRST_YEAR <= found.year <= LAST_YEAR:
-            return Destination(dataset, found)
-    raise InvalidInputError(f"the hour {hour!r} is not valid: pass a UTC hour such as 2026-11-21T08")
+        return None
+    try:
+        found = datetime.fromisoformat(hour)
+    except ValueError as error:
+        raise InvalidInputError(f"the hour {hour!r} is not valid: pass a UTC hour such as 2026-11-21T08") from error
+    return found.replace(tzinfo=found.tzinfo or UTC)
 
 
 def region_of_environment(names: Sequence[str]) -> str:
@@ -167,10 +155,15 @@ def convert(
     as_json: Json = False,
 ) -> int:
     """Convert files of this machine or of S3, without a stack: 0 all lines are rows, 1 not all of them."""
+    if dataset is not None and not DATASET_NAME.fullmatch(dataset):
+        raise InvalidInputError(
+            f"--dataset {dataset!r} is not valid: it begins with a letter and has at most 63 lower case letters, "
+            "digits and underscores"
+        )
     chosen = Settings(stage="here") if settings is None else load_settings(settings)
     if compression is not None:
         chosen = dataclasses.replace(chosen, convert=dataclasses.replace(chosen.convert, compression=compression))
-    search = Search(names, chosen, parse_destination(dataset, hour), region or region_of_environment(names))
+    search = Search(names, chosen, dataset, parse_hour(hour), region or region_of_environment(names))
     return convert_files(Request(search, output, cores, as_json, replace, table))
 
 
@@ -180,12 +173,13 @@ def convert_files(request: Request) -> int:
     if request.output.parts[1:] and request.output.parts[0].endswith(":"):
         raise InvalidInputError(f"--output {request.output} is not a folder of this machine: pass one")
     try:
-        with OutputFolder(request.output, with_tables=request.with_tables) as output, _piped(request, output) as asked:
-            _convert(asked, output, summary)
+        with OutputFolder(request.output, with_tables=request.with_tables) as output:
+            _convert(_with_pipe(request, output), output, summary)
+            output.discard(PIPE_FOLDER)
             if output.has_tables:
                 from cli.offline.iceberg_tables import update_tables
 
-                summary.tables = update_tables(output)
+                summary.snapshots = update_tables(output)
                 output.remove_withdrawn()
     except (BotoCoreError, ClientError) as error:
         # Some of them are OSErrors.
@@ -193,106 +187,58 @@ def convert_files(request: Request) -> int:
     except OSError as error:
         place = error.filename or request.output
         summary.stopped = f"{place}: {error.strerror or error}: remove the cause and convert again"
-    seconds = time.monotonic() - started
-    print_answer(_to_json(summary, seconds), lambda: _print(summary, request.output, seconds), as_json=request.as_json)
-    incomplete = summary.quarantined or summary.earlier or summary.refused or summary.stopped
-    return code or (ExitCode.NOT_SO if incomplete else ExitCode.FINE)
+    summary.seconds = round(time.monotonic() - started, 3)
+    document = to_json(summary)
+    del document["named"], document["otherFile"]
+    print_answer(document, lambda: _print(summary, request.output), as_json=request.as_json)
+    is_fine = summary.is_empty() and summary.earlier.is_empty() and not summary.refused and summary.stopped is None
+    return code or (ExitCode.FINE if is_fine else ExitCode.NOT_SO)
 
 
 def _convert(request: Request, output: OutputFolder, summary: Summary) -> None:
-    if request.replace:
-        found = (item.file for item in _with_dataset(request, output, summary))
-        summary.not_replaced = withdraw_changed(output, found)
-    todo, number, size = _find_todo(request, output, summary)
-    # More files than that take too much memory: they are found again, one by one.
-    again = (item for item in _found(request, output, summary) if not output.converted.is_done(item.file))
-    files = todo if number == len(todo) else again
-    with _progress(size, shown=number > 0 and not request.as_json) as advance:
-        settings, region = request.search.settings.convert, request.search.region
-        conversion = Conversion(output, settings, request.cores, advance, region)
-        for outcome in conversion.run(groups(files)):
-            summary.add(outcome)
-
-
-def _find_todo(request: Request, output: OutputFolder, summary: Summary) -> tuple[list[InputFile], int, int]:
-    """The first ``MAX_KEPT_FILES`` files to convert; the number and the bytes of all of them."""
-    first: list[InputFile] = []
-    number = size = 0
-    quarantined_by: defaultdict[str, set[str]] = defaultdict(set)
-    for item in _found(request, output, summary):
-        if output.converted.is_done(item.file):
-            summary.skipped += 1
-            if (manifest := output.converted.quarantined_by(item.file)) is not None:
-                quarantined_by[manifest].add(item.file.uri)
-        else:
-            number, size = number + 1, size + item.file.size
-            if number <= MAX_KEPT_FILES:
-                first.append(item)
-    output.keep_folders()
-    for manifest, uris in quarantined_by.items():
-        for source in output.sources(manifest):
-            if source["uri"] in uris:
-                summary.earlier.add(source["rejects"], source["failed"])
-    return first, number, size
-
-
-def _found(request: Request, output: OutputFolder, summary: Summary) -> Iterator[InputFile]:
-    """Converted files and files that can be converted; all others are refused, one by one."""
-    for item in _with_dataset(request, output, summary):
-        version = output.converted.version_with_lines(item.file)
-        if version is None or version.is_of(item.file):
-            yield item
-        else:
-            rows = format_count(version.rows, "row was", "rows were")
-            reason = summary.not_replaced.get(item.file.uri) or HAS_CHANGED.format(rows=rows)
-            summary.refuse_file(item.file, reason)
-
-
-def _with_dataset(request: Request, output: OutputFolder, summary: Summary) -> Iterator[InputFile]:
+    find = partial(request.search.find, output, summary.refused.__setitem__, summary.add_other)
+    not_replaced = withdraw_changed(output, (item.file for item in find())) if request.replace else {}
     # Each pass over the files counts them again.
     summary.other_files = 0
-    for item in request.search.find(request.output, summary.refuse, summary.add_other):
-        dataset, reason = item.partition.dataset, item.refused
-        if (
-            reason is None
-            and item.folder is not None
-            and (owner := output.folder_of(dataset, item.folder)) != item.folder
-        ):
-            reason = (
-                f"the folder {item.folder!r} would share the dataset {dataset}, which the folder {owner!r} has: pass "
-                "--dataset, or settings with a rule for it"
-            )
-        if reason is None:
-            yield item
+    todo: list[InputFile] = []
+    for item in find():
+        converted = output.converted(item.file)
+        if converted is not None and converted.is_of(item.file):
+            summary.skipped += 1
+            summary.earlier.add(converted.rejects, converted.failed)
+        elif converted is not None and converted.has_lines:
+            rows = format_count(converted.rows, "row was", "rows were")
+            summary.refuse_file(item.file, not_replaced.get(item.file.uri) or HAS_CHANGED.format(rows=rows))
         else:
-            summary.refuse_file(item.file, reason)
+            todo.append(item)
+    size = sum(item.file.size for item in todo)
+    with _progress(size, shown=bool(todo) and not request.as_json) as advance:
+        settings, region = request.search.settings.convert, request.search.region
+        conversion = Conversion(output, settings, request.cores, advance, region)
+        for outcome in conversion.run(groups(todo)):
+            summary.add_outcome(outcome)
 
 
-@contextmanager
-def _piped(request: Request, output: OutputFolder) -> Iterator[Request]:
+def _with_pipe(request: Request, output: OutputFolder) -> Request:
     """Standard input as a file: it is kept on disk until it is converted, because tasks read ranges of it."""
     if PIPE not in request.search.names:
-        yield request
-        return
-    if request.search.destination.dataset is None:
+        return request
+    if request.search.dataset is None:
         raise InvalidInputError("what comes from a pipe has no folder: pass --dataset")
-    if sys.stdin is None:
-        raise InvalidInputError("standard input is closed: name a file, or pipe lines into the command")
     # A name of its own: the next call's lines are not another version of the same file.
-    file = output.staging("pipe") / f"stdin-{uuid4().hex}"
+    file = output.staging(PIPE_FOLDER) / f"stdin-{uuid4().hex}"
     file.parent.mkdir(parents=True)
     with file.open("wb") as copy:
         shutil.copyfileobj(sys.stdin.buffer, copy, 1 << 20)
     names = [str(file) if name == PIPE else name for name in request.search.names]
-    yield dataclasses.replace(request, search=dataclasses.replace(request.search, names=names))
-    output.discard("pipe")
+    return dataclasses.replace(request, search=dataclasses.replace(request.search, names=names))
 
 
 @contextmanager
 def _progress(size: int, *, shown: bool) -> Iterator[Any]:
     columns = (BarColumn(), TextColumn("{task.percentage:>3.0f} %"), TransferSpeedColumn(), TimeRemainingColumn())
-    is_seen = shown and sys.stderr and sys.stderr.isatty()
-    with Progress(*columns, console=Console(stderr=True), disable=not is_seen) as progress:
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, disable=not (shown and console.is_terminal)) as progress:
         task = progress.add_task("converting", total=size)
         yield lambda read: progress.advance(task, read)
 
@@ -304,38 +250,20 @@ def _finding(source: SourceCount) -> str:
     return f"{printable(source.uri)}: {lines} quarantined (first: {printable(source.first_reject or '')})"
 
 
-def _to_json(summary: Summary, seconds: float) -> dict[str, Any]:
-    return {
-        "files": summary.files,
-        "skipped": summary.skipped,
-        "bytes": summary.bytes,
-        "rows": summary.rows,
-        "blankLines": summary.blank_lines,
-        "quarantined": dict(summary.quarantined.lines),
-        "unreadable": dict(summary.quarantined.files),
-        "earlier": {"quarantined": dict(summary.earlier.lines), "unreadable": dict(summary.earlier.files)},
-        "refused": summary.refused,
-        "otherFiles": summary.other_files,
-        "stopped": summary.stopped,
-        "parquetFiles": summary.parquet_files,
-        "snapshots": {name: snapshot and str(snapshot) for name, snapshot in summary.tables.items()},
-        "seconds": round(seconds, 3),
-    }
-
-
-def _print(summary: Summary, output: Path, seconds: float) -> None:
+def _print(summary: Summary, output: Path) -> None:
     for text in summary.named:
         typer.echo(text)
     for path, reason in islice(summary.refused.items(), MAX_NAMED):
         typer.echo(f"{printable(path)} was not converted: {printable(reason)}")
     if len(summary.refused) > MAX_NAMED:
         typer.echo(f"{len(summary.refused) - MAX_NAMED:,} more were not converted: --json names them")
+    seconds = summary.seconds
     speed = f", {summary.bytes / 1e6 / seconds:,.0f} MB/s" if summary.bytes else ""
     typer.echo(
         f"{format_count(summary.files, 'file')}, {format_size(summary.bytes)}: {format_count(summary.rows, 'row')} in "
         f"{format_count(summary.parquet_files, 'Parquet file')} below {output / 'lake'}; {seconds:,.1f} s{speed}"
     )
-    for name, snapshot in summary.tables.items():
+    for name, snapshot in summary.snapshots.items():
         typer.echo(f"Iceberg table lake.{name} of {output / 'tables' / 'catalog.db'}: snapshot {snapshot}")
     if summary.skipped:
         typer.echo(f"{format_count(summary.skipped, 'file was', 'files were')} converted before")
@@ -345,12 +273,10 @@ def _print(summary: Summary, output: Path, seconds: float) -> None:
             f"{number} left out, such as {printable(summary.other_file)}: name such a file itself, or add its suffix "
             'to input.suffixes of --settings, or "" to take every name'
         )
-    for when, quarantined in (("", summary.quarantined), (" by an earlier call", summary.earlier)):
-        listed = quarantined.files.most_common(MAX_NAMED)
-        texts = [f"{format_count(count, 'line')}: {reason}" for reason, count in quarantined.lines.items()]
-        texts += [f"{format_count(count, 'file')}: {printable(reason)}" for reason, count in listed]
-        if others := quarantined.files.total() - sum(count for _, count in listed):
-            texts.append(f"{format_count(others, 'file')} for other reasons: --json names them")
+    for when, found in (("", summary), (" by an earlier call", summary.earlier)):
+        texts = [f"{format_count(count, 'line')}: {reason}" for reason, count in found.quarantined.items()]
+        if files := found.unreadable.total():
+            texts.append(f"{format_count(files, 'whole file')}: --json has the reasons")
         for text in texts:
             typer.echo(f"quarantined{when} below {output / 'quarantine'}: {text}")
     if summary.stopped is not None:

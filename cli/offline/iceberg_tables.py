@@ -9,7 +9,7 @@ import json
 import shutil
 import zlib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -17,7 +17,7 @@ from urllib.parse import quote
 import pyarrow.parquet as pq
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, ValidationError
-from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestContent
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table, Transaction
@@ -46,10 +46,11 @@ DAMAGED = (
 """What pyiceberg raises for a document that is missing, empty or cut; its decoder in C takes any bytes for sizes."""
 
 
-def update_tables(output: OutputFolder) -> dict[str, int | None]:
+def update_tables(output: OutputFolder) -> dict[str, str | None]:
     """Make each table what the folder has, by at most one snapshot; returns the current snapshot of each dataset.
 
-    Raises ``OSError``: the catalog is locked or damaged, another program commits meanwhile, or the disk is full.
+    Raises ``OSError``: the catalog is locked or damaged, another program commits meanwhile, the path of the folder is
+    not UTF-8, or the disk is full.
     """
     wanted: defaultdict[str, dict[str, PublishedFile]] = defaultdict(dict)
     for file in output.published_files():
@@ -59,9 +60,9 @@ def update_tables(output: OutputFolder) -> dict[str, int | None]:
         catalog.create_namespace_if_not_exists(LAKE)
         datasets = wanted.keys() | {name for _, name in catalog.list_tables(LAKE)}
         return {name: _project(catalog, output.root, name, wanted[name]) for name in sorted(datasets)}
-    except DBAPIError as error:
-        reason = f"{error.orig}; without this file the next call makes the tables anew"
-        raise OSError(errno.EIO, reason, str(output.root / TABLES / CATALOG_FILE)) from error
+    except (DBAPIError, CommitFailedException, UnicodeEncodeError) as error:
+        reason = f"{getattr(error, 'orig', error)}; without this folder the next call makes the tables anew"
+        raise OSError(errno.EIO, reason, str(output.root / TABLES)) from error
 
 
 def open_catalog(root: Path) -> SqlCatalog:
@@ -70,15 +71,10 @@ def open_catalog(root: Path) -> SqlCatalog:
     return SqlCatalog(CATALOG, uri=f"sqlite:///{quote(str(folder / CATALOG_FILE))}")
 
 
-def _project(catalog: SqlCatalog, root: Path, dataset: str, wanted: Mapping[str, PublishedFile]) -> int | None:
+def _project(catalog: SqlCatalog, root: Path, dataset: str, wanted: Mapping[str, PublishedFile]) -> str | None:
     location = root.resolve() / TABLES / dataset
-    found = _current(catalog, location, dataset)
-    table, shown = (_new_table(catalog, location, dataset), []) if found is None else found
-    try:
-        return _update(table, shown, wanted)
-    except CommitFailedException as error:
-        reason = f"another program has changed the table {dataset} meanwhile"
-        raise OSError(errno.EBUSY, reason, str(location)) from error
+    table, shown = _current(catalog, location, dataset) or (_new_table(catalog, location, dataset), [])
+    return _update(table, shown, wanted)
 
 
 def _current(catalog: SqlCatalog, location: Path, dataset: str) -> tuple[Table, list[DataFile]] | None:
@@ -91,7 +87,11 @@ def _current(catalog: SqlCatalog, location: Path, dataset: str) -> tuple[Table, 
     try:
         table = catalog.load_table((LAKE, dataset))
         is_own = table.spec().spec_id == SPEC and NAME_MAPPING in table.properties
-        return (table, list(_files(table))) if is_own and table.location() == str(location) else None
+        return (
+            (table, [task.file for task in table.scan().plan_files()])
+            if is_own and table.location() == str(location)
+            else None
+        )
     except (NoSuchTableError, *DAMAGED):
         return None
 
@@ -112,7 +112,7 @@ def _new_table(catalog: SqlCatalog, location: Path, dataset: str) -> Table:
     )
 
 
-def _update(table: Table, files: Iterable[DataFile], wanted: Mapping[str, PublishedFile]) -> int | None:
+def _update(table: Table, files: Iterable[DataFile], wanted: Mapping[str, PublishedFile]) -> str | None:
     """The current snapshot afterwards; None: the table has never had a row."""
     shown = {file.file_path: file for file in files}
     added = [file for path, file in wanted.items() if path not in shown]
@@ -131,16 +131,7 @@ def _update(table: Table, files: Iterable[DataFile], wanted: Mapping[str, Publis
             earlier = [item.snapshot_id for item in table.snapshots() if item.snapshot_id not in named]
             table.maintenance.expire_snapshots().by_ids(earlier).commit()
     current = table.current_snapshot()
-    return None if current is None else current.snapshot_id
-
-
-def _files(table: Table) -> Iterator[DataFile]:
-    snapshot = table.current_snapshot()
-    if snapshot is None:
-        return
-    for manifest in snapshot.manifests(table.io):
-        if manifest.content == ManifestContent.DATA:
-            yield from (entry.data_file for entry in manifest.fetch_manifest_entry(table.io))
+    return None if current is None else str(current.snapshot_id)
 
 
 def _add_columns(transaction: Transaction, files: Iterable[PublishedFile]) -> None:

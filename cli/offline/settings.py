@@ -17,7 +17,6 @@ from lake.errors import InvalidInputError
 from lake.settings import (
     DatasetRule,
     DatasetUrgentSettings,
-    NotifyQuarantine,
     RecordsRule,
     Settings,
     dump_settings,
@@ -26,7 +25,7 @@ from lake.settings import (
 from lake.settings.declaration import declared_keys
 from lake.settings.records import BUFFER_MIB
 from lake.settings.routing import DAYS, FOLDER
-from lake.texts import format_count, format_dollars, format_duration, format_size, printable
+from lake.texts import format_count, format_dollars, format_duration, printable
 from lake.time import Schedule, minutes_of_day
 from sizing.options import stream_cluster
 
@@ -75,11 +74,6 @@ def explain_settings(
     return ExitCode.FINE
 
 
-NOTIFIED = {
-    NotifyQuarantine.NEVER: "nothing in the quarantine is notified",
-    NotifyQuarantine.FILES: "unreadable files are notified",
-    NotifyQuarantine.LINES: "rejected lines and unreadable files are notified",
-}
 DAY_MINUTES = 24 * 60
 
 
@@ -99,7 +93,7 @@ def summary(settings: Settings) -> Iterator[tuple[str, str]]:
     when = Schedule.parse(night.overnight).describe()
     yield "batch lane", f"everything else, {when}, to be complete by {night.deadline}"
     yield "engines", _engines(settings)
-    yield "alarms", _alarms(settings)
+    yield "alarms", f"to {settings.alarms.email or 'whoever subscribes'}"
 
 
 def doubts(settings: Settings) -> Iterator[str]:
@@ -108,49 +102,30 @@ def doubts(settings: Settings) -> Iterator[str]:
         keep = f"ledger.keep_days = {settings.ledger.keep_days}"
         yield f"{keep}: your bucket {settings.input.bucket} has to keep versions; 'hybrid-router doctor' asks it"
     schedule = settings.schedule
-    if not _has_peak(settings):
+    stream, night = Schedule.parse(schedule.stream_start), Schedule.parse(schedule.overnight).minute
+    if not _has_peak(settings) or (start := stream.minute) is None:
         return
-    stream = Schedule.parse(schedule.stream_start)
-    night, start = Schedule.parse(schedule.overnight).minute, stream.minute
-    end, deadline = minutes_of_day(schedule.stream_end), minutes_of_day(schedule.deadline)
-    due = f"schedule.deadline = {schedule.deadline!r}"
-    peaks = [tuple(map(minutes_of_day, window.split("-"))) for window in settings.peak.hours]
-    if night is not None and start is not None and _is_inside(night, start, end):
+    end = minutes_of_day(schedule.stream_end)
+    peaks = {window: tuple(map(minutes_of_day, window.split("-"))) for window in settings.peak.hours}
+    if night is not None and _is_inside(night, start, end):
         yield f"schedule.overnight = {schedule.overnight!r}: the night begins inside the stream window"
-    elif night is not None and start is not None and _is_inside(start, night, deadline):
-        begin = f"schedule.stream_start = {schedule.stream_start!r}"
-        yield f"{begin}: the stream window begins before {due}, while a night may run"
-    if start is not None and end < start and not any(last < first for first, last in peaks):
+    if end < start and not any(last < first for first, last in peaks.values()):
         duration = format_duration(60 * (end - start + DAY_MINUTES))
         yield (
             f"schedule.stream_end = {schedule.stream_end!r}: it is before schedule.stream_start, so the stream window "
             f"passes midnight and lasts {duration}"
         )
-    for window, (first, last) in zip(settings.peak.hours, peaks, strict=True):
-        minutes = (first, last - 1 if first < last else last - 1 + DAY_MINUTES)
-        times = (DAYS.index(day) * DAY_MINUTES + minute for day in settings.peak.days for minute in minutes)
-        if not all(_is_in_window(minute, stream, end) for minute in times):
+    is_every_day = stream.days is None or stream.days >= set(map(DAYS.index, settings.peak.days))
+    for window, (first, last) in peaks.items():
+        minutes = (first, (last - 1) % DAY_MINUTES)
+        if not (is_every_day and all(_is_inside(minute, start, end) for minute in minutes)):
             hours = f"peak.hours = {window!r} on {', '.join(settings.peak.days)}"
             yield f"{hours}: a part of it is outside of the stream window, whose files wait for a run"
-        if night is not None and _is_inside(first, night, deadline):
-            yield f"peak.hours = {window!r}: it begins before {due}, while a night may run"
 
 
 def _is_inside(minute: int, start: int, end: int) -> bool:
     """Whether a minute of the day is in a window that may pass midnight."""
-    minute %= DAY_MINUTES
     return start <= minute < end if start < end else minute >= start or minute < end
-
-
-def _is_in_window(minute: int, start: Schedule, end: int) -> bool:
-    """Whether a minute of the week, counted from Monday, is in a window that begins with ``start`` and lasts until the
-    minute of the day ``end``; True if the day of the week alone does not decide.
-    """
-    if start.minute is None or start.days is None:
-        return True
-    length = (end - start.minute) % DAY_MINUTES or DAY_MINUTES
-    begins = (day * DAY_MINUTES + start.minute for day in start.days)
-    return any((minute - begin) % (len(DAYS) * DAY_MINUTES) < length for begin in begins)
 
 
 def _has_peak(settings: Settings) -> bool:
@@ -168,18 +143,10 @@ def _rule(rule: DatasetRule) -> str:
 
 
 def _urgent(rule: DatasetUrgentSettings) -> str:
-    """What makes files of a dataset urgent, apart from their keys, and what finding out costs; empty: nothing does."""
-    limits = (("from", rule.min_bytes), ("up to", rule.max_bytes))
-    size = " and ".join(f"{word} {format_size(limit)}" for word, limit in limits if limit)
-    reads = {"GetObjectTagging": rule.tags, "HeadObject": rule.metadata}
-    parts = [f"files {size}"] if size else []
-    parts += [f"files with the tag {' or '.join(rule.tags)}"] if rule.tags else []
-    parts += [f"files with the metadata {' or '.join(rule.metadata)}"] if rule.metadata else []
-    if not parts:
-        return ""
-    requests = " and one ".join(name for name, patterns in reads.items() if patterns)
-    cost = f" (each file costs one {requests} request, unless cheaper rules decide)" if requests else ""
-    return f"; urgent at any hour: {', '.join(parts)}{cost}"
+    """What makes files of a dataset urgent, apart from their keys; empty: nothing does."""
+    causes = {"size": rule.min_bytes or rule.max_bytes, "tags": rule.tags, "metadata": rule.metadata}
+    named = [name for name, values in causes.items() if values]
+    return f"; urgent at any hour: files by their {', '.join(named)}" if named else ""
 
 
 def _records(record: RecordsRule, settings: Settings) -> str:
@@ -213,13 +180,3 @@ def _engines(settings: Settings) -> str:
     count = format_count(runs, "job run")
     workers = f"{format_count(batch.workers, 'worker')} {batch.worker_type} each"
     return f"{', '.join(batch.engines)}: {count} at the same time, {workers}"
-
-
-def _alarms(settings: Settings) -> str:
-    alarms = settings.alarms
-    parts = [NOTIFIED[NotifyQuarantine(alarms.notify_quarantine)]]
-    if alarms.max_quarantined_share < 1:
-        parts.append(f"an alarm above {alarms.max_quarantined_share:.3g} of a dataset in the quarantine")
-    day = f"above {format_dollars(alarms.daily_dollars)} a day" if alarms.daily_dollars else "for no sum of dollars"
-    reader = f"to {alarms.email}" if alarms.email else "to whoever subscribes"
-    return ", ".join([*parts, f"an alarm {day}", reader])

@@ -2,10 +2,9 @@
 
 import os
 import tempfile
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,19 +13,18 @@ import pyarrow.parquet as pq
 import typer
 from botocore.exceptions import ClientError
 
-from cli.commands import ALL_CORES, BucketRegion, Cores, Json, SettingsFile, command
+from cli.commands import ALL_CORES, BucketRegion, Json, SettingsFile, command
 from cli.errors import ExitCode, NotReachableError
-from cli.offline.convert import parse_destination, region_of_environment
-from cli.terminal import print_answer
+from cli.offline.convert import parse_hour, region_of_environment
+from cli.terminal import print_answer, print_facts
 from lake.aws_types import S3Client
-from lake.commit import SourceCount
 from lake.errors import InvalidInputError
 from lake.faults import error_code
 from lake.layout import parse_s3_uri
 from lake.manifest import Lane, ObjectVersion, Partition
 from lake.settings import Settings, load_settings
 from lake.speed import FAST, SLOW, Speeds
-from lake.texts import format_count, format_dollars, format_size, printable
+from lake.texts import format_count, format_dollars, format_names, format_size
 from offline.conversion import Conversion, GroupOutcome
 from offline.input_files import SCHEME, InputFile, LocalFile
 from offline.output_folder import LAKE, OutputFolder
@@ -34,7 +32,6 @@ from router.estimate.night import offers
 from router.route.decide_lane import Attribute, NotRead, decide_lane
 from router.route.decide_lanes import GONE_CODES, ReadAttributes, read_attribute, read_until_decided
 
-MAX_NAMED_COLUMNS = 40
 ASIDE = "tried"
 """Dataset of a file that no rule takes: it is converted all the same."""
 UNKNOWN = {
@@ -73,18 +70,16 @@ def try_(
     ] = None,
     settings: SettingsFile = Path("settings/dev.toml"),
     at: Annotated[str | None, typer.Option(help="UTC hour of its arrival, such as 2026-11-21T08.")] = None,
-    cores: Cores = ALL_CORES,
     region: BucketRegion = None,
     *,
     as_json: Json = False,
 ) -> int:
     """Show what would happen to one file: lane, dataset, columns, rejects, cost; 1 if not all of it would be rows."""
-    now = parse_destination(None, at).hour or datetime.now(UTC)
+    now = parse_hour(at) or datetime.now(UTC)
     attributes, where = parse_attributes(tag or [], metadata or []), region or region_of_environment([file])
     chosen, is_object = load_settings(settings), file.startswith(SCHEME)
     s3: Any = boto3.client("s3", region_name=where) if is_object else None
-    find = partial(_find_object, s3, file) if is_object else partial(_find_file, file)
-    found = find()
+    found = _find_object(s3, file) if is_object else _find_file(file)
     key, size = key or (found.key if is_object else _key_of(file)), found.size
     arrival = ObjectVersion.of(chosen.input.bucket or "input", key, "tried", size, now, None)
     decision = read_until_decided(
@@ -94,15 +89,10 @@ def try_(
     )
     partition = Partition.of(decision.dataset or ASIDE, now)
     with tempfile.TemporaryDirectory(prefix="hybrid-router-") as folder, OutputFolder(Path(folder)) as output:
-        conversion = Conversion(output, chosen.convert, cores, lambda _: None, where)
+        conversion = Conversion(output, chosen.convert, ALL_CORES, lambda _: None, where)
         (outcome,) = conversion.run([[InputFile(found, partition)]])
         if failure := outcome.refused.get(found):
-            reason = failure.advice or failure.reason
-            # A stage leaves a denied file until it may be read, and the other version is another file.
-            if failure.denied is not None or find() != found:
-                raise NotReachableError(f"{file} was not converted: {reason}")
-            excluded = SourceCount(found.uri, found.version, size, 0, 0, 0, {}, None, reason)
-            outcome = replace(outcome, sources=(excluded,))
+            raise NotReachableError(f"{file} was not converted: {failure.advice or failure.reason}")
         converted = _converted(outcome, Path(folder))
     body: dict[str, Any] = {
         "key": key,
@@ -114,7 +104,7 @@ def try_(
         **converted,
         "dollars": _dollars(chosen, decision.lane, arrival),
     }
-    print_answer(body, lambda: _print(body), as_json=as_json)
+    print_answer(body, lambda: print_facts(_facts(body)), as_json=as_json)
     is_fine = decision.lane is not None and not body["quarantined"] and body["unreadable"] is None
     return ExitCode.FINE if is_fine else ExitCode.NOT_SO
 
@@ -180,28 +170,23 @@ def _dollars(settings: Settings, lane: Lane | None, file: ObjectVersion) -> dict
     }
 
 
-def _print(body: dict[str, Any]) -> None:
+def _facts(body: dict[str, Any]) -> Iterator[tuple[str, str]]:
     lane = "ignored" if body["lane"] is None else f"{body['lane']} lane"
-    typer.echo(f"{printable(body['key'])}: {lane}: {printable(body['reason'])}")
+    yield "file", f"{body['key']}: {lane}: {body['reason']}"
     if body["dataset"] is not None:
-        typer.echo(f"partition   dataset {body['dataset']}, hour {body['hour']} if it arrives then")
+        yield "partition", f"dataset {body['dataset']}, hour {body['hour']} if it arrives then"
     if body["unreadable"] is not None:
-        typer.echo(f"unreadable  {printable(body['unreadable'])}: the whole file goes to the quarantine")
+        yield "unreadable", f"{body['unreadable']}: the whole file goes to the quarantine"
     else:
-        typer.echo(
-            f"lines       {body['lines']:,}: {format_count(body['rows'], 'row')}, "
-            f"{sum(body['quarantined'].values()):,} quarantined, {body['blankLines']:,} blank"
-        )
-        for reason, count in body["quarantined"].items():
-            typer.echo(f"            {format_count(count, 'line')}: {reason}")
+        rejects = sum(body["quarantined"].values())
+        rows = format_count(body["rows"], "row")
+        yield "lines", f"{body['lines']:,}: {rows}, {rejects:,} quarantined, {body['blankLines']:,} blank"
+        yield from (("", f"{format_count(count, 'line')}: {reason}") for reason, count in body["quarantined"].items())
         if body["firstReject"]:
-            typer.echo(f"            first: {printable(body['firstReject'])}")
-        columns = list(map(printable, body["columns"]))
-        shown, left = columns[:MAX_NAMED_COLUMNS], len(columns) - MAX_NAMED_COLUMNS
-        more = f" and {left:,} more" if left > 0 else ""
-        typer.echo(f"columns     {len(columns):,}: {', '.join(shown)}{more}")
-        typer.echo(f"Parquet     {format_size(body['parquetBytes'])} of {format_size(body['bytes'])}")
+            yield "", f"first: {body['firstReject']}"
+        yield "columns", f"{len(body['columns']):,}: {format_names(body['columns'])}"
+        yield "Parquet", f"{format_size(body['parquetBytes'])} of {format_size(body['bytes'])}"
     for engine, dollars in body["dollars"].items():
         low, assumed, high = map(format_dollars, dollars.values())
         between = "" if low == high else f" ({low} to {high})"
-        typer.echo(f"conversion  {engine} {assumed}{between}: the workers while they convert it, by price.*")
+        yield "conversion", f"{engine} {assumed}{between}: the workers while they convert it, by price.*"

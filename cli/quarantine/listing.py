@@ -24,10 +24,10 @@ from cli.quarantine.records import (
     QuarantineRecord,
     Reason,
     RecordScan,
-    ResubmittedLines,
-    parse_quarantine_selection,
+    is_resubmitted,
+    resubmitted_lines,
 )
-from cli.terminal import print_table, working
+from cli.terminal import print_answer, print_table, working
 from lake.aws_types import S3Client
 from lake.layout import parse_s3_uri
 from lake.manifest import ObjectVersion
@@ -40,8 +40,8 @@ MAX_READ_BYTES = 64 << 20
 it."""
 MAX_LINE_BYTES = 1 << 20
 """A longer neighbour is only counted."""
-BROKEN = (EOFError, OSError, pa.ArrowInvalid)
-"""What the decompression of a damaged file raises."""
+UNREADABLE = (GoneError, EOFError, OSError, pa.ArrowInvalid)
+"""What a file that is gone, or the decompression of a damaged one, raises."""
 
 
 @dataclass(slots=True)
@@ -68,10 +68,8 @@ def read_contexts(
             stream = open_text(s3, _input_file(s3, source, version))
             # What was found before an error stays.
             found.update(_contexts(lines_of(stream, MAX_LINE_BYTES), offsets, count))
-        except GoneError as error:
-            reason = f"the file cannot be read any more: {error}"
-        except BROKEN as error:
-            reason = f"the file cannot be decompressed: {error}"
+        except UNREADABLE as error:
+            reason = f"the file cannot be read: {error}"
         contexts.update({(source, version, offset): found.get(offset, reason) for offset in offsets})
     return contexts
 
@@ -127,30 +125,26 @@ def print_quarantine(
     as_json: Json = False,
 ) -> int:
     """Count the rejected lines and the unreadable files."""
-    selection = parse_quarantine_selection(stack, dataset, first, last, reason, file)
     columns = COLUMNS[by]
     counted: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
-    resubmitted = ResubmittedLines(stack)
-    scan = RecordScan(stack, selection, limit)
+    resubmitted = resubmitted_lines(stack)
+    scan = RecordScan(stack, limit, dataset, first, last, reason, file)
     with working("reading the quarantine ..."):
         for record in scan:
             group = counted[tuple(values_of(record)[column] for column in columns)]
             group["lines"] += record.count
-            group["resubmitted"] += resubmitted.include(record)
+            group["resubmitted"] += is_resubmitted(record, resubmitted)
             group["files"] += record.kind == WHOLE_FILE
     totals = {name: sum(group[name] for group in counted.values()) for name in NUMBERS}
-    if as_json:
-        groups = [
-            {**dict(zip(columns, names, strict=True)), **{name: group[name] for name in NUMBERS}}
-            for names, group in sorted(counted.items())
-        ]
-        typer.echo(json.dumps({"groups": groups, **totals, "complete": scan.is_complete}, indent=1))
-    elif not counted:
-        typer.echo("the quarantine has nothing of this selection")
-    else:
+    groups: list[dict[str, Any]] = [
+        {**dict(zip(columns, names, strict=True)), **{name: group[name] for name in NUMBERS}}
+        for names, group in sorted(counted.items())
+    ]
+
+    def show() -> None:
         rows = [
-            (*map(printable, names), *(f"{group[name]:,}" for name in NUMBERS))
-            for names, group in sorted(counted.items())
+            (*(printable(group[name]) for name in columns), *(f"{group[name]:,}" for name in NUMBERS))
+            for group in groups
         ]
         print_table("", columns, tuple(NUMBERS.values()), rows)
         typer.echo(
@@ -158,6 +152,8 @@ def print_quarantine(
             f"unreadable files: {totals['files']:,}"
         )
         say_if_cut(scan)
+
+    print_answer({"groups": groups, **totals, "complete": scan.is_complete}, show, as_json=as_json, indent=1)
     return ExitCode.FINE
 
 
@@ -196,19 +192,19 @@ def print_records(
     as_json: Json = False,
 ) -> int:
     """Show rejected lines and unreadable files, each with its file, offset and reason: 1 if there is none."""
-    selection = parse_quarantine_selection(stack, dataset, first, last, reason, file)
-    scan, resubmitted = RecordScan(stack, selection, limit), ResubmittedLines(stack)
+    scan, resubmitted = RecordScan(stack, limit, dataset, first, last, reason, file), resubmitted_lines(stack)
     with working("reading the quarantine ..."):
         shown = list(scan)
         contexts = {} if context is None else read_contexts(stack.s3, shown, context)
     if as_json:
         bodies = [
-            _as_json(record, contexts.get(record.identity), resubmitted=resubmitted.include(record)) for record in shown
+            _as_json(record, contexts.get(record.identity), resubmitted=is_resubmitted(record, resubmitted))
+            for record in shown
         ]
         typer.echo(json.dumps({"records": bodies, "complete": scan.is_complete}, indent=1))
     else:
         for record in shown:
-            _print_record(record, contexts.get(record.identity), resubmitted=resubmitted.include(record))
+            _print_record(record, contexts.get(record.identity), resubmitted=is_resubmitted(record, resubmitted))
         if not shown:
             typer.echo("the quarantine has nothing of this selection")
         say_if_cut(scan)
@@ -282,9 +278,4 @@ def _shown(line: bytes | None) -> str:
     if line is None:
         return "(too long to keep: it is in the input file only)"
     text = line.decode(errors="backslashreplace")
-    rest = len(text) - SHOWN_CHARACTERS
-    return (
-        printable(text)
-        if rest <= 0
-        else f"{printable(text[:SHOWN_CHARACTERS])}... and {format_count(rest, 'more character')}"
-    )
+    return printable(text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}...")

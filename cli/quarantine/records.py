@@ -2,8 +2,9 @@
 
 import base64
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Annotated, Any
 
 import typer
@@ -30,26 +31,32 @@ MAX_READ = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class QuarantineRecord:
+class RejectedPlace:
+    """Where a rejected line or an unreadable file is from, and which generation has rejected it."""
+
     partition: Partition
     manifest: str
     generation: int
-    kind: str
     source: str
     version: str
     offset: int
     """First byte, in the decompressed file where it is compressed."""
-    length: int
     reason: str
-    count: int
-    """Rejected lines; 0 for a file."""
-    line: bytes | None
-    """The line as it is in the file, without its newline; None: the record has it by reference only."""
 
     @property
     def identity(self) -> tuple[str, str, int]:
         """What names the line, whichever generation has rejected it: URI and version of its file, and its offset."""
         return self.source, self.version, self.offset
+
+
+@dataclass(frozen=True, slots=True)
+class QuarantineRecord(RejectedPlace):
+    kind: str
+    length: int
+    count: int
+    """Rejected lines; 0 for a file."""
+    line: bytes | None
+    """The line as it is in the file, without its newline; None: the record has it by reference only."""
 
     @classmethod
     def of(cls, row: ManifestRow, generation: int, data: Mapping[str, Any]) -> "QuarantineRecord":
@@ -57,47 +64,8 @@ class QuarantineRecord:
         if "line_base64" in data:
             line = base64.b64decode(data["line_base64"])
         count = 0 if data["kind"] == WHOLE_FILE else data.get("count", 1)
-        return cls(
-            row.partition,
-            row.id,
-            generation,
-            data["kind"],
-            data["source"],
-            data["version"],
-            data["offset"],
-            data["length"],
-            data["reason"],
-            count,
-            line,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class QuarantineSelection:
-    hours: Selection
-    reason: str
-    file: str | None
-    """URI of the input file; None: every file."""
-
-    def selects(self, record: QuarantineRecord) -> bool:
-        """Whether the record has the reason and is of the file; its hour is selected already."""
-        return self.file in (None, record.source) and record.reason.startswith(self.reason)
-
-
-def parse_quarantine_selection(
-    stack: DeployedStack,
-    dataset: str | None = None,
-    first: str | None = None,
-    last: str | None = None,
-    reason: str | None = None,
-    file: str | None = None,
-) -> QuarantineSelection:
-    """None does not restrict the selection."""
-    if dataset is not None:
-        check_dataset_is_known(stack, dataset)
-    if file is not None:
-        parse_s3_uri(file)
-    return QuarantineSelection(Selection(dataset, *parse_hours({"from": first, "to": last})), reason or "", file)
+        place = (data["source"], data["version"], data["offset"], data["reason"])
+        return cls(row.partition, row.id, generation, *place, data["kind"], data["length"], count, line)
 
 
 class RecordScan:
@@ -107,17 +75,32 @@ class RecordScan:
     together ``MAX_READ`` are read.
     """
 
-    def __init__(self, stack: DeployedStack, selection: QuarantineSelection, limit: int) -> None:
-        self._records = _published_records(stack, selection)
-        self._selection = selection
+    def __init__(
+        self,
+        stack: DeployedStack,
+        limit: int,
+        dataset: str | None = None,
+        first: str | None = None,
+        last: str | None = None,
+        reason: str | None = None,
+        file: str | None = None,
+    ) -> None:
+        """None does not restrict the selection; ``file`` is the URI of an input file."""
+        if dataset is not None:
+            check_dataset_is_known(stack, dataset)
+        self._stack = stack
         self._limit = limit
+        self._hours = Selection(dataset, *parse_hours({"from": first, "to": last}))
+        self._reason = reason or ""
+        self._file = None if file is None else parse_s3_uri(file)
+        self._uri = file
         self.is_complete = True
         """Whether neither limit has left a record out; known at the end."""
 
     def __iter__(self) -> Iterator[QuarantineRecord]:
         selected = 0
-        for number, record in enumerate(self._records):
-            is_selected = self._selection.selects(record)
+        for number, record in enumerate(self._published_records()):
+            is_selected = self._uri in (None, record.source) and record.reason.startswith(self._reason)
             if number == MAX_READ or (is_selected and selected == self._limit):
                 self.is_complete = False
                 return
@@ -125,51 +108,49 @@ class RecordScan:
                 selected += 1
                 yield record
 
+    def _published_records(self) -> Iterator[QuarantineRecord]:
+        stack = self._stack
+        for span in self._spans():
+            row: ManifestRow | None = None
+            kept: frozenset[str] | None = None
+            read: set[str] = set()
+            for key in self._keys(*span):
+                manifest, generation = parse_generation(key) or ("", 0)
+                # The keys of a manifest follow one another.
+                if row is None or row.id != manifest:
+                    row, kept, read = (stack.ledger.manifests.get(manifest) if manifest else None), None, set()
+                if row is None or row.published is None or not is_own_key(key, row.partition, row.id, generation):
+                    continue
+                found = frozenset({key}) if generation == row.published.generation else frozenset[str]()
+                if generation < row.published.generation and kept is None:
+                    # A generation keeps objects of an earlier one if input files were gone when it was converted. And
+                    # it may have been published after its keys were listed.
+                    document = read_commit(stack.s3, stack.resources.control_bucket, row.published.document)
+                    found = kept = frozenset(item.key for item in document.quarantine)
+                for name in sorted(found - read):
+                    read.add(name)
+                    yield from _read_object(stack, name, row, row.published.generation)
 
-def _published_records(stack: DeployedStack, selection: QuarantineSelection) -> Iterator[QuarantineRecord]:
-    for span in _spans(stack, selection):
-        row: ManifestRow | None = None
-        kept: frozenset[str] | None = None
-        read: set[str] = set()
-        for key in _keys(stack, *span):
-            manifest, generation = parse_generation(key) or ("", 0)
-            # The keys of a manifest follow one another.
-            if row is None or row.id != manifest:
-                row, kept, read = (stack.ledger.manifests.get(manifest) if manifest else None), None, set()
-            if row is None or row.published is None or not is_own_key(key, row.partition, row.id, generation):
-                continue
-            found = frozenset({key}) if generation == row.published.generation else frozenset[str]()
-            if generation < row.published.generation and kept is None:
-                # A generation keeps objects of an earlier one if input files were gone when it was converted. And it
-                # may have been published after its keys were listed.
-                document = read_commit(stack.s3, stack.resources.control_bucket, row.published.document)
-                found = kept = frozenset(item.key for item in document.quarantine)
-            for name in sorted(found - read):
-                read.add(name)
-                yield from _read_object(stack, name, row, row.published.generation)
-
-
-def _spans(stack: DeployedStack, selection: QuarantineSelection) -> Iterator[tuple[str, str, str]]:
-    """Prefixes of keys, each with the key from which on and the prefix up to whose end; empty: all."""
-    hours = selection.hours
-    if selection.file is not None:
-        name = parse_s3_uri(selection.file)
-        found = {row.partition for row in stack.ledger.arrivals.versions(name.bucket, name.key) if row.partition}
-        yield from ((partition_prefix(item), "", "") for item in sorted(found) if hours.selects(item))
-        return
-    for dataset in [hours.dataset] if hours.dataset else list(stack.ledger.datasets.names()):
-        stamps = (hours.first, hours.last)
-        first, last = (partition_prefix(Partition.parse(f"{dataset}#{stamp}")) if stamp else "" for stamp in stamps)
-        yield f"{dataset}/", first, last
-
-
-def _keys(stack: DeployedStack, prefix: str, first: str, last: str) -> Iterator[str]:
-    """Keys of the quarantine's objects, in the order of their hours."""
-    for item in list_objects(stack.s3, stack.resources.quarantine_bucket, prefix, first):
-        key = item["Key"]
-        if last and key > last and not key.startswith(last):
+    def _spans(self) -> Iterator[tuple[str, str, str]]:
+        """Prefixes of keys, each with the key from which on and the prefix up to whose end; empty: all."""
+        hours, ledger = self._hours, self._stack.ledger
+        if self._file is not None:
+            rows = ledger.arrivals.versions(self._file.bucket, self._file.key)
+            found = {row.partition for row in rows if row.partition}
+            yield from ((partition_prefix(item), "", "") for item in sorted(found) if hours.selects(item))
             return
-        yield key
+        for dataset in [hours.dataset] if hours.dataset else list(ledger.datasets.names()):
+            stamps = (hours.first, hours.last)
+            first, last = (partition_prefix(Partition.parse(f"{dataset}#{stamp}")) if stamp else "" for stamp in stamps)
+            yield f"{dataset}/", first, last
+
+    def _keys(self, prefix: str, first: str, last: str) -> Iterator[str]:
+        """Keys of the quarantine's objects, in the order of their hours."""
+        for item in list_objects(self._stack.s3, self._stack.resources.quarantine_bucket, prefix, first):
+            key = item["Key"]
+            if last and key > last and not key.startswith(last):
+                return
+            yield key
 
 
 def _read_object(stack: DeployedStack, key: str, row: ManifestRow, generation: int) -> Iterator[QuarantineRecord]:
@@ -192,26 +173,23 @@ def _read_object(stack: DeployedStack, key: str, row: ManifestRow, generation: i
         yield record
 
 
-class ResubmittedLines:
-    """Says whether a line was given back, and by which resubmission; memory holds the lines of one hour."""
+LinesOfHour = Callable[[Partition], dict[tuple[str, str, int], ResubmissionRow]]
 
-    def __init__(self, stack: DeployedStack) -> None:
-        self._stack = stack
-        self._partition: Partition | None = None
-        self._lines: dict[tuple[str, str, int], ResubmissionRow] = {}
 
-    def include(self, record: QuarantineRecord) -> bool:
-        return record.kind == ONE_LINE and record.identity in self.of(record.partition)
+def resubmitted_lines(stack: DeployedStack) -> LinesOfHour:
+    """The lines of an hour that were given back, each by its identity; memory holds those of one hour."""
 
-    def of(self, partition: Partition) -> dict[tuple[str, str, int], ResubmissionRow]:
-        """The lines of an hour that were given back, each by its identity."""
-        if partition != self._partition:
-            self._lines = {
-                identity: row
-                for row in self._stack.ledger.resubmissions.of(partition)
-                for identity in read_resubmission(
-                    self._stack.s3, self._stack.resources.control_bucket, row
-                ).identities()
-            }
-            self._partition = partition
-        return self._lines
+    @lru_cache(1)
+    def of(partition: Partition) -> dict[tuple[str, str, int], ResubmissionRow]:
+        control = stack.resources.control_bucket
+        return {
+            identity: row
+            for row in stack.ledger.resubmissions.of(partition)
+            for identity in read_resubmission(stack.s3, control, row).identities()
+        }
+
+    return of
+
+
+def is_resubmitted(record: QuarantineRecord, lines: LinesOfHour) -> bool:
+    return record.kind == ONE_LINE and record.identity in lines(record.partition)

@@ -6,7 +6,7 @@ from codecs import BOM_UTF8
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
@@ -23,13 +23,15 @@ from cli.quarantine.records import (
     Dataset,
     File,
     Limit,
+    LinesOfHour,
     QuarantineRecord,
     Reason,
     RecordScan,
-    ResubmittedLines,
-    parse_quarantine_selection,
+    RejectedPlace,
+    is_resubmitted,
+    resubmitted_lines,
 )
-from cli.terminal import working
+from cli.terminal import print_answer, working
 from lake.documents import decode, encode, encode_body, put_document
 from lake.errors import InvalidInputError
 from lake.layout import resubmission_key, resubmitted_lines_key
@@ -52,21 +54,11 @@ NOT_KEPT = (
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
-    partition: Partition
-    manifest: str
-    generation: int
-    source: str
-    version: str
-    offset: int
-    """First byte of the line, in the decompressed file where it is compressed."""
-    reason: str
+class Origin(RejectedPlace):
+    """Where a line of an export is from."""
+
     digest: str
     """BLAKE2b of the line (32 hexadecimal characters): an unchanged line is not given back."""
-
-    @property
-    def identity(self) -> tuple[str, str, int]:
-        return self.source, self.version, self.offset
 
 
 def origins_file(exported: Path) -> Path:
@@ -93,27 +85,17 @@ def export_lines(
 ) -> int:
     """Write rejected lines to a file, as they are in their input files, so that a person can repair them."""
     # Lines that the quarantine does not keep, and those that were given back, are only counted.
-    selection = parse_quarantine_selection(stack, dataset, first, last, reason, file)
-    if str(target) == "-":
-        raise InvalidInputError("an export is two files: pass the name of a new one in place of -")
-    scan = RecordScan(stack, selection, limit)
+    scan = RecordScan(stack, limit, dataset, first, last, reason, file)
     found: Counter[str] = Counter()
     try:
         with working("reading the quarantine ..."):
-            _write(scan, ResubmittedLines(stack), target, found)
+            _write(scan, resubmitted_lines(stack), target, found)
     except FileExistsError as error:
         text = f"{error.filename} exists: pass the name of a new file, nothing is overwritten"
         raise InvalidInputError(text) from error
-    body = {
-        "file": str(target),
-        "origins": str(origins_file(target)),
-        "lines": found["lines"],
-        "not_kept": found["not_kept"],
-        "resubmitted": found["resubmitted"],
-        "files": found["files"],
-        "complete": scan.is_complete,
-    }
-    typer.echo(json.dumps(body, indent=1) if as_json else stack.runnable(_exported(body)))
+    counts = {name: found[name] for name in ("lines", "not_kept", "resubmitted", "files")}
+    body = {"file": str(target), "origins": str(origins_file(target)), **counts, "complete": scan.is_complete}
+    print_answer(body, lambda: typer.echo(stack.runnable(_exported(body))), as_json=as_json, indent=1)
     return ExitCode.FINE if found["lines"] else ExitCode.NOT_SO
 
 
@@ -124,17 +106,11 @@ def read_origins(exported: Path) -> list[Origin]:
         if json.loads(head) != {"format": ORIGINS_FORMAT}:
             raise ValueError(f"its first line is not the one of format {ORIGINS_FORMAT}")
         return [decode(Origin, json.loads(line)) for line in lines]
-    except FileNotFoundError as error:
-        raise InvalidInputError(
-            f"{path} is missing: keep it next to the file of the lines, as the export has written both"
-        ) from error
     except (ValueError, KeyError, TypeError) as error:
         raise InvalidInputError(f"{path} is not a valid file of origins ({error}): export the lines again") from error
 
 
-def _write(
-    records: Iterable[QuarantineRecord], resubmitted: ResubmittedLines, target: Path, found: Counter[str]
-) -> None:
+def _write(records: Iterable[QuarantineRecord], resubmitted: LinesOfHour, target: Path, found: Counter[str]) -> None:
     """Write both files; neither is left after an error or without a line, and no other process's is removed."""
     with ExitStack() as remove, ExitStack() as stack:
         lines = stack.enter_context(target.open("xb"))
@@ -147,47 +123,28 @@ def _write(
                 found["files"] += 1
             elif record.kind != ONE_LINE or record.line is None:
                 found["not_kept"] += record.count
-            elif resubmitted.include(record):
+            elif is_resubmitted(record, resubmitted):
                 found["resubmitted"] += 1
             else:
                 # An element of an array can have newlines between its values, never in a string.
                 line = record.line.replace(b"\n", b" ")
                 lines.write(line + b"\n")
-                origins.write(json.dumps(encode(_origin(record, line))) + "\n")
+                place = {item.name: getattr(record, item.name) for item in fields(RejectedPlace)}
+                origins.write(json.dumps(encode(Origin(**place, digest=line_digest(line)))) + "\n")
                 found["lines"] += 1
         if found["lines"]:
             remove.pop_all()
 
 
-def _origin(record: QuarantineRecord, line: bytes) -> Origin:
-    return Origin(
-        record.partition,
-        record.manifest,
-        record.generation,
-        record.source,
-        record.version,
-        record.offset,
-        record.reason,
-        line_digest(line),
-    )
-
-
 def _exported(body: dict[str, Any]) -> str:
-    others = [
-        format_count(body[name], *texts)
-        for name, texts in (
-            ("resubmitted", ("given back before", "given back before")),
-            ("not_kept", (f"rejected line is {NOT_KEPT}", f"rejected lines are {NOT_KEPT}")),
-            (
-                "files",
-                (
-                    "unreadable file: 'hybrid-router reprocess <uri>' reads it again",
-                    "unreadable files: 'hybrid-router reprocess <uri>' reads each again",
-                ),
-            ),
-        )
-        if body[name]
-    ]
+    others = []
+    if body["resubmitted"]:
+        others.append(f"{body['resubmitted']:,} given back before")
+    if body["not_kept"]:
+        others.append(f"{format_count(body['not_kept'], 'rejected line is', 'rejected lines are')} {NOT_KEPT}")
+    if body["files"]:
+        files = format_count(body["files"], "unreadable file")
+        others.append(f"{files}: 'hybrid-router reprocess <uri>' reads it again")
     if not body["complete"]:
         others.append("there is more: narrow the selection, or raise --limit")
     first = f"exported lines: {body['lines']:,}"
@@ -216,7 +173,6 @@ def retry_lines(
     stack: DeployedStack,
     exported: Annotated[Path, typer.Argument(help="A repaired file of an export.")],
     *,
-    now: Annotated[bool, typer.Option("--now", help="Start overnight for their hours at once.")] = False,
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> int:
@@ -227,56 +183,41 @@ def retry_lines(
     by_hour: defaultdict[Partition, list[RepairedLine]] = defaultdict(list)
     for origin, line in _repaired(exported, left_out, stack.settings().convert):
         by_hour[origin.partition].append((origin, line))
-    resubmitted = ResubmittedLines(stack)
+    resubmitted = resubmitted_lines(stack)
     answers: list[dict[str, Any]] = []
     messages: list[str] = []
-    refused: dict[Partition, str] = {}
-    waiting: set[Partition] = set()
+    refused: dict[str, str] = {}
     for partition, lines in sorted(by_hour.items()):
-        given_back = resubmitted.of(partition)
+        given_back = resubmitted(partition)
         fresh = [(origin, line) for origin, line in lines if origin.identity not in given_back]
         left_out["resubmitted"] += len(lines) - len(fresh)
         # An earlier retry may have been interrupted after it was recorded.
         names = {given_back[origin.identity].name for origin, _ in lines if origin.identity in given_back}
         for name in sorted(names) if not dry_run else ():
             messages += stack.invoke("resubmit", {"resubmission": name})["messages"]
-        if names:
-            waiting.add(partition)
         for part in batches_of(fresh, MAX_LINES):
             try:
                 answers.append(_resubmit(stack, partition, part, dry_run=dry_run))
                 messages += answers[-1].pop("messages", ())
-                waiting.add(partition)
             except InvalidInputError as error:
-                refused[partition] = stack.runnable(str(error))
-    body = {
-        "dryRun": dry_run,
-        "resubmissions": answers,
-        "messages": messages,
-        **{name: left_out[name] for name in LEFT_OUT},
-        "refused": {str(partition): why for partition, why in refused.items()},
-    }
-    if not as_json:
-        # Before the start, which may be refused.
-        typer.echo(_given_back(body))
-    executions = _start(stack, waiting) if now and not dry_run else []
-    if as_json:
-        typer.echo(json.dumps({**body, "executions": executions}, indent=1))
-    elif executions:
-        typer.echo("\n".join(f"overnight started: {execution}" for execution in executions))
+                refused[str(partition)] = stack.runnable(str(error))
+    counts = {name: left_out[name] for name in LEFT_OUT}
+    body = {"dryRun": dry_run, "resubmissions": answers, "messages": messages, **counts, "refused": refused}
+    print_answer(body, lambda: typer.echo(_given_back(stack, body)), as_json=as_json, indent=1)
     return ExitCode.FINE if not refused and (answers or left_out["resubmitted"]) else ExitCode.NOT_SO
 
 
 def _repaired(exported: Path, left_out: Counter[str], rules: ConvertSettings) -> Iterator[RepairedLine]:
-    """The changed lines. Raises ``InvalidInputError`` at the end if one of them is not a row by these rules.
+    """The changed lines. Raises ``InvalidInputError`` if one of them is not a row by these rules.
 
     In a file of such lines the reader can find an array, or another format, and reject the good ones with them.
     """
-    origins = read_origins(exported)
     try:
-        lines = exported.read_bytes().removesuffix(b"\n").split(b"\n")
+        origins, lines = read_origins(exported), exported.read_bytes().removesuffix(b"\n").split(b"\n")
     except FileNotFoundError as error:
-        raise InvalidInputError(f"{exported} does not exist: pass the file of an export") from error
+        raise InvalidInputError(
+            f"{error.filename} does not exist: pass the file of an export, which has its origins next to it"
+        ) from error
     while len(lines) > len(origins) and not lines[-1].strip():
         lines.pop()
     if len(lines) != len(origins):
@@ -284,7 +225,6 @@ def _repaired(exported: Path, left_out: Counter[str], rules: ConvertSettings) ->
             f"{exported} has {format_count(len(lines), 'line')}, and {origins_file(exported)} names {len(origins):,}: "
             "keep one line for each line of the export, and leave a line empty that is not to be given back"
         )
-    invalid: list[str] = []
     for number, (origin, line) in enumerate(zip(origins, lines, strict=True), 1):
         # An editor may have put a byte order mark before the first line, and changed the ends of all lines.
         bare = line.removeprefix(BOM_UTF8)
@@ -294,16 +234,12 @@ def _repaired(exported: Path, left_out: Counter[str], rules: ConvertSettings) ->
         elif origin.digest in map(line_digest, variants):
             left_out["unchanged"] += 1
         elif (reason := _reason_to_reject(bare, rules)) is not None:
-            invalid.append(f"line {number}: {reason}")
+            raise InvalidInputError(
+                f"line {number} of {exported} is still not a row: {reason}; repair it and others, or leave them empty; "
+                "nothing was given back"
+            )
         else:
             yield origin, bare
-    if invalid:
-        problem = format_count(
-            len(invalid),
-            f"line of {exported} is still not a row:",
-            f"lines of {exported} are still not rows; the first is",
-        )
-        raise InvalidInputError(f"{problem} {invalid[0]}; repair each, or leave it empty; nothing was given back")
 
 
 def _reason_to_reject(line: bytes, rules: ConvertSettings) -> str | None:
@@ -340,22 +276,13 @@ def _rejected(lines: Sequence[RepairedLine]) -> tuple[RejectedLines, ...]:
     return tuple(RejectedLines(*group, tuple(offsets)) for group, offsets in groups.items())
 
 
-def _start(stack: DeployedStack, partitions: Iterable[Partition]) -> list[str]:
-    """One execution for each dataset: each begins job runs of its own. What waits between the hours is included."""
-    hours: defaultdict[str, list[str]] = defaultdict(list)
-    for partition in partitions:
-        hours[partition.dataset].append(partition.stamp)
-    return [
-        stack.start("overnight", {"dataset": dataset, "from": min(stamps), "to": max(stamps)})
-        for dataset, stamps in sorted(hours.items())
-    ]
-
-
-def _given_back(body: dict[str, Any]) -> str:
+def _given_back(stack: DeployedStack, body: dict[str, Any]) -> str:
     action = "dry run, nothing was done; lines to be given back" if body["dryRun"] else "lines given back"
     texts = [f"{action}: {sum(answer['lines'] for answer in body['resubmissions']):,}"]
     texts += [f"{body[name]:,} {label}" for name, label in LEFT_OUT.items() if body[name]]
     hours = [f"{answer['partition']}: {format_count(answer['lines'], 'line')}" for answer in body["resubmissions"]]
-    end = ["the next overnight run converts them"] if body["resubmissions"] and not body["dryRun"] else []
+    now = stack.runnable("'hybrid-router overnight --dataset <dataset>'")
+    end = [f"the next overnight run converts them; {now} starts one now"]
+    end = end if body["resubmissions"] and not body["dryRun"] else []
     refused = [f"{partition}: {why}" for partition, why in body["refused"].items()]
     return "\n".join([*hours, ", ".join(texts), *end, *body["messages"], *map(printable, refused)])

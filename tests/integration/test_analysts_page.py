@@ -9,9 +9,8 @@ import duckdb
 import pytest
 from pyspark.sql import SparkSession
 
-from cli.catalog.column_types import ColumnType, TypeKind
+from cli.catalog.column_types import ColumnType, Dialect, TypeKind, cast_of, spark_view
 from cli.catalog.suggest import print_folder_suggestion
-from cli.catalog.view_sql import Dialect, cast_of, spark_view
 from tests.unit.docs.analysts_lake import EXPECTED, answers, convert_orders, statements
 
 TYPES = [

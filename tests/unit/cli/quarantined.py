@@ -1,7 +1,9 @@
 """Manifests that are DONE, with objects in the quarantine, as conversions leave them."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Any
 
 from lake.commit import PendingObject
@@ -9,8 +11,32 @@ from lake.layout import quarantine_key
 from lake.ledger import ArrivalRow, ManifestRow
 from lake.manifest import Partition
 from lake.manifest_documents import write_manifest
+from lake.settings import Settings, parse_settings
+from lake.texts import with_options
+from router.requests.resubmit import resubmit
+from router.services import Services
 from tests.unit.lake.transitions import TOTALS
 from tests.unit.lake.world import PARTITION, World
+
+
+class Stack(World):
+    """A deployed stack whose function ``resubmit`` runs in this process."""
+
+    convert: Mapping[str, Any] = MappingProxyType({})
+
+    def settings(self) -> Settings:
+        return parse_settings({"stage": "test", "convert": dict(self.convert)})
+
+    def services(self) -> Services:
+        settings, none = self.settings(), None
+        return Services(settings, self.resources, self.ledger, self.s3, none, lambda: datetime.now(UTC))  # type: ignore[arg-type]
+
+    def invoke(self, name: str, event: dict[str, Any]) -> dict[str, Any]:
+        assert name == "resubmit"
+        return resubmit(event, self.services())
+
+    def runnable(self, text: str) -> str:
+        return with_options(text, " --stage dev")
 
 
 def line_of(text: str, offset: int, name: str = "a", **changes: Any) -> dict[str, Any]:

@@ -57,7 +57,7 @@ def test_why_no_file_can_be_sent_is_named(tmp_path: Path) -> None:
         user_files(data, demo_settings().datasets, tmp_path / "out")
     # And a pipe, which is not a file
     os.mkfifo(tmp_path / "b.ndjson")
-    with pytest.raises(InvalidInputError, match="holds no file that ends in"):
+    with pytest.raises(InvalidInputError, match="holds no file that can be sent: name one that ends in"):
         user_files(tmp_path / "b.ndjson", demo_settings().datasets, tmp_path / "out")
 
 

@@ -47,7 +47,7 @@ def test_without_java_a_command_ends_before_it_begins(
     monkeypatch.chdir(tmp_path)
     found = CliRunner().invoke(app, command)
     assert isinstance(found.exception, NotReachableError)
-    assert "need Java 17 or newer: install OpenJDK 17" in str(found.exception)
+    assert "Java is missing: install a JRE of version 17 or newer" in str(found.exception)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -1,12 +1,8 @@
 """`hybrid-router quarantine retry`: from an export that a person has edited to resubmissions, without the cloud."""
 
 import json
-from collections.abc import Mapping
-from datetime import UTC, datetime
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
 
@@ -16,36 +12,10 @@ from cli.quarantine.repair import export_lines, origins_file, read_origins, retr
 from lake.errors import InvalidInputError
 from lake.layout import RESUBMISSIONS
 from lake.manifest import Partition
-from lake.settings import Settings, parse_settings
-from router.requests.resubmit import resubmit
-from router.services import Services
-from tests.unit.cli.quarantined import converted, line_of
+from tests.unit.cli.quarantined import Stack, converted, line_of
 from tests.unit.lake.world import PARTITION, World
 
 LATER = Partition("orders", "2026-11-20", 10)
-
-
-class Stack(World):
-    """A deployed stack whose function ``resubmit`` runs in this process."""
-
-    convert: Mapping[str, Any] = MappingProxyType({})
-
-    def settings(self) -> Settings:
-        return parse_settings({"stage": "test", "convert": dict(self.convert)})
-
-    def services(self) -> Services:
-        settings, none = self.settings(), None
-        return Services(settings, self.resources, self.ledger, self.s3, none, lambda: datetime.now(UTC))  # type: ignore[arg-type]
-
-    def invoke(self, name: str, event: dict[str, Any]) -> dict[str, Any]:
-        assert name == "resubmit"
-        return resubmit(event, self.services())
-
-    def runnable(self, text: str) -> str:
-        return text
-
-    def start(self, _machine: str, selection: dict[str, str]) -> str:
-        return f"execution of {selection['dataset']} {selection['from']} {selection['to']}"
 
 
 @pytest.fixture
@@ -66,7 +36,7 @@ def exported(stack: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 
 def retry(stack: Any, exported: Path, capsys: pytest.CaptureFixture[str], **flags: bool) -> tuple[int, dict[str, Any]]:
-    code = retry_lines(stack, exported, **{"dry_run": False, "now": False, **flags}, as_json=True)
+    code = retry_lines(stack, exported, **{"dry_run": False, **flags}, as_json=True)
     return code, json.loads(capsys.readouterr().out)
 
 
@@ -79,7 +49,7 @@ def test_repaired_lines_go_to_their_hours(stack: Any, exported: Path, capsys: py
     # Given: of four lines two are repaired, one is left empty, and of one an editor has changed the end
     exported.write_bytes(b'{"a":1}\n\n{"a":3\n{"a":4}\n')
     # When
-    code, body = retry(stack, exported, capsys, now=True)
+    code, body = retry(stack, exported, capsys)
     # Then
     assert code == ExitCode.FINE
     assert [(answer["partition"], answer["lines"]) for answer in body["resubmissions"]] == [
@@ -88,7 +58,6 @@ def test_repaired_lines_go_to_their_hours(stack: Any, exported: Path, capsys: py
     ]
     assert (body["empty"], body["unchanged"], body["resubmitted"]) == (1, 1, 0)
     assert contents(stack) == [b'{"a":1}\n', b'{"a":4}\n']
-    assert body["executions"] == ["execution of orders 2026-11-20T09 2026-11-20T10"]
 
 
 @pytest.mark.parametrize(("first", "unchanged"), [(b"", 3), (b'{"a":1', 4), (b'{"a":1}', 3)])
@@ -105,10 +74,10 @@ def test_a_byte_order_mark_that_an_editor_has_added_is_no_repair(
     ("repaired", "message"),
     [
         # A file that begins so would be read as an array, and all its good lines as one element of it.
-        (b'[{"a":1}\n{"a":2}\n\n{"a":4}\n', "1 line .* is still not a row: line 1: not JSON"),
+        (b'[{"a":1}\n{"a":2}\n\n{"a":4}\n', "line 1 of .* is still not a row: not JSON"),
         # A file without a row would be quarantined as a whole: its lines could never be exported again.
-        (b'{"a":1\n{"a":2} {"b":2}\n3,x\n\n', "2 lines .* are still not rows; the first is line 2: trailing"),
-        (b'{"a":"%s"}\n\n\n\n' % (b"x" * 1024), "1 line .* is still not a row: line 1: line too long"),
+        (b'{"a":1\n{"a":2} {"b":2}\n3,x\n\n', "line 2 of .* is still not a row: trailing"),
+        (b'{"a":"%s"}\n\n\n\n' % (b"x" * 1024), "line 1 of .* is still not a row: line too long"),
     ],
 )
 def test_nothing_is_given_back_while_a_changed_line_is_not_a_row(
@@ -131,25 +100,19 @@ def test_a_rejected_line_of_concatenated_values_can_become_many_rows(
     assert contents(stack) == [b'{"a":1} {"a":2}\n']
     # An array that is open would take the lines after it.
     exported.write_bytes(b'{"a":1} {"a":2}\n[{"a":3}\n\n\n')
-    with pytest.raises(InvalidInputError, match="line 2: not JSON"):
+    with pytest.raises(InvalidInputError, match=r"line 2 of .* not JSON"):
         retry(stack, exported, capsys)
 
 
 def test_the_same_file_again_gives_nothing_back_and_a_further_line_does(
-    stack: Any, exported: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    stack: Any, exported: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     exported.write_bytes(b'{"a":1}\n\n\n\n')
     retry(stack, exported, capsys)
-    # When: again, and overnight may not be started at first
-    monkeypatch.setattr(Stack, "start", Mock(side_effect=PermissionError))
-    with pytest.raises(PermissionError):
-        retry_lines(stack, exported, dry_run=False, now=True, as_json=False)
-    assert capsys.readouterr().out.startswith("lines given back: 0, 3 left empty, 1 given back before\n")
-    monkeypatch.undo()
-    code, body = retry(stack, exported, capsys, now=True)
+    # When
+    code, body = retry(stack, exported, capsys)
     # Then
     assert (code, body["resubmissions"], body["resubmitted"]) == (ExitCode.FINE, [], 1)
-    assert body["executions"] == ["execution of orders 2026-11-20T09 2026-11-20T09"]
     # And when another line is repaired as well
     exported.write_bytes(b'{"a":1}\n{"a":2}\n\n\n')
     _, body = retry(stack, exported, capsys)
@@ -161,7 +124,7 @@ def test_a_dry_run_says_what_would_be_given_back(
     stack: Any, exported: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     exported.write_bytes(b'{"a":1}\n{"a":2}\n\n\n')
-    assert retry_lines(stack, exported, dry_run=True, now=True, as_json=False) == ExitCode.FINE
+    assert retry_lines(stack, exported, dry_run=True, as_json=False) == ExitCode.FINE
     told = capsys.readouterr().out.splitlines()
     assert told == [f"{PARTITION}: 2 lines", "dry run, nothing was done; lines to be given back: 2, 2 left empty"]
     assert stack.keys("control", RESUBMISSIONS) == []
@@ -183,25 +146,21 @@ def test_an_interrupted_retry_is_completed(
     assert stack.ledger.arrivals.get(row.file) is not None
 
 
-@pytest.mark.parametrize(("before", "first"), [(b"\n\n\n\n", "10"), (b'{"a":1}\n\n\n\n', "09")])
 def test_an_hour_that_is_converted_again_keeps_no_other_back(
-    stack: Any, exported: Path, capsys: pytest.CaptureFixture[str], before: bytes, first: str
+    stack: Any, exported: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    # Given repaired lines of two hours, and a reprocess of the first, perhaps after one of its lines was given back
-    exported.write_bytes(before)
-    retry(stack, exported, capsys)
+    # Given repaired lines of two hours, and a reprocess of the first
     exported.write_bytes(b'{"a":1}\n{"a":2}\n\n{"a":4}\n')
     (manifest, *_) = {origin.manifest for origin in read_origins(exported) if origin.partition == PARTITION}
     stack.ledger.manifests.force(stack.row(manifest), stack.now)
-    for flags in ({"dry_run": True}, {"now": True}):
+    for flags in ({"dry_run": True}, {}):
         # When
         code, body = retry(stack, exported, capsys, **flags)
         # Then
         assert (code, list(body["refused"])) == (ExitCode.NOT_SO, [str(PARTITION)])
         assert f"manifest {manifest} is QUEUED" in body["refused"][str(PARTITION)]
         assert [answer["partition"] for answer in body["resubmissions"]] == [str(LATER)]
-    assert body["executions"] == [f"execution of orders 2026-11-20T{first} 2026-11-20T10"]
-    retry_lines(stack, exported, dry_run=False, now=False, as_json=False)
+    retry_lines(stack, exported, dry_run=False, as_json=False)
     assert f"\n{PARTITION}: manifest {manifest} is QUEUED, so" in capsys.readouterr().out
 
 
@@ -215,7 +174,7 @@ def test_lines_of_an_hour_that_is_queued_while_they_are_given_back_are_told(
     stack.faults.pause = (3, lambda: stack.ledger.manifests.force(stack.row(manifest), stack.now))
     # When, and again, as after an answer that was lost
     for _ in range(2):
-        assert retry_lines(stack, exported, dry_run=False, now=False, as_json=False) == ExitCode.FINE
+        assert retry_lines(stack, exported, dry_run=False, as_json=False) == ExitCode.FINE
         # Then
         assert f"\n{PARTITION} is converted again; rejected lines of this hour" in capsys.readouterr().out
 
@@ -230,13 +189,13 @@ def test_files_that_are_missing_or_changed_are_told(
         ):
             retry(stack, exported, capsys)
     exported.unlink()
-    with pytest.raises(InvalidInputError, match="does not exist: pass the file of an export"):
+    with pytest.raises(InvalidInputError, match=r"repair\.ndjson does not exist: pass the file of an export"):
         retry(stack, exported, capsys)
     origins_file(exported).write_text("{}\n")
     with pytest.raises(InvalidInputError, match="is not a valid file of origins"):
         retry(stack, exported, capsys)
     origins_file(exported).unlink()
-    with pytest.raises(InvalidInputError, match=r"\.origins is missing: keep it next to the file"):
+    with pytest.raises(InvalidInputError, match=r"\.origins does not exist: pass the file of an export"):
         retry(stack, exported, capsys)
 
 

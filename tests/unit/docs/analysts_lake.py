@@ -14,7 +14,7 @@ from cli.offline.convert import Request, convert_files
 from lake.layout import complete_marker_key
 from lake.manifest import Partition
 from lake.settings import ConvertSettings, Settings
-from offline.input_files import Destination, LocalFile, Search
+from offline.input_files import LocalFile, Search
 from tests.unit.docs.pages import CHECKOUT, Page
 
 PAGE = Page(CHECKOUT / "docs" / "analysts.md")
@@ -62,11 +62,11 @@ def convert_orders(folder: Path, *, clean: bool = False) -> Path:
     for hour, lines in hours.items():
         file = folder / f"{hour}.ndjson"
         file.write_text("\n".join(lines), encoding="utf-8")
-        destination = Destination("orders", datetime(2026, 11, 20, hour, tzinfo=UTC))
+        instant = datetime(2026, 11, 20, hour, tzinfo=UTC)
         # The first file is from a bucket with versions.
         found = replace(LocalFile.found(str(file.resolve())), version_id="v1" if hour == min(hours) else None)
         with patch.object(LocalFile, "found", return_value=found):
-            convert_files(Request(Search([str(file)], settings, destination, ""), output, cores=1, as_json=True))
+            convert_files(Request(Search([str(file)], settings, "orders", instant), output, cores=1, as_json=True))
         # As a stage has it: no query reads it.
         marker = output / "lake" / complete_marker_key(Partition("orders", str(DAY), hour))
         marker.write_text('{"rows": 1}', encoding="utf-8")

@@ -9,7 +9,7 @@ import pytest
 
 from cli.offline.convert import Request, convert_files
 from lake.settings import ConvertSettings, Settings
-from offline.input_files import Destination, Search
+from offline.input_files import Search
 
 GOOD = b'{"a": 1, "b": "x"}\n{"a": 2}\n'
 BAD = b'{"a": 3}\nnot JSON\n'
@@ -17,7 +17,7 @@ SMALL = Settings(stage="here", convert=ConvertSettings(split_bytes=4096, target_
 
 
 def request(*paths: Path | str, output: Path, settings: Settings = SMALL, dataset: str | None = None) -> Request:
-    search = Search([str(path) for path in paths], settings, Destination(dataset), "")
+    search = Search([str(path) for path in paths], settings, dataset)
     return Request(search, output, cores=2, as_json=True)
 
 
@@ -26,9 +26,10 @@ def inputs(folder: Path) -> list[tuple[Path, str, str]]:
     return [(path, path.resolve().as_uri(), path.parent.name) for path in found]
 
 
-def answer(capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
-    body: dict[str, object] = json.loads(capsys.readouterr().out)
-    return body
+def convert(capsys: pytest.CaptureFixture[str], asked: Request) -> tuple[int, dict[str, Any]]:
+    """Convert; the exit code, and what ``--json`` prints."""
+    capsys.readouterr()
+    return convert_files(asked), json.loads(capsys.readouterr().out)
 
 
 class KilledError(Exception):

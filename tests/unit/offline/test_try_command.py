@@ -4,6 +4,7 @@ import gzip
 import json
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import boto3
 import pytest
@@ -14,9 +15,8 @@ from typer.testing import CliRunner
 from cli.errors import ExitCode, NotReachableError
 from cli.main import app
 from lake.errors import InvalidInputError
-from lake.manifest import ObjectVersion
 from lake.settings.operation import PriceSettings
-from transform.source import DeniedFileError, UnreadableNowError
+from transform.source import DeniedFileError
 
 SETTINGS = """stage = "x"
 time_zone = "UTC"
@@ -34,7 +34,6 @@ name = "{folder}"
 [peak]
 hours = ["08:00-10:00"]
 """
-FILE = ObjectVersion("landing", "orders/a.ndjson", "e", 2, "2026-11-20T12:00:00.000+00:00", None)
 
 
 def tried(tmp_path: Path, content: bytes, key: str, *options: str) -> tuple[int, Any]:
@@ -132,44 +131,6 @@ def test_what_is_not_a_file_is_refused(tmp_path: Path) -> None:
 
 
 @mock_aws
-@pytest.mark.parametrize(
-    ("error", "is_replaced", "answer"),
-    [
-        (UnreadableNowError("it is archived: restore it", FILE), False, None),
-        (UnreadableNowError("it was overwritten", FILE), True, "was not converted: it was overwritten"),
-        (DeniedFileError("it may not be read"), False, "was not converted: it may not be read"),
-    ],
-)
-def test_what_a_stage_would_leave_out_goes_to_the_quarantine_and_not_what_it_would_wait_for(
-    error: Exception, is_replaced: bool, answer: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Given an object that can be found and not be read, or that another one replaces meanwhile
-    s3 = boto3.client("s3", region_name="us-east-1")
-    s3.create_bucket(Bucket="landing")
-    s3.put_object(Bucket="landing", Key="orders/a.ndjson", Body=b"{}")
-
-    def fetch(*_: object) -> bytes:
-        if is_replaced:
-            s3.put_object(Bucket="landing", Key="orders/a.ndjson", Body=b'{"a": 1}')
-        raise error from ClientError({"Error": {"Code": "AccessDenied"}}, "GetObject")
-
-    monkeypatch.setattr("offline.input_files.InputFiles.fetch", fetch)
-    settings = tmp_path / "settings.toml"
-    settings.write_text(SETTINGS)
-    # When
-    options = ("--settings", str(settings), "--region", "us-east-1", "--json")
-    found = CliRunner().invoke(app, ["try", "s3://landing/orders/a.ndjson", *options])
-    # Then
-    if answer is None:
-        assert found.exit_code == ExitCode.NOT_SO, found.output
-        body = json.loads(found.stdout)
-        assert (body["unreadable"], body["lane"], body["rows"]) == ("it is archived: restore it", "batch", 0)
-    else:
-        assert isinstance(found.exception, NotReachableError)
-        assert answer in str(found.exception)
-
-
-@mock_aws
 def test_an_object_of_s3_is_tried_with_its_own_tags(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Given an object with a tag; its bytes come from memory, because the reader of ranges has no emulation here
     monkeypatch.setattr(
@@ -190,6 +151,13 @@ def test_an_object_of_s3_is_tried_with_its_own_tags(tmp_path: Path, monkeypatch:
     # And one that is missing is told
     missing = CliRunner().invoke(app, ["try", "s3://landing/b.ndjson", *place])
     assert "s3://landing/b.ndjson does not exist" in str(missing.exception)
+    # And one that cannot be read now
+    denied = Mock(side_effect=DeniedFileError("it may not be read"))
+    denied.side_effect.__cause__ = ClientError({"Error": {"Code": "AccessDenied"}}, "GetObject")
+    monkeypatch.setattr("offline.input_files.InputFiles.fetch", denied)
+    refused = CliRunner().invoke(app, ["try", "s3://landing/tagged/a.ndjson", *place])
+    assert isinstance(refused.exception, NotReachableError)
+    assert "was not converted: it may not be read" in str(refused.exception)
     # And an address without a key
     incomplete = CliRunner().invoke(app, ["try", "s3://landing", *place])
     assert str(incomplete.exception) == "'s3://landing' is not a valid S3 URI: pass s3://bucket/key"

@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cli.catalog import column_types
-from cli.catalog.column_types import ColumnType, TypeKind, propose
-from cli.catalog.view_sql import Dialect, cast_of
+from cli.catalog.column_types import ColumnType, Dialect, TypeKind, cast_of, propose
 
 NUMBERS = st.one_of(
     st.integers().map(str),

@@ -2,12 +2,11 @@
 
 import json
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from botocore.exceptions import ReadTimeoutError
 
 from cli.catalog import drop_columns
 from cli.catalog.drop_columns import print_dropped_columns
@@ -60,14 +59,13 @@ def test_what_no_file_has_is_dropped_and_can_come_again(
     assert world.ledger.datasets.reserve_columns("orders", ["id"], 4) == ()
 
 
-@pytest.mark.parametrize(("is_damaged", "is_repeated"), [(False, False), (True, False), (False, True)])
+@pytest.mark.parametrize("is_damaged", [False, True])
 def test_a_conversion_that_begins_and_ends_meanwhile_keeps_its_columns(
     world: World,
     stack: DeployedStack,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     is_damaged: bool,
-    is_repeated: bool,
 ) -> None:
     drop = Datasets.drop_columns
 
@@ -75,9 +73,6 @@ def test_a_conversion_that_begins_and_ends_meanwhile_keeps_its_columns(
         key = put(world, 10, [{"hostile_2": "x"}])
         if is_damaged:
             world.raw_s3.put_object(Bucket="lake", Key=key, Body=b"damaged")
-        # The client sends the request again if it gets no answer.
-        world.faults.reset()
-        world.faults.repeat = 1 if is_repeated else None
         return drop(datasets, *given)
 
     world.ledger.datasets.reserve_columns("orders", ["hostile_3"], 5)
@@ -127,37 +122,19 @@ def test_a_conversion_that_the_index_does_not_show_yet_keeps_its_columns(
     assert len(columns(world)) == 4
 
 
-def by_sigterm() -> BaseException:
-    """What the command meets when it is ended."""
-    assert callable(signal.getsignal(signal.SIGTERM)), "the process would end without a word"
-    try:
-        signal.raise_signal(signal.SIGTERM)
-    except KeyboardInterrupt as error:
-        return error
-    raise AssertionError
-
-
-@pytest.mark.parametrize(
-    ("error", "kind"),
-    [(lambda: ReadTimeoutError(endpoint_url="s3"), ReadTimeoutError), (by_sigterm, KeyboardInterrupt)],
-)
-def test_an_error_after_the_drop_takes_it_back(
-    world: World,
-    stack: DeployedStack,
-    monkeypatch: pytest.MonkeyPatch,
-    error: Callable[[], BaseException],
-    kind: type[BaseException],
+def test_a_signal_after_the_drop_takes_it_back(
+    world: World, stack: DeployedStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Given: whether files have the columns by now cannot be read
     read = drop_columns._columns_of_files
 
     def fail_after_the_drop(*arguments: Any) -> Iterator[set[str]]:
         if "hostile_2" not in columns(world):
-            raise error()
+            signal.raise_signal(signal.SIGTERM)
         yield from read(*arguments)
 
     monkeypatch.setattr(drop_columns, "_columns_of_files", fail_after_the_drop)
     # When, Then
-    with pytest.raises(kind):
+    with pytest.raises(KeyboardInterrupt):
         print_dropped_columns(stack, "orders", dry_run=False, as_json=False)
     assert len(columns(world)) == 4
