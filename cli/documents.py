@@ -164,13 +164,6 @@ class NightDocument(NightLine):
 
 
 @dataclass(frozen=True, slots=True)
-class FileHour:
-    dataset: str
-    hour: Hour
-    state: HourStateName
-
-
-@dataclass(frozen=True, slots=True)
 class ShownInTable:
     generation: int
     since: Annotated[str, "UTC; readers saw this generation at the latest then"]
@@ -220,14 +213,6 @@ class FileResult:
 
 
 @dataclass(frozen=True, slots=True)
-class PutAgain:
-    """The bytes of an unreadable file were put again."""
-
-    at: Instant
-    command: Annotated[str, "reads them"]
-
-
-@dataclass(frozen=True, slots=True)
 class ExplainedVersion:
     version: str
     size: int
@@ -242,10 +227,9 @@ class ExplainedVersion:
     lane_since: Instant | None
     waits_for: WaitsFor | None
     running: Annotated[str | None, "execution that runs now and has it in its plan"]
-    hour: FileHour | None
     manifests: tuple[ExplainedManifest, ...]
     result: FileResult | None
-    put_again: PutAgain | None
+    put_again: Annotated[Instant | None, "when the bytes of an unreadable file were put again: a reprocess reads them"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ from typing import Annotated
 from zoneinfo import ZoneInfo
 
 import typer
-from botocore.exceptions import ClientError
 
 from cli.commands import Json, Limit, command
 from cli.deployed_stack import DeployedStack
@@ -18,12 +17,10 @@ from cli.documents import (
     ExplainedVersion,
     FailureKind,
     FileExplanation,
-    FileHour,
     FileResult,
     NextNight,
     ObjectExplanation,
     PublishedObject,
-    PutAgain,
     ShownInTable,
     WaitsFor,
 )
@@ -32,11 +29,10 @@ from cli.inspect.executions import log_of_run, planned_by_running, read_next_nig
 from cli.inspect.trace import Trace, find_put_again, read_first_reject, trace_arrival
 from cli.terminal import print_answer, working
 from lake.commit import ResultObject, SourceCount, find_result
-from lake.faults import is_denial
 from lake.layout import S3Uri, is_own_key, parse_generation, parse_s3_uri
 from lake.ledger import CollectionId, ManifestRow, State
 from lake.ledger.tables import with_current_mark
-from lake.manifest import Lane, Partition
+from lake.manifest import Lane
 from lake.settings.records import FAILED_RECORDS
 from lake.texts import format_clock, format_count, format_size, printable
 from router.requests.selection import format_unknown_file
@@ -138,9 +134,8 @@ def _version(
     current = trace.manifests[-1] if trace.manifests else None
     outcome = _outcome(stack, trace)
     waits_for = _waits_for(current, now) if current else "sweep" if arrival.manifest else None
-    put_again_at = find_put_again(stack.s3, arrival.file) if outcome == "UNREADABLE" else None
-    read_again = f"hybrid-router reprocess --manifest {current.id}{stack.options}" if current else ""
     own = _in_current_lane(trace)
+    has_moved = own and (own[-1] is not trace.manifests[0] or own[-1].lane != arrival.lane)
     plans = ((row.forced_at or "", *planned[row.id]) for row in own if row.id in planned)
     executions = (execution for forced_at, execution, planned_at in plans if forced_at <= planned_at)
     return ExplainedVersion(
@@ -152,23 +147,13 @@ def _version(
         reason=arrival.reason,
         outcome=outcome,
         lane=current.lane.value if current else arrival.lane.value if arrival.lane else None,
-        lane_since=_lane_since(trace, own[-1]) if own else arrival.recorded_at if arrival.lane else None,
+        lane_since=own[-1].queued_at if has_moved else arrival.recorded_at if arrival.lane else None,
         waits_for=waits_for,
         running=next(executions, None) if waits_for == "night" else None,
-        hour=_hour(stack, arrival.partition),
         manifests=tuple(_manifest(stack, row) for row in trace.manifests if row.collection is None),
         result=_result(stack, trace, limit),
-        put_again=PutAgain(put_again_at, read_again) if put_again_at else None,
+        put_again=find_put_again(stack.s3, arrival.file) if outcome == "UNREADABLE" else None,
     )
-
-
-def _hour(stack: DeployedStack, partition: Partition | None) -> FileHour | None:
-    if partition is None:
-        return None
-    row = stack.ledger.partitions.get(partition)
-    if not row.touched:
-        return None
-    return FileHour(partition.dataset, partition.stamp, row.state.value)
 
 
 def _outcome(stack: DeployedStack, trace: Trace) -> str:
@@ -193,18 +178,12 @@ def _in_current_lane(trace: Trace) -> list[ManifestRow]:
     return list(takewhile(lambda row: row.lane == latest_first[0].lane, latest_first))
 
 
-def _lane_since(trace: Trace, first: ManifestRow) -> str:
-    """``first``: the first manifest that is of the current lane; only a reprocess moves it from another one."""
-    is_moved = first is trace.manifests[0] and first.lane != trace.arrival.lane
-    return first.queued_at if is_moved else first.created_at
-
-
 def _manifest(stack: DeployedStack, row: ManifestRow) -> ExplainedManifest:
     dataset = row.partition.dataset
     if row.tabled:
         row = with_current_mark(row, stack.ledger.tables.get(dataset))
     shown, published = row.tabled, row.published
-    waits = published is not None and not row.is_tabled and _has_table(stack, dataset)
+    waits = published is not None and not row.is_tabled and stack.has_table(dataset)
     runs = dict.fromkeys([*row.earlier_owners, *([row.owner] if row.owner else [])])
     return ExplainedManifest(
         manifest=row.id,
@@ -219,16 +198,6 @@ def _manifest(stack: DeployedStack, row: ManifestRow) -> ExplainedManifest:
         tabled=ShownInTable(shown.generation, shown.since, shown.batch, str(shown.snapshot)) if shown else None,
         waits_for_table=published.generation if published and waits else None,
     )
-
-
-def _has_table(stack: DeployedStack, dataset: str) -> bool:
-    """Whether the dataset has an Iceberg table; False also if the caller may not read the settings."""
-    try:
-        return stack.has_table(dataset)
-    except ClientError as error:
-        if not is_denial(error):
-            raise
-        return False
 
 
 def _result(stack: DeployedStack, trace: Trace, limit: int) -> FileResult | None:
@@ -293,21 +262,18 @@ def print_file(document: FileExplanation, now: datetime, options: str) -> None:
         stays = "; what was published stays until then" if version.result and version.waits_for else ""
         _line("outcome", f"{version.outcome}: {_format_outcome(version, document.night, clock, options)}{stays}")
         if version.lane and version.lane_since:
-            superseded = any(item.lane == version.decided_lane for item in version.manifests)
-            how = ", as the manifest that was superseded says" if superseded else " by a reprocess"
-            moved = f"moved from the {version.decided_lane} lane{how}"
+            moved = f"moved from the {version.decided_lane} lane"
             why = version.reason if version.decided_lane == version.lane else moved
             _line("lane", f"{version.lane} since {clock(version.lane_since)}: {printable(why)}")
         else:
             _line("lane", f"none: {printable(version.reason)}")
-        if version.hour:
-            _line("hour", _format_hour(version.hour, options))
         for manifest in version.manifests:
             _print_manifest(manifest, clock, options)
         if version.result:
             _print_result(version.result, clock)
         if version.put_again:
-            _line("put again", f"{clock(version.put_again.at)}: {version.put_again.command} reads it")
+            command = f"hybrid-router reprocess --manifest {version.manifests[-1].manifest}{options}"
+            _line("put again", f"{clock(version.put_again)}: {command} reads it")
 
 
 def print_object(document: ObjectExplanation) -> None:
@@ -327,14 +293,6 @@ def print_object(document: ObjectExplanation) -> None:
         _line("input", text + (f", quarantined {_reasons(item.rejects)}" if item.rejects else ""))
     if document.omitted_inputs:
         _line("", f"... and {document.omitted_inputs:,} more: pass a larger --limit")
-
-
-def _format_hour(hour: FileHour, options: str) -> str:
-    dataset, stamp = hour.dataset, hour.hour
-    command = f"'hybrid-router hours --dataset {dataset} --from {stamp} --to {stamp}{options}'"
-    return f"{dataset} {stamp} is {hour.state}" + (
-        "" if hour.state == "complete" else f": {command} ends with 0 once it is complete"
-    )
 
 
 def _format_outcome(version: ExplainedVersion, night: NextNight, clock: Callable[[str], str], options: str) -> str:

@@ -14,7 +14,7 @@ from cli.inspect.explain import explain_file, explain_object, print_explanation,
 from lake.commit import ResultObject, SourceCount, read_result
 from lake.errors import InvalidDocumentError, InvalidInputError
 from lake.layout import S3Uri, lake_key, parse_s3_uri, quarantine_key, result_key
-from lake.ledger import ArrivalRow, BatchReference, CollectionId, HourCounts, HourState, Part, Tabled
+from lake.ledger import ArrivalRow, BatchReference, CollectionId, Part, Tabled
 from lake.manifest import Lane, Manifest, ObjectVersion, new_manifest_id
 from lake.manifest_documents import write_manifest
 from lake.time import iso_utc
@@ -179,26 +179,6 @@ def test_a_blocked_file_is_not_promised_for_tonight(world: World, capsys: pytest
     assert "access denied; remove the cause, then run 'hybrid-router overnight --stage dev'" in text
 
 
-def test_a_file_tells_the_state_of_its_hour(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    # Given a file whose hour readers were not told about
-    manifest, partitions = arrived(world, "a"), world.ledger.partitions
-    assert explained(world, capsys)[0]["hour"] is None
-    partitions.list_manifest(PARTITION, manifest.id, world.now)
-    # When, Then: the page says how to wait for it
-    version, text = explained(world, capsys)
-    assert version["hour"] == {"dataset": "orders", "hour": "2026-11-20T09", "state": "open"}
-    wait = (
-        "'hybrid-router hours --dataset orders --from 2026-11-20T09 --to 2026-11-20T09 --stage test' ends with 0 "
-        "once it is complete"
-    )
-    assert f"  hour       orders 2026-11-20T09 is open: {wait}\n" in text
-    # When they were told
-    assert partitions.tell(HourState.COMPLETE, partitions.get(PARTITION), HourCounts(), world.now)
-    assert "  hour       orders 2026-11-20T09 is complete\n" in explained(world, capsys)[1]
-    partitions.touch(PARTITION, world.now)
-    assert "orders 2026-11-20T09 is reopened: 'hybrid-router hours" in explained(world, capsys)[1]
-
-
 def test_what_waits_for_no_night_says_for_what(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     manifest = arrived(world, "a", lane=Lane.STREAM)
     status = "'hybrid-router stream status --stage test' says whether it runs"
@@ -315,8 +295,8 @@ def test_a_file_that_was_put_again_after_it_could_not_be_read_has_its_command(
     published(world, manifest, {}, unreadable="it was deleted")
     # When, Then
     version, page = explained(world, capsys)
-    assert version["putAgain"]["command"] == "hybrid-router reprocess --manifest m --stage dev"
-    assert "  put again  " in page
+    assert version["putAgain"] is not None
+    assert ": hybrid-router reprocess --manifest m --stage test reads it\n" in page
     world.raw_s3.delete_object(Bucket="input", Key="orders/a")
     assert explained(world, capsys)[0]["putAgain"] is None
 
@@ -402,7 +382,7 @@ def test_a_promoted_file_shows_both_lanes_and_the_reason(world: World, capsys: p
     lines = explained(world, capsys)[1].splitlines()
     # Then the reason of the first decision is not that of the lane it is in now
     (lane,) = [line for line in lines if line.startswith("  lane ")]
-    assert lane.endswith(": moved from the batch lane, as the manifest that was superseded says")
+    assert lane.endswith(": moved from the batch lane")
     first, second = (number for number, line in enumerate(lines) if line.startswith("  manifest "))
     assert lines[first].startswith(f"  manifest   {source.id}  SUPERSEDED  batch lane  ")
     assert lines[first + 1] == "             made urgent"
@@ -411,7 +391,7 @@ def test_a_promoted_file_shows_both_lanes_and_the_reason(world: World, capsys: p
 
 @pytest.mark.parametrize(
     ("lane", "since"),
-    [(Lane.STREAM, "15:30: moved from the stream lane by a reprocess"), (Lane.BATCH, "10:30: by default")],
+    [(Lane.STREAM, "15:30: moved from the stream lane"), (Lane.BATCH, "10:30: by default")],
 )
 def test_a_reprocess_moves_a_file_of_the_stream_lane_without_superseding_its_manifest(
     world: World, capsys: pytest.CaptureFixture[str], lane: Lane, since: str
