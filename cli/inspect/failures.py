@@ -1,7 +1,7 @@
 """``hybrid-router failures``: every manifest and file that did not get through, why, since when, and what to do."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -143,12 +143,11 @@ def failures_document(stack: DeployedStack, dataset: str | None, limit: int) -> 
                 scanned = islice(unread, max(MAX_SCANNED_ROWS, limit))
                 rows = list(islice((row for row in scanned if _is_asked(row, dataset)), limit + 1))
                 is_whole = len(rows) <= limit and next(unread, None) is None
-                current = _confirmed(stack, rows[:limit])
                 troubles: list[Trouble] = []
-                while current and len(troubles) <= limit:
-                    described = pool.map(partial(describe, stack), current[:PARALLEL_READS])
-                    troubles += chain.from_iterable(described)
-                    current = current[PARALLEL_READS:]
+                for batch in batches_of(rows[:limit], PARALLEL_READS):
+                    troubles += chain.from_iterable(pool.map(partial(describe, stack), batch))
+                    if len(troubles) > limit:
+                        break
                 complete = complete and is_whole and len(troubles) <= limit
                 found += troubles[:limit]
     if dataset is None:
@@ -168,14 +167,6 @@ def failures_document(stack: DeployedStack, dataset: str | None, limit: int) -> 
 def _is_asked(row: ManifestRow, dataset: str | None) -> bool:
     """Whether it is of the dataset; an open manifest that is not blocked only waits for its turn."""
     return dataset in (None, row.partition.dataset) and (row.blocked or not row.open)
-
-
-def _confirmed(stack: DeployedStack, rows: Sequence[ManifestRow]) -> list[ManifestRow]:
-    """The rows by a consistent read, if their state is still the one in the index."""
-    current: list[ManifestRow | None] = []
-    for ids in batches_of(row.id for row in rows):
-        current += stack.ledger.manifests.get_many(ids)
-    return [new for old, new in zip(rows, current, strict=True) if new is not None and new.state == old.state]
 
 
 def _failed(stack: DeployedStack, row: ManifestRow) -> list[Trouble]:

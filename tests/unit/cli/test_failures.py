@@ -195,19 +195,6 @@ def test_a_blocked_manifest_is_tried_again_by_itself(world: World, monkeypatch: 
     assert sum(item.blocked for item in status_document(stack, 10, world.now).backlog) == 3
 
 
-def test_a_hint_of_the_index_that_is_no_longer_so_is_left_out(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given: an index that still shows a FAILED manifest, which was queued again
-    row = world.queued("a")
-    world.ledger.manifests.fail(row, "because", world.now)
-    stale = world.row(row.id)
-    world.ledger.manifests.force(stale, world.now)
-    monkeypatch.setattr(
-        type(world.ledger.manifests), "failures", lambda _self, lane, _kind: [stale] * (lane == stale.lane)
-    )
-    # Then
-    assert listed(world) == []
-
-
 def test_one_dataset_can_be_chosen_and_long_lists_are_cut(world: World) -> None:
     for name, dataset in (("a", "orders"), ("b", "events"), ("c", "events")):
         row = world.queued(name, partition=Partition(dataset, "2026-11-20", 9))
