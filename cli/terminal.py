@@ -19,10 +19,10 @@ from lake.texts import printable
 GAP = "  "
 
 
-def print_answer(document: object, show: Callable[[], object], *, as_json: bool, indent: int = 2) -> None:
+def print_answer(document: object, show: Callable[[], object], *, as_json: bool) -> None:
     """Print the document for a program, or call ``show``, which prints it for a person."""
     if as_json:
-        typer.echo(format_json(document, indent))
+        typer.echo(format_json(document))
     else:
         show()
 

@@ -1,8 +1,7 @@
 """``hybrid-router dead-letters``: events and starts of schedules that failed in every attempt."""
 
-import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -16,6 +15,7 @@ from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode
 from cli.inspect.executions import read_zone
 from cli.inspect.failures import count_dead_letters
+from cli.terminal import print_answer
 from lake.errors import InvalidInputError
 from lake.ledger.table import batches_of
 from lake.texts import format_clock, format_count, printable
@@ -53,22 +53,21 @@ def print_dead_letters(stack: DeployedStack, limit: Limit = 100, *, as_json: Jso
     with _shown_again(stack) as hidden:
         letters = sorted((letter for letter, _ in _receive(stack, hidden, limit)), key=lambda letter: letter.sent_at)
     is_complete = len(letters) < limit
-    if as_json:
-        body = {"deadLetters": [asdict(letter) for letter in letters], "complete": is_complete}
-        typer.echo(json.dumps(body, indent=1))
-        return ExitCode.NOT_SO if letters else ExitCode.FINE
+    document = {"deadLetters": [asdict(letter) for letter in letters], "complete": is_complete}
+    print_answer(document, lambda: _print(stack, letters, is_complete), as_json=as_json)
+    return ExitCode.NOT_SO if letters else ExitCode.FINE
+
+
+def _print(stack: DeployedStack, letters: Sequence[DeadLetter], is_complete: bool) -> None:
     zone, now = read_zone(stack), datetime.now(UTC)
     typer.echo(f"{stack.name}, times in {zone.key}")
     for letter in letters:
         typer.echo(f"{format_clock(letter.sent_at, zone, now)}  {printable(letter.subject)}")
         typer.echo(f"  {printable(letter.problem)}: {letter.advice}")
-    if not letters:
-        typer.echo("there is no dead letter")
-        return ExitCode.FINE
     if not is_complete:
         typer.echo("there may be more: pass a larger --limit")
-    typer.echo(f"when the cause is removed, run 'hybrid-router dead-letters redrive{stack.options}'")
-    return ExitCode.NOT_SO
+    end = f"when the cause is removed, run 'hybrid-router dead-letters redrive{stack.options}'"
+    typer.echo(end if letters else "there is no dead letter")
 
 
 @command("dead-letters redrive")
@@ -91,7 +90,7 @@ def redrive_dead_letters(stack: DeployedStack, *, dry_run: DryRun = False, as_js
     action = "dry run, nothing was done; to be removed" if dry_run else "removed"
     total, sent = format_count(done["removed"], "dead letter"), format_count(done["sent"], "event")
     text = f"{action}: {total}, of which {sent} sent to route again"
-    typer.echo(json.dumps({**done, "dryRun": dry_run}, indent=1) if as_json else text)
+    print_answer({**done, "dryRun": dry_run}, lambda: typer.echo(text), as_json=as_json)
     return ExitCode.FINE
 
 

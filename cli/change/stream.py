@@ -1,7 +1,7 @@
 """``hybrid-router stream start``, ``stop`` and ``status``: the streaming jobs, and whether they run."""
 
-import json
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
 
@@ -9,11 +9,11 @@ import typer
 
 from cli.commands import DryRun, Json, command
 from cli.deployed_stack import DeployedStack
-from cli.documents import StreamDocument
+from cli.documents import StreamDocument, StreamShard
 from cli.errors import ExitCode
 from cli.inspect.backlog import format_shards, live_runs, read_shards
 from cli.inspect.executions import read_zone
-from lake.documents import format_json
+from cli.terminal import print_answer
 from lake.texts import format_clock, printable
 
 POLL_SECONDS = 5.0
@@ -22,15 +22,16 @@ POLL_SECONDS = 5.0
 @command("stream status")
 def print_stream(stack: DeployedStack, *, as_json: Json = False) -> int:
     """Show the runs of the streaming jobs, their windows and backlogs: 0 each job has a live run, 1 not."""
-    shards, now = read_shards(stack), datetime.now(UTC)
-    if as_json:
-        typer.echo(format_json(StreamDocument(shards)))
-    else:
-        zone = read_zone(stack)
-        typer.echo(f"{stack.name}, times in {zone.key}")
-        for text in format_shards(shards, now, partial(format_clock, zone=zone, now=now)):
-            typer.echo(printable(text))
+    shards = read_shards(stack)
+    print_answer(StreamDocument(shards), lambda: _print(stack, shards), as_json=as_json)
     return ExitCode.FINE if all(shard.runs for shard in shards) else ExitCode.NOT_SO
+
+
+def _print(stack: DeployedStack, shards: Sequence[StreamShard]) -> None:
+    zone, now = read_zone(stack), datetime.now(UTC)
+    typer.echo(f"{stack.name}, times in {zone.key}")
+    for text in format_shards(shards, now, partial(format_clock, zone=zone, now=now)):
+        typer.echo(printable(text))
 
 
 @command("stream start")
@@ -70,4 +71,4 @@ def _is_running(stack: DeployedStack) -> bool:
 
 
 def _say(text: str, *, as_json: bool) -> None:
-    typer.echo(json.dumps({"message": text}) if as_json else text)
+    print_answer({"message": text}, lambda: typer.echo(text), as_json=as_json)

@@ -1,6 +1,5 @@
 """``hybrid-router simulate`` and ``calibrate``: what a day of files would look like, and what to assume of files."""
 
-import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
@@ -70,7 +69,7 @@ def simulate_day(
         found = simulate_profile(files, chosen, print_progress)
     else:
         raise typer.BadParameter("pass both --a-day and --files-of")
-    print_answer(asdict(found), lambda: _print(found, chosen.time_zone), as_json=as_json, indent=1)
+    print_answer(asdict(found), lambda: _print(found, chosen.time_zone), as_json=as_json)
 
 
 def _simulate_ledger(connect: Callable[[], DeployedStack], settings: Settings, day: date) -> Simulation:
@@ -201,12 +200,9 @@ def calibrate_files(
         typer.echo(f"load average {busy:.1f}: other processes use this machine, so speeds will be too low", err=True)
     found = measure(paths, goal_seconds, settings, cores, print_progress)
     advice = list(advise(found, settings))
-    if as_json:
-        body = {"measured": list(map(asdict, found)), "settings": list(map(asdict, advice))}
-        typer.echo(json.dumps(body, indent=1))
-    else:
-        for line in (*report_lines(found), "", *toml_lines(advice)):
-            typer.echo(line)
+    body = {"measured": list(map(asdict, found)), "settings": list(map(asdict, advice))}
+    text = "\n".join((*report_lines(found), "", *toml_lines(advice)))
+    print_answer(body, lambda: typer.echo(text), as_json=as_json)
     if output is not None:
         output.write_text("\n".join((f'stage = "{STAGE}"', "", *toml_lines(advice), "")), encoding="utf-8")
         if not as_json:

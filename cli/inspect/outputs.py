@@ -21,9 +21,9 @@ def print_outputs(
     """Print names, URLs and ARNs of the stack's buckets, queues, functions and state machines."""
     outputs = dict(sorted(stack.outputs.to_outputs().items()))
     if name is None:
-        print_answer(outputs, lambda: print_facts(outputs.items()), as_json=as_json, indent=1)
+        print_answer(outputs, lambda: print_facts(outputs.items()), as_json=as_json)
     elif name in outputs:
-        print_answer({name: outputs[name]}, lambda: typer.echo(outputs[name]), as_json=as_json, indent=1)
+        print_answer({name: outputs[name]}, lambda: typer.echo(outputs[name]), as_json=as_json)
     else:
         raise InvalidInputError(f"the stack has no output {name!r}: it has {', '.join(outputs)}")
     return ExitCode.FINE

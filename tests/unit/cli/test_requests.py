@@ -97,10 +97,10 @@ def test_anything_but_one_kind_of_selection_is_refused_with_examples(options: di
 @pytest.mark.parametrize(
     ("body", "code", "summary"),
     [
-        (queued(queued=2, files=3, bytes=10**9), 0, "manifests queued again: 2 (files: 3, 1 GB)"),
-        (queued(dryRun=True, queued=1), 0, "dry run, nothing was done; manifests to be queued again: 1"),
-        (queued(open=2, unusable=1), 0, "manifests queued again: 0, 2 still open, 1 unusable"),
-        (queued(ignored=1, unusable=1), 1, "manifests queued again: 0, 1 ignored, 1 unusable"),
+        (queued(queued=2, files=3, bytes=10**9), 0, "queued again: 2 manifests (3 files, 1 GB)"),
+        (queued(dryRun=True, queued=1), 0, "dry run, nothing was done; to be queued again: 1 manifest"),
+        (queued(open=2, unusable=1), 0, "queued again: 0 manifests, 2 still open, 1 unusable"),
+        (queued(ignored=1, unusable=1), 1, "queued again: 0 manifests, 1 ignored, 1 unusable"),
         (queued(), 0, "nothing to reprocess: no manifest of this selection has ended"),
     ],
 )
@@ -123,9 +123,9 @@ def test_all_pages_are_one_request(capsys: pytest.CaptureFixture[str]) -> None:
     assert further == {**request, "token": "t"}
     assert capsys.readouterr().out.splitlines() == [
         "one",
-        "so far: manifests queued again: 1 (files: 1, 0 B)",
+        "so far: queued again: 1 manifest (1 file, 0 B)",
         "two",
-        "manifests queued again: 2 (files: 2, 0 B)",
+        "queued again: 2 manifests (2 files, 0 B)",
         "the next overnight run converts them",
     ]
 
@@ -154,5 +154,5 @@ def test_what_was_queued_is_printed_also_if_overnight_may_not_be_started(
     monkeypatch.setattr(DeployedStack, "start", Mock(side_effect=denial))
     with pytest.raises(ClientError):
         reprocess(FakeLambda(queued(queued=1, files=1, selection=RANGE)), manifest=["m"], now=True)
-    expected = ["manifests queued again: 1 (files: 1, 0 B)", "the next overnight run converts them"]
+    expected = ["queued again: 1 manifest (1 file, 0 B)", "the next overnight run converts them"]
     assert capsys.readouterr().out.splitlines() == expected
