@@ -1,6 +1,5 @@
 """``hybrid-router report``: one HTML page about a night or a day, or a folder with the last days and their nights."""
 
-import json
 import webbrowser
 from contextlib import suppress
 from datetime import UTC, date, datetime
@@ -14,7 +13,7 @@ from cli.cost.cost import metered_by, parse_day
 from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode, NotFoundError
 from cli.inspect.alarms import read_alarm_changes
-from cli.terminal import working
+from cli.terminal import print_answer, working
 from lake.errors import InvalidInputError
 from lake.layout import REPORT_INDEX, REPORT_PAGE, report_key
 from lake.manifest import Lane
@@ -70,32 +69,23 @@ def write_report(
 
 
 def _print_path(path: Path, *, open_page: bool, as_json: bool) -> int:
-    typer.echo(json.dumps({"page": str(path)}) if as_json else str(path))
+    print_answer({"page": str(path)}, lambda: typer.echo(str(path)), as_json=as_json)
     if open_page:
         webbrowser.open(path.resolve().as_uri())
     return ExitCode.FINE
 
 
 def write_last_days(stack: DeployedStack, folder: Path, now: datetime) -> Path:
-    """Write the page about the last days and fetch the reports that it links to, but those that are there already.
-
-    ``now`` is aware. Returns the page's path.
-    """
+    """Write the page about the last days with the reports that it links to; returns its path. ``now`` is aware."""
     days = read_days(stack.ledger, now)
     folder.mkdir(parents=True, exist_ok=True)
     bucket = stack.resources.control_bucket
     for item in (item for day in days for item in day.listed):
-        path = folder / item.name / REPORT_PAGE
-        settled_at = datetime.fromisoformat(item.settled_at).timestamp()
-        if path.exists() and path.stat().st_mtime >= settled_at:
-            continue
         with suppress(stack.s3.exceptions.NoSuchKey):
             page = stack.s3.get_object(Bucket=bucket, Key=report_key(item.name))["Body"].read()
+            path = folder / item.name / REPORT_PAGE
             path.parent.mkdir(exist_ok=True)
-            # A page that is there is not fetched again, so it is there as a whole.
-            new = path.with_suffix(".new")
-            new.write_bytes(page)
-            new.replace(path)
+            path.write_bytes(page)
     index = folder / Path(REPORT_INDEX).name
     index.write_text(render_index(stack.name, days, iso_utc(now), stack.options), encoding="utf-8")
     return index

@@ -1,6 +1,5 @@
 """`hybrid-router report`: the page of an execution and of a day, from ledger, documents and alarms."""
 
-import errno
 import json
 import re
 import webbrowser
@@ -18,7 +17,6 @@ from cli.errors import NotFoundError
 from cli.inspect.alarms import MAX_CHANGES, read_alarm_changes
 from cli.inspect.report import day_report, night_report, write_last_days, write_report
 from lake.errors import InvalidInputError
-from lake.layout import REPORT_PAGE
 from lake.ledger import ManifestRow
 from lake.manifest import Lane
 from lake.manifest_documents import write_manifest
@@ -172,26 +170,6 @@ def test_the_last_days_are_a_folder_whose_links_lead_to_the_reports(
     (link,) = re.findall(r'href="(.*?)"', index.read_text())
     page = index.parent / link
     assert "it is broken" in page.read_text()
-
-
-def test_a_page_that_a_full_disk_has_cut_is_fetched_again(
-    deployment: Deployment, stack: DeployedStack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Given
-    night(deployment)
-    write = Path.write_bytes
-
-    def cut(path: Path, data: bytes) -> int:
-        write(path, data[:9])
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(Path, "write_bytes", cut)
-    with pytest.raises(OSError, match="No space left"):
-        write_last_days(stack, tmp_path / "report", deployment.now)
-    monkeypatch.undo()
-    # When / Then
-    index = write_last_days(stack, tmp_path / "report", deployment.now)
-    assert "it is broken" in (index.parent / "overnight" / REPORT_PAGE).read_text()
 
 
 @pytest.mark.parametrize("code", ["AccessDenied", "ThrottlingException"])
