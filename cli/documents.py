@@ -135,7 +135,7 @@ class ManifestNotDone:
     manifest: str
     partition: str
     state: str
-    reason: str | None
+    reason: Annotated[str, "empty: it waits"]
 
 
 @dataclass(frozen=True, slots=True)

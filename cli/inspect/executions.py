@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 from cli.deployed_stack import DeployedStack
 from cli.documents import NextNight, NightLine, NightProgress, NightRun, PlannedNight, RunProgress
-from lake.documents import find_document
+from lake.documents import decode, find_document
 from lake.engines import engine_of_run
 from lake.engines.description import MICRO
 from lake.layout import PLAN_AHEAD_EXECUTION, plan_summary_key
@@ -215,12 +215,4 @@ def _schedule(stack: DeployedStack) -> Mapping[str, Any]:
 def planned_night(summary: dict[str, Any] | None) -> PlannedNight | None:
     if summary is None:
         return None
-    forecast = summary["forecast"]
-    return PlannedNight(
-        planned_at=summary["plannedAt"],
-        **{name: summary[name] for name in ("engine", "workers", "runs", "manifests", "files", "bytes")},
-        **{name: forecast[name] for name in ("start", "end", "deadline", "fits", "late_minutes")},
-        **{
-            f"{name}{end}": forecast[f"{name}{end}"] for name in ("minutes", "dollars") for end in ("", "_low", "_high")
-        },
-    )
+    return decode(PlannedNight, {**summary["forecast"], **summary, "planned_at": summary["plannedAt"]})
