@@ -9,23 +9,27 @@ import fcntl
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
+import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 import typer
 
 from cli.commands import Json, SettingsFile, command
-from cli.errors import ExitCode
+from cli.errors import ExitCode, NotReachableError
 from cli.terminal import ended_by_signal, print_answer
 from lake.errors import HybridRouterError, InvalidInputError
 from lake.settings import Settings, load_settings
 from lake.settings.model import STAGE_NAME
+from local.isolation import REGION, AccessKey
 
 KEPT = "-kept"
 """End of the name of a folder that ``local up --keep`` has left."""
@@ -112,6 +116,54 @@ def stages(folder: Path) -> list[LocalStage]:
     return [item for item in found if item.owner() is not None or item.state_file.exists() or item.folders()]
 
 
+LOCAL_PROFILE = "hybrid-router-local"
+
+
+def aws_on_local_cloud(config: Path) -> str:
+    """The command with the file of ``local_config``: the key stays out of the terminal's history."""
+    return f"AWS_CONFIG_FILE={shlex.quote(str(config.absolute()))} aws --profile {LOCAL_PROFILE}"
+
+
+def local_config(endpoint: str, key: AccessKey) -> str:
+    """The content of a configuration file with one profile (AWS CLI User Guide, "Configuration and credential file
+    settings"): endpoint, region and key of a local cloud.
+    """
+    lines = {
+        "region": REGION,
+        "endpoint_url": endpoint,
+        "aws_access_key_id": key.id,
+        "aws_secret_access_key": key.secret,
+        "s3": "\n  addressing_style = path",
+    }
+    return f"[profile {LOCAL_PROFILE}]\n" + "".join(f"{name} = {value}\n" for name, value in lines.items())
+
+
+CONNECT_SECONDS = 1
+"""Timeout of a connection to a server on this machine."""
+
+
+def read_local_state(stage: str) -> Mapping[str, Any]:
+    """What ``local up`` has written about the running cloud of this stage."""
+    state = LocalStage(local_state(), stage).state_file
+    cloud: dict[str, Any] = json.loads(state.read_text(encoding="utf-8")) if state.is_file() else {}
+    if not cloud or not _answers(cloud["endpoint"]):
+        raise NotReachableError(
+            f"no local cloud of stage {stage} is running on this machine: 'hybrid-router local ls' shows those "
+            "that are, and 'hybrid-router local up' starts one"
+        )
+    return cloud
+
+
+def _answers(endpoint: str) -> bool:
+    """Whether a server listens: a cloud that was killed has left its file."""
+    place = urlsplit(endpoint)
+    try:
+        with socket.create_connection((str(place.hostname), place.port or 80), CONNECT_SECONDS):
+            return True
+    except OSError:
+        return False
+
+
 @command("local up")
 def local_up(
     settings_file: SettingsFile = Path("settings/dev.toml"),
@@ -138,7 +190,6 @@ def local_up(
 
 
 def _run(settings: Settings, stage: LocalStage, folder: Path, *, keep: bool) -> None:
-    from cli.connect import aws_on_local_cloud, local_config
     from infra.synth import synth
     from local.cloud import LocalCloud
 

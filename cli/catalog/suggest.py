@@ -12,8 +12,7 @@ from cli.catalog.column_types import FORMATS, ColumnType, Proposal, propose
 from cli.catalog.sample import DatasetSample, read_folder_sample, read_sample
 from cli.catalog.view_sql import Dialect, athena_view, duckdb_folder, duckdb_view, quoted, spark_view
 from cli.commands import Json, Local, Profile, Region, Stage, command
-from cli.connect import connect_to_stage
-from cli.deployed_stack import DeployedStack, unknown_dataset
+from cli.deployed_stack import DeployedStack, connect_to_stage, unknown_dataset
 from cli.documents import SuggestedColumn, Suggestion
 from cli.errors import ExitCode, NotFoundError
 from cli.terminal import print_answer, print_table, working

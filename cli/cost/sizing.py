@@ -13,9 +13,8 @@ import typer
 
 from cli import commands
 from cli.commands import ALL_CORES, Cores, Json, Local, Region, SettingsFile, Stage, command
-from cli.connect import connect_to_stage
 from cli.cost.cost import parse_day
-from cli.deployed_stack import DeployedStack
+from cli.deployed_stack import DeployedStack, connect_to_stage
 from cli.terminal import print_answer, print_progress, print_table
 from lake.errors import InvalidInputError
 from lake.settings import ConvertSettings, InputSettings, Settings, load_settings

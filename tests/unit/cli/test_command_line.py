@@ -34,9 +34,9 @@ from urllib3.exceptions import SSLError
 
 import cli.__main__
 from cli.commands import MODULES
-from cli.connect import LOCAL_PROFILE, aws_on_local_cloud, connect_to_stage, local_config
+from cli.deployed_stack import connect_to_stage
 from cli.errors import ExitCode, NotReachableError, advise, errors_on_stderr
-from cli.local_clouds import local_state
+from cli.local_clouds import LOCAL_PROFILE, aws_on_local_cloud, local_config, local_state
 from cli.main import app, run
 from infra.names import OPTIONAL, StackOutputs, output_key
 from lake.errors import InvalidInputError, InvalidSettingsError, TransientError, UnknownDatasetError

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from cli.connect import read_local_state
 from cli.cost.sizing import calibrate_files
 from cli.errors import ExitCode, NotReachableError
 from cli.local_clouds import (
@@ -24,6 +23,7 @@ from cli.local_clouds import (
     local_state,
     local_up,
     print_local_clouds,
+    read_local_state,
     stages,
 )
 from cli.main import app
