@@ -164,14 +164,6 @@ class NightDocument(NightLine):
 
 
 @dataclass(frozen=True, slots=True)
-class ShownInTable:
-    generation: int
-    since: Annotated[str, "UTC; readers saw this generation at the latest then"]
-    batch: Annotated[int, "the batch that has brought it in"]
-    snapshot: Annotated[str, "id of that batch's snapshot, which may have expired"]
-
-
-@dataclass(frozen=True, slots=True)
 class ExplainedManifest:
     manifest: str
     state: str
@@ -182,7 +174,6 @@ class ExplainedManifest:
     changed_at: Instant
     reason: str | None
     logs: Annotated[dict[str, str | None], "job runs that have had it -> the command that prints the log"]
-    tabled: ShownInTable | None
     waits_for_table: Annotated[int | None, "the published generation, if the Iceberg table does not show it yet"]
 
 
@@ -226,7 +217,6 @@ class ExplainedVersion:
     lane: LaneName | None
     lane_since: Instant | None
     waits_for: WaitsFor | None
-    running: Annotated[str | None, "execution that runs now and has it in its plan"]
     manifests: tuple[ExplainedManifest, ...]
     result: FileResult | None
     put_again: Annotated[Instant | None, "when the bytes of an unreadable file were put again: a reprocess reads them"]
@@ -238,6 +228,7 @@ class FileExplanation:
 
     uri: str
     night: NextNight
+    running: Annotated[str | None, "execution that runs now, if a version waits for a night: its plan may have it"]
     versions: tuple[ExplainedVersion, ...]
     omitted_versions: Annotated[int, "older ones that --limit has left out"]
     kind: Literal["file"] = "file"

@@ -1,7 +1,7 @@
 """The executions of ``overnight``: their job runs and logs, how far one is, and when the next one begins."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -25,26 +25,16 @@ RUNNING = "RUNNING"
 
 def list_executions(stack: DeployedStack) -> Iterator[NightLine]:
     """The executions of the last 90 days, newest first, page by page."""
-    for page in _pages(stack):
+    pages: Any = stack.sfn.get_paginator("list_executions")
+    for page in pages.paginate(stateMachineArn=stack.outputs.overnight):
         for item in sorted(page["executions"], key=lambda found: found["startDate"], reverse=True):
             yield _execution(stack, item)
 
 
-def _pages(stack: DeployedStack, **request: str) -> Iterable[dict[str, Any]]:
-    pages: Any = stack.sfn.get_paginator("list_executions")
-    found: Iterable[dict[str, Any]] = pages.paginate(stateMachineArn=stack.outputs.overnight, **request)
-    return found
-
-
-def planned_by_running(stack: DeployedStack) -> dict[str, tuple[str, str]]:
-    """The manifests in the plans of the executions that run now -> the newest execution, and when it was planned."""
-    found: dict[str, tuple[str, str]] = {}
-    for page in _pages(stack, statusFilter=RUNNING):
-        for item in page["executions"]:
-            summary = find_document(stack.s3, stack.resources.control_bucket, plan_summary_key(item["name"])) or {}
-            plan = (item["name"], summary.get("plannedAt", ""))
-            found = dict.fromkeys(summary.get("manifestIds", []), plan) | found
-    return found
+def running_execution(stack: DeployedStack) -> str | None:
+    """The name of the newest execution that runs now."""
+    found = stack.sfn.list_executions(stateMachineArn=stack.outputs.overnight, statusFilter=RUNNING)
+    return next((item["name"] for item in found["executions"]), None)
 
 
 def find_execution(stack: DeployedStack, name: str) -> NightLine | None:

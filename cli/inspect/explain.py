@@ -18,14 +18,12 @@ from cli.documents import (
     FailureKind,
     FileExplanation,
     FileResult,
-    NextNight,
     ObjectExplanation,
     PublishedObject,
-    ShownInTable,
     WaitsFor,
 )
 from cli.errors import ExitCode, NotFoundError
-from cli.inspect.executions import log_of_run, planned_by_running, read_next_night
+from cli.inspect.executions import log_of_run, read_next_night, running_execution
 from cli.inspect.trace import Trace, find_put_again, read_first_reject, trace_arrival
 from cli.terminal import print_answer, working
 from lake.commit import ResultObject, SourceCount, find_result
@@ -120,24 +118,18 @@ def explain_file(stack: DeployedStack, name: S3Uri, limit: int, now: datetime) -
     if not arrivals:
         return None
     traces = [trace_arrival(stack.s3, stack.ledger, stack.resources, arrival) for arrival in arrivals[-limit:]]
-    is_queued = any(trace.state == State.QUEUED and trace.manifests[-1].lane == Lane.BATCH for trace in traces)
-    planned = planned_by_running(stack) if is_queued else {}
-    versions = tuple(_version(stack, trace, limit, now, planned) for trace in traces)
-    return FileExplanation(str(name), read_next_night(stack, now), versions, len(arrivals) - len(versions))
+    versions = tuple(_version(stack, trace, limit, now) for trace in traces)
+    running = running_execution(stack) if any(version.waits_for == "night" for version in versions) else None
+    return FileExplanation(str(name), read_next_night(stack, now), running, versions, len(arrivals) - len(versions))
 
 
-def _version(
-    stack: DeployedStack, trace: Trace, limit: int, now: datetime, planned: Mapping[str, tuple[str, str]]
-) -> ExplainedVersion:
-    """``planned``: as ``planned_by_running`` has it. What was reprocessed since a plan is for a later one."""
+def _version(stack: DeployedStack, trace: Trace, limit: int, now: datetime) -> ExplainedVersion:
     arrival = trace.arrival
     current = trace.manifests[-1] if trace.manifests else None
     outcome = _outcome(stack, trace)
     waits_for = _waits_for(current, now) if current else "sweep" if arrival.manifest else None
-    own = _in_current_lane(trace)
+    own = list(takewhile(lambda row: current is not None and row.lane == current.lane, trace.manifests[::-1]))
     has_moved = own and (own[-1] is not trace.manifests[0] or own[-1].lane != arrival.lane)
-    plans = ((row.forced_at or "", *planned[row.id]) for row in own if row.id in planned)
-    executions = (execution for forced_at, execution, planned_at in plans if forced_at <= planned_at)
     return ExplainedVersion(
         version=arrival.file.version,
         size=arrival.file.size,
@@ -149,7 +141,6 @@ def _version(
         lane=current.lane.value if current else arrival.lane.value if arrival.lane else None,
         lane_since=own[-1].queued_at if has_moved else arrival.recorded_at if arrival.lane else None,
         waits_for=waits_for,
-        running=next(executions, None) if waits_for == "night" else None,
         manifests=tuple(_manifest(stack, row) for row in trace.manifests if row.collection is None),
         result=_result(stack, trace, limit),
         put_again=find_put_again(stack.s3, arrival.file) if outcome == "UNREADABLE" else None,
@@ -172,17 +163,10 @@ def _outcome(stack: DeployedStack, trace: Trace) -> str:
     return "QUARANTINED_LINES" if source.rejects else "DONE"
 
 
-def _in_current_lane(trace: Trace) -> list[ManifestRow]:
-    """The last manifests that are all of the current lane, the latest first: a night follows a file to no other one."""
-    latest_first = trace.manifests[::-1]
-    return list(takewhile(lambda row: row.lane == latest_first[0].lane, latest_first))
-
-
 def _manifest(stack: DeployedStack, row: ManifestRow) -> ExplainedManifest:
-    dataset = row.partition.dataset
+    dataset, published = row.partition.dataset, row.published
     if row.tabled:
         row = with_current_mark(row, stack.ledger.tables.get(dataset))
-    shown, published = row.tabled, row.published
     waits = published is not None and not row.is_tabled and stack.has_table(dataset)
     runs = dict.fromkeys([*row.earlier_owners, *([row.owner] if row.owner else [])])
     return ExplainedManifest(
@@ -195,7 +179,6 @@ def _manifest(stack: DeployedStack, row: ManifestRow) -> ExplainedManifest:
         changed_at=row.changed_at,
         reason=row.reason and stack.runnable(row.reason),
         logs={run: log_of_run(stack, run, row.lane) for run in runs},
-        tabled=ShownInTable(shown.generation, shown.since, shown.batch, str(shown.snapshot)) if shown else None,
         waits_for_table=published.generation if published and waits else None,
     )
 
@@ -260,7 +243,7 @@ def print_file(document: FileExplanation, now: datetime, options: str) -> None:
         typer.echo(f"{printable(document.uri)}  version {version.version}  {format_size(version.size)}")
         _line("arrived", f"{clock(version.arrived_at)}, recorded {clock(version.recorded_at)}, {zone.key}")
         stays = "; what was published stays until then" if version.result and version.waits_for else ""
-        _line("outcome", f"{version.outcome}: {_format_outcome(version, document.night, clock, options)}{stays}")
+        _line("outcome", f"{version.outcome}: {_format_outcome(version, document, clock, options)}{stays}")
         if version.lane and version.lane_since:
             moved = f"moved from the {version.decided_lane} lane"
             why = version.reason if version.decided_lane == version.lane else moved
@@ -268,7 +251,7 @@ def print_file(document: FileExplanation, now: datetime, options: str) -> None:
         else:
             _line("lane", f"none: {printable(version.reason)}")
         for manifest in version.manifests:
-            _print_manifest(manifest, clock, options)
+            _print_manifest(manifest, options)
         if version.result:
             _print_result(version.result, clock)
         if version.put_again:
@@ -295,7 +278,10 @@ def print_object(document: ObjectExplanation) -> None:
         _line("", f"... and {document.omitted_inputs:,} more: pass a larger --limit")
 
 
-def _format_outcome(version: ExplainedVersion, night: NextNight, clock: Callable[[str], str], options: str) -> str:
+def _format_outcome(
+    version: ExplainedVersion, document: FileExplanation, clock: Callable[[str], str], options: str
+) -> str:
+    night, running = document.night, document.running
     if version.outcome == FailureKind.BLOCKED:
         part = f"its part cannot be divided: 'hybrid-router sweep{options}' names what to restore"
         attempt = "an attempt ended without a result; remove the cause, which its manifest has, then it goes on"
@@ -305,15 +291,12 @@ def _format_outcome(version: ExplainedVersion, night: NextNight, clock: Callable
     if version.waits_for is None or version.outcome in OUTCOMES:
         return OUTCOMES.get(version.outcome, "it has ended")
     if version.waits_for == "night":
-        if version.running:
-            when = f"by {version.running}, which runs now"
-        elif night.start is None:
+        now = f"by {running}, which runs now, if its plan has it, or " if running else ""
+        if night.start is None:
             schedule = f"the schedule {night.schedule}" if night.enabled else "overnight, whose schedule is disabled"
-            return f"waits for {schedule}"
-        else:
-            done = f", expected done {clock(night.forecast.end)}" if night.forecast and night.forecast.runs else ""
-            when = f"{clock(night.start)}{done}"
-        return f"will be converted {when}"
+            return f"will be converted {now}by {schedule}"
+        done = f", expected done {clock(night.forecast.end)}" if night.forecast and night.forecast.runs else ""
+        return f"will be converted {now}{clock(night.start)}{done}"
     return {
         "stream": f"waits for the streaming job: 'hybrid-router stream status{options}' says whether it runs",
         "job run": "is being converted",
@@ -322,7 +305,7 @@ def _format_outcome(version: ExplainedVersion, night: NextNight, clock: Callable
     }[version.waits_for]
 
 
-def _print_manifest(manifest: ExplainedManifest, clock: Callable[[str], str], options: str) -> None:
+def _print_manifest(manifest: ExplainedManifest, options: str) -> None:
     _line(
         "manifest",
         f"{manifest.manifest}  {manifest.state}  {manifest.lane} lane  {manifest.partition}  "
@@ -332,9 +315,6 @@ def _print_manifest(manifest: ExplainedManifest, clock: Callable[[str], str], op
         _line("", printable(manifest.reason))
     for run, log in manifest.logs.items():
         _line("", f"log of {run}: {log}" if log else f"attempted by {run}")
-    if shown := manifest.tabled:
-        batch = f"batch {shown.batch}, snapshot {shown.snapshot}"
-        _line("table", f"generation {shown.generation} since {clock(shown.since)}: {batch}")
     if manifest.waits_for_table:
         dataset = manifest.partition.partition("#")[0]
         command = f"'hybrid-router tables status {dataset}{options}'"
