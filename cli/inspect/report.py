@@ -1,6 +1,9 @@
 """``hybrid-router report``: one HTML page about a night or a day, or a folder with the last days and their nights."""
 
+import heapq
+import json
 import webbrowser
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -12,7 +15,7 @@ from cli.commands import Json, command
 from cli.cost.cost import metered_by, parse_day
 from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode, NotFoundError
-from cli.inspect.alarms import read_alarm_changes
+from cli.inspect.status import own_alarms
 from cli.terminal import print_answer, working
 from lake.errors import InvalidInputError
 from lake.layout import REPORT_INDEX, REPORT_PAGE, report_key
@@ -28,7 +31,7 @@ from report.collect import (
     read_execution,
 )
 from report.days import render_index
-from report.figures import ManifestFigures, Report, cost_figures
+from report.figures import AlarmChange, ManifestFigures, Report, cost_figures
 from report.sections import render_page
 
 
@@ -156,3 +159,31 @@ def day_report(stack: DeployedStack, day: date, now: datetime) -> Report:
         metered=metered_by(stack, day, day),
         options=stack.options,
     )
+
+
+MAX_CHANGES = 200
+"""The latest ones; an alarm that comes and goes each minute would fill the page."""
+
+
+def read_alarm_changes(stack: DeployedStack, first: datetime, last: datetime) -> tuple[AlarmChange, ...]:
+    """Changes to and from ALARM between two instants (aware), the latest first, of alarms that publish to the topic."""
+    changes = (change for alarm in own_alarms(stack) for change in _history(stack, alarm["AlarmName"], first, last))
+    return tuple(heapq.nlargest(MAX_CHANGES, changes, key=lambda change: change.at))
+
+
+def _history(stack: DeployedStack, alarm: str, first: datetime, last: datetime) -> Iterator[AlarmChange]:
+    """The changes of one alarm: an account can have thousands of other alarms."""
+    pages = stack.cloudwatch.get_paginator("describe_alarm_history").paginate(
+        AlarmName=alarm,
+        HistoryItemType="StateUpdate",
+        StartDate=first,
+        EndDate=last,
+    )
+    for item in (item for page in pages for item in page["AlarmHistoryItems"]):
+        data = json.loads(item.get("HistoryData", "{}"))
+        old, new = data.get("oldState", {}), data.get("newState", {})
+        if data and "ALARM" not in (old.get("stateValue"), new.get("stateValue")):
+            continue
+        reason = new.get("stateReason", item.get("HistorySummary", ""))
+        name = alarm.removeprefix(f"{stack.name}-")
+        yield AlarmChange(name, iso_utc(item["Timestamp"]), new.get("stateValue", ""), reason)

@@ -13,8 +13,7 @@ import pytest
 
 from cli.deployed_stack import DeployedStack
 from cli.errors import NotFoundError
-from cli.inspect.alarms import MAX_CHANGES, read_alarm_changes
-from cli.inspect.report import day_report, night_report, write_last_days, write_report
+from cli.inspect.report import MAX_CHANGES, day_report, night_report, read_alarm_changes, write_last_days, write_report
 from lake.errors import InvalidInputError
 from lake.ledger import ManifestRow
 from lake.manifest import Lane
