@@ -90,7 +90,7 @@ class NightRun:
     ended_at: Instant
     minutes: float
     dollars: float
-    log: str | None
+    log: Annotated[str, "the command that prints it"]
     state: Annotated[str, "how it ended: SUCCEEDED, FAILED, TIMEOUT, ..."]
     reason: Annotated[str, "why it did not succeed, as its service reports it; empty: it did"]
 
@@ -173,7 +173,7 @@ class ExplainedManifest:
     attempt: int
     changed_at: Instant
     reason: str | None
-    logs: Annotated[dict[str, str | None], "job runs that have had it -> the command that prints the log"]
+    logs: Annotated[dict[str, str], "job runs that have had it -> the command that prints the log"]
     waits_for_table: Annotated[int | None, "the published generation, if the Iceberg table does not show it yet"]
 
 

@@ -83,10 +83,8 @@ def log_stream(stack: DeployedStack, job_run: str) -> tuple[str, str]:
     return engine_of_run(job_run).log_stream(stack.name, job_run, stack.outputs.stream_application)
 
 
-def log_of_run(stack: DeployedStack, job_run: str, lane: str) -> str | None:
-    """The command that prints the log of a job run, by its id in leases and its lane; None if a person started it."""
-    if job_run.startswith("manual-"):
-        return None
+def log_of_run(stack: DeployedStack, job_run: str, lane: str) -> str:
+    """The command that prints the log of a job run, by its id in leases and its lane."""
     return f"hybrid-router logs {lane} --run {job_run} --since {KEPT}{stack.options}"
 
 

@@ -314,7 +314,7 @@ def _print_manifest(manifest: ExplainedManifest, options: str) -> None:
     if manifest.reason:
         _line("", printable(manifest.reason))
     for run, log in manifest.logs.items():
-        _line("", f"log of {run}: {log}" if log else f"attempted by {run}")
+        _line("", f"log of {run}: {log}")
     if manifest.waits_for_table:
         dataset = manifest.partition.partition("#")[0]
         command = f"'hybrid-router tables status {dataset}{options}'"

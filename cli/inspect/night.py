@@ -234,8 +234,7 @@ def _print_runs(night: NightDocument, clock: Callable[[str | None], str]) -> Non
     for run in night.job_runs:
         if run.reason:
             typer.echo(f"{run.state} {run.job_run}: {printable(run.reason)}")
-        if run.log:
-            typer.echo(f"log of {run.job_run}: {run.log}")
+        typer.echo(f"log of {run.job_run}: {run.log}")
 
 
 def _clock(zone: ZoneInfo) -> Callable[[str | None], str]:

@@ -302,14 +302,6 @@ def test_long_lists_of_records_are_cut(world: World, stack: DeployedStack, monke
     assert ([item.files for item in entries], complete) == ([1], False)
 
 
-def test_a_folder_marker_is_no_failure_and_what_a_person_has_put_there_is_named(
-    world: World, stack: DeployedStack
-) -> None:
-    deliver(world, "", "clicks/", "readme.txt")
-    ((found,), _) = not_delivered(stack)
-    assert (found.uri, found.files, found.dataset) == (f"s3://input/{FOLDER}/", 1, None)
-
-
 def test_explain_says_what_a_record_is_without_a_row_of_the_ledger(stack: DeployedStack) -> None:
     with pytest.raises(NotFoundError, match="records that Firehose could not deliver"):
         print_explanation(stack, f"s3://input/{FOLDER}/clicks/{KIND}/a", 10, as_json=False)
