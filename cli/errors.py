@@ -2,7 +2,7 @@
 
 import errno
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from enum import IntEnum
 from typing import TypeGuard
 
@@ -157,9 +157,7 @@ def errors_on_stderr(debug: bool) -> Iterator[None]:
         code, text = exit_code_of(error), _visible(error)
         if code is ExitCode.INTERNAL_ERROR:
             text = f"internal error ({type(error).__name__}: {text}); --debug shows the stack trace"
-        # The code is the answer, also where the message cannot be written.
-        with suppress(OSError):
-            typer.echo(f"hybrid-router: {text}", err=True)
+        typer.echo(f"hybrid-router: {text}", err=True)
         raise SystemExit(code) from None
     except SystemExit as ended:
         # Typer ends with 1 then, which is an answer of a command.

@@ -47,16 +47,18 @@ def _waits_for(row: ManifestRow, now: datetime) -> WaitsFor | None:
     return "publishing" if row.open else None
 
 
-def explain_object(stack: DeployedStack, name: S3Uri, limit: int) -> ObjectExplanation | None:
-    """The manifest of an object, and its files with their counts; None: its name is not one that a manifest makes, or
-    the ledger does not know that manifest.
+def explain_object(stack: DeployedStack, name: S3Uri, limit: int) -> ObjectExplanation:
+    """The manifest of an object, and its files with their counts.
 
     The rows of all files of a manifest are spread over its objects; the column ``_source`` says which row is whose.
     """
     parsed = parse_generation(name.key)
     row = stack.ledger.manifests.get(parsed[0]) if parsed else None
     if parsed is None or row is None or not is_own_key(name.key, row.partition, row.id, parsed[1]):
-        return None
+        raise NotFoundError(
+            f"{name} is not an object that a manifest of this stack has published: check the spelling; if it exists, "
+            "it is a marker, metadata of a table, or of another program"
+        )
     generation, published = parsed[1], row.published
     s3, control = stack.s3, stack.resources.control_bucket
     result = find_result(s3, control, row.id, generation)
@@ -95,28 +97,26 @@ def print_explanation(
 ) -> int:
     """Show where a file is, why, and when it will be converted; or from which files an object was made."""
     name, now = parse_s3_uri(uri), datetime.now(UTC)
-    document: FileExplanation | ObjectExplanation | None
-    with working("reading the ledger ..."):
-        if name.bucket in stack.resources.output_buckets:
-            document = explain_object(stack, name, limit)
-        else:
-            document = explain_file(stack, name, limit, now)
-    if document is None:
-        raise NotFoundError(_unknown(stack, name))
-    if isinstance(document, FileExplanation):
-        print_answer(document, lambda: print_file(document, now, stack.options), as_json=as_json)
+    if name.bucket in stack.resources.output_buckets:
+        with working("reading the ledger ..."):
+            found = explain_object(stack, name, limit)
+        print_answer(found, lambda: print_object(found), as_json=as_json)
     else:
-        print_answer(document, lambda: print_object(document), as_json=as_json)
+        with working("reading the ledger ..."):
+            file = explain_file(stack, name, limit, now)
+        print_answer(file, lambda: print_file(file, now, stack.options), as_json=as_json)
     return ExitCode.FINE
 
 
-def explain_file(stack: DeployedStack, name: S3Uri, limit: int, now: datetime) -> FileExplanation | None:
-    """The last ``limit`` versions of a file, the oldest first; None: the ledger does not know it."""
+def explain_file(stack: DeployedStack, name: S3Uri, limit: int, now: datetime) -> FileExplanation:
+    """The last ``limit`` versions of a file, the oldest first."""
     arrivals = sorted(
         stack.ledger.arrivals.versions(name.bucket, name.key), key=lambda item: (item.file.arrived_at, item.recorded_at)
     )
     if not arrivals:
-        return None
+        if name.bucket == stack.resources.input_bucket and name.key.startswith(FAILED_RECORDS):
+            raise NotFoundError(f"the ledger has no row of {name}; files under {FAILED_RECORDS} hold {NOT_DELIVERED}")
+        raise NotFoundError(format_unknown_file(name, stack.resources.input_bucket))
     traces = [trace_arrival(stack.s3, stack.ledger, stack.resources, arrival) for arrival in arrivals[-limit:]]
     versions = tuple(_version(stack, trace, limit, now) for trace in traces)
     running = running_execution(stack) if any(version.waits_for == "night" for version in versions) else None
@@ -208,18 +208,6 @@ def _result(stack: DeployedStack, trace: Trace, limit: int) -> FileResult | None
 
 def _runnable(stack: DeployedStack, source: SourceCount) -> SourceCount:
     return replace(source, failed=source.failed and stack.runnable(source.failed))
-
-
-def _unknown(stack: DeployedStack, name: S3Uri) -> str:
-    resources = stack.resources
-    if name.bucket in resources.output_buckets:
-        return (
-            f"{name} is not an object that a manifest of this stack has published: check the spelling; if it exists, "
-            "it is a marker, metadata of a table, or of another program"
-        )
-    if name.bucket == resources.input_bucket and name.key.startswith(FAILED_RECORDS):
-        return f"the ledger has no row of {name}; files under {FAILED_RECORDS} hold {NOT_DELIVERED}"
-    return format_unknown_file(name, resources.input_bucket)
 
 
 OUTCOMES = {

@@ -34,7 +34,6 @@ from lake.texts import (
     format_count,
     format_size,
     printable,
-    reprocess_file_command,
     shell_word,
 )
 from lake.time import iso_utc
@@ -198,8 +197,7 @@ def _unreadable(stack: DeployedStack, row: ManifestRow, limit: int) -> list[Trou
 
 def _unreadable_file(stack: DeployedStack, row: ManifestRow, file: SourceCount) -> Trouble:
     """The file, by what was put under its key since."""
-    kind, reason, command = FailureKind.UNREADABLE, file.failed or "", _reprocess(stack, row)
-    advice = WHEN_REMOVED if reprocess_file_command(file.uri) in reason else UPLOAD_OR_READ_AGAIN
+    kind, advice, command = FailureKind.UNREADABLE, UPLOAD_OR_READ_AGAIN, _reprocess(stack, row)
     name = parse_s3_uri(file.uri)
     versions = stack.ledger.arrivals.versions(name.bucket, name.key)
     own = next((item.file for item in versions if item.file.version == file.version), None)
@@ -208,7 +206,7 @@ def _unreadable_file(stack: DeployedStack, row: ManifestRow, file: SourceCount) 
     elif own is not None and (manifest := _converted_later(stack, own, versions)) is not None:
         kind, advice = FailureKind.REPLACED, COMPARE.format(manifest=manifest)
         command = f"{explain_command(file.uri)}{stack.options}"
-    trouble = _of_row(kind, row, reason, advice, command)
+    trouble = _of_row(kind, row, file.failed or "", advice, command)
     return replace(trouble, since=row.finished_at, uri=file.uri, files=1, bytes=file.size)
 
 

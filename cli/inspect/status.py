@@ -149,17 +149,16 @@ def print_status_document(document: StatusDocument, now: datetime, options: str)
         *(("stream", text) for text in format_shards(document.shards, now, clock)),
         ("next night", _tonight(document.next_night, clock, options)),
         ("last night", _last_night(document, clock)),
-        ("alarms", _alarms(document, options)),
+        ("alarms", _alarms(document)),
         *(("", f"{alarm.name} since {clock(alarm.since)}: {alarm.description}") for alarm in document.alarms),
     ):
         typer.echo(f"{name:<11}{printable(text)}")
 
 
-def _alarms(document: StatusDocument, options: str) -> str:
+def _alarms(document: StatusDocument) -> str:
     number, unknown = len(document.alarms), document.alarms_without_state
     text = format_count(number, "open alarm") if number else "none is open"
-    why = "the local cloud does not evaluate" if "--local" in options else "CloudWatch has not evaluated yet"
-    return f"{text}, but for {format_count(unknown, 'alarm')} that {why}" if unknown else text
+    return f"{text}, but for {format_count(unknown, 'alarm')} that nothing has evaluated" if unknown else text
 
 
 def _print_backlog(rows: Sequence[Backlog], now: datetime) -> None:

@@ -21,8 +21,7 @@ from lake.manifest import Lane, ObjectVersion, Partition
 from tests.unit.cli.schemas import valid_json
 from tests.unit.cli.stack_world import FakeServices, stack_of
 from tests.unit.lake.transitions import TOTALS, done, put_result
-from tests.unit.lake.world import PARTITION, World, file_of
-from transform.source import UnreadableNowError
+from tests.unit.lake.world import PARTITION, World
 
 
 def listed(world: World, *, dataset: str | None = None, limit: int = 10) -> list[dict[str, Any]]:
@@ -45,16 +44,6 @@ def test_each_unreadable_file_is_named(world: World) -> None:
     # Then
     assert [item["uri"] for item in listed(world)] == ["s3://input/orders/a", "s3://input/orders/b c"]
     assert listed(world)[1]["command"] == f"hybrid-router reprocess --manifest {row.id} --stage dev"
-
-
-def test_a_file_that_can_be_read_later_is_not_to_be_uploaded_again(world: World) -> None:
-    row = world.queued("a")
-    done(world, row, replace(TOTALS, failed_files=1))
-    reason = str(UnreadableNowError("it is archived: restore it", row_file := file_of("orders/a")))
-    put_result(world, row, [SourceCount(row_file.uri, "v1", 100, 0, 0, 0, {}, None, reason)])
-    (found,) = listed(world)
-    assert found["advice"] == "remove the cause, then have the manifest converted again"
-    assert found["command"] == f"hybrid-router reprocess --manifest {row.id} --stage dev"
 
 
 def test_of_a_manifest_without_readable_files_no_more_are_looked_at_than_are_shown(

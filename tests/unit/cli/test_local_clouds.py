@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -23,7 +22,6 @@ from cli.local_clouds import (
     local_state,
     local_up,
     print_local_clouds,
-    read_local_state,
     stages,
 )
 from cli.main import app
@@ -209,19 +207,6 @@ def test_down_removes_what_a_killed_cloud_has_left(folder: Path, capsys: pytest.
 def test_down_takes_no_path_for_a_stage() -> None:
     with pytest.raises(InvalidInputError, match="stage"):
         local_down("../elsewhere")
-
-
-def test_a_cloud_is_found_from_every_folder(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given a cloud that was started in one folder
-    with socket.create_server(("127.0.0.1", 0)) as server, LocalStage(folder, "dev").claimed():
-        endpoint = f"http://127.0.0.1:{server.getsockname()[1]}"
-        LocalStage(local_state(), "dev").state_file.write_text(json.dumps({"endpoint": endpoint}))
-        # When a command is run in another one
-        (tmp_path / "elsewhere").mkdir()
-        monkeypatch.chdir(tmp_path / "elsewhere")
-        # Then
-        assert read_local_state("dev")["endpoint"] == endpoint
-        assert LocalStage(local_state(), "dev").aws_config.is_absolute()
 
 
 def test_clouds_are_listed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -28,8 +28,8 @@ def document_of(world: World, services: FakeServices, limit: int = 100) -> Statu
     return document
 
 
-def page(document: StatusDocument, world: World, capsys: pytest.CaptureFixture[str], place: str = "") -> str:
-    print_status_document(document, world.now, f" --stage test{place}")
+def page(document: StatusDocument, world: World, capsys: pytest.CaptureFixture[str]) -> str:
+    print_status_document(document, world.now, " --stage test")
     return capsys.readouterr().out
 
 
@@ -207,8 +207,7 @@ def test_only_alarms_of_the_own_topic_are_open_and_those_without_a_state_are_not
     unknown = {**alarm, "AlarmName": "hybrid-router-dev-Failed", "StateValue": "INSUFFICIENT_DATA"}
     document = document_of(world, FakeServices(alarms=[other, alarm, ended, unknown]))
     text = page(document, world, capsys)
-    assert "alarms     1 open alarm, but for 1 alarm that CloudWatch has not evaluated yet\n" in text
-    assert "that the local cloud does not evaluate\n" in page(document, world, capsys, " --local")
+    assert "alarms     1 open alarm, but for 1 alarm that nothing has evaluated\n" in text
     assert "hybrid-router-dev-SweepStalled since yesterday 22:00: Manifests are open for long." in text
 
 
