@@ -89,9 +89,6 @@ def count_dead_letters(stack: DeployedStack) -> int:
 
 
 PARALLEL_READS = 16
-MAX_SCANNED_ROWS = 250_000
-"""Number of rows of each list that are read unless ``--limit`` is larger: a backlog, such as the 120,000 manifests of a
-night of 10,000 datasets, is looked through for blocked manifests."""
 PUT_AGAIN = "put the records to a key of the dataset again as docs/records.md says, then delete these files"
 TAKE = (
     "if they are data: do what the reason says; after a deployment the sweep takes recent files, and a backfill all; "
@@ -138,16 +135,13 @@ def failures_document(stack: DeployedStack, dataset: str | None, limit: int) -> 
                 (manifests.open(lane, State.QUEUED), _blocked),
                 (manifests.open(lane, State.PUBLISHING), _blocked),
             ):
-                unread = iter(listed)
-                scanned = islice(unread, max(MAX_SCANNED_ROWS, limit))
-                rows = list(islice((row for row in scanned if _is_asked(row, dataset)), limit + 1))
-                is_whole = len(rows) <= limit and next(unread, None) is None
+                rows = list(islice((row for row in listed if _is_asked(row, dataset)), limit + 1))
                 troubles: list[Trouble] = []
                 for batch in batches_of(rows[:limit], PARALLEL_READS):
                     troubles += chain.from_iterable(pool.map(partial(describe, stack), batch))
                     if len(troubles) > limit:
                         break
-                complete = complete and is_whole and len(troubles) <= limit
+                complete = complete and max(len(rows), len(troubles)) <= limit
                 found += troubles[:limit]
     if dataset is None:
         found += _dead_letters(stack)
