@@ -16,7 +16,7 @@ from cli.commands import Json, Limit, command
 from cli.deployed_stack import DeployedStack
 from cli.documents import Backlog, Collected, NextNight, NightLine, OpenAlarm, StatusDocument
 from cli.errors import ExitCode
-from cli.inspect.executions import RUNNING, list_executions, read_next_night
+from cli.inspect.executions import RUNNING, list_executions, read_next_night, running_execution
 from cli.inspect.failures import count_dead_letters, list_not_delivered
 from cli.terminal import print_answer, print_table, working
 from lake.documents import find_document
@@ -31,8 +31,6 @@ from router.sweep.missed import HOUR_FORMAT, LISTING, OLD_DAYS
 LISTS = tuple((lane, state) for lane in Lane for state in (*OPEN_STATES, *Failure))
 MAX_BACKLOGS = 20
 """Lines of the backlog, the largest ones: a page has no room for 10,000 datasets."""
-MAX_EXECUTIONS = 20
-"""Executions that are read to find the last night: dry runs and running ones are passed over."""
 
 
 @command("status")
@@ -50,7 +48,7 @@ def status_document(stack: DeployedStack, limit: int, now: datetime) -> StatusDo
     with ThreadPoolExecutor(len(LISTS) + 8) as pool:
         listed = [pool.submit(_manifests, stack.ledger, *item, limit + 1) for item in LISTS]
         collected = pool.submit(_collected, stack.ledger)
-        executions = pool.submit(_executions, stack)
+        running, last = pool.submit(running_execution, stack), pool.submit(_last_ended, stack)
         next_night, alarms = pool.submit(read_next_night, stack, now), pool.submit(read_alarms, stack)
         missed = [pool.submit(_missed_events_until, stack, listing) for listing in (LISTING, OLD_DAYS)]
         dead_letters = pool.submit(count_dead_letters, stack)
@@ -64,7 +62,6 @@ def status_document(stack: DeployedStack, limit: int, now: datetime) -> StatusDo
         shards = read_shards(stack, (row for (lane, _), rows in opened.items() if lane is Lane.STREAM for row in rows))
     failed, unreadable = (sum(len(found[lane, state][:limit]) for lane in Lane) for state in Failure)
     open_alarms, without_state = alarms.result()
-    running, last = executions.result()
     return StatusDocument(
         stack=stack.name,
         read_at=iso_utc(now),
@@ -80,8 +77,8 @@ def status_document(stack: DeployedStack, limit: int, now: datetime) -> StatusDo
         missed_events_of_old_days_until=missed[1].result(),
         shards=shards,
         next_night=next_night.result(),
-        running=running,
-        last_night=last,
+        running=running.result(),
+        last_night=last.result(),
         alarms=open_alarms,
         alarms_without_state=without_state,
     )
@@ -118,14 +115,8 @@ def _missed_events_until(stack: DeployedStack, listing: str) -> str | None:
     return iso_utc(datetime.strptime(until, HOUR_FORMAT).replace(tzinfo=UTC) + timedelta(hours=1)) if until else None
 
 
-def _executions(stack: DeployedStack) -> tuple[str | None, NightLine | None]:
-    running = None
-    for execution in islice(list_executions(stack), MAX_EXECUTIONS):
-        if execution.status == RUNNING:
-            running = running or execution.execution
-        elif execution.is_night:
-            return running, execution
-    return running, None
+def _last_ended(stack: DeployedStack) -> NightLine | None:
+    return next((item for item in list_executions(stack) if item.is_night and item.status != RUNNING), None)
 
 
 def print_status_document(document: StatusDocument, now: datetime, options: str) -> None:
