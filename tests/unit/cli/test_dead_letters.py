@@ -39,9 +39,6 @@ class DeadLetterQueue:
         }
         self._now = 0
 
-    def get_queue_attributes(self, **_: Any) -> Any:
-        return {"Attributes": {"ApproximateNumberOfMessages": str(len(self._visible_from))}}
-
     def receive_message(self, MaxNumberOfMessages: int, VisibilityTimeout: int, **_: Any) -> Any:  # noqa: N803
         self._now += 1
         visible = (number for number, instant in enumerate(self._visible_from) if instant <= self._now)
