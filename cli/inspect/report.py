@@ -50,28 +50,17 @@ def write_report(
     """Write one HTML page about a night or a day; without either, a folder with the last 30 days and their nights."""
     if day is not None and execution is not None:
         raise InvalidInputError("pass either --date, such as 2026-11-20, or --execution with its name")
-    now = datetime.now(UTC)
-    if day is None and execution is None:
-        with working("reading the reports ..."):
-            path = write_last_days(stack, output or Path(f"report-{stack.name}"), now)
-        return _print_path(path, open_page=open_page, as_json=as_json)
+    now, path = datetime.now(UTC), output or Path()
     with working("reading the ledger ..."):
-        if day is not None:
-            report: Report | None = day_report(stack, parse_day("--date", day), now)
+        if day is None and execution is None:
+            path = write_last_days(stack, output or Path(f"report-{stack.name}"), now)
         else:
             # Commands that start an execution name it by its ARN.
-            execution = str(execution).rsplit(":", 1)[-1]
-            report = night_report(stack, execution, now)
-    if report is None:
-        raise NotFoundError(f"the ledger has no execution {execution!r}: 'hybrid-router nights' lists the latest")
-    path = output or Path()
-    if path.is_dir():
-        path /= f"report-{day or execution}.html"
-    write_page(report, path)
-    return _print_path(path, open_page=open_page, as_json=as_json)
-
-
-def _print_path(path: Path, *, open_page: bool, as_json: bool) -> int:
+            name = day or str(execution).rsplit(":", 1)[-1]
+            report = night_report(stack, name, now) if day is None else day_report(stack, parse_day("--date", day), now)
+            if path.is_dir():
+                path /= f"report-{name}.html"
+            write_page(report, path)
     print_answer({"page": str(path)}, lambda: typer.echo(str(path)), as_json=as_json)
     if open_page:
         webbrowser.open(path.resolve().as_uri())
@@ -99,14 +88,11 @@ def write_page(report: Report, path: Path) -> None:
     path.write_text(render_page(report), encoding="utf-8")
 
 
-def night_report(stack: DeployedStack, name: str, now: datetime) -> Report | None:
-    """An execution: the manifests of its plan, by their current rows; None: it has no plan.
-
-    ``now``: aware.
-    """
+def night_report(stack: DeployedStack, name: str, now: datetime) -> Report:
+    """An execution: the manifests of its plan, by their current rows. ``now``: aware."""
     recorded = stack.ledger.executions.get(name) or {}
     if "plan" not in recorded:
-        return None
+        raise NotFoundError(f"the ledger has no plan of {name!r}: 'hybrid-router nights' lists the latest executions")
     planned_at = datetime.fromisoformat(recorded["plan"]["planned_at"])
     settled_at = datetime.fromisoformat(recorded["verdict"]["settled_at"]) if "verdict" in recorded else now
     costs = execution_costs(stack.ledger, name, planned_at, settled_at + ONE_DAY)

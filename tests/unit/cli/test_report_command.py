@@ -75,7 +75,6 @@ def test_the_night_has_the_numbers_of_its_verdict(deployment: Deployment, stack:
     # When
     report = night_report(stack, "overnight", deployment.now)
     # Then
-    assert report is not None
     (execution,) = report.executions
     verdict, total = execution.verdict, report.figures.total
     assert verdict is not None
@@ -147,7 +146,7 @@ def test_the_command_writes_the_page(
 
 
 def test_an_unknown_execution_is_not_found(stack: DeployedStack) -> None:
-    with pytest.raises(NotFoundError, match="the ledger has no execution 'nothing': 'hybrid-router nights' lists"):
+    with pytest.raises(NotFoundError, match="the ledger has no plan of 'nothing': 'hybrid-router nights' lists"):
         write_report(stack, None, "nothing", None)
 
 
