@@ -70,11 +70,6 @@ class NightLine:
     quarantined_lines: int | None
     unreadable_files: int | None
 
-    @property
-    def is_night(self) -> bool:
-        """Whether it was to convert something: a dry run is recorded nowhere and succeeds."""
-        return self.manifests is not None or self.status != "SUCCEEDED"
-
 
 @dataclass(frozen=True, slots=True)
 class NightsDocument:

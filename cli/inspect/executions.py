@@ -23,12 +23,14 @@ from report.collect import MAX_DAYS
 RUNNING = "RUNNING"
 
 
-def list_executions(stack: DeployedStack) -> Iterator[NightLine]:
-    """The executions of the last 90 days, newest first, page by page."""
+def list_nights(stack: DeployedStack) -> Iterator[NightLine]:
+    """The executions of the last 90 days without dry runs, which succeed and are recorded nowhere, newest first."""
     pages: Any = stack.sfn.get_paginator("list_executions")
     for page in pages.paginate(stateMachineArn=stack.outputs.overnight):
         for item in sorted(page["executions"], key=lambda found: found["startDate"], reverse=True):
-            yield _execution(stack, item)
+            night = _execution(stack, item)
+            if night.manifests is not None or night.status != "SUCCEEDED":
+                yield night
 
 
 def running_execution(stack: DeployedStack) -> str | None:

@@ -20,7 +20,7 @@ from cli.inspect.executions import (
     execution_arn,
     find_execution,
     format_progress,
-    list_executions,
+    list_nights,
     planned_night,
     read_progress,
     read_runs,
@@ -63,10 +63,10 @@ def print_night(
     with working("reading the execution ..."):
         zone = read_zone(stack)
         execution = _find(stack, which, zone)
-        document = None if execution is None else _night_document(stack, execution, limit)
-    if document is None:
-        named = "in the last 90 days" if which == LAST else f"named {which!r} or begun on such a day"
-        raise NotFoundError(f"overnight has no execution {named}: 'hybrid-router nights' lists those that there are")
+        if execution is None:
+            named = "in the last 90 days" if which == LAST else f"named {which!r} or begun on such a day"
+            raise NotFoundError(f"overnight has no execution {named}: 'hybrid-router nights' lists which there are")
+        document = _night_document(stack, execution, limit)
     print_answer(document, lambda: _print_night(stack, document, zone), as_json=as_json)
     is_undecided = document.status == RUNNING and document.outcome in UNDECIDED
     return ExitCode.FINE if is_undecided or document.outcome in FINE_VERDICTS else ExitCode.NOT_SO
@@ -77,8 +77,7 @@ def print_nights(stack: DeployedStack, limit: Limit = 20, *, as_json: Json = Fal
     """List the last executions of overnight with their outcome."""
     with working("reading the executions ..."):
         zone = read_zone(stack)
-        found = islice((item for item in list_executions(stack) if item.is_night), limit)
-        document = NightsDocument(stack.name, tuple(found))
+        document = NightsDocument(stack.name, tuple(islice(list_nights(stack), limit)))
     print_answer(document, lambda: _print_nights(document, zone), as_json=as_json)
     return ExitCode.FINE
 
@@ -114,17 +113,15 @@ def _verdict(stack: DeployedStack, document: Mapping[str, Any], limit: int) -> N
 
 def _find(stack: DeployedStack, which: str, zone: ZoneInfo) -> NightLine | None:
     if which == LAST:
-        return next((item for item in list_executions(stack) if item.is_night), None)
+        return next(list_nights(stack), None)
     try:
         day = date.fromisoformat(which)
     except ValueError:
         return find_execution(stack, which)
-    for execution in list_executions(stack):
-        if execution.started_at is None or not execution.is_night:
-            continue
-        began = read_instant(execution.started_at).astimezone(zone).date()
+    for night in list_nights(stack):
+        began = read_instant(str(night.started_at)).astimezone(zone).date()
         if began <= day:
-            return execution if began == day else None
+            return night if began == day else None
     return None
 
 

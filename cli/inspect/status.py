@@ -16,7 +16,7 @@ from cli.commands import Json, Limit, command
 from cli.deployed_stack import DeployedStack
 from cli.documents import Backlog, Collected, NextNight, NightLine, OpenAlarm, StatusDocument
 from cli.errors import ExitCode
-from cli.inspect.executions import RUNNING, list_executions, read_next_night, running_execution
+from cli.inspect.executions import RUNNING, list_nights, read_next_night, running_execution
 from cli.inspect.failures import count_dead_letters, list_not_delivered
 from cli.terminal import print_answer, print_table, working
 from lake.documents import find_document
@@ -116,7 +116,7 @@ def _missed_events_until(stack: DeployedStack, listing: str) -> str | None:
 
 
 def _last_ended(stack: DeployedStack) -> NightLine | None:
-    return next((item for item in list_executions(stack) if item.is_night and item.status != RUNNING), None)
+    return next((night for night in list_nights(stack) if night.status != RUNNING), None)
 
 
 def print_status_document(document: StatusDocument, now: datetime, options: str) -> None:
