@@ -174,19 +174,6 @@ def test_why_a_stack_is_not_found_is_told(
     assert "or add --local" in str(told.value)
 
 
-def test_the_file_of_a_local_cloud_that_was_killed_is_no_cloud(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given the state file of a cloud on whose port no process listens
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    local_state().mkdir(parents=True)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        endpoint = f"http://127.0.0.1:{free.getsockname()[1]}"
-    (local_state() / "dev.json").write_text(json.dumps({"endpoint": endpoint, "access_key": {}}))
-    # When, Then
-    with pytest.raises(NotReachableError, match="no local cloud of stage dev is running on this machine"):
-        connect_to_stage("dev", local=True)
-
-
 def test_the_profile_of_a_local_cloud_leads_there_and_nowhere_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -265,3 +252,6 @@ def test_a_local_cloud_has_the_outputs_of_its_last_deployment(tmp_path: Path, mo
     # Then
     assert stack.outputs.overnight == "hybrid-router-prod-eu"
     assert stack.options == " --stage prod_eu --local"
+    # And the file of one that was killed, on whose port no process listens, is no cloud
+    with pytest.raises(NotReachableError, match="no local cloud of stage prod_eu is running on this machine"):
+        connect_to_stage("prod_eu", local=True)
