@@ -111,7 +111,6 @@ NO_NETWORK = EndpointConnectionError(endpoint_url="https://cloudformation.eu-cen
         (refused("NoSuchKey", 404), ExitCode.NOT_REACHABLE, "run the command again; if it is still gone, restore it"),
         (OSError(errno.ENOSPC, "full", "/lake"), ExitCode.NOT_REACHABLE, "/lake: full: remove the cause and run"),
         (OSError(errno.ENOSPC, "full"), ExitCode.NOT_REACHABLE, "hybrid-router: full: remove the cause and run"),
-        (OSError(errno.EBADF, "a defect"), ExitCode.INTERNAL_ERROR, "internal error (OSError: [Errno 9] a defect)"),
         (ValueError("Invalid endpoint: localhost:4566"), ExitCode.NOT_REACHABLE, "with https:// or http://"),
         (ValueError("a defect"), ExitCode.INTERNAL_ERROR, "internal error (ValueError: a defect)"),
     ],
