@@ -13,7 +13,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from cli.commands import Json, account_options, cdk_command, command
 from cli.errors import ExitCode, NotReachableError, advise
-from cli.local_clouds import LocalStage, aws_on_local_cloud, local_state, read_local_state
+from cli.local_clouds import read_local_state
 from cli.terminal import print_answer, print_facts
 from infra.names import StackOutputs, stack_name
 from lake.aws_types import S3Client
@@ -57,8 +57,6 @@ class DeployedStack:
     scheduler: Any = None
     local_logs: str | None = None
     """Folder of the local cloud's logs; None on AWS, or where it is not known."""
-    aws: str = "aws"
-    """How a person calls the AWS command line for this stack."""
     account_options: str = ""
     """The options with which the person has named account and region, with a space before each of them."""
     stream_client: Any = None
@@ -198,15 +196,14 @@ def connect_to_stage(
         session = isolation.session(isolation.AccessKey(**cloud["access_key"]))
         endpoint, config = cloud["endpoint"], isolation.client_config()
         outputs = _read_outputs(session, stage, endpoint, config)
-        stack = DeployedStack.connect(outputs, session, endpoint, config, cloud.get("logs"))
-        return replace(stack, aws=aws_on_local_cloud(LocalStage(local_state(), stage).aws_config))
+        return DeployedStack.connect(outputs, session, endpoint, config, cloud.get("logs"))
     try:
         session = boto3.Session(profile_name=profile, region_name=region)
         outputs = _read_outputs(session, stage)
     except (BotoCoreError, ClientError) as error:
         raise NotReachableError(_no_stack(error, stage, cdk_command(profile, region))) from error
     options = account_options(profile, region)
-    return replace(DeployedStack.connect(outputs, session), aws=f"aws{options}", account_options=options)
+    return replace(DeployedStack.connect(outputs, session), account_options=options)
 
 
 def _read_outputs(

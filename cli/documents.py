@@ -268,7 +268,7 @@ class Trouble:
     kind: FailureKind
     reason: str
     advice: str
-    command: Annotated[str | None, "what a person runs; null: nothing, it is tried again by itself"]
+    command: Annotated[str | None, "what a person runs; null: advice names no command"]
     since: Instant | None = None
     manifest: str | None = None
     lane: str | None = None

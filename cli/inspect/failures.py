@@ -34,7 +34,6 @@ from lake.texts import (
     format_count,
     format_size,
     printable,
-    shell_word,
 )
 from lake.time import iso_utc
 
@@ -71,7 +70,7 @@ def list_not_delivered(stack: DeployedStack, dataset: str | None) -> tuple[list[
                     FailureKind.NOT_DELIVERED,
                     f"Firehose could not deliver records of {name}: {kind}",
                     PUT_AGAIN,
-                    f"{stack.aws} s3 ls --recursive {shell_word(uri)}",
+                    None,
                     iso_utc(min(item["LastModified"] for item in items)),
                     dataset=of_records,
                     uri=uri,

@@ -232,7 +232,6 @@ def test_on_aws_printed_commands_have_the_profile_and_region_of_the_person(
 ) -> None:
     monkeypatch.setattr(boto3, "Session", FakeSession)
     stack = connect_to_stage("prod_eu", local=False, profile=profile, region=region)
-    assert stack.aws == f"aws{options}"
     assert stack.options == f" --stage prod_eu{options}"
 
 
