@@ -196,28 +196,14 @@ def test_the_profile_of_a_local_cloud_leads_there_and_nowhere_else(
     assert "local-secret" not in aws_on_local_cloud(config)
 
 
-class FakeSession:
+@pytest.fixture
+def session() -> Mock:
     """A session of boto3 in an account with one stack."""
-
-    events = Mock()
-
-    def __init__(self, profile_name: str | None, region_name: str | None) -> None:
-        self.place = (profile_name, region_name)
-
-    def client(self, _service: str, **_options: object) -> FakeSession:
-        return self
-
-    resource = client
-
-    @property
-    def meta(self) -> FakeSession:
-        return self
-
-    def describe_stacks(self, StackName: str) -> dict[str, Any]:  # noqa: N803
-        assert StackName == "hybrid-router-prod-eu"
-        names = [item.name for item in (*fields(ResourceNames), *fields(StackOutputs)) if item.name not in OPTIONAL]
-        outputs = [{"OutputKey": output_key(name), "OutputValue": "hybrid-router-prod-eu"} for name in names]
-        return {"Stacks": [{"Outputs": outputs}]}
+    names = [item.name for item in (*fields(ResourceNames), *fields(StackOutputs)) if item.name not in OPTIONAL]
+    outputs = [{"OutputKey": output_key(name), "OutputValue": "hybrid-router-prod-eu"} for name in names]
+    session = Mock()
+    session.client.return_value.describe_stacks.return_value = {"Stacks": [{"Outputs": outputs}]}
+    return session
 
 
 @pytest.mark.parametrize(
@@ -228,18 +214,20 @@ class FakeSession:
     ],
 )
 def test_on_aws_printed_commands_have_the_profile_and_region_of_the_person(
-    monkeypatch: pytest.MonkeyPatch, profile: str | None, region: str | None, options: str
+    session: Mock, monkeypatch: pytest.MonkeyPatch, profile: str | None, region: str | None, options: str
 ) -> None:
-    monkeypatch.setattr(boto3, "Session", FakeSession)
+    monkeypatch.setattr(boto3, "Session", lambda **_: session)
     stack = connect_to_stage("prod_eu", local=False, profile=profile, region=region)
     assert stack.options == f" --stage prod_eu{options}"
 
 
-def test_a_local_cloud_has_the_outputs_of_its_last_deployment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_local_cloud_has_the_outputs_of_its_last_deployment(
+    session: Mock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # Given a cloud that listens, to which `cdk deploy` has deployed something else since it was started
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     local_state().mkdir(parents=True)
-    monkeypatch.setattr("local.isolation.session", lambda _key: FakeSession(None, None))
+    monkeypatch.setattr("local.isolation.session", lambda _key: session)
     with socket.create_server(("127.0.0.1", 0)) as server:
         endpoint = f"http://127.0.0.1:{server.getsockname()[1]}"
         key = {"id": "local-id", "secret": "local-secret"}
@@ -249,6 +237,7 @@ def test_a_local_cloud_has_the_outputs_of_its_last_deployment(tmp_path: Path, mo
         stack = connect_to_stage("prod_eu", local=True)
     # Then
     assert stack.outputs.overnight == "hybrid-router-prod-eu"
+    session.client.return_value.describe_stacks.assert_called_once_with(StackName="hybrid-router-prod-eu")
     assert stack.options == " --stage prod_eu --local"
     # And the file of one that was killed, on whose port no process listens, is no cloud
     with pytest.raises(NotReachableError, match="no local cloud of stage prod_eu is running on this machine"):
