@@ -109,7 +109,15 @@ def reprocess_manifests(
     only = "all" if every else "failed"
     # All pages are one request: the function queues a manifest once for each, also when an invocation is repeated.
     event = {**fields, "only": only, "dryRun": dry_run, "request": f"command-{secrets.token_hex(8)}"}
-    response = _invoke_to_the_end(stack, event, is_quiet=as_json)
+    while True:
+        response = stack.invoke("reprocess", event)
+        if not as_json:
+            _print_messages(response)
+        if response["token"] is None:
+            break
+        event["token"] = response["token"]
+        if not as_json:
+            typer.echo(f"so far: {_requeued(response)}")
     selection = response["selection"]
     if not as_json:
         # Before the start, which may be refused.
@@ -128,20 +136,6 @@ def _exit_code(response: Mapping[str, Any], names: Iterable[str]) -> ExitCode:
     """The exit code for these counts: 1 if all that was named is what a person has to look at."""
     outcomes = {name for name in names if response[name]}
     return ExitCode.NOT_SO if outcomes and outcomes <= FRUITLESS else ExitCode.FINE
-
-
-def _invoke_to_the_end(stack: DeployedStack, event: Mapping[str, Any], *, is_quiet: bool) -> dict[str, Any]:
-    """The last response, which has the totals of all; prints the messages of each unless ``is_quiet``."""
-    token = None
-    while True:
-        response = stack.invoke("reprocess", event if token is None else {**event, "token": token})
-        if not is_quiet:
-            _print_messages(response)
-        token = response["token"]
-        if token is None:
-            return response
-        if not is_quiet:
-            typer.echo(f"so far: {_requeued(response)}")
 
 
 def _requeued(response: Mapping[str, Any]) -> str:
