@@ -15,9 +15,6 @@ WaitsFor = Literal["night", "stream", "job run", "sweep", "publishing"]
 HourStateName = Literal["open", "complete", "reopened"]
 
 
-# nights
-
-
 @dataclass(frozen=True, slots=True)
 class PlannedNight:
     planned_at: Instant
@@ -155,9 +152,6 @@ class NightDocument(NightLine):
     omitted: Annotated[int, "entries that --limit has left out of all lists"]
 
 
-# explain
-
-
 @dataclass(frozen=True, slots=True)
 class ExplainedManifest:
     manifest: str
@@ -244,9 +238,6 @@ class ObjectExplanation:
     omitted_inputs: int
 
 
-# failures
-
-
 class FailureKind(StrEnum):
     FAILED = "FAILED"
     UNREADABLE = "UNREADABLE"
@@ -289,9 +280,6 @@ class FailuresDocument:
     failures: tuple[Trouble, ...]
 
 
-# hours
-
-
 @dataclass(frozen=True, slots=True)
 class HourManifests:
     done: int
@@ -323,9 +311,6 @@ class HoursDocument:
     hours: tuple[DatasetHour, ...]
 
 
-# tables status
-
-
 @dataclass(frozen=True, slots=True)
 class TableState:
     dataset: str
@@ -339,9 +324,6 @@ class TableState:
 @dataclass(frozen=True, slots=True)
 class TablesDocument:
     tables: tuple[TableState, ...]
-
-
-# catalog suggest
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,9 +344,6 @@ class Suggestion:
     rows: Annotated[int, "rows of the sample"]
     columns: tuple[SuggestedColumn, ...]
     sql: Annotated[dict[str, str], "dialect -> a statement that creates the view, without a semicolon"]
-
-
-# status
 
 
 @dataclass(frozen=True, slots=True)
