@@ -167,7 +167,7 @@ def test_the_last_days_are_a_folder_whose_links_lead_to_the_reports(
     assert "it is broken" in page.read_text()
 
 
-def change(alarm: str, minutes: int = 0, **states: dict[str, str]) -> dict[str, Any]:
+def change(alarm: str, minutes: int, states: dict[str, Any]) -> dict[str, Any]:
     return {
         "AlarmName": f"batch-job-{alarm}",
         "Timestamp": MORNING + timedelta(minutes=minutes),
@@ -180,9 +180,9 @@ def test_alarms_of_the_stack_are_shown(stack: DeployedStack) -> None:
     # Given two alarms of the stack, and one of another topic
     opened = {"newState": {"stateValue": "ALARM", "stateReason": "Threshold crossed"}}
     made = {"oldState": {"stateValue": "INSUFFICIENT_DATA"}, "newState": {"stateValue": "OK"}}
-    changes = [change("Late", 2, **opened), change("Late", **made), change("Late"), change("Errors", 1)]
+    changes = [change("Late", 2, opened), change("Late", 0, made), change("Late", 0, {}), change("Errors", 1, {})]
     topics = {"batch-job-Late": "alarm_topic", "batch-job-Errors": "alarm_topic", "batch-job-Other": "other"}
-    cloudwatch = FakeCloudWatch(topics, [*changes, change("Other", **opened)])
+    cloudwatch = FakeCloudWatch(topics, [*changes, change("Other", 0, opened)])
     # When
     found = read_alarm_changes(replace(stack, cloudwatch=cloudwatch), MORNING, MORNING + timedelta(days=1))
     # Then
