@@ -24,7 +24,7 @@ MODULES = {
     "cli.inspect.failures": ("failures",),
     "cli.inspect.explain": ("explain",),
     "cli.inspect.logs": ("logs",),
-    "cli.inspect.outputs": ("outputs",),
+    "cli.deployed_stack": ("outputs",),
     "cli.inspect.hours": ("hours",),
     "cli.inspect.report": ("report",),
     "cli.inspect.verify": ("verify",),
@@ -146,7 +146,7 @@ def _as_called(function: Callable[..., int | None]) -> Callable[..., None]:
     def called(**options: Any) -> None:  # noqa: ANN401
         if not has_stack:
             raise typer.Exit(function(**options) or 0)
-        from cli.connect import connect_to_stage
+        from cli.deployed_stack import connect_to_stage
         from lake.errors import HybridRouterError
 
         stack = connect_to_stage(**{item.name: options.pop(item.name) for item in place})

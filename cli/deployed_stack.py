@@ -1,14 +1,20 @@
-"""One deployed stack, reached through its outputs: the same on AWS and on the local cloud."""
+"""One deployed stack, found by its stage and reached through its outputs: the same on AWS and on the local cloud."""
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
 from uuid import uuid4
 
 import boto3
+import typer
 from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
 
+from cli.commands import Json, account_options, cdk_command, command
+from cli.errors import ExitCode, NotReachableError, advise
+from cli.local_clouds import read_local_state
+from cli.terminal import print_answer, print_facts
 from infra.names import StackOutputs, stack_name
 from lake.aws_types import S3Client
 from lake.documents import read_uri
@@ -21,10 +27,12 @@ from lake.errors import (
     InvalidSettingsError,
     UnknownDatasetError,
 )
+from lake.faults import error_code
 from lake.ledger import Ledger
 from lake.resource_names import ResourceNames
 from lake.settings import Settings, parse_settings
 from lake.texts import format_names, with_options
+from local import isolation
 
 INVOKE_TIMEOUT_SECONDS = 910
 """Longer than the maximum timeout of a Lambda function, 900 s."""
@@ -49,8 +57,6 @@ class DeployedStack:
     scheduler: Any = None
     local_logs: str | None = None
     """Folder of the local cloud's logs; None on AWS, or where it is not known."""
-    aws: str = "aws"
-    """How a person calls the AWS command line for this stack."""
     account_options: str = ""
     """The options with which the person has named account and region, with a space before each of them."""
     stream_client: Any = None
@@ -179,3 +185,58 @@ def unknown_dataset(stack: DeployedStack, dataset: str) -> UnknownDatasetError:
     names = format_names(stack.ledger.datasets.names())
     known = f"pass one of {names}" if names else "no file has arrived yet"
     return UnknownDatasetError(f"the ledger has no dataset {dataset!r}: {known}")
+
+
+def connect_to_stage(
+    stage: str, *, local: bool, profile: str | None = None, region: str | None = None
+) -> DeployedStack:
+    if local:
+        cloud = read_local_state(stage)
+        session = isolation.session(isolation.AccessKey(**cloud["access_key"]))
+        endpoint, config = cloud["endpoint"], isolation.client_config()
+        outputs = _read_outputs(session, stage, endpoint, config)
+        return DeployedStack.connect(outputs, session, endpoint, config, cloud.get("logs"))
+    try:
+        session = boto3.Session(profile_name=profile, region_name=region)
+        outputs = _read_outputs(session, stage)
+    except (BotoCoreError, ClientError) as error:
+        raise NotReachableError(_no_stack(error, stage, cdk_command(profile, region))) from error
+    options = account_options(profile, region)
+    return replace(DeployedStack.connect(outputs, session), account_options=options)
+
+
+def _read_outputs(
+    session: boto3.Session, stage: str, endpoint: str | None = None, config: Config | None = None
+) -> dict[str, str]:
+    client = session.client("cloudformation", endpoint_url=endpoint, config=config)
+    (stack,) = client.describe_stacks(StackName=stack_name(stage))["Stacks"]
+    return {item["OutputKey"]: item["OutputValue"] for item in stack.get("Outputs", [])}
+
+
+def _no_stack(error: BotoCoreError | ClientError, stage: str, cdk: str) -> str:
+    local = "or add --local for the cloud on this machine"
+    # What DescribeStacks answers for a name that does not exist.
+    if isinstance(error, ClientError) and error_code(error) == "ValidationError":
+        return (
+            f"there is no stack {stack_name(stage)} in this account and region: pass --stage, --profile or --region of "
+            f"the one that you mean, or run '{cdk} deploy -c stage={stage}', {local}"
+        )
+    return f"{advise(error)}, {local}"
+
+
+@command("outputs")
+def print_outputs(
+    stack: DeployedStack,
+    name: Annotated[str | None, typer.Argument(help="Print the value of this output alone.")] = None,
+    *,
+    as_json: Json = False,
+) -> int:
+    """Print names, URLs and ARNs of the stack's buckets, queues, functions and state machines."""
+    outputs = dict(sorted(stack.outputs.to_outputs().items()))
+    if name is None:
+        print_answer(outputs, lambda: print_facts(outputs.items()), as_json=as_json)
+    elif name in outputs:
+        print_answer({name: outputs[name]}, lambda: typer.echo(outputs[name]), as_json=as_json)
+    else:
+        raise InvalidInputError(f"the stack has no output {name!r}: it has {', '.join(outputs)}")
+    return ExitCode.FINE

@@ -15,9 +15,6 @@ WaitsFor = Literal["night", "stream", "job run", "sweep", "publishing"]
 HourStateName = Literal["open", "complete", "reopened"]
 
 
-# nights
-
-
 @dataclass(frozen=True, slots=True)
 class PlannedNight:
     planned_at: Instant
@@ -70,11 +67,6 @@ class NightLine:
     quarantined_lines: int | None
     unreadable_files: int | None
 
-    @property
-    def is_night(self) -> bool:
-        """Whether it was to convert something: a dry run is recorded nowhere and succeeds."""
-        return self.manifests is not None or self.status != "SUCCEEDED"
-
 
 @dataclass(frozen=True, slots=True)
 class NightsDocument:
@@ -90,7 +82,7 @@ class NightRun:
     ended_at: Instant
     minutes: float
     dollars: float
-    log: str | None
+    log: Annotated[str, "the command that prints it"]
     state: Annotated[str, "how it ended: SUCCEEDED, FAILED, TIMEOUT, ..."]
     reason: Annotated[str, "why it did not succeed, as its service reports it; empty: it did"]
 
@@ -135,7 +127,7 @@ class ManifestNotDone:
     manifest: str
     partition: str
     state: str
-    reason: str | None
+    reason: Annotated[str, "empty: it waits"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,24 +152,6 @@ class NightDocument(NightLine):
     omitted: Annotated[int, "entries that --limit has left out of all lists"]
 
 
-# explain
-
-
-@dataclass(frozen=True, slots=True)
-class FileHour:
-    dataset: str
-    hour: Hour
-    state: HourStateName
-
-
-@dataclass(frozen=True, slots=True)
-class ShownInTable:
-    generation: int
-    since: Annotated[str, "UTC; readers saw this generation at the latest then"]
-    batch: Annotated[int, "the batch that has brought it in"]
-    snapshot: Annotated[str, "id of that batch's snapshot, which may have expired"]
-
-
 @dataclass(frozen=True, slots=True)
 class ExplainedManifest:
     manifest: str
@@ -188,8 +162,7 @@ class ExplainedManifest:
     attempt: int
     changed_at: Instant
     reason: str | None
-    logs: Annotated[dict[str, str | None], "job runs that have had it -> the command that prints the log"]
-    tabled: ShownInTable | None
+    logs: Annotated[dict[str, str], "job runs that have had it -> the command that prints the log"]
     waits_for_table: Annotated[int | None, "the published generation, if the Iceberg table does not show it yet"]
 
 
@@ -220,14 +193,6 @@ class FileResult:
 
 
 @dataclass(frozen=True, slots=True)
-class PutAgain:
-    """The bytes of an unreadable file were put again."""
-
-    at: Instant
-    command: Annotated[str, "reads them"]
-
-
-@dataclass(frozen=True, slots=True)
 class ExplainedVersion:
     version: str
     size: int
@@ -241,11 +206,9 @@ class ExplainedVersion:
     lane: LaneName | None
     lane_since: Instant | None
     waits_for: WaitsFor | None
-    running: Annotated[str | None, "execution that runs now and has it in its plan"]
-    hour: FileHour | None
     manifests: tuple[ExplainedManifest, ...]
     result: FileResult | None
-    put_again: PutAgain | None
+    put_again: Annotated[Instant | None, "when the bytes of an unreadable file were put again: a reprocess reads them"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,6 +217,7 @@ class FileExplanation:
 
     uri: str
     night: NextNight
+    running: Annotated[str | None, "execution that runs now, if a version waits for a night: its plan may have it"]
     versions: tuple[ExplainedVersion, ...]
     omitted_versions: Annotated[int, "older ones that --limit has left out"]
     kind: Literal["file"] = "file"
@@ -272,9 +236,6 @@ class ObjectExplanation:
     size: int | None
     inputs: tuple[SourceCount, ...]
     omitted_inputs: int
-
-
-# failures
 
 
 class FailureKind(StrEnum):
@@ -298,7 +259,7 @@ class Trouble:
     kind: FailureKind
     reason: str
     advice: str
-    command: Annotated[str | None, "what a person runs; null: nothing, it is tried again by itself"]
+    command: Annotated[str | None, "what a person runs; null: advice names no command"]
     since: Instant | None = None
     manifest: str | None = None
     lane: str | None = None
@@ -317,9 +278,6 @@ class FailuresDocument:
     stack: str
     complete: Annotated[bool, "false: a list is longer than --limit"]
     failures: tuple[Trouble, ...]
-
-
-# hours
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,9 +311,6 @@ class HoursDocument:
     hours: tuple[DatasetHour, ...]
 
 
-# tables status
-
-
 @dataclass(frozen=True, slots=True)
 class TableState:
     dataset: str
@@ -369,9 +324,6 @@ class TableState:
 @dataclass(frozen=True, slots=True)
 class TablesDocument:
     tables: tuple[TableState, ...]
-
-
-# catalog suggest
 
 
 @dataclass(frozen=True, slots=True)
@@ -392,9 +344,6 @@ class Suggestion:
     rows: Annotated[int, "rows of the sample"]
     columns: tuple[SuggestedColumn, ...]
     sql: Annotated[dict[str, str], "dialect -> a statement that creates the view, without a semicolon"]
-
-
-# status
 
 
 @dataclass(frozen=True, slots=True)

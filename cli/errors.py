@@ -1,8 +1,7 @@
 """Errors as a person sees them: what to do after one, the exit code of each, and one sentence on stderr."""
 
-import errno
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from enum import IntEnum
 from typing import TypeGuard
 
@@ -16,7 +15,6 @@ from botocore.exceptions import (
     SSOError,
 )
 
-from lake import faults
 from lake.errors import HybridRouterError, InvalidInputError, InvalidSettingsError, UnknownDatasetError
 from lake.faults import (
     CREDENTIAL_CODES,
@@ -93,18 +91,6 @@ def _advise_by_code(error: ClientError) -> str:
     return str(error) if known is None else known.format(error)
 
 
-MACHINE_ERRORS = faults.MACHINE_ERRORS | {
-    errno.EACCES,
-    errno.EEXIST,
-    errno.EISDIR,
-    errno.ELOOP,
-    errno.ENAMETOOLONG,
-    errno.ENOTDIR,
-    errno.EPERM,
-}
-"""What only a person can change: a full disk, a right on a file, a path that is too long or leads nowhere."""
-
-
 INVALID_ENDPOINT = "Invalid endpoint: "
 """The beginning of the ``ValueError`` that botocore raises for an endpoint without a scheme."""
 
@@ -140,7 +126,8 @@ def exit_code_of(error: Exception) -> ExitCode:
 
 
 def _is_of_the_machine(error: Exception) -> TypeGuard[OSError]:
-    return isinstance(error, OSError) and error.errno in MACHINE_ERRORS
+    """A full disk, a right on a file, a path that is too long or leads nowhere: what only a person can change."""
+    return isinstance(error, OSError) and error.errno is not None
 
 
 @contextmanager
@@ -157,9 +144,7 @@ def errors_on_stderr(debug: bool) -> Iterator[None]:
         code, text = exit_code_of(error), _visible(error)
         if code is ExitCode.INTERNAL_ERROR:
             text = f"internal error ({type(error).__name__}: {text}); --debug shows the stack trace"
-        # The code is the answer, also where the message cannot be written.
-        with suppress(OSError):
-            typer.echo(f"hybrid-router: {text}", err=True)
+        typer.echo(f"hybrid-router: {text}", err=True)
         raise SystemExit(code) from None
     except SystemExit as ended:
         # Typer ends with 1 then, which is an answer of a command.

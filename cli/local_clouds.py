@@ -1,30 +1,35 @@
 """Local clouds: runs one, says which ones run on this machine, and what others have left.
 
 Each has a lock, a state file and a folder. The lock of a stage is held by the process of ``local up`` as long as it
-lives, so what it says cannot be stale. The state file says how commands reach the cloud; the folder has its buckets,
-ledger and logs.
+lives, so what it says cannot be stale; its file stays. The state file says how commands reach the cloud; the folder has
+its buckets, ledger and logs.
 """
 
 import fcntl
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
+import socket
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, Annotated, Any
+from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 import typer
 
 from cli.commands import Json, SettingsFile, command
-from cli.errors import ExitCode
+from cli.errors import ExitCode, NotReachableError
+from cli.terminal import ended_by_signal, print_answer
 from lake.errors import HybridRouterError, InvalidInputError
 from lake.settings import Settings, load_settings
 from lake.settings.model import STAGE_NAME
+from local.isolation import REGION, AccessKey
 
 KEPT = "-kept"
 """End of the name of a folder that ``local up --keep`` has left."""
@@ -70,82 +75,93 @@ class LocalStage:
         except FileNotFoundError:
             return None
         except BlockingIOError:
-            text = self.lock_file.read_text() if self.lock_file.exists() else ""
-            return int(text or 0)
+            return int(self.lock_file.read_text() or 0)
         return None
 
     @contextmanager
     def claimed(self) -> Iterator[None]:
         """Be the only process that runs a cloud of this stage; what earlier ones have left is removed first."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        with self._lock() as lock:
-            lock.write(str(os.getpid()))
-            lock.flush()
+        self.lock_file.touch()
+        with self.lock_file.open("r+") as lock:
             try:
-                self.remove_leftovers()
-                yield
-            finally:
-                self.lock_file.unlink(missing_ok=True)
-
-    def remove_leftovers(self) -> list[Path]:
-        """Remove state file and folders of clouds that have ended; returns these. The caller has claimed the stage."""
-        self.forget()
-        removed = [folder for folder in self._folders() if not _is_used(folder)]
-        for folder in removed:
-            shutil.rmtree(folder)
-        return removed
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise LocalCloudRunsError(
+                    f"a local cloud of stage {self.stage} is running already (process {self.owner()}): use it with "
+                    f"--local --stage {self.stage}, or end it with 'hybrid-router local down --stage {self.stage}'"
+                ) from None
+            # One write of one length, which a reader sees as a whole.
+            lock.write(f"{os.getpid():<20}")
+            lock.flush()
+            self.forget()
+            for folder in self.folders():
+                shutil.rmtree(folder, ignore_errors=True)
+            yield
 
     def forget(self) -> None:
         self.state_file.unlink(missing_ok=True)
         self.aws_config.unlink(missing_ok=True)
 
-    def has_leftovers(self) -> bool:
-        """Whether a cloud of the stage was killed and has left something, if none runs."""
-        return self.state_file.exists() or any(True for _ in self._folders())
-
-    def _folders(self) -> Iterator[Path]:
-        for path in sorted(self.folder.glob(f"{self.stage}-*")):
-            if re.fullmatch(rf"{re.escape(self.stage)}-\d+", path.name) and path.is_dir():
-                yield path
-
-    def _lock(self) -> IO[str]:
-        while True:
-            lock = self.lock_file.open("a")
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                lock.close()
-                owner = self.owner()
-                if owner is None:
-                    continue
-                raise LocalCloudRunsError(
-                    f"a local cloud of stage {self.stage} is running already (process {owner or 'unknown'}): "
-                    f"use it with --local --stage {self.stage}, or end it with "
-                    f"'hybrid-router local down --stage {self.stage}'"
-                ) from None
-            # The process that ends removes the file: a lock of a removed file excludes no other process.
-            with suppress(FileNotFoundError):
-                if os.fstat(lock.fileno()).st_ino == self.lock_file.stat().st_ino:
-                    lock.truncate(0)
-                    return lock
-            lock.close()
+    def folders(self) -> list[Path]:
+        """The folders of the stage's clouds, without those that were kept."""
+        found = self.folder.glob(f"{self.stage}-*")
+        return [path for path in found if re.fullmatch(rf"{re.escape(self.stage)}-\d+", path.name)]
 
 
 def stages(folder: Path) -> list[LocalStage]:
-    found = {re.split(r"[-.]", path.name)[0] for path in folder.glob("*") if not path.name.endswith(KEPT)}
-    return [LocalStage(folder, stage) for stage in sorted(found)]
+    """The stages that run, or that a killed process has left something of."""
+    names = {re.split(r"[-.]", path.name)[0] for path in folder.glob("*") if not path.name.endswith(KEPT)}
+    found = [LocalStage(folder, name) for name in sorted(names)]
+    return [item for item in found if item.owner() is not None or item.state_file.exists() or item.folders()]
 
 
-def _is_used(cloud_folder: Path) -> bool:
-    """Whether processes of the cloud still end: they hold its lock (``local.cloud``)."""
+LOCAL_PROFILE = "hybrid-router-local"
+
+
+def aws_on_local_cloud(config: Path) -> str:
+    """The command with the file of ``local_config``: the key stays out of the terminal's history."""
+    return f"AWS_CONFIG_FILE={shlex.quote(str(config.absolute()))} aws --profile {LOCAL_PROFILE}"
+
+
+def local_config(endpoint: str, key: AccessKey) -> str:
+    """The content of a configuration file with one profile (AWS CLI User Guide, "Configuration and credential file
+    settings"): endpoint, region and key of a local cloud.
+    """
+    lines = {
+        "region": REGION,
+        "endpoint_url": endpoint,
+        "aws_access_key_id": key.id,
+        "aws_secret_access_key": key.secret,
+        "s3": "\n  addressing_style = path",
+    }
+    return f"[profile {LOCAL_PROFILE}]\n" + "".join(f"{name} = {value}\n" for name, value in lines.items())
+
+
+CONNECT_SECONDS = 1
+"""Timeout of a connection to a server on this machine."""
+
+
+def read_local_state(stage: str) -> Mapping[str, Any]:
+    """What ``local up`` has written about the running cloud of this stage."""
+    state = LocalStage(local_state(), stage).state_file
+    cloud: dict[str, Any] = json.loads(state.read_text(encoding="utf-8")) if state.is_file() else {}
+    if not cloud or not _answers(cloud["endpoint"]):
+        raise NotReachableError(
+            f"no local cloud of stage {stage} is running on this machine: 'hybrid-router local ls' shows those "
+            "that are, and 'hybrid-router local up' starts one"
+        )
+    return cloud
+
+
+def _answers(endpoint: str) -> bool:
+    """Whether a server listens: a cloud that was killed has left its file."""
+    place = urlsplit(endpoint)
     try:
-        with (cloud_folder / "lock").open() as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except FileNotFoundError:
+        with socket.create_connection((str(place.hostname), place.port or 80), CONNECT_SECONDS):
+            return True
+    except OSError:
         return False
-    except BlockingIOError:
-        return True
-    return False
 
 
 @command("local up")
@@ -156,7 +172,6 @@ def local_up(
 ) -> None:
     """Run the whole cloud on this machine until Ctrl-C, which deletes it, and deploy a settings file's stack to it."""
     from cli.doctor.checks import require_local_packages
-    from cli.terminal import ended_by_signal
 
     require_local_packages()
     settings = load_settings(settings_file)
@@ -175,7 +190,6 @@ def local_up(
 
 
 def _run(settings: Settings, stage: LocalStage, folder: Path, *, keep: bool) -> None:
-    from cli.connect import aws_on_local_cloud, local_config
     from infra.synth import synth
     from local.cloud import LocalCloud
 
@@ -217,9 +231,8 @@ def local_down(stage_name: Annotated[str, typer.Option("--stage", help="Stage of
     stage = LocalStage(local_state(), stage_name)
     pid = stage.owner()
     if pid is None:
-        files = "what it had left is deleted" if stage.has_leftovers() else "nothing was to be done"
         with stage.claimed():
-            typer.echo(f"no local cloud of stage {stage_name} was running: {files}")
+            typer.echo(f"no local cloud of stage {stage_name} is running; what a killed one has left is deleted")
         return ExitCode.FINE
     if pid:
         os.kill(pid, signal.SIGTERM)
@@ -238,9 +251,11 @@ def print_local_clouds(*, as_json: Json = False) -> int:
     """List the local clouds of this machine, with what killed ones have left."""
     clouds = [_describe(stage) for stage in stages(local_state())]
     kept = sorted(str(path) for path in local_state().glob(f"*{KEPT}"))
-    if as_json:
-        typer.echo(json.dumps({"clouds": clouds, "kept": kept}, indent=2))
-        return ExitCode.FINE
+    print_answer({"clouds": clouds, "kept": kept}, lambda: _print(clouds, kept), as_json=as_json)
+    return ExitCode.FINE
+
+
+def _print(clouds: list[dict[str, Any]], kept: list[str]) -> None:
     for cloud in clouds:
         place = f"process {cloud['pid']}, {cloud['endpoint'] or 'no endpoint yet'}" if cloud["running"] else ""
         left = f"not running, files are left: run 'hybrid-router local down --stage {cloud['stage']}'"
@@ -249,7 +264,6 @@ def print_local_clouds(*, as_json: Json = False) -> int:
         typer.echo(f"{'kept':<20} {path}")
     if not clouds and not kept:
         typer.echo("no local cloud is running on this machine")
-    return ExitCode.FINE
 
 
 def _describe(stage: LocalStage) -> dict[str, Any]:

@@ -6,12 +6,12 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from threading import Timer
 from typing import Any
 
 import typer
 from rich.cells import cell_len
 from rich.console import Console
+from rich.status import Status
 
 from lake.documents import format_json
 from lake.texts import printable
@@ -19,10 +19,10 @@ from lake.texts import printable
 GAP = "  "
 
 
-def print_answer(document: object, show: Callable[[], object], *, as_json: bool, indent: int = 2) -> None:
+def print_answer(document: object, show: Callable[[], object], *, as_json: bool) -> None:
     """Print the document for a program, or call ``show``, which prints it for a person."""
     if as_json:
-        typer.echo(format_json(document, indent))
+        typer.echo(format_json(document))
     else:
         show()
 
@@ -84,22 +84,9 @@ def print_progress(text: str) -> None:
     typer.echo(text, err=True)
 
 
-SHOWN_AFTER_SECONDS = 1.0
-
-
-@contextmanager
-def working(text: str) -> Iterator[None]:
-    """Show what the block does once it has taken a second; on a terminal only, and gone when it ends."""
-    status = Console(stderr=True).status(text)
-    timer = Timer(SHOWN_AFTER_SECONDS, status.start)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
-        timer.join()
-        status.stop()
+def working(text: str) -> Status:
+    """Show what the block does until it ends; on a terminal only."""
+    return Console(stderr=True).status(text)
 
 
 END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

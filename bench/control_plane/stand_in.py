@@ -22,7 +22,6 @@ from boto3.dynamodb.types import TypeSerializer
 from bench.control_plane.night import COLUMNS, NIGHTS, NOW, RESOURCES, Night
 from bench.control_plane.table import Table
 from lake.documents import encode, encode_body
-from lake.faults import REQUEST_IDS
 from lake.layout import MANIFESTS, PARTS, commit_key, lake_key
 from lake.ledger import CommitReference, Published, State
 from lake.ledger.datasets import name_key
@@ -240,7 +239,6 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("content-length", str(len(answer)))
         self.send_header("content-type", "application/json")
-        self.send_header(REQUEST_IDS[0], "stand-in")
         self.end_headers()
         self.wfile.write(answer)
 

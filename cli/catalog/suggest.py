@@ -22,8 +22,7 @@ from cli.catalog.column_types import (
 )
 from cli.catalog.sample import DatasetSample, read_folder_sample, read_sample
 from cli.commands import Json, Local, Profile, Region, Stage, command
-from cli.connect import connect_to_stage
-from cli.deployed_stack import DeployedStack, unknown_dataset
+from cli.deployed_stack import DeployedStack, connect_to_stage, unknown_dataset
 from cli.documents import SuggestedColumn, Suggestion
 from cli.errors import ExitCode, NotFoundError
 from cli.terminal import print_answer, print_table, working

@@ -1,8 +1,7 @@
 """``hybrid-router dead-letters``: events and starts of schedules that failed in every attempt."""
 
-import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -15,7 +14,7 @@ from cli.commands import DryRun, Json, Limit, command
 from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode
 from cli.inspect.executions import read_zone
-from cli.inspect.failures import count_dead_letters
+from cli.terminal import print_answer
 from lake.errors import InvalidInputError
 from lake.ledger.table import batches_of
 from lake.texts import format_clock, format_count, printable
@@ -26,11 +25,9 @@ PAGE = 10
 """Maximum number of messages of one request (SQS API Reference, ReceiveMessage)."""
 MAX_CHARACTERS = 500
 """Maximum length of what is shown of a message that is not an event."""
-HIDDEN_SECONDS = 60
-"""A message that was read is hidden from other readers for this time and one second for each further request, or until
-it is shown again: a message that is shown again while others are read takes their place in an answer."""
-MAX_HIDDEN_SECONDS = 43_200
-"""Maximum of VisibilityTimeout (SQS API Reference, ReceiveMessage)."""
+HIDDEN_SECONDS = 3_600
+"""A message that was read is hidden from other readers for this time, or until it is shown again: one that is shown
+again while others are read takes their place in an answer. It suffices for 36,000 messages at a second a request."""
 STARTED_BY_HAND = (("overnight", "overnight"), ("stream-window", "stream start"), ("sweep", "sweep"), ("plan", "plan"))
 """A part of a schedule's target, and the command that does its work."""
 
@@ -53,22 +50,21 @@ def print_dead_letters(stack: DeployedStack, limit: Limit = 100, *, as_json: Jso
     with _shown_again(stack) as hidden:
         letters = sorted((letter for letter, _ in _receive(stack, hidden, limit)), key=lambda letter: letter.sent_at)
     is_complete = len(letters) < limit
-    if as_json:
-        body = {"deadLetters": [asdict(letter) for letter in letters], "complete": is_complete}
-        typer.echo(json.dumps(body, indent=1))
-        return ExitCode.NOT_SO if letters else ExitCode.FINE
+    document = {"deadLetters": [asdict(letter) for letter in letters], "complete": is_complete}
+    print_answer(document, lambda: _print(stack, letters, is_complete), as_json=as_json)
+    return ExitCode.NOT_SO if letters else ExitCode.FINE
+
+
+def _print(stack: DeployedStack, letters: Sequence[DeadLetter], is_complete: bool) -> None:
     zone, now = read_zone(stack), datetime.now(UTC)
     typer.echo(f"{stack.name}, times in {zone.key}")
     for letter in letters:
         typer.echo(f"{format_clock(letter.sent_at, zone, now)}  {printable(letter.subject)}")
         typer.echo(f"  {printable(letter.problem)}: {letter.advice}")
-    if not letters:
-        typer.echo("there is no dead letter")
-        return ExitCode.FINE
     if not is_complete:
         typer.echo("there may be more: pass a larger --limit")
-    typer.echo(f"when the cause is removed, run 'hybrid-router dead-letters redrive{stack.options}'")
-    return ExitCode.NOT_SO
+    end = f"when the cause is removed, run 'hybrid-router dead-letters redrive{stack.options}'"
+    typer.echo(end if letters else "there is no dead letter")
 
 
 @command("dead-letters redrive")
@@ -91,7 +87,7 @@ def redrive_dead_letters(stack: DeployedStack, *, dry_run: DryRun = False, as_js
     action = "dry run, nothing was done; to be removed" if dry_run else "removed"
     total, sent = format_count(done["removed"], "dead letter"), format_count(done["sent"], "event")
     text = f"{action}: {total}, of which {sent} sent to route again"
-    typer.echo(json.dumps({**done, "dryRun": dry_run}, indent=1) if as_json else text)
+    print_answer({**done, "dryRun": dry_run}, lambda: typer.echo(text), as_json=as_json)
     return ExitCode.FINE
 
 
@@ -102,15 +98,13 @@ def _receive(
     in ``hidden``.
     """
     seen: set[str] = set()
-    expected = min(count_dead_letters(stack), limit)
-    hidden_seconds = min(HIDDEN_SECONDS + expected // PAGE, MAX_HIDDEN_SECONDS)
     while len(seen) < limit:
         answer = stack.sqs.receive_message(
             QueueUrl=stack.outputs.dead_letters,
             MaxNumberOfMessages=min(PAGE, limit - len(seen)),
-            VisibilityTimeout=hidden_seconds,
+            VisibilityTimeout=HIDDEN_SECONDS,
             # Without a wait SQS asks some of its servers only, and an answer can lack what is there.
-            WaitTimeSeconds=1 if len(seen) < expected else 0,
+            WaitTimeSeconds=1,
             MessageAttributeNames=["All"],
             AttributeNames=["SentTimestamp"],
         )
@@ -121,8 +115,7 @@ def _receive(
         for item in new:
             seen.add(item["MessageId"])
             attributes = {name: value["StringValue"] for name, value in item.get("MessageAttributes", {}).items()}
-            is_start = "TARGET_ARN" in attributes
-            read = _refused_start(stack, attributes) if is_start else _failed_event(stack, item)
+            read = _refused_start(stack, attributes) if "TARGET_ARN" in attributes else _failed_event(stack, item)
             sent_at = datetime.fromtimestamp(int(item["Attributes"]["SentTimestamp"]) / 1000, UTC)
             yield DeadLetter(item["MessageId"], iso_utc(sent_at), *read), item
 
@@ -152,12 +145,8 @@ def _refused_start(stack: DeployedStack, attributes: dict[str, str]) -> tuple[st
     own_name = target.rpartition(stack.name)[2]
     command = next((command for part, command in STARTED_BY_HAND if part in own_name), None)
     now = f", or 'hybrid-router {command}{stack.options}' now" if command else ""
-    return (
-        target,
-        f"its schedule could not start it ({error or 'no reason given'})",
-        f"the next start does the work{now}",
-        False,
-    )
+    problem = f"its schedule could not start it ({error or 'no reason given'})"
+    return target, problem, f"the next start does the work{now}", False
 
 
 def _failed_event(stack: DeployedStack, item: dict[str, Any]) -> tuple[str, str, str, bool]:

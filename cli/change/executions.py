@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
+from itertools import count
 from typing import Annotated, Any
 
 import typer
@@ -21,6 +22,7 @@ from cli.inspect.executions import (
     read_runs,
     read_zone,
 )
+from cli.terminal import print_answer
 from lake.documents import find_document
 from lake.layout import plan_summary_key
 from lake.texts import format_count, format_duration, format_size, printable, read_instant
@@ -44,35 +46,30 @@ def follow_execution(
     """
     zone = read_zone(stack)
     typer.echo(f"times in {zone.key}", err=True)
-    is_night, printed = arn.startswith(execution_arn(stack, "")), set()
-    summary, polls, seen, last = None, 0, 0, ""
+    is_night = arn.startswith(execution_arn(stack, ""))
+    plan_key = plan_summary_key(arn.rsplit(":", 1)[-1])
+    summary: dict[str, Any] | None = None
+    shown: set[str] = set()
 
-    def show(at: datetime, text: str) -> None:
-        typer.echo(f"{at.astimezone(zone):%H:%M:%S}  {text}", err=True)
+    def show(name: str, at: datetime, text: str) -> None:
+        if name not in shown:
+            shown.add(name)
+            typer.echo(f"{at.astimezone(zone):%H:%M:%S}  {text}", err=True)
 
-    while True:
+    for polls in count():
         execution = stack.sfn.describe_execution(executionArn=arn)
         is_running = execution["status"] == "RUNNING"
-        for number, at, name in _steps(stack, arn):
-            if number > seen:
-                seen = number
-                if name != last:
-                    last = name
-                    show(at, name)
-        news: list[tuple[datetime, str]] = []
-        if is_night and not is_running:
-            news += _ended_runs(stack, arn)
-        elif is_night:
-            key = plan_summary_key(arn.rsplit(":", 1)[-1])
-            summary = summary or find_document(stack.s3, stack.resources.control_bucket, key)
-            polls += summary is not None
-            if summary and not polls % (1 + summary["manifests"] // MANIFESTS_PER_POLL):
-                news += _ended_runs(stack, arn)
-                news.append((datetime.now(UTC), format_progress(read_progress(stack, summary))))
-        for at, text in news:
-            if text not in printed:
-                printed.add(text)
-                show(at, text)
+        for number, at, state in _steps(stack, arn):
+            show(str(number), at, state)
+        if is_night:
+            summary = summary or find_document(stack.s3, stack.resources.control_bucket, plan_key)
+            is_due = is_running and summary is not None and not polls % (1 + summary["manifests"] // MANIFESTS_PER_POLL)
+            if is_due or not is_running:
+                for at, text in _ended_runs(stack, arn):
+                    show(text, at, text)
+            if summary is not None and is_due:
+                progress = format_progress(read_progress(stack, summary))
+                show(progress, datetime.now(UTC), progress)
         if not is_running:
             break
         wait(POLL_SECONDS)
@@ -90,13 +87,9 @@ def follow_execution(
     return ExitCode.FINE if is_fine else ExitCode.NOT_SO, body
 
 
-def print_end(body: Mapping[str, Any], *, as_json: bool) -> None:
-    if as_json:
-        typer.echo(json.dumps(body, indent=1))
-        return
-    outcome = body["verdict"] or body["status"]
+def _print_end(body: Mapping[str, Any], *, as_json: bool) -> None:
     message = f": {printable(body['message'])}" if body["message"] else ""
-    typer.echo(f"{outcome}{message}")
+    print_answer(body, lambda: typer.echo(f"{body['verdict'] or body['status']}{message}"), as_json=as_json)
 
 
 def _steps(stack: DeployedStack, arn: str) -> Iterator[tuple[int, datetime, str]]:
@@ -160,7 +153,7 @@ def run_backfill(
     code, body = follow_execution(stack, arn)
     output = body["output"]
     if as_json or code != ExitCode.FINE:
-        print_end(body, as_json=as_json)
+        _print_end(body, as_json=as_json)
         return code
     search, plan = output["search"], output["plan"]
     typer.echo(
@@ -177,7 +170,7 @@ def run_backfill(
 
 def _run(stack: DeployedStack, arn: str, *, wait: bool, as_json: bool) -> int:
     if not wait:
-        typer.echo(json.dumps({"execution": arn}, indent=1) if as_json else f"started: {arn}")
+        print_answer({"execution": arn}, lambda: typer.echo(f"started: {arn}"), as_json=as_json)
         return ExitCode.FINE
     typer.echo(f"started: {arn}", err=True)
     try:
@@ -191,5 +184,5 @@ def _run(stack: DeployedStack, arn: str, *, wait: bool, as_json: bool) -> int:
             f"{arn} goes on, but could not be followed any longer ({error}): do not start it again, 'hybrid-router "
             "nights' shows its end"
         ) from error
-    print_end(body, as_json=as_json)
+    _print_end(body, as_json=as_json)
     return code

@@ -1,8 +1,7 @@
 """``hybrid-router promote``, ``reprocess`` and ``sweep``: requests of a person to functions of the stack."""
 
-import json
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from typing import Annotated, Any
 
 import typer
@@ -10,17 +9,10 @@ import typer
 from cli.commands import DryRun, Files, FirstHour, Json, LastHour, command, given
 from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode
+from cli.terminal import print_answer
 from lake.errors import InvalidInputError
-from lake.texts import format_size, printable
+from lake.texts import format_count, format_size, printable
 from router.sweep.handler import COUNTS
-
-
-def print_messages(response: Mapping[str, Any]) -> None:
-    for message in response["messages"]:
-        typer.echo(printable(message))
-    if response["omitted"]:
-        typer.echo(f"... and {response['omitted']:,} more")
-
 
 UNPROMOTED_LABELS = {
     "inStream": "already in the stream lane",
@@ -30,10 +22,6 @@ UNPROMOTED_LABELS = {
     "notRouted": "not routed yet",
     "unknown": "unknown",
 }
-PROMOTE_EXAMPLES = (
-    "run 'hybrid-router promote s3://bucket/key', or "
-    "'hybrid-router promote --dataset orders --from 2026-11-21T08 --to 2026-11-21T09'"
-)
 
 
 @command("promote")
@@ -49,24 +37,41 @@ def promote_files(
 ) -> int:
     """Make queued files urgent: they go from the batch lane to the stream lane."""
     fields = given({"files": uris or None, "dataset": dataset, "from": first, "to": last})
-    if ("files" in fields) == bool(fields.keys() - {"files"}):
-        raise InvalidInputError(f"promote needs either files or a selection of the backlog: {PROMOTE_EXAMPLES}")
+    _check_target("promote", fields, {"files"})
     response = stack.invoke("promote", {**fields, "dryRun": dry_run})
-    if as_json:
-        typer.echo(json.dumps(response, indent=1))
-    else:
-        print_messages(response)
-        typer.echo(_promoted(response))
+    print_answer(response, lambda: _print_promoted(response), as_json=as_json)
     return _exit_code(response, ("promoted", *UNPROMOTED_LABELS))
 
 
-def _promoted(response: Mapping[str, Any]) -> str:
-    unpromoted = [f"{response[name]:,} {label}" for name, label in UNPROMOTED_LABELS.items() if response[name]]
-    if not response["promoted"] and not unpromoted:
-        return "nothing to promote: no file of this selection is queued"
-    action = "dry run, nothing was done; to be promoted" if response["dryRun"] else "promoted"
+def _print_promoted(response: Mapping[str, Any]) -> None:
+    _print_messages(response)
     manifests = f" (new manifests: {response['manifests']:,})" if response["manifests"] else ""
-    return ", ".join([f"{action}: {response['promoted']:,}{manifests}", *unpromoted])
+    text = _summary(response, "promoted", UNPROMOTED_LABELS, f"promoted: {response['promoted']:,}{manifests}")
+    typer.echo(text or "nothing to promote: no file of this selection is queued")
+
+
+def _check_target(command: str, fields: Mapping[str, Any], lists: Set[str]) -> None:
+    named = fields.keys() & lists
+    if len(named) + bool(fields.keys() - named) != 1:
+        raise InvalidInputError(
+            f"{command} needs either {' or '.join(sorted(lists))}, or a dataset or hours: run 'hybrid-router {command} "
+            f"s3://bucket/key', or 'hybrid-router {command} --dataset orders --from 2026-11-21T08 --to 2026-11-21T09'"
+        )
+
+
+def _print_messages(response: Mapping[str, Any]) -> None:
+    for message in response["messages"]:
+        typer.echo(printable(message))
+    if response["omitted"]:
+        typer.echo(f"... and {response['omitted']:,} more")
+
+
+def _summary(response: Mapping[str, Any], done: str, labels: Mapping[str, str], text: str) -> str:
+    """The text of what is done, whose number is the member ``done``, and of the rest by its labels; empty: nothing."""
+    others = [f"{response[name]:,} {label}" for name, label in labels.items() if response[name]]
+    if not response[done] and not others:
+        return ""
+    return ", ".join([f"dry run, nothing was done; to be {text}" if response["dryRun"] else text, *others])
 
 
 UNQUEUED_LABELS = {
@@ -79,10 +84,6 @@ UNQUEUED_LABELS = {
 }
 FRUITLESS = {"ignored", "unusable", "unknown"}
 """Outcomes that a person has to look at: nothing converts these files."""
-REPROCESS_EXAMPLES = (
-    "run 'hybrid-router reprocess s3://bucket/key', or 'hybrid-router reprocess --manifest <id>', or "
-    "'hybrid-router reprocess --dataset orders --from 2026-11-21T08 --to 2026-11-21T09'"
-)
 
 
 @command("reprocess")
@@ -104,13 +105,19 @@ def reprocess_manifests(
     """Convert again what FAILED or could not be read: it is queued for the next overnight run."""
     selection = {"files": uris or None, "manifests": manifest or None, "dataset": dataset, "from": first, "to": last}
     fields = given(selection)
-    named = fields.keys() & {"files", "manifests"}
-    if len(named) + bool(fields.keys() - named) != 1:
-        raise InvalidInputError(f"reprocess needs files, manifests, or a dataset or hours: {REPROCESS_EXAMPLES}")
+    _check_target("reprocess", fields, {"files", "manifests"})
     only = "all" if every else "failed"
     # All pages are one request: the function queues a manifest once for each, also when an invocation is repeated.
     event = {**fields, "only": only, "dryRun": dry_run, "request": f"command-{secrets.token_hex(8)}"}
-    response = _invoke_to_the_end(stack, event, is_quiet=as_json)
+    while True:
+        response = stack.invoke("reprocess", event)
+        if not as_json:
+            _print_messages(response)
+        if response["token"] is None:
+            break
+        event["token"] = response["token"]
+        if not as_json:
+            typer.echo(f"so far: {_requeued(response)}")
     selection = response["selection"]
     if not as_json:
         # Before the start, which may be refused.
@@ -119,10 +126,9 @@ def reprocess_manifests(
             typer.echo("the next overnight run converts them")
     is_started = selection is not None and now and not dry_run
     overnight = stack.start("overnight", selection) if is_started else None
-    if as_json:
-        typer.echo(json.dumps({**response, "overnight": overnight}, indent=1))
-    elif overnight:
-        typer.echo(f"overnight started: {overnight}")
+    if as_json or overnight:
+        text = f"overnight started: {overnight}"
+        print_answer({**response, "overnight": overnight}, lambda: typer.echo(text), as_json=as_json)
     return _exit_code(response, ("queued", *UNQUEUED_LABELS))
 
 
@@ -132,42 +138,25 @@ def _exit_code(response: Mapping[str, Any], names: Iterable[str]) -> ExitCode:
     return ExitCode.NOT_SO if outcomes and outcomes <= FRUITLESS else ExitCode.FINE
 
 
-def _invoke_to_the_end(stack: DeployedStack, event: Mapping[str, Any], *, is_quiet: bool) -> dict[str, Any]:
-    """The last response, which has the totals of all; prints the messages of each unless ``is_quiet``."""
-    token = None
-    while True:
-        response = stack.invoke("reprocess", event if token is None else {**event, "token": token})
-        if not is_quiet:
-            print_messages(response)
-        token = response["token"]
-        if token is None:
-            return response
-        if not is_quiet:
-            typer.echo(f"so far: {_requeued(response)}")
-
-
 def _requeued(response: Mapping[str, Any]) -> str:
-    unqueued = [f"{response[name]:,} {label}" for name, label in UNQUEUED_LABELS.items() if response[name]]
-    if not response["queued"] and not unqueued:
-        return "nothing to reprocess: no manifest of this selection has ended"
-    action = (
-        "dry run, nothing was done; manifests to be queued again" if response["dryRun"] else "manifests queued again"
-    )
-    size = f" (files: {response['files']:,}, {format_size(response['bytes'])})" if response["queued"] else ""
-    return ", ".join([f"{action}: {response['queued']:,}{size}", *unqueued])
+    manifests, files = format_count(response["queued"], "manifest"), format_count(response["files"], "file")
+    size = f" ({files}, {format_size(response['bytes'])})" if response["queued"] else ""
+    text = _summary(response, "queued", UNQUEUED_LABELS, f"queued again: {manifests}{size}")
+    return text or "nothing to reprocess: no manifest of this selection has ended"
 
 
 @command("sweep")
 def print_sweep(stack: DeployedStack, *, dry_run: DryRun = False, as_json: Json = False) -> int:
     """Repair now what crashed processes left; a schedule does so every 15 minutes."""
     answer = stack.invoke("sweep", {"dryRun": dry_run})
-    if as_json:
-        typer.echo(json.dumps(answer, indent=1))
-        return ExitCode.FINE
+    print_answer(answer, lambda: _print_sweep(stack, answer, dry_run), as_json=as_json)
+    return ExitCode.FINE
+
+
+def _print_sweep(stack: DeployedStack, answer: Mapping[str, Any], dry_run: bool) -> None:
     if dry_run:
         typer.echo("dry run, nothing was done; a sweep would repair:")
         for item in answer["items"]:
             typer.echo(f"  {printable(item)}")
     found = [f"{stack.runnable(label)}: {answer[name]:,}" for name, label in COUNTS.items() if answer[name]]
     typer.echo("\n".join(found) if found else "nothing to repair")
-    return ExitCode.FINE

@@ -1,20 +1,24 @@
 """``hybrid-router stream start``, ``stop`` and ``status``: the streaming jobs, and whether they run."""
 
-import json
 import time
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
+from itertools import chain
 
 import typer
 
 from cli.commands import DryRun, Json, command
 from cli.deployed_stack import DeployedStack
-from cli.documents import StreamDocument
+from cli.documents import StreamDocument, StreamShard
 from cli.errors import ExitCode
-from cli.inspect.backlog import format_shards, live_runs, read_shards
 from cli.inspect.executions import read_zone
-from lake.documents import format_json
-from lake.texts import format_clock, printable
+from cli.terminal import print_answer
+from lake.engines import ENGINES
+from lake.ledger import ManifestRow
+from lake.ledger.manifest_row import OPEN_STATES
+from lake.manifest import Lane
+from lake.texts import format_clock, format_count, format_duration, format_size, printable, read_instant
 
 POLL_SECONDS = 5.0
 
@@ -22,15 +26,16 @@ POLL_SECONDS = 5.0
 @command("stream status")
 def print_stream(stack: DeployedStack, *, as_json: Json = False) -> int:
     """Show the runs of the streaming jobs, their windows and backlogs: 0 each job has a live run, 1 not."""
-    shards, now = read_shards(stack), datetime.now(UTC)
-    if as_json:
-        typer.echo(format_json(StreamDocument(shards)))
-    else:
-        zone = read_zone(stack)
-        typer.echo(f"{stack.name}, times in {zone.key}")
-        for text in format_shards(shards, now, partial(format_clock, zone=zone, now=now)):
-            typer.echo(printable(text))
+    shards = read_shards(stack)
+    print_answer(StreamDocument(shards), lambda: _print(stack, shards), as_json=as_json)
     return ExitCode.FINE if all(shard.runs for shard in shards) else ExitCode.NOT_SO
+
+
+def _print(stack: DeployedStack, shards: Sequence[StreamShard]) -> None:
+    zone, now = read_zone(stack), datetime.now(UTC)
+    typer.echo(f"{stack.name}, times in {zone.key}")
+    for text in format_shards(shards, now, partial(format_clock, zone=zone, now=now)):
+        typer.echo(printable(text))
 
 
 @command("stream start")
@@ -70,4 +75,68 @@ def _is_running(stack: DeployedStack) -> bool:
 
 
 def _say(text: str, *, as_json: bool) -> None:
-    typer.echo(json.dumps({"message": text}) if as_json else text)
+    print_answer({"message": text}, lambda: typer.echo(text), as_json=as_json)
+
+
+def read_shards(stack: DeployedStack) -> tuple[StreamShard, ...]:
+    """Every shard of the stream lane with its open manifests, the first one first."""
+    shards = stack.outputs.shards
+    opened: dict[str, list[ManifestRow]] = {shard: [] for shard in shards.names}
+    for row in chain.from_iterable(stack.ledger.manifests.open(Lane.STREAM, state) for state in OPEN_STATES):
+        opened[shards.of(row.id)].append(row)
+    return tuple(_read_shard(stack, shard, rows) for shard, rows in opened.items())
+
+
+def _read_shard(stack: DeployedStack, shard: str, rows: Sequence[ManifestRow]) -> StreamShard:
+    health, runs = stack.ledger.stream.of(shard).get(), live_runs(stack, shard)
+    return StreamShard(
+        shard=shard,
+        runs=tuple(runs),
+        heartbeat_at=health.heartbeat_at,
+        micro_batch_since=health.micro_batch_since,
+        window_until=health.window_until,
+        stop_requested=health.stop_requested,
+        failed_starts=0 if runs else health.starts,
+        start_failure=None if runs or not health.start_failure else stack.runnable(health.start_failure),
+        spilling=health.spilling,
+        manifests=len(rows),
+        files=sum(row.files for row in rows),
+        bytes=sum(row.bytes for row in rows),
+        oldest=min((row.created_at for row in rows), default=None),
+    )
+
+
+def live_runs(stack: DeployedStack, shard: str) -> list[str]:
+    engine, job = ENGINES[stack.outputs.stream_engine], stack.resources.stream_job_of(shard)
+    return engine.live_stream_runs(stack.stream_client, job, stack.outputs.stream_application)
+
+
+def format_shards(shards: Sequence[StreamShard], now: datetime, clock: Callable[[str], str]) -> Iterator[str]:
+    for shard in shards:
+        name = f"shard {shard.shard}: " if len(shards) > 1 else ""
+        yield name + ", ".join(_format_shard(shard, now, clock))
+
+
+def _format_shard(shard: StreamShard, now: datetime, clock: Callable[[str], str]) -> Iterator[str]:
+    if shard.runs:
+        yield f"running ({', '.join(shard.runs)})"
+        yield f"heartbeat {format_age(shard.heartbeat_at, now)} ago" if shard.heartbeat_at else "no heartbeat"
+    else:
+        yield "not running"
+    if shard.failed_starts:
+        why = f": {shard.start_failure}" if shard.start_failure else ""
+        yield f"{format_count(shard.failed_starts, 'start')} in succession failed{why}"
+    if shard.oldest:
+        size = f"{format_count(shard.files, 'file')}, {format_size(shard.bytes)}"
+        yield f"{format_count(shard.manifests, 'manifest')} ({size}), the oldest {format_age(shard.oldest, now)} old"
+    if shard.window_until and read_instant(shard.window_until) > now:
+        yield f"window until {clock(shard.window_until)}"
+    if shard.stop_requested:
+        yield "stop requested"
+    if shard.spilling:
+        yield "spilling to the batch lane"
+
+
+def format_age(instant: str, now: datetime) -> str:
+    """The clock that wrote the instant may be ahead, or have written it after ``now`` was read."""
+    return format_duration(max((now - read_instant(instant)).total_seconds(), 0))

@@ -1,11 +1,8 @@
 """``hybrid-router simulate`` and ``calibrate``: what a day of files would look like, and what to assume of files."""
 
-import json
-import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from datetime import UTC, date, datetime, timedelta
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 from zoneinfo import ZoneInfo
@@ -14,9 +11,8 @@ import typer
 
 from cli import commands
 from cli.commands import ALL_CORES, Cores, Json, Local, Region, SettingsFile, Stage, command
-from cli.connect import connect_to_stage
 from cli.cost.cost import parse_day
-from cli.deployed_stack import DeployedStack
+from cli.deployed_stack import DeployedStack, connect_to_stage
 from cli.terminal import print_answer, print_progress, print_table
 from lake.errors import InvalidInputError
 from lake.settings import ConvertSettings, InputSettings, Settings, load_settings
@@ -54,28 +50,24 @@ def simulate_day(
 ) -> None:
     """Show what a day of files would look like: latency, backlog, the night and dollars, without any cloud."""
     chosen = load_settings(settings)
-    if (profile is not None) + bool(a_day or files_of) + ledger != 1:
-        raise typer.BadParameter("pass one of a profile, --a-day with --files-of, and --from-ledger")
-    if day is not None and not ledger:
-        raise typer.BadParameter("--date is for --from-ledger: a profile has its own date")
-    if ledger:
-        if day is None:
-            raise InvalidInputError("--date is missing: pass the local date of the night, such as 2026-11-18")
-        connect = partial(connect_to_stage, stage, local=local, profile=aws_profile, region=region)
-        found = _simulate_ledger(connect, chosen, parse_day("--date", day))
+    asked = (profile is not None, a_day or files_of, ledger or day)
+    whole = (profile is not None, a_day and files_of, ledger and day)
+    if sum(map(bool, asked)) != 1 or not any(whole):
+        raise typer.BadParameter("pass one of a profile, --a-day with --files-of, and --from-ledger with --date")
+    if day is not None:
+        stack = connect_to_stage(stage, local=local, profile=aws_profile, region=region)
+        found = _simulate_ledger(stack, chosen, parse_day("--date", day))
     elif profile is not None:
         found = simulate_profile(load_profile(profile), chosen, print_progress)
-    elif a_day and files_of:
-        files = profile_of_sizes(a_day, files_of, urgent=bool(chosen.urgent.keys))
-        found = simulate_profile(files, chosen, print_progress)
     else:
-        raise typer.BadParameter("pass both --a-day and --files-of")
-    print_answer(asdict(found), lambda: _print(found, chosen.time_zone), as_json=as_json, indent=1)
+        files = profile_of_sizes(a_day or "", files_of or "", urgent=bool(chosen.urgent.keys))
+        found = simulate_profile(files, chosen, print_progress)
+    print_answer(asdict(found), lambda: _print(found, chosen.time_zone), as_json=as_json)
 
 
-def _simulate_ledger(connect: Callable[[], DeployedStack], settings: Settings, day: date) -> Simulation:
+def _simulate_ledger(stack: DeployedStack, settings: Settings, day: date) -> Simulation:
     """Speeds of datasets and waits of engines are what the ledger has measured, as for the plan of a night."""
-    night, stack = night_start(settings, day), connect()
+    night = night_start(settings, day)
     files = read_recorded(stack.s3, stack.resources.control_bucket, night, print_progress)
     arrivals = recorded_arrivals(files, settings, night)
     measured = Measured(stack.ledger.datasets.speeds(), recent_waits(stack.ledger, datetime.now(UTC)))
@@ -196,17 +188,12 @@ def calibrate_files(
     paths = ndjson_files(files)
     if (size := sum(path.stat().st_size for path in paths)) < MIN_BYTES:
         raise InvalidInputError(f"the files have {size} bytes together, too few to measure: pass {MIN_BYTES} or more")
-    settings, busy = ConvertSettings(), os.getloadavg()[0]
-    if busy > cores / 2:
-        typer.echo(f"load average {busy:.1f}: other processes use this machine, so speeds will be too low", err=True)
+    settings = ConvertSettings()
     found = measure(paths, goal_seconds, settings, cores, print_progress)
     advice = list(advise(found))
-    if as_json:
-        body = {"measured": list(map(asdict, found)), "settings": list(map(asdict, advice))}
-        typer.echo(json.dumps(body, indent=1))
-    else:
-        for line in (*report_lines(found), "", *toml_lines(advice)):
-            typer.echo(line)
+    body = {"measured": list(map(asdict, found)), "settings": list(map(asdict, advice))}
+    text = "\n".join((*report_lines(found), "", *toml_lines(advice)))
+    print_answer(body, lambda: typer.echo(text), as_json=as_json)
     if output is not None:
         output.write_text("\n".join((f'stage = "{STAGE}"', "", *toml_lines(advice), "")), encoding="utf-8")
         if not as_json:

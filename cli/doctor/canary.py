@@ -12,11 +12,11 @@ from typing import Any
 import typer
 from botocore.exceptions import BotoCoreError, ClientError
 
+from cli.change.stream import live_runs
 from cli.deployed_stack import DeployedStack
 from cli.doctor.athena import ask_athena
 from cli.doctor.checks import Readiness
 from cli.errors import ExitCode, advise
-from cli.inspect.backlog import live_runs
 from cli.inspect.executions import local_log, log_of_run, log_stream
 from cli.terminal import ended_by_signal, print_answer, print_table, working
 from lake.canary import BODY, CANARY_ARGUMENT, CanaryRequest

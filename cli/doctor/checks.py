@@ -322,7 +322,7 @@ def doctor(
         if local:
             raise InvalidInputError("--local is for --canary: the other lines are about this machine and AWS")
         return print_findings(examine(file, stage, profile, region), as_json=as_json)
-    from cli.connect import connect_to_stage
+    from cli.deployed_stack import connect_to_stage
     from cli.doctor.canary import print_canary
 
     found = load_settings(file)

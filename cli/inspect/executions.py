@@ -1,7 +1,7 @@
 """The executions of ``overnight``: their job runs and logs, how far one is, and when the next one begins."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 from cli.deployed_stack import DeployedStack
 from cli.documents import NextNight, NightLine, NightProgress, NightRun, PlannedNight, RunProgress
-from lake.documents import find_document
+from lake.documents import decode, find_document
 from lake.engines import engine_of_run
 from lake.engines.description import MICRO
 from lake.layout import PLAN_AHEAD_EXECUTION, plan_summary_key
@@ -23,28 +23,20 @@ from report.collect import MAX_DAYS
 RUNNING = "RUNNING"
 
 
-def list_executions(stack: DeployedStack) -> Iterator[NightLine]:
-    """The executions of the last 90 days, newest first, page by page."""
-    for page in _pages(stack):
-        for item in sorted(page["executions"], key=lambda found: found["startDate"], reverse=True):
-            yield _execution(stack, item)
-
-
-def _pages(stack: DeployedStack, **request: str) -> Iterable[dict[str, Any]]:
+def list_nights(stack: DeployedStack) -> Iterator[NightLine]:
+    """The executions of the last 90 days without dry runs, which succeed and are recorded nowhere, newest first."""
     pages: Any = stack.sfn.get_paginator("list_executions")
-    found: Iterable[dict[str, Any]] = pages.paginate(stateMachineArn=stack.outputs.overnight, **request)
-    return found
+    for page in pages.paginate(stateMachineArn=stack.outputs.overnight):
+        for item in sorted(page["executions"], key=lambda found: found["startDate"], reverse=True):
+            night = _execution(stack, item)
+            if night.manifests is not None or night.status != "SUCCEEDED":
+                yield night
 
 
-def planned_by_running(stack: DeployedStack) -> dict[str, tuple[str, str]]:
-    """The manifests in the plans of the executions that run now -> the newest execution, and when it was planned."""
-    found: dict[str, tuple[str, str]] = {}
-    for page in _pages(stack, statusFilter=RUNNING):
-        for item in page["executions"]:
-            summary = find_document(stack.s3, stack.resources.control_bucket, plan_summary_key(item["name"])) or {}
-            plan = (item["name"], summary.get("plannedAt", ""))
-            found = dict.fromkeys(summary.get("manifestIds", []), plan) | found
-    return found
+def running_execution(stack: DeployedStack) -> str | None:
+    """The name of the newest execution that runs now."""
+    found = stack.sfn.list_executions(stateMachineArn=stack.outputs.overnight, statusFilter=RUNNING)
+    return next((item["name"] for item in found["executions"]), None)
 
 
 def find_execution(stack: DeployedStack, name: str) -> NightLine | None:
@@ -93,10 +85,8 @@ def log_stream(stack: DeployedStack, job_run: str) -> tuple[str, str]:
     return engine_of_run(job_run).log_stream(stack.name, job_run, stack.outputs.stream_application)
 
 
-def log_of_run(stack: DeployedStack, job_run: str, lane: str) -> str | None:
-    """The command that prints the log of a job run, by its id in leases and its lane; None if a person started it."""
-    if job_run.startswith("manual-"):
-        return None
+def log_of_run(stack: DeployedStack, job_run: str, lane: str) -> str:
+    """The command that prints the log of a job run, by its id in leases and its lane."""
     return f"hybrid-router logs {lane} --run {job_run} --since {KEPT}{stack.options}"
 
 
@@ -215,12 +205,4 @@ def _schedule(stack: DeployedStack) -> Mapping[str, Any]:
 def planned_night(summary: dict[str, Any] | None) -> PlannedNight | None:
     if summary is None:
         return None
-    forecast = summary["forecast"]
-    return PlannedNight(
-        planned_at=summary["plannedAt"],
-        **{name: summary[name] for name in ("engine", "workers", "runs", "manifests", "files", "bytes")},
-        **{name: forecast[name] for name in ("start", "end", "deadline", "fits", "late_minutes")},
-        **{
-            f"{name}{end}": forecast[f"{name}{end}"] for name in ("minutes", "dollars") for end in ("", "_low", "_high")
-        },
-    )
+    return decode(PlannedNight, {**summary["forecast"], **summary, "planned_at": summary["plannedAt"]})

@@ -9,7 +9,6 @@ from typing import Annotated
 from zoneinfo import ZoneInfo
 
 import typer
-from botocore.exceptions import ClientError
 
 from cli.commands import Json, Limit, command
 from cli.deployed_stack import DeployedStack
@@ -18,25 +17,20 @@ from cli.documents import (
     ExplainedVersion,
     FailureKind,
     FileExplanation,
-    FileHour,
     FileResult,
-    NextNight,
     ObjectExplanation,
     PublishedObject,
-    PutAgain,
-    ShownInTable,
     WaitsFor,
 )
 from cli.errors import ExitCode, NotFoundError
-from cli.inspect.executions import log_of_run, planned_by_running, read_next_night
+from cli.inspect.executions import log_of_run, read_next_night, running_execution
 from cli.inspect.trace import Trace, find_put_again, read_first_reject, trace_arrival
 from cli.terminal import print_answer, working
 from lake.commit import ResultObject, SourceCount, find_result
-from lake.faults import is_denial
 from lake.layout import S3Uri, is_own_key, parse_generation, parse_s3_uri
 from lake.ledger import CollectionId, ManifestRow, State
 from lake.ledger.tables import with_current_mark
-from lake.manifest import Lane, Partition
+from lake.manifest import Lane
 from lake.settings.records import FAILED_RECORDS
 from lake.texts import format_clock, format_count, format_size, printable
 from router.requests.selection import format_unknown_file
@@ -53,16 +47,18 @@ def _waits_for(row: ManifestRow, now: datetime) -> WaitsFor | None:
     return "publishing" if row.open else None
 
 
-def explain_object(stack: DeployedStack, name: S3Uri, limit: int) -> ObjectExplanation | None:
-    """The manifest of an object, and its files with their counts; None: its name is not one that a manifest makes, or
-    the ledger does not know that manifest.
+def explain_object(stack: DeployedStack, name: S3Uri, limit: int) -> ObjectExplanation:
+    """The manifest of an object, and its files with their counts.
 
     The rows of all files of a manifest are spread over its objects; the column ``_source`` says which row is whose.
     """
     parsed = parse_generation(name.key)
     row = stack.ledger.manifests.get(parsed[0]) if parsed else None
     if parsed is None or row is None or not is_own_key(name.key, row.partition, row.id, parsed[1]):
-        return None
+        raise NotFoundError(
+            f"{name} is not an object that a manifest of this stack has published: check the spelling; if it exists, "
+            "it is a marker, metadata of a table, or of another program"
+        )
     generation, published = parsed[1], row.published
     s3, control = stack.s3, stack.resources.control_bucket
     result = find_result(s3, control, row.id, generation)
@@ -101,48 +97,39 @@ def print_explanation(
 ) -> int:
     """Show where a file is, why, and when it will be converted; or from which files an object was made."""
     name, now = parse_s3_uri(uri), datetime.now(UTC)
-    document: FileExplanation | ObjectExplanation | None
-    with working("reading the ledger ..."):
-        if name.bucket in stack.resources.output_buckets:
-            document = explain_object(stack, name, limit)
-        else:
-            document = explain_file(stack, name, limit, now)
-    if document is None:
-        raise NotFoundError(_unknown(stack, name))
-    if isinstance(document, FileExplanation):
-        print_answer(document, lambda: print_file(document, now, stack.options), as_json=as_json)
+    if name.bucket in stack.resources.output_buckets:
+        with working("reading the ledger ..."):
+            found = explain_object(stack, name, limit)
+        print_answer(found, lambda: print_object(found), as_json=as_json)
     else:
-        print_answer(document, lambda: print_object(document), as_json=as_json)
+        with working("reading the ledger ..."):
+            file = explain_file(stack, name, limit, now)
+        print_answer(file, lambda: print_file(file, now, stack.options), as_json=as_json)
     return ExitCode.FINE
 
 
-def explain_file(stack: DeployedStack, name: S3Uri, limit: int, now: datetime) -> FileExplanation | None:
-    """The last ``limit`` versions of a file, the oldest first; None: the ledger does not know it."""
+def explain_file(stack: DeployedStack, name: S3Uri, limit: int, now: datetime) -> FileExplanation:
+    """The last ``limit`` versions of a file, the oldest first."""
     arrivals = sorted(
         stack.ledger.arrivals.versions(name.bucket, name.key), key=lambda item: (item.file.arrived_at, item.recorded_at)
     )
     if not arrivals:
-        return None
+        if name.bucket == stack.resources.input_bucket and name.key.startswith(FAILED_RECORDS):
+            raise NotFoundError(f"the ledger has no row of {name}; files under {FAILED_RECORDS} hold {NOT_DELIVERED}")
+        raise NotFoundError(format_unknown_file(name, stack.resources.input_bucket))
     traces = [trace_arrival(stack.s3, stack.ledger, stack.resources, arrival) for arrival in arrivals[-limit:]]
-    is_queued = any(trace.state == State.QUEUED and trace.manifests[-1].lane == Lane.BATCH for trace in traces)
-    planned = planned_by_running(stack) if is_queued else {}
-    versions = tuple(_version(stack, trace, limit, now, planned) for trace in traces)
-    return FileExplanation(str(name), read_next_night(stack, now), versions, len(arrivals) - len(versions))
+    versions = tuple(_version(stack, trace, limit, now) for trace in traces)
+    running = running_execution(stack) if any(version.waits_for == "night" for version in versions) else None
+    return FileExplanation(str(name), read_next_night(stack, now), running, versions, len(arrivals) - len(versions))
 
 
-def _version(
-    stack: DeployedStack, trace: Trace, limit: int, now: datetime, planned: Mapping[str, tuple[str, str]]
-) -> ExplainedVersion:
-    """``planned``: as ``planned_by_running`` has it. What was reprocessed since a plan is for a later one."""
+def _version(stack: DeployedStack, trace: Trace, limit: int, now: datetime) -> ExplainedVersion:
     arrival = trace.arrival
     current = trace.manifests[-1] if trace.manifests else None
     outcome = _outcome(stack, trace)
     waits_for = _waits_for(current, now) if current else "sweep" if arrival.manifest else None
-    put_again_at = find_put_again(stack.s3, arrival.file) if outcome == "UNREADABLE" else None
-    read_again = f"hybrid-router reprocess --manifest {current.id}{stack.options}" if current else ""
-    own = _in_current_lane(trace)
-    plans = ((row.forced_at or "", *planned[row.id]) for row in own if row.id in planned)
-    executions = (execution for forced_at, execution, planned_at in plans if forced_at <= planned_at)
+    own = list(takewhile(lambda row: current is not None and row.lane == current.lane, trace.manifests[::-1]))
+    has_moved = own and (own[-1] is not trace.manifests[0] or own[-1].lane != arrival.lane)
     return ExplainedVersion(
         version=arrival.file.version,
         size=arrival.file.size,
@@ -152,23 +139,12 @@ def _version(
         reason=arrival.reason,
         outcome=outcome,
         lane=current.lane.value if current else arrival.lane.value if arrival.lane else None,
-        lane_since=_lane_since(trace, own[-1]) if own else arrival.recorded_at if arrival.lane else None,
+        lane_since=own[-1].queued_at if has_moved else arrival.recorded_at if arrival.lane else None,
         waits_for=waits_for,
-        running=next(executions, None) if waits_for == "night" else None,
-        hour=_hour(stack, arrival.partition),
         manifests=tuple(_manifest(stack, row) for row in trace.manifests if row.collection is None),
         result=_result(stack, trace, limit),
-        put_again=PutAgain(put_again_at, read_again) if put_again_at else None,
+        put_again=find_put_again(stack.s3, arrival.file) if outcome == "UNREADABLE" else None,
     )
-
-
-def _hour(stack: DeployedStack, partition: Partition | None) -> FileHour | None:
-    if partition is None:
-        return None
-    row = stack.ledger.partitions.get(partition)
-    if not row.touched:
-        return None
-    return FileHour(partition.dataset, partition.stamp, row.state.value)
 
 
 def _outcome(stack: DeployedStack, trace: Trace) -> str:
@@ -187,24 +163,11 @@ def _outcome(stack: DeployedStack, trace: Trace) -> str:
     return "QUARANTINED_LINES" if source.rejects else "DONE"
 
 
-def _in_current_lane(trace: Trace) -> list[ManifestRow]:
-    """The last manifests that are all of the current lane, the latest first: a night follows a file to no other one."""
-    latest_first = trace.manifests[::-1]
-    return list(takewhile(lambda row: row.lane == latest_first[0].lane, latest_first))
-
-
-def _lane_since(trace: Trace, first: ManifestRow) -> str:
-    """``first``: the first manifest that is of the current lane; only a reprocess moves it from another one."""
-    is_moved = first is trace.manifests[0] and first.lane != trace.arrival.lane
-    return first.queued_at if is_moved else first.created_at
-
-
 def _manifest(stack: DeployedStack, row: ManifestRow) -> ExplainedManifest:
-    dataset = row.partition.dataset
+    dataset, published = row.partition.dataset, row.published
     if row.tabled:
         row = with_current_mark(row, stack.ledger.tables.get(dataset))
-    shown, published = row.tabled, row.published
-    waits = published is not None and not row.is_tabled and _has_table(stack, dataset)
+    waits = published is not None and not row.is_tabled and stack.has_table(dataset)
     runs = dict.fromkeys([*row.earlier_owners, *([row.owner] if row.owner else [])])
     return ExplainedManifest(
         manifest=row.id,
@@ -216,19 +179,8 @@ def _manifest(stack: DeployedStack, row: ManifestRow) -> ExplainedManifest:
         changed_at=row.changed_at,
         reason=row.reason and stack.runnable(row.reason),
         logs={run: log_of_run(stack, run, row.lane) for run in runs},
-        tabled=ShownInTable(shown.generation, shown.since, shown.batch, str(shown.snapshot)) if shown else None,
         waits_for_table=published.generation if published and waits else None,
     )
-
-
-def _has_table(stack: DeployedStack, dataset: str) -> bool:
-    """Whether the dataset has an Iceberg table; False also if the caller may not read the settings."""
-    try:
-        return stack.has_table(dataset)
-    except ClientError as error:
-        if not is_denial(error):
-            raise
-        return False
 
 
 def _result(stack: DeployedStack, trace: Trace, limit: int) -> FileResult | None:
@@ -258,18 +210,6 @@ def _runnable(stack: DeployedStack, source: SourceCount) -> SourceCount:
     return replace(source, failed=source.failed and stack.runnable(source.failed))
 
 
-def _unknown(stack: DeployedStack, name: S3Uri) -> str:
-    resources = stack.resources
-    if name.bucket in resources.output_buckets:
-        return (
-            f"{name} is not an object that a manifest of this stack has published: check the spelling; if it exists, "
-            "it is a marker, metadata of a table, or of another program"
-        )
-    if name.bucket == resources.input_bucket and name.key.startswith(FAILED_RECORDS):
-        return f"the ledger has no row of {name}; files under {FAILED_RECORDS} hold {NOT_DELIVERED}"
-    return format_unknown_file(name, resources.input_bucket)
-
-
 OUTCOMES = {
     "DONE": "every line became a row",
     "QUARANTINED_LINES": "converted, and lines of it are in the quarantine",
@@ -291,23 +231,20 @@ def print_file(document: FileExplanation, now: datetime, options: str) -> None:
         typer.echo(f"{printable(document.uri)}  version {version.version}  {format_size(version.size)}")
         _line("arrived", f"{clock(version.arrived_at)}, recorded {clock(version.recorded_at)}, {zone.key}")
         stays = "; what was published stays until then" if version.result and version.waits_for else ""
-        _line("outcome", f"{version.outcome}: {_format_outcome(version, document.night, clock, options)}{stays}")
+        _line("outcome", f"{version.outcome}: {_format_outcome(version, document, clock, options)}{stays}")
         if version.lane and version.lane_since:
-            superseded = any(item.lane == version.decided_lane for item in version.manifests)
-            how = ", as the manifest that was superseded says" if superseded else " by a reprocess"
-            moved = f"moved from the {version.decided_lane} lane{how}"
+            moved = f"moved from the {version.decided_lane} lane"
             why = version.reason if version.decided_lane == version.lane else moved
             _line("lane", f"{version.lane} since {clock(version.lane_since)}: {printable(why)}")
         else:
             _line("lane", f"none: {printable(version.reason)}")
-        if version.hour:
-            _line("hour", _format_hour(version.hour, options))
         for manifest in version.manifests:
-            _print_manifest(manifest, clock, options)
+            _print_manifest(manifest, options)
         if version.result:
             _print_result(version.result, clock)
         if version.put_again:
-            _line("put again", f"{clock(version.put_again.at)}: {version.put_again.command} reads it")
+            command = f"hybrid-router reprocess --manifest {version.manifests[-1].manifest}{options}"
+            _line("put again", f"{clock(version.put_again)}: {command} reads it")
 
 
 def print_object(document: ObjectExplanation) -> None:
@@ -329,15 +266,10 @@ def print_object(document: ObjectExplanation) -> None:
         _line("", f"... and {document.omitted_inputs:,} more: pass a larger --limit")
 
 
-def _format_hour(hour: FileHour, options: str) -> str:
-    dataset, stamp = hour.dataset, hour.hour
-    command = f"'hybrid-router hours --dataset {dataset} --from {stamp} --to {stamp}{options}'"
-    return f"{dataset} {stamp} is {hour.state}" + (
-        "" if hour.state == "complete" else f": {command} ends with 0 once it is complete"
-    )
-
-
-def _format_outcome(version: ExplainedVersion, night: NextNight, clock: Callable[[str], str], options: str) -> str:
+def _format_outcome(
+    version: ExplainedVersion, document: FileExplanation, clock: Callable[[str], str], options: str
+) -> str:
+    night, running = document.night, document.running
     if version.outcome == FailureKind.BLOCKED:
         part = f"its part cannot be divided: 'hybrid-router sweep{options}' names what to restore"
         attempt = "an attempt ended without a result; remove the cause, which its manifest has, then it goes on"
@@ -347,15 +279,12 @@ def _format_outcome(version: ExplainedVersion, night: NextNight, clock: Callable
     if version.waits_for is None or version.outcome in OUTCOMES:
         return OUTCOMES.get(version.outcome, "it has ended")
     if version.waits_for == "night":
-        if version.running:
-            when = f"by {version.running}, which runs now"
-        elif night.start is None:
+        now = f"by {running}, which runs now, if its plan has it, or " if running else ""
+        if night.start is None:
             schedule = f"the schedule {night.schedule}" if night.enabled else "overnight, whose schedule is disabled"
-            return f"waits for {schedule}"
-        else:
-            done = f", expected done {clock(night.forecast.end)}" if night.forecast and night.forecast.runs else ""
-            when = f"{clock(night.start)}{done}"
-        return f"will be converted {when}"
+            return f"will be converted {now}by {schedule}"
+        done = f", expected done {clock(night.forecast.end)}" if night.forecast and night.forecast.runs else ""
+        return f"will be converted {now}{clock(night.start)}{done}"
     return {
         "stream": f"waits for the streaming job: 'hybrid-router stream status{options}' says whether it runs",
         "job run": "is being converted",
@@ -364,7 +293,7 @@ def _format_outcome(version: ExplainedVersion, night: NextNight, clock: Callable
     }[version.waits_for]
 
 
-def _print_manifest(manifest: ExplainedManifest, clock: Callable[[str], str], options: str) -> None:
+def _print_manifest(manifest: ExplainedManifest, options: str) -> None:
     _line(
         "manifest",
         f"{manifest.manifest}  {manifest.state}  {manifest.lane} lane  {manifest.partition}  "
@@ -373,10 +302,7 @@ def _print_manifest(manifest: ExplainedManifest, clock: Callable[[str], str], op
     if manifest.reason:
         _line("", printable(manifest.reason))
     for run, log in manifest.logs.items():
-        _line("", f"log of {run}: {log}" if log else f"attempted by {run}")
-    if shown := manifest.tabled:
-        batch = f"batch {shown.batch}, snapshot {shown.snapshot}"
-        _line("table", f"generation {shown.generation} since {clock(shown.since)}: {batch}")
+        _line("", f"log of {run}: {log}")
     if manifest.waits_for_table:
         dataset = manifest.partition.partition("#")[0]
         command = f"'hybrid-router tables status {dataset}{options}'"

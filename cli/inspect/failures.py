@@ -1,7 +1,7 @@
 """``hybrid-router failures``: every manifest and file that did not get through, why, since when, and what to do."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -34,8 +34,6 @@ from lake.texts import (
     format_count,
     format_size,
     printable,
-    reprocess_file_command,
-    shell_word,
 )
 from lake.time import iso_utc
 
@@ -72,7 +70,7 @@ def list_not_delivered(stack: DeployedStack, dataset: str | None) -> tuple[list[
                     FailureKind.NOT_DELIVERED,
                     f"Firehose could not deliver records of {name}: {kind}",
                     PUT_AGAIN,
-                    f"{stack.aws} s3 ls --recursive {shell_word(uri)}",
+                    None,
                     iso_utc(min(item["LastModified"] for item in items)),
                     dataset=of_records,
                     uri=uri,
@@ -90,9 +88,6 @@ def count_dead_letters(stack: DeployedStack) -> int:
 
 
 PARALLEL_READS = 16
-MAX_SCANNED_ROWS = 250_000
-"""Number of rows of each list that are read unless ``--limit`` is larger: a backlog, such as the 120,000 manifests of a
-night of 10,000 datasets, is looked through for blocked manifests."""
 PUT_AGAIN = "put the records to a key of the dataset again as docs/records.md says, then delete these files"
 TAKE = (
     "if they are data: do what the reason says; after a deployment the sweep takes recent files, and a backfill all; "
@@ -139,17 +134,13 @@ def failures_document(stack: DeployedStack, dataset: str | None, limit: int) -> 
                 (manifests.open(lane, State.QUEUED), _blocked),
                 (manifests.open(lane, State.PUBLISHING), _blocked),
             ):
-                unread = iter(listed)
-                scanned = islice(unread, max(MAX_SCANNED_ROWS, limit))
-                rows = list(islice((row for row in scanned if _is_asked(row, dataset)), limit + 1))
-                is_whole = len(rows) <= limit and next(unread, None) is None
-                current = _confirmed(stack, rows[:limit])
+                rows = list(islice((row for row in listed if _is_asked(row, dataset)), limit + 1))
                 troubles: list[Trouble] = []
-                while current and len(troubles) <= limit:
-                    described = pool.map(partial(describe, stack), current[:PARALLEL_READS])
-                    troubles += chain.from_iterable(described)
-                    current = current[PARALLEL_READS:]
-                complete = complete and is_whole and len(troubles) <= limit
+                for batch in batches_of(rows[:limit], PARALLEL_READS):
+                    troubles += chain.from_iterable(pool.map(partial(describe, stack), batch))
+                    if len(troubles) > limit:
+                        break
+                complete = complete and max(len(rows), len(troubles)) <= limit
                 found += troubles[:limit]
     if dataset is None:
         found += _dead_letters(stack)
@@ -168,14 +159,6 @@ def failures_document(stack: DeployedStack, dataset: str | None, limit: int) -> 
 def _is_asked(row: ManifestRow, dataset: str | None) -> bool:
     """Whether it is of the dataset; an open manifest that is not blocked only waits for its turn."""
     return dataset in (None, row.partition.dataset) and (row.blocked or not row.open)
-
-
-def _confirmed(stack: DeployedStack, rows: Sequence[ManifestRow]) -> list[ManifestRow]:
-    """The rows by a consistent read, if their state is still the one in the index."""
-    current: list[ManifestRow | None] = []
-    for ids in batches_of(row.id for row in rows):
-        current += stack.ledger.manifests.get_many(ids)
-    return [new for old, new in zip(rows, current, strict=True) if new is not None and new.state == old.state]
 
 
 def _failed(stack: DeployedStack, row: ManifestRow) -> list[Trouble]:
@@ -207,8 +190,7 @@ def _unreadable(stack: DeployedStack, row: ManifestRow, limit: int) -> list[Trou
 
 def _unreadable_file(stack: DeployedStack, row: ManifestRow, file: SourceCount) -> Trouble:
     """The file, by what was put under its key since."""
-    kind, reason, command = FailureKind.UNREADABLE, file.failed or "", _reprocess(stack, row)
-    advice = WHEN_REMOVED if reprocess_file_command(file.uri) in reason else UPLOAD_OR_READ_AGAIN
+    kind, advice, command = FailureKind.UNREADABLE, UPLOAD_OR_READ_AGAIN, _reprocess(stack, row)
     name = parse_s3_uri(file.uri)
     versions = stack.ledger.arrivals.versions(name.bucket, name.key)
     own = next((item.file for item in versions if item.file.version == file.version), None)
@@ -217,18 +199,14 @@ def _unreadable_file(stack: DeployedStack, row: ManifestRow, file: SourceCount) 
     elif own is not None and (manifest := _converted_later(stack, own, versions)) is not None:
         kind, advice = FailureKind.REPLACED, COMPARE.format(manifest=manifest)
         command = f"{explain_command(file.uri)}{stack.options}"
-    trouble = _of_row(kind, row, reason, advice, command)
+    trouble = _of_row(kind, row, file.failed or "", advice, command)
     return replace(trouble, since=row.finished_at, uri=file.uri, files=1, bytes=file.size)
 
 
 def _converted_later(stack: DeployedStack, own: ObjectVersion, versions: Iterable[ArrivalRow]) -> str | None:
     for row in versions:
         if row.file.arrived_at > own.arrived_at:
-            try:
-                trace = trace_arrival(stack.s3, stack.ledger, stack.resources, row)
-            except InvalidDocumentError:
-                # Not known to be converted.
-                continue
+            trace = trace_arrival(stack.s3, stack.ledger, stack.resources, row)
             if trace.state == State.DONE and trace.source is not None and not trace.source.failed:
                 return trace.manifests[-1].id
     return None

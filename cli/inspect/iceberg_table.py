@@ -19,6 +19,7 @@ from lake.manifest import Partition
 from verify.stack import Hours
 from verify.table_check import Column, ShownFile
 
+EPOCH = date(1970, 1, 1).toordinal()
 Shown = dict[tuple[Any, ...], dict[str, ShownFile]]
 """Files by their hour: the values of ``date`` and ``hour``."""
 
@@ -28,9 +29,9 @@ class IcebergTable:
 
     def __init__(self, s3: S3Client, glue: GlueClient, database: str, hours: Hours) -> None:
         self._s3, self._glue, self._database, self._hours = s3, glue, database, hours
-        self._location = ""
-        self._read: tuple[TableMetadata | None, Shown] | InvalidDocumentError = (None, {})
-        """What is at the location, or why it cannot be read."""
+        self._location: str | None = None
+        self._read: tuple[TableMetadata | None, Shown] = (None, {})
+        """What is at the location."""
 
     def files(self, partition: Partition) -> Mapping[str, ShownFile]:
         """What the current snapshot shows of one of the hours, by URI; nothing if there is no table.
@@ -60,26 +61,18 @@ class IcebergTable:
             if (name not in mapped if number is None else number not in ids or name not in names.get(number, [name]))
         ]
 
-    @property
-    def _rebuild(self) -> str:
-        return f"run 'hybrid-router tables rebuild {self._hours.dataset}'"
-
     def _current(self) -> tuple[TableMetadata | None, Shown]:
         try:
             table: Any = self._glue.get_table(DatabaseName=self._database, Name=self._hours.dataset)["Table"]
         except self._glue.exceptions.EntityNotFoundException:
             return None, {}
-        location = table.get("Parameters", {}).get("metadata_location")
-        if location is None:
-            raise InvalidDocumentError(f"its entry in the catalog is not an Iceberg table: {self._rebuild}")
+        location = table.get("Parameters", {}).get("metadata_location", "")
         if location != self._location:
             self._read = self._read_table(location)
             self._location = location
-        if isinstance(self._read, InvalidDocumentError):
-            raise self._read
         return self._read
 
-    def _read_table(self, location: str) -> tuple[TableMetadata, Shown] | InvalidDocumentError:
+    def _read_table(self, location: str) -> tuple[TableMetadata, Shown]:
         files = _Files(self._s3)
         try:
             metadata = FromInputFile.table_metadata(files.new_input(location))
@@ -90,7 +83,8 @@ class IcebergTable:
             raise
         except Exception as error:  # Its decoders have no common error for damage.
             reason = f"{type(error).__name__}: {error}"
-        return InvalidDocumentError(f"it cannot be read from {location} ({reason}): {self._rebuild}")
+        command = f"hybrid-router tables rebuild {self._hours.dataset}"
+        raise InvalidDocumentError(f"it cannot be read from '{location}' ({reason}): run '{command}'")
 
     def _shown(self, metadata: TableMetadata, files: FileIO) -> Shown:
         snapshot = metadata.current_snapshot()
@@ -101,16 +95,15 @@ class IcebergTable:
             for entry in manifest.fetch_manifest_entry(files):
                 file = entry.data_file
                 days, hour = file.partition[0], file.partition[1]
-                day = None if days is None else date.fromordinal(date(1970, 1, 1).toordinal() + days).isoformat()
-                if self._is_wanted(day, hour):
+                if days is None or hour is None:
+                    # Rows of another writer, for which the committer stops.
+                    continue
+                day = date.fromordinal(EPOCH + days).isoformat()
+                if self._hours.first <= f"{day}T{hour:02d}" <= self._hours.last:
                     # A file of deletes, which another writer has added, hides rows.
                     rows = file.record_count if file.content == DataFileContent.DATA else -file.record_count
                     found[day, hour][file.file_path] = ShownFile(file.file_size_in_bytes, rows)
         return found
-
-    def _is_wanted(self, day: str | None, hour: int | None) -> bool:
-        """Whether it is one of the hours; rows without one are of another writer, and the committer stops."""
-        return day is not None and hour is not None and self._hours.first <= f"{day}T{hour:02d}" <= self._hours.last
 
 
 class _Files(FileIO):

@@ -6,7 +6,7 @@ import re
 from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -18,6 +18,7 @@ from cli.commands import Json, command
 from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode
 from cli.inspect.executions import local_log, log_stream, read_zone
+from lake.documents import format_json
 from lake.engines import ENGINES
 from lake.errors import InvalidInputError
 from lake.manifest import Lane
@@ -27,9 +28,7 @@ from lake.time import iso_utc
 SINCE = re.compile(r"([1-9]\d{0,4})([mhd])")
 UNITS = {"m": "minutes", "h": "hours", "d": "days"}
 FUNCTION_LOGS = re.compile(r"Router([a-z]+)Logs[0-9A-F]{8}")
-"""Logical id of a function's log group."""
-TWO_WORDS = ("run_status", "stream_control")
-"""Functions whose logical id lacks the underscore of their name."""
+"""Logical id of a function's log group; it lacks the underscores of the function's name."""
 ENDED_BADLY = ("FAILED", "TIMED_OUT", "ABORTED")
 NOT_SHOWN = frozenset(
     ("level", "location", "message", "timestamp", "service", "cold_start", "xray_trace_id", "exception_name")
@@ -57,7 +56,7 @@ def print_logs(
     as_json: Json = False,
 ) -> int:
     """Print what a function, the jobs or Firehose have logged, or which executions have failed, and why."""
-    beginning = datetime.now(UTC) - parse_since(since)
+    beginning, name = datetime.now(UTC) - parse_since(since), name.replace("_", "")
     if run is not None and name not in list(Lane):
         raise InvalidInputError(f"--run {run}: only the logs {' and '.join(Lane)} are of job runs")
     sources = _sources(stack, beginning, contains) if run is None else {name: _of_run(stack, beginning, run, contains)}
@@ -65,8 +64,7 @@ def print_logs(
         raise InvalidInputError(f"the stack has no log {name!r}: it has {', '.join(sorted(sources))}")
     found = (event for event in sources[name] if contains is None or contains in event.text)
     if as_json:
-        events = deque(found, maxlen=limit)
-        typer.echo(json.dumps({"log": name, "events": [asdict(event) for event in events]}, indent=1))
+        typer.echo(format_json({"log": name, "events": list(deque(found, maxlen=limit))}))
         return ExitCode.FINE
     shown = deque(((event.at, text) for event in found if (text := format_event(event.text))), maxlen=limit)
     zone = read_zone(stack)
@@ -89,13 +87,12 @@ def _sources(stack: DeployedStack, beginning: datetime, contains: str | None) ->
     """Every log of the stack by its name, as far as its events contain a text; each is read when it is iterated."""
     pages = stack.open_client("cloudformation").get_paginator("list_stack_resources").paginate(StackName=stack.name)
     resources = [resource for page in pages for resource in page["StackResourceSummaries"]]
-    joined = {name.replace("_", ""): name for name in TWO_WORDS}
     found: dict[str, Iterator[LogEvent]] = {}
     groups = partial(_groups, stack, beginning, contains)
     for resource in resources:
         logical = FUNCTION_LOGS.fullmatch(resource["LogicalResourceId"])
         if logical and resource["ResourceType"] == "AWS::Logs::LogGroup":
-            found[joined.get(logical[1], logical[1])] = groups([resource["PhysicalResourceId"]])
+            found[logical[1]] = groups([resource["PhysicalResourceId"]])
     machines = [
         item["PhysicalResourceId"] for item in resources if item["ResourceType"] == "AWS::StepFunctions::StateMachine"
     ]

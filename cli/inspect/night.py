@@ -1,7 +1,7 @@
 """``hybrid-router night`` and ``nights``: what executions of ``overnight`` have come to."""
 
-import re
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from datetime import UTC, date, datetime
 from functools import partial
 from itertools import islice
@@ -13,22 +13,21 @@ import typer
 from cli.change.executions import FINE_VERDICTS
 from cli.commands import Json, Limit, command
 from cli.deployed_stack import DeployedStack
-from cli.documents import ManifestNotDone, NightDataset, NightDocument, NightLine, NightsDocument, NightVerdict
+from cli.documents import NightDocument, NightLine, NightsDocument, NightVerdict
 from cli.errors import ExitCode, NotFoundError
 from cli.inspect.executions import (
     RUNNING,
     execution_arn,
     find_execution,
     format_progress,
-    list_executions,
+    list_nights,
     planned_night,
     read_progress,
     read_runs,
     read_zone,
 )
 from cli.terminal import print_answer, print_table, working
-from lake.documents import damaged, find_document
-from lake.errors import InvalidInputError
+from lake.documents import decode, find_document
 from lake.layout import plan_summary_key, verdict_key
 from lake.texts import (
     format_clock,
@@ -39,11 +38,15 @@ from lake.texts import (
     printable,
     read_instant,
 )
-from router.settle.published import DamagedObject, UnreadableFile
 
 LAST = "last"
-LISTS = ("datasets", "unreadableFiles", "notDone", "damaged")
-"""Lists in the verdict document."""
+LISTS = {
+    "datasets": "datasets",
+    "unreadable_files": "unreadableFiles",
+    "not_done": "notDone",
+    "damaged": "damaged",
+}
+"""The lists of a verdict -> their members in its document."""
 UNDECIDED = (RUNNING, "OPEN")
 """Outcomes that do not count as failures while the execution runs."""
 
@@ -60,9 +63,10 @@ def print_night(
     with working("reading the execution ..."):
         zone = read_zone(stack)
         execution = _find(stack, which, zone)
-        document = None if execution is None else _night_document(stack, execution, limit)
-    if document is None:
-        raise NotFoundError(_unknown(which))
+        if execution is None:
+            named = "in the last 90 days" if which == LAST else f"named {which!r} or begun on such a day"
+            raise NotFoundError(f"overnight has no execution {named}: 'hybrid-router nights' lists which there are")
+        document = _night_document(stack, execution, limit)
     print_answer(document, lambda: _print_night(stack, document, zone), as_json=as_json)
     is_undecided = document.status == RUNNING and document.outcome in UNDECIDED
     return ExitCode.FINE if is_undecided or document.outcome in FINE_VERDICTS else ExitCode.NOT_SO
@@ -73,8 +77,7 @@ def print_nights(stack: DeployedStack, limit: Limit = 20, *, as_json: Json = Fal
     """List the last executions of overnight with their outcome."""
     with working("reading the executions ..."):
         zone = read_zone(stack)
-        found = islice((item for item in list_executions(stack) if item.is_night), limit)
-        document = NightsDocument(stack.name, tuple(found))
+        document = NightsDocument(stack.name, tuple(islice(list_nights(stack), limit)))
     print_answer(document, lambda: _print_nights(document, zone), as_json=as_json)
     return ExitCode.FINE
 
@@ -82,11 +85,11 @@ def print_nights(stack: DeployedStack, limit: Limit = 20, *, as_json: Json = Fal
 def _night_document(stack: DeployedStack, execution: NightLine, limit: int) -> NightDocument:
     bucket, name = stack.resources.control_bucket, execution.execution
     summary = find_document(stack.s3, bucket, plan_summary_key(name), "forecast", "manifestIds")
-    verdict = find_document(stack.s3, bucket, verdict_key(name), "message", *LISTS, "rejectsByReason")
+    verdict = find_document(stack.s3, bucket, verdict_key(name), "message", *LISTS.values(), "rejectsByReason")
     runs = read_runs(stack, execution)
     message = verdict["message"] if verdict else _error(stack, execution)
     begun, ended = ([read_instant(getattr(run, name)) for run in runs] for name in ("started_at", "ended_at"))
-    lists = [runs, *(verdict[name] for name in LISTS)] if verdict else [runs]
+    lists = [runs, *(verdict[member] for member in LISTS.values())] if verdict else [runs]
     return NightDocument(
         **{name: getattr(execution, name) for name in NightLine.__dataclass_fields__},
         message=message and stack.runnable(message),
@@ -96,57 +99,30 @@ def _night_document(stack: DeployedStack, execution: NightLine, limit: int) -> N
         work_minutes=round((max(ended) - min(begun)).total_seconds() / 60, 1) if runs else None,
         run_count=len(runs),
         job_runs=tuple(runs[:limit]),
-        verdict=_verdict(stack, name, verdict, limit) if verdict else None,
+        verdict=_verdict(stack, verdict, limit) if verdict else None,
         omitted=sum(max(len(entries) - limit, 0) for entries in lists),
     )
 
 
-def _verdict(stack: DeployedStack, execution: str, document: Mapping[str, Any], limit: int) -> NightVerdict:
-    datasets, unreadable, not_done, objects = (document[name][:limit] for name in LISTS)
-    try:
-        return NightVerdict(
-            document["rejectsByReason"],
-            tuple(NightDataset(**item) for item in datasets),
-            tuple(UnreadableFile(**item | {"reason": stack.runnable(item["reason"])}) for item in unreadable),
-            tuple(
-                ManifestNotDone(**item | {"reason": item["reason"] and stack.runnable(item["reason"])})
-                for item in not_done
-            ),
-            tuple(DamagedObject(**item) for item in objects),
-        )
-    except (TypeError, KeyError) as error:
-        raise damaged(_verdict_uri(stack, execution)) from error
-
-
-def _verdict_uri(stack: DeployedStack, execution: str) -> str:
-    return f"s3://{stack.resources.control_bucket}/{verdict_key(execution)}"
+def _verdict(stack: DeployedStack, document: Mapping[str, Any], limit: int) -> NightVerdict:
+    lists = {name: document[member][:limit] for name, member in LISTS.items()}
+    for item in (*lists["unreadable_files"], *lists["not_done"]):
+        item["reason"] = stack.runnable(item["reason"] or "")
+    return decode(NightVerdict, {"rejects_by_reason": document["rejectsByReason"], **lists})
 
 
 def _find(stack: DeployedStack, which: str, zone: ZoneInfo) -> NightLine | None:
     if which == LAST:
-        return next((item for item in list_executions(stack) if item.is_night), None)
+        return next(list_nights(stack), None)
     try:
         day = date.fromisoformat(which)
     except ValueError:
-        if re.fullmatch(r"\d{4}-\d{2}-\d{2}", which):
-            raise InvalidInputError(f"{which!r} is not a valid date: pass one such as 2026-11-20") from None
         return find_execution(stack, which)
-    for execution in list_executions(stack):
-        if execution.started_at is None or not execution.is_night:
-            continue
-        began = read_instant(execution.started_at).astimezone(zone).date()
+    for night in list_nights(stack):
+        began = read_instant(str(night.started_at)).astimezone(zone).date()
         if began <= day:
-            return execution if began == day else None
+            return night if began == day else None
     return None
-
-
-def _unknown(which: str) -> str:
-    if which == LAST:
-        return (
-            "overnight has not converted anything in the last 90 days: run 'hybrid-router status' to see when it will"
-        )
-    advice = "run 'hybrid-router nights' to see which there are"
-    return f"no execution of overnight is named {which!r} or began on such a day: {advice}"
 
 
 def _error(stack: DeployedStack, execution: NightLine) -> str | None:
@@ -198,18 +174,18 @@ def _print_night(stack: DeployedStack, night: NightDocument, zone: ZoneInfo) -> 
     if night.omitted:
         typer.echo(f"... and {night.omitted:,} more: pass a larger --limit")
     if night.verdict is not None:
-        typer.echo(f"verdict document: {_verdict_uri(stack, night.execution)}")
+        typer.echo(f"verdict document: s3://{stack.resources.control_bucket}/{verdict_key(night.execution)}")
 
 
 def _print_plan(night: NightDocument, clock: Callable[[str | None], str]) -> None:
-    plan = night.plan
+    plan = {} if night.plan is None else asdict(night.plan)
     rows = [
-        ("began", clock(plan.start) if plan else UNKNOWN, clock(night.started_at)),
-        ("ended", clock(plan.end) if plan else UNKNOWN, clock(night.ended_at)),
-        ("time", _minutes(plan.minutes) if plan else UNKNOWN, _minutes(night.work_minutes)),
-        ("dollars", _dollars(plan.dollars) if plan else UNKNOWN, _dollars(night.dollars)),
-        ("runs", _number(plan.runs) if plan else UNKNOWN, _number(night.run_count)),
-        ("manifests", _number(plan.manifests) if plan else UNKNOWN, _number(night.manifests_done)),
+        ("began", clock(plan.get("start")), clock(night.started_at)),
+        ("ended", clock(plan.get("end")), clock(night.ended_at)),
+        ("time", _minutes(plan.get("minutes")), _minutes(night.work_minutes)),
+        ("dollars", _dollars(plan.get("dollars")), _dollars(night.dollars)),
+        ("runs", _number(plan.get("runs")), _number(night.run_count)),
+        ("manifests", _number(plan.get("manifests")), _number(night.manifests_done)),
     ]
     print_table("Plan and outcome", ("",), ("planned", "actual"), rows)
 
@@ -255,8 +231,7 @@ def _print_runs(night: NightDocument, clock: Callable[[str | None], str]) -> Non
     for run in night.job_runs:
         if run.reason:
             typer.echo(f"{run.state} {run.job_run}: {printable(run.reason)}")
-        if run.log:
-            typer.echo(f"log of {run.job_run}: {run.log}")
+        typer.echo(f"log of {run.job_run}: {run.log}")
 
 
 def _clock(zone: ZoneInfo) -> Callable[[str | None], str]:

@@ -1,7 +1,9 @@
 """``hybrid-router report``: one HTML page about a night or a day, or a folder with the last days and their nights."""
 
+import heapq
 import json
 import webbrowser
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -13,8 +15,8 @@ from cli.commands import Json, command
 from cli.cost.cost import metered_by, parse_day
 from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode, NotFoundError
-from cli.inspect.alarms import read_alarm_changes
-from cli.terminal import working
+from cli.inspect.status import own_alarms
+from cli.terminal import print_answer, working
 from lake.errors import InvalidInputError
 from lake.layout import REPORT_INDEX, REPORT_PAGE, report_key
 from lake.manifest import Lane
@@ -29,7 +31,7 @@ from report.collect import (
     read_execution,
 )
 from report.days import render_index
-from report.figures import ManifestFigures, Report, cost_figures
+from report.figures import AlarmChange, ManifestFigures, Report, cost_figures
 from report.sections import render_page
 
 
@@ -48,54 +50,34 @@ def write_report(
     """Write one HTML page about a night or a day; without either, a folder with the last 30 days and their nights."""
     if day is not None and execution is not None:
         raise InvalidInputError("pass either --date, such as 2026-11-20, or --execution with its name")
-    now = datetime.now(UTC)
-    if day is None and execution is None:
-        with working("reading the reports ..."):
-            path = write_last_days(stack, output or Path(f"report-{stack.name}"), now)
-        return _print_path(path, open_page=open_page, as_json=as_json)
+    now, path = datetime.now(UTC), output or Path()
     with working("reading the ledger ..."):
-        if day is not None:
-            report: Report | None = day_report(stack, parse_day("--date", day), now)
+        if day is None and execution is None:
+            path = write_last_days(stack, output or Path(f"report-{stack.name}"), now)
         else:
             # Commands that start an execution name it by its ARN.
-            execution = str(execution).rsplit(":", 1)[-1]
-            report = night_report(stack, execution, now)
-    if report is None:
-        raise NotFoundError(f"the ledger has no execution {execution!r}: 'hybrid-router nights' lists the latest")
-    path = output or Path()
-    if path.is_dir():
-        path /= f"report-{day or execution}.html"
-    write_page(report, path)
-    return _print_path(path, open_page=open_page, as_json=as_json)
-
-
-def _print_path(path: Path, *, open_page: bool, as_json: bool) -> int:
-    typer.echo(json.dumps({"page": str(path)}) if as_json else str(path))
+            name = day or str(execution).rsplit(":", 1)[-1]
+            report = night_report(stack, name, now) if day is None else day_report(stack, parse_day("--date", day), now)
+            if path.is_dir():
+                path /= f"report-{name}.html"
+            write_page(report, path)
+    print_answer({"page": str(path)}, lambda: typer.echo(str(path)), as_json=as_json)
     if open_page:
         webbrowser.open(path.resolve().as_uri())
     return ExitCode.FINE
 
 
 def write_last_days(stack: DeployedStack, folder: Path, now: datetime) -> Path:
-    """Write the page about the last days and fetch the reports that it links to, but those that are there already.
-
-    ``now`` is aware. Returns the page's path.
-    """
+    """Write the page about the last days with the reports that it links to; returns its path. ``now`` is aware."""
     days = read_days(stack.ledger, now)
     folder.mkdir(parents=True, exist_ok=True)
     bucket = stack.resources.control_bucket
     for item in (item for day in days for item in day.listed):
-        path = folder / item.name / REPORT_PAGE
-        settled_at = datetime.fromisoformat(item.settled_at).timestamp()
-        if path.exists() and path.stat().st_mtime >= settled_at:
-            continue
         with suppress(stack.s3.exceptions.NoSuchKey):
             page = stack.s3.get_object(Bucket=bucket, Key=report_key(item.name))["Body"].read()
+            path = folder / item.name / REPORT_PAGE
             path.parent.mkdir(exist_ok=True)
-            # A page that is there is not fetched again, so it is there as a whole.
-            new = path.with_suffix(".new")
-            new.write_bytes(page)
-            new.replace(path)
+            path.write_bytes(page)
     index = folder / Path(REPORT_INDEX).name
     index.write_text(render_index(stack.name, days, iso_utc(now), stack.options), encoding="utf-8")
     return index
@@ -106,14 +88,11 @@ def write_page(report: Report, path: Path) -> None:
     path.write_text(render_page(report), encoding="utf-8")
 
 
-def night_report(stack: DeployedStack, name: str, now: datetime) -> Report | None:
-    """An execution: the manifests of its plan, by their current rows; None: it has no plan.
-
-    ``now``: aware.
-    """
+def night_report(stack: DeployedStack, name: str, now: datetime) -> Report:
+    """An execution: the manifests of its plan, by their current rows. ``now``: aware."""
     recorded = stack.ledger.executions.get(name) or {}
     if "plan" not in recorded:
-        return None
+        raise NotFoundError(f"the ledger has no plan of {name!r}: 'hybrid-router nights' lists the latest executions")
     planned_at = datetime.fromisoformat(recorded["plan"]["planned_at"])
     settled_at = datetime.fromisoformat(recorded["verdict"]["settled_at"]) if "verdict" in recorded else now
     costs = execution_costs(stack.ledger, name, planned_at, settled_at + ONE_DAY)
@@ -166,3 +145,31 @@ def day_report(stack: DeployedStack, day: date, now: datetime) -> Report:
         metered=metered_by(stack, day, day),
         options=stack.options,
     )
+
+
+MAX_CHANGES = 200
+"""The latest ones; an alarm that comes and goes each minute would fill the page."""
+
+
+def read_alarm_changes(stack: DeployedStack, first: datetime, last: datetime) -> tuple[AlarmChange, ...]:
+    """Changes to and from ALARM between two instants (aware), the latest first, of alarms that publish to the topic."""
+    changes = (change for alarm in own_alarms(stack) for change in _history(stack, alarm["AlarmName"], first, last))
+    return tuple(heapq.nlargest(MAX_CHANGES, changes, key=lambda change: change.at))
+
+
+def _history(stack: DeployedStack, alarm: str, first: datetime, last: datetime) -> Iterator[AlarmChange]:
+    """The changes of one alarm: an account can have thousands of other alarms."""
+    pages = stack.cloudwatch.get_paginator("describe_alarm_history").paginate(
+        AlarmName=alarm,
+        HistoryItemType="StateUpdate",
+        StartDate=first,
+        EndDate=last,
+    )
+    for item in (item for page in pages for item in page["AlarmHistoryItems"]):
+        data = json.loads(item.get("HistoryData", "{}"))
+        old, new = data.get("oldState", {}), data.get("newState", {})
+        if data and "ALARM" not in (old.get("stateValue"), new.get("stateValue")):
+            continue
+        reason = new.get("stateReason", item.get("HistorySummary", ""))
+        name = alarm.removeprefix(f"{stack.name}-")
+        yield AlarmChange(name, iso_utc(item["Timestamp"]), new.get("stateValue", ""), reason)

@@ -1,33 +1,36 @@
 """``hybrid-router status``: what waits, what is wrong, whether the stream is alive, what tonight will look like."""
 
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from itertools import islice
+from itertools import islice, product
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import typer
 
+from cli.change.stream import format_age, format_shards, read_shards
 from cli.commands import Json, Limit, command
 from cli.deployed_stack import DeployedStack
-from cli.documents import Backlog, NextNight, NightLine, StatusDocument
+from cli.documents import Backlog, Collected, NextNight, NightLine, OpenAlarm, StatusDocument
 from cli.errors import ExitCode
-from cli.inspect.alarms import read_alarms
-from cli.inspect.backlog import format_age, format_shards, read_open, read_shards
-from cli.inspect.executions import RUNNING, list_executions, read_next_night
+from cli.inspect.executions import RUNNING, list_nights, read_next_night, running_execution
 from cli.inspect.failures import count_dead_letters, list_not_delivered
 from cli.terminal import print_answer, print_table, working
 from lake.documents import find_document
 from lake.layout import sweep_key
+from lake.ledger import Failure, Ledger, ManifestRow, State
+from lake.ledger.manifest_row import OPEN_STATES
+from lake.manifest import Lane
 from lake.texts import format_clock, format_count, format_dollars, format_duration, format_size, printable
 from lake.time import iso_utc
 from router.sweep.missed import HOUR_FORMAT, LISTING, OLD_DAYS
 
+LISTS = tuple((lane, state) for lane in Lane for state in (*OPEN_STATES, *Failure))
 MAX_BACKLOGS = 20
 """Lines of the backlog, the largest ones: a page has no room for 10,000 datasets."""
-MAX_EXECUTIONS = 20
-"""Executions that are read to find the last night: dry runs and running ones are passed over."""
 
 
 @command("status")
@@ -41,37 +44,67 @@ def print_status(stack: DeployedStack, limit: Limit = 20_000, *, as_json: Json =
 
 
 def status_document(stack: DeployedStack, limit: int, now: datetime) -> StatusDocument:
-    with ThreadPoolExecutor() as pool:
-        opened = pool.submit(read_open, stack.ledger, limit)
-        executions = pool.submit(_executions, stack)
+    """Of each lane and state at most ``limit`` manifests are counted; all lists are read in parallel."""
+    with ThreadPoolExecutor(len(LISTS) + 9) as pool:
+        listed = [pool.submit(_manifests, stack.ledger, *item, limit + 1) for item in LISTS]
+        collected = pool.submit(_collected, stack.ledger)
+        running, last = pool.submit(running_execution, stack), pool.submit(_last_ended, stack)
         next_night, alarms = pool.submit(read_next_night, stack, now), pool.submit(read_alarms, stack)
         missed = [pool.submit(_missed_events_until, stack, listing) for listing in (LISTING, OLD_DAYS)]
         dead_letters = pool.submit(count_dead_letters, stack)
         not_delivered = pool.submit(list_not_delivered, stack, None)
         ignored = pool.submit(stack.ledger.ignored.groups)
-        found = opened.result()
-        shards = read_shards(stack, found.stream)
+        shards = pool.submit(read_shards, stack)
+        found = {item: rows.result() for item, rows in zip(LISTS, listed, strict=True)}
+    opened: defaultdict[tuple[Lane, str], list[ManifestRow]] = defaultdict(list)
+    for lane, state in product(Lane, OPEN_STATES):
+        for row in found[lane, state][:limit]:
+            opened[lane, row.partition.dataset].append(row)
+    failed, unreadable = (sum(len(found[lane, state][:limit]) for lane in Lane) for state in Failure)
     open_alarms, without_state = alarms.result()
-    running, last = executions.result()
     return StatusDocument(
         stack=stack.name,
         read_at=iso_utc(now),
-        complete=found.complete,
-        backlog=found.backlogs,
-        collected=found.collected,
-        failed_manifests=found.failed,
-        manifests_with_unreadable_files=found.unreadable,
+        complete=all(len(rows) <= limit for rows in found.values()),
+        backlog=tuple(_backlog(lane, dataset, rows) for (lane, dataset), rows in sorted(opened.items())),
+        collected=collected.result(),
+        failed_manifests=failed,
+        manifests_with_unreadable_files=unreadable,
         dead_letters=dead_letters.result(),
         failed_record_files=sum(item.files for item in not_delivered.result()[0]),
         ignored_files=sum(group.files for group in ignored.result()[0]),
         missed_events_until=missed[0].result(),
         missed_events_of_old_days_until=missed[1].result(),
-        shards=shards,
+        shards=shards.result(),
         next_night=next_night.result(),
-        running=running,
-        last_night=last,
+        running=running.result(),
+        last_night=last.result(),
         alarms=open_alarms,
         alarms_without_state=without_state,
+    )
+
+
+def _manifests(ledger: Ledger, lane: Lane, state: State | Failure, limit: int) -> list[ManifestRow]:
+    rows = ledger.manifests.failures(lane, state) if isinstance(state, Failure) else ledger.manifests.open(lane, state)
+    return list(islice(rows, limit))
+
+
+def _collected(ledger: Ledger) -> Collected:
+    rows = [row for row in ledger.collections.open() if row.parts]
+    hours = [row.id.hour for row in rows]
+    return Collected(sum(row.files for row in rows), sum(row.bytes for row in rows), min(hours, default=None))
+
+
+def _backlog(lane: Lane, dataset: str, rows: Sequence[ManifestRow]) -> Backlog:
+    return Backlog(
+        lane=lane.value,
+        dataset=dataset,
+        manifests=len(rows),
+        files=sum(row.files for row in rows),
+        bytes=sum(row.bytes for row in rows),
+        oldest=min(row.queued_at for row in rows),
+        states={state.value: sum(row.state == state for row in rows) for state in OPEN_STATES},
+        blocked=sum(row.blocked for row in rows),
     )
 
 
@@ -82,14 +115,8 @@ def _missed_events_until(stack: DeployedStack, listing: str) -> str | None:
     return iso_utc(datetime.strptime(until, HOUR_FORMAT).replace(tzinfo=UTC) + timedelta(hours=1)) if until else None
 
 
-def _executions(stack: DeployedStack) -> tuple[str | None, NightLine | None]:
-    running = None
-    for execution in islice(list_executions(stack), MAX_EXECUTIONS):
-        if execution.status == RUNNING:
-            running = running or execution.execution
-        elif execution.is_night:
-            return running, execution
-    return running, None
+def _last_ended(stack: DeployedStack) -> NightLine | None:
+    return next((night for night in list_nights(stack) if night.status != RUNNING), None)
 
 
 def print_status_document(document: StatusDocument, now: datetime, options: str) -> None:
@@ -113,17 +140,16 @@ def print_status_document(document: StatusDocument, now: datetime, options: str)
         *(("stream", text) for text in format_shards(document.shards, now, clock)),
         ("next night", _tonight(document.next_night, clock, options)),
         ("last night", _last_night(document, clock)),
-        ("alarms", _alarms(document, options)),
+        ("alarms", _alarms(document)),
         *(("", f"{alarm.name} since {clock(alarm.since)}: {alarm.description}") for alarm in document.alarms),
     ):
         typer.echo(f"{name:<11}{printable(text)}")
 
 
-def _alarms(document: StatusDocument, options: str) -> str:
+def _alarms(document: StatusDocument) -> str:
     number, unknown = len(document.alarms), document.alarms_without_state
     text = format_count(number, "open alarm") if number else "none is open"
-    why = "the local cloud does not evaluate" if "--local" in options else "CloudWatch has not evaluated yet"
-    return f"{text}, but for {format_count(unknown, 'alarm')} that {why}" if unknown else text
+    return f"{text}, but for {format_count(unknown, 'alarm')} that nothing has evaluated" if unknown else text
 
 
 def _print_backlog(rows: Sequence[Backlog], now: datetime) -> None:
@@ -209,3 +235,30 @@ def _last_night(document: StatusDocument, clock: Callable[[str], str]) -> str:
         )
         text += "".join(f", {format_count(number, noun)}" for number, noun in counts if number is not None)
     return f"{text}; {running} is running now" if running else text
+
+
+def own_alarms(stack: DeployedStack) -> Iterator[dict[str, Any]]:
+    """The alarms that publish to the stack's topic: the name of another stack can begin with the name of this one."""
+    describe: Any = stack.cloudwatch.get_paginator("describe_alarms").paginate
+    for page in describe(AlarmTypes=["MetricAlarm"], AlarmNamePrefix=f"{stack.name}-"):
+        for alarm in page["MetricAlarms"]:
+            if stack.outputs.alarm_topic in alarm.get("AlarmActions", ()):
+                yield alarm
+
+
+def read_alarms(stack: DeployedStack) -> tuple[tuple[OpenAlarm, ...], int]:
+    """The open alarms, newest first, and the number of alarms without a state.
+
+    CloudWatch has not evaluated those yet; the local cloud never evaluates some.
+    """
+    alarms = sorted(own_alarms(stack), key=lambda alarm: alarm["StateUpdatedTimestamp"], reverse=True)
+    opened = tuple(
+        OpenAlarm(
+            alarm["AlarmName"],
+            iso_utc(alarm["StateUpdatedTimestamp"]),
+            stack.runnable(alarm.get("AlarmDescription", "")),
+        )
+        for alarm in alarms
+        if alarm["StateValue"] == "ALARM"
+    )
+    return opened, sum(alarm["StateValue"] == "INSUFFICIENT_DATA" for alarm in alarms)

@@ -1,6 +1,6 @@
 """``hybrid-router tables status``: what Iceberg tables show of what is published; and restore and rebuild."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import islice
@@ -12,8 +12,7 @@ from cli.commands import Dataset, Json, command
 from cli.deployed_stack import DeployedStack, check_dataset_is_known
 from cli.documents import TablesDocument, TableState
 from cli.errors import ExitCode
-from cli.terminal import print_table
-from lake.documents import format_json
+from cli.terminal import print_answer, print_table
 from lake.errors import InvalidInputError
 from lake.ledger import TableRow
 from lake.ledger.table import batches_of
@@ -40,21 +39,22 @@ def print_table_status(
         if not stack.has_table(dataset):
             raise InvalidInputError(f'no rule of [[datasets]] gives {dataset} table = "iceberg": deploy one that does')
     now = datetime.now(UTC)
-    tables = list(_states(stack, dataset, now))
-    if as_json:
-        typer.echo(format_json(TablesDocument(tuple(tables))))
-    elif not tables:
-        typer.echo('no dataset that was converted has a rule with table = "iceberg"')
-    else:
-        rows = [
-            (item.dataset, item.state, str(item.batch), str(item.waiting), f"{item.behind_minutes:g}")
-            for item in tables
-        ]
-        print_table("Iceberg tables", ["dataset", "state"], ["batch", "waiting", "minutes"], rows)
-        for item in tables:
-            if item.stopped:
-                typer.echo(printable(f"{item.dataset}: {item.stopped}"))
+    tables = tuple(_states(stack, dataset, now))
+    print_answer(TablesDocument(tables), lambda: _print(tables), as_json=as_json)
     return ExitCode.FINE if all(item.state == "current" for item in tables) else ExitCode.NOT_SO
+
+
+def _print(tables: Sequence[TableState]) -> None:
+    if not tables:
+        typer.echo('no dataset that was converted has a rule with table = "iceberg"')
+        return
+    rows = [
+        (item.dataset, item.state, str(item.batch), str(item.waiting), f"{item.behind_minutes:g}") for item in tables
+    ]
+    print_table("Iceberg tables", ["dataset", "state"], ["batch", "waiting", "minutes"], rows)
+    for item in tables:
+        if item.stopped:
+            typer.echo(printable(f"{item.dataset}: {item.stopped}"))
 
 
 def _states(stack: DeployedStack, dataset: str | None, now: datetime) -> Iterator[TableState]:

@@ -1,7 +1,7 @@
 """Follows a file through the ledger: its manifests and result, its first rejected line, what was put again since."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -11,9 +11,8 @@ from botocore.exceptions import ClientError
 from cli.documents import FirstReject
 from lake.aws_types import S3Client
 from lake.commit import GenerationResult, ResultObject, SourceCount, read_result
-from lake.faults import RIGHTS_CODES, error_code
 from lake.ledger import ArrivalRow, Ledger, ManifestRow, State
-from lake.manifest import UNVERSIONED, ObjectVersion
+from lake.manifest import ObjectVersion
 from lake.resource_names import ResourceNames
 from lake.successors import files_by_successor
 from lake.time import iso_utc
@@ -74,18 +73,15 @@ def trace_arrival(s3: S3Client, ledger: Ledger, resources: ResourceNames, arriva
 def find_put_again(s3: S3Client, file: ObjectVersion) -> str | None:
     """When the bytes of a file without a version were put again: the same arrival, which its manifest can read now.
 
-    ISO 8601, UTC; None: they are not there, were not put again, or not as the same file, or the caller may not ask.
+    ISO 8601, UTC; None: they are not there, were not put again, or the caller may not ask.
     """
     if file.version_id is not None:
         return None
     try:
-        head = s3.head_object(Bucket=file.bucket, Key=file.key, IfMatch=f'"{file.etag}"')
+        modified = s3.head_object(Bucket=file.bucket, Key=file.key, IfMatch=f'"{file.etag}"')["LastModified"]
     except ClientError:
         return None
-    # What is put after the bucket got versions is another file.
-    is_same = head.get("VersionId", UNVERSIONED) == UNVERSIONED
-    modified = head["LastModified"]
-    return iso_utc(modified) if is_same and modified > datetime.fromisoformat(file.arrived_at) else None
+    return iso_utc(modified) if modified > datetime.fromisoformat(file.arrived_at) else None
 
 
 MAX_OBJECTS = 8
@@ -101,21 +97,16 @@ def read_first_reject(
 ) -> FirstReject | None:
     """Offset, reason and beginning of the first rejected line of a source.
 
-    None: it has none, none is among the first ``MAX_BYTES`` of the objects, or the caller may not read the quarantine.
+    None: it has none, none is among the first ``MAX_BYTES`` of the objects, or they cannot be read.
     """
     if not source.rejects:
         return None
-    try:
-        found = [
-            record
-            for item in objects[:MAX_OBJECTS]
-            for record in _records(s3, bucket, item)
-            if (record["source"], record["version"], record["kind"]) == (source.uri, source.version, "line")
-        ]
-    except ClientError as error:
-        if error_code(error) not in RIGHTS_CODES:
-            raise
-        return None
+    found = [
+        record
+        for item in objects[:MAX_OBJECTS]
+        for record in _records(s3, bucket, item.key)
+        if (record["source"], record["version"], record["kind"]) == (source.uri, source.version, "line")
+    ]
     if not found:
         return None
     first = min(found, key=lambda record: int(record["offset"]))
@@ -123,16 +114,13 @@ def read_first_reject(
     return FirstReject(first["offset"], first["length"], first["reason"], line)
 
 
-def _records(s3: S3Client, bucket: str, item: ResultObject) -> Iterator[dict[str, Any]]:
-    """The whole records at the beginning of an object; the last one that was read may be cut."""
-    if not item.size:
-        return
+def _records(s3: S3Client, bucket: str, key: str) -> list[dict[str, Any]]:
+    """The whole records at the beginning of an object: the last one that was read may be cut.
+
+    None of an object that cannot be read: the counts of the result document are shown without it.
+    """
     try:
-        body = s3.get_object(Bucket=bucket, Key=item.key, Range=f"bytes=0-{MAX_BYTES - 1}")["Body"].read()
-    except s3.exceptions.NoSuchKey:
-        return
-    try:
-        yield from [json.loads(line) for line in body[: body.rfind(b"\n") + 1].splitlines()]
-    except ValueError:
-        # Damaged. The counts of the result document are shown without it, and `quarantine show` names the object.
-        return
+        body = s3.get_object(Bucket=bucket, Key=key, Range=f"bytes=0-{MAX_BYTES - 1}")["Body"].read()
+        return [json.loads(line) for line in body[: body.rfind(b"\n") + 1].splitlines()]
+    except (ClientError, ValueError):
+        return []

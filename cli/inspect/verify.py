@@ -1,6 +1,5 @@
 """``hybrid-router verify``: proves hours of a dataset from the input alone."""
 
-import json
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated
@@ -11,6 +10,7 @@ from cli.commands import FROM, TO, Json, command
 from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode, NotReachableError
 from cli.terminal import print_progress
+from lake.documents import format_json
 from lake.errors import HybridRouterError, InvalidInputError
 from lake.settings import Settings
 from lake.texts import printable
@@ -35,7 +35,6 @@ def verify(
     if not 0 < share <= 1:
         raise InvalidInputError(f"--share = {share} is not a share: pass a number above 0, at most 1")
     reports: list[HourReport] = []
-    is_complete = False
     try:
         settings = stack.settings()
         hours = _hours(stack, settings, {"dataset": dataset, "from": first, "to": last})
@@ -44,24 +43,24 @@ def verify(
             report.differences, report.unproven = list(found), [stack.runnable(text) for text in report.unproven]
             reports.append(report)
             if not as_json:
-                typer.echo(str(report))
-                for text in (*map(str, report.differences), *report.unproven):
-                    typer.echo(f"  {printable(text)}")
-        is_complete = True
+                _print(report)
     except InvalidInputError:
         raise
     except HybridRouterError as error:
         raise NotReachableError(f"verify could not read everything: {error}") from error
-    finally:
-        # What is known before an error or Ctrl-C is printed, too.
-        if as_json and reports:
-            body = {"dataset": dataset, "share": share, "complete": is_complete}
-            typer.echo(json.dumps({**body, "hours": [report.to_json() for report in reports]}, indent=1))
+    if as_json:
+        typer.echo(format_json({"dataset": dataset, "share": share, "hours": [item.to_json() for item in reports]}))
     outcomes = {report.outcome for report in reports}
     if HourOutcome.DIFFERS in outcomes:
         return ExitCode.NOT_SO
     is_proven = HourOutcome.PROVEN in outcomes and HourOutcome.UNPROVEN not in outcomes
     return ExitCode.FINE if is_proven else ExitCode.NOT_REACHABLE
+
+
+def _print(report: HourReport) -> None:
+    typer.echo(str(report))
+    for text in (*map(str, report.differences), *report.unproven):
+        typer.echo(f"  {printable(text)}")
 
 
 def _hours(stack: DeployedStack, settings: Settings, options: dict[str, str]) -> Hours:

@@ -143,11 +143,9 @@ def test_overnight_from_the_console(scenario: Scenario, night: tuple[ObjectVersi
     page = deployment.s3.get_object(Bucket=deployment.resources.control_bucket, Key=report_key(execution["name"]))
     assert f">{verdict['rows']}</b><span>rows published" in page["Body"].read().decode()
     report = night_report(deployment, execution["name"], datetime.now(UTC))
-    assert report is not None
     assert (report.figures.total.rows, report.figures.total.rejects.total()) == (verdict["rows"], verdict["rejects"])
     assert {run.execution for run in report.costs.job_runs} == {execution["name"]}
     explanation = explain_file(deployment, S3Uri(file.bucket, file.key), 1, datetime.now(UTC))
-    assert explanation is not None
     assert [(version.lane, version.outcome) for version in explanation.versions] == [("batch", "QUARANTINED_LINES")]
 
 

@@ -8,11 +8,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from cli.change.stream import read_shards
 from cli.deployed_stack import DeployedStack
 from cli.doctor.canary import Canary, CanaryJob, CanaryRow, print_canary
 from cli.doctor.checks import Readiness
 from cli.errors import ExitCode
-from cli.inspect.backlog import read_shards
 from lake.engines import ENGINES
 from lake.layout import CANARY
 from lake.manifest import Lane

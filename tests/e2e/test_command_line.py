@@ -198,7 +198,7 @@ def test_a_failed_manifest_is_converted_by_the_command_that_explain_names(two: l
     assert advised == ["reprocess", "--manifest", identity, "--stage", cloud.stage, "--local"]
     # When the cause is removed, and the command is run, after a dry run.
     s3.put_object(**document, Body=body)
-    assert "manifests to be queued again: 1 (files: 1" in command(*advised, "--dry-run").stdout
+    assert "to be queued again: 1 manifest (1 file, " in command(*advised, "--dry-run").stdout
     assert "FAILED" in explained()
     answer = command(*advised, "--now")
     assert answer.returncode == 0, answer.stderr
@@ -206,7 +206,7 @@ def test_a_failed_manifest_is_converted_by_the_command_that_explain_names(two: l
     # Then it is converted, once, as the promoted file is, and there is nothing left to do.
     wait_for("it to be converted", lambda: "result     2 rows" in explained())
     assert len(s3.list_objects_v2(Bucket=cloud.printed("LakeBucket"), Prefix="returns/")["Contents"]) == 2
-    assert command("reprocess", *place, uri).stdout.endswith("manifests queued again: 0, 1 converted already\n")
+    assert command("reprocess", *place, uri).stdout.endswith("queued again: 0 manifests, 1 converted already\n")
 
 
 def test_ctrl_c_ends_its_own_cloud_only(two: list[LocalUp]) -> None:
@@ -223,4 +223,4 @@ def test_down_ends_a_cloud_and_nothing_is_left(two: list[LocalUp]) -> None:
     collect(CHECKOUT / two[1].printed("logs"), stack_name(two[1].stage))
     answer = command("local", "down", "--stage", two[1].stage)
     assert answer.stdout == f"the local cloud of stage {two[1].stage} has ended\n"
-    assert [path for item in two for path in local_state().glob(f"{item.stage}[-.]*")] == []
+    assert [path for item in two for path in local_state().glob(f"{item.stage}[-.]*") if path.suffix != ".lock"] == []

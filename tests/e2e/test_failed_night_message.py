@@ -5,7 +5,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from cli.inspect.alarms import read_alarms
+from cli.inspect.status import read_alarms
 from tests.e2e.permissions import role_name, without
 from tests.e2e.scenario import Scenario
 from tests.e2e.subscription import subscribe_queue

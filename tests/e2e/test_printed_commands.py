@@ -10,11 +10,11 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.change.dead_letters import print_dead_letters, redrive_dead_letters
-from cli.connect import LOCAL_PROFILE, local_config
 from cli.demo.run import notifications_paused
 from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode, exit_code_of
-from cli.inspect.alarms import read_alarms
+from cli.inspect.status import read_alarms
+from cli.local_clouds import LOCAL_PROFILE, local_config
 from cli.main import app
 from lake.ledger import State
 from lake.texts import WITHOUT_STAGE, with_options

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from cli.change.stream import read_shards
 from cli.deployed_stack import FunctionFailedError
-from cli.inspect.backlog import read_shards
 from cli.inspect.trace import trace_arrival
 from lake.layout import PLAN_AHEAD_EXECUTION, plan_summary_key
 from lake.ledger import State

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from cli.change.stream import read_shards
 from cli.errors import ExitCode
-from cli.inspect.backlog import read_shards
 from cli.inspect.logs import print_logs
 from lake.engines import Engine
 from lake.engines.emr_serverless import live_runs, split_run_id

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from cli.connect import local_config
+from cli.local_clouds import local_config
 from local.cloud import LocalCloud
 from local.isolation import REGION
 from tests.integration.conversion_world import remove_bucket

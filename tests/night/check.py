@@ -124,7 +124,7 @@ def explain_all(night: Night, day: Day) -> Counter[str]:
 def _explained(stack: DeployedStack, file: DayFile, now: datetime) -> dict[str, Any] | None:
     """What ``explain`` says of the newest version of the file."""
     document = explain_file(stack, S3Uri(BUCKET, file.key), 3, now)
-    versions: Sequence[dict[str, Any]] = to_json(document)["versions"] if document else ()
+    versions: Sequence[dict[str, Any]] = to_json(document)["versions"]
     return versions[-1] if len(versions) == (2 if file.part == Part.DAMAGED else 1) else None
 
 

@@ -51,6 +51,10 @@ class FakeServices:
                 return item
         raise InvalidArnError if " " in executionArn else ExecutionDoesNotExistError
 
+    def list_executions(self, **_request: Any) -> dict[str, Any]:
+        """The executions that run."""
+        return {"executions": [item for item in self.executions if item["status"] == "RUNNING"]}
+
     def get_job_runs(self, **_request: Any) -> dict[str, Any]:
         """The runs of the streaming job."""
         return {"JobRuns": self.stream_runs}

@@ -44,7 +44,7 @@ class Machines(FakeServices):
         return {"status": "RUNNING"} if self.looks == 1 else self.end
 
     def get_execution_history(self, **_: Any) -> dict[str, Any]:
-        names = {2: "Plan", 3: "Plan", 4: "Settle", 6: "Wait", 8: "Settle"}
+        names = {2: "Plan", 4: "Settle", 6: "Wait", 8: "Settle"}
         return {"events": [{"id": n, "timestamp": NOON, "stateEnteredEventDetails": {"name": names[n]}} for n in names]}
 
 

@@ -14,7 +14,6 @@ from cli.deployed_stack import DeployedStack
 from lake.errors import InvalidInputError
 from lake.ledger import CostRow, CostShare, Ledger
 from lake.ledger.costs import DueBill
-from lake.ledger.table import Key
 from lake.manifest import Lane
 from report.figures import CostFigures, cost_figures
 from router.estimate.other_costs import Units, estimate
@@ -130,38 +129,6 @@ def test_the_table(stack: DeployedStack, capsys: pytest.CaptureFixture[str]) -> 
     for words in ("orders", "6 GB", "0.500000", "4.0000", "4.1000", "4.2500", "estimated in addition"):
         assert words in text
     assert "1 job run, from the clock of this machine" in text
-
-
-def test_parts_that_do_not_add_up_are_told(
-    world: World, stack: DeployedStack, capsys: pytest.CaptureFixture[str]
-) -> None:
-    # Given a day whose sum a person has changed, and a job run whose parts are not its cost
-    table = world.ledger.costs._table
-    table.update(Key("cost-sum", DAY), add={"micro_dollars": 7})
-    world.ledger.costs.record(replace(ROW, id="jr_3", micro_dollars=5))
-    # When, Then
-    assert print_cost(stack, DAY, DAY, "day", as_json=False) == 1
-    told = capsys.readouterr().err
-    assert "DOES NOT ADD UP: job run jr_3: its parts are $4.000000, its cost is $0.000005" in told
-    assert f"DOES NOT ADD UP: {DAY}: its job runs are $4.000005, the sum of the day is $4.000012" in told
-
-
-def test_a_row_that_is_written_while_they_are_read_adds_up(
-    world: World, stack: DeployedStack, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Given a job run that is recorded just after the rows were read
-    costs = type(world.ledger.costs)
-    read = costs.of_days
-
-    def read_then_write(self: Any, *asked: Any) -> list[CostRow]:
-        found = list(read(self, *asked))
-        self.record(replace(ROW, id="jr_9"))
-        return found
-
-    monkeypatch.setattr(costs, "of_days", read_then_write)
-    # When, Then
-    day = date.fromisoformat(DAY)
-    assert read_costs(stack.ledger, day, day, "day").differences == ()
 
 
 def figures_of_day(ledger: Ledger, day: date, *_: object) -> CostFigures:

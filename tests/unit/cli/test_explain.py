@@ -6,18 +6,16 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
 
 from cli.documents import ObjectExplanation
 from cli.errors import NotFoundError
 from cli.inspect.explain import explain_file, explain_object, print_explanation, print_file, print_object
-from lake.commit import ResultObject, SourceCount, read_result
+from lake.commit import ResultObject, SourceCount
 from lake.errors import InvalidDocumentError, InvalidInputError
 from lake.layout import S3Uri, lake_key, parse_s3_uri, quarantine_key, result_key
-from lake.ledger import ArrivalRow, BatchReference, CollectionId, HourCounts, HourState, Part, Tabled
+from lake.ledger import ArrivalRow, CollectionId, Part
 from lake.manifest import Lane, Manifest, ObjectVersion, new_manifest_id
 from lake.manifest_documents import write_manifest
-from lake.time import iso_utc
 from tests.unit.cli.schemas import valid_json
 from tests.unit.cli.stack_world import FakeServices, execution, put_summary, stack_of
 from tests.unit.lake.transitions import DOCUMENT, done, put_result
@@ -72,7 +70,6 @@ def explained(
 ) -> tuple[dict[str, Any], str]:
     """The only version of the file, and the page."""
     document = explain_file(stack_of(world, services or FakeServices()), FILE, 10, world.now)
-    assert document is not None
     print_file(document, world.now, OPTIONS)
     (version,) = valid_json("explain", document)["versions"]
     return version, capsys.readouterr().out
@@ -85,50 +82,9 @@ def test_a_queued_file_says_when_it_will_be_converted(world: World, capsys: pyte
     text = explained(world, capsys)[1]
     assert "  outcome    QUEUED: will be converted tonight 22:00, expected done tonight 23:10\n" in text
     assert "  lane       batch since today 10:30: by default\n" in text
-
-
-def test_a_file_in_the_plan_of_a_night_that_runs_is_not_put_off_to_the_next(
-    world: World, capsys: pytest.CaptureFixture[str]
-) -> None:
-    manifest = arrived(world, "a")
-    services = FakeServices([execution("n2", "RUNNING"), execution("n1", "RUNNING")])
-    put_summary(world, "n1", [manifest.id])
-    version, text = explained(world, capsys, services)
-    assert (version["waitsFor"], version["running"]) == ("night", "n1")
-    assert "  outcome    QUEUED: will be converted by n1, which runs now\n" in text
-
-
-def test_a_file_that_is_queued_again_is_promised_to_an_execution_that_was_planned_since(
-    world: World, capsys: pytest.CaptureFixture[str]
-) -> None:
-    # Given a night that runs and has converted a file, which a person reprocesses
-    manifest = arrived(world, "a")
-    put_summary(world, "n1", [manifest.id])
-    published(world, manifest, {})
-    assert world.ledger.manifests.force(world.row(manifest.id), world.now)
-    services = FakeServices([execution("n1", "RUNNING")])
-    assert "  outcome    QUEUED: will be converted tonight 22:00" in explained(world, capsys, services)[1]
-    # When an execution for it is planned
-    put_summary(world, "n2", [manifest.id], planned_at=iso_utc(world.now))
-    services.executions.insert(0, execution("n2", "RUNNING"))
-    # Then
-    assert "  outcome    QUEUED: will be converted by n2, which runs now" in explained(world, capsys, services)[1]
-
-
-def test_a_file_that_comes_back_from_the_stream_lane_is_put_off_to_the_next_night(
-    world: World, capsys: pytest.CaptureFixture[str]
-) -> None:
-    # Given a night that runs with a manifest in its plan, which was promoted since, and handed over to the batch lane
-    row = world.row(arrived(world, "a").id)
-    services = FakeServices([execution("n1", "RUNNING")])
-    put_summary(world, "n1", [row.id])
-    for lane in (Lane.STREAM, Lane.BATCH):
-        successor = world.manifest("a", lane=lane)
-        write_manifest(world.raw_s3, "control", successor)
-        assert world.ledger.manifests.supersede(row, [successor], "moved", world.now)
-        row = world.row(successor.id)
-    # Then no job run of that night follows it
-    assert "  outcome    QUEUED: will be converted tonight 22:00" in explained(world, capsys, services)[1]
+    services = FakeServices([execution("n2", "RUNNING"), execution("n1")])
+    now = "by n2, which runs now, if its plan has it, or "
+    assert f"QUEUED: will be converted {now}tonight 22:00, expected" in explained(world, capsys, services)[1]
 
 
 def test_the_last_versions_are_shown_in_the_order_of_their_arrival(
@@ -141,7 +97,6 @@ def test_the_last_versions_are_shown_in_the_order_of_their_arrival(
         )
         world.ledger.arrivals.put(ArrivalRow(file, None, None, None, "no rule", "2026-11-20T09:00:00.000+00:00"))
     document = explain_file(stack_of(world, FakeServices()), FILE, 2, world.now)
-    assert document is not None
     assert ([item.size for item in document.versions], document.omitted_versions) == ([2, 3], 1)
     print_file(document, world.now, OPTIONS)
     assert capsys.readouterr().out.startswith("s3://input/orders/a  1 older version: pass a larger --limit\n")
@@ -179,26 +134,6 @@ def test_a_blocked_file_is_not_promised_for_tonight(world: World, capsys: pytest
     assert "access denied; remove the cause, then run 'hybrid-router overnight --stage dev'" in text
 
 
-def test_a_file_tells_the_state_of_its_hour(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    # Given a file whose hour readers were not told about
-    manifest, partitions = arrived(world, "a"), world.ledger.partitions
-    assert explained(world, capsys)[0]["hour"] is None
-    partitions.list_manifest(PARTITION, manifest.id, world.now)
-    # When, Then: the page says how to wait for it
-    version, text = explained(world, capsys)
-    assert version["hour"] == {"dataset": "orders", "hour": "2026-11-20T09", "state": "open"}
-    wait = (
-        "'hybrid-router hours --dataset orders --from 2026-11-20T09 --to 2026-11-20T09 --stage test' ends with 0 "
-        "once it is complete"
-    )
-    assert f"  hour       orders 2026-11-20T09 is open: {wait}\n" in text
-    # When they were told
-    assert partitions.tell(HourState.COMPLETE, partitions.get(PARTITION), HourCounts(), world.now)
-    assert "  hour       orders 2026-11-20T09 is complete\n" in explained(world, capsys)[1]
-    partitions.touch(PARTITION, world.now)
-    assert "orders 2026-11-20T09 is reopened: 'hybrid-router hours" in explained(world, capsys)[1]
-
-
 def test_what_waits_for_no_night_says_for_what(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     manifest = arrived(world, "a", lane=Lane.STREAM)
     status = "'hybrid-router stream status --stage test' says whether it runs"
@@ -224,23 +159,9 @@ def test_quarantined_lines_have_every_reason_and_the_first_line(
     assert "  first      not JSON at byte 16: not\\njson\n" in text
     assert f"  parquet    s3://lake/orders/date=2026-11-20/hour=09/{manifest.id}-g1-00000.parquet  3 records" in text
     assert f"  quarantine s3://quarantine/orders/date=2026-11-20/hour=09/{manifest.id}-g1-00001.jsonl" in text
-
-
-@pytest.mark.parametrize("rows", [3, 0])
-def test_objects_without_a_line_of_the_file_are_left_out(world: World, rows: int) -> None:
-    # Given a file without rejects, perhaps without a row, next to one that could not be read
-    manifest = arrived(world, "a", "b")
-    published(world, manifest, {"not JSON": 2}, "it is archived")
-    result = read_result(world.raw_s3, "control", manifest.id, 1)
-    sources = [result.sources[0], replace(result.sources[1], rows=rows)]
-    put_result(world, manifest, sources, result.files, result.quarantine)
-    # When
-    document = explain_file(stack_of(world, FakeServices()), S3Uri("input", "orders/b"), 100, world.now)
-    # Then
-    assert document is not None
-    found = document.versions[0].result
-    assert found is not None
-    assert (len(found.parquet), found.quarantine) == (min(rows, 1), ())
+    # And who cannot read the quarantine gets reason and offset
+    world.raw_s3.delete_object(Bucket="quarantine", Key=quarantine_key(PARTITION, manifest.id, 1, 1))
+    assert "  first      not JSON at byte 16\n" in explained(world, capsys)[1]
 
 
 def test_a_failed_reprocess_has_not_undone_the_conversion(world: World, capsys: pytest.CaptureFixture[str]) -> None:
@@ -254,29 +175,6 @@ def test_a_failed_reprocess_has_not_undone_the_conversion(world: World, capsys: 
     assert "  outcome    FAILED: not converted again, and what was published stays" in text
 
 
-def test_what_the_iceberg_table_shows_is_named(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    manifest = arrived(world, "a")
-    published(world, manifest, {})
-    world.ledger.manifests.mark_tabled(
-        world.row(manifest.id), Tabled(1, DOCUMENT, 7, 1 << 62, "2026-11-20T09:00:00.000+00:00")
-    )
-    version, text = explained(world, capsys)
-    assert version["manifests"][0]["tabled"] == {
-        "generation": 1,
-        "since": "2026-11-20T09:00:00.000+00:00",
-        "batch": 7,
-        "snapshot": str(1 << 62),
-    }
-    assert f"generation 1 since today 10:00: batch 7, snapshot {1 << 62}\n" in text
-    # And a rebuild that has begun with this batch shows nothing of it yet
-    tables = world.ledger.tables
-    assert tables.intend(tables.create("orders", "old"), BatchReference(7, "key", "hash"))
-    row = tables.get("orders")
-    assert row is not None
-    assert tables.replace(row, "new")
-    assert explained(world, capsys)[0]["manifests"][0]["tabled"] is None
-
-
 def test_an_unreadable_file_is_said_to_be_so(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     published(world, arrived(world, "a"), {}, unreadable=f"it is archived, then run: {READ_AGAIN}")
     version, text = explained(world, capsys)
@@ -284,21 +182,6 @@ def test_an_unreadable_file_is_said_to_be_so(world: World, capsys: pytest.Captur
     assert (version["outcome"], version["result"]["source"]["failed"]) == ("UNREADABLE", failed)
     assert "  outcome    UNREADABLE: not converted, it is in the quarantine by reference\n" in text
     assert f"  unreadable {failed}\n" in text
-
-
-def test_who_may_not_read_the_quarantine_gets_reason_and_offset(
-    world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    published(world, arrived(world, "a"), {"not JSON": 2})
-    get = world.raw_s3.get_object
-
-    def refusing(**request: Any) -> Any:
-        if request["Bucket"] == "quarantine":
-            raise ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "GetObject")
-        return get(**request)
-
-    monkeypatch.setattr(world.raw_s3, "get_object", refusing)
-    assert "  first      not JSON at byte 16\n" in explained(world, capsys)[1]
 
 
 def test_a_file_that_was_put_again_after_it_could_not_be_read_has_its_command(
@@ -315,15 +198,14 @@ def test_a_file_that_was_put_again_after_it_could_not_be_read_has_its_command(
     published(world, manifest, {}, unreadable="it was deleted")
     # When, Then
     version, page = explained(world, capsys)
-    assert version["putAgain"]["command"] == "hybrid-router reprocess --manifest m --stage dev"
-    assert "  put again  " in page
+    assert version["putAgain"] is not None
+    assert ": hybrid-router reprocess --manifest m --stage test reads it\n" in page
     world.raw_s3.delete_object(Bucket="input", Key="orders/a")
     assert explained(world, capsys)[0]["putAgain"] is None
 
 
 def object_at(world: World, uri: str) -> ObjectExplanation:
     document = explain_object(stack_of(world, FakeServices()), parse_s3_uri(uri), 10)
-    assert document is not None
     valid_json("explain", document)
     return document
 
@@ -402,7 +284,7 @@ def test_a_promoted_file_shows_both_lanes_and_the_reason(world: World, capsys: p
     lines = explained(world, capsys)[1].splitlines()
     # Then the reason of the first decision is not that of the lane it is in now
     (lane,) = [line for line in lines if line.startswith("  lane ")]
-    assert lane.endswith(": moved from the batch lane, as the manifest that was superseded says")
+    assert lane.endswith(": moved from the batch lane")
     first, second = (number for number, line in enumerate(lines) if line.startswith("  manifest "))
     assert lines[first].startswith(f"  manifest   {source.id}  SUPERSEDED  batch lane  ")
     assert lines[first + 1] == "             made urgent"
@@ -411,7 +293,7 @@ def test_a_promoted_file_shows_both_lanes_and_the_reason(world: World, capsys: p
 
 @pytest.mark.parametrize(
     ("lane", "since"),
-    [(Lane.STREAM, "15:30: moved from the stream lane by a reprocess"), (Lane.BATCH, "10:30: by default")],
+    [(Lane.STREAM, "15:30: moved from the stream lane"), (Lane.BATCH, "10:30: by default")],
 )
 def test_a_reprocess_moves_a_file_of_the_stream_lane_without_superseding_its_manifest(
     world: World, capsys: pytest.CaptureFixture[str], lane: Lane, since: str
@@ -424,12 +306,6 @@ def test_a_reprocess_moves_a_file_of_the_stream_lane_without_superseding_its_man
     assert world.ledger.manifests.force(world.row(manifest.id), world.now)
     # Then it is in the batch lane since then, if it was not before
     line = f"  lane       batch since today {since}\n"
-    assert line in explained(world, capsys)[1]
-    # Also when an attempt has split it there
-    world.wait(timedelta(hours=5))
-    half = world.manifest("a")
-    write_manifest(world.raw_s3, "control", half)
-    assert world.ledger.manifests.supersede(world.row(manifest.id), [half], "given up", world.now)
     assert line in explained(world, capsys)[1]
 
 

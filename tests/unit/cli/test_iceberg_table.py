@@ -84,16 +84,27 @@ def test_an_hour_that_the_table_shows(deployment: Deployment, rows: list[Manifes
     assert "was replaced by generation 2" in report.unproven[0]
 
 
-def test_a_file_that_the_table_has_lost(deployment: Deployment, rows: list[ManifestRow]) -> None:
-    change(deployment, remove=1)
+@pytest.mark.parametrize(
+    ("generation", "count", "removed", "problem"),
+    [
+        (2, 0, 1, "is published, and the Iceberg table does not show it"),
+        (1, 1, 0, "is shown by the Iceberg table, and is not published"),
+        (2, 77, 1, "has another size or number of rows"),
+    ],
+)
+def test_a_file_that_the_table_lacks_has_too_many_or_has_with_other_rows(
+    deployment: Deployment, rows: list[ManifestRow], generation: int, count: int, removed: int, problem: str
+) -> None:
+    path = f"s3://lake/orders/date=2026-11-20/hour=09/{rows[0].id}-g{generation}-00000.parquet"
+    change(deployment, remove=removed, add=(DataFile(path, 1, count, (20777, 9)),) * bool(count))
     (difference,) = checked(deployment, rows).differences
-    assert f"{rows[0].id}-g2" in difference.uri
-    assert difference.problem.startswith("is published, and the Iceberg table does not show it")
+    assert difference.uri == path
+    assert difference.problem.startswith(problem)
 
 
 @pytest.mark.parametrize("damage", [None, b"", b"Obj\x01cut", b'{"format-version": 2}'])
-@pytest.mark.parametrize("suffix", [".json", ".avro"])
-def test_a_table_whose_metadata_is_damaged_is_a_difference(
+@pytest.mark.parametrize("suffix", [".json", ".avro", "entry"])
+def test_a_table_that_cannot_be_read_is_a_difference(
     deployment: Deployment, rows: list[ManifestRow], suffix: str, damage: bytes | None
 ) -> None:
     for key in deployment.keys("lake", ""):
@@ -101,34 +112,12 @@ def test_a_table_whose_metadata_is_damaged_is_a_difference(
             deployment.raw_s3.delete_object(Bucket="lake", Key=key)
         elif key.endswith(suffix):
             deployment.raw_s3.put_object(Bucket="lake", Key=key, Body=damage)
+    if suffix == "entry":
+        deployment.glue.tables["orders"] = {"Name": "orders", "TableType": "VIRTUAL_VIEW", "VersionId": "0"}
     (difference,) = checked(deployment, rows).differences
     assert difference.uri == "the Iceberg table orders"
     assert "run 'hybrid-router tables rebuild orders'" in difference.problem
     assert reader(deployment).hidden([("a", 1)]) == []
-
-
-def test_an_entry_that_is_no_iceberg_table_is_a_difference(deployment: Deployment, rows: list[ManifestRow]) -> None:
-    deployment.glue.tables["orders"] = {"Name": "orders", "TableType": "VIRTUAL_VIEW", "VersionId": "0"}
-    (difference,) = checked(deployment, rows).differences
-    assert "run 'hybrid-router tables rebuild orders'" in difference.problem
-    assert reader(deployment).hidden([("a", 1)]) == []
-
-
-def test_a_file_too_many(deployment: Deployment, rows: list[ManifestRow]) -> None:
-    path = f"s3://lake/orders/date=2026-11-20/hour=09/{rows[0].id}-g1-00000.parquet"
-    change(deployment, add=(DataFile(path, 1, 1, (20777, 9)),))
-    (difference,) = checked(deployment, rows).differences
-    assert (difference.uri, difference.problem.partition(":")[0]) == (
-        path,
-        "is shown by the Iceberg table, and is not published",
-    )
-
-
-def test_a_file_with_other_rows(deployment: Deployment, rows: list[ManifestRow]) -> None:
-    (key,) = [key for key in deployment.keys("lake", "orders/") if f"{rows[0].id}-g2" in key]
-    change(deployment, remove=1, add=(DataFile(f"s3://lake/{key}", 1, 77, (20777, 9)),))
-    (difference,) = checked(deployment, rows).differences
-    assert difference.problem.startswith("has another size or number of rows")
 
 
 def test_what_the_table_does_not_show_yet_is_not_proven(

@@ -10,8 +10,8 @@ import pytest
 from cli.change.executions import follow_execution
 from cli.errors import ExitCode, NotFoundError
 from cli.inspect.executions import execution_arn
-from cli.inspect.night import LISTS, print_night, print_nights
-from lake.errors import InvalidDocumentError, InvalidInputError
+from cli.inspect.night import print_night, print_nights
+from lake.errors import InvalidDocumentError
 from lake.layout import verdict_key
 from lake.ledger import CostRow, CostShare
 from lake.manifest import Lane
@@ -147,15 +147,9 @@ def test_lists_are_limited(world: World, capsys: pytest.CaptureFixture[str]) -> 
 
 def test_a_damaged_verdict_is_named(world: World) -> None:
     services = FakeServices([night(world, "n1")])
-    for body in ({"message": ""}, {**{name: [{}] for name in LISTS}, "message": "", "rejectsByReason": {}}):
-        world.raw_s3.put_object(Bucket="control", Key=verdict_key("n1"), Body=json.dumps(body).encode())
-        with pytest.raises(InvalidDocumentError, match=r"n1/verdict\.json is damaged: restore the object"):
-            print_night(stack_of(world, services), "last", 100, as_json=True)
-
-
-def test_a_date_that_is_none_is_wrong_use(world: World) -> None:
-    with pytest.raises(InvalidInputError, match="'2026-13-40' is not a valid date: pass one such as 2026-11-20"):
-        print_night(stack_of(world, FakeServices()), "2026-13-40", 100, as_json=False)
+    world.raw_s3.put_object(Bucket="control", Key=verdict_key("n1"), Body=b'{"message": ""}')
+    with pytest.raises(InvalidDocumentError, match=r"n1/verdict\.json is damaged: restore the object"):
+        print_night(stack_of(world, services), "last", 100, as_json=True)
 
 
 def test_a_date_is_that_of_the_stage_on_which_the_night_began(world: World, capsys: pytest.CaptureFixture[str]) -> None:
@@ -166,7 +160,7 @@ def test_a_date_is_that_of_the_stage_on_which_the_night_began(world: World, caps
     # Then
     assert shown(world, services, "2026-11-21", capsys)["execution"] == "n2"
     assert shown(world, services, "2026-11-19", capsys)["execution"] == "n1"
-    with pytest.raises(NotFoundError, match="run 'hybrid-router nights' to see which there are"):
+    with pytest.raises(NotFoundError, match="named '2026-11-20' or begun on such a day"):
         print_night(stack_of(world, services), "2026-11-20", 100, as_json=True)
 
 
@@ -185,17 +179,9 @@ def test_an_execution_without_a_verdict_says_its_error(world: World, capsys: pyt
     assert "  InvalidInputError: unknown dataset\n" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("which", "sentence"),
-    [
-        ("ghost", "no execution of overnight is named 'ghost'"),
-        ("no name", "no execution of overnight is named 'no name'"),
-        ("", "no execution of overnight is named ''"),
-        ("last", "overnight has not converted anything in the last 90 days"),
-    ],
-)
-def test_an_unknown_execution_is_one_sentence(world: World, which: str, sentence: str) -> None:
-    with pytest.raises(NotFoundError, match=sentence):
+@pytest.mark.parametrize("which", ["ghost", "no name", "", "2026-13-40", "last"])
+def test_an_unknown_execution_is_one_sentence(world: World, which: str) -> None:
+    with pytest.raises(NotFoundError, match=r"overnight has no execution .*: 'hybrid-router nights' lists"):
         print_night(stack_of(world, FakeServices()), which, 100, as_json=True)
 
 

@@ -1,6 +1,5 @@
 """`hybrid-router report`: the page of an execution and of a day, from ledger, documents and alarms."""
 
-import errno
 import json
 import re
 import webbrowser
@@ -11,19 +10,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
 
 from cli.deployed_stack import DeployedStack
 from cli.errors import NotFoundError
-from cli.inspect.alarms import MAX_CHANGES, read_alarm_changes
-from cli.inspect.report import day_report, night_report, write_last_days, write_report
+from cli.inspect.report import MAX_CHANGES, day_report, night_report, read_alarm_changes, write_last_days, write_report
 from lake.errors import InvalidInputError
-from lake.layout import REPORT_PAGE
 from lake.ledger import ManifestRow
 from lake.manifest import Lane
 from lake.manifest_documents import write_manifest
-from lake.time import iso_utc
-from report.figures import AlarmChange
 from router.plan.handler import plan
 from router.settle.handler import settle
 from tests.unit.cli.stack_world import FakeLambda, stack_with
@@ -79,7 +73,6 @@ def test_the_night_has_the_numbers_of_its_verdict(deployment: Deployment, stack:
     # When
     report = night_report(stack, "overnight", deployment.now)
     # Then
-    assert report is not None
     (execution,) = report.executions
     verdict, total = execution.verdict, report.figures.total
     assert verdict is not None
@@ -151,7 +144,7 @@ def test_the_command_writes_the_page(
 
 
 def test_an_unknown_execution_is_not_found(stack: DeployedStack) -> None:
-    with pytest.raises(NotFoundError, match="the ledger has no execution 'nothing': 'hybrid-router nights' lists"):
+    with pytest.raises(NotFoundError, match="the ledger has no plan of 'nothing': 'hybrid-router nights' lists"):
         write_report(stack, None, "nothing", None)
 
 
@@ -174,75 +167,35 @@ def test_the_last_days_are_a_folder_whose_links_lead_to_the_reports(
     assert "it is broken" in page.read_text()
 
 
-def test_a_page_that_a_full_disk_has_cut_is_fetched_again(
-    deployment: Deployment, stack: DeployedStack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Given
-    night(deployment)
-    write = Path.write_bytes
-
-    def cut(path: Path, data: bytes) -> int:
-        write(path, data[:9])
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(Path, "write_bytes", cut)
-    with pytest.raises(OSError, match="No space left"):
-        write_last_days(stack, tmp_path / "report", deployment.now)
-    monkeypatch.undo()
-    # When / Then
-    index = write_last_days(stack, tmp_path / "report", deployment.now)
-    assert "it is broken" in (index.parent / "overnight" / REPORT_PAGE).read_text()
-
-
-@pytest.mark.parametrize("code", ["AccessDenied", "ThrottlingException"])
-def test_a_page_needs_no_right_to_read_alarms(stack: DeployedStack, code: str) -> None:
-    # Given a CloudWatch that refuses
-    def refused(_: str) -> None:
-        raise ClientError({"Error": {"Code": code, "Message": "no"}}, "DescribeAlarms")
-
-    deprived = replace(stack, cloudwatch=SimpleNamespace(get_paginator=refused))
-    # When, Then: any other refusal is an error
-    if code == "AccessDenied":
-        assert read_alarm_changes(deprived, MORNING, MORNING) is None
-    else:
-        with pytest.raises(ClientError):
-            read_alarm_changes(deprived, MORNING, MORNING)
+def change(alarm: str, minutes: int, states: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "AlarmName": f"batch-job-{alarm}",
+        "Timestamp": MORNING + timedelta(minutes=minutes),
+        "HistoryData": json.dumps(states),
+        "HistorySummary": "updated",
+    }
 
 
 def test_alarms_of_the_stack_are_shown(stack: DeployedStack) -> None:
-    # Given an alarm of the stack, one of another topic, and one of another stack
-    changes = [
-        {
-            "AlarmName": name,
-            "Timestamp": MORNING,
-            "HistoryData": json.dumps({"newState": {"stateValue": "ALARM", "stateReason": "Threshold crossed"}}),
-        }
-        for name in ("batch-job-Late", "batch-job-Other", "elsewhere")
-    ]
+    # Given two alarms of the stack, and one of another topic
+    opened = {"newState": {"stateValue": "ALARM", "stateReason": "Threshold crossed"}}
     made = {"oldState": {"stateValue": "INSUFFICIENT_DATA"}, "newState": {"stateValue": "OK"}}
-    changes.append({"AlarmName": "batch-job-Late", "Timestamp": MORNING, "HistoryData": json.dumps(made)})
-    earlier = MORNING - timedelta(minutes=2)
-    changes.append({"AlarmName": "batch-job-Late", "Timestamp": earlier, "HistorySummary": "updated from OK to ALARM"})
-    # And a second alarm of the stack, which has changed between the changes of the first.
-    between = MORNING - timedelta(minutes=1)
-    changes.append({"AlarmName": "batch-job-Errors", "Timestamp": between, "HistorySummary": "updated"})
-    own = dict.fromkeys(("batch-job-Late", "batch-job-Errors"), "alarm_topic")
-    cloudwatch = FakeCloudWatch({**own, "batch-job-Other": "other"}, changes)
+    changes = [change("Late", 2, opened), change("Late", 0, made), change("Late", 0, {}), change("Errors", 1, {})]
+    topics = {"batch-job-Late": "alarm_topic", "batch-job-Errors": "alarm_topic", "batch-job-Other": "other"}
+    cloudwatch = FakeCloudWatch(topics, [*changes, change("Other", 0, opened)])
     # When
     found = read_alarm_changes(replace(stack, cloudwatch=cloudwatch), MORNING, MORNING + timedelta(days=1))
     # Then
-    assert found == (
-        AlarmChange("Late", iso_utc(MORNING), "ALARM", "Threshold crossed"),
-        AlarmChange("Errors", iso_utc(between), "", "updated"),
-        AlarmChange("Late", iso_utc(earlier), "", "updated from OK to ALARM"),
-    )
+    assert [(item.name, item.state, item.reason) for item in found] == [
+        ("Late", "ALARM", "Threshold crossed"),
+        ("Errors", "", "updated"),
+        ("Late", "", "updated"),
+    ]
     assert cloudwatch.requests["describe_alarms"]["AlarmNamePrefix"] == "batch-job-"
-    assert cloudwatch.requests["describe_alarm_history"]["ScanBy"] == "TimestampDescending"
 
 
 def test_a_flapping_alarm_does_not_fill_the_page(stack: DeployedStack) -> None:
     changes = [{"AlarmName": "batch-job-Late", "Timestamp": MORNING}] * (MAX_CHANGES + 1)
     cloudwatch = FakeCloudWatch({"batch-job-Late": "alarm_topic"}, changes)
     found = read_alarm_changes(replace(stack, cloudwatch=cloudwatch), MORNING, MORNING)
-    assert found is not None
     assert len(found) == MAX_CHANGES

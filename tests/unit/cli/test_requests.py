@@ -39,19 +39,24 @@ def test_every_count_has_a_label() -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "code", "summary"),
+    ("command", "body", "code", "summary"),
     [
-        (promoted(promoted=1, manifests=1, unknown=1), 0, "promoted: 1 (new manifests: 1), 1 unknown"),
-        (promoted(dryRun=True, promoted=1, manifests=1), 0, "dry run, nothing was done; to be promoted: 1 (new manife"),
-        (promoted(tooLate=1, unknown=1), 0, "promoted: 0, 1 too late, 1 unknown"),
-        (promoted(unknown=2, ignored=1), 1, "promoted: 0, 1 ignored, 2 unknown"),
-        (promoted(), 0, "nothing to promote: no file of this selection is queued"),
+        (promote_files, promoted(promoted=1, manifests=1, unknown=1), 0, "promoted: 1 (new manifests: 1), 1 unknown"),
+        (promote_files, promoted(dryRun=True, promoted=1), 0, "dry run, nothing was done; to be promoted: 1"),
+        (promote_files, promoted(tooLate=1, unknown=1), 0, "promoted: 0, 1 too late, 1 unknown"),
+        (promote_files, promoted(unknown=2, ignored=1), 1, "promoted: 0, 1 ignored, 2 unknown"),
+        (promote_files, promoted(), 0, "nothing to promote: no file of this selection is queued"),
+        (reprocess_manifests, queued(queued=2, files=3, bytes=10**9), 0, "queued again: 2 manifests (3 files, 1 GB)"),
+        (reprocess_manifests, queued(dryRun=True, queued=1), 0, "dry run, nothing was done; to be queued again: 1 man"),
+        (reprocess_manifests, queued(open=2, unusable=1), 0, "queued again: 0 manifests, 2 still open, 1 unusable"),
+        (reprocess_manifests, queued(ignored=1, unusable=1), 1, "queued again: 0 manifests, 1 ignored, 1 unusable"),
+        (reprocess_manifests, queued(), 0, "nothing to reprocess: no manifest of this selection has ended"),
     ],
 )
-def test_promote_ends_with_1_only_if_every_file_is_unknown_or_ignored(
-    body: dict[str, Any], code: int, summary: str, capsys: pytest.CaptureFixture[str]
+def test_a_request_ends_with_1_only_if_nothing_that_was_named_can_be_converted(
+    command: Any, body: dict[str, Any], code: int, summary: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert promote_files(stack_with(FakeLambda(body)), **FILES) == code
+    assert command(stack_with(FakeLambda(body)), **FILES) == code
     assert capsys.readouterr().out.startswith(summary)
 
 
@@ -83,32 +88,10 @@ def test_a_refusal_of_the_function_is_passed_on_verbatim(
 
 
 @pytest.mark.parametrize("options", [{"uris": []}, {**FILES, "last": "2026-11-20"}])
-def test_anything_but_one_kind_of_selection_is_refused_with_examples(options: dict[str, Any]) -> None:
-    functions = FakeLambda({})
-    with pytest.raises(InvalidInputError, match="run 'hybrid-router promote s3://bucket/key', or"):
-        promote_files(stack_with(functions), **options)
-    with pytest.raises(InvalidInputError, match="run 'hybrid-router reprocess s3://bucket/key', or"):
-        reprocess(functions, **options)
-    with pytest.raises(InvalidInputError):
-        reprocess(functions, **FILES, manifest=["m"])
-    assert functions.requests == []
-
-
-@pytest.mark.parametrize(
-    ("body", "code", "summary"),
-    [
-        (queued(queued=2, files=3, bytes=10**9), 0, "manifests queued again: 2 (files: 3, 1 GB)"),
-        (queued(dryRun=True, queued=1), 0, "dry run, nothing was done; manifests to be queued again: 1"),
-        (queued(open=2, unusable=1), 0, "manifests queued again: 0, 2 still open, 1 unusable"),
-        (queued(ignored=1, unusable=1), 1, "manifests queued again: 0, 1 ignored, 1 unusable"),
-        (queued(), 0, "nothing to reprocess: no manifest of this selection has ended"),
-    ],
-)
-def test_reprocess_ends_with_1_only_if_nothing_of_it_is_converted(
-    body: dict[str, Any], code: int, summary: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert reprocess(FakeLambda(body)) == code
-    assert capsys.readouterr().out.startswith(summary)
+@pytest.mark.parametrize("command", [promote_files, reprocess_manifests])
+def test_anything_but_one_kind_of_target_is_refused(command: Any, options: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInputError, match=r"run 'hybrid-router (promote|reprocess) s3://bucket/key', or"):
+        command(stack_with(FakeLambda({})), **options)
 
 
 def test_all_pages_are_one_request(capsys: pytest.CaptureFixture[str]) -> None:
@@ -123,9 +106,9 @@ def test_all_pages_are_one_request(capsys: pytest.CaptureFixture[str]) -> None:
     assert further == {**request, "token": "t"}
     assert capsys.readouterr().out.splitlines() == [
         "one",
-        "so far: manifests queued again: 1 (files: 1, 0 B)",
+        "so far: queued again: 1 manifest (1 file, 0 B)",
         "two",
-        "manifests queued again: 2 (files: 2, 0 B)",
+        "queued again: 2 manifests (2 files, 0 B)",
         "the next overnight run converts them",
     ]
 
@@ -154,5 +137,5 @@ def test_what_was_queued_is_printed_also_if_overnight_may_not_be_started(
     monkeypatch.setattr(DeployedStack, "start", Mock(side_effect=denial))
     with pytest.raises(ClientError):
         reprocess(FakeLambda(queued(queued=1, files=1, selection=RANGE)), manifest=["m"], now=True)
-    expected = ["manifests queued again: 1 (files: 1, 0 B)", "the next overnight run converts them"]
+    expected = ["queued again: 1 manifest (1 file, 0 B)", "the next overnight run converts them"]
     assert capsys.readouterr().out.splitlines() == expected

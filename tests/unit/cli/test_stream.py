@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from cli.change.stream import print_stream, start_stream, stop_stream
+from cli.change.stream import print_stream, read_shards, start_stream, stop_stream
 from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode
-from cli.inspect.backlog import read_shards
 from cli.inspect.executions import local_log, log_stream
 from cli.offline.settings import summary
 from lake.engines.emr_serverless import run_id

@@ -4,10 +4,8 @@ import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
-from botocore.exceptions import ClientError
 
 from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode
@@ -163,12 +161,6 @@ def test_a_table_that_another_program_has_rolled_back_is_stopped(
     asked = with_settings(stack_of(deployment, FakeServices()), deployment.services)
     print_explanation(asked, file.uri, as_json=False)
     assert f"  table      not generation 1 yet: {command.format(asked.options)}" in capsys.readouterr().out
-    # And who may not read the settings learns the rest
-    error = ClientError({"Error": {"Code": "AccessDeniedException", "Message": ""}}, "GetJob")
-    glue: Any = Mock(get_job=Mock(side_effect=error))
-    print_explanation(replace(asked, glue=glue), file.uri, as_json=False)
-    assert "  outcome    DONE" in (text := capsys.readouterr().out)
-    assert "  table      " not in text
     # And what a reason holds cannot command the terminal
     row = deployment.ledger.tables.get("orders")
     assert row is not None

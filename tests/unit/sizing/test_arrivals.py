@@ -264,21 +264,23 @@ def test_files_take_the_time_that_their_dataset_has_measured(world: World, capsy
 @pytest.mark.parametrize(
     ("day", "message"),
     [
-        (None, "--date is missing: pass the local date"),
         ("18.11.", "--date .18.11.. is not a valid day"),
         ("2026-11-17", "the ledger has no file of the 24 hours before 2026-11-17T22:00Z"),
     ],
 )
-def test_a_day_that_is_missing_or_empty_is_refused(world: World, day: str | None, message: str) -> None:
+def test_a_day_that_is_missing_or_empty_is_refused(world: World, day: str, message: str) -> None:
     recorded(world, MORNING, file("a.json", MORNING))
     with pytest.raises(InvalidInputError, match=message):
         simulate_day(ledger=True, day=day)
 
 
 @pytest.mark.usefixtures("stage")
-def test_a_day_is_for_the_ledger_alone() -> None:
-    with pytest.raises(BadParameter, match="--date is for --from-ledger"):
-        simulate_day(a_day="2TB", files_of="3MB", day="2026-11-18")
+@pytest.mark.parametrize(
+    "options", [{"a_day": "2TB", "files_of": "3MB", "day": "2026-11-18"}, {"ledger": True}, {"day": "2026-11-18"}]
+)
+def test_a_day_is_for_the_ledger_alone(options: dict[str, Any]) -> None:
+    with pytest.raises(BadParameter, match="pass one of a profile"):
+        simulate_day(**options)
 
 
 def test_every_file_of_the_day_is_in_its_window() -> None:

@@ -227,7 +227,7 @@ def test_two_sizes_are_enough_for_a_stage_without_urgent_files(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--a-day", "1GB"], "pass both --a-day and --files-of"),
+        (["--a-day", "1GB"], "pass one of a profile"),
         (["--a-day", "1GB", "--files-of", "big"], "big is not a size"),
         (["--a-day", f"{'9' * 400}B", "--files-of", "1MB"], "9B is not a size"),
         (["--a-day", "1MB", "--files-of", "1TB"], "files = 0 is wrong"),
