@@ -153,7 +153,7 @@ def print_quarantine(
         )
         say_if_cut(scan)
 
-    print_answer({"groups": groups, **totals, "complete": scan.is_complete}, show, as_json=as_json, indent=1)
+    print_answer({"groups": groups, **totals, "complete": scan.is_complete}, show, as_json=as_json)
     return ExitCode.FINE
 
 
@@ -201,7 +201,7 @@ def print_records(
             _as_json(record, contexts.get(record.identity), resubmitted=is_resubmitted(record, resubmitted))
             for record in shown
         ]
-        typer.echo(json.dumps({"records": bodies, "complete": scan.is_complete}, indent=1))
+        typer.echo(json.dumps({"records": bodies, "complete": scan.is_complete}, indent=2))
     else:
         for record in shown:
             _print_record(record, contexts.get(record.identity), resubmitted=is_resubmitted(record, resubmitted))

@@ -95,7 +95,7 @@ def export_lines(
         raise InvalidInputError(text) from error
     counts = {name: found[name] for name in ("lines", "not_kept", "resubmitted", "files")}
     body = {"file": str(target), "origins": str(origins_file(target)), **counts, "complete": scan.is_complete}
-    print_answer(body, lambda: typer.echo(stack.runnable(_exported(body))), as_json=as_json, indent=1)
+    print_answer(body, lambda: typer.echo(stack.runnable(_exported(body))), as_json=as_json)
     return ExitCode.FINE if found["lines"] else ExitCode.NOT_SO
 
 
@@ -203,7 +203,7 @@ def retry_lines(
                 refused[str(partition)] = stack.runnable(str(error))
     counts = {name: left_out[name] for name in LEFT_OUT}
     body = {"dryRun": dry_run, "resubmissions": answers, "messages": messages, **counts, "refused": refused}
-    print_answer(body, lambda: typer.echo(_given_back(stack, body)), as_json=as_json, indent=1)
+    print_answer(body, lambda: typer.echo(_given_back(stack, body)), as_json=as_json)
     return ExitCode.FINE if not refused and (answers or left_out["resubmitted"]) else ExitCode.NOT_SO
 
 
