@@ -17,14 +17,12 @@ from lake.aws_types import S3Client
 from lake.manifest import ObjectVersion
 from verify import line_rules
 from verify.elements import Line, lines_of
-from verify.line_rules import BYTE_ORDER_MARK, RejectedError, pairs_of
+from verify.line_rules import RejectedError
 from verify.objects import open_text
 
 Pairs = list[tuple[str, str]]
 """(Column, text) of every value that is not NULL, sorted."""
 BUCKETS = 4096
-MAX_FAST_BYTES = 1 << 22
-"""Python's objects take up to 40 times the size of a nested value: a longer line is left to the slow rules."""
 MODULUS = 1 << 128
 DIGEST_PAIRS = 1000
 
@@ -41,25 +39,10 @@ def column_name(key: str) -> str:
 def parse_row(line: bytes, *, first: bool) -> Pairs | None:
     """The row of a line, which is without its newline and not too long; None for a blank line.
 
-    The fast parser decides only that a line is valid. Whatever it refuses is judged by the slow rules, which also name
-    the reason. Raises ``RejectedError``: the line is not a row; its argument is the reason.
+    Raises ``RejectedError``: the line is not a row; its argument is the reason.
     """
-    body = line.removeprefix(BYTE_ORDER_MARK) if first else line
-    members = pairs_of(body) if len(body) <= MAX_FAST_BYTES else None
-    if members is not None:
-        return sorted((column_name(key), text) for key, text in members)
-    parsed = line_rules.parse_line(line, first=first, max_line_bytes=len(line))
-    if parsed is None:
-        return None
-    pairs = []
-    while parsed:
-        # Of a long line memory holds one form of each member.
-        member = parsed.pop()
-        text = member.text
-        if text is not None:
-            pairs.append((column_name(member.key), text))
-    pairs.sort()
-    return pairs
+    members = line_rules.parse_line(line, first=first, max_line_bytes=len(line))
+    return None if members is None else sorted((column_name(key), text) for key, text in members if text is not None)
 
 
 def rescued_pairs(text: str) -> Pairs:
