@@ -6,6 +6,7 @@ Both sides are multisets of row digests, made in tasks that any process can run:
 from __future__ import annotations
 
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +20,6 @@ from lake.layout import parse_s3_uri, partition_prefix
 from lake.ledger import ManifestRow
 from lake.manifest import Identity, Manifest, ObjectVersion
 from lake.manifest_documents import read_manifest
-from verify.elements import Line
 from verify.find_files import locate
 from verify.objects import GoneError, download
 from verify.quarantine_records import QuarantinedFile, add_records
@@ -27,11 +27,11 @@ from verify.report import Difference, ManifestReport
 from verify.rows import (
     OFFSET,
     ColumnTypeError,
-    InputCount,
-    InputReader,
+    InputRules,
     Pairs,
     RowMultiset,
     columns_of,
+    read_lines,
     read_pairs,
     row_digest,
 )
@@ -101,9 +101,9 @@ class _Comparison:
         for digest in run_tasks(digest_lake, lake_tasks):
             in_lake.add(digest)
         expected = self._expected_files()
-        rules = (self.document.max_line_bytes, self.document.concatenated, in_lake.provenance)
+        rules = InputRules(self.document.max_line_bytes, self.document.concatenated, in_lake.provenance)
         parts = group_by_size([item.file.size for item in expected])
-        for digest in run_tasks(digest_input, [InputTask(tuple(expected[part]), *rules) for part in parts]):
+        for digest in run_tasks(digest_input, [InputTask(tuple(expected[part]), rules) for part in parts]):
             in_files.add(digest)
         self.report.files = len(self.manifest.files)
         self.report.merge(in_lake.report)
@@ -116,7 +116,7 @@ class _Comparison:
         buckets = in_files.rows.differing_buckets(in_lake.rows) if comparable else []
         if not buckets:
             return
-        found = self._find_place([item.file for item in expected], buckets, in_lake) if find_place else []
+        found = self._find_place([item.file for item in expected], rules, buckets, in_lake) if find_place else []
         for difference in found:
             self.report.differs(difference)
         if not found:
@@ -151,11 +151,11 @@ class _Comparison:
                 self._differs(uri, str(error))
         return files
 
-    def _find_place(self, files: list[ObjectVersion], buckets: list[int], in_lake: SideDigest) -> list[Difference]:
-        reader = InputReader(self.stack.s3, self.document.max_line_bytes, self.document.concatenated)
-        rows = (
-            (file, line, pairs) for file in files for line, pairs in reader.read(file, provenance=in_lake.provenance)
-        )
+    def _find_place(
+        self, files: list[ObjectVersion], rules: InputRules, buckets: list[int], in_lake: SideDigest
+    ) -> list[Difference]:
+        lines = ((file, *found) for file in files for found in read_lines(self.stack.s3, file, rules))
+        rows = ((file, line, pairs) for file, line, pairs in lines if isinstance(pairs, list))
         return locate(rows, self._lake_rows(), buckets, in_lake.rows.rows)
 
     def _lake_rows(self) -> Iterator[tuple[str, Pairs]]:
@@ -221,10 +221,7 @@ class ExpectedFile:
 @dataclass(frozen=True, slots=True)
 class InputTask:
     files: tuple[ExpectedFile, ...]
-    max_line_bytes: int
-    concatenated: bool
-    provenance: bool
-    """Whether the rows of the lake have provenance."""
+    rules: InputRules
 
 
 def group_by_size(sizes: Sequence[int]) -> Iterator[slice]:
@@ -267,23 +264,24 @@ def digest_lake(s3: S3Client, objects: Sequence[PendingObject]) -> SideDigest:
 def digest_input(s3: S3Client, task: InputTask) -> SideDigest:
     """The rows of input files; rejected lines are compared with the quarantine, counts with the commit document."""
     digest = SideDigest()
-    reader = InputReader(s3, task.max_line_bytes, task.concatenated)
     for expected in task.files:
-        _read_file(reader, expected, digest, provenance=task.provenance)
+        _read_file(s3, task.rules, expected, digest)
     return digest
 
 
-def _read_file(reader: InputReader, expected: ExpectedFile, digest: SideDigest, *, provenance: bool) -> None:
-    file, report, count = expected.file, digest.report, InputCount()
-
-    def compare(line: Line, reason: str) -> None:
-        problem = expected.record.take(line, reason)
-        if problem is not None:
-            report.differs(Difference(file.uri, problem, file.version, line.number, line.offset))
-
+def _read_file(s3: S3Client, rules: InputRules, expected: ExpectedFile, digest: SideDigest) -> None:
+    file, report, rejects = expected.file, digest.report, Counter[str]()
+    lines = rows = 0
     try:
-        for _, pairs in reader.read(file, provenance=provenance, count=count, on_reject=compare):
-            digest.rows.add(row_digest(pairs))
+        for line, found in read_lines(s3, file, rules):
+            lines += 1
+            if isinstance(found, str):
+                rejects[found] += 1
+                if (problem := expected.record.take(line, found)) is not None:
+                    report.differs(Difference(file.uri, problem, file.version, line.number, line.offset))
+            elif found is not None:
+                rows += 1
+                digest.rows.add(row_digest(found))
     except GoneError as error:
         report.cannot_be_proven(f"{file.uri} (version {file.version}) is gone: {error}")
         digest.complete = False
@@ -295,11 +293,11 @@ def _read_file(reader: InputReader, expected: ExpectedFile, digest: SideDigest, 
         report.differs(Difference(file.uri, problem, file.version))
         digest.complete = False
         return
-    report.rows += count.rows
-    report.rejects += count.rejects.total()
+    report.rows += rows
+    report.rejects += rejects.total()
     for problem in expected.record.remaining():
         report.differs(Difference(file.uri, problem, file.version))
-    counted = (count.lines, count.rows, count.blank_lines, dict(count.rejects))
+    counted = (lines, rows, lines - rows - rejects.total(), dict(rejects))
     source = expected.source
     claimed = None if source is None else (source.lines, source.rows, source.blank_lines, source.rejects)
     if counted != claimed:

@@ -4,11 +4,11 @@ They come from an input file, by the verification's own parser, or from a publis
 """
 
 import hashlib
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -108,53 +108,31 @@ def row_of(line: Line) -> Pairs | None:
     return pairs
 
 
-@dataclass(slots=True)
-class InputCount:
-    """The lines of one file; elements of arrays count as lines."""
+class InputRules(NamedTuple):
+    """What the rows of a manifest were converted with."""
 
-    lines: int = 0
-    rows: int = 0
-    blank_lines: int = 0
-    rejects: Counter[str] = field(default_factory=Counter)
-
-
-@dataclass(frozen=True, slots=True)
-class InputReader:
-    s3: S3Client
     max_line_bytes: int
     concatenated: bool
-    """The settings of this name when they were converted."""
+    provenance: bool
+    """Whether rows have the columns ``_source``, ``_offset`` and ``_arrived_at``."""
 
-    def read(
-        self,
-        file: ObjectVersion,
-        *,
-        provenance: bool,
-        count: InputCount | None = None,
-        on_reject: Callable[[Line, str], None] | None = None,
-    ) -> Iterator[tuple[Line, Pairs]]:
-        """The rows of a file with their lines, in order.
 
-        ``provenance``: adds the values of ``_source``, ``_offset`` and ``_arrived_at``. ``count``: counts every line.
-        ``on_reject``: called with each rejected line and the reason. Raises ``GoneError``: S3 no longer has this
-        version; ``OSError``, ``EOFError``, ``ValueError``: it cannot be decompressed to its end.
-        """
-        counted = InputCount() if count is None else count
-        with open_text(self.s3, file) as stream:
-            for line in lines_of(stream, self.max_line_bytes, concatenated=self.concatenated):
-                counted.lines += 1
-                try:
-                    pairs = row_of(line)
-                except RejectedError as rejected:
-                    counted.rejects[str(rejected)] += 1
-                    if on_reject is not None:
-                        on_reject(line, str(rejected))
-                    continue
-                if pairs is None:
-                    counted.blank_lines += 1
-                    continue
-                counted.rows += 1
-                yield line, sorted([*pairs, *_provenance(file, line)]) if provenance else pairs
+def read_lines(s3: S3Client, file: ObjectVersion, rules: InputRules) -> Iterator[tuple[Line, Pairs | str | None]]:
+    """The lines of a file in order, each with its row, the reason of its rejection, or None if it is blank.
+
+    Raises ``GoneError``: S3 no longer has this version; ``OSError``, ``EOFError``, ``ValueError``: it cannot be
+    decompressed to its end.
+    """
+    with open_text(s3, file) as stream:
+        for line in lines_of(stream, rules.max_line_bytes, concatenated=rules.concatenated):
+            try:
+                pairs = row_of(line)
+            except RejectedError as rejected:
+                yield line, str(rejected)
+                continue
+            if pairs is not None and rules.provenance:
+                pairs = sorted([*pairs, *_provenance(file, line)])
+            yield line, pairs
 
 
 def _provenance(file: ObjectVersion, line: Line) -> Pairs:
