@@ -20,11 +20,12 @@ from lake.layout import parse_s3_uri, partition_prefix
 from lake.ledger import ManifestRow
 from lake.manifest import Identity, Manifest, ObjectVersion
 from lake.manifest_documents import read_manifest
-from verify.find_files import locate
+from verify.elements import Line
 from verify.objects import GoneError, download
 from verify.quarantine_records import QuarantinedFile, add_records
 from verify.report import Difference, ManifestReport
 from verify.rows import (
+    BUCKETS,
     OFFSET,
     ColumnTypeError,
     InputRules,
@@ -110,8 +111,8 @@ class _Comparison:
         self.report.merge(in_files.report)
         rebuild = f"run 'hybrid-router tables rebuild {self.manifest.partition.dataset}'"
         for column in self.table.hidden(in_lake.columns) if self.table is not None else ():
-            problem = f"the Iceberg table does not show it: {rebuild}"
-            self.report.differs(Difference(in_lake.columns[column], problem, columns=column[:1]))
+            problem = f"the Iceberg table does not show its column {column[0]}: {rebuild}"
+            self.report.differs(Difference(in_lake.columns[column], problem))
         comparable = in_lake.complete and in_files.complete
         buckets = in_files.rows.differing_buckets(in_lake.rows) if comparable else []
         if not buckets:
@@ -304,3 +305,45 @@ def _read_file(s3: S3Client, rules: InputRules, expected: ExpectedFile, digest: 
         # The commit document's counts are what `explain` shows.
         problem = f"has (lines, rows, blank lines, rejects) = {counted}, and the commit document says {claimed}"
         report.differs(Difference(file.uri, problem, file.version))
+
+
+MAX_ROWS = 20_000
+"""The buckets that are searched have about this number of rows of the lake ..."""
+MIN_BUCKETS = 8
+"""... and are at least this number. A changed row is in two."""
+MAX_FOUND = 5
+"""Maximum number of places that are reported on each side."""
+
+
+def locate(
+    inputs: Iterable[tuple[ObjectVersion, Line, Pairs]],
+    lake: Iterable[tuple[str, Pairs]],
+    buckets: list[int],
+    rows: int,
+) -> list[Difference]:
+    """Rows that only one side has: lines of the input in its order, then objects of the lake.
+
+    ``lake``: rows with the URI of their object. ``buckets``: buckets whose sums differ. If only some are searched, the
+    first differing line may be in another. ``rows``: number of rows of the lake.
+    """
+    chosen = set(buckets[: max(MIN_BUCKETS, MAX_ROWS * BUCKETS // max(1, rows))])
+    extra, uris = Counter[int](), dict[int, str]()
+    for uri, pairs in lake:
+        digest = row_digest(pairs)
+        if digest % BUCKETS in chosen:
+            extra[digest] += 1
+            uris[digest] = uri
+    missing: list[Difference] = []
+    for file, line, pairs in inputs:
+        digest = row_digest(pairs)
+        if digest % BUCKETS not in chosen:
+            continue
+        # Counter returns 0 for a missing key without keeping it.
+        if extra[digest]:
+            extra[digest] -= 1
+        elif len(missing) < MAX_FOUND:
+            problem = "the lake does not have this row"
+            missing.append(Difference(file.uri, problem, file.version, line.number, line.offset))
+    places = dict.fromkeys(uris[digest] for digest, number in extra.items() if number)
+    problem = "has a row that no input line of its manifest gives, or has it twice"
+    return [*missing, *(Difference(uri, problem) for uri in list(places)[:MAX_FOUND])]

@@ -29,13 +29,11 @@ class Difference:
     version: str | None = None
     line: int | None = None
     offset: int | None = None
-    columns: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         version = f" (version {self.version})" if self.version else ""
         line = f", line {self.line:,} at byte {self.offset:,}" if self.line is not None else ""
-        columns = f", column {', '.join(self.columns)}" if self.columns else ""
-        return f"{self.uri}{version}{line}{columns}: {self.problem}"
+        return f"{self.uri}{version}{line}: {self.problem}"
 
 
 @dataclass(slots=True)

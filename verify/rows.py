@@ -4,7 +4,7 @@ They come from an input file, by the verification's own parser, or from a publis
 """
 
 import hashlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -81,17 +81,6 @@ class RowMultiset:
     def differing_buckets(self, other: "RowMultiset") -> list[int]:
         """Buckets that do not hold the same rows; empty: both multisets are equal."""
         return [bucket for bucket in range(BUCKETS) if self.sums[bucket] != other.sums[bucket]]
-
-
-def differing_columns(left: Pairs, right: Pairs) -> list[str]:
-    return sorted({name for name, _ in set(left) ^ set(right)})
-
-
-def most_similar(row: Pairs, others: Sequence[Pairs]) -> Pairs | None:
-    """The row of ``others`` that shares the most values with ``row``; None: none shares any."""
-    values = set(row)
-    best = max(others, key=lambda other: len(values & set(other)), default=None)
-    return best if best is not None and values & set(best) else None
 
 
 TOO_LONG = "line too long"
