@@ -15,7 +15,7 @@ from typing import Any
 
 from lake.dataset_rules import skip_old_days
 from lake.errors import InvalidDocumentError
-from lake.ledger import ManifestRow, State
+from lake.ledger import ArrivalRow, ManifestRow, State
 from lake.ledger.table import batches_of
 from lake.manifest import Identity, ObjectVersion, Partition
 from lake.successors import files_by_successor
@@ -31,27 +31,19 @@ WINDOW = timedelta(days=1)
 
 
 @dataclass(slots=True)
-class FirstFiles:
-    """A number of object versions, and the first of them with what the ledger says of it."""
-
-    number: int = 0
-    first: list[tuple[ObjectVersion, str]] = field(default_factory=list)
-    """The first of the versions, at most ``MAX_DIFFERENCES``."""
-
-    def add(self, file: ObjectVersion, reason: str = "") -> None:
-        self.number += 1
-        if len(self.first) < MAX_DIFFERENCES:
-            self.first.append((file, reason))
-
-
-@dataclass(slots=True)
 class UnownedFiles:
-    """Object versions of an hour that no manifest has."""
+    """Object versions of an hour that no manifest has; of each kind the first ``MAX_DIFFERENCES``."""
 
-    unknown: FirstFiles = field(default_factory=FirstFiles)
+    unknown: list[ObjectVersion] = field(default_factory=list)
     """The ledger has no row of them."""
-    ignored: FirstFiles = field(default_factory=FirstFiles)
+    ignored: list[tuple[ObjectVersion, str]] = field(default_factory=list)
     """IGNORED when they arrived, and the settings' rules give them to the dataset today; with the reason of then."""
+
+    def add(self, file: ObjectVersion, row: ArrivalRow | None) -> None:
+        if row is not None and len(self.ignored) < MAX_DIFFERENCES:
+            self.ignored.append((file, row.reason))
+        if row is None and len(self.unknown) < MAX_DIFFERENCES:
+            self.unknown.append(file)
 
 
 class TimeOverError(Exception):
@@ -75,11 +67,7 @@ def find_files(
                 if row is None or row.manifest is None:
                     partition = Partition.of(hours.dataset, datetime.fromisoformat(file.arrived_at))
                     if hours.contain(partition):
-                        found = unowned.setdefault(partition.stamp, UnownedFiles())
-                        if row is None:
-                            found.unknown.add(file)
-                        else:
-                            found.ignored.add(file, row.reason)
+                        unowned.setdefault(partition.stamp, UnownedFiles()).add(file, row)
                 elif row.partition is not None and hours.contain(row.partition):
                     known.setdefault((row.partition.stamp, row.manifest), []).append(row.file)
             for (stamp, manifest), files in known.items():

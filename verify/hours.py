@@ -238,16 +238,11 @@ class HoursCheck:
 
 
 def _report_unowned_files(stack: Stack, report: HourReport, files: UnownedFiles, hours: Hours) -> None:
-    unknown, ignored = files.unknown, files.ignored
-    problem = "is in the input bucket, and the ledger does not know it"
-    if unknown.number > len(unknown.first):
-        problem = f"is one of {format_count(unknown.number, 'file')} of this hour that the ledger does not know"
-    _report_unowned(stack, report, [file for file, _ in unknown.first], None, problem)
+    _report_unowned(stack, report, files.unknown, None, "is in the input bucket, and the ledger does not know it")
     command = f"hybrid-router backfill --dataset {hours.dataset} --from {report.hour} --to {report.hour}"
-    among = f" (one of {ignored.number:,} files)" if ignored.number > len(ignored.first) else ""
-    for file, reason in ignored.first:
+    for file, reason in files.ignored:
         report.cannot_be_proven(
-            f"{file.uri} (version {file.version}) was ignored when it arrived{among}, because {reason}; "
+            f"{file.uri} (version {file.version}) was ignored when it arrived, because {reason}; "
             f"the rules select it today: run '{command}'"
         )
 

@@ -22,7 +22,7 @@ from tests.unit.router.sweep.sweeping import listed, published, upload, with_eve
 from verify import hours as module
 from verify.hours import Effort, HoursCheck
 from verify.manifest_check import check_manifest
-from verify.report import MAX_DIFFERENCES, HourOutcome, HourReport
+from verify.report import HourOutcome, HourReport
 from verify.stack import Hours, Stack
 
 HOUR = PARTITION.stamp
@@ -307,14 +307,6 @@ def test_a_file_whose_owner_never_became_a_manifest_is_found(deployment: Deploym
 def test_an_ignored_file_that_no_rule_selects_today_is_left_out(deployment: Deployment) -> None:
     ignored(deployment, "orders/a.txt")
     assert verified(deployment).is_empty
-
-
-def test_many_ignored_files_are_counted(deployment: Deployment) -> None:
-    for number in range(MAX_DIFFERENCES + 1):
-        ignored(deployment, f"orders/{number}.json")
-    report = verified(deployment)
-    assert len(report.unproven) == MAX_DIFFERENCES
-    assert f"(one of {MAX_DIFFERENCES + 1} files)" in report.unproven[0]
 
 
 @pytest.mark.parametrize("error", [MemoryError(), RuntimeError("the container died"), OSError("unreadable")])
