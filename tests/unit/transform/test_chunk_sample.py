@@ -119,11 +119,6 @@ def test_columns_of_few_values_are_decoded_in_bounded_memory(tmp_path: Path) -> 
         def __init__(self, file: pq.ParquetFile) -> None:
             self.metadata, self.schema_arrow, self._file = file.metadata, file.schema_arrow, file
 
-        def read_row_group(self, group: int, **options: Any) -> Any:
-            table = self._file.read_row_group(group, **options)
-            decoded.append(table.nbytes)
-            return table
-
         def iter_batches(self, *arguments: Any, **options: Any) -> Any:
             for batch in self._file.iter_batches(*arguments, **options):
                 decoded.append(batch.nbytes)
