@@ -19,7 +19,6 @@ from transform.plan_attempt import Attempt, measure_conversion
 from transform.quarantine_writer import quarantine_excluded
 from transform.task_model import ConversionContext, JobServices, TaskResult
 
-MAX_COMMIT_TRIES = 3
 COMMIT_UNSETTLED = "its commit was refused or got no answer"
 
 
@@ -129,20 +128,15 @@ def _commit(
     """
     manifests = context.services.ledger.manifests
     refusal: Exception | None = None
-    for number in range(1, MAX_COMMIT_TRIES + 1):
-        try:
-            manifests.commit(claim, reference, context.clock())
-        except LeaseLostError:
-            break
-        except (BotoCoreError, ClientError) as error:
-            refusal = error
-            tries = f"try {number} of {MAX_COMMIT_TRIES}"
-            context.log(
-                f"the commit of manifest {claim.row.id} got no answer in {tries}: {error}; "
-                "after the last try the ledger row decides"
-            )
-        else:
-            return True
+    try:
+        manifests.commit(claim, reference, context.clock())
+    except LeaseLostError:
+        pass
+    except (BotoCoreError, ClientError) as error:
+        refusal = error
+        context.log(f"the commit of manifest {claim.row.id} got no answer: {error}; its ledger row decides")
+    else:
+        return True
     fault = None if refusal is None else fault_of(refusal)
     reason = COMMIT_UNSETTLED if fault is None else str(fault)
     # An update without an answer may still be applied: only a row that has left this attempt settles it.

@@ -284,15 +284,11 @@ SCRIPTS = {
     "commit after a release": [
         ("worker1", "put_object", ""),
         ("worker1", "update_item", "late"),
-        ("worker1", "update_item", "lose_request"),
-        ("worker1", "update_item", "lose_request"),
     ],
     # The commit is applied while its uploads are aborted.
     "abort before the release": [
         ("worker1", "put_object", ""),
         ("worker1", "update_item", "late_soon"),
-        ("worker1", "update_item", "lose_request"),
-        ("worker1", "update_item", "lose_request"),
     ],
     # An owner sleeps before its transaction, is presumed dead, and another invocation takes over its files.
     "an abandoned part is added": [("route1", "transact_write_items", "advance_hours:route2")],
