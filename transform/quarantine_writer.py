@@ -43,14 +43,7 @@ def line_record(file: ObjectVersion, reject: Reject) -> dict[str, Any]:
 
     They are bytes, in the decompressed file where it is compressed.
     """
-    record: dict[str, Any] = {
-        "kind": "line",
-        "source": file.uri,
-        "version": file.version,
-        "offset": reject.offset,
-        "length": reject.length,
-        "reason": reject.reason,
-    }
+    record = _record("line", file, reject.offset, reject.length, reject.reason)
     if reject.line is not None:
         try:
             record["line"] = reject.line.decode()
@@ -64,29 +57,19 @@ def remainder_records(
 ) -> list[dict[str, Any]]:
     """Rejected lines that the sample of one split left out, by reason: ``count`` lines somewhere in [start, end)."""
     return [
-        {
-            "kind": "lines",
-            "source": file.uri,
-            "version": file.version,
-            "offset": start,
-            "length": end - start,
-            "reason": reason,
-            "count": count - kept.get(reason, 0),
-        }
+        _record("lines", file, start, end - start, reason, count=count - kept.get(reason, 0))
         for reason, count in counted.items()
         if count > kept.get(reason, 0)
     ]
 
 
 def file_record(file: ObjectVersion, reason: str) -> dict[str, Any]:
-    return {
-        "kind": "file",
-        "source": file.uri,
-        "version": file.version,
-        "offset": 0,
-        "length": file.size,
-        "reason": reason,
-    }
+    return _record("file", file, 0, file.size, reason)
+
+
+def _record(kind: str, file: ObjectVersion, offset: int, length: int, reason: str, **more: int) -> dict[str, Any]:
+    place = {"source": file.uri, "version": file.version, "offset": offset, "length": length}
+    return {"kind": kind, **place, "reason": reason, **more}
 
 
 def encode_record(record: Mapping[str, Any]) -> bytes:
