@@ -312,7 +312,7 @@ class InputFiles:
 
     @cached_property
     def _source(self) -> Source:
-        return Source.in_region(self._region, None)
+        return Source(self._region, None)
 
 
 def list_named(s3: S3Client, uri: str) -> Iterator[ObjectVersion]:

@@ -142,7 +142,7 @@ def _read_by_obstore(region: str, request: CanaryRequest, bucket: str) -> None:
         found = bytes(obstore.get(object_store(region, bucket), file.key, options=options).bytes())
     except Exception:
         # The text of obstore's error is long and has no code: this request raises one with the missing permission.
-        Source.in_region(region, None).fetch(file, 0, file.size)
+        Source(region, None).fetch(file, 0, file.size)
         raise
     _check_body(found, "obstore")
 
@@ -161,7 +161,7 @@ def _check_body(found: bytes, client: str) -> None:
 def _read_deleted(services: JobServices, request: CanaryRequest) -> None:
     file = request.file(services.resources.input_bucket, deleted=True)
     try:
-        Source.in_region(services.region, services.settings.input_kms_keys).fetch(file, 0, file.size)
+        Source(services.region, services.settings.input_kms_keys).fetch(file, 0, file.size)
     except UnreadableFileError:
         return
     raise TransientError(f"{file.uri} was deleted and can be read all the same: run the canary again")

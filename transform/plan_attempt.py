@@ -136,7 +136,7 @@ def plan_attempt(context: ConversionContext, claim: Claim) -> Attempt:
     full = is_full(known, limit)
     settings = replace(settings, column_limit=min(limit, len(known)) if full else limit)
     input_keys = services.settings.input_kms_keys
-    source = Source.in_region(services.region, input_keys, resources.input_bucket)
+    source = Source(services.region, input_keys, resources.input_bucket)
     packed = divide_input(source, files, settings, None if dataset is None else dataset.measured.output_ratio)
     tasks = tuple(
         Task(

@@ -261,7 +261,7 @@ def run_partition(tasks: Iterable[Task]) -> Iterator[TaskResult | TaskFault]:
     for task in tasks:
         try:
             with Uploads(s3_client(task.region)) as uploads, task_folder() as folder:
-                source = Source.in_region(task.region, task.input_keys, task.input_bucket)
+                source = Source(task.region, task.input_keys, task.input_bucket)
                 yield run_task(task, source, uploads, folder)
         except Exception as error:
             fault = fault_of(error)

@@ -103,7 +103,7 @@ def test_the_answer_of_a_proxy_is_none_of_aws(
 
 def test_a_read_without_credentials_is_tried_again() -> None:
     with pytest.raises(TransientError, match="Unable to locate credentials") as error:
-        Source.in_region(REGION, None).fetch(FILE, 0, 10)
+        Source(REGION, None).fetch(FILE, 0, 10)
     fault = fault_of(error.value)
     assert fault is not None
     assert "there are no valid credentials" in fault.cause

@@ -47,8 +47,13 @@ def source_that_fails(
 
     monkeypatch.setattr(source_module.obstore, "get", fail)  # type: ignore[attr-defined]
     client = Mock(**{"get_object.side_effect": answer})
-    store: Any = object()
-    return Source(lambda _: store, lambda: client, input_keys)
+    return source_over(monkeypatch, client, input_keys)
+
+
+def source_over(monkeypatch: pytest.MonkeyPatch, client: Mock, input_keys: tuple[str, ...] | None = None) -> Source:
+    monkeypatch.setattr(source_module, "object_store", Mock())
+    monkeypatch.setattr(source_module, "s3_client", lambda _: client)
+    return Source("eu-central-1", input_keys)
 
 
 def test_a_key_with_the_name_of_an_error_does_not_make_a_network_error_permanent(
@@ -125,7 +130,7 @@ def test_an_answer_that_is_not_the_object_excludes_no_file(
     answer = Mock(**{"bytes.return_value": bytes(received), "meta": {"version": "v1"}})
     monkeypatch.setattr(source_module.obstore, "get", lambda *_, **__: answer)  # type: ignore[attr-defined]
     client = Mock(**{"head_object.return_value": {"ContentLength": stored}})
-    source = Source(Mock(), lambda: client)
+    source = source_over(monkeypatch, client)
     # When
     is_object = received == stored
     with pytest.raises(UnreadableFileError if is_object else TransientError, match=f"byte {received}") as raised:
