@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 
-from ndjson_arrow import Reader, can_split
+from ndjson_arrow import Batch, Reader, can_split
 
 from lake.commit import CommitDocument, SourceCount, read_commit
 from lake.errors import ForeignBucketError
@@ -279,18 +279,6 @@ def output_ratio(source: InputRanges, splits: Sequence[Split], settings: Convert
 
     Raises ``TransientError``: the input could not be read now.
     """
-    with tempfile.TemporaryDirectory(prefix="hybrid-router-") as folder:
-        path = Path(folder) / "sample.parquet"
-        file = OpenFile(path, settings, ChunkSample(Sampling(), 0))
-        read_bytes = _write_sample(file, source, splits, settings)
-        if not file.rows:
-            return None
-        file.close()
-        return path.stat().st_size / read_bytes
-
-
-def _write_sample(file: OpenFile, source: InputRanges, splits: Sequence[Split], settings: ConvertSettings) -> int:
-    """The bytes of the input that were read for the rows of ``file``."""
     reader = Reader(
         column_limit=settings.column_limit,
         max_line_bytes=settings.max_line_bytes,
@@ -298,25 +286,32 @@ def _write_sample(file: OpenFile, source: InputRanges, splits: Sequence[Split], 
         flush_bytes=BATCH_BYTES,
         reject_sample_count=0,
     )
-    read_bytes = batches = 0
     sampled = dict.fromkeys(splits[len(splits) * number // SAMPLED_PLACES] for number in range(SAMPLED_PLACES))
-    for number, split in enumerate(sampled):
-        reader.open(str(number), start=split.start)
-        for piece in _pieces(source, split, SAMPLE_BYTES // len(sampled)):
-            reader.feed(piece)
-            read_bytes += len(piece)
-            while (batch := reader.read()) is not None:
-                file.write(batch)
-                batches += 1
-                if batches == MAX_BATCHES:
-                    return read_bytes
-            if reader.done:
-                break
-        reader.close()
-    rest = reader.flush()
-    if rest is not None:
-        file.write(rest)
-    return read_bytes
+    read_bytes = 0
+
+    def batches() -> Iterator[Batch]:
+        nonlocal read_bytes
+        for number, split in enumerate(sampled):
+            reader.open(str(number), start=split.start)
+            for piece in _pieces(source, split, SAMPLE_BYTES // len(sampled)):
+                reader.feed(piece)
+                read_bytes += len(piece)
+                yield from iter(reader.read, None)
+                if reader.done:
+                    break
+            reader.close()
+        if (rest := reader.flush()) is not None:
+            yield rest
+
+    with tempfile.TemporaryDirectory(prefix="hybrid-router-") as folder:
+        path = Path(folder) / "sample.parquet"
+        file = OpenFile(path, settings, ChunkSample(Sampling(), 0))
+        for batch in islice(batches(), MAX_BATCHES):
+            file.write(batch)
+        if not file.rows:
+            return None
+        file.close()
+        return path.stat().st_size / read_bytes
 
 
 def _pieces(source: InputRanges, split: Split, max_bytes: int) -> Iterator[memoryview]:
