@@ -1,11 +1,10 @@
 """Turns a manifest id into a claim, or into the outcome of a manifest that needs no conversion.
 
-Leases of attempts are renewed while their work goes on; the work stops when all leases are lost.
+Leases of attempts are renewed while their work goes on.
 """
 
 import secrets
 import threading
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Self
 
@@ -144,19 +143,16 @@ RENEWALS_PER_LEASE = 4
 class LeaseKeeper:
     """A context manager that renews the claims that it is given, in the background.
 
-    ``on_all_lost``: called in the background, more than once, when claims were lost and none is left: the work is of no
-    use now.
+    The work of a claim whose lease is lost goes on to its commit, which the ledger refuses.
     """
 
-    def __init__(self, context: ConversionContext, on_all_lost: Callable[[], None]) -> None:
+    def __init__(self, context: ConversionContext) -> None:
         self._context = context
         self._claims: dict[str, Claim] = {}
         self._lease = timedelta(seconds=context.services.settings.batch.lease_seconds)
-        self._on_all_lost = on_all_lost
         self._ended = threading.Event()
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._renew_repeatedly, name="lease-keeper", daemon=True)
-        self._lost: set[str] = set()
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -166,16 +162,12 @@ class LeaseKeeper:
         self._ended.set()
         self._thread.join()
 
-    def lost(self, manifest: str) -> bool:
-        """Whether the lease of this manifest was lost: another run may have taken it over."""
-        return manifest in self._lost
-
     def add(self, claim: Claim) -> None:
         with self._lock:
             self._claims[claim.row.id] = claim
 
     def stop_renewing(self, manifest: str) -> None:
-        """No more renewals of this manifest: it is committed or given up."""
+        """No more renewals of this manifest: it is committed, given up, or another run's."""
         with self._lock:
             self._claims.pop(manifest, None)
 
@@ -189,9 +181,7 @@ class LeaseKeeper:
             try:
                 manifests.renew(claim, clock(), self._lease)
             except LeaseLostError:
-                with self._lock:
-                    if self._claims.pop(claim.row.id, None) is not None:
-                        self._lost.add(claim.row.id)
+                self.stop_renewing(claim.row.id)
             except Exception as error:
                 # Whatever the error: without this thread the other claims would not be renewed either.
                 unanswered.append(f"{claim.row.id}: {type(error).__name__}: {error}")
@@ -200,8 +190,6 @@ class LeaseKeeper:
                 f"{len(unanswered)} of {len(claims)} leases were not renewed (first: {unanswered[0]}); the next try "
                 f"is in {self._interval:g} s, each lease ends {self._lease.total_seconds():g} s after its last renewal"
             )
-        if self._lost and not self._claims:
-            self._on_all_lost()
 
     @property
     def _interval(self) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,11 +47,12 @@ MEMORY = next((folder for folder in ("/dev/shm",) if Path(folder).is_dir()), Non
 
 @dataclass
 class FakeSparkSession:
-    """In place of a Spark session: where a run's tasks write, and the run's id."""
+    """In place of a Spark session: where a run's tasks write, the run's id, and what renews its leases."""
 
     world: World
     s3: Any
     run: str
+    keepers: list[FakeLeaseKeeper] = field(default_factory=list)
 
 
 class FakeSparkJob:
@@ -64,11 +65,6 @@ class FakeSparkJob:
 
     def __init__(self, session: FakeSparkSession, _pool: str | None = None) -> None:
         self._session = session
-        self.cancelled = False
-        self.keeper: FakeLeaseKeeper | None = None
-
-    def cancel(self) -> None:
-        self.cancelled = True
 
     def run(self, tasks: Sequence[Task]) -> list[TaskResult | TaskFault]:
         wrong_results = self._session.world.wrong_results
@@ -85,10 +81,8 @@ class FakeSparkJob:
     def _spend_time(self) -> None:
         if self._session.world.slow:
             self._session.world.wait(LEASE * 0.6)
-        if self.keeper is not None:
-            self.keeper.renew_all()
-        if self.cancelled:
-            raise JobFailedError("cancelled: every lease is lost")
+        for keeper in [*self._session.keepers]:
+            keeper.renew_all()
 
     def _run_partition(self, task: Task, wrong: str) -> TaskResult | TaskFault:
         """A fault of the environment is a result, as ``transform.run_task`` makes it."""
@@ -197,10 +191,13 @@ class FakeLeaseKeeper(LeaseKeeper):
     """Renews leases when the job asks for it, not in a thread of its own."""
 
     def __enter__(self) -> FakeLeaseKeeper:
-        job = getattr(self._on_all_lost, "__self__", None)
-        if isinstance(job, FakeSparkJob):
-            job.keeper = self
+        self._keepers.append(self)
         return self
 
     def __exit__(self, *_: object) -> None:
-        return
+        self._keepers.remove(self)
+
+    @property
+    def _keepers(self) -> list[FakeLeaseKeeper]:
+        spark: Any = self._context.spark
+        return spark.keepers

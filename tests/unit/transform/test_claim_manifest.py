@@ -328,14 +328,11 @@ class FakeManifests:
             raise LeaseLostError("lost")
 
 
-def keeper(
-    manifests: FakeManifests, ids: str, all_lost: threading.Event, log: Callable[[str], None] = print
-) -> LeaseKeeper:
+def keeper(manifests: FakeManifests, ids: str, log: Callable[[str], None] = print) -> LeaseKeeper:
     settings = SimpleNamespace(batch=SimpleNamespace(lease_seconds=LEASE.total_seconds()))
     services: Any = SimpleNamespace(ledger=SimpleNamespace(manifests=manifests), settings=settings)
     spark: Any = None
-    context = ConversionContext(spark, services, "run-1", lambda: NOON, lambda _: False, log)
-    found = LeaseKeeper(context, all_lost.set)
+    found = LeaseKeeper(ConversionContext(spark, services, "run-1", lambda: NOON, lambda _: False, log))
     for name in ids:
         row = ManifestRow(name, State.RUNNING, Lane.BATCH, Partition("d", "2026-03-04", 12), "2026", 1, 1)
         found.add(Claim(row, "run-1"))
@@ -343,53 +340,39 @@ def keeper(
 
 
 def test_renewals_go_on_in_the_background_and_end_with_the_work() -> None:
-    manifests, stopped = FakeManifests(), threading.Event()
-    with keeper(manifests, "a", stopped):
+    manifests = FakeManifests()
+    with keeper(manifests, "a"):
         for _ in range(3):
             assert manifests.tried.wait(10)
             manifests.tried.clear()
     count = len(manifests.renewed)
     assert not manifests.tried.wait(LEASE.total_seconds() * 2)
     assert len(manifests.renewed) == count
-    assert not stopped.is_set()
 
 
-def test_losing_one_of_two_leases_does_not_stop_the_other() -> None:
-    manifests, stopped = FakeManifests(lost={"a"}), threading.Event()
-    subject = keeper(manifests, "ab", stopped)
+def test_a_manifest_that_is_lost_or_committed_is_no_longer_renewed() -> None:
+    manifests = FakeManifests(lost={"a"})
+    subject = keeper(manifests, "abc")
+    subject.stop_renewing("c")
     subject.renew_all()
     subject.renew_all()
-    assert (subject.lost("a"), subject.lost("b"), stopped.is_set()) == (True, False, False)
     assert manifests.renewed == ["a", "b", "b"]
-
-
-def test_losing_all_leases_stops_the_work() -> None:
-    manifests, stopped = FakeManifests(lost={"a", "b"}), threading.Event()
-    keeper(manifests, "ab", stopped).renew_all()
-    assert stopped.is_set()
 
 
 def test_a_round_without_answers_is_one_line_of_the_log_and_says_what_happens_next() -> None:
     # Given a ledger that answers no renewal
-    manifests, stopped, lines = FakeManifests(broken=True), threading.Event(), list[str]()
+    manifests, lines = FakeManifests(broken=True), list[str]()
     # When
-    subject = keeper(manifests, "ab", stopped, lines.append)
+    subject = keeper(manifests, "ab", lines.append)
     subject.renew_all()
     # Then both were tried, and none is lost
     assert manifests.renewed == ["a", "b"]
-    assert (subject.lost("a"), stopped.is_set()) == (False, False)
     assert lines == [
         "2 of 2 leases were not renewed (first: a: ConnectionError: no route); "
         "the next try is in 0.01 s, each lease ends 0.04 s after its last renewal"
     ]
-
-
-def test_a_committed_manifest_is_no_longer_renewed() -> None:
-    manifests, stopped = FakeManifests(lost={"a"}), threading.Event()
-    subject = keeper(manifests, "a", stopped)
-    subject.stop_renewing("a")
     subject.renew_all()
-    assert (manifests.renewed, stopped.is_set()) == ([], False)
+    assert manifests.renewed == ["a", "b"] * 2
 
 
 def test_a_manifest_that_is_tried_alone_is_claimed_at_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -77,8 +77,6 @@ class Session:
         context = SimpleNamespace(
             environment={},
             setLocalProperty=self.properties.__setitem__,
-            addJobTag=lambda _: None,
-            removeJobTag=lambda _: None,
             parallelize=self.parallelize,
         )
         self.spark: Any = SimpleNamespace(sparkContext=context)
