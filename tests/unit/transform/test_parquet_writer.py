@@ -1,6 +1,5 @@
 """Files have the target size, every row and every column, also when columns appear later."""
 
-import errno
 import json
 import random
 from collections.abc import Mapping, Sequence
@@ -16,8 +15,7 @@ from ndjson_arrow import Batch, Reader
 from lake.errors import AuditError
 from lake.settings import ConvertSettings
 from tests.unit.native.reader_driver import batch_of
-from transform.chunk_sample import ChunkSample, Sampling
-from transform.parquet_writer import MAX_FILL, MAX_HELD_BYTES, MAX_METADATA_BYTES, OpenFile, ParquetFiles
+from transform.parquet_writer import MAX_FILL, MAX_HELD_BYTES, MAX_METADATA_BYTES, ParquetFiles
 
 
 @dataclass
@@ -163,9 +161,3 @@ def test_a_footer_with_another_row_count_is_an_error(tmp_path: Path, monkeypatch
     with pytest.raises(AuditError, match="counts 2 rows, 1 were written"):
         files.close()
     assert finished.paths == []
-
-
-def test_a_full_disk_is_an_error_with_its_number() -> None:
-    with pytest.raises(OSError, match="No space left on device") as raised:
-        OpenFile(Path("/dev/full"), ConvertSettings(), ChunkSample(Sampling(), 0))
-    assert raised.value.errno == errno.ENOSPC

@@ -111,39 +111,21 @@ def convert_and_audit() -> None:
     audit(manifest, {}, tasks, results)
 
 
-def drop_all(records: Records) -> Records:
-    return []
+FAULTS: dict[str, Callable[[Records], Records]] = {
+    "all are lost": lambda _: [],
+    "the number of the others is lost": lambda records: [record for record in records if record["kind"] == "line"],
+    "one is lost": lambda records: records[1:],
+    "one is doubled": lambda records: [*records, *records[:1]],
+    "another reason": lambda records: [{**record, "reason": "too deep"} for record in records],
+    "another file": lambda records: [{**record, "version": "v0"} for record in records],
+}
 
 
-def drop_the_remainder(records: Records) -> Records:
-    return [record for record in records if record["kind"] == "line"]
-
-
-def drop_one(records: Records) -> Records:
-    return records[1:]
-
-
-def double_one(records: Records) -> Records:
-    return [*records, records[0]]
-
-
-def name_another_reason(records: Records) -> Records:
-    return [{**record, "reason": "too deep"} for record in records]
-
-
-def name_another_file(records: Records) -> Records:
-    return [{**record, "version": "v0"} for record in records]
-
-
-@pytest.mark.parametrize(
-    "fault", [drop_all, drop_the_remainder, drop_one, double_one, name_another_reason, name_another_file]
-)
-def test_a_writer_that_changes_what_is_quarantined_is_found(
-    fault: Callable[[Records], Records], monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_writer_that_changes_what_is_quarantined_is_found(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # Given a writer of the quarantine with a fault
     write = QuarantineFiles.write
-    monkeypatch.setattr(QuarantineFiles, "write", lambda self, records: write(self, fault(list(records))))
+    monkeypatch.setattr(QuarantineFiles, "write", lambda self, records: write(self, FAULTS[fault](list(records))))
 
     # When, Then
     with pytest.raises(AuditError, match=r"a\.json"):
