@@ -26,7 +26,10 @@ from verify.report import Difference, HourReport
 from verify.stack import Hours, Stack
 from verify.table_check import check_table
 
-TOO_LATE = "was not compared: the time of this verification was over"
+TOO_LATE = (
+    "not compared, because the time of the run was over: lower verify.share, or raise batch.run_timeout_minutes or "
+    "batch.workers"
+)
 CHANGED = "has changed meanwhile: verify this hour again"
 
 
@@ -108,8 +111,7 @@ class HoursCheck:
                 _check_files(report, row.id, outcome, index)
                 published = outcome.objects
             else:
-                report.late += outcome == TOO_LATE
-                report.failed += outcome not in (TOO_LATE, CHANGED)
+                report.missed += outcome != CHANGED
                 report.cannot_be_proven(f"manifest {row.id} {outcome}")
             for uri in objects.pop(row.id, []):
                 self._check_object(report, uri, row, published)
@@ -214,7 +216,7 @@ class HoursCheck:
     def _compare(self, row: ManifestRow) -> CheckedManifest | str:
         """A text says why the manifest was not compared: whatever it is, the others are."""
         if self._effort.stop_at is not None and self._stack.clock() >= self._effort.stop_at:
-            return TOO_LATE
+            return f"was {TOO_LATE}"
         self._on_progress(
             f"{row.partition}: manifest {row.id}, {format_count(row.files, 'file')}, {row.bytes / 1e6:,.1f} MB"
         )

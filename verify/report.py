@@ -72,10 +72,8 @@ class HourReport(ManifestReport):
     manifests: int = 0
     compared: int = 0
     """Manifests that were compared: fewer with a share."""
-    late: int = 0
-    """Manifests of the share that were not compared, because the time was over."""
-    failed: int = 0
-    """Manifests of the share that were not compared, because of an error."""
+    missed: int = 0
+    """Manifests of the share that were not compared, because the time was over or of an error."""
 
     def add(self, report: ManifestReport) -> None:
         self.compared += 1

@@ -158,7 +158,7 @@ def test_a_manifest_that_is_converted_again_while_it_is_compared_is_not_proven(
     # Then
     assert (report.outcome, report.differences) == (HourOutcome.UNPROVEN, [])
     assert f"manifest {row.id} has changed meanwhile: verify this hour again" in report.unproven
-    assert report.failed == 0
+    assert report.missed == 0
 
 
 def test_a_marker_that_is_too_early_or_not_true_is_found(deployment: Deployment) -> None:
@@ -329,7 +329,7 @@ def test_a_manifest_that_cannot_be_compared_is_unproven_and_the_others_are_compa
     # When
     report = verified(deployment)
     # Then
-    assert (len(compared), report.compared, report.failed) == (2, 2, 1)
+    assert (len(compared), report.compared, report.missed) == (2, 2, 1)
     (reason,) = [reason for reason in report.unproven if rows[1].id in reason]
     assert type(error).__name__ in reason
     # And its objects are not called foreign
