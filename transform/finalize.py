@@ -178,7 +178,7 @@ def _publish(
         services.ledger.datasets.add_measurement(dataset, measured)
     except (BotoCoreError, ClientError) as error:
         context.log(f"the measurement of dataset {dataset} was not recorded: {error}; its next manifest is measured")
-    outcome = done_outcome(document, {(file.uri, file.version) for file in attempt.kept_sources})
+    outcome = done_outcome(document)
     if attempt.kept is None:
         return outcome
     return replace(outcome, reason="; ".join(filter(None, (attempt.kept.reason, outcome.reason))))
