@@ -1,7 +1,7 @@
 """An hour is more than what is left of it in the input bucket: what is not published is never proven."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -29,7 +29,7 @@ HOUR = PARTITION.stamp
 PARTITION_FOLDER = partition_prefix(PARTITION).rstrip("/")
 
 
-def verified(deployment: Deployment, share: float = 1.0) -> HourReport:
+def verified(deployment: Deployment, share: float = 1.0, stop_at: datetime | None = None) -> HourReport:
     services, s3 = deployment.services, ModifiedAt(deployment.raw_s3, MORNING)
     stack: Any = Stack.of(
         s3,  # type: ignore[arg-type]
@@ -39,7 +39,9 @@ def verified(deployment: Deployment, share: float = 1.0) -> HourReport:
         PARTITION.dataset,
         deployment.clock,
     )
-    (report,) = HoursCheck(stack, Hours(PARTITION.dataset, HOUR, HOUR), Effort(share), lambda _: None).run()
+    (report,) = HoursCheck(
+        stack, Hours(PARTITION.dataset, HOUR, HOUR), Effort(share, stop_at=stop_at), lambda _: None
+    ).run()
     return report
 
 
@@ -334,3 +336,16 @@ def test_a_manifest_that_cannot_be_compared_is_unproven_and_the_others_are_compa
     assert type(error).__name__ in reason
     # And its objects are not called foreign
     assert not any(rows[1].id in difference.uri for difference in report.differences)
+
+
+def test_a_manifest_for_which_there_is_no_time_is_not_compared(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a run whose time is over as soon as the input is listed
+    row = listed(deployment, "a.json")
+    done(deployment, row, 10)
+    monkeypatch.setattr(module, "find_files", lambda *_, **__: {})
+    # When, Then
+    report = verified(deployment, stop_at=deployment.now)
+    assert (report.outcome, report.compared, report.missed) == (HourOutcome.UNPROVEN, 0, 1)
+    assert f"manifest {row.id} was not compared, because the time of the run was over" in report.unproven[0]
