@@ -9,14 +9,13 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from botocore.exceptions import ClientError, ReadTimeoutError
+from botocore.exceptions import ReadTimeoutError
 
 from lake.commit import SourceCount
 from lake.documents import put_document
-from lake.errors import InvalidDocumentError, LeaseLostError, NewerDocumentError
+from lake.errors import LeaseLostError, NewerDocumentError
 from lake.layout import lake_key, manifest_key
 from lake.ledger import Claim, CostShare, ManifestRow, State
-from lake.ledger.transitions import Manifests
 from lake.manifest import Lane, Partition
 from lake.manifest_documents import read_manifest, write_exclusions
 from lake.settings import BatchSettings, Settings
@@ -27,7 +26,6 @@ from tests.unit.lake.transitions import row_in_state
 from tests.unit.lake.uploads import upload
 from tests.unit.lake.world import PARTITION, World
 from transform import claim_manifest
-from transform import convert as convert_module
 from transform.claim_manifest import LeaseKeeper, claim_or_finish
 from transform.convert import convert
 from transform.outcome import HELD, UNKNOWN, WAITING, ConversionOutcome
@@ -115,45 +113,6 @@ def test_a_manifest_that_a_newer_version_has_committed_waits_for_it(
     row = publishing(world)
     monkeypatch.setattr(claim_manifest, "roll_forward", Mock(side_effect=NewerDocumentError("deploy it again")))
     assert given(world, row.id) == ConversionOutcome(row.id, WAITING, reason="deploy it again")
-
-
-@pytest.mark.parametrize(
-    ("code", "repeated"), [("SlowDown", True), ("AccessDenied", False), ("EntityTooSmall", False), (None, False)]
-)
-def test_only_what_can_pass_is_repeated_by_what_gave_the_manifest_to_the_run(
-    world: World, monkeypatch: pytest.MonkeyPatch, code: str | None, repeated: bool
-) -> None:
-    # Given a publish that is refused, or for which each claim finds a newer document
-    refusal = ClientError({"Error": {"Code": code or ""}}, "CompleteMultipartUpload")
-    error = NewerDocumentError("deploy it again") if code is None else refusal
-
-    def refuse(*_: object, **__: object) -> None:
-        raise error
-
-    monkeypatch.setattr(convert_module, "claim_or_finish", refuse)
-    keeper: Any = None
-    # When
-    outcome = convert_module._Conversion(context_of(world))._claim(publishing(world).id, keeper, skip_tried=False)
-    # Then a stream does not end because of a manifest that it would meet again at once
-    assert isinstance(outcome, ConversionOutcome)
-    assert (outcome.state, outcome.unanswered) == (WAITING, repeated)
-
-
-@pytest.mark.parametrize("error", [NewerDocumentError("deploy it again"), InvalidDocumentError("it is cut")])
-def test_a_plan_whose_end_the_ledger_refuses_stops_no_other_manifest(
-    world: World, monkeypatch: pytest.MonkeyPatch, error: Exception
-) -> None:
-    # Given documents that cannot be used, and a ledger that cannot be written
-    claim = given(world, world.queued("a.json").id)
-    assert isinstance(claim, Claim)
-    denied = Mock(side_effect=ClientError({"Error": {"Code": "AccessDeniedException"}}, "UpdateItem"))
-    monkeypatch.setattr(convert_module, "plan_attempt", Mock(side_effect=error))
-    monkeypatch.setattr(convert_module, "give_up", denied)
-    monkeypatch.setattr(Manifests, "fail", denied)
-    # When, Then
-    outcome = convert_module._Conversion(context_of(world))._plan(claim)
-    assert isinstance(outcome, ConversionOutcome)
-    assert outcome.state == WAITING
 
 
 @pytest.mark.parametrize(
