@@ -18,6 +18,7 @@ from lake.layout import complete_marker_key, is_complete_marker, list_objects, p
 from lake.ledger import HourRow, HourState, ManifestRow, State
 from lake.ledger.table import batches_of
 from lake.manifest import Identity, ObjectVersion, Partition
+from lake.successors import follow
 from lake.texts import format_count
 from verify.find_files import ROUTING_TIME, WINDOW, FileIndex, UnownedFiles, current_rows, find_files
 from verify.manifest_check import CheckedManifest, RunTasks, SideDigest, check_manifest
@@ -179,22 +180,19 @@ class HoursCheck:
 
     def _add_listed(self, partition: Partition, rows: dict[str, ManifestRow | None], report: HourReport) -> None:
         """Add the manifests of the hour none of whose files is left in the input: only the ledger's list has them."""
-        listed = self._stack.ledger.partitions.manifests(partition)
-        seen: set[str] = set()
-        while listed:
-            manifest = listed.pop()
-            if manifest in seen or manifest in rows:
-                continue
-            seen.add(manifest)
-            row = self._stack.ledger.manifests.get(manifest)
-            if row is None:
-                report.cannot_be_proven(f"manifest {manifest} is not recorded yet: the sweep completes or abandons it")
-                continue
-            if row.state == State.COLLECTED:
-                report.cannot_be_proven(f"the document of part {manifest} is damaged: the log of the sweep says how")
-                continue
-            rows[manifest] = row
-            listed.extend(row.superseded_by)
+        ledger = self._stack.ledger
+        for page in follow(ledger, ledger.partitions.manifests(partition), parallel=1):
+            for manifest, row in page:
+                if manifest in rows:
+                    continue
+                if row is None:
+                    problem = "is not recorded yet: the sweep completes or abandons it"
+                    report.cannot_be_proven(f"manifest {manifest} {problem}")
+                elif row.state == State.COLLECTED:
+                    problem = "is damaged: the log of the sweep says how"
+                    report.cannot_be_proven(f"the document of part {manifest} {problem}")
+                else:
+                    rows[manifest] = row
 
     def _list_objects(self, partition: Partition) -> tuple[dict[str, list[str]], list[str], bool]:
         """URIs of all objects that readers see of an hour, by the manifest in their name; those without one; and
