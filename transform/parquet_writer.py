@@ -148,15 +148,15 @@ class ParquetFiles:
             path = self._folder / f"{self._count}.parquet"
             self._file = OpenFile(path, self._settings, sample, self._unnumbered)
             self._count += 1
-        file, before = self._file, self._file.size
+        file, before, read_share = self._file, self._file.size, max(read_share, MIN_READ_SHARE)
         self.rows += batch.rows
         self._batches += 1
-        file.write(batch, round(self._batches * (1 - read_share) / max(read_share, MIN_READ_SHARE)))
+        file.write(batch, round(self._batches * (1 - read_share) / read_share))
         row_group_bytes = file.size - before
         if row_group_bytes:
             self._total_bytes += row_group_bytes
             target = self._settings.target_file_bytes
-            expected_bytes = self._total_bytes * (1 - read_share) / read_share if read_share > 0 else target
+            expected_bytes = self._total_bytes * (1 - read_share) / read_share
             full = file.size + min(row_group_bytes, expected_bytes) > MAX_FILL * target
             if full or (file.size >= target and expected_bytes >= MIN_REST * target):
                 self.close()
