@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
@@ -71,7 +72,7 @@ def test_the_longest_task_is_the_first_partition() -> None:
 
 def test_a_driver_that_cannot_write_its_tasks_has_a_job_that_failed() -> None:
     session = Session()
-    session.collect = Mock(side_effect=FileNotFoundError("/tmp/gone"))  # type: ignore[method-assign]
+    session.collect = Mock(side_effect=FileNotFoundError(errno.ENOENT, "no folder", "/tmp/gone"))  # type: ignore[method-assign]
     with pytest.raises(JobFailedError, match="/tmp/gone") as raised:
         SparkJob(session.spark).run([task_of("a.ndjson", 1)])
     # And it uses up no attempt
