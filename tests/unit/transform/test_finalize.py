@@ -109,26 +109,6 @@ def test_what_adds_up_is_published_and_measured(world: World) -> None:
     assert (dataset.measured.input_bytes, dataset.measured.plain.rest) == (200, (200, 1000))
 
 
-def test_files_that_an_earlier_attempt_could_not_read_are_in_the_quarantine(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Given an attempt without one file, whose reference is uploaded
-    row = world.queued("a.json", "b.json")
-    excluded = read_manifest(world.raw_s3, "control", row, ("input",)).files[0]
-    attempt = planned(world, row, {excluded: "it is gone"})
-    reference = upload(world.raw_s3, "quarantine", quarantine_key(PARTITION, row.id, 1, 9), b"reference")
-    monkeypatch.setattr(finalize, "quarantine_excluded", lambda *_: [reference])
-    # When
-    outcome = finalize.finalize(context(world), attempt, results(world, attempt))
-    # Then
-    assert outcome is not None
-    assert (outcome.state, outcome.rows, outcome.rejects) == (State.DONE, ROWS, 1)
-    assert outcome.reason == f"1 file failed (first: {excluded.uri}: it is gone)"
-    assert world.keys("quarantine") == [quarantine_key(PARTITION, row.id, 1, 0), reference.key]
-    assert outcome.converted is not None
-    assert (outcome.converted.files, outcome.converted.objects) == (2, 3)
-
-
 def test_an_attempt_that_meets_files_that_cannot_be_read_goes_on_without_them(world: World) -> None:
     # Given an attempt without one file, which cannot read another one
     row = world.queued("a.json", "b.json", "c.json")

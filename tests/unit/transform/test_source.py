@@ -1,7 +1,6 @@
 """Reading the input: whose fault an error is, and chunks in order, whichever request ends first."""
 
 import threading
-from collections import defaultdict
 from dataclasses import replace
 from itertools import count
 from typing import Any
@@ -22,6 +21,7 @@ from transform.plan_attempt import split_files
 from transform.source import (
     CHUNK_BYTES,
     MAX_BYTES_AHEAD,
+    S3_REQUESTS,
     DeniedFileError,
     ReadAhead,
     Requests,
@@ -199,11 +199,9 @@ class FakeSource:
     def __init__(self, bodies: dict[str, bytes]) -> None:
         self.bodies = bodies
         self.requests: list[tuple[str, int, int]] = []
-        self.requested = defaultdict[str, threading.Event](threading.Event)
 
     def fetch(self, file: ObjectVersion, start: int, end: int) -> bytes:
         self.requests.append((file.key, start, end))
-        self.requested[file.key].set()
         if file.key not in self.bodies:
             raise UnreadableFileError("it was deleted")
         return self.bodies[file.key][start:end]
@@ -224,14 +222,6 @@ def test_a_split_gets_the_byte_before_it_and_everything_after_it(
         for index, split in enumerate(splits):
             got = b"".join(bytes(memoryview(chunk)) for chunk in ahead.chunks(index))
             assert got == source.bodies[split.file.key][max(split.start - 1, 0) :]
-
-
-def test_the_next_files_are_requested_before_the_first_is_parsed() -> None:
-    files = [file(str(number), 3) for number in range(5)]
-    source = FakeSource({item.key: b"abc" for item in files})
-    with ahead_of(source, split_files(files, (), 10), 8) as ahead:
-        next(iter(ahead.chunks(0)))
-        assert all(source.requested[item.key].wait(10) for item in files)
 
 
 class SlowSource(FakeSource):
@@ -258,30 +248,18 @@ class SlowSource(FakeSource):
         return super().fetch(file, start, end)
 
 
-def test_forty_eight_small_files_are_under_way_at_once() -> None:
-    # Given files of 10 kB in a store that takes its time for each of them
-    body, count = bytes(10_000), 480
-    files = [file(str(number), len(body)) for number in range(count)]
-    source = SlowSource({item.key: body for item in files}, 48)
-    # When
-    with ahead_of(source, split_files(files, (), CHUNK_BYTES), CHUNK_BYTES) as ahead:
-        read = [sum(len(memoryview(chunk)) for chunk in ahead.chunks(index)) for index in range(count)]
-    # Then no request has waited for a forty-eighth one in vain
-    assert read == [len(body)] * count
-    assert len(source.requests) == count
-
-
-@pytest.mark.parametrize("requests", [Requests(1, 1), Requests(4, 32), Requests(3, 7)])
-def test_a_disk_has_fewer_requests_at_once_and_larger_blocks(requests: Requests) -> None:
-    # Given more files than the blocks that are under way hold
-    files = [file(str(number), 3) for number in range(300)]
+@pytest.mark.parametrize("requests", [S3_REQUESTS, Requests(1, 1), Requests(4, 32), Requests(3, 7)])
+def test_as_many_blocks_of_small_files_are_under_way_at_once_as_the_store_wants(requests: Requests) -> None:
+    # Given more files than the blocks that are under way hold, in a store that takes its time
+    files = [file(str(number), 3) for number in range(480)]
     source = SlowSource({item.key: f"{number:03}".encode() for number, item in enumerate(files)}, requests.ahead)
     # When
     with ReadAhead(source, split_files(files, (), 10), 8, requests) as ahead:  # type: ignore[arg-type]
-        read = [b"".join(map(bytes, ahead.chunks(index))) for index in range(300)]
+        read = [b"".join(map(bytes, ahead.chunks(index))) for index in range(480)]
     # Then
-    assert read == [f"{number:03}".encode() for number in range(300)]
+    assert read == [f"{number:03}".encode() for number in range(480)]
     assert source.most == requests.ahead
+    assert len(source.requests) == 480
 
 
 def test_requested_bytes_are_bounded() -> None:
