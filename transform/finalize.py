@@ -16,7 +16,6 @@ from transform.audit import audit
 from transform.give_up import denied_files, exclude_and_give_up, fault_of, give_up, set_apart, slow_files
 from transform.outcome import ConversionOutcome, done_outcome
 from transform.plan_attempt import Attempt, measure_conversion
-from transform.quarantine_writer import quarantine_excluded
 from transform.task_model import ConversionContext, JobServices, TaskResult
 
 COMMIT_UNSETTLED = "its commit was refused or got no answer"
@@ -56,10 +55,10 @@ def commit_document(services: JobServices, attempt: Attempt, results: Sequence[T
 
     Raises ``AuditError``: what was written does not add up to what was read.
     """
-    sources = audit(attempt.manifest, attempt.left_out, attempt.tasks, results, attempt.kept_sources)
+    sources = audit(attempt.manifest, attempt.tasks, results, {} if attempt.kept is None else attempt.kept.sources)
     ordered = sorted(results, key=lambda result: result.number)
     objects = [item for result in ordered for item in result.objects]
-    quarantine = [item for result in ordered for item in result.quarantine] + quarantine_excluded(services, attempt)
+    quarantine = [item for result in ordered for item in result.quarantine]
     if attempt.kept is not None:
         objects = [*attempt.kept.document.objects, *objects]
         quarantine = [*attempt.kept.document.rejected_lines, *quarantine]

@@ -92,15 +92,6 @@ class Attempt:
     kept: KeptGeneration | None = None
     """What it publishes together with its own objects; None: it converts the whole manifest."""
 
-    @property
-    def kept_sources(self) -> dict[ObjectVersion, SourceCount]:
-        return {} if self.kept is None else self.kept.sources
-
-    @property
-    def left_out(self) -> dict[ObjectVersion, str]:
-        """Excluded files of which no rows are kept, with the reason: they are in the quarantine by reference."""
-        return {file: reason for file, reason in self.excluded.items() if file not in self.kept_sources}
-
 
 def plan_attempt(context: ConversionContext, claim: Claim) -> Attempt:
     """Read the manifest and divide it into tasks; the dataset's known columns are frozen here.
@@ -138,13 +129,14 @@ def plan_attempt(context: ConversionContext, claim: Claim) -> Attempt:
     input_keys = services.settings.input_kms_keys
     source = Source(services.region, input_keys, resources.input_bucket)
     packed = divide_input(source, files, settings, None if dataset is None else dataset.measured.output_ratio)
+    left_out = tuple((file, reason) for file, reason in excluded.items() if kept is None or file not in kept.sources)
     tasks = tuple(
         Task(
             manifest.id,
             claim.row.generation,
             manifest.partition,
             number,
-            task_splits,
+            splits,
             known,
             resources.lake_bucket,
             resources.quarantine_bucket,
@@ -154,8 +146,9 @@ def plan_attempt(context: ConversionContext, claim: Claim) -> Attempt:
             resources.input_bucket,
             unnumbered if services.settings.has_table(manifest.partition.dataset) else None,
             stream_seconds(services.settings.stream) if claim.row.lane == Lane.STREAM else None,
+            () if splits else left_out,
         )
-        for number, task_splits in enumerate(packed)
+        for number, splits in enumerate([*packed, ()] if left_out else packed)
     )
     return Attempt(claim, manifest, excluded, tasks, started_at, full, kept)
 

@@ -1,6 +1,6 @@
 """Rejected lines as JSON lines: verbatim where they are small, by reference where they are large.
 
-Files that cannot be read to their end are a quarantine object of the attempt that leaves them out.
+Files that cannot be read to their end are the last quarantine object of the attempt that leaves them out.
 """
 
 from __future__ import annotations
@@ -8,26 +8,17 @@ from __future__ import annotations
 import base64
 import json
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lake.commit import PendingObject
 from lake.errors import AuditError
-from lake.layout import quarantine_key
-from lake.manifest import Manifest, ObjectVersion
-from transform.audit import check_excluded
-from transform.task_model import NUMBERS_PER_TASK, JobServices
-from transform.upload import Uploads
+from lake.manifest import ObjectVersion
 
 if TYPE_CHECKING:
     from ndjson_arrow import Reject
-
-    from transform.clients import OutputFiles
-    from transform.plan_attempt import Attempt
 
 
 MAX_EXPANSION = 20
@@ -167,43 +158,3 @@ def read_back(path: Path) -> QuarantineContent:
                     "the attempt is discarded, and the manifest is tried again"
                 ) from error
     return QuarantineContent(size, records, counts)
-
-
-def quarantine_excluded(services: JobServices, attempt: Attempt) -> list[PendingObject]:
-    """The excluded files, by reference, as one more quarantine object, numbered after those of all tasks; or none.
-
-    Raises ``AuditError``: the written file does not hold each of them once.
-    """
-    if not attempt.left_out:
-        return []
-    manifest, generation = attempt.manifest, attempt.claim.row.generation
-    key = excluded_key(manifest, generation, len(attempt.tasks))
-    with tempfile.TemporaryDirectory(prefix="hybrid-router-") as folder, Uploads(services.s3) as uploads:
-        bucket = services.resources.quarantine_bucket
-        return [write_excluded(manifest, attempt.left_out, bucket, key, uploads, Path(folder))]
-
-
-def excluded_key(manifest: Manifest, generation: int, tasks: int) -> str:
-    """Key of the object that names the excluded files, after the objects of ``tasks`` tasks."""
-    return quarantine_key(manifest.partition, manifest.id, generation, tasks * NUMBERS_PER_TASK)
-
-
-def write_excluded(
-    manifest: Manifest,
-    excluded: Mapping[ObjectVersion, str],
-    bucket: str,
-    key: str,
-    uploads: OutputFiles,
-    folder: Path,
-) -> PendingObject:
-    """The excluded files, with the reason of each, as one object that ``uploads`` takes over.
-
-    Raises ``AuditError``: the written file does not hold each of them once.
-    """
-    path = folder / "excluded.jsonl"
-    path.write_bytes(b"".join(encode_record(file_record(file, reason)) for file, reason in excluded.items()))
-    content = read_back(path)
-    check_excluded(manifest, excluded, content)
-    pending = uploads.add(path, bucket, key, content.records)
-    uploads.finish()
-    return pending.result()

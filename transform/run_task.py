@@ -30,6 +30,7 @@ from transform.quarantine_writer import (
     QuarantineBudget,
     QuarantineContent,
     QuarantineFiles,
+    file_record,
     line_record,
     remainder_records,
 )
@@ -70,6 +71,7 @@ def run_task(
     """
     started = time.monotonic()
     task_run = TaskRun(task, uploads, folder)
+    task_run.write_excluded()
     with ReadAhead(source, task.splits, requests=requests) as ahead:
         for index, split in enumerate(task.splits):
             task_run.read_split(index, split, ahead)
@@ -114,6 +116,9 @@ class TaskRun:
         self.quarantine_contents: list[QuarantineContent] = []
         self.results: list[SplitResult] = []
         self.failures: dict[ObjectVersion, FileFailure] = {}
+
+    def write_excluded(self) -> None:
+        self._rejects.write([file_record(file, reason) for file, reason in self._task.excluded])
 
     def read_split(self, index: int, split: Split, ahead: ReadAhead) -> None:
         """Read one split; a file that cannot be read to its end goes to ``failures``, and is read no further."""

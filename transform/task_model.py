@@ -79,6 +79,9 @@ class Task:
     have field ids."""
     stream_seconds: float | None = None
     """Processor time after which a file leaves the stream lane; None in the batch lane."""
+    excluded: tuple[tuple[ObjectVersion, str], ...] = ()
+    """Files that the attempt leaves out, with the reason. Only its last task has them, which has no splits: its object
+    is the last one of the quarantine."""
 
     @property
     def ndjson_bytes(self) -> int:

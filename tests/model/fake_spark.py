@@ -16,7 +16,7 @@ from tests.model.clients import access_denied, may_read
 from tests.model.world import LEASE, name_of
 from transform.claim_manifest import LeaseKeeper
 from transform.give_up import fault_of
-from transform.quarantine_writer import QuarantineContent
+from transform.quarantine_writer import QuarantineContent, file_record
 from transform.source import DeniedFileError
 from transform.spark_job import JobFailedError
 from transform.task_model import NUMBERS_PER_TASK, FileFailure, SplitResult, TaskFault, TaskResult, new_columns
@@ -115,11 +115,13 @@ class FakeSparkJob:
         rows = [{"row": name_of(file), "run": self._session.run} for file in files if not lost]
         rejected_files = [file for file in files if has_reject(file) and not lost]
         rejects = [{"reject": name_of(file)} for file in rejected_files]
+        rejects += [file_record(file, reason) for file, reason in task.excluded]
         number = task.number * NUMBERS_PER_TASK
         generation = (task.partition, task.manifest, task.generation)
         with tempfile.TemporaryDirectory(dir=MEMORY) as folder, Uploads(self._session.s3) as uploads:
-            objects = [_add(uploads, folder, task.lake_bucket, lake_key(*generation, number), rows)]
-            quarantine = []
+            objects, quarantine = list[Any](), list[Any]()
+            if files:
+                objects.append(_add(uploads, folder, task.lake_bucket, lake_key(*generation, number), rows))
             if rejects:
                 key = quarantine_key(*generation, number + 1)
                 quarantine.append(_add(uploads, folder, task.quarantine_bucket, key, rejects))
@@ -128,7 +130,7 @@ class FakeSparkJob:
         published, rejected = (tuple(item.result() for item in group) for group in (objects, quarantine))
         if wrong == "file that no task has read":
             splits = ()
-        contents = tuple(_content(rejected_files, item.size) for item in rejected)
+        contents = tuple(_content(rejected_files, task, item.size) for item in rejected)
         columns = _new_columns(task, files) if world.wide else ("a", "b")
         return TaskResult(task.manifest, task.number, published, rejected, splits, columns, (), 1, contents)
 
@@ -157,12 +159,13 @@ def _split_result(split: Split, wrong: str) -> SplitResult:
     return SplitResult(split, lines, rows, 0, rejects, size, False, None)
 
 
-def _content(rejected: Sequence[ObjectVersion], size: int) -> QuarantineContent:
+def _content(rejected: Sequence[ObjectVersion], task: Task, size: int) -> QuarantineContent:
     counts = {("line", file.uri, file.version, "not an object"): 1 for file in rejected}
-    return QuarantineContent(size, len(rejected), counts)
+    counts |= {("file", file.uri, file.version, reason): 1 for file, reason in task.excluded}
+    return QuarantineContent(size, len(counts), counts)
 
 
-def _add(uploads: Uploads, folder: str, bucket: str, key: str, records: list[dict[str, str]]) -> Any:
+def _add(uploads: Uploads, folder: str, bucket: str, key: str, records: list[dict[str, Any]]) -> Any:
     path = Path(folder) / key.rsplit("/", 1)[-1]
     path.write_text("".join(json.dumps(record) + "\n" for record in records))
     return uploads.add(path, bucket, key, len(records))

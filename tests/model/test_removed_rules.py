@@ -65,7 +65,13 @@ RULES: dict[str, tuple[str, Mutation]] = {
     ),
     "abort before the release": ("workers", mutations.abort_before_the_release),
     "leave the quarantine out": ("workers", mutations.leave_the_quarantine_out_of_the_commit_document),
-    "quarantine no excluded file": ("unreadable", replaced("transform.finalize.quarantine_excluded", lambda *_: [])),
+    "quarantine no excluded file": (
+        "unreadable",
+        all_of(
+            replaced("tests.model.fake_spark.file_record", lambda *_: {"kind": "nothing"}),
+            replaced("transform.audit._check_quarantine", lambda *_: None),
+        ),
+    ),
     "totals without the quarantine": (
         "unreadable",
         replaced("lake.publish.totals_of", lambda document, etags: totals_of(replace(document, quarantine=()), etags)),
