@@ -8,7 +8,7 @@ import threading
 from datetime import timedelta
 from typing import Self
 
-from lake.commit import read_commit
+from lake.commit import CommitDocument, read_commit
 from lake.errors import InvalidDocumentError, LeaseLostError, NewerDocumentError, TransientError
 from lake.ledger import Claim, ManifestRow, State
 from lake.manifest import Lane
@@ -47,7 +47,7 @@ def claim_or_finish(
             successors = _batch_successors(services, row)
             return ConversionOutcome(manifest, row.state, reason=row.reason, successors=successors)
         if row.state == State.PUBLISHING:
-            found = _publish(context, row)
+            found = publish(context, row)
         elif row.state == State.RUNNING and context.unanswered.get(row.id, "") != row.claim_nonce:
             found = _release_ended(context, row)
         elif skip_tried and row.tries > (row.state == State.RUNNING):
@@ -67,8 +67,10 @@ def claim_or_finish(
     )
 
 
-def _publish(context: ConversionContext, row: ManifestRow) -> ConversionOutcome | None:
-    """Roll a PUBLISHING manifest forward; None: read its row again."""
+def publish(
+    context: ConversionContext, row: ManifestRow, document: CommitDocument | None = None
+) -> ConversionOutcome | None:
+    """Roll a PUBLISHING manifest forward, whose commit document may be known; None: read its row again."""
     services, resources = context.services, context.services.resources
     control, buckets = resources.control_bucket, resources.output_buckets
     has_table = services.settings.has_table(row.partition.dataset)
@@ -78,7 +80,7 @@ def _publish(context: ConversionContext, row: ManifestRow) -> ConversionOutcome 
         return ConversionOutcome(row.id, WAITING, reason=str(error))
     if state != State.DONE or row.owner != context.run or row.document is None:
         return None
-    return done_outcome(read_commit(services.s3, control, row.document))
+    return done_outcome(document or read_commit(services.s3, control, row.document))
 
 
 def _release_ended(context: ConversionContext, row: ManifestRow) -> ConversionOutcome | None:

@@ -11,10 +11,10 @@ from lake.commit import CommitDocument, PendingObject, write_commit
 from lake.errors import AuditError, LeaseLostError
 from lake.layout import commit_key
 from lake.ledger import Claim, CommitReference, DatasetMeasurement, State
-from lake.publish import roll_forward
 from transform.audit import audit
+from transform.claim_manifest import publish
 from transform.give_up import denied_files, exclude_and_give_up, fault_of, give_up, set_apart, slow_files
-from transform.outcome import ConversionOutcome, done_outcome
+from transform.outcome import ConversionOutcome
 from transform.plan_attempt import Attempt, measure_conversion
 from transform.task_model import ConversionContext, JobServices, TaskResult
 
@@ -158,26 +158,21 @@ def _publish(
     reference: CommitReference,
     measured: DatasetMeasurement,
 ) -> ConversionOutcome | None:
-    """Publish what is committed; the dataset's measurements learn from it how to plan the next attempt."""
-    services = context.services
-    manifests, resources, dataset = services.ledger.manifests, services.resources, document.partition.dataset
-    row = manifests.get(document.manifest)
-    assert row is not None
-    state = row.state
-    if state == State.PUBLISHING and row.document == reference:
-        buckets, has_table = resources.output_buckets, services.settings.has_table(row.partition.dataset)
-        state = roll_forward(
-            services.s3, services.ledger, resources.control_bucket, row, context.clock, buckets, has_table=has_table
-        )
-    if state != State.DONE:
-        after = manifests.get(document.manifest)
-        reason = None if after is None else after.reason
-        return ConversionOutcome(document.manifest, state, reason=reason) if state == State.FAILED else None
+    """Publish what is committed; the dataset's measurements learn from it how to plan the next attempt.
+
+    None: it is not DONE, or another process has published it: claim the manifest again.
+    """
+    datasets, dataset = context.services.ledger.datasets, document.partition.dataset
+    row = context.services.ledger.manifests.get(document.manifest)
+    if row is None or row.state != State.PUBLISHING or row.document != reference:
+        return None
+    outcome = publish(context, row, document)
+    if outcome is None or outcome.state != State.DONE:
+        return outcome
     try:
-        services.ledger.datasets.add_measurement(dataset, measured)
+        datasets.add_measurement(dataset, measured)
     except (BotoCoreError, ClientError) as error:
         context.log(f"the measurement of dataset {dataset} was not recorded: {error}; its next manifest is measured")
-    outcome = done_outcome(document)
     if attempt.kept is None:
         return outcome
     return replace(outcome, reason="; ".join(filter(None, (attempt.kept.reason, outcome.reason))))
