@@ -22,7 +22,6 @@ from lake.successors import follow
 from lake.texts import format_count
 from verify.find_files import ROUTING_TIME, WINDOW, FileIndex, UnownedFiles, current_rows, find_files
 from verify.manifest_check import CheckedManifest, RunTasks, SideDigest, check_manifest
-from verify.quarantine_records import find_resubmitted
 from verify.report import Difference, HourReport
 from verify.stack import Hours, Stack
 from verify.table_check import check_table
@@ -90,7 +89,7 @@ class HoursCheck:
     def _check_hour(self, report: HourReport, index: FileIndex, pool: ThreadPoolExecutor) -> None:
         date, _, hour = report.hour.partition("T")
         partition = Partition(self._hours.dataset, date, int(hour))
-        find_resubmitted(self._stack, partition, index, report)
+        self._add_resubmitted(partition, index, report)
         told = self._stack.ledger.partitions.get(partition)
         objects, unnamed, has_marker = self._list_objects(partition)
         rows = current_rows(self._stack, index, report)
@@ -178,6 +177,17 @@ class HoursCheck:
             return ()
         return {f"s3://{item.bucket}/{item.key}" for item in (*document.objects, *document.quarantine)}
 
+    def _add_resubmitted(self, partition: Partition, index: FileIndex, report: HourReport) -> None:
+        """Add the files of lines that a person has given back, which no listing of the input has."""
+        for resubmission in self._stack.ledger.resubmissions.of(partition):
+            arrival = self._stack.ledger.arrivals.get(resubmission.file)
+            if arrival is not None and arrival.manifest is not None:
+                index.add(report.hour, arrival.manifest, [resubmission.file])
+                continue
+            problem = "was given back, and no manifest has it"
+            advice = "run 'hybrid-router quarantine retry <file>' again"
+            _report_unowned(self._stack, report, [resubmission.file], None, problem, advice)
+
     def _add_listed(self, partition: Partition, rows: dict[str, ManifestRow | None], report: HourReport) -> None:
         """Add the manifests of the hour none of whose files is left in the input: only the ledger's list has them."""
         ledger = self._stack.ledger
@@ -248,7 +258,12 @@ def _report_unowned_files(stack: Stack, report: HourReport, files: UnownedFiles,
 
 
 def _report_unowned(
-    stack: Stack, report: HourReport, files: Iterable[ObjectVersion], owner: str | None, problem: str
+    stack: Stack,
+    report: HourReport,
+    files: Iterable[ObjectVersion],
+    owner: str | None,
+    problem: str,
+    advice: str = "run a backfill of this hour",
 ) -> None:
     """Files that no manifest has: differences, unless they may still be on their way.
 
@@ -267,7 +282,7 @@ def _report_unowned(
             if stack.clock() - max(map(datetime.fromisoformat, times)) < routing_time:
                 report.cannot_be_proven(f"{file.uri} (version {file.version}) {problem} yet")
             else:
-                report.differs(Difference(file.uri, f"{problem}: run a backfill of this hour", file.version))
+                report.differs(Difference(file.uri, f"{problem}: {advice}", file.version))
 
 
 def _is_counted(report: HourReport, row: ManifestRow) -> bool:
