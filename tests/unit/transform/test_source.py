@@ -56,14 +56,6 @@ def source_over(monkeypatch: pytest.MonkeyPatch, client: Mock, input_keys: tuple
     return Source("eu-central-1", input_keys)
 
 
-def test_a_key_with_the_name_of_an_error_does_not_make_a_network_error_permanent(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    source = source_that_fails(monkeypatch, EndpointConnectionError(endpoint_url=f"http://s3/{NAMED_FILE.key}"))
-    with pytest.raises(TransientError, match="is tried again"):
-        source.fetch(NAMED_FILE, 0, 8)
-
-
 @pytest.mark.parametrize(
     ("code", "reason"),
     [
@@ -106,19 +98,26 @@ def test_a_file_under_a_key_of_its_uploader_is_unreadable(monkeypatch: pytest.Mo
         source_that_fails(monkeypatch, error, (KEY,)).fetch(NAMED_FILE, 0, 8)
 
 
-@pytest.mark.parametrize("code", ["AccessDenied", "NoSuchBucket", "SlowDown"])
+@pytest.mark.parametrize(
+    "error",
+    [
+        *(ClientError({"Error": {"Code": code}}, "GetObject") for code in ("AccessDenied", "NoSuchBucket", "SlowDown")),
+        # The key has the names of other errors.
+        EndpointConnectionError(endpoint_url=f"http://s3/{NAMED_FILE.key}"),
+    ],
+)
 def test_what_is_not_proven_to_belong_to_the_file_does_not_exclude_it(
-    monkeypatch: pytest.MonkeyPatch, code: str
+    monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     # Given a fast reader that says "not found", which can be the bucket
-    source = source_that_fails(monkeypatch, ClientError({"Error": {"Code": code, "Message": ""}}, "GetObject"))
+    source = source_that_fails(monkeypatch, error)
 
     def missing(*_: Any, **__: Any) -> Any:
         raise FileNotFoundError(NAMED_FILE.key)
 
     monkeypatch.setattr(source_module.obstore, "get", missing)  # type: ignore[attr-defined]
     # When / Then
-    with pytest.raises(TransientError):
+    with pytest.raises(TransientError, match="is tried again"):
         source.fetch(NAMED_FILE, 0, 8)
 
 
