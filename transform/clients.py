@@ -95,16 +95,11 @@ def object_store(region: str, bucket: str) -> S3Store:
     with _SESSION_LOCK:
         credentials = credential_provider(session(region))
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
-    if endpoint is None:
-        return S3Store(bucket, region=region, credential_provider=credentials)
-    return S3Store(
-        bucket,
-        region=region,
-        credential_provider=credentials,
-        endpoint=endpoint,
-        virtual_hosted_style_request=False,
-        client_options={"allow_http": endpoint.startswith("http://")},
-    )
+    options: dict[str, Any] = {}
+    if endpoint is not None:
+        http = {"allow_http": endpoint.startswith("http://")}
+        options = {"endpoint": endpoint, "virtual_hosted_style_request": False, "client_options": http}
+    return S3Store(bucket, region=region, credential_provider=credentials, **options)
 
 
 def credential_provider(current: boto3.Session) -> Boto3CredentialProvider:
