@@ -134,7 +134,6 @@ class ParquetFiles:
         self._total_bytes = 0
         self._count = 0
         self._batches = 0
-        self.rows = 0
 
     def write(self, batch: Batch, read_share: float = 1.0) -> None:
         """Append the rows; the file ends when it is large enough.
@@ -149,7 +148,6 @@ class ParquetFiles:
             self._file = OpenFile(path, self._settings, sample, self._unnumbered)
             self._count += 1
         file, before, read_share = self._file, self._file.size, max(read_share, MIN_READ_SHARE)
-        self.rows += batch.rows
         self._batches += 1
         file.write(batch, round(self._batches * (1 - read_share) / read_share))
         row_group_bytes = file.size - before
