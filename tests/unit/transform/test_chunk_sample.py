@@ -53,6 +53,7 @@ FAULTS: dict[str, Callable[[pa.Table], pa.Table]] = {
     "a character moves on": lambda t: change_column(t, "a", lambda v: [v[0][:-1], v[0][-1] + v[1], *v[2:]]),
     "NULL becomes empty": lambda t: change_column(t, "b", lambda v: ["" if value is None else value for value in v]),
     "columns are swapped": swap_columns,
+    "a row is lost": lambda t: t.slice(1),
     "a column is left out": lambda t: t.drop_columns(["b"]),
     "a page is repeated": lambda t: pa.concat_tables([t.slice(0, 100), t.slice(0, 100)]),
 }  # fmt: skip
