@@ -28,7 +28,7 @@ from transform.outcome import ALARM
 from transform.spark_job import JobFailedError, failure_reason
 from transform.task_model import ConversionContext
 from verify.find_files import TimeOverError
-from verify.hours import Effort, HoursCheck
+from verify.hours import TOO_LATE, Effort, HoursCheck
 from verify.manifest_check import SideDigest
 from verify.report import HourOutcome, HourReport
 from verify.stack import Hours, Stack
@@ -43,9 +43,6 @@ MAX_UNREADABLE = 20
 TIME_SHARE = 0.9
 """Share of ``batch.run_timeout_minutes`` in which pages are listed and manifests begun: Glue ends a run after it
 without a report."""
-TIME_IS_OVER = (
-    "because the run's time was over: lower verify.share, or raise batch.run_timeout_minutes or batch.workers"
-)
 DATE = re.compile(r"\d{4}-\d\d-\d\d")
 
 
@@ -152,19 +149,13 @@ class DateCheck:
         }
         put_document(services.s3, services.resources.control_bucket, self.key, encode_document(body))
         hours = [report for items in reports.values() for report in items]
-        late = sum(report.late for report in hours)
-        if late:
-            not_compared = format_count(late, "manifest was", "manifests were")
-            self.context.log(f"{ALARM} verify {self.date}: {not_compared} not compared, {TIME_IS_OVER}")
-        failed = sum(report.failed for report in hours)
-        if failed:
-            not_compared = format_count(failed, "manifest could", "manifests could")
-            self.context.log(
-                f"{ALARM} verify {self.date}: {not_compared} not be compared; the reasons are in "
-                f"s3://{services.resources.control_bucket}/{self.key}"
-            )
+        missed = sum(report.missed for report in hours)
+        if missed:
+            not_compared = format_count(missed, "manifest was", "manifests were")
+            document = f"s3://{services.resources.control_bucket}/{self.key}"
+            self.context.log(f"{ALARM} verify {self.date}: {not_compared} not compared; the reasons are in {document}")
         differs = any(report.outcome == HourOutcome.DIFFERS for report in hours)
-        return not (left or late or failed or differs)
+        return not (left or missed or differs)
 
     def _reports(self, names: Sequence[str]) -> dict[str, list[HourReport]]:
         """The reports of each dataset that could be compared before the run's time was over; logs what could not.
@@ -179,7 +170,7 @@ class DateCheck:
                 reports[name] = self._check_dataset(name)
             except TimeOverError:
                 not_compared = format_count(len(names) - number, "dataset was", "datasets were")
-                self.context.log(f"{ALARM} verify {self.date}: {not_compared} not compared, {TIME_IS_OVER}")
+                self.context.log(f"{ALARM} verify {self.date}: {not_compared} {TOO_LATE}")
                 break
             except (BotoCoreError, ClientError, HybridRouterError) as error:
                 if number - len(reports) == MAX_UNREADABLE:

@@ -16,7 +16,6 @@ from offline.input_files import InputFile, InputFiles, LocalFile
 from offline.output_folder import GENERATION, LAKE, QUARANTINE, OutputFolder, StagedFiles
 from transform.audit import audit
 from transform.plan_attempt import divide_input
-from transform.quarantine_writer import excluded_key, write_excluded
 from transform.run_task import run_task
 from transform.source import S3_REQUESTS, Requests
 from transform.task_model import FileFailure, Task, TaskResult
@@ -94,7 +93,7 @@ class Conversion:
         size = sum(file.size * (INFLATED_RATIO if has_compressed_name(file.key) else 1) for file in files)
         min_tasks = max(1, min(self.cores, size // MIN_TASK_BYTES))
         group.results = []
-        group.tasks = plan_tasks(group.manifest, files, self.settings, min_tasks, self.region) if files else ()
+        group.tasks = plan_tasks(group.manifest, files, self.settings, min_tasks, self.region, group.excluded)
         staging = self.output.staging(group.manifest.id)
         staging.mkdir(parents=True, exist_ok=True)
         for task in group.tasks:
@@ -119,31 +118,31 @@ class Conversion:
         yield self._publish(group)
 
     def _publish(self, group: _Group) -> GroupOutcome:
-        manifest, staging = group.manifest, self.output.staging(group.manifest.id)
+        manifest = group.manifest
         if not manifest.files:
             return GroupOutcome((), (), group.refused)
-        sources = audit(manifest, group.excluded, group.tasks, group.results)
+        sources = audit(manifest, group.tasks, group.results)
         ordered = sorted(group.results, key=lambda result: result.number)
         objects = tuple(item for result in ordered for item in result.objects)
         quarantine = [item for result in ordered for item in result.quarantine]
-        if group.excluded:
-            with tempfile.TemporaryDirectory(dir=staging) as folder:
-                key = excluded_key(manifest, GENERATION, len(group.tasks))
-                staged = StagedFiles(staging)
-                quarantine.append(write_excluded(manifest, group.excluded, QUARANTINE, key, staged, Path(folder)))
         self.output.commit(manifest, group.folder, sources, chain(objects, quarantine))
         return GroupOutcome(sources, objects, group.refused)
 
 
 def plan_tasks(
-    manifest: Manifest, files: Sequence[ObjectVersion], settings: ConvertSettings, min_tasks: int, region: str = ""
+    manifest: Manifest,
+    files: Sequence[ObjectVersion],
+    settings: ConvertSettings,
+    min_tasks: int,
+    region: str = "",
+    excluded: Mapping[ObjectVersion, str] | None = None,
 ) -> tuple[Task, ...]:
     """The tasks of these files of a manifest, by the same division as in the jobs, but at least ``min_tasks``."""
     divided = divide_input(InputFiles(region), files, settings, None, min_tasks)
-    return tuple(
-        Task(manifest.id, GENERATION, manifest.partition, number, splits, (), LAKE, QUARANTINE, region, settings)
-        for number, splits in enumerate(divided)
-    )
+    task = Task(manifest.id, GENERATION, manifest.partition, 0, (), (), LAKE, QUARANTINE, region, settings)
+    tasks = [replace(task, number=number, splits=splits) for number, splits in enumerate(divided)]
+    last = [replace(task, number=len(tasks), excluded=tuple(excluded.items()))] if excluded else []
+    return (*tasks, *last)
 
 
 def convert_task(task: Task, staging: Path) -> TaskResult:

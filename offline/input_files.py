@@ -282,4 +282,4 @@ class InputFiles:
 
     @cached_property
     def _source(self) -> Source:
-        return Source.in_region(self.region, None)
+        return Source(self.region, None)

@@ -12,26 +12,25 @@ from lake.manifest import Manifest, ObjectVersion
 from lake.texts import format_count
 
 if TYPE_CHECKING:
-    from transform.quarantine_writer import QuarantineContent, QuarantinedThing
+    from transform.quarantine_writer import QuarantinedThing
     from transform.task_model import SplitResult, Task, TaskResult
 
 
 def audit(
     manifest: Manifest,
-    excluded: Mapping[ObjectVersion, str],
     tasks: Sequence[Task],
     results: Sequence[TaskResult],
     kept: Mapping[ObjectVersion, SourceCount] | None = None,
 ) -> tuple[SourceCount, ...]:
     """The counts of each file, in the manifest's order.
 
-    ``excluded``: files that an earlier attempt could not read to their end, with the reason. ``kept``: counts of files
-    whose rows an earlier generation has published and this one keeps. Raises ``AuditError``: a task has no result or
-    two, the splits of a file do not tile it, a line is neither row nor reject nor blank, the Parquet footers count
-    other rows than were read, or the quarantine holds other lines than were rejected.
+    ``kept``: counts of files whose rows an earlier generation has published and this one keeps. Raises ``AuditError``:
+    a task has no result or two, the splits of a file do not tile it, a line is neither row nor reject nor blank, the
+    Parquet footers count other rows than were read, or the quarantine holds other lines or files than were rejected.
     """
     _check_results(manifest, tasks, results)
     kept = kept or {}
+    excluded = {file: reason for task in tasks for file, reason in task.excluded}
     by_file: dict[ObjectVersion, list[SplitResult]] = {file: [] for file in manifest.files if file not in kept}
     for result in results:
         _check_rows(manifest, result)
@@ -47,8 +46,7 @@ def audit(
             sources.append(SourceCount(file.uri, file.version, file.size, 0, 0, 0, {}, None, excluded[file]))
         else:
             sources.append(_source_count(manifest, file, by_file[file]))
-    for result in results:
-        _check_rejects(manifest, result)
+    _check_quarantine(manifest, excluded, results)
     return tuple(sources)
 
 
@@ -70,29 +68,20 @@ def _check_rows(manifest: Manifest, result: TaskResult) -> None:
         )
 
 
-def _check_rejects(manifest: Manifest, result: TaskResult) -> None:
-    uploaded = [(item.rows, item.size) for item in result.quarantine]
-    if uploaded != [(content.records, content.size) for content in result.quarantine_contents]:
-        raise _error(manifest, f"the quarantine objects of task {result.number} are not the files that it wrote")
-    rejected: Counter[QuarantinedThing] = Counter()
-    for item in result.splits:
-        file = item.split.file
-        rejected.update({("line", file.uri, file.version, reason): count for reason, count in item.rejects.items()})
-    _check_quarantined(manifest, rejected, result.quarantine_contents)
-
-
-def check_excluded(manifest: Manifest, excluded: Mapping[ObjectVersion, str], content: QuarantineContent) -> None:
-    """Raises ``AuditError`` when the quarantine does not hold each excluded file once, with its reason."""
-    expected = Counter({("file", file.uri, file.version, reason): 1 for file, reason in excluded.items()})
-    _check_quarantined(manifest, expected, [content])
-
-
-def _check_quarantined(
-    manifest: Manifest, expected: Counter[QuarantinedThing], contents: Sequence[QuarantineContent]
-) -> None:
+def _check_quarantine(manifest: Manifest, excluded: Mapping[ObjectVersion, str], results: Sequence[TaskResult]) -> None:
+    expected: Counter[QuarantinedThing] = Counter(
+        ("file", file.uri, file.version, reason) for file, reason in excluded.items()
+    )
     found: Counter[QuarantinedThing] = Counter()
-    for content in contents:
-        found.update(content.counts)
+    for result in results:
+        uploaded = [(item.rows, item.size) for item in result.quarantine]
+        if uploaded != [(content.records, content.size) for content in result.quarantine_contents]:
+            raise _error(manifest, f"the quarantine objects of task {result.number} are not the files that it wrote")
+        for content in result.quarantine_contents:
+            found.update(content.counts)
+        for item in result.splits:
+            file = item.split.file
+            expected.update({("line", file.uri, file.version, reason): count for reason, count in item.rejects.items()})
     for kind, uri, version, reason in sorted(expected.keys() | found.keys()):
         thing = (kind, uri, version, reason)
         if expected[thing] != found[thing]:

@@ -14,7 +14,7 @@ from datetime import timedelta
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import boto3
 import obstore
@@ -36,7 +36,6 @@ from transform.spark_job import failure_reason
 from transform.task_model import ConversionContext, JobServices
 from transform.upload import Uploads
 
-T = TypeVar("T")
 PACKAGES = ("batch_job", "lake", "streaming_job", "transform", "verify")
 """Packages of the jobs' zip; their modules import every library."""
 ENVIRONMENT = ("AWS_", "EMR", "GLUE", "HADOOP", "JAVA", "PYSPARK", "PYTHON", "SERVERLESS_", "SPARK")
@@ -55,15 +54,15 @@ def run_canary(context: ConversionContext, arguments: Mapping[str, str]) -> int:
     request, services = CanaryRequest.from_text(arguments[CANARY_ARGUMENT]), context.services
     # First, so that the log has it when the run has ended.
     context.log(f"{ALARM} canary {request.run}: this line tests the filter of the log, there is nothing to do")
-    checks = [_attempt("imports", import_everything)[0], _attempt("region", partial(_check_region, services))[0]]
+    checks = [_attempt("imports", import_everything), _attempt("region", partial(_check_region, services))]
     of_worker, seen_by_worker, uploads = _run_worker(context, request)
     checks += of_worker
     if request.etag:
-        checks.append(_attempt("read by S3A", partial(_read_by_spark, context, request))[0])
-        checks.append(_attempt("deleted version", partial(_read_deleted, services, request))[0])
-    checks.append(_attempt("complete twice", partial(_complete_twice, services, uploads))[0])
-    checks.append(_attempt("ledger", partial(_claim_row, context, request))[0])
-    checks.append(_attempt("job runs", partial(context.run_is_terminal, context.run))[0])
+        checks.append(_attempt("read by S3A", partial(_read_by_spark, context, request)))
+        checks.append(_attempt("deleted version", partial(_read_deleted, services, request)))
+    checks.append(_attempt("complete twice", partial(_complete_twice, services, uploads)))
+    checks.append(_attempt("ledger", partial(_claim_row, context, request)))
+    checks.append(_attempt("job runs", partial(context.run_is_terminal, context.run)))
     for result in checks:
         context.log(f"canary {request.run}: {result.check}: {result.problem or 'ok'}")
     jvm: Any = context.spark.sparkContext._jvm
@@ -85,22 +84,22 @@ def probe_worker(
     request: CanaryRequest, region: str, input_bucket: str, output_buckets: Iterable[str], _numbers: Iterable[int]
 ) -> Iterator[WorkerReport]:
     """The checks of one task, as ``run_partition`` runs: imports, a read by obstore, uploads that are not completed."""
-    checks = [_attempt("imports (worker)", import_everything)[0]]
+    checks = [_attempt("imports (worker)", import_everything)]
     if request.etag:
-        checks.append(_attempt("read by obstore", partial(_read_by_obstore, region, request, input_bucket))[0])
-    uploads = []
-    for bucket in output_buckets:
-        result, pending = _attempt(f"upload to {bucket}", partial(_upload, region, request, bucket))
-        checks.append(result)
-        uploads += [pending] if pending is not None else []
+        checks.append(_attempt("read by obstore", partial(_read_by_obstore, region, request, input_bucket)))
+    uploads: list[PendingObject] = []
+    checks += [
+        _attempt(f"upload to {bucket}", partial(_upload, region, request, bucket, uploads)) for bucket in output_buckets
+    ]
     yield checks, _describe_process(), uploads
 
 
-def _attempt(check: str, act: Callable[[], T]) -> tuple[CheckResult, T | None]:
+def _attempt(check: str, act: Callable[[], object]) -> CheckResult:
     try:
-        return CheckResult(check), act()
+        act()
     except Exception as error:
-        return CheckResult(check, _problem_of(error)[:MAX_PROBLEM_CHARACTERS]), None
+        return CheckResult(check, _problem_of(error)[:MAX_PROBLEM_CHARACTERS])
+    return CheckResult(check)
 
 
 def _problem_of(error: Exception) -> str:
@@ -116,12 +115,10 @@ def _run_worker(context: ConversionContext, request: CanaryRequest) -> WorkerRep
     resources = context.services.resources
     probe = partial(probe_worker, request, context.services.region, resources.input_bucket, resources.output_buckets)
 
-    def run() -> WorkerReport:
-        (report,) = context.spark.sparkContext.parallelize([0], 1).mapPartitions(probe).collect()
-        return report
-
-    result, report = _attempt("worker", run)
-    return report if report is not None else ([result], {}, [])
+    reports: list[WorkerReport] = []
+    spark = context.spark.sparkContext
+    result = _attempt("worker", lambda: reports.extend(spark.parallelize([0], 1).mapPartitions(probe).collect()))
+    return reports[0] if reports else ([result], {}, [])
 
 
 def _check_region(services: JobServices) -> None:
@@ -142,7 +139,7 @@ def _read_by_obstore(region: str, request: CanaryRequest, bucket: str) -> None:
         found = bytes(obstore.get(object_store(region, bucket), file.key, options=options).bytes())
     except Exception:
         # The text of obstore's error is long and has no code: this request raises one with the missing permission.
-        Source.in_region(region, None).fetch(file, 0, file.size)
+        Source(region, None).fetch(file, 0, file.size)
         raise
     _check_body(found, "obstore")
 
@@ -161,17 +158,17 @@ def _check_body(found: bytes, client: str) -> None:
 def _read_deleted(services: JobServices, request: CanaryRequest) -> None:
     file = request.file(services.resources.input_bucket, deleted=True)
     try:
-        Source.in_region(services.region, services.settings.input_kms_keys).fetch(file, 0, file.size)
+        Source(services.region, services.settings.input_kms_keys).fetch(file, 0, file.size)
     except UnreadableFileError:
         return
     raise TransientError(f"{file.uri} was deleted and can be read all the same: run the canary again")
 
 
-def _upload(region: str, request: CanaryRequest, bucket: str) -> PendingObject:
+def _upload(region: str, request: CanaryRequest, bucket: str, uploaded: list[PendingObject]) -> None:
     with tempfile.TemporaryDirectory() as folder, Uploads(s3_client(region)) as uploads:
         path = Path(folder) / "object"
         path.write_bytes(BODY)
-        return uploads.add(path, bucket, canary_key(request.run), 0).result()
+        uploaded.append(uploads.add(path, bucket, canary_key(request.run), 0).result())
 
 
 def _complete_twice(services: JobServices, uploads: list[PendingObject]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
@@ -37,7 +37,7 @@ WHOLE_ROW_GROUPS = 1
 LATER_CHUNKS_PER_SAMPLE = 32
 """One in this number of the chunks of later row groups is decoded in a small task with several row groups."""
 DECODED_BYTES = 16 << 20
-"""Decoded at once: small columns together, a larger one in parts. Values, and Arrow's offsets for every row, count."""
+"""Decoded at once of a column: a larger one is decoded in parts. Values, and Arrow's offsets for every row, count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,38 +94,23 @@ class ChunkSample:
         rows = [count for count in self._rows if count]
         metadata = file.metadata
         written = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
-        columns = file.schema_arrow.names
-        position = {name: number for number, name in enumerate(columns)}
-        if [name for name in names if name in position] != columns or written != rows:
+        columns = dict.fromkeys(file.schema_arrow.names)
+        if [name for name in names if name in columns] != [*columns] or written != rows:
             raise AuditError(
                 "a Parquet file has other columns or row groups than were written: the task is tried again"
             )
         for group, group_rows in enumerate(rows):
-            sampled = self._sampled(group)
-            for index in sampled:
-                if names[index] not in position and index in self._digests[group]:
-                    raise _changed(names[index], group)
-            read = [index for index in sampled if names[index] in position]
-            # The footer's sizes would not do: of a column with a dictionary they count numbers instead of values.
-            sizes = [self._digests[group].get(index, null_digest(group_rows))[1] for index in read]
-            for together, size in _together(read, [size + OFFSET_BYTES * group_rows for size in sizes]):
-                self._check_columns(file, names, group, group_rows, together, size)
-
-    def _check_columns(
-        self, file: pq.ParquetFile, names: Sequence[str], group: int, rows: int, columns: Sequence[int], size: int
-    ) -> None:
-        chunks: dict[str, Iterable[pa.StringArray]]
-        if size > DECODED_BYTES:
-            (name,) = (names[index] for index in columns)
-            batches = file.iter_batches(max(1, rows * DECODED_BYTES // size), [group], [name], use_threads=False)
-            chunks = {name: (cast("pa.StringArray", batch.column(0)) for batch in batches)}
-        else:
-            table = file.read_row_group(group, columns=[names[index] for index in columns], use_threads=False)
-            chunks = {name: cast("list[pa.StringArray]", table.column(name).chunks) for name in table.column_names}
-        for index in columns:
-            expected = self._digests[group].get(index) or null_digest(rows)
-            if digest(chunks[names[index]]) != expected:
-                raise _changed(names[index], group)
+            for index in self._sampled(group):
+                name, expected = names[index], self._digests[group].get(index) or null_digest(group_rows)
+                if name not in columns:
+                    if index in self._digests[group]:
+                        raise _changed(name, group)
+                    continue
+                # The footer's size would not do: of a column with a dictionary it counts numbers instead of values.
+                share = group_rows * DECODED_BYTES // (expected[1] + OFFSET_BYTES * group_rows)
+                batches = file.iter_batches(max(1, min(share, group_rows)), [group], [name], use_threads=False)
+                if digest(cast("pa.StringArray", batch.column(0)) for batch in batches) != expected:
+                    raise _changed(name, group)
 
     def _sampled(self, group: int) -> range:
         """Numbers of the sampled columns of a row group; another one comes first in each."""
@@ -135,20 +120,6 @@ class ChunkSample:
         if group >= WHOLE_ROW_GROUPS:
             share = max(share, LATER_CHUNKS_PER_SAMPLE)
         return range((self._first + group) % share if group else self._first % share, self._columns, share)
-
-
-def _together(columns: Sequence[int], sizes: Sequence[int]) -> Iterator[tuple[list[int], int]]:
-    """The columns in groups of at most ``DECODED_BYTES``, or of one column, each with its bytes."""
-    group: list[int] = []
-    total = 0
-    for column, size in zip(columns, sizes, strict=True):
-        if group and total + size > DECODED_BYTES:
-            yield group, total
-            group, total = [], 0
-        group.append(column)
-        total += size
-    if group:
-        yield group, total
 
 
 def _changed(name: str, group: int) -> AuditError:

@@ -1,15 +1,14 @@
 """Turns a manifest id into a claim, or into the outcome of a manifest that needs no conversion.
 
-Leases of attempts are renewed while their work goes on; the work stops when all leases are lost.
+Leases of attempts are renewed while their work goes on.
 """
 
 import secrets
 import threading
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Self
 
-from lake.commit import read_commit
+from lake.commit import CommitDocument, read_commit
 from lake.errors import InvalidDocumentError, LeaseLostError, NewerDocumentError, TransientError
 from lake.ledger import Claim, ManifestRow, State
 from lake.manifest import Lane
@@ -48,7 +47,7 @@ def claim_or_finish(
             successors = _batch_successors(services, row)
             return ConversionOutcome(manifest, row.state, reason=row.reason, successors=successors)
         if row.state == State.PUBLISHING:
-            found = _publish(context, row)
+            found = publish(context, row)
         elif row.state == State.RUNNING and context.unanswered.get(row.id, "") != row.claim_nonce:
             found = _release_ended(context, row)
         elif skip_tried and row.tries > (row.state == State.RUNNING):
@@ -68,8 +67,10 @@ def claim_or_finish(
     )
 
 
-def _publish(context: ConversionContext, row: ManifestRow) -> ConversionOutcome | None:
-    """Roll a PUBLISHING manifest forward; None: read its row again."""
+def publish(
+    context: ConversionContext, row: ManifestRow, document: CommitDocument | None = None
+) -> ConversionOutcome | None:
+    """Roll a PUBLISHING manifest forward, whose commit document may be known; None: read its row again."""
     services, resources = context.services, context.services.resources
     control, buckets = resources.control_bucket, resources.output_buckets
     has_table = services.settings.has_table(row.partition.dataset)
@@ -79,7 +80,7 @@ def _publish(context: ConversionContext, row: ManifestRow) -> ConversionOutcome 
         return ConversionOutcome(row.id, WAITING, reason=str(error))
     if state != State.DONE or row.owner != context.run or row.document is None:
         return None
-    return done_outcome(read_commit(services.s3, control, row.document))
+    return done_outcome(document or read_commit(services.s3, control, row.document))
 
 
 def _release_ended(context: ConversionContext, row: ManifestRow) -> ConversionOutcome | None:
@@ -144,19 +145,16 @@ RENEWALS_PER_LEASE = 4
 class LeaseKeeper:
     """A context manager that renews the claims that it is given, in the background.
 
-    ``on_all_lost``: called in the background, more than once, when claims were lost and none is left: the work is of no
-    use now.
+    The work of a claim whose lease is lost goes on to its commit, which the ledger refuses.
     """
 
-    def __init__(self, context: ConversionContext, on_all_lost: Callable[[], None]) -> None:
+    def __init__(self, context: ConversionContext) -> None:
         self._context = context
         self._claims: dict[str, Claim] = {}
         self._lease = timedelta(seconds=context.services.settings.batch.lease_seconds)
-        self._on_all_lost = on_all_lost
         self._ended = threading.Event()
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._renew_repeatedly, name="lease-keeper", daemon=True)
-        self._lost: set[str] = set()
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -166,16 +164,12 @@ class LeaseKeeper:
         self._ended.set()
         self._thread.join()
 
-    def lost(self, manifest: str) -> bool:
-        """Whether the lease of this manifest was lost: another run may have taken it over."""
-        return manifest in self._lost
-
     def add(self, claim: Claim) -> None:
         with self._lock:
             self._claims[claim.row.id] = claim
 
     def stop_renewing(self, manifest: str) -> None:
-        """No more renewals of this manifest: it is committed or given up."""
+        """No more renewals of this manifest: it is committed, given up, or another run's."""
         with self._lock:
             self._claims.pop(manifest, None)
 
@@ -189,9 +183,7 @@ class LeaseKeeper:
             try:
                 manifests.renew(claim, clock(), self._lease)
             except LeaseLostError:
-                with self._lock:
-                    if self._claims.pop(claim.row.id, None) is not None:
-                        self._lost.add(claim.row.id)
+                self.stop_renewing(claim.row.id)
             except Exception as error:
                 # Whatever the error: without this thread the other claims would not be renewed either.
                 unanswered.append(f"{claim.row.id}: {type(error).__name__}: {error}")
@@ -200,8 +192,6 @@ class LeaseKeeper:
                 f"{len(unanswered)} of {len(claims)} leases were not renewed (first: {unanswered[0]}); the next try "
                 f"is in {self._interval:g} s, each lease ends {self._lease.total_seconds():g} s after its last renewal"
             )
-        if self._lost and not self._claims:
-            self._on_all_lost()
 
     @property
     def _interval(self) -> float:

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import boto3
-import botocore.session
 from botocore.config import Config
 from botocore.exceptions import NoCredentialsError
 from obstore.auth.boto3 import Boto3CredentialProvider
@@ -36,13 +35,10 @@ JOB_CLIENT_CONFIG = Config(
 )
 SHORT_CLIENT_CONFIG = Config(connect_timeout=5, read_timeout=10, retries={"mode": "standard", "total_max_attempts": 2})
 """For a service that the machines of a job may not reach: a claim must not wait long for it."""
-METADATA_SETTINGS = {
-    "AWS_METADATA_SERVICE_TIMEOUT": ("metadata_service_timeout", 2),
-    "AWS_METADATA_SERVICE_NUM_ATTEMPTS": ("metadata_service_num_attempts", 5),
-}
-"""Environment variable that wins -> botocore's setting, and its value: seconds, tries.
+METADATA_SERVICE = {"AWS_METADATA_SERVICE_TIMEOUT": "2", "AWS_METADATA_SERVICE_NUM_ATTEMPTS": "5"}
+"""Environment variables of botocore, in seconds and tries, where they are not set.
 
-botocore's defaults are one try of one second. All tasks of a worker ask the service at the same time when they start.
+Its defaults are one try of one second. All tasks of a worker ask the service at the same time when they start.
 """
 CREDENTIALS_KEPT = timedelta(minutes=8)
 """How long a reader uses credentials before it asks the session again.
@@ -61,11 +57,9 @@ def session(region: str) -> boto3.Session:
 
     ``region``: of the deployment, which is the only one that a process uses.
     """
-    core = botocore.session.get_session()
-    for variable, (setting, value) in METADATA_SETTINGS.items():
-        if variable not in os.environ:
-            core.set_config_variable(setting, value)
-    return boto3.Session(botocore_session=core, region_name=region)
+    for name, value in METADATA_SERVICE.items():
+        os.environ.setdefault(name, value)
+    return boto3.Session(region_name=region)
 
 
 def s3_client(region: str) -> S3Client:
@@ -98,16 +92,11 @@ def object_store(region: str, bucket: str) -> S3Store:
     with _SESSION_LOCK:
         credentials = credential_provider(session(region))
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
-    if endpoint is None:
-        return S3Store(bucket, region=region, credential_provider=credentials)
-    return S3Store(
-        bucket,
-        region=region,
-        credential_provider=credentials,
-        endpoint=endpoint,
-        virtual_hosted_style_request=False,
-        client_options={"allow_http": endpoint.startswith("http://")},
-    )
+    options: dict[str, Any] = {}
+    if endpoint is not None:
+        http = {"allow_http": endpoint.startswith("http://")}
+        options = {"endpoint": endpoint, "virtual_hosted_style_request": False, "client_options": http}
+    return S3Store(bucket, region=region, credential_provider=credentials, **options)
 
 
 def credential_provider(current: boto3.Session) -> Boto3CredentialProvider:

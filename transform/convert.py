@@ -142,7 +142,7 @@ class _Conversion:
         if not manifests:
             return {}, []
         job = SparkJob(self._context.spark, self._context.pool)
-        with LeaseKeeper(self._context, job.cancel) as keeper:
+        with LeaseKeeper(self._context) as keeper:
             with ThreadPoolExecutor(DRIVER_THREADS) as pool:
                 claimed = list(pool.map(partial(self._claim, keeper=keeper, skip_tried=skip_tried), manifests))
                 planned = list(pool.map(self._plan, (item for item in claimed if isinstance(item, Claim))))
@@ -175,9 +175,6 @@ class _Conversion:
             return ConversionOutcome(claim.row.id, State.FAILED, reason=reason) if failed else None
 
     def _run_attempts(self, job: SparkJob, attempts: Sequence[Attempt], keeper: LeaseKeeper) -> list[ConversionOutcome]:
-        attempts = [attempt for attempt in attempts if not keeper.lost(attempt.manifest.id)]
-        if not attempts:
-            return []
         try:
             results = job.run([task for attempt in attempts for task in attempt.tasks])
         except JobFailedError as error:

@@ -11,15 +11,13 @@ from lake.commit import CommitDocument, PendingObject, write_commit
 from lake.errors import AuditError, LeaseLostError
 from lake.layout import commit_key
 from lake.ledger import Claim, CommitReference, DatasetMeasurement, State
-from lake.publish import roll_forward
 from transform.audit import audit
+from transform.claim_manifest import publish
 from transform.give_up import denied_files, exclude_and_give_up, fault_of, give_up, set_apart, slow_files
-from transform.outcome import ConversionOutcome, done_outcome
+from transform.outcome import ConversionOutcome
 from transform.plan_attempt import Attempt, measure_conversion
-from transform.quarantine_writer import quarantine_excluded
 from transform.task_model import ConversionContext, JobServices, TaskResult
 
-MAX_COMMIT_TRIES = 3
 COMMIT_UNSETTLED = "its commit was refused or got no answer"
 
 
@@ -57,10 +55,10 @@ def commit_document(services: JobServices, attempt: Attempt, results: Sequence[T
 
     Raises ``AuditError``: what was written does not add up to what was read.
     """
-    sources = audit(attempt.manifest, attempt.left_out, attempt.tasks, results, attempt.kept_sources)
+    sources = audit(attempt.manifest, attempt.tasks, results, {} if attempt.kept is None else attempt.kept.sources)
     ordered = sorted(results, key=lambda result: result.number)
     objects = [item for result in ordered for item in result.objects]
-    quarantine = [item for result in ordered for item in result.quarantine] + quarantine_excluded(services, attempt)
+    quarantine = [item for result in ordered for item in result.quarantine]
     if attempt.kept is not None:
         objects = [*attempt.kept.document.objects, *objects]
         quarantine = [*attempt.kept.document.rejected_lines, *quarantine]
@@ -129,20 +127,15 @@ def _commit(
     """
     manifests = context.services.ledger.manifests
     refusal: Exception | None = None
-    for number in range(1, MAX_COMMIT_TRIES + 1):
-        try:
-            manifests.commit(claim, reference, context.clock())
-        except LeaseLostError:
-            break
-        except (BotoCoreError, ClientError) as error:
-            refusal = error
-            tries = f"try {number} of {MAX_COMMIT_TRIES}"
-            context.log(
-                f"the commit of manifest {claim.row.id} got no answer in {tries}: {error}; "
-                "after the last try the ledger row decides"
-            )
-        else:
-            return True
+    try:
+        manifests.commit(claim, reference, context.clock())
+    except LeaseLostError:
+        pass
+    except (BotoCoreError, ClientError) as error:
+        refusal = error
+        context.log(f"the commit of manifest {claim.row.id} got no answer: {error}; its ledger row decides")
+    else:
+        return True
     fault = None if refusal is None else fault_of(refusal)
     reason = COMMIT_UNSETTLED if fault is None else str(fault)
     # An update without an answer may still be applied: only a row that has left this attempt settles it.
@@ -165,26 +158,21 @@ def _publish(
     reference: CommitReference,
     measured: DatasetMeasurement,
 ) -> ConversionOutcome | None:
-    """Publish what is committed; the dataset's measurements learn from it how to plan the next attempt."""
-    services = context.services
-    manifests, resources, dataset = services.ledger.manifests, services.resources, document.partition.dataset
-    row = manifests.get(document.manifest)
-    assert row is not None
-    state = row.state
-    if state == State.PUBLISHING and row.document == reference:
-        buckets, has_table = resources.output_buckets, services.settings.has_table(row.partition.dataset)
-        state = roll_forward(
-            services.s3, services.ledger, resources.control_bucket, row, context.clock, buckets, has_table=has_table
-        )
-    if state != State.DONE:
-        after = manifests.get(document.manifest)
-        reason = None if after is None else after.reason
-        return ConversionOutcome(document.manifest, state, reason=reason) if state == State.FAILED else None
+    """Publish what is committed; the dataset's measurements learn from it how to plan the next attempt.
+
+    None: it is not DONE, or another process has published it: claim the manifest again.
+    """
+    datasets, dataset = context.services.ledger.datasets, document.partition.dataset
+    row = context.services.ledger.manifests.get(document.manifest)
+    if row is None or row.state != State.PUBLISHING or row.document != reference:
+        return None
+    outcome = publish(context, row, document)
+    if outcome is None or outcome.state != State.DONE:
+        return outcome
     try:
-        services.ledger.datasets.add_measurement(dataset, measured)
+        datasets.add_measurement(dataset, measured)
     except (BotoCoreError, ClientError) as error:
         context.log(f"the measurement of dataset {dataset} was not recorded: {error}; its next manifest is measured")
-    outcome = done_outcome(document, {(file.uri, file.version) for file in attempt.kept_sources})
     if attempt.kept is None:
         return outcome
     return replace(outcome, reason="; ".join(filter(None, (attempt.kept.reason, outcome.reason))))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -55,21 +55,17 @@ class ConversionOutcome:
         return self.state in TERMINAL_MANIFEST_STATES
 
 
-def done_outcome(document: CommitDocument, kept: Collection[tuple[str, str]] = ()) -> ConversionOutcome:
-    """The outcome of a manifest that this run has converted and published.
-
-    ``kept``: URI and version of the files whose rows an earlier generation has published.
-    """
+def done_outcome(document: CommitDocument) -> ConversionOutcome:
+    """The outcome of a manifest that this run has converted and published."""
     failed = [source for source in document.sources if source.failed is not None]
     reason = (
         f"{format_count(len(failed), 'file')} failed (first: {failed[0].uri}: {failed[0].failed})" if failed else None
     )
-    inputs = [source for source in document.sources if (source.uri, source.version) not in kept]
     converted = CostShare(
         document.partition.dataset,
         0,
-        sum(source.size for source in inputs),
-        len(inputs),
+        sum(source.size for source in document.sources),
+        len(document.sources),
         1,
         document.task_milliseconds,
         len(document.written),

@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 
-from ndjson_arrow import Reader, can_split
+from ndjson_arrow import Batch, Reader, can_split
 
 from lake.commit import CommitDocument, SourceCount, read_commit
 from lake.errors import ForeignBucketError
@@ -92,15 +92,6 @@ class Attempt:
     kept: KeptGeneration | None = None
     """What it publishes together with its own objects; None: it converts the whole manifest."""
 
-    @property
-    def kept_sources(self) -> dict[ObjectVersion, SourceCount]:
-        return {} if self.kept is None else self.kept.sources
-
-    @property
-    def left_out(self) -> dict[ObjectVersion, str]:
-        """Excluded files of which no rows are kept, with the reason: they are in the quarantine by reference."""
-        return {file: reason for file, reason in self.excluded.items() if file not in self.kept_sources}
-
 
 def plan_attempt(context: ConversionContext, claim: Claim) -> Attempt:
     """Read the manifest and divide it into tasks; the dataset's known columns are frozen here.
@@ -136,15 +127,16 @@ def plan_attempt(context: ConversionContext, claim: Claim) -> Attempt:
     full = is_full(known, limit)
     settings = replace(settings, column_limit=min(limit, len(known)) if full else limit)
     input_keys = services.settings.input_kms_keys
-    source = Source.in_region(services.region, input_keys, resources.input_bucket)
+    source = Source(services.region, input_keys, resources.input_bucket)
     packed = divide_input(source, files, settings, None if dataset is None else dataset.measured.output_ratio)
+    left_out = tuple((file, reason) for file, reason in excluded.items() if kept is None or file not in kept.sources)
     tasks = tuple(
         Task(
             manifest.id,
             claim.row.generation,
             manifest.partition,
             number,
-            task_splits,
+            splits,
             known,
             resources.lake_bucket,
             resources.quarantine_bucket,
@@ -154,8 +146,9 @@ def plan_attempt(context: ConversionContext, claim: Claim) -> Attempt:
             resources.input_bucket,
             unnumbered if services.settings.has_table(manifest.partition.dataset) else None,
             stream_seconds(services.settings.stream) if claim.row.lane == Lane.STREAM else None,
+            () if splits else left_out,
         )
-        for number, task_splits in enumerate(packed)
+        for number, splits in enumerate([*packed, ()] if left_out else packed)
     )
     return Attempt(claim, manifest, excluded, tasks, started_at, full, kept)
 
@@ -279,18 +272,6 @@ def output_ratio(source: InputRanges, splits: Sequence[Split], settings: Convert
 
     Raises ``TransientError``: the input could not be read now.
     """
-    with tempfile.TemporaryDirectory(prefix="hybrid-router-") as folder:
-        path = Path(folder) / "sample.parquet"
-        file = OpenFile(path, settings, ChunkSample(Sampling(), 0))
-        read_bytes = _write_sample(file, source, splits, settings)
-        if not file.rows:
-            return None
-        file.close()
-        return path.stat().st_size / read_bytes
-
-
-def _write_sample(file: OpenFile, source: InputRanges, splits: Sequence[Split], settings: ConvertSettings) -> int:
-    """The bytes of the input that were read for the rows of ``file``."""
     reader = Reader(
         column_limit=settings.column_limit,
         max_line_bytes=settings.max_line_bytes,
@@ -298,25 +279,32 @@ def _write_sample(file: OpenFile, source: InputRanges, splits: Sequence[Split], 
         flush_bytes=BATCH_BYTES,
         reject_sample_count=0,
     )
-    read_bytes = batches = 0
     sampled = dict.fromkeys(splits[len(splits) * number // SAMPLED_PLACES] for number in range(SAMPLED_PLACES))
-    for number, split in enumerate(sampled):
-        reader.open(str(number), start=split.start)
-        for piece in _pieces(source, split, SAMPLE_BYTES // len(sampled)):
-            reader.feed(piece)
-            read_bytes += len(piece)
-            while (batch := reader.read()) is not None:
-                file.write(batch)
-                batches += 1
-                if batches == MAX_BATCHES:
-                    return read_bytes
-            if reader.done:
-                break
-        reader.close()
-    rest = reader.flush()
-    if rest is not None:
-        file.write(rest)
-    return read_bytes
+    read_bytes = 0
+
+    def batches() -> Iterator[Batch]:
+        nonlocal read_bytes
+        for number, split in enumerate(sampled):
+            reader.open(str(number), start=split.start)
+            for piece in _pieces(source, split, SAMPLE_BYTES // len(sampled)):
+                reader.feed(piece)
+                read_bytes += len(piece)
+                yield from iter(reader.read, None)
+                if reader.done:
+                    break
+            reader.close()
+        if (rest := reader.flush()) is not None:
+            yield rest
+
+    with tempfile.TemporaryDirectory(prefix="hybrid-router-") as folder:
+        path = Path(folder) / "sample.parquet"
+        file = OpenFile(path, settings, ChunkSample(Sampling(), 0))
+        for batch in islice(batches(), MAX_BATCHES):
+            file.write(batch)
+        if not file.rows:
+            return None
+        file.close()
+        return path.stat().st_size / read_bytes
 
 
 def _pieces(source: InputRanges, split: Split, max_bytes: int) -> Iterator[memoryview]:

@@ -83,7 +83,7 @@ def _input_fault(
     None: there was no file to try.
     """
     services = context.services
-    source = Source.in_region(services.region, services.settings.input_kms_keys)
+    source = Source(services.region, services.settings.input_kms_keys)
     first: EnvironmentFault | None = None
     denied = []
     for manifest, number in _sample(manifests, others, every=every):

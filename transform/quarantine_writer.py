@@ -1,6 +1,6 @@
 """Rejected lines as JSON lines: verbatim where they are small, by reference where they are large.
 
-Files that cannot be read to their end are a quarantine object of the attempt that leaves them out.
+Files that cannot be read to their end are the last quarantine object of the attempt that leaves them out.
 """
 
 from __future__ import annotations
@@ -8,26 +8,17 @@ from __future__ import annotations
 import base64
 import json
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lake.commit import PendingObject
 from lake.errors import AuditError
-from lake.layout import quarantine_key
-from lake.manifest import Manifest, ObjectVersion
-from transform.audit import check_excluded
-from transform.task_model import NUMBERS_PER_TASK, JobServices
-from transform.upload import Uploads
+from lake.manifest import ObjectVersion
 
 if TYPE_CHECKING:
     from ndjson_arrow import Reject
-
-    from transform.clients import OutputFiles
-    from transform.plan_attempt import Attempt
 
 
 MAX_EXPANSION = 20
@@ -43,14 +34,7 @@ def line_record(file: ObjectVersion, reject: Reject) -> dict[str, Any]:
 
     They are bytes, in the decompressed file where it is compressed.
     """
-    record: dict[str, Any] = {
-        "kind": "line",
-        "source": file.uri,
-        "version": file.version,
-        "offset": reject.offset,
-        "length": reject.length,
-        "reason": reject.reason,
-    }
+    record = _record("line", file, reject.offset, reject.length, reject.reason)
     if reject.line is not None:
         try:
             record["line"] = reject.line.decode()
@@ -64,29 +48,19 @@ def remainder_records(
 ) -> list[dict[str, Any]]:
     """Rejected lines that the sample of one split left out, by reason: ``count`` lines somewhere in [start, end)."""
     return [
-        {
-            "kind": "lines",
-            "source": file.uri,
-            "version": file.version,
-            "offset": start,
-            "length": end - start,
-            "reason": reason,
-            "count": count - kept.get(reason, 0),
-        }
+        _record("lines", file, start, end - start, reason, count=count - kept.get(reason, 0))
         for reason, count in counted.items()
         if count > kept.get(reason, 0)
     ]
 
 
 def file_record(file: ObjectVersion, reason: str) -> dict[str, Any]:
-    return {
-        "kind": "file",
-        "source": file.uri,
-        "version": file.version,
-        "offset": 0,
-        "length": file.size,
-        "reason": reason,
-    }
+    return _record("file", file, 0, file.size, reason)
+
+
+def _record(kind: str, file: ObjectVersion, offset: int, length: int, reason: str, **more: int) -> dict[str, Any]:
+    place = {"source": file.uri, "version": file.version, "offset": offset, "length": length}
+    return {"kind": kind, **place, "reason": reason, **more}
 
 
 def encode_record(record: Mapping[str, Any]) -> bytes:
@@ -184,43 +158,3 @@ def read_back(path: Path) -> QuarantineContent:
                     "the attempt is discarded, and the manifest is tried again"
                 ) from error
     return QuarantineContent(size, records, counts)
-
-
-def quarantine_excluded(services: JobServices, attempt: Attempt) -> list[PendingObject]:
-    """The excluded files, by reference, as one more quarantine object, numbered after those of all tasks; or none.
-
-    Raises ``AuditError``: the written file does not hold each of them once.
-    """
-    if not attempt.left_out:
-        return []
-    manifest, generation = attempt.manifest, attempt.claim.row.generation
-    key = excluded_key(manifest, generation, len(attempt.tasks))
-    with tempfile.TemporaryDirectory(prefix="hybrid-router-") as folder, Uploads(services.s3) as uploads:
-        bucket = services.resources.quarantine_bucket
-        return [write_excluded(manifest, attempt.left_out, bucket, key, uploads, Path(folder))]
-
-
-def excluded_key(manifest: Manifest, generation: int, tasks: int) -> str:
-    """Key of the object that names the excluded files, after the objects of ``tasks`` tasks."""
-    return quarantine_key(manifest.partition, manifest.id, generation, tasks * NUMBERS_PER_TASK)
-
-
-def write_excluded(
-    manifest: Manifest,
-    excluded: Mapping[ObjectVersion, str],
-    bucket: str,
-    key: str,
-    uploads: OutputFiles,
-    folder: Path,
-) -> PendingObject:
-    """The excluded files, with the reason of each, as one object that ``uploads`` takes over.
-
-    Raises ``AuditError``: the written file does not hold each of them once.
-    """
-    path = folder / "excluded.jsonl"
-    path.write_bytes(b"".join(encode_record(file_record(file, reason)) for file, reason in excluded.items()))
-    content = read_back(path)
-    check_excluded(manifest, excluded, content)
-    pending = uploads.add(path, bucket, key, content.records)
-    uploads.finish()
-    return pending.result()

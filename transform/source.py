@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self
 
 import obstore
@@ -64,33 +64,21 @@ class DeniedFileError(TransientError):
 
 
 class Source:
-    """Reads ranges of object versions; thread-safe."""
+    """Reads ranges of object versions in buckets of one region; thread-safe.
 
-    def __init__(
-        self,
-        open_store: Callable[[str], S3Store],
-        open_client: Callable[[], S3Client],
-        input_keys: Collection[str] | None = None,
-        input_bucket: str | None = None,
-    ) -> None:
-        self._open_store = open_store
+    ``input_keys`` is ``Settings.input_kms_keys``. ``input_bucket``: the one in which a file without a version was put
+    before the bucket got versions. In others, such as the control bucket, its ETag alone says which file it is.
+    """
+
+    def __init__(self, region: str, input_keys: Collection[str] | None, input_bucket: str | None = None) -> None:
+        self._region = region
         self._input_keys = input_keys
         self._input_bucket = input_bucket
-        self._open_client = open_client
         self._stores: dict[str, S3Store] = {}
 
     @cached_property
     def _client(self) -> S3Client:
-        return self._open_client()
-
-    @classmethod
-    def in_region(cls, region: str, input_keys: Collection[str] | None, input_bucket: str | None = None) -> Self:
-        """Reads buckets of this region of AWS; ``input_keys`` is ``Settings.input_kms_keys``.
-
-        ``input_bucket``: the one in which a file without a version was put before the bucket got versions. In others,
-        such as the control bucket, its ETag alone says which file it is.
-        """
-        return cls(partial(object_store, region), partial(s3_client, region), input_keys, input_bucket)
+        return s3_client(self._region)
 
     def fetch(self, file: ObjectVersion, start: int, end: int) -> Buffer:
         """The bytes [start, end) of this version and of no other.
@@ -165,7 +153,7 @@ class Source:
 
     def _store(self, bucket: str) -> S3Store:
         if bucket not in self._stores:
-            self._stores[bucket] = self._open_store(bucket)
+            self._stores[bucket] = object_store(self._region, bucket)
         return self._stores[bucket]
 
 

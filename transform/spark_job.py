@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -35,11 +34,11 @@ SCHEDULER_POOL = "spark.scheduler.pool"
 
 
 class JobFailedError(TransientError):
-    """The Spark job failed or was cancelled; the message is the cause as far as Spark reports it."""
+    """The Spark job failed; the message is the cause as far as Spark reports it."""
 
 
 class SparkJob:
-    """Spark jobs over tasks, each in a partition of its own; they run side by side and are cancelled together.
+    """Spark jobs over tasks, each in a partition of its own; they run side by side.
 
     ``pool`` is the name of their scheduler pool; None: the default one.
     """
@@ -48,18 +47,16 @@ class SparkJob:
         self._context, self._pool = spark.sparkContext, pool
         # Spark passes it to the Python workers, whatever the master.
         self._context.environment.update(WORKER_ENVIRONMENT)
-        self._tag = f"convert-{secrets.token_hex(6)}"
 
     def run(self, tasks: Sequence[Task]) -> list[TaskResult | TaskFault]:
         """One result or fault for each task: that of the task attempt which Spark reports as successful. Thread-safe.
 
         Spark starts tasks in the order of their partitions: the longest go first, so that no core waits at the end for
-        one that has begun last. Raises ``JobFailedError``: a task failed as often as Spark allows, the job was
-        cancelled, or PySpark could not write the tasks to the driver's disk.
+        one that has begun last. Raises ``JobFailedError``: a task failed as often as Spark allows, or PySpark could not
+        write the tasks to the driver's disk.
         """
         if not tasks:
             return []
-        self._context.addJobTag(self._tag)
         self._context.setLocalProperty(SCHEDULER_POOL, self._pool)  # type: ignore[arg-type]
         try:
             ordered = sorted(tasks, key=lambda task: task.ndjson_bytes, reverse=True)
@@ -68,10 +65,6 @@ class SparkJob:
             raise JobFailedError(failure_reason(str(error))) from error
         finally:
             self._context.setLocalProperty(SCHEDULER_POOL, None)  # type: ignore[arg-type]
-            self._context.removeJobTag(self._tag)
-
-    def cancel(self) -> None:
-        self._context.cancelJobsWithTag(self._tag)
 
     @property
     def alive(self) -> bool:

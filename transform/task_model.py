@@ -15,7 +15,6 @@ import pyarrow as pa
 from ndjson_arrow import column_name
 
 from lake.aws_types import S3Client
-from lake.errors import AuditError
 from lake.ledger import Ledger
 from lake.ledger.datasets import ADDED_COLUMNS
 from lake.manifest import INFLATED_RATIO, ObjectVersion, Partition, has_compressed_name
@@ -80,6 +79,9 @@ class Task:
     have field ids."""
     stream_seconds: float | None = None
     """Processor time after which a file leaves the stream lane; None in the batch lane."""
+    excluded: tuple[tuple[ObjectVersion, str], ...] = ()
+    """Files that the attempt leaves out, with the reason. Only its last task has them, which has no splits: its object
+    is the last one of the quarantine."""
 
     @property
     def ndjson_bytes(self) -> int:
@@ -87,13 +89,7 @@ class Task:
         return sum(split.size * (INFLATED_RATIO if has_compressed_name(split.file.key) else 1) for split in self.splits)
 
     def object_number(self, position: int) -> int:
-        """Number in the key of its object at ``position`` (from 0), the same in every try of the task.
-
-        Raises ``AuditError``: its numbers are used up.
-        """
-        if position >= NUMBERS_PER_TASK:
-            message = f"a task of {self.manifest} would write over {NUMBERS_PER_TASK} objects"
-            raise AuditError(f"{message}: raise convert.target_file_bytes")
+        """Number in the key of its object at ``position`` (from 0), the same in every try of the task."""
         return self.number * NUMBERS_PER_TASK + position
 
 

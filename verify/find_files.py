@@ -1,12 +1,10 @@
 """The files of some hours: a listing of the input bucket, page by page against the ledger's arrival rows.
 
-Who has them is in a database on disk, so memory does not grow with their number. Where two multisets of rows differ, a
-second look at the rows of a few buckets tells.
+Who has them is in a database on disk, so memory does not grow with their number.
 """
 
 import hashlib
 import sqlite3
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -17,13 +15,11 @@ from typing import Any
 
 from lake.dataset_rules import skip_old_days
 from lake.errors import InvalidDocumentError
-from lake.ledger import ManifestRow, State
+from lake.ledger import ArrivalRow, ManifestRow, State
 from lake.ledger.table import batches_of
 from lake.manifest import Identity, ObjectVersion, Partition
 from lake.successors import files_by_successor
-from verify.elements import Line
 from verify.report import MAX_DIFFERENCES, Difference, HourReport
-from verify.rows import BUCKETS, Pairs, differing_columns, most_similar, row_digest
 from verify.stack import HOUR_FORMAT, Hours, Stack
 
 PARALLEL_READS = 8
@@ -35,27 +31,19 @@ WINDOW = timedelta(days=1)
 
 
 @dataclass(slots=True)
-class FirstFiles:
-    """A number of object versions, and the first of them with what the ledger says of it."""
-
-    number: int = 0
-    first: list[tuple[ObjectVersion, str]] = field(default_factory=list)
-    """The first of the versions, at most ``MAX_DIFFERENCES``."""
-
-    def add(self, file: ObjectVersion, reason: str = "") -> None:
-        self.number += 1
-        if len(self.first) < MAX_DIFFERENCES:
-            self.first.append((file, reason))
-
-
-@dataclass(slots=True)
 class UnownedFiles:
-    """Object versions of an hour that no manifest has."""
+    """Object versions of an hour that no manifest has; of each kind the first ``MAX_DIFFERENCES``."""
 
-    unknown: FirstFiles = field(default_factory=FirstFiles)
+    unknown: list[ObjectVersion] = field(default_factory=list)
     """The ledger has no row of them."""
-    ignored: FirstFiles = field(default_factory=FirstFiles)
+    ignored: list[tuple[ObjectVersion, str]] = field(default_factory=list)
     """IGNORED when they arrived, and the settings' rules give them to the dataset today; with the reason of then."""
+
+    def add(self, file: ObjectVersion, row: ArrivalRow | None) -> None:
+        if row is not None and len(self.ignored) < MAX_DIFFERENCES:
+            self.ignored.append((file, row.reason))
+        if row is None and len(self.unknown) < MAX_DIFFERENCES:
+            self.unknown.append(file)
 
 
 class TimeOverError(Exception):
@@ -79,11 +67,7 @@ def find_files(
                 if row is None or row.manifest is None:
                     partition = Partition.of(hours.dataset, datetime.fromisoformat(file.arrived_at))
                     if hours.contain(partition):
-                        found = unowned.setdefault(partition.stamp, UnownedFiles())
-                        if row is None:
-                            found.unknown.add(file)
-                        else:
-                            found.ignored.add(file, row.reason)
+                        unowned.setdefault(partition.stamp, UnownedFiles()).add(file, row)
                 elif row.partition is not None and hours.contain(row.partition):
                     known.setdefault((row.partition.stamp, row.manifest), []).append(row.file)
             for (stamp, manifest), files in known.items():
@@ -194,68 +178,3 @@ class FileIndex:
         self._database.execute("INSERT OR IGNORE INTO published VALUES (?, ?)", (digest, manifest))
         (first,) = self._database.execute("SELECT manifest FROM published WHERE identity = ?", (digest,)).fetchone()
         return str(first)
-
-
-MAX_ROWS = 20_000
-"""Maximum number of different rows of the lake that are kept; the buckets that are searched have about as many ..."""
-MIN_BUCKETS = 8
-"""... which are at least this number. A changed row is in two."""
-MAX_CHARACTERS = 1 << 26
-"""Maximum number of characters of the rows that are kept."""
-MAX_FOUND = 5
-"""Maximum number of rows that are reported on each side."""
-
-
-def locate(
-    inputs: Iterable[tuple[ObjectVersion, Line, Pairs]],
-    lake: Iterable[tuple[str, Pairs]],
-    buckets: list[int],
-    rows: int,
-) -> list[Difference]:
-    """Rows that only one side has, those of the input first, in its order.
-
-    ``lake``: rows with the URI of their object. ``buckets``: buckets whose sums differ. If only some are looked at, the
-    first differing line may be in another. ``rows``: number of rows of the lake. Empty: what differs was not kept.
-    """
-    chosen = set(buckets[: max(MIN_BUCKETS, MAX_ROWS * BUCKETS // max(1, rows))])
-    extra: Counter[int] = Counter()
-    kept: dict[int, tuple[str, Pairs]] = {}
-    characters = 0
-    for uri, pairs in lake:
-        digest = row_digest(pairs)
-        if digest % BUCKETS not in chosen:
-            continue
-        extra[digest] += 1
-        if digest not in kept and len(kept) < MAX_ROWS and characters < MAX_CHARACTERS:
-            kept[digest] = uri, pairs
-            characters += sum(len(text) for _, text in pairs)
-    missing: list[tuple[ObjectVersion, Line, Pairs]] = []
-    for file, line, pairs in inputs:
-        digest = row_digest(pairs)
-        if digest % BUCKETS not in chosen:
-            continue
-        if extra[digest] > 1:
-            extra[digest] -= 1
-        elif digest in extra:
-            # Counter returns 0 for a missing key without keeping it.
-            del extra[digest]
-        elif len(missing) < MAX_FOUND:
-            missing.append((file, line, pairs))
-    rest = [kept[digest] for digest in extra if digest in kept]
-    found = [_missing(file, line, pairs, rest) for file, line, pairs in missing]
-    extras = (
-        Difference(uri, f"has a row of {len(pairs)} values that no input line of its manifest gives, or has it twice")
-        for uri, pairs in rest[:MAX_FOUND]
-    )
-    return [*found, *extras]
-
-
-def _missing(file: ObjectVersion, line: Line, pairs: Pairs, rest: list[tuple[str, Pairs]]) -> Difference:
-    """A changed row takes its counterpart out of ``rest``."""
-    similar = most_similar(pairs, [other for _, other in rest])
-    if similar is None:
-        return Difference(file.uri, "the lake does not have this row", file.version, line.number, line.offset)
-    uri = next(uri for uri, other in rest if other is similar)
-    rest.remove((uri, similar))
-    names = tuple(differing_columns(pairs, similar))
-    return Difference(file.uri, f"the row differs in {uri}", file.version, line.number, line.offset, names)

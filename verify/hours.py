@@ -18,15 +18,18 @@ from lake.layout import complete_marker_key, is_complete_marker, list_objects, p
 from lake.ledger import HourRow, HourState, ManifestRow, State
 from lake.ledger.table import batches_of
 from lake.manifest import Identity, ObjectVersion, Partition
+from lake.successors import follow
 from lake.texts import format_count
 from verify.find_files import ROUTING_TIME, WINDOW, FileIndex, UnownedFiles, current_rows, find_files
 from verify.manifest_check import CheckedManifest, RunTasks, SideDigest, check_manifest
-from verify.quarantine_records import find_resubmitted
 from verify.report import Difference, HourReport
 from verify.stack import Hours, Stack
 from verify.table_check import check_table
 
-TOO_LATE = "was not compared: the time of this verification was over"
+TOO_LATE = (
+    "not compared, because the time of the run was over: lower verify.share, or raise batch.run_timeout_minutes or "
+    "batch.workers"
+)
 CHANGED = "has changed meanwhile: verify this hour again"
 
 
@@ -86,7 +89,7 @@ class HoursCheck:
     def _check_hour(self, report: HourReport, index: FileIndex, pool: ThreadPoolExecutor) -> None:
         date, _, hour = report.hour.partition("T")
         partition = Partition(self._hours.dataset, date, int(hour))
-        find_resubmitted(self._stack, partition, index, report)
+        self._add_resubmitted(partition, index, report)
         told = self._stack.ledger.partitions.get(partition)
         objects, unnamed, has_marker = self._list_objects(partition)
         rows = current_rows(self._stack, index, report)
@@ -108,8 +111,7 @@ class HoursCheck:
                 _check_files(report, row.id, outcome, index)
                 published = outcome.objects
             else:
-                report.late += outcome == TOO_LATE
-                report.failed += outcome not in (TOO_LATE, CHANGED)
+                report.missed += outcome != CHANGED
                 report.cannot_be_proven(f"manifest {row.id} {outcome}")
             for uri in objects.pop(row.id, []):
                 self._check_object(report, uri, row, published)
@@ -175,24 +177,32 @@ class HoursCheck:
             return ()
         return {f"s3://{item.bucket}/{item.key}" for item in (*document.objects, *document.quarantine)}
 
+    def _add_resubmitted(self, partition: Partition, index: FileIndex, report: HourReport) -> None:
+        """Add the files of lines that a person has given back, which no listing of the input has."""
+        for resubmission in self._stack.ledger.resubmissions.of(partition):
+            arrival = self._stack.ledger.arrivals.get(resubmission.file)
+            if arrival is not None and arrival.manifest is not None:
+                index.add(report.hour, arrival.manifest, [resubmission.file])
+                continue
+            problem = "was given back, and no manifest has it"
+            advice = "run 'hybrid-router quarantine retry <file>' again"
+            _report_unowned(self._stack, report, [resubmission.file], None, problem, advice)
+
     def _add_listed(self, partition: Partition, rows: dict[str, ManifestRow | None], report: HourReport) -> None:
         """Add the manifests of the hour none of whose files is left in the input: only the ledger's list has them."""
-        listed = self._stack.ledger.partitions.manifests(partition)
-        seen: set[str] = set()
-        while listed:
-            manifest = listed.pop()
-            if manifest in seen or manifest in rows:
-                continue
-            seen.add(manifest)
-            row = self._stack.ledger.manifests.get(manifest)
-            if row is None:
-                report.cannot_be_proven(f"manifest {manifest} is not recorded yet: the sweep completes or abandons it")
-                continue
-            if row.state == State.COLLECTED:
-                report.cannot_be_proven(f"the document of part {manifest} is damaged: the log of the sweep says how")
-                continue
-            rows[manifest] = row
-            listed.extend(row.superseded_by)
+        ledger = self._stack.ledger
+        for page in follow(ledger, ledger.partitions.manifests(partition), parallel=1):
+            for manifest, row in page:
+                if manifest in rows:
+                    continue
+                if row is None:
+                    problem = "is not recorded yet: the sweep completes or abandons it"
+                    report.cannot_be_proven(f"manifest {manifest} {problem}")
+                elif row.state == State.COLLECTED:
+                    problem = "is damaged: the log of the sweep says how"
+                    report.cannot_be_proven(f"the document of part {manifest} {problem}")
+                else:
+                    rows[manifest] = row
 
     def _list_objects(self, partition: Partition) -> tuple[dict[str, list[str]], list[str], bool]:
         """URIs of all objects that readers see of an hour, by the manifest in their name; those without one; and
@@ -214,7 +224,7 @@ class HoursCheck:
     def _compare(self, row: ManifestRow) -> CheckedManifest | str:
         """A text says why the manifest was not compared: whatever it is, the others are."""
         if self._effort.stop_at is not None and self._stack.clock() >= self._effort.stop_at:
-            return TOO_LATE
+            return f"was {TOO_LATE}"
         self._on_progress(
             f"{row.partition}: manifest {row.id}, {format_count(row.files, 'file')}, {row.bytes / 1e6:,.1f} MB"
         )
@@ -238,22 +248,22 @@ class HoursCheck:
 
 
 def _report_unowned_files(stack: Stack, report: HourReport, files: UnownedFiles, hours: Hours) -> None:
-    unknown, ignored = files.unknown, files.ignored
-    problem = "is in the input bucket, and the ledger does not know it"
-    if unknown.number > len(unknown.first):
-        problem = f"is one of {format_count(unknown.number, 'file')} of this hour that the ledger does not know"
-    _report_unowned(stack, report, [file for file, _ in unknown.first], None, problem)
+    _report_unowned(stack, report, files.unknown, None, "is in the input bucket, and the ledger does not know it")
     command = f"hybrid-router backfill --dataset {hours.dataset} --from {report.hour} --to {report.hour}"
-    among = f" (one of {ignored.number:,} files)" if ignored.number > len(ignored.first) else ""
-    for file, reason in ignored.first:
+    for file, reason in files.ignored:
         report.cannot_be_proven(
-            f"{file.uri} (version {file.version}) was ignored when it arrived{among}, because {reason}; "
+            f"{file.uri} (version {file.version}) was ignored when it arrived, because {reason}; "
             f"the rules select it today: run '{command}'"
         )
 
 
 def _report_unowned(
-    stack: Stack, report: HourReport, files: Iterable[ObjectVersion], owner: str | None, problem: str
+    stack: Stack,
+    report: HourReport,
+    files: Iterable[ObjectVersion],
+    owner: str | None,
+    problem: str,
+    advice: str = "run a backfill of this hour",
 ) -> None:
     """Files that no manifest has: differences, unless they may still be on their way.
 
@@ -272,7 +282,7 @@ def _report_unowned(
             if stack.clock() - max(map(datetime.fromisoformat, times)) < routing_time:
                 report.cannot_be_proven(f"{file.uri} (version {file.version}) {problem} yet")
             else:
-                report.differs(Difference(file.uri, f"{problem}: run a backfill of this hour", file.version))
+                report.differs(Difference(file.uri, f"{problem}: {advice}", file.version))
 
 
 def _is_counted(report: HourReport, row: ManifestRow) -> bool:

@@ -6,6 +6,7 @@ Both sides are multisets of row digests, made in tasks that any process can run:
 from __future__ import annotations
 
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,18 +21,18 @@ from lake.ledger import ManifestRow
 from lake.manifest import Identity, Manifest, ObjectVersion
 from lake.manifest_documents import read_manifest
 from verify.elements import Line
-from verify.find_files import locate
 from verify.objects import GoneError, download
 from verify.quarantine_records import QuarantinedFile, add_records
 from verify.report import Difference, ManifestReport
 from verify.rows import (
+    BUCKETS,
     OFFSET,
     ColumnTypeError,
-    InputCount,
-    InputReader,
+    InputRules,
     Pairs,
     RowMultiset,
     columns_of,
+    read_lines,
     read_pairs,
     row_digest,
 )
@@ -101,22 +102,22 @@ class _Comparison:
         for digest in run_tasks(digest_lake, lake_tasks):
             in_lake.add(digest)
         expected = self._expected_files()
-        rules = (self.document.max_line_bytes, self.document.concatenated, in_lake.provenance)
+        rules = InputRules(self.document.max_line_bytes, self.document.concatenated, in_lake.provenance)
         parts = group_by_size([item.file.size for item in expected])
-        for digest in run_tasks(digest_input, [InputTask(tuple(expected[part]), *rules) for part in parts]):
+        for digest in run_tasks(digest_input, [InputTask(tuple(expected[part]), rules) for part in parts]):
             in_files.add(digest)
         self.report.files = len(self.manifest.files)
         self.report.merge(in_lake.report)
         self.report.merge(in_files.report)
         rebuild = f"run 'hybrid-router tables rebuild {self.manifest.partition.dataset}'"
         for column in self.table.hidden(in_lake.columns) if self.table is not None else ():
-            problem = f"the Iceberg table does not show it: {rebuild}"
-            self.report.differs(Difference(in_lake.columns[column], problem, columns=column[:1]))
+            problem = f"the Iceberg table does not show its column {column[0]}: {rebuild}"
+            self.report.differs(Difference(in_lake.columns[column], problem))
         comparable = in_lake.complete and in_files.complete
         buckets = in_files.rows.differing_buckets(in_lake.rows) if comparable else []
         if not buckets:
             return
-        found = self._find_place([item.file for item in expected], buckets, in_lake) if find_place else []
+        found = self._find_place([item.file for item in expected], rules, buckets, in_lake) if find_place else []
         for difference in found:
             self.report.differs(difference)
         if not found:
@@ -151,11 +152,11 @@ class _Comparison:
                 self._differs(uri, str(error))
         return files
 
-    def _find_place(self, files: list[ObjectVersion], buckets: list[int], in_lake: SideDigest) -> list[Difference]:
-        reader = InputReader(self.stack.s3, self.document.max_line_bytes, self.document.concatenated)
-        rows = (
-            (file, line, pairs) for file in files for line, pairs in reader.read(file, provenance=in_lake.provenance)
-        )
+    def _find_place(
+        self, files: list[ObjectVersion], rules: InputRules, buckets: list[int], in_lake: SideDigest
+    ) -> list[Difference]:
+        lines = ((file, *found) for file in files for found in read_lines(self.stack.s3, file, rules))
+        rows = ((file, line, pairs) for file, line, pairs in lines if isinstance(pairs, list))
         return locate(rows, self._lake_rows(), buckets, in_lake.rows.rows)
 
     def _lake_rows(self) -> Iterator[tuple[str, Pairs]]:
@@ -221,10 +222,7 @@ class ExpectedFile:
 @dataclass(frozen=True, slots=True)
 class InputTask:
     files: tuple[ExpectedFile, ...]
-    max_line_bytes: int
-    concatenated: bool
-    provenance: bool
-    """Whether the rows of the lake have provenance."""
+    rules: InputRules
 
 
 def group_by_size(sizes: Sequence[int]) -> Iterator[slice]:
@@ -267,23 +265,24 @@ def digest_lake(s3: S3Client, objects: Sequence[PendingObject]) -> SideDigest:
 def digest_input(s3: S3Client, task: InputTask) -> SideDigest:
     """The rows of input files; rejected lines are compared with the quarantine, counts with the commit document."""
     digest = SideDigest()
-    reader = InputReader(s3, task.max_line_bytes, task.concatenated)
     for expected in task.files:
-        _read_file(reader, expected, digest, provenance=task.provenance)
+        _read_file(s3, task.rules, expected, digest)
     return digest
 
 
-def _read_file(reader: InputReader, expected: ExpectedFile, digest: SideDigest, *, provenance: bool) -> None:
-    file, report, count = expected.file, digest.report, InputCount()
-
-    def compare(line: Line, reason: str) -> None:
-        problem = expected.record.take(line, reason)
-        if problem is not None:
-            report.differs(Difference(file.uri, problem, file.version, line.number, line.offset))
-
+def _read_file(s3: S3Client, rules: InputRules, expected: ExpectedFile, digest: SideDigest) -> None:
+    file, report, rejects = expected.file, digest.report, Counter[str]()
+    lines = rows = 0
     try:
-        for _, pairs in reader.read(file, provenance=provenance, count=count, on_reject=compare):
-            digest.rows.add(row_digest(pairs))
+        for line, found in read_lines(s3, file, rules):
+            lines += 1
+            if isinstance(found, str):
+                rejects[found] += 1
+                if (problem := expected.record.take(line, found)) is not None:
+                    report.differs(Difference(file.uri, problem, file.version, line.number, line.offset))
+            elif found is not None:
+                rows += 1
+                digest.rows.add(row_digest(found))
     except GoneError as error:
         report.cannot_be_proven(f"{file.uri} (version {file.version}) is gone: {error}")
         digest.complete = False
@@ -295,14 +294,56 @@ def _read_file(reader: InputReader, expected: ExpectedFile, digest: SideDigest, 
         report.differs(Difference(file.uri, problem, file.version))
         digest.complete = False
         return
-    report.rows += count.rows
-    report.rejects += count.rejects.total()
+    report.rows += rows
+    report.rejects += rejects.total()
     for problem in expected.record.remaining():
         report.differs(Difference(file.uri, problem, file.version))
-    counted = (count.lines, count.rows, count.blank_lines, dict(count.rejects))
+    counted = (lines, rows, lines - rows - rejects.total(), dict(rejects))
     source = expected.source
     claimed = None if source is None else (source.lines, source.rows, source.blank_lines, source.rejects)
     if counted != claimed:
         # The commit document's counts are what `explain` shows.
         problem = f"has (lines, rows, blank lines, rejects) = {counted}, and the commit document says {claimed}"
         report.differs(Difference(file.uri, problem, file.version))
+
+
+MAX_ROWS = 20_000
+"""The buckets that are searched have about this number of rows of the lake ..."""
+MIN_BUCKETS = 8
+"""... and are at least this number. A changed row is in two."""
+MAX_FOUND = 5
+"""Maximum number of places that are reported on each side."""
+
+
+def locate(
+    inputs: Iterable[tuple[ObjectVersion, Line, Pairs]],
+    lake: Iterable[tuple[str, Pairs]],
+    buckets: list[int],
+    rows: int,
+) -> list[Difference]:
+    """Rows that only one side has: lines of the input in its order, then objects of the lake.
+
+    ``lake``: rows with the URI of their object. ``buckets``: buckets whose sums differ. If only some are searched, the
+    first differing line may be in another. ``rows``: number of rows of the lake.
+    """
+    chosen = set(buckets[: max(MIN_BUCKETS, MAX_ROWS * BUCKETS // max(1, rows))])
+    extra, uris = Counter[int](), dict[int, str]()
+    for uri, pairs in lake:
+        digest = row_digest(pairs)
+        if digest % BUCKETS in chosen:
+            extra[digest] += 1
+            uris[digest] = uri
+    missing: list[Difference] = []
+    for file, line, pairs in inputs:
+        digest = row_digest(pairs)
+        if digest % BUCKETS not in chosen:
+            continue
+        # Counter returns 0 for a missing key without keeping it.
+        if extra[digest]:
+            extra[digest] -= 1
+        elif len(missing) < MAX_FOUND:
+            problem = "the lake does not have this row"
+            missing.append(Difference(file.uri, problem, file.version, line.number, line.offset))
+    places = dict.fromkeys(uris[digest] for digest, number in extra.items() if number)
+    problem = "has a row that no input line of its manifest gives, or has it twice"
+    return [*missing, *(Difference(uri, problem) for uri in list(places)[:MAX_FOUND])]

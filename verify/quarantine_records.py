@@ -1,23 +1,15 @@
-"""The quarantine of one manifest, by input file, in a form that lines of the input are compared with one by one.
-
-Lines that a person has given back are files of the hour that no listing of the input has.
-"""
+"""The quarantine of one manifest, by input file, in a form that lines of the input are compared with one by one."""
 
 import base64
 import hashlib
 import json
 from collections import Counter
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from lake.manifest import Partition
 from lake.texts import format_count
 from verify.elements import Line
-from verify.find_files import ROUTING_TIME, FileIndex
-from verify.report import Difference, HourReport
-from verify.stack import Stack
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,21 +88,3 @@ def _add(record: dict[str, Any], file: QuarantinedFile) -> None:
         file.lines[record["offset"]] = QuarantinedLine(
             record["length"], reason, None if body is None else line_digest(body)
         )
-
-
-def find_resubmitted(stack: Stack, partition: Partition, index: FileIndex, report: HourReport) -> None:
-    """Add the files of an hour's resubmissions to ``index``; those that no manifest has are reported.
-
-    Of a recent one the function that records it may not have ended.
-    """
-    for row in stack.ledger.resubmissions.of(partition):
-        arrival = stack.ledger.arrivals.get(row.file)
-        if arrival is None or arrival.manifest is None:
-            problem = "was given back, and no manifest has it"
-            if stack.clock() - datetime.fromisoformat(row.recorded_at) < ROUTING_TIME:
-                report.cannot_be_proven(f"{row.file.uri} {problem} yet")
-            else:
-                problem += ": run 'hybrid-router quarantine retry <file>' again"
-                report.differs(Difference(row.file.uri, problem, row.file.version))
-        else:
-            index.add(report.hour, arrival.manifest, [row.file])

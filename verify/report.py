@@ -29,13 +29,11 @@ class Difference:
     version: str | None = None
     line: int | None = None
     offset: int | None = None
-    columns: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         version = f" (version {self.version})" if self.version else ""
         line = f", line {self.line:,} at byte {self.offset:,}" if self.line is not None else ""
-        columns = f", column {', '.join(self.columns)}" if self.columns else ""
-        return f"{self.uri}{version}{line}{columns}: {self.problem}"
+        return f"{self.uri}{version}{line}: {self.problem}"
 
 
 @dataclass(slots=True)
@@ -74,10 +72,8 @@ class HourReport(ManifestReport):
     manifests: int = 0
     compared: int = 0
     """Manifests that were compared: fewer with a share."""
-    late: int = 0
-    """Manifests of the share that were not compared, because the time was over."""
-    failed: int = 0
-    """Manifests of the share that were not compared, because of an error."""
+    missed: int = 0
+    """Manifests of the share that were not compared, because the time was over or of an error."""
 
     def add(self, report: ManifestReport) -> None:
         self.compared += 1

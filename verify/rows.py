@@ -4,11 +4,11 @@ They come from an input file, by the verification's own parser, or from a publis
 """
 
 import hashlib
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,14 +17,12 @@ from lake.aws_types import S3Client
 from lake.manifest import ObjectVersion
 from verify import line_rules
 from verify.elements import Line, lines_of
-from verify.line_rules import BYTE_ORDER_MARK, RejectedError, pairs_of
+from verify.line_rules import RejectedError
 from verify.objects import open_text
 
 Pairs = list[tuple[str, str]]
 """(Column, text) of every value that is not NULL, sorted."""
 BUCKETS = 4096
-MAX_FAST_BYTES = 1 << 22
-"""Python's objects take up to 40 times the size of a nested value: a longer line is left to the slow rules."""
 MODULUS = 1 << 128
 DIGEST_PAIRS = 1000
 
@@ -41,25 +39,10 @@ def column_name(key: str) -> str:
 def parse_row(line: bytes, *, first: bool) -> Pairs | None:
     """The row of a line, which is without its newline and not too long; None for a blank line.
 
-    The fast parser decides only that a line is valid. Whatever it refuses is judged by the slow rules, which also name
-    the reason. Raises ``RejectedError``: the line is not a row; its argument is the reason.
+    Raises ``RejectedError``: the line is not a row; its argument is the reason.
     """
-    body = line.removeprefix(BYTE_ORDER_MARK) if first else line
-    members = pairs_of(body) if len(body) <= MAX_FAST_BYTES else None
-    if members is not None:
-        return sorted((column_name(key), text) for key, text in members)
-    parsed = line_rules.parse_line(line, first=first, max_line_bytes=len(line))
-    if parsed is None:
-        return None
-    pairs = []
-    while parsed:
-        # Of a long line memory holds one form of each member.
-        member = parsed.pop()
-        text = member.text
-        if text is not None:
-            pairs.append((column_name(member.key), text))
-    pairs.sort()
-    return pairs
+    members = line_rules.parse_line(line, first=first, max_line_bytes=len(line))
+    return None if members is None else sorted((column_name(key), text) for key, text in members if text is not None)
 
 
 def rescued_pairs(text: str) -> Pairs:
@@ -100,17 +83,6 @@ class RowMultiset:
         return [bucket for bucket in range(BUCKETS) if self.sums[bucket] != other.sums[bucket]]
 
 
-def differing_columns(left: Pairs, right: Pairs) -> list[str]:
-    return sorted({name for name, _ in set(left) ^ set(right)})
-
-
-def most_similar(row: Pairs, others: Sequence[Pairs]) -> Pairs | None:
-    """The row of ``others`` that shares the most values with ``row``; None: none shares any."""
-    values = set(row)
-    best = max(others, key=lambda other: len(values & set(other)), default=None)
-    return best if best is not None and values & set(best) else None
-
-
 TOO_LONG = "line too long"
 NOT_JSON = "not JSON"
 
@@ -125,53 +97,31 @@ def row_of(line: Line) -> Pairs | None:
     return pairs
 
 
-@dataclass(slots=True)
-class InputCount:
-    """The lines of one file; elements of arrays count as lines."""
+class InputRules(NamedTuple):
+    """What the rows of a manifest were converted with."""
 
-    lines: int = 0
-    rows: int = 0
-    blank_lines: int = 0
-    rejects: Counter[str] = field(default_factory=Counter)
-
-
-@dataclass(frozen=True, slots=True)
-class InputReader:
-    s3: S3Client
     max_line_bytes: int
     concatenated: bool
-    """The settings of this name when they were converted."""
+    provenance: bool
+    """Whether rows have the columns ``_source``, ``_offset`` and ``_arrived_at``."""
 
-    def read(
-        self,
-        file: ObjectVersion,
-        *,
-        provenance: bool,
-        count: InputCount | None = None,
-        on_reject: Callable[[Line, str], None] | None = None,
-    ) -> Iterator[tuple[Line, Pairs]]:
-        """The rows of a file with their lines, in order.
 
-        ``provenance``: adds the values of ``_source``, ``_offset`` and ``_arrived_at``. ``count``: counts every line.
-        ``on_reject``: called with each rejected line and the reason. Raises ``GoneError``: S3 no longer has this
-        version; ``OSError``, ``EOFError``, ``ValueError``: it cannot be decompressed to its end.
-        """
-        counted = InputCount() if count is None else count
-        with open_text(self.s3, file) as stream:
-            for line in lines_of(stream, self.max_line_bytes, concatenated=self.concatenated):
-                counted.lines += 1
-                try:
-                    pairs = row_of(line)
-                except RejectedError as rejected:
-                    counted.rejects[str(rejected)] += 1
-                    if on_reject is not None:
-                        on_reject(line, str(rejected))
-                    continue
-                if pairs is None:
-                    counted.blank_lines += 1
-                    continue
-                counted.rows += 1
-                yield line, sorted([*pairs, *_provenance(file, line)]) if provenance else pairs
+def read_lines(s3: S3Client, file: ObjectVersion, rules: InputRules) -> Iterator[tuple[Line, Pairs | str | None]]:
+    """The lines of a file in order, each with its row, the reason of its rejection, or None if it is blank.
+
+    Raises ``GoneError``: S3 no longer has this version; ``OSError``, ``EOFError``, ``ValueError``: it cannot be
+    decompressed to its end.
+    """
+    with open_text(s3, file) as stream:
+        for line in lines_of(stream, rules.max_line_bytes, concatenated=rules.concatenated):
+            try:
+                pairs = row_of(line)
+            except RejectedError as rejected:
+                yield line, str(rejected)
+                continue
+            if pairs is not None and rules.provenance:
+                pairs = sorted([*pairs, *_provenance(file, line)])
+            yield line, pairs
 
 
 def _provenance(file: ObjectVersion, line: Line) -> Pairs:

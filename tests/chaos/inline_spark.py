@@ -54,11 +54,6 @@ class InlineSpark:
     def isStopped(self) -> bool:  # noqa: N802
         return False
 
-    def addJobTag(self, _tag: str) -> None:  # noqa: N802
-        return
-
-    removeJobTag = cancelJobsWithTag = addJobTag  # noqa: N815
-
     def setLocalProperty(self, _name: str, _value: str | None) -> None:  # noqa: N802
         return
 

@@ -22,11 +22,11 @@ from lake.settings import ConvertSettings
 from offline.output_folder import StagedFiles
 from sizing.peak_memory import peak_bytes, reset_peak_bytes
 from tests.hostile.corpus import CORPUS, MIB, HostileFile
+from tests.unit.verify.test_both_readers import count_lines
 from transform.file_deadline import GRACE_SECONDS
 from transform.plan_attempt import output_ratio, split_file
 from transform.run_task import run_task
 from transform.task_model import Task
-from verify.rows import InputCount, InputReader
 
 ADDRESS_SPACE = 8 << 30
 """Bytes: a file that costs more ends its process, not the machine."""
@@ -156,11 +156,8 @@ def _read(file: HostileFile, count: int, folder: Path) -> dict[str, Any]:
         return {"Body": io.BytesIO(source.fetch(version, start, end + 1))}
 
     s3: Any = SimpleNamespace(get_object=get_object)
-    reader, counted = InputReader(s3, ConvertSettings().max_line_bytes, concatenated=False), InputCount()
     reset_peak_bytes()
-    for _ in reader.read(version, provenance=False, count=counted):
-        pass
-    lines = [counted.lines, counted.rows, counted.blank_lines, dict(counted.rejects)]
+    lines = count_lines(s3, version.size, max_line_bytes=ConvertSettings().max_line_bytes)
     return {"peak": peak_bytes(), "lines": lines}
 
 

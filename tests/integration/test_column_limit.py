@@ -3,13 +3,11 @@
 import json
 import random
 from collections import Counter
-from datetime import date
 from uuid import UUID
 
 from pyspark.sql import SparkSession
 
 from batch_job.main import run
-from streaming_job.micro_batch import convert_manifests
 from tests.integration.conversion_world import ConversionWorld, Row
 
 
@@ -24,10 +22,6 @@ def members(row: Row) -> dict[str, str | None]:
     """What the input object had: columns together with what was rescued."""
     plain = {name: value for name, value in row.items() if name != "_rescued"}
     return {**plain, **json.loads(row.get("_rescued") or "{}")}
-
-
-def by_micro_batch(world: ConversionWorld, manifests: list[str], spark: SparkSession) -> None:
-    convert_manifests(world.context(spark, "run-1"), manifests)
 
 
 def test_eight_files_of_objects_keyed_by_uuids(world: ConversionWorld, spark: SparkSession) -> None:
@@ -72,26 +66,3 @@ def test_a_replay_has_the_same_members_in_columns_and_rescued(world: ConversionW
     rows = world.lake()
     assert [members(row) for row in rows] == before * 2
     assert [row.get("_rescued") for row in rows] == [None, '{"d":3.10}'] * 2
-
-
-def test_one_wide_file_leaves_room_for_the_columns_of_others(world: ConversionWorld, spark: SparkSession) -> None:
-    # Given: a dataset of some weeks, and a file with 900 keys of its own
-    known = ("a", "b")
-    world.services.ledger.datasets.reserve_columns("orders", known, 1000, date(2026, 1, 1))
-    body = body_with_uuid_keys(random.Random(7), 900)
-    wide = world.enqueue([world.put("orders/!.json", body)])
-
-    # When
-    by_micro_batch(world, [wide], spark)
-
-    # Then: it gets a hundred columns, its other members are rescued, and the next day has room
-    dataset = world.services.ledger.datasets.get("orders")
-    assert dataset is not None
-    assert len(dataset.columns) == 102
-    assert Counter(value for row in world.lake() for value in members(row).values()) == Counter(
-        value for line in body.splitlines() for value in json.loads(line).values()
-    )
-    world.clock.advance(days=1)
-    honest = world.enqueue([world.put("orders/c.json", b'{"c":1}\n')])
-    by_micro_batch(world, [honest], spark)
-    assert {"c": "1"} in world.lake()

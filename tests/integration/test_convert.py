@@ -2,7 +2,6 @@
 
 import gzip
 import io
-import json
 import random
 from pathlib import Path
 
@@ -54,31 +53,6 @@ def in_any_order(rows: list[dict[str, str | None]] | list[dict[str, str]]) -> li
     return sorted(repr(sorted(row.items())) for row in rows)
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason="the shared sample data is missing")
-def test_real_data_row_by_row(world: ConversionWorld, spark: SparkSession) -> None:
-    # Given real tweets, compressed tweets and a file whose lines are arrays of texts, read by many small splits
-    world.configure("convert", split_bytes=40_000, target_file_bytes=30_000, row_group_bytes=100_000)
-    tweets, arrays = (DATA / "tweets.ndjson").read_bytes(), (DATA / "amazon_cellphones.ndjson").read_bytes()
-    manifest = world.enqueue(
-        [
-            world.put("tweets/a.ndjson", tweets),
-            world.put("tweets/reviews.ndjson", arrays),
-            world.put("tweets/b.ndjson.gz", gzip.compress(tweets)),
-        ]
-    )
-
-    # When
-    (outcome,) = world.convert([manifest], spark)
-
-    # Then every value of every row is in the lake, and every element of the arrays is rejected
-    elements = sum(len(json.loads(line)) for line in arrays.splitlines())
-    assert (outcome.state, outcome.rows, outcome.rejects) == ("DONE", 200, elements)
-    assert in_any_order(world.lake()) == in_any_order(expected(tweets, tweets))
-    assert {record["reason"] for record in world.quarantine()} == {"not an object"}
-    assert sum(record.get("count", 1) for record in world.quarantine()) == elements
-    assert len(world.keys(world.services.resources.lake_bucket)) > 3
-
-
 @pytest.mark.parametrize(
     ("body", "concatenated"),
     [(b'\n[{"a":1},\n {"a":2}, 3, {"a":4}]\n', False), (b'{"a":1}{"a":2}\n3\n{\n"a":4}', True)],
@@ -97,22 +71,6 @@ def test_rows_without_lines_of_their_own(
     assert (outcome.state, outcome.rows, outcome.rejects) == ("DONE", 3, 1)
     assert world.lake() == [{"a": "1"}, {"a": "2"}, {"a": "4"}]
     assert [(record["offset"], record["line"]) for record in world.quarantine()] == [(body.index(b"3"), "3")]
-
-
-def test_nothing_but_rejects_gives_no_parquet_file(world: ConversionWorld, spark: SparkSession) -> None:
-    # Given
-    manifest = world.enqueue([world.put("orders/a.ndjson", b'{"a":"\xff"}\nx\n')])
-
-    # When
-    (outcome,) = world.convert([manifest], spark)
-
-    # Then
-    assert (outcome.state, outcome.rows, outcome.rejects) == ("DONE", 0, 2)
-    assert world.keys(world.services.resources.lake_bucket) == []
-    assert [sorted(record.keys() & {"line", "line_base64"}) for record in world.quarantine()] == [
-        ["line_base64"],
-        ["line"],
-    ]
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 import math
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import boto3
@@ -101,22 +100,6 @@ def test_a_refused_bucket_uses_up_no_attempt(world: ConversionWorld, spark: Spar
 
     # When it is granted, the next run converts everything
     world.allow(bucket)
-    check_everything_is_published(world, world.convert(manifests, spark, "run-2"), 48)
-
-
-def test_a_driver_that_cannot_write_its_tasks_uses_up_no_attempt(
-    world: ConversionWorld, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    # Given a driver whose folder for temporary files is gone
-    world.configure("batch", max_attempts=1)
-    manifests = enqueue_three(world)
-    monkeypatch.setattr(spark.sparkContext, "_temp_dir", str(tmp_path / "gone"))
-
-    # When / Then
-    check_nothing_was_used_up(world, manifests, world.convert(manifests, spark))
-
-    # When the next run has another machine / Then it converts everything
-    monkeypatch.undo()
     check_everything_is_published(world, world.convert(manifests, spark, "run-2"), 48)
 
 
@@ -294,19 +277,6 @@ def test_a_stream_that_may_not_read_ends_and_the_next_run_repeats_its_micro_batc
     world.allow(input_bucket)
     InboxStream(world.context(spark, "run-2", lambda: datetime.now(UTC))).run()
     assert world.lake() == [{"a": "1"}] * 2
-
-
-def test_uploads_that_are_refused_in_a_running_stream_repeat_the_micro_batch(
-    world: ConversionWorld, spark: SparkSession
-) -> None:
-    # Given a lake that refuses uploads
-    manifest = enqueue_for_stream(world, "a")
-    world.deny(world.services.resources.lake_bucket, "s3:PutObject")
-
-    # When / Then
-    with pytest.raises(BlockedRunError, match="s3:PutObject"):
-        convert_manifests(world.context(spark, "run-1"), [manifest])
-    assert (world.row(manifest).state, world.row(manifest).tries) == (State.QUEUED, 0)
 
 
 def test_a_publish_that_is_refused_does_not_end_the_stream(world: ConversionWorld, spark: SparkSession) -> None:

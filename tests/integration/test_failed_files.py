@@ -56,14 +56,6 @@ def test_an_overwritten_object_without_versions(unversioned_world: ConversionWor
     check_only_the_good_file_is_in_the_lake(unversioned_world, spark, bad, "overwritten")
 
 
-def test_an_overwritten_object_that_obstore_cannot_read(
-    unversioned_world: ConversionWorld, spark: SparkSession
-) -> None:
-    bad = unversioned_world.put("orders//bad.json", GOOD)
-    unversioned_world.put("orders//bad.json", b'{"a":"other"}\n')
-    check_only_the_good_file_is_in_the_lake(unversioned_world, spark, bad, "overwritten")
-
-
 def test_a_truncated_gzip(world: ConversionWorld, spark: SparkSession) -> None:
     whole = gzip.compress(b"".join(b'{"a":"%d"}\n' % (number * 7919) for number in range(2000)))
     bad = world.put("orders/bad.json.gz", whole[: len(whole) // 2])

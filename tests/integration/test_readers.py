@@ -140,21 +140,6 @@ def test_every_reader_sees_the_same_rows(
     assert read(lake, spark) == sorted(tuple(sorted(row.items())) for row in rows)
 
 
-def test_a_value_is_found_by_the_statistics(lake: list[str], spark: SparkSession) -> None:
-    # Given one row of one row group
-    wanted = next(line for line in map(json.loads, THIRD.splitlines()) if line["id"].startswith("31234-"))["id"]
-    # When
-    with duckdb.connect() as connection:
-        relation = connection.read_parquet(lake, union_by_name=True, hive_partitioning=False)
-        by_duckdb = relation.filter(f"id = '{wanted}'").fetchall()
-    frame = spark.read.option("mergeSchema", "true").parquet(*[f"file://{path}" for path in lake])
-    by_spark = frame.where(frame["id"] == wanted).collect()
-    (drifting,) = (path for path in lake if "k9" in pq.read_schema(path).names)
-    by_polars = pl.scan_parquet(drifting).filter(pl.col("id") == wanted).collect()
-    # Then
-    assert len(by_duckdb) == len(by_spark) == by_polars.height == 1
-
-
 def test_rows_are_found_by_the_bounds_of_their_pages(spark: SparkSession, tmp_path: Path) -> None:
     # Given one row group with several pages in each column, sorted and not, with a dictionary, without and with both
     paths: list[str] = []

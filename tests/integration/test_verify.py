@@ -4,7 +4,8 @@ import bz2
 import gzip
 import io
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -14,9 +15,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from batch_job.main import run
-from lake.layout import VERIFICATIONS, verification_key
+from lake.layout import verification_key
 from lake.ledger import ArrivalRow
 from lake.manifest import Lane, Partition
+from local.cloud import LocalCloud
 from local.isolation import BUCKET_PLACE
 from tests.integration.conversion_world import NOON, ConversionWorld
 from tests.modified_at import ModifiedAt
@@ -74,6 +76,15 @@ class VerifiedHour:
         self.world.services.s3.put_object(Bucket=bucket, Key=key, Body=change(body))
         return key
 
+    @contextmanager
+    def changed(self, bucket: str, change: Callable[[bytes], bytes]) -> Iterator[None]:
+        """The first object of a bucket is another one meanwhile."""
+        key = self.world.keys(bucket)[0]
+        body = self.world.services.s3.get_object(Bucket=bucket, Key=key)["Body"].read()
+        self.change(bucket, change)
+        yield
+        self.world.services.s3.put_object(Bucket=bucket, Key=key, Body=body)
+
     @property
     def lake_bucket(self) -> str:
         return self.world.services.resources.lake_bucket
@@ -83,17 +94,6 @@ class VerifiedHour:
         return self.world.services.resources.quarantine_bucket
 
 
-def change_row(body: bytes) -> bytes:
-    """One value of one row."""
-    table = pq.read_table(io.BytesIO(body))
-    index = table.schema.get_field_index("__name")
-    names = table.column(index).to_pylist()
-    names[names.index("näme 31")] = "n\u00e4me 3l"
-    target = io.BytesIO()
-    pq.write_table(table.set_column(index, table.schema.field(index), pa.array(names, pa.string())), target)
-    return target.getvalue()
-
-
 def rewrite(change: Callable[[pa.Table], pa.Table]) -> Callable[[bytes], bytes]:
     def rewritten(body: bytes) -> bytes:
         target = io.BytesIO()
@@ -101,6 +101,32 @@ def rewrite(change: Callable[[pa.Table], pa.Table]) -> Callable[[bytes], bytes]:
         return target.getvalue()
 
     return rewritten
+
+
+def with_value(table: pa.Table, name: str, row: int, value: str | None) -> pa.Table:
+    index, values = table.schema.get_field_index(name), table.column(name).to_pylist()
+    values[row] = value
+    return table.set_column(index, table.schema.field(index), pa.array(values, pa.string()))
+
+
+def with_numbers(table: pa.Table) -> pa.Table:
+    index = table.schema.get_field_index("id")
+    return table.set_column(index, "id", table.column(index).cast(pa.int64()))
+
+
+def without_first(reason: str) -> Callable[[bytes], bytes]:
+    """The records without the first one of a reason."""
+
+    def drop(body: bytes) -> bytes:
+        lines = body.splitlines(keepends=True)
+        found = next(line for line in lines if json.loads(line)["reason"] == reason)
+        return b"".join(line for line in lines if line is not found)
+
+    return drop
+
+
+change_row = rewrite(lambda table: with_value(table, "__name", 31, "n\u00e4me 3l"))
+LINE, OBJECT = "the lake does not have this row", "has a row that no input line of its manifest gives, or has it twice"
 
 
 @pytest.fixture
@@ -177,44 +203,55 @@ def test_an_hour_of_an_earlier_input_bucket_is_proven(hour: VerifiedHour) -> Non
     assert (report.outcome, report.files) == (HourOutcome.PROVEN, 5), [*map(str, report.differences), *report.unproven]
 
 
-def test_one_changed_value_is_found_with_its_place(hour: VerifiedHour) -> None:
-    hour.change(hour.lake_bucket, change_row)
-    report = hour.verify()
-    (difference,) = report.differences
+CHANGES: dict[str, tuple[str, Callable[[bytes], bytes], list[tuple[int | None, str]]]] = {
+    "a value": ("lake", change_row, [(32, LINE), (None, OBJECT)]),
+    "a row is lost and another one doubled": (
+        "lake",
+        rewrite(lambda table: pa.concat_tables([table.slice(0, 5), table.slice(4, 1), table.slice(6)])),
+        [(6, LINE), (None, OBJECT)],
+    ),
+    "a value is with the rescued members": (
+        "lake",
+        rewrite(lambda table: with_value(with_value(table, "id", 3, None), "_rescued", 3, '{"id":3}')),
+        [(4, LINE), (None, OBJECT)],
+    ),
+    "the type of a column": (
+        "lake",
+        rewrite(with_numbers),
+        [(None, "its column id is of type int64 and not a string")],
+    ),
+    "a rejected line": (
+        "quarantine",
+        lambda body: body.replace(b'"line":"broken"', b'"line":"Broken"'),
+        [(51, "is in the quarantine with other bytes")],
+    ),
+    "the record of a line is lost": (
+        "quarantine",
+        without_first("not an object"),
+        [(None, "1 rejected line (not an object) is not in the quarantine")],
+    ),
+    "the record of a sampled line is lost": (
+        "quarantine",
+        without_first("duplicate key"),
+        [(None, "1 rejected line (duplicate key) is not in the quarantine")],
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def shared_hour(cloud: LocalCloud, spark: SparkSession) -> VerifiedHour:
+    """An hour for tests that leave it as it was."""
+    return VerifiedHour(ConversionWorld.create(cloud), spark)
+
+
+@pytest.mark.parametrize("kind", CHANGES)
+def test_one_change_is_found_with_its_place(shared_hour: VerifiedHour, kind: str) -> None:
+    bucket, change, expected = CHANGES[kind]
+    name = f"{bucket}_bucket"
+    with shared_hour.changed(getattr(shared_hour.world.services.resources, name), change):
+        report = shared_hour.verify()
     assert report.outcome == HourOutcome.DIFFERS
-    assert difference.uri.endswith("orders/a.json")
-    assert (difference.line, difference.columns) == (32, ("__name",))
-    assert BODIES["orders/a.json"][difference.offset :].startswith(b'{"id":31,')
-
-
-def test_a_lost_and_a_doubled_row_are_found(hour: VerifiedHour) -> None:
-    hour.change(hour.lake_bucket, rewrite(lambda t: pa.concat_tables([t.slice(0, 5), t.slice(4, 1), t.slice(6)])))
-    (difference,) = hour.verify().differences
-    assert (difference.line, difference.columns) == (6, ("__name", "id"))
-
-
-def test_a_column_of_another_type_is_found(hour: VerifiedHour) -> None:
-    def numbers(table: pa.Table) -> pa.Table:
-        index = table.schema.get_field_index("id")
-        return table.set_column(index, "id", table.column(index).cast(pa.int64()))
-
-    hour.change(hour.lake_bucket, rewrite(numbers))
-    (difference,) = hour.verify().differences
-    assert difference.problem == "its column id is of type int64 and not a string"
-
-
-def test_a_value_that_its_column_lacks_is_found_in_the_rescued_members(hour: VerifiedHour) -> None:
-    def move(table: pa.Table) -> pa.Table:
-        ids, rescued = (table.column(name).to_pylist() for name in ("id", "_rescued"))
-        ids[3], rescued[3] = None, '{"id":3}'
-        for name, values in (("id", ids), ("_rescued", rescued)):
-            index = table.schema.get_field_index(name)
-            table = table.set_column(index, name, pa.array(values, pa.string()))
-        return table
-
-    hour.change(hour.lake_bucket, rewrite(move))
-    (difference,) = hour.verify().differences
-    assert (difference.line, difference.columns) == (4, ("_rescued.id", "id"))
+    assert [(difference.line, difference.problem) for difference in report.differences] == expected
 
 
 def test_a_missing_object_is_found(hour: VerifiedHour) -> None:
@@ -223,27 +260,6 @@ def test_a_missing_object_is_found(hour: VerifiedHour) -> None:
     report = hour.verify()
     assert report.outcome == HourOutcome.DIFFERS
     assert [difference.uri for difference in report.differences] == [f"s3://{hour.lake_bucket}/{key}"]
-
-
-@pytest.mark.parametrize(
-    ("reason", "problem"),
-    [("trailing", None), ("not an object", "1 rejected line (not an object)"), ("duplicate key", "(duplicate key)")],
-)
-def test_one_missing_quarantine_record_is_found(hour: VerifiedHour, reason: str, problem: str | None) -> None:
-    # Given a quarantine without the first record of a reason
-    def drop(body: bytes) -> bytes:
-        lines = body.splitlines(keepends=True)
-        found = next((line for line in lines if json.loads(line)["reason"] == reason), None)
-        return b"".join(line for line in lines if line is not found)
-
-    hour.change(hour.quarantine_bucket, drop)
-
-    # When
-    report = hour.verify()
-
-    # Then
-    assert (report.outcome == HourOutcome.PROVEN) == (problem is None)
-    assert all(problem and problem in difference.problem for difference in report.differences)
 
 
 def test_a_file_that_was_read_is_not_in_the_quarantine_as_a_whole(hour: VerifiedHour) -> None:
@@ -278,12 +294,6 @@ def test_a_missing_record_of_an_unreadable_file_is_found_when_its_input_is_gone(
     assert [(item.uri, item.problem.partition(":")[0]) for item in report.differences] == [
         (file.uri, "is in the quarantine not as a whole, and the commit document says")
     ]
-
-
-def test_another_line_in_the_quarantine_is_found(hour: VerifiedHour) -> None:
-    hour.change(hour.quarantine_bucket, lambda body: body.replace(b'"line":"broken"', b'"line":"Broken"'))
-    (difference,) = hour.verify().differences
-    assert (difference.line, difference.problem) == (51, "is in the quarantine with other bytes")
 
 
 def test_a_foreign_object_is_found(hour: VerifiedHour) -> None:
@@ -378,40 +388,3 @@ def test_a_planted_difference_raises_an_alarm_and_fails_the_run(due_hour: Verifi
     assert "hybrid-router verify --dataset orders --from 2026-03-04T12 --to 2026-03-04T12" in alarm
     (hour,) = document_of(due_hour, verification_key(DATE, early=False))["datasets"]["orders"]
     assert hour["outcome"] == "differs"
-
-
-def test_a_date_that_is_not_due_is_compared_for_a_person_and_again_when_it_is(
-    due_hour: VerifiedHour, spark: SparkSession
-) -> None:
-    # Given a date that ended less than 36 hours ago
-    due_hour.world.clock.advance(minutes=-1)
-    assert run(context_of(due_hour, spark), {"verify": DATE}) == 0
-    # When it is due
-    due_hour.world.clock.advance(minutes=1)
-    assert run(context_of(due_hour, spark), {"verify": "due"}) == 0
-    # Then it has two documents
-    keys = [
-        key
-        for key in due_hour.world.keys(due_hour.world.services.resources.control_bucket)
-        if key.startswith("verify/")
-    ]
-    assert {verification_key(DATE, early=True), verification_key(DATE, early=False)} <= set(keys)
-    assert all(key.startswith(VERIFICATIONS) for key in keys)
-
-
-def test_what_was_not_compared_in_time_raises_an_alarm(due_hour: VerifiedHour, spark: SparkSession) -> None:
-    # Given a run whose time is over as soon as the input is listed
-    context = context_of(due_hour, spark)
-    s3: Any = context.services.s3
-    list_page = s3.list_object_versions
-
-    def list_slowly(**request: Any) -> dict[str, Any]:
-        due_hour.world.clock.advance(minutes=479)
-        return dict(list_page(**request))
-
-    s3.list_object_versions = list_slowly
-    # When
-    assert run(context, {"verify": DATE}) == 1
-    # Then
-    (alarm,) = alarms(due_hour)
-    assert "1 manifest was not compared, because the run's time was over" in alarm

@@ -56,7 +56,7 @@ def fake_runtime(world: World) -> Iterator[None]:
     with ExitStack() as stack:
         stack.enter_context(inline_pools())
         stack.enter_context(patch("transform.convert.SparkJob", FakeSparkJob))
-        stack.enter_context(patch("transform.preflight.Source.in_region", lambda *_: FakeSource(world)))
+        stack.enter_context(patch("transform.preflight.Source", lambda *_: FakeSource(world)))
         # The model has no input data from which a ratio could be sampled.
         stack.enter_context(patch("transform.plan_attempt.output_ratio", lambda *_: None))
         stack.enter_context(patch("transform.convert.LeaseKeeper", FakeLeaseKeeper))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from tests.model.clients import access_denied, may_read
 from tests.model.world import LEASE, name_of
 from transform.claim_manifest import LeaseKeeper
 from transform.give_up import fault_of
-from transform.quarantine_writer import QuarantineContent
+from transform.quarantine_writer import QuarantineContent, file_record
 from transform.source import DeniedFileError
 from transform.spark_job import JobFailedError
 from transform.task_model import NUMBERS_PER_TASK, FileFailure, SplitResult, TaskFault, TaskResult, new_columns
@@ -47,11 +47,12 @@ MEMORY = next((folder for folder in ("/dev/shm",) if Path(folder).is_dir()), Non
 
 @dataclass
 class FakeSparkSession:
-    """In place of a Spark session: where a run's tasks write, and the run's id."""
+    """In place of a Spark session: where a run's tasks write, the run's id, and what renews its leases."""
 
     world: World
     s3: Any
     run: str
+    keepers: list[FakeLeaseKeeper] = field(default_factory=list)
 
 
 class FakeSparkJob:
@@ -64,11 +65,6 @@ class FakeSparkJob:
 
     def __init__(self, session: FakeSparkSession, _pool: str | None = None) -> None:
         self._session = session
-        self.cancelled = False
-        self.keeper: FakeLeaseKeeper | None = None
-
-    def cancel(self) -> None:
-        self.cancelled = True
 
     def run(self, tasks: Sequence[Task]) -> list[TaskResult | TaskFault]:
         wrong_results = self._session.world.wrong_results
@@ -85,10 +81,8 @@ class FakeSparkJob:
     def _spend_time(self) -> None:
         if self._session.world.slow:
             self._session.world.wait(LEASE * 0.6)
-        if self.keeper is not None:
-            self.keeper.renew_all()
-        if self.cancelled:
-            raise JobFailedError("cancelled: every lease is lost")
+        for keeper in [*self._session.keepers]:
+            keeper.renew_all()
 
     def _run_partition(self, task: Task, wrong: str) -> TaskResult | TaskFault:
         """A fault of the environment is a result, as ``transform.run_task`` makes it."""
@@ -121,11 +115,13 @@ class FakeSparkJob:
         rows = [{"row": name_of(file), "run": self._session.run} for file in files if not lost]
         rejected_files = [file for file in files if has_reject(file) and not lost]
         rejects = [{"reject": name_of(file)} for file in rejected_files]
+        rejects += [file_record(file, reason) for file, reason in task.excluded]
         number = task.number * NUMBERS_PER_TASK
         generation = (task.partition, task.manifest, task.generation)
         with tempfile.TemporaryDirectory(dir=MEMORY) as folder, Uploads(self._session.s3) as uploads:
-            objects = [_add(uploads, folder, task.lake_bucket, lake_key(*generation, number), rows)]
-            quarantine = []
+            objects, quarantine = list[Any](), list[Any]()
+            if files:
+                objects.append(_add(uploads, folder, task.lake_bucket, lake_key(*generation, number), rows))
             if rejects:
                 key = quarantine_key(*generation, number + 1)
                 quarantine.append(_add(uploads, folder, task.quarantine_bucket, key, rejects))
@@ -134,7 +130,7 @@ class FakeSparkJob:
         published, rejected = (tuple(item.result() for item in group) for group in (objects, quarantine))
         if wrong == "file that no task has read":
             splits = ()
-        contents = tuple(_content(rejected_files, item.size) for item in rejected)
+        contents = tuple(_content(rejected_files, task, item.size) for item in rejected)
         columns = _new_columns(task, files) if world.wide else ("a", "b")
         return TaskResult(task.manifest, task.number, published, rejected, splits, columns, (), 1, contents)
 
@@ -163,12 +159,13 @@ def _split_result(split: Split, wrong: str) -> SplitResult:
     return SplitResult(split, lines, rows, 0, rejects, size, False, None)
 
 
-def _content(rejected: Sequence[ObjectVersion], size: int) -> QuarantineContent:
+def _content(rejected: Sequence[ObjectVersion], task: Task, size: int) -> QuarantineContent:
     counts = {("line", file.uri, file.version, "not an object"): 1 for file in rejected}
-    return QuarantineContent(size, len(rejected), counts)
+    counts |= {("file", file.uri, file.version, reason): 1 for file, reason in task.excluded}
+    return QuarantineContent(size, len(counts), counts)
 
 
-def _add(uploads: Uploads, folder: str, bucket: str, key: str, records: list[dict[str, str]]) -> Any:
+def _add(uploads: Uploads, folder: str, bucket: str, key: str, records: list[dict[str, Any]]) -> Any:
     path = Path(folder) / key.rsplit("/", 1)[-1]
     path.write_text("".join(json.dumps(record) + "\n" for record in records))
     return uploads.add(path, bucket, key, len(records))
@@ -197,10 +194,13 @@ class FakeLeaseKeeper(LeaseKeeper):
     """Renews leases when the job asks for it, not in a thread of its own."""
 
     def __enter__(self) -> FakeLeaseKeeper:
-        job = getattr(self._on_all_lost, "__self__", None)
-        if isinstance(job, FakeSparkJob):
-            job.keeper = self
+        self._keepers.append(self)
         return self
 
     def __exit__(self, *_: object) -> None:
-        return
+        self._keepers.remove(self)
+
+    @property
+    def _keepers(self) -> list[FakeLeaseKeeper]:
+        spark: Any = self._context.spark
+        return spark.keepers

@@ -56,8 +56,9 @@ def read(
         raw = data[line.offset : line.offset + line.length]
         result.lines += 1
         result.size += line.length + (data[line.offset + line.length : line.offset + line.length + 1] == b"\n")
+        verbatim: list[str] = []
         try:
-            members = parse_line(raw, first=line.offset == 0, max_line_bytes=max_line_bytes)
+            members = parse_line(raw, first=line.offset == 0, max_line_bytes=max_line_bytes, verbatim=verbatim)
             if members is None and line.is_element:
                 raise RejectedError("not JSON")
         except RejectedError as rejected:
@@ -66,25 +67,25 @@ def read(
         if members is None:
             result.blank_lines += 1
         else:
-            result.rows.append((line.offset, to_row(members, result.columns, limit)))
+            result.rows.append((line.offset, to_row(members, verbatim, result.columns, limit)))
     if start == 0 and end is None:
         result.size = len(data)
     return result
 
 
-def to_row(members: list[Member], columns: dict[str, str | None], limit: int) -> dict[str, str]:
-    """Column -> text without NULLs; adds new columns (name -> key) to ``columns``."""
+def to_row(members: list[Member], verbatim: list[str], columns: dict[str, str | None], limit: int) -> dict[str, str]:
+    """Column -> text without NULLs; adds new columns (name -> key) to ``columns``. ``verbatim``: the members' text."""
     row: dict[str, str] = {}
     rescued: list[str] = []
-    for member in members:
-        name = column_name(member.key)
+    for (key, value), original in zip(members, verbatim, strict=True):
+        name = column_name(key)
         has_column = name in columns or len(columns) < limit
-        if not has_column or len(member.key.encode()) > MAX_KEY_BYTES:
-            rescued.append(f"{member.raw_key}:{member.raw_value}")
+        if not has_column or len(key.encode()) > MAX_KEY_BYTES:
+            rescued.append(original)
             continue
-        columns[name] = member.key
-        if member.text is not None:
-            row[name] = member.text
+        columns[name] = key
+        if value is not None:
+            row[name] = value
     if rescued:
         row["_rescued"] = "{" + ",".join(rescued) + "}"
     return row

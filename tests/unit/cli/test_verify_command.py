@@ -85,7 +85,7 @@ def test_an_hour_that_cannot_be_read_hides_none_before_it(
     stack: DeployedStack, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read = Mock(side_effect=[None, ClientError({"Error": {"Code": "ExpiredToken"}}, "ListObjectsV2")])
-    monkeypatch.setattr("verify.hours.find_resubmitted", read)
+    monkeypatch.setattr("verify.hours.HoursCheck._add_resubmitted", read)
     with pytest.raises(ClientError, match="ExpiredToken"):
         verify(stack, "orders", "2026-11-20", "2026-11-20")
     assert "2026-11-20T00  proven" in capsys.readouterr().out

@@ -97,24 +97,3 @@ def test_keys_too_long_for_a_column_are_rescued() -> None:
     # Then
     assert read.rows == [{column_name(fits): "1", "_rescued": f'{{"{too_long}":2}}'}]
     assert_same(read, oracle.read(data))
-
-
-def test_a_rejected_line_adds_no_column_and_uses_none_of_the_limit() -> None:
-    # Given a reject with new columns, and a limit of one column
-    data = b'{"x":1,"y":2,"x":3}\n{"z":1}\n{"x":1}\n'
-    # When
-    read = read_file(data, column_limit=1)
-    # Then
-    assert read.names == ["_rescued", "z"]
-    assert read.rows == [{"z": "1"}, {"_rescued": '{"x":1}'}]
-
-
-def test_columns_stay_known_from_batch_to_batch() -> None:
-    # Given rows with different columns, and a reader that flushes after every row
-    data = b'{"a":1}\n{"b":2}\n{"a":3,"c":null}\n'
-    # When
-    read = read_file(data, flush_bytes=1)
-    # Then
-    assert read.batches == 3
-    assert read.names == ["_rescued", "a", "b", "c"]
-    assert read.rows == [{"a": "1"}, {"b": "2"}, {"a": "3"}]

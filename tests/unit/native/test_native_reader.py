@@ -36,23 +36,6 @@ def test_real_files_row_by_row(name: str) -> None:
     assert_same(read, oracle.read(data), provenance=True)
 
 
-@pytest.mark.parametrize(("data", "lines", "blank"), [(b"", 0, 0), (b"\n", 1, 1), (b" \r\n\t", 2, 2), (b"{}\n", 1, 0)])
-def test_there_is_a_line_after_the_last_newline_only_if_it_has_bytes(data: bytes, lines: int, blank: int) -> None:
-    (counts,) = read_file(data).counts
-    assert (counts.lines, counts.blank_lines, counts.bytes) == (lines, blank, len(data))
-
-
-def test_a_byte_order_mark_is_skipped_only_at_the_start_of_the_file() -> None:
-    # Given
-    mark = b"\xef\xbb\xbf"
-    data = mark + b'{"a":1}\n' + mark + b'{"a":2}\n'
-    # When
-    read = read_file(data, cuts=[1, 2, 3], provenance=True)
-    # Then
-    assert read.rows == [{"a": "1", "_source": "file", "_offset": "0"}]
-    assert [(reject.offset, reject.reason) for reject in read.rejects] == [(11, "not JSON")]
-
-
 def test_a_split_is_done_when_the_next_line_starts_after_it() -> None:
     # Given a split that ends where a line starts
     reader = Reader()

@@ -55,15 +55,17 @@ GOOD = (
 
 
 def test_results_that_add_up_pass_in_the_order_of_the_manifest() -> None:
-    plain, packed = audit(MANIFEST, {}, TASKS, tuple(reversed(GOOD)))
+    plain, packed = audit(MANIFEST, TASKS, tuple(reversed(GOOD)))
     assert plain == SourceCount(PLAIN.uri, PLAIN.version, 100, 11, 7, 2, {"not JSON": 2}, "at 0", None)
     assert packed == SourceCount(PACKED.uri, PACKED.version, 10, 3, 1, 1, {"not JSON": 1}, "at 0", None)
 
 
 def test_an_excluded_file_counts_nothing_and_has_its_reason() -> None:
-    tasks = (task(0, LEFT), task(1, RIGHT))
-    results = (GOOD[0], task_result(1, (pending("k1", 4),), counted(RIGHT, 4)))
-    _, packed = audit(MANIFEST, {PACKED: "gone"}, tasks, results)
+    tasks = (task(0, LEFT), task(1, RIGHT), replace(task(2), excluded=((PACKED, "gone"),)))
+    content = QuarantineContent(1, 1, {("file", PACKED.uri, PACKED.version, "gone"): 1})
+    reference = TaskResult("m", 2, (), (pending("q2", 1),), (), (), (), 5, (content,))
+    results = (GOOD[0], task_result(1, (pending("k1", 4),), counted(RIGHT, 4)), reference)
+    _, packed = audit(MANIFEST, tasks, results)
     assert packed == SourceCount(PACKED.uri, PACKED.version, 10, 0, 0, 0, {}, None, "gone")
 
 
@@ -85,7 +87,7 @@ def test_an_excluded_file_counts_nothing_and_has_its_reason() -> None:
         ((replace(GOOD[0], splits=(counted(LEFT, 3, bytes=49),)), GOOD[1]), "do not add up to its 100 bytes"),
         ((replace(GOOD[0], objects=(pending("k1", 3),)), GOOD[1]), "objects of the same name"),
         ((replace(GOOD[0], quarantine=()), GOOD[1]), "are not the files that it wrote"),
-        ((replace(GOOD[0], quarantine=(), quarantine_contents=()), GOOD[1]), "quarantine holds 0"),
+        ((replace(GOOD[0], quarantine=(), quarantine_contents=()), GOOD[1]), "quarantine holds 1"),
         (
             (replace(GOOD[0], splits=(counted(Split(replace(PLAIN, key="x"), 0, 50), 3),)), GOOD[1]),
             "not one of its files",
@@ -94,4 +96,4 @@ def test_an_excluded_file_counts_nothing_and_has_its_reason() -> None:
 )
 def test_results_that_do_not_add_up_are_refused(results: tuple[TaskResult, ...], message: str) -> None:
     with pytest.raises(AuditError, match=message):
-        audit(MANIFEST, {}, TASKS, results)
+        audit(MANIFEST, TASKS, results)

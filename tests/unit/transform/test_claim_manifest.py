@@ -9,14 +9,13 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from botocore.exceptions import ClientError, ReadTimeoutError
+from botocore.exceptions import ReadTimeoutError
 
 from lake.commit import SourceCount
 from lake.documents import put_document
-from lake.errors import InvalidDocumentError, LeaseLostError, NewerDocumentError
+from lake.errors import LeaseLostError, NewerDocumentError
 from lake.layout import lake_key, manifest_key
 from lake.ledger import Claim, CostShare, ManifestRow, State
-from lake.ledger.transitions import Manifests
 from lake.manifest import Lane, Partition
 from lake.manifest_documents import read_manifest, write_exclusions
 from lake.settings import BatchSettings, Settings
@@ -27,7 +26,6 @@ from tests.unit.lake.transitions import row_in_state
 from tests.unit.lake.uploads import upload
 from tests.unit.lake.world import PARTITION, World
 from transform import claim_manifest
-from transform import convert as convert_module
 from transform.claim_manifest import LeaseKeeper, claim_or_finish
 from transform.convert import convert
 from transform.outcome import HELD, UNKNOWN, WAITING, ConversionOutcome
@@ -115,45 +113,6 @@ def test_a_manifest_that_a_newer_version_has_committed_waits_for_it(
     row = publishing(world)
     monkeypatch.setattr(claim_manifest, "roll_forward", Mock(side_effect=NewerDocumentError("deploy it again")))
     assert given(world, row.id) == ConversionOutcome(row.id, WAITING, reason="deploy it again")
-
-
-@pytest.mark.parametrize(
-    ("code", "repeated"), [("SlowDown", True), ("AccessDenied", False), ("EntityTooSmall", False), (None, False)]
-)
-def test_only_what_can_pass_is_repeated_by_what_gave_the_manifest_to_the_run(
-    world: World, monkeypatch: pytest.MonkeyPatch, code: str | None, repeated: bool
-) -> None:
-    # Given a publish that is refused, or for which each claim finds a newer document
-    refusal = ClientError({"Error": {"Code": code or ""}}, "CompleteMultipartUpload")
-    error = NewerDocumentError("deploy it again") if code is None else refusal
-
-    def refuse(*_: object, **__: object) -> None:
-        raise error
-
-    monkeypatch.setattr(convert_module, "claim_or_finish", refuse)
-    keeper: Any = None
-    # When
-    outcome = convert_module._Conversion(context_of(world))._claim(publishing(world).id, keeper, skip_tried=False)
-    # Then a stream does not end because of a manifest that it would meet again at once
-    assert isinstance(outcome, ConversionOutcome)
-    assert (outcome.state, outcome.unanswered) == (WAITING, repeated)
-
-
-@pytest.mark.parametrize("error", [NewerDocumentError("deploy it again"), InvalidDocumentError("it is cut")])
-def test_a_plan_whose_end_the_ledger_refuses_stops_no_other_manifest(
-    world: World, monkeypatch: pytest.MonkeyPatch, error: Exception
-) -> None:
-    # Given documents that cannot be used, and a ledger that cannot be written
-    claim = given(world, world.queued("a.json").id)
-    assert isinstance(claim, Claim)
-    denied = Mock(side_effect=ClientError({"Error": {"Code": "AccessDeniedException"}}, "UpdateItem"))
-    monkeypatch.setattr(convert_module, "plan_attempt", Mock(side_effect=error))
-    monkeypatch.setattr(convert_module, "give_up", denied)
-    monkeypatch.setattr(Manifests, "fail", denied)
-    # When, Then
-    outcome = convert_module._Conversion(context_of(world))._plan(claim)
-    assert isinstance(outcome, ConversionOutcome)
-    assert outcome.state == WAITING
 
 
 @pytest.mark.parametrize(
@@ -328,14 +287,11 @@ class FakeManifests:
             raise LeaseLostError("lost")
 
 
-def keeper(
-    manifests: FakeManifests, ids: str, all_lost: threading.Event, log: Callable[[str], None] = print
-) -> LeaseKeeper:
+def keeper(manifests: FakeManifests, ids: str, log: Callable[[str], None] = print) -> LeaseKeeper:
     settings = SimpleNamespace(batch=SimpleNamespace(lease_seconds=LEASE.total_seconds()))
     services: Any = SimpleNamespace(ledger=SimpleNamespace(manifests=manifests), settings=settings)
     spark: Any = None
-    context = ConversionContext(spark, services, "run-1", lambda: NOON, lambda _: False, log)
-    found = LeaseKeeper(context, all_lost.set)
+    found = LeaseKeeper(ConversionContext(spark, services, "run-1", lambda: NOON, lambda _: False, log))
     for name in ids:
         row = ManifestRow(name, State.RUNNING, Lane.BATCH, Partition("d", "2026-03-04", 12), "2026", 1, 1)
         found.add(Claim(row, "run-1"))
@@ -343,53 +299,39 @@ def keeper(
 
 
 def test_renewals_go_on_in_the_background_and_end_with_the_work() -> None:
-    manifests, stopped = FakeManifests(), threading.Event()
-    with keeper(manifests, "a", stopped):
+    manifests = FakeManifests()
+    with keeper(manifests, "a"):
         for _ in range(3):
             assert manifests.tried.wait(10)
             manifests.tried.clear()
     count = len(manifests.renewed)
     assert not manifests.tried.wait(LEASE.total_seconds() * 2)
     assert len(manifests.renewed) == count
-    assert not stopped.is_set()
 
 
-def test_losing_one_of_two_leases_does_not_stop_the_other() -> None:
-    manifests, stopped = FakeManifests(lost={"a"}), threading.Event()
-    subject = keeper(manifests, "ab", stopped)
+def test_a_manifest_that_is_lost_or_committed_is_no_longer_renewed() -> None:
+    manifests = FakeManifests(lost={"a"})
+    subject = keeper(manifests, "abc")
+    subject.stop_renewing("c")
     subject.renew_all()
     subject.renew_all()
-    assert (subject.lost("a"), subject.lost("b"), stopped.is_set()) == (True, False, False)
     assert manifests.renewed == ["a", "b", "b"]
-
-
-def test_losing_all_leases_stops_the_work() -> None:
-    manifests, stopped = FakeManifests(lost={"a", "b"}), threading.Event()
-    keeper(manifests, "ab", stopped).renew_all()
-    assert stopped.is_set()
 
 
 def test_a_round_without_answers_is_one_line_of_the_log_and_says_what_happens_next() -> None:
     # Given a ledger that answers no renewal
-    manifests, stopped, lines = FakeManifests(broken=True), threading.Event(), list[str]()
+    manifests, lines = FakeManifests(broken=True), list[str]()
     # When
-    subject = keeper(manifests, "ab", stopped, lines.append)
+    subject = keeper(manifests, "ab", lines.append)
     subject.renew_all()
     # Then both were tried, and none is lost
     assert manifests.renewed == ["a", "b"]
-    assert (subject.lost("a"), stopped.is_set()) == (False, False)
     assert lines == [
         "2 of 2 leases were not renewed (first: a: ConnectionError: no route); "
         "the next try is in 0.01 s, each lease ends 0.04 s after its last renewal"
     ]
-
-
-def test_a_committed_manifest_is_no_longer_renewed() -> None:
-    manifests, stopped = FakeManifests(lost={"a"}), threading.Event()
-    subject = keeper(manifests, "a", stopped)
-    subject.stop_renewing("a")
     subject.renew_all()
-    assert (manifests.renewed, stopped.is_set()) == ([], False)
+    assert manifests.renewed == ["a", "b"] * 2
 
 
 def test_a_manifest_that_is_tried_alone_is_claimed_at_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:

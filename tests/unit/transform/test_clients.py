@@ -67,7 +67,7 @@ def test_all_clients_of_a_process_share_its_session(monkeypatch: pytest.MonkeyPa
 
 def test_a_read_without_credentials_is_tried_again() -> None:
     with pytest.raises(TransientError, match="Unable to locate credentials") as error:
-        Source.in_region(REGION, None).fetch(FILE, 0, 10)
+        Source(REGION, None).fetch(FILE, 0, 10)
     fault = fault_of(error.value)
     assert fault is not None
     assert "there are no valid credentials" in fault.cause

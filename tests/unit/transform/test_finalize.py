@@ -109,26 +109,6 @@ def test_what_adds_up_is_published_and_measured(world: World) -> None:
     assert (dataset.measured.input_bytes, dataset.measured.plain.rest) == (200, (200, 1000))
 
 
-def test_files_that_an_earlier_attempt_could_not_read_are_in_the_quarantine(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Given an attempt without one file, whose reference is uploaded
-    row = world.queued("a.json", "b.json")
-    excluded = read_manifest(world.raw_s3, "control", row, ("input",)).files[0]
-    attempt = planned(world, row, {excluded: "it is gone"})
-    reference = upload(world.raw_s3, "quarantine", quarantine_key(PARTITION, row.id, 1, 9), b"reference")
-    monkeypatch.setattr(finalize, "quarantine_excluded", lambda *_: [reference])
-    # When
-    outcome = finalize.finalize(context(world), attempt, results(world, attempt))
-    # Then
-    assert outcome is not None
-    assert (outcome.state, outcome.rows, outcome.rejects) == (State.DONE, ROWS, 1)
-    assert outcome.reason == f"1 file failed (first: {excluded.uri}: it is gone)"
-    assert world.keys("quarantine") == [quarantine_key(PARTITION, row.id, 1, 0), reference.key]
-    assert outcome.converted is not None
-    assert (outcome.converted.files, outcome.converted.objects) == (2, 3)
-
-
 def test_an_attempt_that_meets_files_that_cannot_be_read_goes_on_without_them(world: World) -> None:
     # Given an attempt without one file, which cannot read another one
     row = world.queued("a.json", "b.json", "c.json")
@@ -180,34 +160,33 @@ LOST = LeaseLostError("run-2 has taken it over")
 
 
 @pytest.mark.parametrize(
-    ("errors", "applied", "state", "tries", "reason"),
+    ("error", "applied", "state", "tries", "reason"),
     [
-        ([NO_ANSWER, NO_ANSWER], False, State.DONE, 1, None),
-        ([NO_ANSWER] * 3, True, State.DONE, 1, None),
-        ([LOST], False, State.QUEUED, 1, finalize.COMMIT_UNSETTLED),
-        ([DEFECT] * 3, False, State.QUEUED, 1, finalize.COMMIT_UNSETTLED),
+        (NO_ANSWER, True, State.DONE, 1, None),
+        # The client's second request finds the first one applied.
+        (LOST, True, State.DONE, 1, None),
+        (LOST, False, State.QUEUED, 1, finalize.COMMIT_UNSETTLED),
+        (DEFECT, False, State.QUEUED, 1, finalize.COMMIT_UNSETTLED),
         # Nothing is said against the commit, so no try is used up.
-        ([NO_ANSWER] * 3, False, State.QUEUED, 0, "AWS could not be reached"),
-        ([NO_ANSWER, NO_ANSWER, LOST], False, State.QUEUED, 0, "AWS could not be reached"),
+        (NO_ANSWER, False, State.QUEUED, 0, "AWS could not be reached"),
     ],
 )
 def test_a_commit_that_is_refused_or_gets_no_answer_is_settled_by_the_row(
     world: World,
     monkeypatch: pytest.MonkeyPatch,
-    errors: list[Exception],
+    error: Exception,
     applied: bool,
     state: State,
     tries: int,
     reason: str | None,
 ) -> None:
-    # Given a ledger that answers the first commits with errors, perhaps after it has applied them
-    commit, left = Manifests.commit, list(errors)
+    # Given a ledger that answers the commit with an error, perhaps after it has applied it
+    commit = Manifests.commit
 
     def answer(*given: Any) -> None:
-        if applied or not left:
+        if applied:
             commit(*given)
-        if left:
-            raise left.pop(0)
+        raise error
 
     monkeypatch.setattr(Manifests, "commit", answer)
     attempt, lines = planned(world, world.queued("a.json")), list[str]()
@@ -216,11 +195,7 @@ def test_a_commit_that_is_refused_or_gets_no_answer_is_settled_by_the_row(
         finalize.finalize(replace(context(world), log=lines.append), attempt, results(world, attempt))
     # Then
     row = world.row(attempt.manifest.id)
-    assert (row.state, row.tries, left) == (state, tries, [])
+    assert (row.state, row.tries) == (state, tries)
     assert str(row.reason).startswith(str(reason))
-    assert lines == [
-        f"the commit of manifest {row.id} got no answer in try {number} of 3: {error}; "
-        "after the last try the ledger row decides"
-        for number, error in enumerate(errors, 1)
-        if error is not LOST
-    ]
+    expected = f"the commit of manifest {row.id} got no answer: {error}; its ledger row decides"
+    assert lines == ([] if error is LOST else [expected])

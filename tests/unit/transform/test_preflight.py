@@ -11,7 +11,7 @@ from lake.settings import Settings
 from tests.unit.lake.world import World
 from transform import preflight
 from transform.preflight import check_environment
-from transform.source import DeniedFileError, Source, UnreadableFileError
+from transform.source import DeniedFileError, UnreadableFileError
 from transform.task_model import ConversionContext, JobServices
 
 
@@ -27,7 +27,7 @@ def test_a_deleted_file_after_a_denied_one_does_not_end_the_search(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Given
-    monkeypatch.setattr(Source, "in_region", lambda *_: SimpleNamespace(fetch=fetch))
+    monkeypatch.setattr(preflight, "Source", lambda *_: SimpleNamespace(fetch=fetch))
     monkeypatch.setattr(preflight, "_draw", lambda items, number: items[:number])
     services = JobServices(world.raw_s3, world.ledger, world.resources, Settings("test"), "eu-central-1")
     spark: Any = None

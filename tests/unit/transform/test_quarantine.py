@@ -3,6 +3,7 @@
 import base64
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from ndjson_arrow import Reader
 
 from lake.errors import AuditError
 from lake.manifest import Lane, Manifest, ObjectVersion
+from lake.settings import ConvertSettings
 from offline.output_folder import StagedFiles
 from tests.unit.transform.test_run_task import PARTITION, run, version
 from transform import quarantine_writer
@@ -24,8 +26,9 @@ from transform.quarantine_writer import (
     line_record,
     read_back,
     remainder_records,
-    write_excluded,
 )
+from transform.run_task import run_task
+from transform.task_model import Task
 
 FILE = ObjectVersion("input", "ä/a.json", "e1", 100, "2026-03-04T12:00:00Z", "v1")
 
@@ -108,42 +111,24 @@ def convert_and_audit() -> None:
     files = {"a.json": BODY}
     tasks, results, _ = run(files, 1 << 20, 1 << 20)
     manifest = Manifest("m", Lane.BATCH, PARTITION, "", (version("a.json", BODY),))
-    audit(manifest, {}, tasks, results)
+    audit(manifest, tasks, results)
 
 
-def drop_all(records: Records) -> Records:
-    return []
+FAULTS: dict[str, Callable[[Records], Records]] = {
+    "all are lost": lambda _: [],
+    "the number of the others is lost": lambda records: [record for record in records if record["kind"] == "line"],
+    "one is lost": lambda records: records[1:],
+    "one is doubled": lambda records: [*records, *records[:1]],
+    "another reason": lambda records: [{**record, "reason": "too deep"} for record in records],
+    "another file": lambda records: [{**record, "version": "v0"} for record in records],
+}
 
 
-def drop_the_remainder(records: Records) -> Records:
-    return [record for record in records if record["kind"] == "line"]
-
-
-def drop_one(records: Records) -> Records:
-    return records[1:]
-
-
-def double_one(records: Records) -> Records:
-    return [*records, records[0]]
-
-
-def name_another_reason(records: Records) -> Records:
-    return [{**record, "reason": "too deep"} for record in records]
-
-
-def name_another_file(records: Records) -> Records:
-    return [{**record, "version": "v0"} for record in records]
-
-
-@pytest.mark.parametrize(
-    "fault", [drop_all, drop_the_remainder, drop_one, double_one, name_another_reason, name_another_file]
-)
-def test_a_writer_that_changes_what_is_quarantined_is_found(
-    fault: Callable[[Records], Records], monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_writer_that_changes_what_is_quarantined_is_found(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # Given a writer of the quarantine with a fault
     write = QuarantineFiles.write
-    monkeypatch.setattr(QuarantineFiles, "write", lambda self, records: write(self, fault(list(records))))
+    monkeypatch.setattr(QuarantineFiles, "write", lambda self, records: write(self, FAULTS[fault](list(records))))
 
     # When, Then
     with pytest.raises(AuditError, match=r"a\.json"):
@@ -169,14 +154,19 @@ def test_a_file_is_read_back_by_reason(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.parametrize("copies", [0, 2])
+@pytest.mark.parametrize("fault", ["all are lost", "one is doubled", "another reason"])
 def test_an_excluded_file_that_is_not_quarantined_once_is_found(
-    copies: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Given a manifest with an excluded file, and a writer of the quarantine with a fault
     manifest = Manifest("m", Lane.BATCH, PARTITION, "", (GONE,))
-    monkeypatch.setattr(quarantine_writer, "encode_record", lambda record: encode_record(record) * copies)
+    task = Task("m", 1, PARTITION, 0, (), (), "lake", "quarantine", "", ConvertSettings())
+    task = replace(task, excluded=((GONE, "it was deleted"),))
+    source: Any = None
+    write = QuarantineFiles.write
+    monkeypatch.setattr(QuarantineFiles, "write", lambda self, records: write(self, FAULTS[fault](list(records))))
+    result = run_task(task, source, StagedFiles(tmp_path), tmp_path)
 
     # When, Then
     with pytest.raises(AuditError, match=r"gone\.json"):
-        write_excluded(manifest, {GONE: "it was deleted"}, "quarantine", "m.jsonl", StagedFiles(tmp_path), tmp_path)
+        audit(manifest, [task], [result])

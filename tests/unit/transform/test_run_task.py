@@ -135,7 +135,7 @@ def test_every_split_size_gives_the_same_rows_and_rejects(
     assert reads.rows == [row for outcome in expected for _, row in outcome.rows]
     assert reads.rejected == [(offset, reason) for outcome in expected for offset, _, reason, _ in outcome.rejects]
     manifest = Manifest("m", Lane.BATCH, PARTITION, "", tuple(version(key, body) for key, body in files.items()))
-    sources = audit(manifest, {}, tasks, results)
+    sources = audit(manifest, tasks, results)
     assert [source.lines for source in sources] == [outcome.lines for outcome in expected]
     assert [source.blank_lines for source in sources] == [outcome.blank_lines for outcome in expected]
 

@@ -1,7 +1,6 @@
 """Reading the input: whose fault an error is, and chunks in order, whichever request ends first."""
 
 import threading
-from collections import defaultdict
 from dataclasses import replace
 from itertools import count
 from typing import Any
@@ -22,6 +21,7 @@ from transform.plan_attempt import split_files
 from transform.source import (
     CHUNK_BYTES,
     MAX_BYTES_AHEAD,
+    S3_REQUESTS,
     DeniedFileError,
     ReadAhead,
     Requests,
@@ -47,16 +47,13 @@ def source_that_fails(
 
     monkeypatch.setattr(source_module.obstore, "get", fail)  # type: ignore[attr-defined]
     client = Mock(**{"get_object.side_effect": answer})
-    store: Any = object()
-    return Source(lambda _: store, lambda: client, input_keys)
+    return source_over(monkeypatch, client, input_keys)
 
 
-def test_a_key_with_the_name_of_an_error_does_not_make_a_network_error_permanent(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    source = source_that_fails(monkeypatch, EndpointConnectionError(endpoint_url=f"http://s3/{NAMED_FILE.key}"))
-    with pytest.raises(TransientError, match="is tried again"):
-        source.fetch(NAMED_FILE, 0, 8)
+def source_over(monkeypatch: pytest.MonkeyPatch, client: Mock, input_keys: tuple[str, ...] | None = None) -> Source:
+    monkeypatch.setattr(source_module, "object_store", Mock())
+    monkeypatch.setattr(source_module, "s3_client", lambda _: client)
+    return Source("eu-central-1", input_keys)
 
 
 @pytest.mark.parametrize(
@@ -101,19 +98,26 @@ def test_a_file_under_a_key_of_its_uploader_is_unreadable(monkeypatch: pytest.Mo
         source_that_fails(monkeypatch, error, (KEY,)).fetch(NAMED_FILE, 0, 8)
 
 
-@pytest.mark.parametrize("code", ["AccessDenied", "NoSuchBucket", "SlowDown"])
+@pytest.mark.parametrize(
+    "error",
+    [
+        *(ClientError({"Error": {"Code": code}}, "GetObject") for code in ("AccessDenied", "NoSuchBucket", "SlowDown")),
+        # The key has the names of other errors.
+        EndpointConnectionError(endpoint_url=f"http://s3/{NAMED_FILE.key}"),
+    ],
+)
 def test_what_is_not_proven_to_belong_to_the_file_does_not_exclude_it(
-    monkeypatch: pytest.MonkeyPatch, code: str
+    monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     # Given a fast reader that says "not found", which can be the bucket
-    source = source_that_fails(monkeypatch, ClientError({"Error": {"Code": code, "Message": ""}}, "GetObject"))
+    source = source_that_fails(monkeypatch, error)
 
     def missing(*_: Any, **__: Any) -> Any:
         raise FileNotFoundError(NAMED_FILE.key)
 
     monkeypatch.setattr(source_module.obstore, "get", missing)  # type: ignore[attr-defined]
     # When / Then
-    with pytest.raises(TransientError):
+    with pytest.raises(TransientError, match="is tried again"):
         source.fetch(NAMED_FILE, 0, 8)
 
 
@@ -125,7 +129,7 @@ def test_an_answer_that_is_not_the_object_excludes_no_file(
     answer = Mock(**{"bytes.return_value": bytes(received), "meta": {"version": "v1"}})
     monkeypatch.setattr(source_module.obstore, "get", lambda *_, **__: answer)  # type: ignore[attr-defined]
     client = Mock(**{"head_object.return_value": {"ContentLength": stored}})
-    source = Source(Mock(), lambda: client)
+    source = source_over(monkeypatch, client)
     # When
     is_object = received == stored
     with pytest.raises(UnreadableFileError if is_object else TransientError, match=f"byte {received}") as raised:
@@ -194,11 +198,9 @@ class FakeSource:
     def __init__(self, bodies: dict[str, bytes]) -> None:
         self.bodies = bodies
         self.requests: list[tuple[str, int, int]] = []
-        self.requested = defaultdict[str, threading.Event](threading.Event)
 
     def fetch(self, file: ObjectVersion, start: int, end: int) -> bytes:
         self.requests.append((file.key, start, end))
-        self.requested[file.key].set()
         if file.key not in self.bodies:
             raise UnreadableFileError("it was deleted")
         return self.bodies[file.key][start:end]
@@ -219,14 +221,6 @@ def test_a_split_gets_the_byte_before_it_and_everything_after_it(
         for index, split in enumerate(splits):
             got = b"".join(bytes(memoryview(chunk)) for chunk in ahead.chunks(index))
             assert got == source.bodies[split.file.key][max(split.start - 1, 0) :]
-
-
-def test_the_next_files_are_requested_before_the_first_is_parsed() -> None:
-    files = [file(str(number), 3) for number in range(5)]
-    source = FakeSource({item.key: b"abc" for item in files})
-    with ahead_of(source, split_files(files, (), 10), 8) as ahead:
-        next(iter(ahead.chunks(0)))
-        assert all(source.requested[item.key].wait(10) for item in files)
 
 
 class SlowSource(FakeSource):
@@ -253,30 +247,18 @@ class SlowSource(FakeSource):
         return super().fetch(file, start, end)
 
 
-def test_forty_eight_small_files_are_under_way_at_once() -> None:
-    # Given files of 10 kB in a store that takes its time for each of them
-    body, count = bytes(10_000), 480
-    files = [file(str(number), len(body)) for number in range(count)]
-    source = SlowSource({item.key: body for item in files}, 48)
-    # When
-    with ahead_of(source, split_files(files, (), CHUNK_BYTES), CHUNK_BYTES) as ahead:
-        read = [sum(len(memoryview(chunk)) for chunk in ahead.chunks(index)) for index in range(count)]
-    # Then no request has waited for a forty-eighth one in vain
-    assert read == [len(body)] * count
-    assert len(source.requests) == count
-
-
-@pytest.mark.parametrize("requests", [Requests(1, 1), Requests(4, 32), Requests(3, 7)])
-def test_a_disk_has_fewer_requests_at_once_and_larger_blocks(requests: Requests) -> None:
-    # Given more files than the blocks that are under way hold
-    files = [file(str(number), 3) for number in range(300)]
+@pytest.mark.parametrize("requests", [S3_REQUESTS, Requests(1, 1), Requests(4, 32), Requests(3, 7)])
+def test_as_many_blocks_of_small_files_are_under_way_at_once_as_the_store_wants(requests: Requests) -> None:
+    # Given more files than the blocks that are under way hold, in a store that takes its time
+    files = [file(str(number), 3) for number in range(480)]
     source = SlowSource({item.key: f"{number:03}".encode() for number, item in enumerate(files)}, requests.ahead)
     # When
     with ReadAhead(source, split_files(files, (), 10), 8, requests) as ahead:  # type: ignore[arg-type]
-        read = [b"".join(map(bytes, ahead.chunks(index))) for index in range(300)]
+        read = [b"".join(map(bytes, ahead.chunks(index))) for index in range(480)]
     # Then
-    assert read == [f"{number:03}".encode() for number in range(300)]
+    assert read == [f"{number:03}".encode() for number in range(480)]
     assert source.most == requests.ahead
+    assert len(source.requests) == 480
 
 
 def test_requested_bytes_are_bounded() -> None:

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import errno
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from lake.manifest import ObjectVersion, Partition
 from lake.settings import ConvertSettings
-from transform.spark_job import SparkJob, failure_reason
+from transform.give_up import fault_of
+from transform.spark_job import JobFailedError, SparkJob, failure_reason
 from transform.task_model import Split, Task
 
 CALL = "An error occurred while calling z:org.apache.spark.api.python.PythonRDD.collectAndServe."
@@ -67,6 +70,15 @@ def test_the_longest_task_is_the_first_partition() -> None:
     assert session.tasks == ["c.ndjson.gz", "b.ndjson", "a.ndjson"]
 
 
+def test_a_driver_that_cannot_write_its_tasks_has_a_job_that_failed() -> None:
+    session = Session()
+    session.collect = Mock(side_effect=FileNotFoundError(errno.ENOENT, "no folder", "/tmp/gone"))  # type: ignore[method-assign]
+    with pytest.raises(JobFailedError, match="/tmp/gone") as raised:
+        SparkJob(session.spark).run([task_of("a.ndjson", 1)])
+    # And it uses up no attempt
+    assert fault_of(raised.value) is not None
+
+
 class Session:
     """A session that remembers its tasks, and in which pool they were started."""
 
@@ -77,8 +89,6 @@ class Session:
         context = SimpleNamespace(
             environment={},
             setLocalProperty=self.properties.__setitem__,
-            addJobTag=lambda _: None,
-            removeJobTag=lambda _: None,
             parallelize=self.parallelize,
         )
         self.spark: Any = SimpleNamespace(sparkContext=context)

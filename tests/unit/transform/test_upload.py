@@ -5,14 +5,12 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock
 
 import boto3
 import pytest
-from botocore.exceptions import ClientError
 from moto import mock_aws
 
-from lake.errors import AuditError, TransientError
+from lake.errors import AuditError
 from lake.publish import complete_all
 from transform.upload import Uploads
 
@@ -94,16 +92,3 @@ def test_a_part_that_is_not_the_file_is_an_audit_error(
     with pytest.raises(AuditError, match="is not the file that was written"):
         task()
     assert unfinished(s3) == []
-
-
-def test_an_upload_that_is_refused_says_which(tmp_path: Path) -> None:
-    denied = ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "CreateMultipartUpload")
-    refusing = Mock(**{"create_multipart_upload.side_effect": denied})
-
-    def task() -> None:
-        with Uploads(refusing) as uploads:
-            uploads.add(written(tmp_path), "lake", "d/k.parquet", 1)
-            uploads.finish()
-
-    with pytest.raises(TransientError, match=r"s3://lake/d/k\.parquet could not be uploaded"):
-        task()

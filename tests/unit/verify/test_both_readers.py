@@ -6,6 +6,7 @@ import io
 import random
 import struct
 import zlib
+from collections import Counter
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,7 +15,7 @@ from ndjson_arrow import Reader
 
 from lake.manifest import ObjectVersion
 from tests.unit.verify.test_objects import zstd
-from verify.rows import InputCount, InputReader
+from verify.rows import InputRules, read_lines
 
 ROWS = b'{"a":1}\n\n[1]\n{"a":"x"}\r\n'
 MORE = b'{"b":2}'
@@ -142,20 +143,26 @@ def converted(body: bytes, piece: int, *, concatenated: bool = False) -> Outcome
     return counts.lines, counts.rows, counts.blank_lines, dict(counts.rejects)
 
 
+def count_lines(s3: Any, size: int, *, concatenated: bool = False, max_line_bytes: int = LINE_BYTES) -> Outcome:
+    """What the verification's reader counts in a file of this size."""
+    rules = InputRules(max_line_bytes, concatenated, provenance=False)
+    found = Counter(
+        pairs if pairs is None or isinstance(pairs, str) else 0
+        for _, pairs in read_lines(s3, ObjectVersion("b", "k", "e", size, "", "v"), rules)
+    )
+    rejects = {reason: count for reason, count in found.items() if isinstance(reason, str)}
+    return found.total(), found[0], found[None], rejects
+
+
 def verified(body: bytes, *, concatenated: bool = False) -> Outcome:
     def get_object(*, Range: str, **_: Any) -> dict[str, Any]:  # noqa: N803
         start, end = map(int, Range.removeprefix("bytes=").split("-"))
         return {"Body": io.BytesIO(body[start : end + 1])}
 
-    s3: Any = SimpleNamespace(get_object=get_object)
-    count = InputCount()
-    reader = InputReader(s3, LINE_BYTES, concatenated)
     try:
-        for _ in reader.read(ObjectVersion("b", "k", "e", len(body), "", "v"), provenance=False, count=count):
-            pass
+        return count_lines(SimpleNamespace(get_object=get_object), len(body), concatenated=concatenated)
     except (OSError, EOFError):
         return "refused"
-    return count.lines, count.rows, count.blank_lines, dict(count.rejects)
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -12,7 +12,7 @@ from unittest.mock import Mock
 import pytest
 
 from lake.ledger import ArrivalRow
-from lake.manifest import Identity, Lane, ObjectVersion, Partition
+from lake.manifest import Lane, ObjectVersion, Partition
 from verify.find_files import FileIndex, TimeOverError, find_files
 from verify.report import MAX_DIFFERENCES
 from verify.stack import Hours, Stack
@@ -143,23 +143,7 @@ def test_a_listing_ends_with_the_time_of_the_verification(index: FileIndex) -> N
     assert len(requests) == 3
 
 
-def test_files_that_the_ledger_does_not_know_are_counted_and_the_first_ones_kept(index: FileIndex) -> None:
+def test_of_the_files_that_the_ledger_does_not_know_the_first_ones_are_kept(index: FileIndex) -> None:
     files = [version(number) for number in range(2 * MAX_DIFFERENCES)]
     unknown = find_files(stack([page(files)], lambda _: None), HOURS, index)["2026-03-04T12"].unknown
-    assert unknown.number == 2 * MAX_DIFFERENCES
-    assert [file for file, _ in unknown.first] == files[:MAX_DIFFERENCES]
-
-
-def test_the_first_publisher_of_a_file_is_remembered(index: FileIndex) -> None:
-    one, other = Identity.of(version(1)), Identity.of(version(2))
-    assert index.publisher(one, "a") == "a"
-    assert index.publisher(one, "b") == "a"
-    assert index.publisher(other, "b") == "b"
-
-
-def test_files_that_others_have_are_forgotten(index: FileIndex) -> None:
-    index.add("2026-03-04T12", "a", [version(1)])
-    index.add("2026-03-04T12", "b", [version(1), version(1)])
-    index.remove("a")
-    assert index.manifests("2026-03-04T12") == ["b"]
-    assert (index.files_of("a"), index.files_of("b")) == (set(), {version(1)})
+    assert unknown == files[:MAX_DIFFERENCES]

@@ -1,14 +1,11 @@
-"""The second look at rows that differ: it finds the place with bounded memory."""
+"""The second look at rows that differ: it finds both places with bounded memory."""
 
 import tracemalloc
 from itertools import repeat
 
-import pytest
-
 from lake.manifest import ObjectVersion
-from verify import find_files as module
 from verify.elements import Line
-from verify.find_files import locate
+from verify.manifest_check import locate
 from verify.rows import BUCKETS, Pairs, row_digest
 
 FILE = ObjectVersion("input", "a.json", "e", 1, "", "v")
@@ -49,14 +46,8 @@ def test_a_row_that_the_lake_has_twice_is_found() -> None:
     assert (difference.line, difference.problem) == (3, "the lake does not have this row")
 
 
-@pytest.mark.parametrize("limit", ["MAX_ROWS", "MAX_CHARACTERS"])
-def test_a_row_beyond_the_limit_is_found_and_not_compared(monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
-    # Given more rows than are kept, one of which was changed
-    monkeypatch.setattr(module, limit, 0)
-    rows = [row(number) for number in range(100)]
-    lake = [(URI, pairs) for pairs in [*rows[:50], [("id", "x")], *rows[51:]]]
-    # When
-    (difference,) = locate(inputs(rows), lake, buckets(row(50), [("id", "x")]), 100)
-    # Then
-    assert (difference.line, difference.problem) == (51, "the lake does not have this row")
-    assert locate([], [(URI, row(1))], buckets(row(1)), 1) == []
+def test_a_changed_row_is_found_on_both_sides() -> None:
+    rows, changed = [row(number) for number in range(100)], row(100)
+    lake = [(URI, pairs) for pairs in [*rows[:50], changed, *rows[51:]]]
+    found = locate(inputs(rows), lake, buckets(rows[50], changed), 100)
+    assert [(difference.uri, difference.line) for difference in found] == [(FILE.uri, 51), (URI, None)]

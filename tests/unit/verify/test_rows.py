@@ -1,68 +1,14 @@
-"""Rows of the verification: the fast parser and the slow rules agree, no two rows look alike, memory is bounded."""
+"""Rows of the verification: their values, no two rows look alike, memory is bounded."""
 
-import json
 import subprocess
 import sys
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from verify import line_rules
-from verify.line_rules import RejectedError, pairs_of
+from verify.line_rules import RejectedError
 from verify.rows import RowMultiset, parse_row, rescued_pairs, row_digest
-
-VALUE = st.recursive(
-    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text(max_size=8)),
-    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=4), inner, max_size=3)),
-    max_leaves=6,
-)
-OBJECT = st.dictionaries(st.text(max_size=6), VALUE, max_size=5).map(lambda item: json.dumps(item).encode())
-TEXTS = [
-    "{",
-    "}",
-    "[",
-    "]",
-    ":",
-    ",",
-    '"',
-    '"a"',
-    '"\\ud800"',
-    '"\\u0041"',
-    "1",
-    "-",
-    "01",
-    "1.",
-    "1e5",
-    "null",
-    "true",
-    "NaN",
-    "Infinity",
-    "\\",
-    "/",
-    "ä",
-    "\x01",
-]
-TOKEN = st.sampled_from([*(text.encode() for text in TEXTS), b" ", b"\t", b"\xff", b"\xef\xbb\xbf"])
-MUTATED = st.builds(
-    lambda body, token, at, drop: body[:at] + token + body[at + drop :],
-    OBJECT, TOKEN, st.integers(0, 60), st.integers(0, 3),
-)  # fmt: skip
-TOKENS = st.lists(TOKEN, max_size=9).map(b"".join)
-
-
-@settings(max_examples=600)
-@given(st.one_of(OBJECT, MUTATED, TOKENS))
-def test_what_the_fast_parser_accepts_is_what_the_slow_rules_say(line: bytes) -> None:
-    fast = pairs_of(line)
-    try:
-        members = line_rules.parse_line(line, first=False, max_line_bytes=1 << 20)
-    except RejectedError:
-        assert fast is None
-        return
-    slow = None if members is None else [(member.key, member.text) for member in members if member.text is not None]
-    # It may refuse a valid line: then the slow rules decide.
-    assert fast is None or fast == slow
 
 
 @pytest.mark.parametrize(
@@ -136,15 +82,14 @@ try:
 except RejectedError as error:
     print(error)
 """
-DIGITS = "9" * 4301
-"""Python refuses such a number, so the slow rules decide about its line."""
 
 
 @pytest.mark.parametrize(
     ("begin", "repeated", "end", "outcome"),
     [
-        (f'{{"n":{DIGITS},"a":"', "x", '"}', "2 True"),
-        (f'{{"n":{DIGITS},"a":"', "\\n", '"}', "2 True"),
+        ('{"a":"', "\\n", '"}', "1 True"),
+        ('{"a":[', "[0],", "[]]}", "1 True"),
+        ('{"a":[', '{"":0},', "[]]}", "1 True"),
         ('{"a":["', "x", '"]}', "1 True"),
         ('{"a":["', "\\u00e9", '"]}', "1 True"),
         ("{", '"":0,', '"":0}', "duplicate key"),
