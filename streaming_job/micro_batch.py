@@ -29,7 +29,6 @@ def convert_manifests(
     context: ConversionContext,
     manifests: Sequence[str],
     *,
-    check_first: bool = False,
     leaves_held: Callable[[], bool] = lambda: False,
     on_open: Callable[[float], object] = lambda _: None,
 ) -> list[ConversionOutcome]:
@@ -40,17 +39,13 @@ def convert_manifests(
 
     Portions of manifests are converted side by side, urgent ones first, then the oldest: one begins when another one is
     published, so that cores which a portion needs no more have work. Together they have at most
-    ``StreamSettings.side_by_side_seconds`` of work. ``check_first``: whether to find out, before anything is claimed,
-    if the run may read the input and write the output. It is found out in any case after manifests that the environment
-    did not let it convert. ``leaves_held``: returns whether the run ends: then a manifest that another run holds is
-    returned as ``HELD``, for the next run. ``on_open``: gets the work of the portions that have not ended, in seconds
-    of one core, before the first one begins and after each one. Raises ``BlockedRunError``: the environment lets no
-    manifest be converted: the micro-batch is to be repeated; ``TransientError``: from ``convert``, or requests for a
-    manifest got no answer: the micro-batch is to be repeated.
+    ``StreamSettings.side_by_side_seconds`` of work. ``leaves_held``: returns whether the run ends: then a manifest that
+    another run holds is returned as ``HELD``, for the next run. ``on_open``: gets the work of the portions that have
+    not ended, in seconds of one core, before the first one begins and after each one. Raises ``BlockedRunError``: the
+    environment lets no manifest be converted: the micro-batch is to be repeated; ``TransientError``: from ``convert``,
+    or requests for a manifest got no answer: the micro-batch is to be repeated.
     """
     sizes = repeat_while_passing(context, lambda: input_sizes(context, manifests))
-    if check_first and manifests:
-        check_environment(context, manifests, queued_manifests(context))
     whole = side_by_side_limit(context)
     waiting = portions(sizes, portion_limit(whole))
     parallel = parallel_portions([size_of(sizes, portion) for portion in waiting], whole)

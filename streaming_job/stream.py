@@ -77,7 +77,6 @@ class InboxStream:
         """Inboxes that the current query reads; listed when it begins."""
         self._undeleted: list[str] = []
         self._deleting = threading.Lock()
-        self._unchecked = True
         self._stopping = False
         """Micro-batches are waited for until they have ended, and what other runs hold is left to the next run."""
         self._open: list[OpenMicroBatch] = []
@@ -225,14 +224,12 @@ class InboxStream:
             outcomes = convert_manifests(
                 self._context,
                 manifests,
-                check_first=self._unchecked,
                 leaves_held=lambda: self._stopping,
                 on_open=set_open,
             )
             self._record_work(outcomes)
             if not any(outcome.state == HELD for outcome in outcomes):
                 self._delete_pointers(begun)
-            self._unchecked = self._unchecked and not manifests
         except BaseException as error:
             self._end_with(error)
         finally:
@@ -298,9 +295,7 @@ class InboxStream:
         if not self._working.acquire(timeout=STOP_PATIENCE_SECONDS if row.stop_requested else 0):
             return False
         try:
-            # A request can have been taken back while the micro-batch ended.
-            taken_back = row.stop_requested and not self._context.services.ledger.stream.get().stop_requested
-            if taken_back or self._error is not None:
+            if self._error is not None:
                 return False
             if not self._urgent.close() or self._open:
                 if not row.stop_requested:

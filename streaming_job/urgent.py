@@ -18,13 +18,11 @@ from streaming_job.micro_batch import (
     parallel_conversions,
     portion_limit,
     portions,
-    queued_manifests,
     raise_unanswered,
     side_by_side_limit,
     size_of,
 )
 from transform.outcome import HELD, ConversionOutcome
-from transform.preflight import check_environment
 from transform.task_model import ConversionContext
 
 POOL = "urgent"
@@ -62,7 +60,7 @@ class UrgentInbox:
         self._converting: dict[str, InputSize] = {}
         self._portions = 0
         self._limit, self._max_portions = side_by_side_limit(context), parallel_conversions(context)
-        self._closed, self._unchecked = False, True
+        self._closed = False
         self._error: BaseException | None = None
         self._due = threading.Event()
         self._looks: threading.Thread | None = None
@@ -79,7 +77,7 @@ class UrgentInbox:
                 return
             try:
                 pointers = self._new_pointers()
-                sizes = self._sizes(list(pointers))
+                sizes = input_sizes(self._context, list(pointers))
             except (BotoCoreError, ClientError) as error:
                 pass_over(self._context, error)
                 return
@@ -141,15 +139,6 @@ class UrgentInbox:
                     pointers.setdefault(manifest, []).append(item["Key"])
         # An id begins with the time at which its manifest was made.
         return dict(sorted(pointers.items()))
-
-    def _sizes(self, manifests: Sequence[str]) -> dict[str, InputSize]:
-        if not manifests:
-            return {}
-        context = self._context
-        if self._unchecked:
-            check_environment(context, manifests, queued_manifests(context))
-            self._unchecked = False
-        return input_sizes(context, manifests)
 
     def _convert(self, pointers: Mapping[str, Sequence[str]]) -> None:
         undeleted: list[str] = []

@@ -336,7 +336,7 @@ def test_a_denied_object_does_not_hold_up_the_pointers_behind_it(world: Conversi
 
     # When
     context = world.context(spark, "run-1")
-    (first,) = convert_manifests(context, [denied], check_first=True)
+    (first,) = convert_manifests(context, [denied])
     (second,) = convert_manifests(context, [good])
 
     # Then it waits for another pointer, which the sweep writes

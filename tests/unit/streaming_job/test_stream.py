@@ -339,12 +339,10 @@ def test_a_run_that_ends_by_an_error_says_so_before_it_waits_for_what_it_has_beg
 
 
 @pytest.mark.parametrize(
-    ("error", "taken_back", "ends"),
-    [(None, False, True), (None, True, False), (TransientError("no answer"), False, False)],
+    ("error", "ends"),
+    [(None, True), (TransientError("no answer"), False)],
 )
-def test_a_run_that_should_stop_ends_after_its_micro_batch(
-    lane: SlowLane, error: Exception | None, taken_back: bool, ends: bool
-) -> None:
+def test_a_run_that_should_stop_ends_after_its_micro_batch(lane: SlowLane, error: Exception | None, ends: bool) -> None:
     # Given one that fills the cores, and others that would follow it at once
     lane.slow, lane.open_bytes, lane.error = {SLOW}, 1 << 40, error
 
@@ -360,12 +358,11 @@ def test_a_run_that_should_stop_ends_after_its_micro_batch(
     working: Any = lane.stream._working
 
     def acquire(**given: Any) -> bool:
-        lane.world.ledger.stream.request_stop(not taken_back)
         lane.gate.set()
         return bool(working.acquire(**given))
 
     lane.stream._working = SimpleNamespace(acquire=acquire, release=working.release)  # type: ignore[assignment]
-    # Then it ends, unless the request was taken back; the error of the micro-batch ends it as such
+    # Then it ends; the error of the micro-batch ends it as such
     assert lane.stream._may_end() == ends
     batch.join(PATIENCE_SECONDS)
 
