@@ -59,7 +59,7 @@ def run_status(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
         raise InvalidInputError(f"run = {uri!r} is not a valid run document: pass a URI that begins with {prefix}")
     document = read_document(services, uri.removeprefix(prefix), "execution", "manifests")
     status, released = {"open": 0, "terminal": 0, "held": 0, "denied": 0}, 0
-    denied = _read_denied(services, uri)
+    denied = read_denied(services.s3, services.resources.control_bucket, uri)
     costs, failure = RunCosts(uri, document["execution"]), _format_failure(str(event.get("failure") or ""))
     for rows in current_row_pages(services, document["manifests"]):
         costs.add(rows)
@@ -78,15 +78,6 @@ def run_status(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     if "engine" not in event:
         return status
     return {**status, "engine": _next_engine(services, event, document, status, costs)}
-
-
-def _read_denied(services: Services, run: str) -> frozenset[str]:
-    """The denied manifests; empty if the list cannot be read: then everything that is open is tried again."""
-    try:
-        return read_denied(services.s3, services.resources.control_bucket, run)
-    except Exception:
-        logger.exception("the list of denied manifests was not read", run=run)
-        return frozenset()
 
 
 def _next_engine(

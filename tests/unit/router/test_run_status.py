@@ -17,7 +17,6 @@ from lake.engines import Engine
 from lake.engines.description import Bill
 from lake.engines.emr_serverless import run_id
 from lake.errors import InvalidInputError
-from lake.layout import denial_key
 from lake.ledger import DatasetMeasurement, State
 from lake.manifest import Partition
 from lake.manifest_documents import format_blocked_run, write_denied
@@ -106,16 +105,6 @@ def test_open_manifests_that_were_denied_are_counted(deployment: Deployment) -> 
     write_denied(deployment.raw_s3, "control", RUN, [row.id for row in rows[:3]])
     # When, Then
     assert run_status({"run": RUN}, deployment.services) == {"open": 4, "terminal": 1, "held": 1, "denied": 1}
-
-
-def test_without_a_list_nothing_counts_as_denied(deployment: Deployment) -> None:
-    # Given a list of another run, and then one that cannot be read
-    (row,) = planned(deployment, "a.json")
-    write_denied(deployment.raw_s3, "control", RUN.replace("00000", "00001"), [row.id])
-    assert run_status({"run": RUN}, deployment.services)["denied"] == 0
-    deployment.raw_s3.put_object(Bucket="control", Key=denial_key(RUN.removeprefix("s3://control/")), Body=b"{")
-    # When, Then
-    assert run_status({"run": RUN}, deployment.services)["denied"] == 0
 
 
 FLEX, GLUE, EMR = Engine.GLUE_FLEX, Engine.GLUE, Engine.EMR_SERVERLESS
