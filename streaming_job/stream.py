@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -15,13 +14,13 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.layout import OTHER_POINTERS, inbox, manifest_of_pointer
 from lake.texts import format_count
-from streaming_job.inbox import delete_pointers, find_inboxes, has_open_manifests, pass_over
+from streaming_job.inbox import delete_pointers, has_open_manifests, pass_over
 from streaming_job.meter import StreamMeter
 from streaming_job.micro_batch import convert_manifests, parallel_conversions, side_by_side_limit
 from streaming_job.urgent import UrgentInbox, look_seconds
 from transform.outcome import ALARM, HELD, ConversionOutcome
 from transform.preflight import BlockedRunError
-from transform.task_model import ConversionContext
+from transform.task_model import ConversionContext, JobServices
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -73,8 +72,6 @@ class InboxStream:
         self._read = 0
         self._full = False
         """The current query begins no other micro-batch, and another query follows."""
-        self._inboxes: tuple[str, ...] = (inbox(context.services.ledger.stream.shard),)
-        """Inboxes that the current query reads; listed when it begins."""
         self._undeleted: list[str] = []
         self._deleting = threading.Lock()
         self._stopping = False
@@ -86,7 +83,7 @@ class InboxStream:
         self._threads = ThreadPoolExecutor(self._max_open, thread_name_prefix="micro-batch")
         self._last_work = context.clock()
         self._meter = StreamMeter(context, lambda: live_workers(context.spark))
-        self._urgent = UrgentInbox(context, self._record_work, lambda: self._inboxes)
+        self._urgent = UrgentInbox(context, self._record_work)
 
     def run(self) -> None:
         """Return when the run should end; raises what a micro-batch raised.
@@ -95,11 +92,9 @@ class InboxStream:
         not converted still has its pointer, which the next query finds, and the ledger knows what was converted.
         """
         try:
-            self._inboxes = find_inboxes(self._context.services)
             self._urgent.start()
             while self._run_query():
                 self._context.log(f"a new query: the last one has read {format_count(self._read, 'pointer')}")
-                self._inboxes = find_inboxes(self._context.services)
         except BaseException:
             # Reported before the conversions that have begun end: that can take minutes, and no file starts another run
             # while the heartbeat is valid.
@@ -166,7 +161,7 @@ class InboxStream:
             .option("maxFilesPerTrigger", MAX_POINTERS_PER_TRIGGER)
             .option("maxFileAge", MAX_POINTER_AGE)
             .option("pathGlobFilter", OTHER_POINTERS)
-            .load(pattern_of(self._context.services.resources.control_bucket, self._inboxes))
+            .load(pattern_of(self._context.services))
             .select("_metadata.file_path")
         )
         return (
@@ -305,7 +300,7 @@ class InboxStream:
             # First record the end, then look: a function that puts a pointer after the look sees no heartbeat and
             # starts another run.
             self._context.services.ledger.stream.end()
-            if not row.stop_requested and has_open_manifests(self._context.services, self._inboxes):
+            if not row.stop_requested and has_open_manifests(self._context.services):
                 self._last_work = now
                 self._record_heartbeat()
                 self._urgent.reopen()
@@ -317,13 +312,13 @@ class InboxStream:
         return True
 
 
-def pattern_of(bucket: str, inboxes: Iterable[str]) -> str:
-    """What Spark is to list: exactly these inboxes.
+def pattern_of(services: JobServices) -> str:
+    """What Spark is to list: exactly the inbox of the job.
 
-    A pattern, because for Spark a folder without objects does not exist. It names the folders and not their objects: of
+    A pattern, because for Spark a folder without objects does not exist. It names the folder and not its objects: of
     each object that matches a pattern, Spark would ask for its status in a task of its own.
     """
-    return f"s3a://{bucket}/{{{','.join(prefix.rstrip('/') for prefix in inboxes)}}}/"
+    return f"s3a://{services.resources.control_bucket}/{{{inbox(services.ledger.stream.shard).rstrip('/')}}}/"
 
 
 def key_of_path(path: str) -> str:

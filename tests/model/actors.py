@@ -12,7 +12,7 @@ from aws_lambda_powertools.utilities.data_classes import SQSEvent
 
 import batch_job.main
 from lake.errors import InvalidSettingsError
-from lake.layout import INBOX, INTENTS, manifest_of_pointer
+from lake.layout import INTENTS, inbox, manifest_of_pointer
 from lake.ledger import State
 from lake.manifest import Identity, Lane
 from router.executions.run_status import run_status
@@ -30,7 +30,6 @@ from router.sweep.hours import announce_hours
 from router.sweep.manifests import divide_collections
 from router.sweep.repair import Repair
 from router.telemetry import logger
-from streaming_job.inbox import find_inboxes
 from streaming_job.micro_batch import convert_manifests
 from tests.model.clients import BLOCKING
 from tests.model.fake_spark import FakeLeaseKeeper, FakeSource, FakeSparkJob, FakeSparkSession
@@ -178,7 +177,7 @@ def stream(world: World, actor: Actor | None, name: str) -> None:
     def wait(_: float) -> None:
         world.wait(LEASE / 3)
 
-    keys = [key for prefix in _inboxes(world, services) for key in _listed(services.s3, prefix)]
+    keys = [key for prefix in _inboxes(services) for key in _listed(services.s3, prefix)]
     new = [key for key in keys if key not in world.seen_pointers]
     given = [manifest_of_pointer(key) or key for key in new if _can_be_read(services.s3, key)]
     outcomes = convert_manifests(replace(conversion(world, services, name), wait=wait), given)
@@ -194,14 +193,9 @@ def stream(world: World, actor: Actor | None, name: str) -> None:
         services.s3.delete_object(Bucket="control", Key=key)
 
 
-def _inboxes(world: World, services: JobServices) -> list[str]:
-    """Inboxes that the jobs of all shards read; without a look for others where the number never changes."""
-    if "change_shards" not in world.events:
-        return [INBOX]
-    row, found = services.ledger.stream, list[str]()
-    for shard in services.settings.shards.names:
-        found += find_inboxes(replace(services, ledger=replace(services.ledger, stream=row.of(shard))))
-    return found
+def _inboxes(services: JobServices) -> list[str]:
+    """Inboxes that the jobs of all shards read."""
+    return [inbox(shard) for shard in services.settings.shards.names]
 
 
 def _listed(s3: Any, prefix: str) -> list[str]:
