@@ -1,6 +1,5 @@
 """The verdict on an execution: what its rows add up to, and how it has ended compared with its deadline. Pure."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
@@ -29,8 +28,6 @@ class DatasetTally(ConvertedCounts):
 
 PUBLISHER_PRESUMED_DEAD_AFTER = timedelta(minutes=10)
 """A manifest that has been PUBLISHING for longer is not being worked on: the next claim, plan or sweep finishes it."""
-PERMISSION = re.compile(r"\b(?:dynamodb|glue|kms|s3):[A-Z]\w+")
-"""An IAM action, as the reason of a manifest names the one that is missing."""
 MAX_NAMED_MANIFESTS = 100
 """Maximum number of manifests that are not DONE that a verdict document names; all of them are counted."""
 
@@ -53,7 +50,7 @@ class Tally(ManifestCounts):
     """The first ``MAX_NAMED_FILES`` DONE manifests with files that could not be read."""
     first_failed: ManifestRow | None = None
     first_open: ManifestRow | None = None
-    """A missing permission stops every manifest of a run, so a reason that names one comes before all others."""
+    """The first one with a reason, if one has any: a run that does not begin records it in one manifest only."""
     lost: int = 0
     """Manifests whose rows are damaged or missing; they count as open."""
     first_lost: TerminalError | None = None
@@ -69,7 +66,7 @@ class Tally(ManifestCounts):
             self.first_failed = self.first_failed or row
         if row.open:
             self.worked_on += is_worked_on(row, self.now)
-            if self.first_open is None or _order_of_reason(row) < _order_of_reason(self.first_open):
+            if self.first_open is None or (self.first_open.reason is None and row.reason is not None):
                 self.first_open = row
 
     def add_lost(self, manifests: int, error: TerminalError) -> None:
@@ -112,13 +109,6 @@ def is_worked_on(row: ManifestRow, now: datetime) -> bool:
     return (
         row.state == State.PUBLISHING and now - datetime.fromisoformat(row.changed_at) < PUBLISHER_PRESUMED_DEAD_AFTER
     )
-
-
-def _order_of_reason(row: ManifestRow) -> int:
-    """0 if the reason names a permission, 1 for any other reason, 2 without a reason."""
-    if row.reason is None:
-        return 2
-    return 0 if PERMISSION.search(row.reason) else 1
 
 
 MAX_QUOTED_CHARACTERS = 1000

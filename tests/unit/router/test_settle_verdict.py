@@ -129,14 +129,10 @@ def test_every_failure_reaches_a_person(setting: str) -> None:
     assert not should_notify(judged([]), setting)
 
 
-def test_the_reason_that_names_a_missing_permission_is_quoted_first() -> None:
-    # Given: three open manifests, one without a reason, one released, one that the settings of the account stop
-    denied = "access denied: grant s3:GetObjectVersion on the input bucket to the jobs' role"
+def test_the_first_open_manifest_with_a_reason_is_quoted() -> None:
     waiting = replace(ROW, state=State.QUEUED)
-    rows = [waiting, replace(waiting, reason="lease expired"), replace(waiting, id="d", reason=denied)]
-    # Then
-    message = judged(rows).message
-    assert message.startswith(f"3 manifests are not done (first: d, QUEUED, {denied}): ")
+    rows = [waiting, replace(waiting, id="d", reason="denied"), replace(waiting, reason="lease expired")]
+    assert judged(rows).message.startswith("3 manifests are not done (first: d, QUEUED, denied): ")
 
 
 def test_a_damaged_object_fails_a_verdict_whose_manifests_are_all_done() -> None:
