@@ -204,10 +204,6 @@ def test_the_plan_names_the_dearer_engine_and_when_each_run_has_to_begin(deploym
         assert run["beginBy"] < run["deadline"]
 
 
-def test_a_plan_of_one_engine_names_no_other(deployment: Deployment) -> None:
-    assert [item["fallback"] for item in planned_runs(deployment, "glue-flex")] == [""] * RUNS
-
-
 def test_a_run_without_capacity_goes_on_on_the_other_engine_and_no_other_run_does(deployment: Deployment) -> None:
     first, second, *_ = (item["run"] for item in planned_runs(deployment, "glue-flex", "glue"))
     assert end_of_round(deployment, first, seconds=0)["engine"] == "glue"

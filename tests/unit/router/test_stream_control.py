@@ -449,12 +449,3 @@ def test_a_run_that_another_caller_has_just_started_sees_the_file(
     monkeypatch.setattr(GlueStreamRuns, "start", start_second)
     event = batch(message("m1", s3_record("orders/urgent/a.ndjson")))
     assert failures(route(event, deployment.services)) == []
-
-
-def test_a_run_that_has_worked_is_replaced_at_once(deployment: Deployment) -> None:
-    act(deployment, "start")
-    for number in range(1, 6):
-        deployment.ledger.stream.begin_run(f"jr_{number}", deployment.now)
-        deployment.glue.runs["stream-job"][f"jr_{number}"] = "FAILED"
-        assert act(deployment, "watch")["running"]
-    assert len(deployment.glue.runs["stream-job"]) == 6

@@ -89,17 +89,6 @@ def test_a_batch_brings_in_what_is_published_and_nothing_else(deployment: Deploy
     assert not list(deployment.ledger.tables.outbox("orders"))
 
 
-def test_a_reprocess_is_one_snapshot(deployment: Deployment) -> None:
-    row, other = (publish(deployment, listed(deployment, name)) for name in "ab")
-    commit(deployment)
-    publish(deployment, forced(deployment, row), files=3)
-    assert commit(deployment) == 2
-    before, after = table(deployment)["snapshots"]
-    assert shown(deployment, before) == sorted([name_of(row), name_of(other)])
-    assert shown(deployment, after) == sorted([*[name_of(row, 2)] * 3, name_of(other)])
-    assert after["summary"]["operation"] == "overwrite"
-
-
 def test_objects_that_a_generation_keeps_stay(deployment: Deployment) -> None:
     row = publish(deployment, listed(deployment, "a"))
     commit(deployment)
