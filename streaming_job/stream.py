@@ -49,9 +49,8 @@ MAX_SILENCE = timedelta(minutes=10)
 @dataclass(slots=True, eq=False)
 class OpenMicroBatch:
     begun: datetime
-    manifests: set[str]
-    keys: set[str]
-    """Keys of the pointers to them, those that later micro-batches have read included."""
+    pointers: dict[str, list[str]]
+    """Keys by manifest."""
     core_seconds: float = 0
     """Work of its portions that have not ended."""
 
@@ -194,21 +193,22 @@ class InboxStream:
 
     def _begin(self, keys: list[str]) -> OpenMicroBatch:
         with self._changed:
-            begun = OpenMicroBatch(self._context.clock(), set(), set())
+            begun = OpenMicroBatch(self._context.clock(), {})
+            open_manifests = {manifest for item in self._open for manifest in item.pointers}
             for key in keys:
                 manifest = manifest_of_pointer(key) or key
-                other = next((item for item in self._open if manifest in item.manifests), begun)
-                other.manifests.add(manifest)
-                other.keys.add(key)
+                # Another pointer to a manifest that is being converted is left to the next query or run, and does not
+                # count: a query that has read no other ones would be followed without end.
+                if manifest not in open_manifests:
+                    begun.pointers.setdefault(manifest, []).append(key)
+                    self._read += 1
             self._open.append(begun)
-            # Not those of others that are open: a query that has read no other pointers would be followed without end.
-            self._read += len(begun.keys)
         self._threads.submit(self._convert, begun)
         return begun
 
     def _convert(self, begun: OpenMicroBatch) -> None:
         # An id begins with the time at which its manifest was made.
-        manifests = sorted(begun.manifests)
+        manifests = sorted(begun.pointers)
 
         def set_open(open_seconds: float) -> None:
             with self._changed:
@@ -216,32 +216,18 @@ class InboxStream:
                 self._changed.notify_all()
 
         try:
-            outcomes = convert_manifests(
-                self._context,
-                manifests,
-                leaves_held=lambda: self._stopping,
-                on_open=set_open,
-            )
+            outcomes = convert_manifests(self._context, manifests, leaves_held=lambda: self._stopping, on_open=set_open)
             self._record_work(outcomes)
             if not any(outcome.state == HELD for outcome in outcomes):
-                self._delete_pointers(begun)
+                read = {key for keys in begun.pointers.values() for key in keys}
+                with self._deleting:
+                    self._undeleted = delete_pointers(self._context, sorted(read.union(self._undeleted)))
         except BaseException as error:
             self._end_with(error)
         finally:
             with self._changed:
                 self._open = [item for item in self._open if item is not begun]
                 self._changed.notify_all()
-
-    def _delete_pointers(self, ended: OpenMicroBatch) -> None:
-        """Delete the pointers of a micro-batch, those that were left before, and those that are read meanwhile."""
-        while True:
-            with self._changed:
-                keys, ended.keys = ended.keys, set()
-                if not keys:
-                    self._open.remove(ended)
-                    return
-            with self._deleting:
-                self._undeleted = delete_pointers(self._context, sorted(keys.union(self._undeleted)))
 
     def _wait_for(self, begun: OpenMicroBatch) -> None:
         """Return when the micro-batch has ended, or after a while if there is room for another one."""
