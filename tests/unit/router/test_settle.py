@@ -281,9 +281,11 @@ def test_what_is_converted_again_meanwhile_is_left_to_its_own_execution(
         for key in deployment.keys(bucket):
             deployment.raw_s3.delete_object(Bucket=bucket, Key=key)
 
+    before = deployment.row(row.id)
+
     def list_and_force(*arguments: Any) -> Any:
         found = list_digests(*arguments)
-        deployment.ledger.manifests.force(deployment.row(row.id), deployment.now)
+        deployment.ledger.manifests.force(before, deployment.now)
         return found
 
     monkeypatch.setattr(published, "list_digests", list_and_force)
