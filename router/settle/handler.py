@@ -118,9 +118,8 @@ def _record(services: Services, execution: str, tally: Tally, verdict: Verdict, 
     count(Metric.DATASETS_ABOVE_QUARANTINED_SHARE, 0 if is_open else verdict.datasets_above_share)
     notify = should_notify(verdict, services.settings.alarms.notify_quarantine) or night.late_minutes > 0
     stage = services.settings.stage
-    text = format_notification(
-        execution, verdict, night.sentences(), stage=stage, details=format_quarantine(tally.rejects, unreadable)
-    )
+    details = [*night.lines(), *format_quarantine(tally.rejects, unreadable)]
+    text = format_notification(execution, verdict, details, stage=stage)
     text += f"\n\nReport: hybrid-router report --execution {execution} --stage {stage}"
     return {**_format_verdict(verdict), "notify": notify, "notification": text, "verdictUri": uri}
 

@@ -256,12 +256,12 @@ class NightOutcome:
     late_minutes: int
     """How much later than the deadline it has ended, in whole minutes; 0: it has not."""
 
-    def sentences(self) -> list[str]:
-        """What a person reads of it; without a full stop. Empty: it has ended in time."""
+    def lines(self) -> list[str]:
+        """What a person reads of it; empty: it has ended in time."""
         if not self.late_minutes:
             return []
-        late = f"it ended {format_count(self.late_minutes, 'minute')} after its deadline {self.deadline}"
-        return [f"{late}; planned was {self.planned_end}"]
+        late = f"It ended {format_count(self.late_minutes, 'minute')} after its deadline {self.deadline}"
+        return [f"{late}; planned was {self.planned_end}."]
 
 
 def read_night_outcome(row: Mapping[str, Any], ended: datetime) -> NightOutcome:
@@ -276,18 +276,11 @@ MAX_LISTED_FILES = 10
 """Maximum number of unreadable files in the text; the verdict document names more of them."""
 
 
-def format_notification(
-    execution: str,
-    verdict: Verdict,
-    night: Sequence[str],
-    *,
-    stage: str,
-    details: Sequence[str] = (),
-) -> str:
+def format_notification(execution: str, verdict: Verdict, details: Sequence[str], *, stage: str) -> str:
     """Verdict, counts, and what to do next with the commands for it; plain text for an email.
 
-    ``night``: what differs from the plan, in sentences without a full stop. ``stage``: name of the deployment, as the
-    command line takes it. ``details``: lines about the quarantine, after the counts.
+    ``details``: lines about the deadline and the quarantine, after the counts. ``stage``: name of the deployment, as
+    the command line takes it.
     """
     place = f" --stage {stage}"
     lines = [
@@ -299,7 +292,6 @@ def format_notification(
         f"Published: {format_count(verdict.rows, 'row')}; in the quarantine: {format_count(verdict.rejects, 'line')}, "
         f"{format_count(verdict.failed_files, 'file')}.",
         f"Damaged objects: {verdict.damaged_objects}.",
-        *(f"{sentence[0].upper()}{sentence[1:]}." for sentence in night),
         *(with_options(line, place) for line in details),
         "",
         "What to do:",

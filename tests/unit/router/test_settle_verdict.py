@@ -263,7 +263,7 @@ def notification(outcome: ExecutionOutcome, *details: str, **counts: int) -> str
     numbers = dict.fromkeys(("done", "failed", "open", "rows", "rejects", "failed_files", "damaged_objects"), 0)
     numbers["datasets_above_share"] = 0
     verdict = Verdict(outcome, **{**numbers, **counts}, message="what happened")
-    return format_notification("x", verdict, (), stage="prod", details=details)
+    return format_notification("x", verdict, details, stage="prod")
 
 
 @pytest.mark.parametrize(
@@ -300,13 +300,13 @@ PLAN = {"deadline": MORNING.isoformat(), "ends_at": (MORNING - timedelta(hours=1
         ({"plan": {"runs": 1}}, 5, 0, []),
         ({"plan": PLAN}, -1, 0, []),
         ({"plan": PLAN}, 0.9, 0, []),
-        ({"plan": PLAN}, 34, 34, ["it ended 34 minutes after its deadline", "planned was"]),
+        ({"plan": PLAN}, 34, 34, ["It ended 34 minutes after its deadline", "planned was"]),
     ],
 )
 def test_a_late_end_is_reported(row: dict[str, Any], minutes: float, late: int, named: list[str]) -> None:
     outcome = read_night_outcome(row, MORNING + timedelta(minutes=minutes))
     assert outcome.late_minutes == late
-    text = "; ".join(outcome.sentences())
+    text = "; ".join(outcome.lines())
     assert bool(text) == bool(named)
     assert [part for part in named if part not in text] == []
 
