@@ -99,8 +99,6 @@ def measure_settle(services: Services, execution: str) -> SettleMeasurement:
     started, cpu = time.monotonic(), time.process_time()
     answer = settle({"execution": execution}, services)
     seconds, cpu_seconds = time.monotonic() - started, time.process_time() - cpu
-    # A page that cannot be made is only logged.
-    assert {"reportUri", "indexUri"} <= answer.keys()
     return SettleMeasurement(answer["verdict"], answer["done"], seconds, cpu_seconds, peak_bytes() / (1 << 20))
 
 

@@ -267,6 +267,8 @@ def test_the_requests_follow_the_rows_and_the_objects(night: Night, monkeypatch:
     measured = measure_night(night)
     # Then
     assert (measured.verdict, measured.done) == ("SUCCEEDED", night.manifests)
+    # The verdict and two pages: one that cannot be made is only logged.
+    assert measured.requests["PutObject"] == 3
     assert measured.requests["BatchGetItem"] == math.ceil(night.manifests / 100)
     documents = math.ceil(night.manifests / PAGE) + math.ceil(night.manifests / 500)
     # Of each dataset, and of 500 manifests of it, the last page is not full.
