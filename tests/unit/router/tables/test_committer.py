@@ -397,7 +397,7 @@ def test_of_two_rebuilds_the_table_of_the_ledger_is_in_the_catalog(
     assert shown(deployment) == [name_of(row)]
 
 
-@pytest.mark.parametrize(("step", "number"), [("_next_metadata", 0), ("_put", 1)])
+@pytest.mark.parametrize(("step", "number"), [("_next_metadata", 0), ("follow_setting", 1)])
 def test_a_batch_that_a_rebuild_overtakes_stops_nothing(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch, step: str, number: int
 ) -> None:
