@@ -1,6 +1,6 @@
 """The inbox of a job: whether a pointer names an open manifest, and the deletion of pointers."""
 
-from collections.abc import Sequence
+from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -51,11 +51,11 @@ def has_open_manifests(services: JobServices) -> bool:
     return False
 
 
-def delete_pointers(context: ConversionContext, keys: Sequence[str]) -> list[str]:
-    """Delete pointers that were read; returns the keys that are left after a fault of the environment, which is logged.
+def delete_pointers(context: ConversionContext, keys: Collection[str]) -> bool:
+    """Delete pointers that were read; False: some are left after a fault of the environment, which is logged.
 
-    After a fault no further deletion begins. A key that does not exist is deleted. Raises ``BotoCoreError``,
-    ``ClientError``: an error that no fault of the environment explains.
+    What is left is read again by the next look, query or run. After a fault no further deletion begins. Raises
+    ``BotoCoreError``, ``ClientError``: an error that no fault of the environment explains.
     """
     services, bucket = context.services, context.services.resources.control_bucket
     faults: list[EnvironmentFault] = []
@@ -73,10 +73,9 @@ def delete_pointers(context: ConversionContext, keys: Sequence[str]) -> list[str
         return True
 
     with ThreadPoolExecutor(PARALLEL_DELETES) as pool:
-        deleted = list(pool.map(delete, keys))
-    left = [key for key, done in zip(keys, deleted, strict=True) if not done]
+        left = len(keys) - sum(pool.map(delete, keys))
     if faults:
         mark = "" if faults[0].passing else f"{ALARM} "
-        stay = format_count(len(left), "pointer that was read stays", "pointers that were read stay")
-        context.log(f"{mark}{stay} in the inbox: {faults[0]}; it is tried again soon")
-    return left
+        stay = format_count(left, "pointer that was read stays", "pointers that were read stay")
+        context.log(f"{mark}{stay} in the inbox: {faults[0]}; they are read again")
+    return not left

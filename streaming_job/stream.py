@@ -71,8 +71,8 @@ class InboxStream:
         self._read = 0
         self._full = False
         """The current query begins no other micro-batch, and another query follows."""
-        self._undeleted: list[str] = []
-        self._deleting = threading.Lock()
+        self._deletes = True
+        """Whether the pointers of the last micro-batch could be deleted."""
         self._stopping = False
         """Micro-batches are waited for until they have ended, and what other runs hold is left to the next run."""
         self._open: list[OpenMicroBatch] = []
@@ -187,7 +187,7 @@ class InboxStream:
             if self._error is not None:
                 raise self._error
             # As long as pointers cannot be deleted, another query would only read them again.
-            self._full = self._read >= MAX_POINTERS_PER_CHECKPOINT and not self._undeleted
+            self._full = self._read >= MAX_POINTERS_PER_CHECKPOINT and self._deletes
             if self._full:
                 self._wake.set()
 
@@ -219,9 +219,8 @@ class InboxStream:
             outcomes = convert_manifests(self._context, manifests, leaves_held=lambda: self._stopping, on_open=set_open)
             self._record_work(outcomes)
             if not any(outcome.state == HELD for outcome in outcomes):
-                read = {key for keys in begun.pointers.values() for key in keys}
-                with self._deleting:
-                    self._undeleted = delete_pointers(self._context, sorted(read.union(self._undeleted)))
+                read = [key for keys in begun.pointers.values() for key in keys]
+                self._deletes = delete_pointers(self._context, read)
         except BaseException as error:
             self._end_with(error)
         finally:

@@ -134,7 +134,7 @@ class UrgentInbox:
         return dict(sorted(pointers.items()))
 
     def _convert(self, pointers: Mapping[str, Sequence[str]]) -> None:
-        undeleted: list[str] = []
+        deleted = True
         try:
             self._context.log(f"urgent: {format_count(len(pointers), 'manifest')}")
             outcomes = convert_portion(self._context, list(pointers), lambda: self._closed)
@@ -142,7 +142,7 @@ class UrgentInbox:
             raise_unanswered(outcomes)
             held = {outcome.manifest for outcome in outcomes if outcome.state == HELD}
             read = [key for manifest, keys in pointers.items() if manifest not in held for key in keys]
-            undeleted = delete_pointers(self._context, read)
+            deleted = delete_pointers(self._context, read)
         except BaseException as error:
             self._fail(error)
         finally:
@@ -150,7 +150,7 @@ class UrgentInbox:
                 self._converting = {item: size for item, size in self._converting.items() if item not in pointers}
                 self._portions -= 1
             # There is room for others. What could not be deleted would only be read again.
-            if not undeleted:
+            if deleted:
                 self._due.set()
 
     def _fail(self, error: BaseException) -> None:
