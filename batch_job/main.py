@@ -3,7 +3,7 @@
 import json
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -37,17 +37,23 @@ def run(context: ConversionContext, arguments: Mapping[str, str]) -> int:
     manifests = [str(manifest) for manifest in document["manifests"]]
     files, size = document.get("files", "?"), document.get("bytes", "?")
     context.log(f"run {uri}: {format_count(len(manifests), 'manifest')}, files: {files}, bytes: {size}")
-    denied = DeniedManifests(context, uri)
-    manifests = denied.leave_out(manifests)
+    services = context.services
+    denied = read_denied(services.s3, services.resources.control_bucket, uri)
+    others = [manifest for manifest in manifests if manifest not in denied]
+    if others and len(others) < len(manifests):
+        number = format_count(len(manifests) - len(others), "manifest is", "manifests are")
+        context.log(f"{number} left out, which an earlier job run of this execution was denied")
+        manifests = others
     started = time.monotonic()
     try:
         check_environment(context, manifests, every=True)
     except BlockedRunError as error:
         context.log(f"{ALARM} {error}")
-        denied.record(error.denied)
+        _record_denied(context, uri, denied, error.denied)
         return 1
     outcomes = convert(manifests, context)
-    denied.record(outcome.manifest for outcome in outcomes if outcome.fault is not None and outcome.fault.denied)
+    refused = [outcome.manifest for outcome in outcomes if outcome.fault is not None and outcome.fault.denied]
+    _record_denied(context, uri, denied, refused)
     for outcome in outcomes:
         context.log(format_with_alarm(outcome))
     if (alarm := format_faults(outcomes)) is not None:
@@ -61,35 +67,15 @@ def run(context: ConversionContext, arguments: Mapping[str, str]) -> int:
     return 1 if unfinished else 0
 
 
-class DeniedManifests:
-    """The list of the run document at a URI. An error is only logged: without the list everything is tried again."""
-
-    def __init__(self, context: ConversionContext, run: str) -> None:
-        self._context, self._run = context, run
-        self._s3, self._bucket = context.services.s3, context.services.resources.control_bucket
-        self._denied: frozenset[str] = frozenset()
-
-    def leave_out(self, manifests: list[str]) -> list[str]:
-        """The manifests that no earlier job run was denied; all of them if there is no other one."""
-        try:
-            self._denied = read_denied(self._s3, self._bucket, self._run)
-        except Exception as error:
-            self._context.log(f"what earlier job runs were denied could not be read, nothing is left out: {error}")
-        others = [manifest for manifest in manifests if manifest not in self._denied]
-        if not others or len(others) == len(manifests):
-            return manifests
-        number = format_count(len(manifests) - len(others), "manifest is", "manifests are")
-        self._context.log(f"{number} left out, which an earlier job run of this execution was denied")
-        return others
-
-    def record(self, manifests: Iterable[str]) -> None:
-        denied = self._denied.union(manifests)
-        if denied == self._denied:
-            return
-        try:
-            write_denied(self._s3, self._bucket, self._run, denied)
-        except (BotoCoreError, ClientError) as error:
-            self._context.log(f"what this job run was denied could not be recorded, it is tried again: {error}")
+def _record_denied(context: ConversionContext, run: str, before: Collection[str], manifests: Collection[str]) -> None:
+    """Add to the list of the run document at a URI. An error is only logged: the next job run tries them again."""
+    if not manifests:
+        return
+    services = context.services
+    try:
+        write_denied(services.s3, services.resources.control_bucket, run, {*before, *manifests})
+    except (BotoCoreError, ClientError) as error:
+        context.log(f"what this job run was denied could not be recorded, it is tried again: {error}")
 
 
 def main(argv: list[str]) -> str | None:

@@ -98,8 +98,8 @@ def simulate_night(
     (offer,) = (offer for offer in offers(settings, waits) if offer.engine == planned.night.engine)
     arrived, latencies = {item.row.id: item.arrived for item in backlog}, Latencies()
     free = [DAY_SECONDS + PLAN_SECONDS] * max(min(planned.night.concurrency, len(planned.runs)), 1)
-    for run, total in zip(planned.runs, planned.core_seconds, strict=True):
-        work = RunWork(total, max(map(speeds.longest_seconds, run.manifests)))
+    for run in planned.runs:
+        work = RunWork(run.seconds, max(map(speeds.longest_seconds, run.manifests)))
         end = free[0] + run_seconds(work, planned.night.workers, offer)
         begin = free[0] + offer.wait_seconds + offer.start_seconds
         busy = end - poll_delay(end - free[0]) - begin
@@ -107,6 +107,6 @@ def simulate_night(
         for row in run.manifests:
             done += speeds.core_seconds(row)
             for instant, files in arrived[row.id]:
-                latencies.add(begin + busy * done / total - instant, files)
+                latencies.add(begin + busy * done / run.seconds - instant, files)
         heapq.heapreplace(free, end)
     return planned, latencies

@@ -1,36 +1,20 @@
-"""The inboxes of a job: which they are, whether a pointer names an open manifest, and the deletion of pointers."""
+"""The inbox of a job: whether a pointer names an open manifest, and the deletion of pointers."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
-from itertools import chain
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.errors import TerminalError
-from lake.layout import OTHER_INBOXES, inbox, list_objects, manifest_of_pointer
+from lake.layout import inbox, list_objects, manifest_of_pointer
 from lake.ledger import ManifestRow
 from lake.manifest import Lane
-from lake.shards import FIRST_SHARD
 from lake.texts import format_count
 from transform.give_up import EnvironmentFault, fault_of
 from transform.outcome import ALARM
 from transform.task_model import ConversionContext, JobServices
 
 PARALLEL_DELETES = 16
-
-
-def find_inboxes(services: JobServices) -> tuple[str, ...]:
-    """Prefixes of the inboxes that the job reads: its own, and where it is that of the first shard also those of shards
-    that the settings no longer have. One listing.
-    """
-    own = inbox(services.ledger.stream.shard)
-    if services.ledger.stream.shard != FIRST_SHARD:
-        return (own,)
-    pages = services.s3.get_paginator("list_objects_v2").paginate(
-        Bucket=services.resources.control_bucket, Prefix=OTHER_INBOXES, Delimiter="/"
-    )
-    others = {item["Prefix"] for page in pages for item in page.get("CommonPrefixes", [])}
-    return (own, *sorted(others - set(map(inbox, services.settings.shards.names))))
 
 
 def find_row(services: JobServices, manifest: str) -> ManifestRow | None:
@@ -49,14 +33,14 @@ def pass_over(context: ConversionContext, error: Exception) -> None:
     context.log(f"the next look tries it again: {fault.cause}")
 
 
-def has_open_manifests(services: JobServices, inboxes: Iterable[str]) -> bool:
-    """Whether a pointer in one of the inboxes names an open manifest of the stream lane.
+def has_open_manifests(services: JobServices) -> bool:
+    """Whether a pointer in the inbox names an open manifest of the stream lane.
 
     The pointers alone do not tell: what a micro-batch of a killed run has converted may still have its pointers.
     """
     seen = set()
-    pointers = (list_objects(services.s3, services.resources.control_bucket, prefix) for prefix in inboxes)
-    for item in chain.from_iterable(pointers):
+    own = inbox(services.ledger.stream.shard)
+    for item in list_objects(services.s3, services.resources.control_bucket, own):
         manifest = manifest_of_pointer(item["Key"])
         if manifest and manifest not in seen:
             seen.add(manifest)
@@ -67,11 +51,11 @@ def has_open_manifests(services: JobServices, inboxes: Iterable[str]) -> bool:
     return False
 
 
-def delete_pointers(context: ConversionContext, keys: Sequence[str]) -> list[str]:
-    """Delete pointers that were read; returns the keys that are left after a fault of the environment, which is logged.
+def delete_pointers(context: ConversionContext, keys: Collection[str]) -> bool:
+    """Delete pointers that were read; False: some are left after a fault of the environment, which is logged.
 
-    After a fault no further deletion begins. A key that does not exist is deleted. Raises ``BotoCoreError``,
-    ``ClientError``: an error that no fault of the environment explains.
+    What is left is read again by the next look, query or run. After a fault no further deletion begins. Raises
+    ``BotoCoreError``, ``ClientError``: an error that no fault of the environment explains.
     """
     services, bucket = context.services, context.services.resources.control_bucket
     faults: list[EnvironmentFault] = []
@@ -89,10 +73,9 @@ def delete_pointers(context: ConversionContext, keys: Sequence[str]) -> list[str
         return True
 
     with ThreadPoolExecutor(PARALLEL_DELETES) as pool:
-        deleted = list(pool.map(delete, keys))
-    left = [key for key, done in zip(keys, deleted, strict=True) if not done]
+        left = len(keys) - sum(pool.map(delete, keys))
     if faults:
         mark = "" if faults[0].passing else f"{ALARM} "
-        stay = format_count(len(left), "pointer that was read stays", "pointers that were read stay")
-        context.log(f"{mark}{stay} in the inbox: {faults[0]}; it is tried again soon")
-    return left
+        stay = format_count(left, "pointer that was read stays", "pointers that were read stay")
+        context.log(f"{mark}{stay} in the inbox: {faults[0]}; they are read again")
+    return not left

@@ -29,7 +29,6 @@ def convert_manifests(
     context: ConversionContext,
     manifests: Sequence[str],
     *,
-    check_first: bool = False,
     leaves_held: Callable[[], bool] = lambda: False,
     on_open: Callable[[float], object] = lambda _: None,
 ) -> list[ConversionOutcome]:
@@ -40,20 +39,14 @@ def convert_manifests(
 
     Portions of manifests are converted side by side, urgent ones first, then the oldest: one begins when another one is
     published, so that cores which a portion needs no more have work. Together they have at most
-    ``StreamSettings.side_by_side_seconds`` of work. ``check_first``: whether to find out, before anything is claimed,
-    if the run may read the input and write the output. It is found out in any case after manifests that the environment
-    did not let it convert. ``leaves_held``: returns whether the run ends: then a manifest that another run holds is
-    returned as ``HELD``, for the next run. ``on_open``: gets the work of the portions that have not ended, in seconds
-    of one core, before the first one begins and after each one. Raises ``BlockedRunError``: the environment lets no
-    manifest be converted: the micro-batch is to be repeated; ``TransientError``: from ``convert``, or requests for a
-    manifest got no answer: the micro-batch is to be repeated.
+    ``StreamSettings.side_by_side_seconds`` of work, or a manifest each. ``leaves_held``: returns whether the run ends:
+    then a manifest that another run holds is returned as ``HELD``, for the next run. ``on_open``: gets the work of the
+    portions that have not ended, in seconds of one core, before the first one begins and after each one. Raises
+    ``BlockedRunError``: the environment lets no manifest be converted: the micro-batch is to be repeated;
+    ``TransientError``: from ``convert``, or requests for a manifest got no answer: the micro-batch is to be repeated.
     """
     sizes = repeat_while_passing(context, lambda: input_sizes(context, manifests))
-    if check_first and manifests:
-        check_environment(context, manifests, queued_manifests(context))
-    whole = side_by_side_limit(context)
-    waiting = portions(sizes, portion_limit(whole))
-    parallel = parallel_portions([size_of(sizes, portion) for portion in waiting], whole)
+    waiting = portions(sizes, portion_limit(side_by_side_limit(context)))
     open_seconds, lock = sum(size.core_seconds for size in sizes.values()), threading.Lock()
     on_open(open_seconds)
 
@@ -66,7 +59,7 @@ def convert_manifests(
         return converted
 
     # After an error no other portion begins, and those that run end first.
-    with ThreadPoolExecutor(parallel) as pool:
+    with ThreadPoolExecutor(PORTIONS) as pool:
         running = [pool.submit(convert_one, portion) for portion in waiting]
         try:
             outcomes = [outcome for portion in running for outcome in portion.result()]
@@ -149,13 +142,6 @@ def side_by_side_limit(context: ConversionContext) -> InputSize:
 def portion_limit(whole: InputSize) -> InputSize:
     """The limit of each of ``PORTIONS`` that are converted side by side."""
     return InputSize(whole.core_seconds / PORTIONS, whole.files // PORTIONS)
-
-
-def parallel_portions(sizes: Sequence[InputSize], limit: InputSize) -> int:
-    """How many portions are converted side by side, so that together they stay within the limit. Pure."""
-    largest = InputSize(*(max(column) for column in zip(*sizes, strict=True))) if sizes else InputSize(0, 0)
-    fitting = (int(whole / part) for whole, part in zip(limit, largest, strict=True) if part)
-    return max(1, min((PORTIONS, *fitting)))
 
 
 def parallel_conversions(context: ConversionContext) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -15,13 +14,13 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.layout import OTHER_POINTERS, inbox, manifest_of_pointer
 from lake.texts import format_count
-from streaming_job.inbox import delete_pointers, find_inboxes, has_open_manifests, pass_over
+from streaming_job.inbox import delete_pointers, has_open_manifests, pass_over
 from streaming_job.meter import StreamMeter
 from streaming_job.micro_batch import convert_manifests, parallel_conversions, side_by_side_limit
 from streaming_job.urgent import UrgentInbox, look_seconds
 from transform.outcome import ALARM, HELD, ConversionOutcome
 from transform.preflight import BlockedRunError
-from transform.task_model import ConversionContext
+from transform.task_model import ConversionContext, JobServices
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -50,9 +49,8 @@ MAX_SILENCE = timedelta(minutes=10)
 @dataclass(slots=True, eq=False)
 class OpenMicroBatch:
     begun: datetime
-    manifests: set[str]
-    keys: set[str]
-    """Keys of the pointers to them, those that later micro-batches have read included."""
+    pointers: dict[str, list[str]]
+    """Keys by manifest."""
     core_seconds: float = 0
     """Work of its portions that have not ended."""
 
@@ -73,11 +71,8 @@ class InboxStream:
         self._read = 0
         self._full = False
         """The current query begins no other micro-batch, and another query follows."""
-        self._inboxes: tuple[str, ...] = (inbox(context.services.ledger.stream.shard),)
-        """Inboxes that the current query reads; listed when it begins."""
-        self._undeleted: list[str] = []
-        self._deleting = threading.Lock()
-        self._unchecked = True
+        self._deletes = True
+        """Whether the pointers of the last micro-batch could be deleted."""
         self._stopping = False
         """Micro-batches are waited for until they have ended, and what other runs hold is left to the next run."""
         self._open: list[OpenMicroBatch] = []
@@ -87,7 +82,7 @@ class InboxStream:
         self._threads = ThreadPoolExecutor(self._max_open, thread_name_prefix="micro-batch")
         self._last_work = context.clock()
         self._meter = StreamMeter(context, lambda: live_workers(context.spark))
-        self._urgent = UrgentInbox(context, self._record_work, lambda: self._inboxes)
+        self._urgent = UrgentInbox(context, self._record_work)
 
     def run(self) -> None:
         """Return when the run should end; raises what a micro-batch raised.
@@ -96,11 +91,9 @@ class InboxStream:
         not converted still has its pointer, which the next query finds, and the ledger knows what was converted.
         """
         try:
-            self._inboxes = find_inboxes(self._context.services)
             self._urgent.start()
             while self._run_query():
                 self._context.log(f"a new query: the last one has read {format_count(self._read, 'pointer')}")
-                self._inboxes = find_inboxes(self._context.services)
         except BaseException:
             # Reported before the conversions that have begun end: that can take minutes, and no file starts another run
             # while the heartbeat is valid.
@@ -167,7 +160,7 @@ class InboxStream:
             .option("maxFilesPerTrigger", MAX_POINTERS_PER_TRIGGER)
             .option("maxFileAge", MAX_POINTER_AGE)
             .option("pathGlobFilter", OTHER_POINTERS)
-            .load(pattern_of(self._context.services.resources.control_bucket, self._inboxes))
+            .load(pattern_of(self._context.services))
             .select("_metadata.file_path")
         )
         return (
@@ -194,27 +187,28 @@ class InboxStream:
             if self._error is not None:
                 raise self._error
             # As long as pointers cannot be deleted, another query would only read them again.
-            self._full = self._read >= MAX_POINTERS_PER_CHECKPOINT and not self._undeleted
+            self._full = self._read >= MAX_POINTERS_PER_CHECKPOINT and self._deletes
             if self._full:
                 self._wake.set()
 
     def _begin(self, keys: list[str]) -> OpenMicroBatch:
         with self._changed:
-            begun = OpenMicroBatch(self._context.clock(), set(), set())
+            begun = OpenMicroBatch(self._context.clock(), {})
+            open_manifests = {manifest for item in self._open for manifest in item.pointers}
             for key in keys:
                 manifest = manifest_of_pointer(key) or key
-                other = next((item for item in self._open if manifest in item.manifests), begun)
-                other.manifests.add(manifest)
-                other.keys.add(key)
+                # Another pointer to a manifest that is being converted is left to the next query or run, and does not
+                # count: a query that has read no other ones would be followed without end.
+                if manifest not in open_manifests:
+                    begun.pointers.setdefault(manifest, []).append(key)
+                    self._read += 1
             self._open.append(begun)
-            # Not those of others that are open: a query that has read no other pointers would be followed without end.
-            self._read += len(begun.keys)
         self._threads.submit(self._convert, begun)
         return begun
 
     def _convert(self, begun: OpenMicroBatch) -> None:
         # An id begins with the time at which its manifest was made.
-        manifests = sorted(begun.manifests)
+        manifests = sorted(begun.pointers)
 
         def set_open(open_seconds: float) -> None:
             with self._changed:
@@ -222,34 +216,17 @@ class InboxStream:
                 self._changed.notify_all()
 
         try:
-            outcomes = convert_manifests(
-                self._context,
-                manifests,
-                check_first=self._unchecked,
-                leaves_held=lambda: self._stopping,
-                on_open=set_open,
-            )
+            outcomes = convert_manifests(self._context, manifests, leaves_held=lambda: self._stopping, on_open=set_open)
             self._record_work(outcomes)
             if not any(outcome.state == HELD for outcome in outcomes):
-                self._delete_pointers(begun)
-            self._unchecked = self._unchecked and not manifests
+                read = [key for keys in begun.pointers.values() for key in keys]
+                self._deletes = delete_pointers(self._context, read)
         except BaseException as error:
             self._end_with(error)
         finally:
             with self._changed:
                 self._open = [item for item in self._open if item is not begun]
                 self._changed.notify_all()
-
-    def _delete_pointers(self, ended: OpenMicroBatch) -> None:
-        """Delete the pointers of a micro-batch, those that were left before, and those that are read meanwhile."""
-        while True:
-            with self._changed:
-                keys, ended.keys = ended.keys, set()
-                if not keys:
-                    self._open.remove(ended)
-                    return
-            with self._deleting:
-                self._undeleted = delete_pointers(self._context, sorted(keys.union(self._undeleted)))
 
     def _wait_for(self, begun: OpenMicroBatch) -> None:
         """Return when the micro-batch has ended, or after a while if there is room for another one."""
@@ -298,9 +275,7 @@ class InboxStream:
         if not self._working.acquire(timeout=STOP_PATIENCE_SECONDS if row.stop_requested else 0):
             return False
         try:
-            # A request can have been taken back while the micro-batch ended.
-            taken_back = row.stop_requested and not self._context.services.ledger.stream.get().stop_requested
-            if taken_back or self._error is not None:
+            if self._error is not None:
                 return False
             if not self._urgent.close() or self._open:
                 if not row.stop_requested:
@@ -310,7 +285,7 @@ class InboxStream:
             # First record the end, then look: a function that puts a pointer after the look sees no heartbeat and
             # starts another run.
             self._context.services.ledger.stream.end()
-            if not row.stop_requested and has_open_manifests(self._context.services, self._inboxes):
+            if not row.stop_requested and has_open_manifests(self._context.services):
                 self._last_work = now
                 self._record_heartbeat()
                 self._urgent.reopen()
@@ -322,13 +297,13 @@ class InboxStream:
         return True
 
 
-def pattern_of(bucket: str, inboxes: Iterable[str]) -> str:
-    """What Spark is to list: exactly these inboxes.
+def pattern_of(services: JobServices) -> str:
+    """What Spark is to list: exactly the inbox of the job.
 
-    A pattern, because for Spark a folder without objects does not exist. It names the folders and not their objects: of
+    A pattern, because for Spark a folder without objects does not exist. It names the folder and not its objects: of
     each object that matches a pattern, Spark would ask for its status in a task of its own.
     """
-    return f"s3a://{bucket}/{{{','.join(prefix.rstrip('/') for prefix in inboxes)}}}/"
+    return f"s3a://{services.resources.control_bucket}/{{{inbox(services.ledger.stream.shard).rstrip('/')}}}/"
 
 
 def key_of_path(path: str) -> str:

@@ -1,14 +1,14 @@
 """Urgent manifests, converted in parallel with the micro-batches: they wait for no trigger and no other pointers."""
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import islice
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from lake.layout import URGENT, list_objects, manifest_of_pointer
+from lake.layout import URGENT, inbox, list_objects, manifest_of_pointer
 from lake.texts import format_count
 from streaming_job.inbox import delete_pointers, pass_over
 from streaming_job.micro_batch import (
@@ -18,13 +18,11 @@ from streaming_job.micro_batch import (
     parallel_conversions,
     portion_limit,
     portions,
-    queued_manifests,
     raise_unanswered,
     side_by_side_limit,
     size_of,
 )
 from transform.outcome import HELD, ConversionOutcome
-from transform.preflight import check_environment
 from transform.task_model import ConversionContext
 
 POOL = "urgent"
@@ -34,7 +32,7 @@ MAX_LOOK_SECONDS = 5.0
 """Maximum interval between two looks at the inbox, and between two heartbeats. A day of looks is 17,280 LIST requests:
 0.09 dollars."""
 MAX_POINTERS = 1000
-"""Maximum number read in one look at an inbox, the oldest first: one LIST request."""
+"""Maximum number read in one look at the inbox, the oldest first: one LIST request."""
 
 
 def look_seconds(context: ConversionContext) -> float:
@@ -46,23 +44,17 @@ class UrgentInbox:
 
     No checkpoint is needed. A pointer is deleted once its manifest is terminal, unknown or waiting, for which the sweep
     writes another one. Until then each look finds it again, that of the next run as well. ``on_converted``: gets the
-    outcomes of each portion; called from several threads. ``inboxes``: returns the prefixes of the inboxes that are
-    looked at.
+    outcomes of each portion; called from several threads.
     """
 
-    def __init__(
-        self,
-        context: ConversionContext,
-        on_converted: Callable[[list[ConversionOutcome]], None],
-        inboxes: Callable[[], Iterable[str]],
-    ) -> None:
+    def __init__(self, context: ConversionContext, on_converted: Callable[[list[ConversionOutcome]], None]) -> None:
         self._context = replace(context, pool=POOL)
-        self._on_converted, self._inboxes = on_converted, inboxes
+        self._on_converted = on_converted
         self._lock = threading.Lock()
         self._converting: dict[str, InputSize] = {}
         self._portions = 0
         self._limit, self._max_portions = side_by_side_limit(context), parallel_conversions(context)
-        self._closed, self._unchecked = False, True
+        self._closed = False
         self._error: BaseException | None = None
         self._due = threading.Event()
         self._looks: threading.Thread | None = None
@@ -79,7 +71,7 @@ class UrgentInbox:
                 return
             try:
                 pointers = self._new_pointers()
-                sizes = self._sizes(list(pointers))
+                sizes = input_sizes(self._context, list(pointers))
             except (BotoCoreError, ClientError) as error:
                 pass_over(self._context, error)
                 return
@@ -133,26 +125,16 @@ class UrgentInbox:
     def _new_pointers(self) -> dict[str, list[str]]:
         """Keys of pointers by manifest, the oldest manifest first, without those that are being converted."""
         services, pointers = self._context.services, dict[str, list[str]]()
-        for prefix in self._inboxes():
-            found = list_objects(services.s3, services.resources.control_bucket, f"{prefix}{URGENT}")
-            for item in islice(found, MAX_POINTERS):
-                manifest = manifest_of_pointer(item["Key"])
-                if manifest is not None and manifest not in self._converting:
-                    pointers.setdefault(manifest, []).append(item["Key"])
+        prefix = f"{inbox(services.ledger.stream.shard)}{URGENT}"
+        for item in islice(list_objects(services.s3, services.resources.control_bucket, prefix), MAX_POINTERS):
+            manifest = manifest_of_pointer(item["Key"])
+            if manifest is not None and manifest not in self._converting:
+                pointers.setdefault(manifest, []).append(item["Key"])
         # An id begins with the time at which its manifest was made.
         return dict(sorted(pointers.items()))
 
-    def _sizes(self, manifests: Sequence[str]) -> dict[str, InputSize]:
-        if not manifests:
-            return {}
-        context = self._context
-        if self._unchecked:
-            check_environment(context, manifests, queued_manifests(context))
-            self._unchecked = False
-        return input_sizes(context, manifests)
-
     def _convert(self, pointers: Mapping[str, Sequence[str]]) -> None:
-        undeleted: list[str] = []
+        deleted = True
         try:
             self._context.log(f"urgent: {format_count(len(pointers), 'manifest')}")
             outcomes = convert_portion(self._context, list(pointers), lambda: self._closed)
@@ -160,7 +142,7 @@ class UrgentInbox:
             raise_unanswered(outcomes)
             held = {outcome.manifest for outcome in outcomes if outcome.state == HELD}
             read = [key for manifest, keys in pointers.items() if manifest not in held for key in keys]
-            undeleted = delete_pointers(self._context, read)
+            deleted = delete_pointers(self._context, read)
         except BaseException as error:
             self._fail(error)
         finally:
@@ -168,7 +150,7 @@ class UrgentInbox:
                 self._converting = {item: size for item, size in self._converting.items() if item not in pointers}
                 self._portions -= 1
             # There is room for others. What could not be deleted would only be read again.
-            if not undeleted:
+            if deleted:
                 self._due.set()
 
     def _fail(self, error: BaseException) -> None:

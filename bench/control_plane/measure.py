@@ -108,9 +108,7 @@ def _announce_hours(services: Services) -> dict[str, int]:
 
 def _settle(services: Services) -> dict[str, Any]:
     answer = settle({"execution": EXECUTION}, services)
-    # A page that cannot be made is only logged.
     assert answer["verdict"] == "SUCCEEDED", answer
-    assert {"reportUri", "indexUri"} <= answer.keys()
     return {"done": answer["done"]}
 
 

@@ -147,21 +147,6 @@ def last_end(runs: Sequence[RunWork], workers: int, concurrency: int, offer: Off
     return max(busy_until)
 
 
-def night(work: RunWork, runs: int, workers: int, concurrency: int, offer: Offer) -> Night:
-    """The work of all ``runs``, which are of the same size; each has a file that takes ``longest_seconds``."""
-    each = work._replace(core_seconds=work.core_seconds / max(runs, 1))
-    rounds = math.ceil(runs / max(concurrency, 1))
-    return Night(
-        offer.engine,
-        offer.worker_type,
-        workers,
-        concurrency,
-        runs,
-        rounds * run_seconds(each, workers, offer),
-        runs * run_dollars(each, workers, offer),
-    )
-
-
 def _busy_seconds(work: RunWork, workers: int, offer: Offer) -> float:
     cores = (workers - DRIVERS) * offer.vcpus
     tail = max(TAIL_SECONDS, TAIL_OF_LONGEST * work.longest_seconds)
@@ -253,8 +238,11 @@ def _nights(work: Work, offer: Offer, room: Room, workers: int) -> Iterator[Nigh
     for size in (factor * workers for factor in SIZES if factor * workers <= largest):
         most = min(int(room.units // (size * offer.quota_units)), room.runs, work.max_runs)
         for concurrency in _steps_up_to(most):
-            runs = concurrency * math.ceil(work.min_runs / concurrency)
-            yield night(RunWork(work.core_seconds, work.longest_seconds), runs, size, concurrency, offer)
+            rounds = math.ceil(work.min_runs / concurrency)
+            runs = concurrency * rounds
+            each = RunWork(work.core_seconds / runs, work.longest_seconds)
+            seconds, dollars = rounds * run_seconds(each, size, offer), runs * run_dollars(each, size, offer)
+            yield Night(offer.engine, offer.worker_type, size, concurrency, runs, seconds, dollars)
 
 
 def _steps_up_to(most: int) -> Iterator[int]:

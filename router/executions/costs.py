@@ -94,18 +94,14 @@ def cost_shares(micro_dollars: int, job_run: str, rows: Sequence[ManifestRow]) -
     held = [row for row in rows if row.owner == job_run] or [row for row in rows if job_run in row.earlier_owners]
     published = [row for row in held if row.owner == job_run and _is_published(row)]
     among = published or held
-    times = [_task_milliseconds(row) for row in among]
-    weights = times if any(times) else [row.bytes for row in among]
     converted = [_counts(row) if published else CostShare(row.partition.dataset, 0) for row in among]
+    times = [share.task_milliseconds for share in converted]
+    weights = times if any(times) else [row.bytes for row in among]
     return divide_cost(micro_dollars, converted, weights)
 
 
 def _is_published(row: ManifestRow) -> bool:
     return row.state == State.DONE and row.published is not None and row.published.generation == row.generation
-
-
-def _task_milliseconds(row: ManifestRow) -> int:
-    return row.published.totals.task_milliseconds if row.published is not None and _is_published(row) else 0
 
 
 def _counts(row: ManifestRow) -> CostShare:

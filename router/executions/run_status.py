@@ -4,8 +4,8 @@ The rows of a plan's manifests are read as they are now: after splits and promot
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from lake.engines import ENGINES, Engine, run_is_terminal
@@ -59,14 +59,22 @@ def run_status(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
         raise InvalidInputError(f"run = {uri!r} is not a valid run document: pass a URI that begins with {prefix}")
     document = read_document(services, uri.removeprefix(prefix), "execution", "manifests")
     status, released = {"open": 0, "terminal": 0, "held": 0, "denied": 0}, 0
-    denied = _read_denied(services, uri)
-    costs, failure = RunCosts(uri, document["execution"]), _format_failure(str(event.get("failure") or ""))
+    denied = read_denied(services.s3, services.resources.control_bucket, uri)
+    costs, refusal = RunCosts(uri, document["execution"]), str(event.get("refusal") or "")
+    failure = _format_failure(str(event.get("failure") or ""))
+    reason = f"{REFUSED_RUN}: {printable(refusal)}" if refusal else failure
+    if reason:
+        logger.error("job run refused or failed", reason=reason)
     for rows in current_row_pages(services, document["manifests"]):
         costs.add(rows)
         running = [row for row in rows if row.state == State.RUNNING]
         freed = release_unheld(services, running, failure=failure)
-        _record_refusal(services, rows, str(event.get("refusal") or ""))
-        _record_failure(services, rows, failure)
+        waiting = [row for row in rows if row.state == State.QUEUED]
+        if not refusal:
+            # What the run itself has recorded of a manifest says more than its end.
+            waiting = [row for row in waiting if (row.reason or REFUSED_RUN).startswith((REFUSED_RUN, FAILED_RUN))]
+        if reason:
+            in_parallel(partial(services.ledger.manifests.record_reason, reason=reason), waiting, PARALLEL_WRITES)
         open_rows = sum(row.open for row in rows)
         status["open"] += open_rows
         status["terminal"] += len(rows) - open_rows
@@ -78,15 +86,6 @@ def run_status(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     if "engine" not in event:
         return status
     return {**status, "engine": _next_engine(services, event, document, status, costs)}
-
-
-def _read_denied(services: Services, run: str) -> frozenset[str]:
-    """The denied manifests; empty if the list cannot be read: then everything that is open is tried again."""
-    try:
-        return read_denied(services.s3, services.resources.control_bucket, run)
-    except Exception:
-        logger.exception("the list of denied manifests was not read", run=run)
-        return frozenset()
 
 
 def _next_engine(
@@ -128,38 +127,12 @@ def _record_costs(services: Services, costs: RunCosts, job_run: str) -> None:
             leave_to_sweep(services, job_run, costs.run)
 
 
-def _record_refusal(services: Services, rows: Iterable[ManifestRow], refusal: str) -> None:
-    if not refusal:
-        return
-    reason = f"{REFUSED_RUN}: {printable(refusal)}"
-    logger.error("job run refused", reason=reason)
-    _record(services, [(row, reason) for row in rows if row.state == State.QUEUED])
-
-
 def _format_failure(failure: str) -> str:
     """The reason of the manifests that a failed job run has left; empty: it has not failed."""
     if not failure:
         return ""
     fault = fault_of_blocked_run(failure)
-    reason = f"{FAILED_RUN}: {printable(failure)}" if fault is None else printable(fault)
-    logger.error("job run failed", reason=reason)
-    return reason
-
-
-def _record_failure(services: Services, rows: Iterable[ManifestRow], reason: str) -> None:
-    if not reason:
-        return
-    # What the run itself has recorded of a manifest says more.
-    waiting = [row for row in rows if row.state == State.QUEUED]
-    unexplained = [row for row in waiting if row.reason is None or row.reason.startswith((REFUSED_RUN, FAILED_RUN))]
-    _record(services, [(row, reason) for row in unexplained])
-
-
-def _record(services: Services, reasons: Sequence[tuple[ManifestRow, str]]) -> None:
-    if not reasons:
-        return
-    with ThreadPoolExecutor(PARALLEL_WRITES) as pool:
-        list(pool.map(lambda item: services.ledger.manifests.record_reason(*item), reasons))
+    return f"{FAILED_RUN}: {printable(failure)}" if fault is None else printable(fault)
 
 
 STOPPED = "STOPPED"

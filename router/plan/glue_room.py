@@ -46,10 +46,9 @@ def read_glue_room(services: Services, service_quotas: Any, *, at_once: bool) ->
     if alive:
         count = format_count(len(alive), "run of the batch job is", "runs of the batch job are")
         source = f"{source}; {count} alive"
-    verifying = sum("--verify" in run.get("Arguments", {}) for run in alive)
     # A run may have more workers than batch.workers: its plan has chosen them.
     dpus, runs = dpus - sum(map(dpus_of, alive)), runs - len(alive)
-    return _beside_others(services.settings, dpus, runs, source, verifying)
+    return _beside_others(services.settings, dpus, runs, source)
 
 
 def _read_quotas(settings: Settings, service_quotas: Any) -> tuple[float, int, str]:  # noqa: ANN401
@@ -73,14 +72,14 @@ def configured_room(settings: Settings) -> GlueRoom:
     return _beside_others(settings, settings.quota.dpus, settings.quota.job_runs, "quota.* of the settings")
 
 
-def _beside_others(settings: Settings, dpus: float, runs: int, source: str, verifying: int = 0) -> GlueRoom:
+def _beside_others(settings: Settings, dpus: float, runs: int, source: str) -> GlueRoom:
     """At least one run: Glue refuses it until there is room, and the state machine tries again.
 
-    ``verifying``: verifications that are alive, and that ``dpus`` and ``runs`` lack already.
+    A verification that is alive is counted twice: its reserve stays free for the next one.
     """
-    verifications = max(settings.max_verifications - verifying, 0)
-    left = dpus - settings.stream_dpus - verifications * settings.run_dpus
-    return GlueRoom(max(left, settings.run_dpus), max(runs - settings.stream_glue_runs - verifications, 1), source)
+    left = dpus - settings.stream_dpus - settings.max_verifications * settings.run_dpus
+    runs_left = runs - settings.stream_glue_runs - settings.max_verifications
+    return GlueRoom(max(left, settings.run_dpus), max(runs_left, 1), source)
 
 
 def read_quota(service_quotas: Any, service: str, code: str) -> float | None:  # noqa: ANN401

@@ -170,7 +170,7 @@ def _write_runs(services: Services, execution: str, nonce: str, planned: Planned
             **way,
             "beginBy": iso_utc(planned.begin_by[number]),
             "deadline": planned.forecast.deadline,
-            "coreSeconds": round(planned.core_seconds[number], 1),
+            "coreSeconds": round(run.seconds, 1),
             "manifests": [row.id for row in run.manifests],
             "bytes": run.bytes,
             "files": run.files,

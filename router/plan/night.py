@@ -138,6 +138,7 @@ class PlannedRun:
     bytes: int = 0
     files: int = 0
     seconds: float = 0.0
+    """Expected work, in seconds of one vCPU of Glue."""
 
     def add(self, row: ManifestRow, seconds: float) -> None:
         self.manifests.append(row)
@@ -221,8 +222,6 @@ class PlannedNight:
     """The runs of a night, all on one engine and of the same workers."""
 
     runs: tuple[PlannedRun, ...]
-    core_seconds: tuple[float, ...]
-    """Expected work of each run, in seconds of one vCPU of Glue."""
     night: Night
     forecast: Forecast
     begin_by: tuple[datetime, ...]
@@ -267,9 +266,7 @@ def plan_night(
     begin_by = tuple(deadline - timedelta(seconds=run_seconds(work, choice.night.workers, offer)) for work in expected)
     other = estimate_shares([expected_share(rows, settings.convert.target_file_bytes)])
     found = forecast(works, other, choice, offer, start, deadline)
-    core_seconds_of_runs = tuple(work.core_seconds for work in expected)
-    fallback = _fallback(choice, allowed, rooms)
-    return PlannedNight(tuple(runs), core_seconds_of_runs, choice.night, found, begin_by, fallback)
+    return PlannedNight(tuple(runs), choice.night, found, begin_by, _fallback(choice, allowed, rooms))
 
 
 def _fallback(choice: Choice, allowed: Collection[Engine], rooms: Mapping[Engine, Room]) -> Engine | None:

@@ -4,10 +4,11 @@ Whether all objects of an execution's DONE manifests are still there is seen by 
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import groupby
+from typing import NamedTuple
 
 from lake.aws_types import ObjectTypeDef, S3Client
 from lake.commit import CommitDocument, PendingObject, read_commit, read_result
@@ -16,6 +17,7 @@ from lake.layout import after_empty_page, date_prefix, lake_prefix, list_objects
 from lake.ledger import ManifestRow, PublishedObjects, PublishedTotals, State
 from lake.ledger.manifest_row import NO_OBJECTS, ObjectsDigest
 from lake.ledger.table import batches_of
+from lake.resource_names import ResourceNames
 from lake.texts import format_count
 from router.services import Services
 
@@ -41,13 +43,9 @@ class Damage:
     named: tuple[DamagedObject, ...] = ()
 
 
-NO_DAMAGE = Damage(0)
-
-
-def find_damage(services: Services, row: ManifestRow) -> Damage:
+def _find_damage(services: Services, row: ManifestRow) -> Damage:
     """Compare each object with the commit document, and with the ETag of the result document: two GETs, and a listing
-    of the manifest's own prefix for each bucket that has objects of it. Raises ``ClientError``: S3 or DynamoDB refused
-    a request.
+    of the manifest's own prefix for each bucket that has objects of it. Raises ``ClientError``: S3 refused a request.
     """
     assert row.published is not None
     reference, control = row.published.document, services.resources.control_bucket
@@ -56,8 +54,6 @@ def find_damage(services: Services, row: ManifestRow) -> Damage:
     except InvalidDocumentError as error:
         return Damage(1, (DamagedObject(row.id, f"s3://{control}/{reference.key}", f"cannot be used: {error}"),))
     damaged = list(_damaged_objects(services, row, document))
-    if not damaged or not current_rows(services, {row.id: row.generation}):
-        return NO_DAMAGE
     return Damage(len(damaged), tuple(damaged[:MAX_NAMED_OBJECTS]))
 
 
@@ -87,16 +83,6 @@ def _difference(item: PendingObject, etag: str | None, found: ObjectTypeDef) -> 
     if etag is not None and found["ETag"].strip('"') != etag:
         return "was replaced after it was published"
     return None
-
-
-def current_rows(services: Services, generations: Mapping[str, int]) -> list[ManifestRow]:
-    """Rows of manifests whose generation is still the result: a newer one replaces its objects, and has its own
-    execution.
-
-    ``generations`` has at most ``MAX_BATCH_KEYS`` manifests.
-    """
-    rows = services.ledger.manifests.get_many(list(generations))
-    return [row for row in rows if row and (row.state, row.generation) == (State.DONE, generations[row.id])]
 
 
 MAX_NAMED_FILES = 100
@@ -140,18 +126,7 @@ MANIFESTS_PER_LISTING = 500
 """A date with more manifests of a dataset is listed in several parts at the same time."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Done:
-    id: str
-    generation: int
-    prefix: str
-    """The prefix of its objects, which can be those of an earlier generation."""
-    document_key: str
-    totals: PublishedTotals
-
-
-@dataclass(frozen=True, slots=True)
-class _Expected:
+class _Expected(NamedTuple):
     """The objects of one manifest under one prefix."""
 
     prefix: str
@@ -160,88 +135,63 @@ class _Expected:
     """None: any; something must be there."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Listing:
-    """What a range of keys of one bucket must have, in the order of the prefixes."""
-
-    bucket: str
-    folder: str
-    """Begins every prefix."""
-    expected: Sequence[_Expected]
-
-
 class PublishedManifests:
     """DONE manifests, whose objects are checked once all rows have been read.
 
     It keeps about 1 KiB for each manifest, and nothing for each object.
     """
 
-    def __init__(self) -> None:
-        self._by_date: defaultdict[str, list[_Done]] = defaultdict(list)
-        """By the prefix of a dataset's date."""
+    def __init__(self, resources: ResourceNames) -> None:
+        self._resources = resources
+        self._generations: dict[str, int] = {}
+        self._expected: defaultdict[tuple[str, str], list[_Expected]] = defaultdict(list)
+        """By bucket and by the folder that begins every prefix."""
 
     def add(self, row: ManifestRow, totals: PublishedTotals) -> None:
         assert row.published is not None
+        self._generations[row.id] = row.generation
+        folder, key = date_prefix(row.partition), row.published.document.key
+        # Its objects can be those of an earlier generation.
         prefix = lake_prefix(row.partition, row.id, row.published.generation)
-        done = _Done(row.id, row.generation, prefix, row.published.document.key, totals)
-        self._by_date[date_prefix(row.partition)].append(done)
+        buckets = self._resources
+        for bucket, objects in ((buckets.lake_bucket, totals.lake), (buckets.quarantine_bucket, totals.quarantine)):
+            # Where a manifest has published nothing there is nothing to look for.
+            if objects != NO_OBJECTS:
+                self._expected[bucket, folder].append(_Expected(prefix, row.id, objects))
+        documents = self._expected[buckets.control_bucket, key[: key.rindex("/") + 1]]
+        documents.append(_Expected(key.removesuffix(".json"), row.id, None))
 
     def find_damage(self, services: Services) -> Iterator[Damage]:
         """Damaged objects of all manifests, and lost commit documents.
 
         Folders are listed, 1,000 objects to a request, and never more requests than a listing of each manifest needs.
         Only where a row's digest differs from what is listed, the documents of the manifest say what is wrong with
-        which object: another object under its prefix is not damage. Raises ``ClientError``: S3 or DynamoDB refused a
-        request.
+        which object: another object under its prefix is not damage. A manifest that has got another generation since is
+        left out: that one replaces its objects, and has its own execution. Raises ``ClientError``: S3 or DynamoDB
+        refused a request.
         """
-        generations = {item.id: item.generation for group in self._by_date.values() for item in group}
+        listings = [
+            (bucket, folder, some)
+            for (bucket, folder), expected in self._expected.items()
+            for some in batches_of(sorted(expected, key=lambda item: item.prefix), MANIFESTS_PER_LISTING)
+        ]
         with ThreadPoolExecutor(PARALLEL_CHECKS) as pool:
-            suspects: defaultdict[str, list[int | None]] = defaultdict(list)
-            for found in pool.map(lambda listing: _suspects(services.s3, listing), list(self._listings(services))):
-                for manifest, missing in found:
-                    suspects[manifest].append(missing)
-            named = 0
-            for ids in batches_of(sorted(suspects)):
-                current = current_rows(services, {manifest: generations[manifest] for manifest in ids})
-                examined = [row for row in current if named < MAX_NAMED_OBJECTS or None in suspects[row.id]]
-                for damage in pool.map(lambda row: find_damage(services, row), examined):
-                    named += len(damage.named)
-                    yield damage
-                counted = {row.id for row in current} - {row.id for row in examined}
-                yield Damage(sum(number or 0 for manifest in counted for number in suspects[manifest]))
-
-    def _listings(self, services: Services) -> Iterator[_Listing]:
-        resources = services.resources
-        documents: defaultdict[str, list[_Expected]] = defaultdict(list)
-        for folder, manifests in self._by_date.items():
-            lake = [_Expected(item.prefix, item.id, item.totals.lake) for item in manifests]
-            quarantine = [_Expected(item.prefix, item.id, item.totals.quarantine) for item in manifests]
-            yield from _divide(resources.lake_bucket, folder, lake)
-            yield from _divide(resources.quarantine_bucket, folder, quarantine)
-            for key, name in ((item.document_key, item.id) for item in manifests):
-                documents[key[: key.rindex("/") + 1]].append(_Expected(key.removesuffix(".json"), name, None))
-        for folder, expected in documents.items():
-            yield from _divide(resources.control_bucket, folder, expected)
+            found = pool.map(lambda listing: _suspects(services.s3, *listing), listings)
+            suspects = sorted({manifest for some in found for manifest in some})
+            for ids in batches_of(suspects):
+                rows = [row for row in services.ledger.manifests.get_many(ids) if row is not None]
+                done = [row for row in rows if row.state == State.DONE and row.generation == self._generations[row.id]]
+                yield from pool.map(lambda row: _find_damage(services, row), done)
 
 
-def _divide(bucket: str, folder: str, expected: list[_Expected]) -> Iterator[_Listing]:
-    # Where a manifest has published nothing there is nothing to look for.
-    listed = sorted((item for item in expected if item.objects != NO_OBJECTS), key=lambda item: item.prefix)
-    for some in batches_of(listed, MANIFESTS_PER_LISTING):
-        yield _Listing(bucket, folder, some)
-
-
-def _suspects(s3: S3Client, listing: _Listing) -> list[tuple[str, int | None]]:
-    """Ids of manifests whose objects differ; with the number of objects if all of them are missing, else None."""
-    found = list_digests(s3, listing.bucket, listing.folder, [item.prefix for item in listing.expected])
-    suspects: list[tuple[str, int | None]] = []
-    for item, objects in zip(listing.expected, found, strict=True):
-        if item.objects is None:
-            if not objects.count:
-                suspects.append((item.manifest, None))
-        elif objects != item.objects:
-            suspects.append((item.manifest, None if objects.count else item.objects.count))
-    return suspects
+def _suspects(s3: S3Client, bucket: str, folder: str, expected: Sequence[_Expected]) -> list[str]:
+    """Ids of the manifests whose objects differ from what is expected in the order of the prefixes."""
+    found = list_digests(s3, bucket, folder, [item.prefix for item in expected])
+    return [
+        item.manifest
+        for item, objects in zip(expected, found, strict=True)
+        if (not objects.count if item.objects is None else objects != item.objects)
+    ]
 
 
 def list_digests(s3: S3Client, bucket: str, folder: str, prefixes: Sequence[str]) -> list[PublishedObjects]:

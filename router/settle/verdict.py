@@ -1,6 +1,5 @@
 """The verdict on an execution: what its rows add up to, and how it has ended compared with its deadline. Pure."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
@@ -29,8 +28,6 @@ class DatasetTally(ConvertedCounts):
 
 PUBLISHER_PRESUMED_DEAD_AFTER = timedelta(minutes=10)
 """A manifest that has been PUBLISHING for longer is not being worked on: the next claim, plan or sweep finishes it."""
-PERMISSION = re.compile(r"\b(?:dynamodb|glue|kms|s3):[A-Z]\w+")
-"""An IAM action, as the reason of a manifest names the one that is missing."""
 MAX_NAMED_MANIFESTS = 100
 """Maximum number of manifests that are not DONE that a verdict document names; all of them are counted."""
 
@@ -53,7 +50,7 @@ class Tally(ManifestCounts):
     """The first ``MAX_NAMED_FILES`` DONE manifests with files that could not be read."""
     first_failed: ManifestRow | None = None
     first_open: ManifestRow | None = None
-    """A missing permission stops every manifest of a run, so a reason that names one comes before all others."""
+    """The first one with a reason, if one has any: a run that does not begin records it in one manifest only."""
     lost: int = 0
     """Manifests whose rows are damaged or missing; they count as open."""
     first_lost: TerminalError | None = None
@@ -69,7 +66,7 @@ class Tally(ManifestCounts):
             self.first_failed = self.first_failed or row
         if row.open:
             self.worked_on += is_worked_on(row, self.now)
-            if self.first_open is None or _order_of_reason(row) < _order_of_reason(self.first_open):
+            if self.first_open is None or (self.first_open.reason is None and row.reason is not None):
                 self.first_open = row
 
     def add_lost(self, manifests: int, error: TerminalError) -> None:
@@ -112,13 +109,6 @@ def is_worked_on(row: ManifestRow, now: datetime) -> bool:
     return (
         row.state == State.PUBLISHING and now - datetime.fromisoformat(row.changed_at) < PUBLISHER_PRESUMED_DEAD_AFTER
     )
-
-
-def _order_of_reason(row: ManifestRow) -> int:
-    """0 if the reason names a permission, 1 for any other reason, 2 without a reason."""
-    if row.reason is None:
-        return 2
-    return 0 if PERMISSION.search(row.reason) else 1
 
 
 MAX_QUOTED_CHARACTERS = 1000
@@ -266,12 +256,12 @@ class NightOutcome:
     late_minutes: int
     """How much later than the deadline it has ended, in whole minutes; 0: it has not."""
 
-    def sentences(self) -> list[str]:
-        """What a person reads of it; without a full stop. Empty: it has ended in time."""
+    def lines(self) -> list[str]:
+        """What a person reads of it; empty: it has ended in time."""
         if not self.late_minutes:
             return []
-        late = f"it ended {format_count(self.late_minutes, 'minute')} after its deadline {self.deadline}"
-        return [f"{late}; planned was {self.planned_end}"]
+        late = f"It ended {format_count(self.late_minutes, 'minute')} after its deadline {self.deadline}"
+        return [f"{late}; planned was {self.planned_end}."]
 
 
 def read_night_outcome(row: Mapping[str, Any], ended: datetime) -> NightOutcome:
@@ -286,18 +276,11 @@ MAX_LISTED_FILES = 10
 """Maximum number of unreadable files in the text; the verdict document names more of them."""
 
 
-def format_notification(
-    execution: str,
-    verdict: Verdict,
-    night: Sequence[str],
-    *,
-    stage: str,
-    details: Sequence[str] = (),
-) -> str:
+def format_notification(execution: str, verdict: Verdict, details: Sequence[str], *, stage: str) -> str:
     """Verdict, counts, and what to do next with the commands for it; plain text for an email.
 
-    ``night``: what differs from the plan, in sentences without a full stop. ``stage``: name of the deployment, as the
-    command line takes it. ``details``: lines about the quarantine, after the counts.
+    ``details``: lines about the deadline and the quarantine, after the counts. ``stage``: name of the deployment, as
+    the command line takes it.
     """
     place = f" --stage {stage}"
     lines = [
@@ -309,7 +292,6 @@ def format_notification(
         f"Published: {format_count(verdict.rows, 'row')}; in the quarantine: {format_count(verdict.rejects, 'line')}, "
         f"{format_count(verdict.failed_files, 'file')}.",
         f"Damaged objects: {verdict.damaged_objects}.",
-        *(f"{sentence[0].upper()}{sentence[1:]}." for sentence in night),
         *(with_options(line, place) for line in details),
         "",
         "What to do:",

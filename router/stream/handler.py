@@ -4,7 +4,7 @@ Each action is idempotent. It takes the shards that it concerns, and gives what 
 error that it met there.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -27,23 +27,20 @@ class ShardStatus:
 
     running: bool
     window_over: bool
-    backlog_bytes: int | None = None
-    """None: no backlog was measured."""
+    backlog_bytes: int = 0
     spilling: bool = False
     micro_batch_minutes: float = 0.0
     """How long the current micro-batch of a live run has taken until now; 0: there is none."""
-    stopping: tuple[str, ...] = ()
-    """The runs that were asked to end and have not."""
+    stopping: bool = False
+    """Whether runs were asked to end and have not."""
     killed: int = 0
     """Number of runs that were ended."""
 
 
-Shards = Mapping[str, Collection[str]]
-"""The shards that an action concerns, each with the runs that a stop or kill is about; none: whichever are alive."""
 Found = dict[str, ShardStatus | Exception]
 
 
-def start(services: Services, shards: Shards) -> Found:
+def start(services: Services, shards: Sequence[str]) -> Found:
     """Open a window until the next ``schedule.stream_end`` and make sure that runs exist, if quotas have room for them.
 
     Without room the window is open all the same: ``watch`` tries again, and raises what keeps a run from starting.
@@ -56,33 +53,26 @@ def start(services: Services, shards: Shards) -> Found:
     return _each(shards, lambda shard: ShardStatus(_start_if_possible(services, shard), window_over=False))
 
 
-def watch(services: Services, shards: Shards) -> Found:
+def watch(services: Services, shards: Sequence[str]) -> Found:
     """Measure each backlog, set or clear spilling, and start a run where one is needed and none exists."""
     queued = _open_manifests(services, State.QUEUED)
     running = _open_manifests(services, State.RUNNING)
-    # Shards that did not exist when the current window began join it.
-    windows = {shard: services.ledger.stream.of(shard).get().window_until or "" for shard in shards}
-    until = max(windows.values(), default="")
-    if until and datetime.fromisoformat(until) > services.clock():
-        for shard in (shard for shard, window in windows.items() if window < until):
-            services.ledger.stream.of(shard).open_window(until)
     return _each(shards, lambda shard: _watch(services, shard, queued.get(shard, []), running.get(shard, [])))
 
 
-def stop(services: Services, shards: Shards) -> Found:
-    """Request runs to end between two micro-batches; a shard is stopping until they have. A run that a file has started
-    since is not asked.
+def stop(services: Services, shards: Sequence[str]) -> Found:
+    """Request runs to end between two micro-batches; a shard is stopping until they have.
 
     Then its request is cleared, or the next run would end at once. Manifests that are still queued get a new run, which
     ends when it has been idle; the sweep starts it if quotas have no room now.
     """
     queued = _open_manifests(services, State.QUEUED)
-    return _each(shards, lambda shard: _stop(services, shard, shards[shard], has_work=shard in queued))
+    return _each(shards, lambda shard: _stop(services, shard, has_work=shard in queued))
 
 
-def kill(services: Services, shards: Shards) -> Found:
+def kill(services: Services, shards: Sequence[str]) -> Found:
     """End runs that did not stop in time; their manifests are converted again once their leases are released."""
-    return _each(shards, lambda shard: _kill(services, shard, shards[shard]))
+    return _each(shards, lambda shard: _kill(services, shard))
 
 
 def _watch(services: Services, shard: str, queued: list[ManifestRow], working: list[ManifestRow]) -> ShardStatus:
@@ -102,32 +92,27 @@ def _watch(services: Services, shard: str, queued: list[ManifestRow], working: l
     return ShardStatus(running, window_over, size, spilling, minutes)
 
 
-def _stop(services: Services, shard: str, asked: Collection[str], *, has_work: bool) -> ShardStatus:
+def _stop(services: Services, shard: str, *, has_work: bool) -> ShardStatus:
     stream = services.ledger.stream.of(shard)
     window_over = _window_is_over(services, stream.get())
-    alive = stream_runs(services, shard).live()
-    stopping = _concerned(alive, asked)
-    stream.request_stop(bool(stopping))
-    running = bool(alive) or (has_work and _start_if_possible(services, shard))
+    stopping = bool(stream_runs(services, shard).live())
+    stream.request_stop(stopping)
+    running = stopping or (has_work and _start_if_possible(services, shard))
     return ShardStatus(running, window_over, stopping=stopping)
 
 
-def _kill(services: Services, shard: str, asked: Collection[str]) -> ShardStatus:
-    runs = stream_runs(services, shard)
-    concerned, stream = _concerned(runs.live(), asked), services.ledger.stream.of(shard)
-    if concerned:
-        runs.end(concerned)
+def _kill(services: Services, shard: str) -> ShardStatus:
+    runs, stream = stream_runs(services, shard), services.ledger.stream.of(shard)
+    alive = runs.live()
+    if alive:
+        runs.end(alive)
         # Their last heartbeats would be valid for a while, in which no file starts another run.
-        stream.end_at_once(concerned)
+        stream.end_at_once(alive)
     stream.request_stop(False)
-    return ShardStatus(running=False, window_over=_window_is_over(services, stream.get()), killed=len(concerned))
+    return ShardStatus(running=False, window_over=_window_is_over(services, stream.get()), killed=len(alive))
 
 
-def _concerned(alive: Collection[str], asked: Collection[str]) -> tuple[str, ...]:
-    return tuple(run for run in alive if not asked or run in asked)
-
-
-def _each(shards: Shards, act: Callable[[str], ShardStatus]) -> Found:
+def _each(shards: Sequence[str], act: Callable[[str], ShardStatus]) -> Found:
     """An error of one shard does not keep the others from their turn."""
     found: Found = {}
     for shard in shards:
@@ -172,8 +157,7 @@ def handler(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: 
 
     ``"manual": true`` is a person's: with ``start``, starts that have failed before no longer count; ``stop`` and
     ``kill`` concern shards whose window is open as well.
-    ``shards``: names with commas between them, each alone or with a run as ``name=run``, such as ``stopping`` of an
-    earlier answer; empty: all of the settings.
+    ``shards``: names with commas between them, such as ``stopping`` of an earlier answer; empty: all of the settings.
     """
     return stream_control(event, container_services())
 
@@ -194,7 +178,7 @@ def stream_control(event: Mapping[str, Any], services: Services) -> dict[str, An
     if action in ("stop", "kill") and not manual:
         # A window that a person or the next execution has opened meanwhile is not for this execution to end.
         windows = {name: services.ledger.stream.of(name).get() for name in shards}
-        shards = {name: runs for name, runs in shards.items() if _window_is_over(services, windows[name])}
+        shards = [name for name in shards if _window_is_over(services, windows[name])]
     outcomes = ACTIONS[action](services, shards)
     found = {shard: status for shard, status in outcomes.items() if isinstance(status, ShardStatus)}
     result = _answer(action, found)
@@ -212,15 +196,10 @@ def stream_control(event: Mapping[str, Any], services: Services) -> dict[str, An
     return result
 
 
-def _shards(event: Mapping[str, Any], services: Services) -> Shards:
-    names = services.settings.shards.names
-    named: dict[str, set[str]] = {}
-    for item in str(event.get("shards", "")).split(","):
-        name, _, run = item.partition("=")
-        if name:
-            named.setdefault(name, set()).update({run} - {""})
+def _shards(event: Mapping[str, Any], services: Services) -> list[str]:
+    named = str(event.get("shards", ""))
     # One that a deployment has removed meanwhile has no job any more.
-    return {name: named.get(name, set()) for name in names if name in named or not named}
+    return [name for name in services.settings.shards.names if not named or name in named.split(",")]
 
 
 def _answer(action: str, found: Mapping[str, ShardStatus]) -> dict[str, Any]:
@@ -232,13 +211,12 @@ def _answer(action: str, found: Mapping[str, ShardStatus]) -> dict[str, Any]:
         "stopped": not any(running),
     }
     if action == "stop":
-        stopping = [f"{shard}={run}" for shard, status in found.items() for run in status.stopping]
+        stopping = [shard for shard, status in found.items() if status.stopping]
         answer |= {"stopped": not stopping, "stopping": ",".join(stopping)}
     if action == "kill":
         answer["killed"] = sum(status.killed for status in found.values())
-    sizes = [status.backlog_bytes for status in found.values() if status.backlog_bytes is not None]
-    if sizes:
-        answer["backlogBytes"] = sum(sizes)
+    if action == "watch" and found:
+        answer["backlogBytes"] = sum(status.backlog_bytes for status in found.values())
         answer["spilling"] = any(status.spilling for status in found.values())
         answer["microBatchMinutes"] = max(status.micro_batch_minutes for status in found.values())
     return answer

@@ -54,10 +54,7 @@ def ensure_running(services: Services, shard: str) -> bool:
     row = services.ledger.stream.of(shard).get()
     if not row.stop_requested and has_valid_heartbeat(services, row):
         return False
-    if not _start_run(services, shard, row):
-        return False
-    logger.info("streaming run started", shard=shard)
-    return True
+    return start_run(services, shard)
 
 
 def ensure_all_running(services: Services, shards: Iterable[str]) -> None:
@@ -85,11 +82,8 @@ def start_run(services: Services, shard: str) -> bool:
 
     Raises what ``ensure_running`` raises, ``FailedStartsError`` among them.
     """
-    return _start_run(services, shard, services.ledger.stream.of(shard).get())
-
-
-def _start_run(services: Services, shard: str, row: StreamRow) -> bool:
     stream, runs, now = services.ledger.stream.of(shard), stream_runs(services, shard), services.clock()
+    row = stream.get()
     due = next_start(row)
     if row.starts and (due is None or now < due):
         if row.starts < MAX_SILENT_STARTS or runs.live():
@@ -106,6 +100,7 @@ def _start_run(services: Services, shard: str, row: StreamRow) -> bool:
             raise EndingRunError(services.resources.stream_job_of(shard))
         return False
     stream.count_start(row, run, now)
+    logger.info("streaming run started", shard=shard)
     return True
 
 

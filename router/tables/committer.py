@@ -163,10 +163,9 @@ def is_applied(services: Services, row: TableRow, metadata: Metadata, number: in
     if found >= number:
         # Another process may have gone on since this one has read the row.
         current = services.ledger.tables.get(row.dataset)
-        if current is None or found > current.applied + 1:
-            raise TableStoppedError(f"the table {row.dataset} has batch {found}, the ledger is at {number}: {rebuild}")
-        return True
-    if found < number - 1:
+        if current is not None and found <= current.applied + 1:
+            return True
+    if found != number - 1:
         raise TableStoppedError(f"the table {row.dataset} has batch {found}, the ledger is at {number}: {rebuild}")
     if (change := foreign_change(metadata)) is not None:
         raise TableStoppedError(
@@ -281,10 +280,13 @@ def _mark(services: Services, batch: PlannedBatch, snapshot: int) -> None:
 
 
 COMPACTION = "compaction"
-OTHERS = ("retention", "orphan_file_deletion")
+OPTIMIZERS: dict[str, dict[str, Any]] = {
+    "retention": {"enabled": False},
+    "orphan_file_deletion": {"enabled": False},
+    COMPACTION: {"enabled": True, "compactionConfiguration": {"icebergConfiguration": {"strategy": "binpack"}}},
+}
 """Glue's other optimizers delete files by their own rules, also those of the lake. A catalog may switch them on for
 every table that has none, so they are created, and off."""
-CONFIGURATION = {"icebergConfiguration": {"strategy": "binpack"}}
 
 
 def follow_setting(services: Services, row: TableRow) -> None:
@@ -295,25 +297,17 @@ def follow_setting(services: Services, row: TableRow) -> None:
     role = services.optimizer_role
     if row.optimizer_role == role:
         return
+    glue: Any = services.glue
     table = TableCatalog(services, row.dataset).names()
     if role:
-        for kind in (*OTHERS, COMPACTION):
-            _put(services, {**table, "Type": kind})
+        for kind, configuration in OPTIMIZERS.items():
+            request = {**table, "Type": kind, "TableOptimizerConfiguration": {"roleArn": role, **configuration}}
+            try:
+                glue.create_table_optimizer(**request)
+            except glue.exceptions.AlreadyExistsException:
+                glue.update_table_optimizer(**request)
     else:
-        glue: Any = services.glue
         with suppress(glue.exceptions.EntityNotFoundException):
             glue.delete_table_optimizer(**table, Type=COMPACTION)
     services.ledger.tables.note(row, optimizer_role=role)
     logger.info("compaction of a table", dataset=row.dataset, role=role)
-
-
-def _put(services: Services, optimizer: dict[str, Any]) -> None:
-    glue: Any = services.glue
-    enabled = optimizer["Type"] == COMPACTION
-    configuration = {"roleArn": services.optimizer_role, "enabled": enabled}
-    if enabled:
-        configuration["compactionConfiguration"] = CONFIGURATION
-    try:
-        glue.create_table_optimizer(**optimizer, TableOptimizerConfiguration=configuration)
-    except glue.exceptions.AlreadyExistsException:
-        glue.update_table_optimizer(**optimizer, TableOptimizerConfiguration=configuration)

@@ -26,17 +26,17 @@ def stream_context(world: ConversionWorld, spark: SparkSession) -> ConversionCon
 
 
 def test_both_jobs_give_the_same_lake(world: ConversionWorld, spark: SparkSession) -> None:
-    # Given a file, with one manifest for each lane; its pointer is in the inbox of a shard that was removed
+    # Given a file, with one manifest for each lane
     world.configure("stream", trigger_seconds=1, idle_minutes=0.05, jobs=2)
     file = world.put("orders/a.ndjson", BODY)
     streamed, others = world.enqueue([file], Lane.STREAM), world.enqueue([file], Lane.STREAM)
-    world.put_pointer(streamed, shard="removed")
+    world.put_pointer(streamed)
     world.put_pointer(others, shard="2")
 
     # When the first shard's job works until it is idle
     InboxStream(stream_context(world, spark)).run()
 
-    # Then it has read that inbox, and left that of the second shard alone
+    # Then it has left the inbox of the second shard alone
     control = world.services.resources.control_bucket
     assert [key.partition("/")[0] for key in world.keys(control) if key.startswith("inbox")] == ["inbox-2"]
     assert world.row(others).state == "QUEUED"

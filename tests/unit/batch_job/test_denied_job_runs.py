@@ -1,53 +1,47 @@
-"""The list of what job runs were denied is a hint: without it nothing is left out, and its errors end no job run."""
+"""What one job run was denied, the next ones of its run document leave out."""
 
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
+import pytest
 from botocore.exceptions import ClientError
 
-from batch_job.main import DeniedManifests
-from lake.layout import denial_key
-from lake.manifest_documents import read_denied
+from batch_job import main
+from lake.documents import encode_document
+from lake.ledger import State
 from tests.unit.lake.world import RESOURCES, World
+from transform.give_up import EnvironmentFault
+from transform.outcome import WAITING, ConversionOutcome
 
 RUN = "s3://control/plans/night/runs/00002.json"
-DENIED = ClientError({"Error": {"Code": "AccessDenied", "Message": "denied"}}, "PutObject")
+DENIED = EnvironmentFault("s3:GetObject is denied", "grant it", passing=False, denied=True)
 
 
-def job_run(s3: Any) -> tuple[DeniedManifests, list[str]]:
-    """The list as a job run uses it, and the log of the run."""
-    lines: list[str] = []
-    context: Any = SimpleNamespace(services=SimpleNamespace(s3=s3, resources=RESOURCES), log=lines.append)
-    return DeniedManifests(context, RUN), lines
+def test_what_one_job_run_was_denied_the_next_ones_leave_out(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given a run of three manifests, of which one is denied, and then another one
+    world.raw_s3.put_object(Bucket="control", Key=RUN[13:], Body=encode_document({"manifests": list("abc")}))
+    tried, lines, refusals = list[str](), list[str](), ["a", "b", "c", "", "", "a"]
 
+    def convert(manifests: list[str], _: object) -> list[ConversionOutcome]:
+        tried.append("".join(manifests))
+        denied = refusals.pop(0)
+        return [
+            ConversionOutcome(name, WAITING, fault=DENIED) if name in denied else ConversionOutcome(name, State.DONE)
+            for name in manifests
+        ]
 
-def test_what_one_job_run_was_denied_the_next_ones_leave_out(world: World) -> None:
-    for given, tried, denied in (("abc", "abc", "a"), ("abc", "bc", "b"), ("abc", "c", "")):
-        job, _ = job_run(world.raw_s3)
-        assert job.leave_out(list(given)) == list(tried)
-        job.record(denied)
-    assert read_denied(world.raw_s3, "control", RUN) == {"a", "b"}
-    # And a run of which nothing else is left tries everything: a person has started it.
-    job, lines = job_run(world.raw_s3)
-    assert job.leave_out(["a", "b"]) == ["a", "b"]
-    assert lines == []
-
-
-def test_a_list_that_cannot_be_used_leaves_nothing_out(world: World) -> None:
-    world.raw_s3.put_object(Bucket="control", Key=denial_key("plans/night/runs/00002.json"), Body=b"{")
-    job, lines = job_run(world.raw_s3)
-    assert job.leave_out(["a", "b"]) == ["a", "b"]
-    assert "nothing is left out" in lines[0]
-
-
-def test_a_list_that_cannot_be_written_is_said(world: World) -> None:
-    def refuse(**_: Any) -> None:
-        raise DENIED
-
-    s3: Any = SimpleNamespace(get_object=world.raw_s3.get_object, exceptions=world.raw_s3.exceptions, put_object=refuse)
-    job, lines = job_run(s3)
-    assert job.leave_out(["a"]) == ["a"]
-    job.record([])
-    assert lines == []
-    job.record(["a"])
-    assert "could not be recorded, it is tried again" in lines[0]
+    monkeypatch.setattr(main, "convert", convert)
+    monkeypatch.setattr(main, "check_environment", lambda *_, **__: None)
+    services = SimpleNamespace(s3=world.raw_s3, resources=RESOURCES)
+    context: Any = SimpleNamespace(services=services, log=lines.append)
+    # When one job run follows another, the last ones when nothing else is left: a person has started them
+    codes = [main.run(context, {"run": RUN}) for _ in range(5)]
+    # Then
+    assert tried == ["abc", "bc", "c", "abc", "abc"]
+    assert codes == [1, 1, 1, 0, 0]
+    # And a list that cannot be written ends no job run
+    refused = ClientError({"Error": {"Code": "AccessDenied", "Message": "denied"}}, "PutObject")
+    monkeypatch.setattr(main, "write_denied", Mock(side_effect=refused))
+    assert main.run(context, {"run": RUN}) == 1
+    assert any("could not be recorded, it is tried again" in line for line in lines)

@@ -64,18 +64,6 @@ def test_a_night_has_what_the_stream_and_live_runs_leave(
     assert source in room.source
 
 
-@pytest.mark.parametrize(("alive", "expected"), [(0, (480, 48)), (1, (480, 48)), (2, (470, 47))])
-def test_a_verification_that_is_alive_uses_what_is_reserved_for_it(
-    deployment: Deployment, alive: int, expected: tuple[int, int]
-) -> None:
-    deployment.configure(verify={"share": 0.1})
-    services = with_runs(deployment, *("RUNNING",) * alive)
-    for run in services.glue.get_job_runs()["JobRuns"]:
-        run["Arguments"] = {"--verify": "due"}
-    room = read_glue_room(services, quotas(500, 50), at_once=True)
-    assert (room.dpus, room.runs) == expected
-
-
 @pytest.mark.parametrize(
     ("code", "source"),
     [
@@ -117,3 +105,9 @@ def test_a_plan_says_which_quotas_it_has_used(deployment: Deployment) -> None:
     answer = plan_overnight(deployment, dryRun=True)
     assert answer["maxConcurrency"] == 1
     assert configured_room(deployment.services.settings).source == "quota.* of the settings"
+
+
+def test_a_night_leaves_room_for_a_verification(deployment: Deployment) -> None:
+    deployment.configure(verify={"share": 0.1})
+    room = configured_room(deployment.services.settings)
+    assert (room.dpus, room.runs) == (480, 48)

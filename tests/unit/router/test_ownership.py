@@ -72,25 +72,6 @@ def test_an_hour_that_fails_does_not_affect_others(deployment: Deployment) -> No
     assert owned_files(deployment) == Counter({*keys} - {unacknowledged})
 
 
-def test_one_write_per_file_and_four_or_five_per_manifest(deployment: Deployment) -> None:
-    # Given: the first invocation adds the dataset, and starts a streaming run, which is counted
-    keys = [f"orders/{number}.json" for number in range(100)]
-    route(batch(message("m1", *(s3_record(key) for key in keys[:50]))), deployment.services)
-    first = writes(deployment)
-    # When
-    route(batch(message("m2", *(s3_record(key) for key in keys[50:]))), deployment.services)
-    # Then: a manifest and its hour, and the backlog of the stream lane
-    each = Counter(put_item=50 + 1, update_item=2 + 1, put_object=1 + 2, delete_object=1)
-    assert (first, writes(deployment)) == (each + Counter(update_item=2, start_job_run=1), each)
-
-
-def writes(deployment: Deployment) -> Counter[str]:
-    """The writes since the last call."""
-    found = Counter(deployment.faults.writes)
-    deployment.faults.writes.clear()
-    return found
-
-
 SETTINGS = parse_settings(
     {
         "stage": "t",

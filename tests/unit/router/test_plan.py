@@ -1,7 +1,6 @@
 """plan: collections to manifests, and the backlog to runs; every file is in exactly one manifest."""
 
 import json
-import threading
 from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
@@ -12,7 +11,6 @@ from unittest.mock import Mock, patch
 import pytest
 from botocore.exceptions import ClientError
 
-from lake.documents import put_first_document
 from lake.errors import InvalidInputError
 from lake.layout import PARTS, part_key
 from lake.ledger import CommitReference, DatasetMeasurement, State
@@ -217,43 +215,10 @@ def test_a_plan_takes_the_oldest_manifests_and_says_what_is_left(
     assert plan_overnight(deployment, dryRun=True)["leftFrom"] == created[2]
 
 
-BARRIER_SECONDS = 30
-"""Only a failing test waits for it."""
-
-
 def counted_plan(deployment: Deployment, execution: str = "overnight") -> tuple[Counter[str], dict[str, Any]]:
     with counted_requests() as counts:
         answer = plan_overnight(deployment, execution=execution)
     return counts, answer
-
-
-def test_run_documents_are_written_side_by_side_and_the_index_after_them(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Given: two runs, and a write of a run document that ends only when that of the other run has begun
-    deployment.configure(batch={"run_bytes": 1})
-    for hour in HOURS[:2]:
-        deployment.queued(f"{hour.hour}.json", partition=hour)
-    keys, both_have_begun = list[str](), threading.Barrier(2)
-
-    def write(services: Any, key: str, body: object) -> str:
-        if "/runs/" in key:
-            both_have_begun.wait(BARRIER_SECONDS)
-        keys.append(key)
-        return write_document(services, key, body)
-
-    def write_summary(s3: Any, bucket: str, key: str, body: bytes) -> bool:
-        keys.append(key)
-        return put_first_document(s3, bucket, key, body)
-
-    monkeypatch.setattr("router.plan.handler.write_document", write)
-    monkeypatch.setattr("router.plan.handler.put_first_document", write_summary)
-    # When
-    answer = plan_overnight(deployment)
-    # Then
-    index = document(deployment, "s3://{bucket}/{key}".format(**answer["index"]))
-    assert len({item["run"] for item in index}) == 2
-    assert keys[2:] == [answer["index"]["key"], answer["summary"].removeprefix("s3://control/")]
 
 
 def test_two_invocations_for_one_execution_answer_with_the_plan_that_was_written_first(

@@ -12,7 +12,6 @@ from botocore.exceptions import ClientError, ReadTimeoutError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lake.errors import InvalidInputError
 from lake.ledger import CommitReference, CostRow, ManifestRow, Published, PublishedTotals, State
 from lake.ledger.manifest_row import NO_OBJECTS
 from lake.ledger.transitions import Manifests
@@ -325,18 +324,6 @@ def test_one_bill_that_cannot_be_completed_holds_up_no_other(deployment: Deploym
     deployment.wait(timedelta(days=1, minutes=1))
     sweep(deployment.services)
     assert due(deployment) == []
-
-
-@pytest.mark.parametrize("body", [b'{"exec', b"{}"])
-def test_a_bill_whose_run_document_is_damaged_is_awaited_for_a_day(
-    deployment: Deployment, job_run: str, body: bytes
-) -> None:
-    deployment.raw_s3.put_object(Bucket="control", Key=RUN.removeprefix("s3://control/"), Body=body)
-    with pytest.raises(InvalidInputError, match=f"{RUN} is damaged: restore the object"):
-        sweep(deployment.services)
-    deployment.wait(timedelta(days=1, minutes=1))
-    sweep(deployment.services)
-    assert (due(deployment), recorded(deployment)) == ([], [])
 
 
 @pytest.mark.parametrize(("code", "left"), [("AccessDeniedException", 0), ("ThrottlingException", 1)])

@@ -1,6 +1,6 @@
 """settle: the verdict on an execution, by the ledger and the objects of lake and quarantine."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 from unittest.mock import Mock
@@ -15,7 +15,7 @@ from lake.ledger import ManifestRow
 from lake.ledger.manifest_row import digest_objects
 from lake.manifest import Lane
 from router.executions.run_status import current_row_pages, run_status
-from router.settle import handler
+from router.settle import handler, published
 from router.settle.published import list_digests
 from tests.model.fake_s3 import FakeS3, after_empty_pages
 from tests.unit.lake.world import MORNING
@@ -57,8 +57,6 @@ def test_an_execution_is_settled(deployment: Deployment) -> None:
         "message": f"1 manifest failed (first: {halves[1].id}, out of memory); "
         "1 line could not become a row and is in the quarantine",
         "verdictUri": VERDICT,
-        "reportUri": "s3://control/plans/overnight/report.html",
-        "indexUri": "s3://control/plans/index.html",
     }
     assert [item["manifest"] for item in document(deployment, VERDICT)["notDone"]] == [halves[1].id]
     recorded = deployment.ledger.executions.get("overnight")
@@ -275,27 +273,24 @@ def test_while_a_manifest_is_open_the_objects_are_not_listed(deployment: Deploym
     assert (settled(deployment)["verdict"], settled(deployment)["damagedObjects"]) == ("OPEN", 0)
 
 
-@pytest.mark.parametrize("number", [2, 3], ids=["after the listing", "after the comparison"])
 def test_what_is_converted_again_meanwhile_is_left_to_its_own_execution(
-    deployment: Deployment, row: ManifestRow, monkeypatch: pytest.MonkeyPatch, number: int
+    deployment: Deployment, row: ManifestRow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given: a manifest whose objects are gone, and that a person forces after the listing, or after the comparison
+    # Given: a manifest whose objects are gone, and that a person forces after they were listed
     for bucket in ("lake", "quarantine"):
         for key in deployment.keys(bucket):
             deployment.raw_s3.delete_object(Bucket=bucket, Key=key)
-    manifests, before = deployment.ledger.manifests, deployment.row(row.id)
-    get_many, calls = manifests.get_many, []
 
-    def reading(_: object, ids: Sequence[str], **options: Any) -> Any:
-        calls.append(ids)
-        if len(calls) == number:
-            manifests.force(before, deployment.now)
-        return get_many(ids, **options)
+    before = deployment.row(row.id)
 
-    monkeypatch.setattr(type(manifests), "get_many", reading)
+    def list_and_force(*arguments: Any) -> Any:
+        found = list_digests(*arguments)
+        deployment.ledger.manifests.force(before, deployment.now)
+        return found
+
+    monkeypatch.setattr(published, "list_digests", list_and_force)
     # Then
     assert settled(deployment)["damagedObjects"] == 0
-    assert len(calls) == number
 
 
 FOLDER = "orders/date=2026-11-20/hour=09/"

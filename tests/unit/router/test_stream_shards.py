@@ -78,15 +78,15 @@ def test_a_window_is_that_of_all_shards_and_each_ends_by_itself(deployment: Depl
     for shard in JOBS:
         deployment.ledger.stream.of(shard).begin_run("jr", deployment.now)
     # When it ends, and one of them at once
-    assert act(deployment, "stop")["stopping"] == "1=jr_1,2=jr_2,3=jr_3"
+    assert act(deployment, "stop")["stopping"] == "1,2,3"
     end_runs(deployment, "2")
     waits(deployment, "2")
     answer = act(deployment, "stop", "1,2,3")
-    assert (answer["stopped"], answer["stopping"]) == (False, "1=jr_1,3=jr_3")
+    assert (answer["stopped"], answer["stopping"]) == (False, "1,3")
     # Then what is left for it has a new run, which no later round asks to end
     assert running(deployment) == set(JOBS)
     end_runs(deployment, "1")
-    assert act(deployment, "stop", answer["stopping"])["stopping"] == "3=jr_3"
+    assert act(deployment, "stop", answer["stopping"])["stopping"] == "3"
     assert not deployment.ledger.stream.of("2").get().stop_requested
     # And only what did not end in time is killed
     assert act(deployment, "kill", "3")["killed"] == 1
@@ -102,25 +102,6 @@ def test_a_shard_that_was_removed_meanwhile_is_not_asked(deployment: Deployment)
         "stopped": True,
         "stopping": "",
     }
-
-
-def test_a_shard_that_is_added_joins_the_window(deployment: Deployment) -> None:
-    # Given a window of one job
-    three = deployment.services
-    deployment.configure()
-    act(deployment, "start")
-    # When there are three
-    deployment.services = three
-    assert act(deployment, "watch") == {
-        "running": True,
-        "windowOver": False,
-        "stopped": False,
-        "backlogBytes": 0,
-        "spilling": False,
-        "microBatchMinutes": 0,
-    }
-    # Then
-    assert running(deployment) == set(JOBS)
 
 
 def test_outside_the_window_only_the_shard_with_work_gets_a_run(deployment: Deployment) -> None:

@@ -143,8 +143,8 @@ def test_billed_seconds_cost_the_same(engine: Engine, architecture: str) -> None
     (offer,) = (offer for offer in offers(of) if offer.engine == engine)
     worker, workers = of.batch.worker_type, night.night.workers
     speeds, billed = Speeds({}, of), 0
-    for run, core_seconds in zip(night.runs, night.core_seconds, strict=True):
-        seconds = billed_seconds(RunWork(core_seconds, max(map(speeds.longest_seconds, run.manifests))), workers, offer)
+    for run in night.runs:
+        seconds = billed_seconds(RunWork(run.seconds, max(map(speeds.longest_seconds, run.manifests))), workers, offer)
         milliseconds = {
             name: round(1000 * seconds * workers * units[worker]) for name, units in METERED[engine].items()
         }

@@ -6,11 +6,8 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
-from hypothesis import given
-from hypothesis import strategies as st
 
 from lake.ledger import CostRow, CostShare, State
-from lake.ledger.costs import divide_cost
 from lake.settings import parse_settings
 from streaming_job.meter import INTERVAL, StreamMeter
 from tests.unit.lake.world import World, new_world
@@ -162,12 +159,3 @@ def test_a_write_whose_answer_was_lost_costs_once(stream: Stream, monkeypatch: p
     # Then
     assert [row.seconds for row in stream.rows()] == [900]
     assert stream.world.ledger.costs.day_sum(date(2026, 11, 20)) == WORKER_HOUR * 2 // 4
-
-
-@given(
-    st.integers(0, 10**12),
-    st.lists(st.builds(CostShare, st.sampled_from("abc"), st.just(0), task_milliseconds=st.integers(0, 10**9))),
-)
-def test_the_shares_are_the_whole_cost(cost: int, converted: list[CostShare]) -> None:
-    shares = divide_cost(cost, converted, [share.task_milliseconds for share in converted])
-    assert sum(share.micro_dollars for share in shares) == cost

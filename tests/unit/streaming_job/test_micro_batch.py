@@ -18,7 +18,6 @@ from streaming_job.micro_batch import (
     PORTIONS,
     InputSize,
     convert_manifests,
-    parallel_portions,
     portions,
 )
 from tests.unit.lake.world import PARTITION
@@ -45,20 +44,6 @@ def test_a_micro_batch_is_divided_into_jobs_by_files() -> None:
     sizes = {name: InputSize(1, files) for name, files in {"a": 40, "b": 60, "c": 1, "d": 120, "e": 1}.items()}
     # When, Then
     assert portions(sizes, InputSize(1000, 100)) == [["a", "b"], ["c"], ["d"], ["e"]]
-
-
-@pytest.mark.parametrize(
-    ("sizes", "parallel"),
-    [
-        ([], PORTIONS),
-        ([InputSize(3, 1)] * 9, PORTIONS),
-        ([InputSize(3, 1), InputSize(4, 1)], 3),
-        ([InputSize(3, 1), InputSize(3, 50)], 2),
-        ([InputSize(100, 1)], 1),
-    ],
-)
-def test_portions_together_stay_within_the_limit(sizes: list[InputSize], parallel: int) -> None:
-    assert parallel_portions(sizes, InputSize(12, 100)) == parallel
 
 
 @dataclass

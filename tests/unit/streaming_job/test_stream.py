@@ -13,16 +13,14 @@ import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
 from lake.errors import TransientError
-from lake.layout import INBOX, OTHER_INBOXES, inbox, manifest_of_pointer, pointer_key
+from lake.layout import INBOX, inbox, manifest_of_pointer, pointer_key
 from lake.ledger.stream import Stream
 from lake.manifest import Lane
 from lake.settings import parse_settings
 from lake.shards import SHARD_ARGUMENT
 from router.stream.runs import MAX_HEARTBEAT_AGE
 from streaming_job import main, stream
-from streaming_job.inbox import find_inboxes, has_open_manifests
 from streaming_job.stream import InboxStream, key_of_path, pattern_of
-from streaming_job.urgent import UrgentInbox
 from tests.unit.lake.world import World, new_world
 from transform.outcome import HELD, ConversionOutcome
 from transform.task_model import ConversionContext, JobServices
@@ -280,9 +278,9 @@ def test_one_slow_file_does_not_stop_the_micro_batches(lane: SlowLane) -> None:
     assert lane.begun == [SLOW, FAST]
     assert lane.pointers() == [SLOW, SLOW]
     assert lane.world.ledger.stream.get().micro_batch_since == begun
-    # When it has ended, Then nothing is left
+    # When it has ended, Then only the second pointer is left, which the next run finds
     lane.end()
-    assert lane.pointers() == []
+    assert lane.pointers() == [SLOW]
     assert lane.world.ledger.stream.get().micro_batch_since is None
     assert lane.stream._may_end()
 
@@ -339,12 +337,10 @@ def test_a_run_that_ends_by_an_error_says_so_before_it_waits_for_what_it_has_beg
 
 
 @pytest.mark.parametrize(
-    ("error", "taken_back", "ends"),
-    [(None, False, True), (None, True, False), (TransientError("no answer"), False, False)],
+    ("error", "ends"),
+    [(None, True), (TransientError("no answer"), False)],
 )
-def test_a_run_that_should_stop_ends_after_its_micro_batch(
-    lane: SlowLane, error: Exception | None, taken_back: bool, ends: bool
-) -> None:
+def test_a_run_that_should_stop_ends_after_its_micro_batch(lane: SlowLane, error: Exception | None, ends: bool) -> None:
     # Given one that fills the cores, and others that would follow it at once
     lane.slow, lane.open_bytes, lane.error = {SLOW}, 1 << 40, error
 
@@ -360,12 +356,11 @@ def test_a_run_that_should_stop_ends_after_its_micro_batch(
     working: Any = lane.stream._working
 
     def acquire(**given: Any) -> bool:
-        lane.world.ledger.stream.request_stop(not taken_back)
         lane.gate.set()
         return bool(working.acquire(**given))
 
     lane.stream._working = SimpleNamespace(acquire=acquire, release=working.release)  # type: ignore[assignment]
-    # Then it ends, unless the request was taken back; the error of the micro-batch ends it as such
+    # Then it ends; the error of the micro-batch ends it as such
     assert lane.stream._may_end() == ends
     batch.join(PATIENCE_SECONDS)
 
@@ -396,32 +391,12 @@ def test_a_held_manifest_of_a_micro_batch_does_not_keep_a_run_from_stopping(lane
     assert lane.pointers() == [SLOW]
 
 
-@pytest.mark.parametrize("after", [1, 2])
-def test_the_first_job_reads_what_a_removed_one_has_left(world: World, after: int) -> None:
-    # Given an urgent pointer and another one in the inbox of a shard that no longer exists, and one of the second shard
-    left = [world.queued(name, lane=Lane.STREAM).id for name in "abc"]
-    for manifest, urgent, shard in zip(left, (True, False, False), ("3", "3", "2"), strict=True):
-        key = pointer_key(manifest, "n", urgent=urgent, shard=shard)
-        world.raw_s3.put_object(Bucket="control", Key=key, Body=b"")
-    settings = parse_settings({"stage": "test", "stream": {"jobs": after}})
-    given = context_of(world)
-    first, *others = [
-        replace(given.services, settings=settings, ledger=replace(world.ledger, stream=world.ledger.stream.of(shard)))
-        for shard in settings.shards.names
-    ]
-    # Then the first job alone reads what has no job of its own, and does not end before
-    inboxes = find_inboxes(first)
-    assert inboxes == ("inbox/", "inbox-2/", "inbox-3/")[::after]
-    assert [find_inboxes(services) for services in others] == [(inbox("2"),)] * (after - 1)
-    urgent_inbox = UrgentInbox(replace(given, services=first), lambda _: None, lambda: inboxes)
-    assert list(urgent_inbox._new_pointers()) == [left[0]]
-    assert has_open_manifests(first, inboxes)
-
-
-def test_spark_lists_exactly_the_inboxes_of_the_job() -> None:
-    assert pattern_of("control", ["inbox/"]) == "s3a://control/{inbox}/"
-    assert pattern_of("control", ["inbox/", "inbox-3/"]) == "s3a://control/{inbox,inbox-3}/"
-    assert key_of_path(f"s3a://control/{OTHER_INBOXES}3/m-n.json") == "inbox-3/m-n.json"
+def test_spark_lists_exactly_the_inbox_of_the_job(world: World) -> None:
+    services = context_of(world).services
+    assert pattern_of(services) == "s3a://control/{inbox}/"
+    third = replace(services, ledger=replace(world.ledger, stream=world.ledger.stream.of("3")))
+    assert pattern_of(third) == "s3a://control/{inbox-3}/"
+    assert key_of_path(f"s3a://control/{inbox('3')}m-n.json") == "inbox-3/m-n.json"
 
 
 def test_a_job_keeps_the_row_of_its_own_shard(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -62,7 +62,7 @@ class Stream:
         self.context = ConversionContext(
             unused, services, "jr_1", self.world.clock, bool, self.lines.append, lambda _: self.on_wait()
         )
-        self.urgent = UrgentInbox(self.context, self.outcomes.extend, lambda: [INBOX])
+        self.urgent = UrgentInbox(self.context, self.outcomes.extend)
 
     def convert(self, manifests: list[str], context: ConversionContext) -> list[ConversionOutcome]:
         self.begun += [(manifest, context.pool) for manifest in manifests]
@@ -113,8 +113,7 @@ def stream(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stream]:
     with new_world() as world:
         stream = Stream(world)
         monkeypatch.setattr(micro_batch, "convert", stream.convert)
-        for module in (urgent, micro_batch):
-            monkeypatch.setattr(module, "check_environment", lambda *_: None)
+        monkeypatch.setattr(micro_batch, "check_environment", lambda *_: None)
         yield stream
 
 
@@ -170,7 +169,7 @@ def test_a_damaged_row_holds_up_no_other_manifest(stream: Stream) -> None:
     key = {"pk": f"manifest#{damaged}", "sk": "manifest"}
     stream.world.dynamodb.update_item(TableName="ledger", Key=key, UpdateExpression="REMOVE manifest_sha256")
     stream.states[damaged] = [WAITING, WAITING]
-    assert has_open_manifests(stream.context.services, [INBOX])
+    assert has_open_manifests(stream.context.services)
     # When
     stream.look()
     convert_manifests(stream.context, [damaged, peak])
@@ -178,7 +177,7 @@ def test_a_damaged_row_holds_up_no_other_manifest(stream: Stream) -> None:
     assert not stream.world.row(whole).open
     assert not stream.world.row(peak).open
     assert list(micro_batch.queued_manifests(stream.context)) == []
-    assert not has_open_manifests(stream.context.services, [INBOX])
+    assert not has_open_manifests(stream.context.services)
 
 
 def test_more_urgent_manifests_than_there_is_room_for_are_converted_oldest_first(stream: Stream) -> None:

@@ -84,24 +84,6 @@ def test_rejected_lines_are_in_the_quarantine_once_while_the_table_keeps_its_fil
     assert list(deployment.ledger.deletions.due(deployment.now)) == []
 
 
-def test_a_table_whose_setting_is_rolled_back_stays_whole_until_it_is_deleted(deployment: Deployment) -> None:
-    row = publish(deployment, listed(deployment, "a"))
-    commit(deployment)
-    before = deployment.keys("lake", "orders/")
-    # Given settings that ask for no table any more
-    deployment.configure(datasets=[{"name": "{folder}"}])
-    publish(deployment, forced(deployment, row), has_table=False)
-    deployment.wait(timedelta(days=9))
-    # When
-    assert swept(deployment) == 0
-    # Then its readers find what it shows
-    assert set(before) < set(deployment.keys("lake", "orders/"))
-    # When it is gone from the catalog
-    del deployment.glue.tables["orders"]
-    assert swept(deployment) == 1
-    assert not set(before) & set(deployment.keys("lake", "orders/"))
-
-
 @pytest.mark.parametrize("has_table", [False, True])
 def test_deletions_that_wait_for_their_table_ask_for_it_once(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch, has_table: bool
