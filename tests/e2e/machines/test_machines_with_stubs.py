@@ -33,11 +33,6 @@ def test_an_empty_input_converts_every_run_of_the_plan(stubbed: StubbedMachines)
     assert stubbed.take_notifications() == []
 
 
-def test_a_range_is_passed_to_the_plan(stubbed: StubbedMachines) -> None:
-    end = stubbed.run("overnight", {"dataset": "orders", "from": "2026-11-01"})
-    assert stubbed.calls("stub-plan") == [{"dataset": "orders", "from": "2026-11-01", "execution": end["name"]}]
-
-
 def test_nothing_to_do_starts_no_job(stubbed: StubbedMachines) -> None:
     stubbed.set_answers("stub-plan", stubbed.index())
     stubbed.set_answers("stub-settle", verdict("EMPTY", "nothing was waiting"))
