@@ -104,17 +104,12 @@ class Grants:
         allow(role, ("s3:GetObject", "s3:GetObjectVersion"), [f"{arn}/*"], ANY_INPUT)
         allow(role, ("s3:ListBucket", "s3:ListBucketVersions"), [arn])
 
-    def list_input(self, role: iam.Role) -> None:
-        """List the input bucket with its versions; no access to the objects."""
-        allow(role, ("s3:ListBucketVersions",), [self.storage.input.bucket_arn])
-
     def look_up_events(self, role: iam.Role) -> None:
         """Ask whether the input bucket keeps versions, and list it: its versions complete an event that lacks one."""
-        self.list_input(role)
-        allow(role, ("s3:GetBucketVersioning",), [self.storage.input.bucket_arn])
+        allow(role, ("s3:ListBucketVersions", "s3:GetBucketVersioning"), [self.storage.input.bucket_arn])
 
     def find_dataset(self, role: iam.Role) -> None:
-        """Find out whether the input bucket has objects of a dataset that a request names and the ledger lacks.
+        """List the input bucket with its versions, also to find a dataset that a request names and the ledger lacks.
 
         Its folder may be one whose current objects are all deleted.
         """
@@ -222,7 +217,7 @@ GRANTS_BY_FUNCTION = {
         reads=(layout.PLANS,),
         writes=(layout.PLANS,),
     ),
-    "backfill": FunctionGrants((*READ, *CREATE), (Grants.find_dataset, Grants.list_input, Grants.own_arrivals)),
+    "backfill": FunctionGrants((*READ, *CREATE), (Grants.find_dataset, Grants.own_arrivals)),
     "run_status": FunctionGrants(
         ("GetItem", "BatchGetItem", *CHANGE), (Grants.watch_runs,), reads=(layout.PLANS, layout.DENIALS)
     ),
@@ -271,7 +266,7 @@ GRANTS_BY_FUNCTION = {
     ),
     "reprocess": FunctionGrants(
         (*READ, *CHANGE),
-        (Grants.find_dataset, Grants.list_input),
+        (Grants.find_dataset,),
         reads=(layout.MANIFESTS, layout.COMMITS, layout.DIVISIONS),
     ),
     "resubmit": FunctionGrants(
