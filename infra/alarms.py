@@ -82,7 +82,6 @@ def _of_silence(
     yield PlainAlarm(
         "NoSweep",
         total([functions["sweep"].function.metric_invocations(period=HOUR, statistic="Sum")], HOUR),
-        1,
         "No sweep has begun for an hour, so that no other alarm can be trusted: run 'hybrid-router sweep --dry-run'.",
         on_silence=True,
     )
@@ -90,7 +89,6 @@ def _of_silence(
         yield PlainAlarm(
             "NoNight",
             total([machines.overnight.state_machine.metric_started(period=HOUR, statistic="Sum")], HOUR),
-            1,
             f"No execution of overnight has begun for {HOURS_WITHOUT_NIGHT} hours: run 'hybrid-router status'.",
             datapoints=(HOURS_WITHOUT_NIGHT, HOURS_WITHOUT_NIGHT),
             on_silence=True,
@@ -103,7 +101,6 @@ def _of_silence(
     yield PlainAlarm(
         "DroppedEvents",
         total(dropped, HOUR),
-        1,
         "Lambda has dropped a scheduled start of a function: run 'hybrid-router logs <function> --contains ERROR'.",
     )
 
@@ -114,20 +111,18 @@ def _of_control_plane(
     yield PlainAlarm(
         "DeadLetters",
         arrivals.dead_letters.metric_approximate_number_of_messages_visible(period=METRIC_PERIOD, statistic="Maximum"),
-        1,
         "All attempts of an event or a schedule failed: run 'hybrid-router dead-letters ls'.",
     )
     yield PlainAlarm(
         "LateArrivals",
         oldest_event(own, arrivals),
-        LATE_ARRIVAL_SECONDS,
         f"Arrivals wait over {LATE_ARRIVAL_SECONDS // 60} minutes for route: run 'hybrid-router logs route'.",
+        LATE_ARRIVAL_SECONDS,
     )
     errors = [item.function.metric_errors(period=HOUR) for name, item in functions.items() if name not in ANSWERED]
     yield PlainAlarm(
         "Errors",
         total(errors, HOUR),
-        1,
         "A function failed; the dashboard shows which: run 'hybrid-router logs <function> --contains ERROR'.",
     )
     ended = [
@@ -138,7 +133,6 @@ def _of_control_plane(
     yield PlainAlarm(
         "Failed",
         total(ended, QUARTER),
-        1,
         "An execution of a state machine failed or timed out: run 'hybrid-router logs executions --since 1d'.",
     )
 
@@ -148,27 +142,23 @@ def _of_data(own: OwnMetrics, alarm_lines: cloudwatch.Metric, settings: Settings
         "JobLines",
         # Nothing writes a value when all is well: without the 0 an older line hides a new one for hours.
         total([alarm_lines], HOUR),
-        1,
         "A manifest was not published, access is denied, pointers stay in the inbox, or an hour differs: run "
         "'hybrid-router failures'.",
     )
     yield PlainAlarm(
         "SweepVanished",
         own.metric("sweep", "SweepVanished"),
-        1,
         "The sweep could not finish a publish, and the manifest is FAILED: run 'hybrid-router failures'.",
     )
     yield PlainAlarm(
         "SweepStalled",
         own.metric("sweep", "SweepStalled", "Maximum", period=HOUR),
-        1,
         "Manifests are open 12 hours after their night began, or a listing of missed events is behind: run "
         "'hybrid-router status' and 'hybrid-router logs sweep'.",
     )
     yield PlainAlarm(
         "DatasetLimit",
         own.metric("route", "FilesBeyondDatasetLimit", period=HOUR),
-        1,
         "Files of new datasets are not converted, because keys have created max_datasets of them: run "
         "'hybrid-router failures'.",
     )
@@ -182,7 +172,6 @@ def _of_data(own: OwnMetrics, alarm_lines: cloudwatch.Metric, settings: Settings
     yield PlainAlarm(
         "QuarantinedShare",
         total(shares, TWO_HOURS),
-        1,
         "More than alarms.max_quarantined_share of a dataset is in the quarantine: run 'hybrid-router quarantine ls'.",
     )
     # Both are of the same log lines: the numbers of SQS come minutes later, and until then the share would be larger.
@@ -197,7 +186,6 @@ def _of_data(own: OwnMetrics, alarm_lines: cloudwatch.Metric, settings: Settings
             using_metrics=metrics,
             period=HOUR,
         ),
-        1,
         "No rule of the settings takes more than alarms.max_quarantined_share of an hour's files: run "
         "'hybrid-router failures'.",
     )
@@ -210,25 +198,22 @@ def _of_lateness_and_cost(
     yield PlainAlarm(
         "PlanDoesNotFit",
         own.metric("plan", "PlanLateMinutes", "Maximum", period=HOUR),
-        1,
         "The backlog will not be converted by schedule.deadline: run 'hybrid-router plan' to see by how much.",
     )
     yield PlainAlarm(
         "NightIsLate",
         own.metric("run_status", "NightLateMinutes", "Maximum", period=HOUR),
-        1,
         "A night is expected to end after schedule.deadline: run 'hybrid-router status' to see what is left.",
     )
     yield PlainAlarm(
         "StreamOldest",
         own.metric("sweep", "StreamOldestMinutes", "Maximum", HOUR),
-        STREAM_OLDEST_MINUTES,
         f"A stream manifest is open for {STREAM_OLDEST_MINUTES} minutes or longer: run 'hybrid-router stream status'.",
+        STREAM_OLDEST_MINUTES,
     )
     yield PlainAlarm(
         "StreamSilent",
         own.metric("sweep", "StreamSilent", "Maximum", QUARTER),
-        1,
         "A streaming job does not work inside its window: run 'hybrid-router stream status'.",
         # While one run replaces another, one sweep can find no heartbeat. Two values of three, because sweeps differ
         # in length: a period can be without a value.
@@ -237,7 +222,6 @@ def _of_lateness_and_cost(
     yield PlainAlarm(
         "StreamSpilling",
         own.metric("stream_control", "StreamSpilling", "Maximum", HOUR),
-        1,
         "Peak files go to the batch lane, because the backlog of the stream takes longer than "
         "stream.latency_goal_seconds: run 'hybrid-router stream status'.",
     )
@@ -245,14 +229,14 @@ def _of_lateness_and_cost(
         yield PlainAlarm(
             "TablesBehind",
             own.metric(TABLES, "TablesBehindMinutes", "Maximum", period=QUARTER),
-            TABLES_BEHIND_MINUTES,
             f"An Iceberg table does not show what was published {TABLES_BEHIND_MINUTES} minutes ago, perhaps because "
             "another writer has changed its rows: run 'hybrid-router tables status'.",
+            TABLES_BEHIND_MINUTES,
         )
     if settings.alarms.daily_dollars:
         yield PlainAlarm(
             "DailyDollars",
             own.metric("sweep", "DayDollars", "Maximum", period=HOUR),
-            settings.alarms.daily_dollars,
             "The job runs of this day cost alarms.daily_dollars or more: run 'hybrid-router cost' to see what for.",
+            settings.alarms.daily_dollars,
         )

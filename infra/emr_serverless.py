@@ -8,7 +8,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from infra.allow import allow
+from infra.allow import allow, create_role
 from infra.assets import Assets
 from infra.functions import RouterFunction
 from infra.jobs import SPARK_SETTINGS, STREAM_TIMEOUT_MINUTES, USE_RULE, JobParts, event_logs_uri
@@ -233,14 +233,7 @@ def _scaling(stream: StreamSettings) -> dict[str, str]:
 
 
 def _create_role(scope: Construct, assets: Assets, log: logs.LogGroup) -> iam.Role:
-    role = iam.Role(
-        scope,
-        "Role",
-        assumed_by=iam.ServicePrincipal(
-            "emr-serverless.amazonaws.com",
-            conditions={"StringEquals": {"aws:SourceAccount": Stack.of(scope).account}},
-        ),
-    )
+    role = create_role(scope, "emr-serverless")
     assets.grant_read(role)
     allow(
         role,

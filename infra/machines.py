@@ -8,13 +8,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from aws_cdk import ArnFormat, Stack
-from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_stepfunctions as stepfunctions
 from constructs import Construct
 
-from infra.allow import allow
+from infra.allow import allow, create_role
 from infra.engines import Engines
 from infra.functions import RouterFunction
 from infra.jobs import USE_RULE
@@ -132,14 +131,7 @@ class Machine(Construct):
             arn_format=ArnFormat.COLON_RESOURCE_NAME,
         )
         """Built from the name: a reference to the machine in the policy of its own role would be circular."""
-        self.role = iam.Role(
-            self,
-            "Role",
-            assumed_by=iam.ServicePrincipal(
-                "states.amazonaws.com",
-                conditions={"StringEquals": {"aws:SourceAccount": Stack.of(self).account}},
-            ),
-        )
+        self.role = create_role(self, "states")
         self.state_machine = stepfunctions.StateMachine(
             self,
             "Machine",

@@ -24,8 +24,8 @@ class PlainAlarm:
     name: str
     """The part before a hyphen is the heading of its entry in the runbook."""
     metric: cloudwatch.Metric | cloudwatch.MathExpression
-    threshold: float
     description: str
+    threshold: float = 1
     datapoints: tuple[int, int] = (1, 1)
     """Number of bad periods that raise it, and of periods among which they are."""
     on_silence: bool = False

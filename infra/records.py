@@ -172,14 +172,12 @@ def delivery_stream_alarms(records: Sequence[RecordsRule], names: StackNames, ow
             cloudwatch.MathExpression(
                 expression=f"IF({late} OR {unread}, 1, 0)", using_metrics=metrics, period=METRIC_PERIOD
             ),
-            1,
             f"Firehose reads or delivers the records of {record.name} too late: run 'hybrid-router logs records'.",
             datapoints=(LATE_PERIODS, LATE_PERIODS),
         )
     yield PlainAlarm(
         "FailedRecords",
         own.metric("route", "FailedRecordFiles"),
-        1,
         "Firehose has written records that it could not deliver: 'hybrid-router failures' lists them.",
     )
 
