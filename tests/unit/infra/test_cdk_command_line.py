@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.synth import CHECKOUT, synth
-from lake.settings import load_settings
+from infra.synth import CHECKOUT
 from tests.unit.infra.npm_packages import NODE_BINARY, install
 
 
@@ -44,21 +43,6 @@ def test_a_wrong_stage_ends_with_the_sentence_of_the_app(cdk: Callable[..., subp
     assert result.returncode == 1
     assert [line for line in result.stderr.splitlines() if "nowhere.toml" in line]
     assert "Traceback" not in result.stderr
-
-
-def test_diff_shows_nothing_for_the_stack_of_the_local_cloud(
-    cdk: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
-) -> None:
-    # Given the template that `local up` deploys for a settings file, on a machine without wheels
-    settings = tmp_path / "day.toml"
-    settings.write_text('stage = "day"\n')
-    deployed = next(synth(load_settings(settings), tmp_path / "local").glob("*.template.json"))
-    # When
-    result = cdk(CHECKOUT, "diff", "-c", f"settings={settings}", "-c", "local=true", "--template", str(deployed))
-    # Then
-    printed = result.stdout + result.stderr
-    assert result.returncode == 0, printed
-    assert "There were no differences" in printed
 
 
 def test_the_permission_boundary_of_the_page_is_that_of_every_role(
