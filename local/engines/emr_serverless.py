@@ -229,21 +229,16 @@ def _worker(properties: Mapping[str, str], part: str) -> Capacity:
 
 def _new_record(application: Mapping[str, Any], request: Mapping[str, Any]) -> dict[str, Any]:
     now, job_run = time.time(), _new_id()
-    copied = ("name", "jobDriver", "configurationOverrides", "executionTimeoutMinutes", "retryPolicy")
     return {
         "applicationId": application["applicationId"],
         "jobRunId": job_run,
         "arn": f"{application['arn']}/jobruns/{job_run}",
-        "createdBy": request["executionRoleArn"],
         "createdAt": now,
         "updatedAt": now,
-        "executionRole": request["executionRoleArn"],
         "state": "SUBMITTED",
         "stateDetails": "",
-        "releaseLabel": application["releaseLabel"],
         "mode": request.get("mode", "BATCH"),
-        "attempt": 1,
-        **{key: request[key] for key in copied if key in request},
+        **{key: request[key] for key in ("name", "jobDriver") if key in request},
     }
 
 

@@ -184,14 +184,11 @@ def _new_record(job: Mapping[str, Any], request: Mapping[str, Any], now: float) 
     record = {
         "Id": f"jr_{uuid.uuid4().hex}{uuid.uuid4().hex}",
         "JobName": job["Name"],
-        "Attempt": 0,
         "StartedOn": now,
         "LastModifiedOn": now,
         "JobRunState": "STARTING",
         "Arguments": {**(job.get("DefaultArguments") or {}), **(request.get("Arguments") or {})},
-        "PredecessorRuns": [],
         "ExecutionTime": 0,
-        "LogGroupName": "/aws-glue/jobs",
     }
     if timeout:
         record["Timeout"] = int(timeout)

@@ -62,10 +62,13 @@ _lock = threading.Lock()
 
 
 def patch() -> None:
-    root = os.environ["AWS_ACCESS_KEY_ID"]
-    iam_evaluator.is_root_access_key = sts.is_root_access_key = lambda access_key_id: access_key_id == root
+    iam_evaluator.is_root_access_key = sts.is_root_access_key = is_root_access_key
     wrap(iam_evaluator, "resolve_principal", _resolve_principal)
     lambda_runtime.execution_credentials = execution_credentials
+
+
+def is_root_access_key(access_key_id: str) -> bool:
+    return access_key_id == os.environ["AWS_ACCESS_KEY_ID"]
 
 
 def _resolve_principal(original: Original, *args: EmulatorValue, **options: EmulatorValue) -> EmulatorValue:
