@@ -44,17 +44,6 @@ NO_LOG_URI = "none"
 """Value in the state machine of a stage whose settings keep no event logs."""
 NOT_DEPLOYED = "not-deployed"
 """Value in the state machine of a stage whose settings do not allow this engine: no run of a plan names it."""
-PLACEHOLDERS = (
-    "EmrApplication",
-    "EmrRole",
-    "EmrEntryPoint",
-    "EmrArguments",
-    "EmrSparkSubmitParameters",
-    "EmrLogGroup",
-    "EmrLogUri",
-    "EmrKeepsEventLogs",
-)
-"""What the state machine ``overnight`` needs to start a run."""
 RUN_RULE = "StepFunctionsGetEventsForEMRServerlessJobRule"
 """The EventBridge rule by which Step Functions learns of the end of a job run; AWS fixes its name
 (https://docs.aws.amazon.com/step-functions/latest/dg/connect-emr-serverless.html, IAM policies).

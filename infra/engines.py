@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from infra.emr_serverless import NOT_DEPLOYED, PLACEHOLDERS, EmrBatch, EmrStream
+from infra.emr_serverless import EmrBatch, EmrStream
 from infra.functions import RouterFunction
 from infra.jobs import JobParts, Jobs
 from infra.log_groups import count_alarm_lines
@@ -52,11 +52,6 @@ class Engines:
     def stream_application(self) -> str:
         """What the command line needs to find the streaming runs in addition to their name."""
         return self.emr_stream.application.attr_application_id if self.emr_stream else ""
-
-    @property
-    def substitutions(self) -> dict[str, str]:
-        """Placeholders of the state machine ``overnight``, in addition to the name of Glue's job."""
-        return dict.fromkeys(PLACEHOLDERS, NOT_DEPLOYED) if self.emr_batch is None else self.emr_batch.substitutions
 
     def allow_machine(self, role: iam.Role) -> None:
         """Start a run of the batch lane, wait for its end, and stop it with the execution."""
