@@ -1,6 +1,7 @@
 """Which alarms a stage has: one or two for each promise, and those that notice when the stage itself is silent."""
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -8,7 +9,7 @@ from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from infra.arrivals import ArrivalQueues
-from infra.dashboard import METRIC_PERIOD, OwnMetrics, add_dashboard, oldest_event
+from infra.dashboard import METRIC_PERIOD, OwnMetric, add_dashboard, oldest_event, own_metric
 from infra.functions import TABLES, RouterFunction
 from infra.machines import Machines
 from infra.names import StackNames
@@ -39,36 +40,32 @@ ANSWERED = frozenset({"promote", "resubmit"})
 """Functions that only a person's command invokes, which shows their errors."""
 
 
-class Alarms(Construct):
+def add_alarms(
+    scope: Construct,
+    *,
+    names: StackNames,
+    topic: sns.ITopic,
+    arrivals: ArrivalQueues,
+    functions: Mapping[str, RouterFunction],
+    machines: Machines,
+    alarm_lines: cloudwatch.Metric,
+    settings: Settings,
+) -> None:
     """Every alarm of the stack, each with an action of its own, and a dashboard of the stack's metrics.
 
     Their number does not depend on datasets or shards: docs/adr/0014 says why they are few and plain.
     """
-
-    def __init__(
-        self,
-        scope: Construct,
-        name: str,
-        *,
-        names: StackNames,
-        topic: sns.ITopic,
-        arrivals: ArrivalQueues,
-        functions: Mapping[str, RouterFunction],
-        machines: Machines,
-        alarm_lines: cloudwatch.Metric,
-        settings: Settings,
-    ) -> None:
-        super().__init__(scope, name)
-        own = OwnMetrics(names.stack)
-        alarms = [
-            *_of_silence(settings, functions, machines),
-            *_of_control_plane(own, arrivals, functions, machines),
-            *_of_data(own, alarm_lines, settings),
-            *_of_lateness_and_cost(own, functions, settings),
-            *(delivery_stream_alarms(settings.records, names, own) if settings.records else ()),
-        ]
-        created = [alarm.create(self, topic, settings.stage) for alarm in alarms]
-        add_dashboard(self, names.stack, own, created, arrivals, functions, machines)
+    construct = Construct(scope, "Alarms")
+    own = partial(own_metric, names.stack)
+    alarms = [
+        *_of_silence(settings, functions, machines),
+        *_of_control_plane(own, arrivals, functions, machines),
+        *_of_data(own, alarm_lines, settings),
+        *_of_lateness_and_cost(own, functions, settings),
+        *(delivery_stream_alarms(settings.records, names, own) if settings.records else ()),
+    ]
+    created = [alarm.create(construct, topic, settings.stage) for alarm in alarms]
+    add_dashboard(construct, names.stack, own, created, arrivals, functions, machines)
 
 
 def _of_silence(
@@ -106,7 +103,7 @@ def _of_silence(
 
 
 def _of_control_plane(
-    own: OwnMetrics, arrivals: ArrivalQueues, functions: Mapping[str, RouterFunction], machines: Machines
+    own: OwnMetric, arrivals: ArrivalQueues, functions: Mapping[str, RouterFunction], machines: Machines
 ) -> Iterator[PlainAlarm]:
     yield PlainAlarm(
         "DeadLetters",
@@ -137,7 +134,7 @@ def _of_control_plane(
     )
 
 
-def _of_data(own: OwnMetrics, alarm_lines: cloudwatch.Metric, settings: Settings) -> Iterator[PlainAlarm]:
+def _of_data(own: OwnMetric, alarm_lines: cloudwatch.Metric, settings: Settings) -> Iterator[PlainAlarm]:
     yield PlainAlarm(
         "JobLines",
         # Nothing writes a value when all is well: without the 0 an older line hides a new one for hours.
@@ -147,18 +144,18 @@ def _of_data(own: OwnMetrics, alarm_lines: cloudwatch.Metric, settings: Settings
     )
     yield PlainAlarm(
         "SweepVanished",
-        own.metric("sweep", "SweepVanished"),
+        own("sweep", "SweepVanished"),
         "The sweep could not finish a publish, and the manifest is FAILED: run 'hybrid-router failures'.",
     )
     yield PlainAlarm(
         "SweepStalled",
-        own.metric("sweep", "SweepStalled", "Maximum", period=HOUR),
+        own("sweep", "SweepStalled", "Maximum", period=HOUR),
         "Manifests are open 12 hours after their night began, or a listing of missed events is behind: run "
         "'hybrid-router status' and 'hybrid-router logs sweep'.",
     )
     yield PlainAlarm(
         "DatasetLimit",
-        own.metric("route", "FilesBeyondDatasetLimit", period=HOUR),
+        own("route", "FilesBeyondDatasetLimit", period=HOUR),
         "Files of new datasets are not converted, because keys have created max_datasets of them: run "
         "'hybrid-router failures'.",
     )
@@ -166,8 +163,8 @@ def _of_data(own: OwnMetrics, alarm_lines: cloudwatch.Metric, settings: Settings
     if share == 1:
         return
     shares = [
-        own.metric("settle", "DatasetsAboveQuarantinedShare", "Maximum", TWO_HOURS),
-        own.metric("sweep", "HoursAboveQuarantinedShare", period=TWO_HOURS),
+        own("settle", "DatasetsAboveQuarantinedShare", "Maximum", TWO_HOURS),
+        own("sweep", "HoursAboveQuarantinedShare", period=TWO_HOURS),
     ]
     yield PlainAlarm(
         "QuarantinedShare",
@@ -176,8 +173,8 @@ def _of_data(own: OwnMetrics, alarm_lines: cloudwatch.Metric, settings: Settings
     )
     # Both are of the same log lines: the numbers of SQS come minutes later, and until then the share would be larger.
     metrics = {
-        "ignored": own.metric("route", "IgnoredFiles", period=HOUR),
-        "arrivals": own.metric("route", "Arrivals", period=HOUR),
+        "ignored": own("route", "IgnoredFiles", period=HOUR),
+        "arrivals": own("route", "Arrivals", period=HOUR),
     }
     yield PlainAlarm(
         "IgnoredShare",
@@ -192,28 +189,28 @@ def _of_data(own: OwnMetrics, alarm_lines: cloudwatch.Metric, settings: Settings
 
 
 def _of_lateness_and_cost(
-    own: OwnMetrics, functions: Mapping[str, RouterFunction], settings: Settings
+    own: OwnMetric, functions: Mapping[str, RouterFunction], settings: Settings
 ) -> Iterator[PlainAlarm]:
     """Alarms for late nights, a late stream (a metric has the value of its worst shard), late tables, and dollars."""
     yield PlainAlarm(
         "PlanDoesNotFit",
-        own.metric("plan", "PlanLateMinutes", "Maximum", period=HOUR),
+        own("plan", "PlanLateMinutes", "Maximum", period=HOUR),
         "The backlog will not be converted by schedule.deadline: run 'hybrid-router plan' to see by how much.",
     )
     yield PlainAlarm(
         "NightIsLate",
-        own.metric("run_status", "NightLateMinutes", "Maximum", period=HOUR),
+        own("run_status", "NightLateMinutes", "Maximum", period=HOUR),
         "A night is expected to end after schedule.deadline: run 'hybrid-router status' to see what is left.",
     )
     yield PlainAlarm(
         "StreamOldest",
-        own.metric("sweep", "StreamOldestMinutes", "Maximum", HOUR),
+        own("sweep", "StreamOldestMinutes", "Maximum", HOUR),
         f"A stream manifest is open for {STREAM_OLDEST_MINUTES} minutes or longer: run 'hybrid-router stream status'.",
         STREAM_OLDEST_MINUTES,
     )
     yield PlainAlarm(
         "StreamSilent",
-        own.metric("sweep", "StreamSilent", "Maximum", QUARTER),
+        own("sweep", "StreamSilent", "Maximum", QUARTER),
         "A streaming job does not work inside its window: run 'hybrid-router stream status'.",
         # While one run replaces another, one sweep can find no heartbeat. Two values of three, because sweeps differ
         # in length: a period can be without a value.
@@ -221,14 +218,14 @@ def _of_lateness_and_cost(
     )
     yield PlainAlarm(
         "StreamSpilling",
-        own.metric("stream_control", "StreamSpilling", "Maximum", HOUR),
+        own("stream_control", "StreamSpilling", "Maximum", HOUR),
         "Peak files go to the batch lane, because the backlog of the stream takes longer than "
         "stream.latency_goal_seconds: run 'hybrid-router stream status'.",
     )
     if TABLES in functions:
         yield PlainAlarm(
             "TablesBehind",
-            own.metric(TABLES, "TablesBehindMinutes", "Maximum", period=QUARTER),
+            own(TABLES, "TablesBehindMinutes", "Maximum", period=QUARTER),
             f"An Iceberg table does not show what was published {TABLES_BEHIND_MINUTES} minutes ago, perhaps because "
             "another writer has changed its rows: run 'hybrid-router tables status'.",
             TABLES_BEHIND_MINUTES,
@@ -236,7 +233,7 @@ def _of_lateness_and_cost(
     if settings.alarms.daily_dollars:
         yield PlainAlarm(
             "DailyDollars",
-            own.metric("sweep", "DayDollars", "Maximum", period=HOUR),
+            own("sweep", "DayDollars", "Maximum", period=HOUR),
             "The job runs of this day cost alarms.daily_dollars or more: run 'hybrid-router cost' to see what for.",
             settings.alarms.daily_dollars,
         )

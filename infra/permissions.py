@@ -323,39 +323,31 @@ def grant_urgency(grants: Grants, route: iam.Role, rules: Sequence[DatasetRule])
         grants.allow_in_input(route, ("s3:GetObject", "s3:GetObjectVersion"), metadata)
 
 
-class Optimizer(Construct):
-    """Reads the lake, and writes only into the tables' own folders, where it may delete what it has written itself.
+def add_optimizer(
+    scope: Construct, settings: Settings, catalog: Catalog, storage: Storage, function: RouterFunction
+) -> None:
+    """Add the role of the table optimizer, and let the function pass it.
 
-    AWS Glue User Guide, "Table optimization prerequisites", lets it delete everywhere.
+    It reads the lake, and writes only into the tables' own folders, where it may delete what it has written itself. AWS
+    Glue User Guide, "Table optimization prerequisites", lets it delete everywhere.
     """
-
-    def __init__(
-        self,
-        scope: Construct,
-        name: str,
-        settings: Settings,
-        catalog: Catalog,
-        storage: Storage,
-        function: RouterFunction,
-    ) -> None:
-        super().__init__(scope, name)
-        lake = storage.lake
-        role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("glue.amazonaws.com"))
-        allow(role, ("s3:GetObject",), [lake.arn_for_objects("*")], ANY_KEY)
-        allow(role, ("s3:PutObject",), [lake.arn_for_objects(f"{layout.TABLES}*")], ANY_KEY)
-        allow(role, ("s3:DeleteObject",), [lake.arn_for_objects(f"{layout.TABLES}*/data/*")], ANY_KEY)
-        allow(role, ("s3:ListBucket",), [lake.bucket_arn])
-        allow(role, ("glue:GetTable", "glue:UpdateTable"), catalog.iceberg_arns, ANY_TABLE)
-        logs = Stack.of(self).format_arn(
-            service="logs",
-            resource="log-group",
-            resource_name=f"{LOG_GROUP}:*",
-            arn_format=ArnFormat.COLON_RESOURCE_NAME,
-        )
-        allow(role, ("logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents"), [logs], ANY_STREAM)
-        if settings.encryption.kms_key:
-            allow_key(role, settings.encryption.kms_key, WRITE_OBJECTS)
-        actions = ("glue:CreateTableOptimizer", "glue:UpdateTableOptimizer")
-        allow(function.role, actions, catalog.iceberg_arns, ANY_TABLE)
-        allow(function.role, ("iam:PassRole",), [role.role_arn], conditions=PASSED)
-        function.function.add_environment(OPTIMIZER_ROLE, role.role_arn)
+    lake = storage.lake
+    role = iam.Role(Construct(scope, "TableOptimizer"), "Role", assumed_by=iam.ServicePrincipal("glue.amazonaws.com"))
+    allow(role, ("s3:GetObject",), [lake.arn_for_objects("*")], ANY_KEY)
+    allow(role, ("s3:PutObject",), [lake.arn_for_objects(f"{layout.TABLES}*")], ANY_KEY)
+    allow(role, ("s3:DeleteObject",), [lake.arn_for_objects(f"{layout.TABLES}*/data/*")], ANY_KEY)
+    allow(role, ("s3:ListBucket",), [lake.bucket_arn])
+    allow(role, ("glue:GetTable", "glue:UpdateTable"), catalog.iceberg_arns, ANY_TABLE)
+    logs = Stack.of(scope).format_arn(
+        service="logs",
+        resource="log-group",
+        resource_name=f"{LOG_GROUP}:*",
+        arn_format=ArnFormat.COLON_RESOURCE_NAME,
+    )
+    allow(role, ("logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents"), [logs], ANY_STREAM)
+    if settings.encryption.kms_key:
+        allow_key(role, settings.encryption.kms_key, WRITE_OBJECTS)
+    actions = ("glue:CreateTableOptimizer", "glue:UpdateTableOptimizer")
+    allow(function.role, actions, catalog.iceberg_arns, ANY_TABLE)
+    allow(function.role, ("iam:PassRole",), [role.role_arn], conditions=PASSED)
+    function.function.add_environment(OPTIMIZER_ROLE, role.role_arn)
