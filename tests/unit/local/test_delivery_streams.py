@@ -22,7 +22,6 @@ DELIMITER = {"Enabled": True, "Processors": [{"Type": "AppendDelimiterToRecord"}
 @pytest.mark.parametrize(
     ("config", "key"),
     [
-        ({}, rf"\d{{4}}/\d\d/\d\d/\d\d/{DOCUMENTED}"),
         ({"Prefix": "a/"}, rf"a/\d{{4}}/\d\d/\d\d/\d\d/{DOCUMENTED}"),
         ({"Prefix": "a/!{timestamp:yyyy-MM}/", "CompressionFormat": "GZIP"}, rf"a/\d{{4}}-\d\d/{DOCUMENTED}\.gz"),
         (
