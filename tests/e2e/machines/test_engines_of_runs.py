@@ -24,18 +24,6 @@ def emr_runs(stubbed: StubbedMachines) -> list[dict[str, Any]]:
     return runs
 
 
-def test_run_status_learns_which_job_run_on_glue_has_failed(stubbed: StubbedMachines) -> None:
-    # Given a job that fails before it has claimed anything
-    stubbed.set_answers("stub-plan", stubbed.index("s3://control/runs/0", engine="glue"))
-    stubbed.set_answers("job", 1, 0)
-    stubbed.set_answers("stub-run-status", OPEN, {"open": 0, "terminal": 1, "held": 0})
-    # When
-    stubbed.run("overnight", {})
-    # Then each round names its own job run
-    last, failed = (run["Id"] for run in glue_runs(stubbed)[:2])
-    assert [call["jobRun"] for call in stubbed.calls("stub-run-status")] == [failed, last]
-
-
 def test_a_run_uses_the_engine_that_run_status_names_from_its_next_round_on(stubbed: StubbedMachines) -> None:
     # Given: of two rounds that may fail, both do; then run_status names another engine, and another round fails
     stubbed.set_answers("stub-plan", stubbed.index("s3://control/runs/0", engine="glue-flex", fallback="glue"))

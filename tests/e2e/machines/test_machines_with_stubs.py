@@ -225,9 +225,11 @@ def test_a_job_that_fails_without_progress_runs_max_attempts_times(stubbed: Stub
     assert end["cause"] == "1 manifest is not done. See s3://control/verdict.json"
     assert stubbed.take_notifications() == ["FAILED: 1 manifest is not done"]
     # And the function that looks at the run learns of each how it ended.
-    for call in stubbed.calls("stub-run-status"):
-        assert re.fullmatch(r"States.TaskFailed: jr_\w+ FAILED \S.*", call["failure"])
+    calls = stubbed.calls("stub-run-status")
+    for call in calls:
+        assert re.fullmatch(rf"States.TaskFailed: {call['jobRun']} FAILED \S.*", call["failure"])
         assert call["refusal"] == ""
+    assert len({call["jobRun"] for call in calls}) == 2
 
 
 def test_a_dry_run_ends_with_the_forecast(stubbed: StubbedMachines) -> None:
