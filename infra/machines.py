@@ -4,7 +4,6 @@ The ASL files stay unchanged: CloudFormation replaces the quoted placeholders.
 """
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -15,7 +14,6 @@ from aws_cdk import aws_stepfunctions as stepfunctions
 from constructs import Construct
 
 from infra.allow import allow, create_role
-from infra.emr_serverless import NOT_DEPLOYED
 from infra.engines import Engines
 from infra.functions import RouterFunction
 from infra.jobs import USE_RULE
@@ -66,7 +64,7 @@ class Machines(Construct):
                 "MaxAttempts": str(settings.batch.max_attempts),
                 "WorkerType": settings.batch.worker_type,
                 "RunTimeoutMinutes": str(settings.batch.run_timeout_minutes),
-                **(engines.emr_batch.substitutions if engines.emr_batch else {}),
+                **engines.substitutions,
             },
         )
         self.overnight.allow_executions(self.overnight)
@@ -126,7 +124,6 @@ class Machine(Construct):
         super().__init__(scope, _camel_case(name))
         definition = (DEFINITIONS / f"{name}.asl.json").read_text(encoding="utf-8")
         functions = {f"{_camel_case(key)}Function": arn for key, arn in invoked.items()}
-        of_emr = dict.fromkeys(re.findall(r"\$\{(Emr\w+)\}", definition), NOT_DEPLOYED)
         self.arn = Stack.of(self).format_arn(
             service="states",
             resource="stateMachine",
@@ -140,7 +137,7 @@ class Machine(Construct):
             "Machine",
             state_machine_name=machine_name,
             definition_body=stepfunctions.DefinitionBody.from_string(definition),
-            definition_substitutions={**of_emr, **functions, "Topic": topic.topic_arn, **substitutions},
+            definition_substitutions={**functions, "Topic": topic.topic_arn, **substitutions},
             role=self.role.without_policy_updates(),
             tracing_enabled=True,
             logs=stepfunctions.LogOptions(
