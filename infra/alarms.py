@@ -1,6 +1,7 @@
 """Which alarms a stage has: one or two for each promise, and those that notice when the stage itself is silent."""
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -8,7 +9,7 @@ from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from infra.arrivals import ArrivalQueues
-from infra.dashboard import METRIC_PERIOD, OwnMetrics, add_dashboard, oldest_event
+from infra.dashboard import METRIC_PERIOD, OwnMetric, add_dashboard, oldest_event, own_metric
 from infra.functions import TABLES, RouterFunction
 from infra.machines import Machines
 from infra.names import StackNames
@@ -39,36 +40,32 @@ ANSWERED = frozenset({"promote", "resubmit"})
 """Functions that only a person's command invokes, which shows their errors."""
 
 
-class Alarms(Construct):
+def add_alarms(
+    scope: Construct,
+    *,
+    names: StackNames,
+    topic: sns.ITopic,
+    arrivals: ArrivalQueues,
+    functions: Mapping[str, RouterFunction],
+    machines: Machines,
+    alarm_lines: cloudwatch.Metric,
+    settings: Settings,
+) -> None:
     """Every alarm of the stack, each with an action of its own, and a dashboard of the stack's metrics.
 
     Their number does not depend on datasets or shards: docs/adr/0014 says why they are few and plain.
     """
-
-    def __init__(
-        self,
-        scope: Construct,
-        name: str,
-        *,
-        names: StackNames,
-        topic: sns.ITopic,
-        arrivals: ArrivalQueues,
-        functions: Mapping[str, RouterFunction],
-        machines: Machines,
-        alarm_lines: cloudwatch.Metric,
-        settings: Settings,
-    ) -> None:
-        super().__init__(scope, name)
-        own = OwnMetrics(names.stack)
-        alarms = [
-            *_of_silence(settings, functions, machines),
-            *_of_control_plane(own, arrivals, functions, machines),
-            *_of_data(own, alarm_lines, settings),
-            *_of_lateness_and_cost(own, functions, settings),
-            *(delivery_stream_alarms(settings.records, names, own) if settings.records else ()),
-        ]
-        created = [alarm.create(self, topic, settings.stage) for alarm in alarms]
-        add_dashboard(self, names.stack, own, created, arrivals, functions, machines)
+    construct = Construct(scope, "Alarms")
+    own = partial(own_metric, names.stack)
+    alarms = [
+        *_of_silence(settings, functions, machines),
+        *_of_control_plane(own, arrivals, functions, machines),
+        *_of_data(own, alarm_lines, settings),
+        *_of_lateness_and_cost(own, functions, settings),
+        *(delivery_stream_alarms(settings.records, names, own) if settings.records else ()),
+    ]
+    created = [alarm.create(construct, topic, settings.stage) for alarm in alarms]
+    add_dashboard(construct, names.stack, own, created, arrivals, functions, machines)
 
 
 def _of_silence(
@@ -82,7 +79,6 @@ def _of_silence(
     yield PlainAlarm(
         "NoSweep",
         total([functions["sweep"].function.metric_invocations(period=HOUR, statistic="Sum")], HOUR),
-        1,
         "No sweep has begun for an hour, so that no other alarm can be trusted: run 'hybrid-router sweep --dry-run'.",
         on_silence=True,
     )
@@ -90,7 +86,6 @@ def _of_silence(
         yield PlainAlarm(
             "NoNight",
             total([machines.overnight.state_machine.metric_started(period=HOUR, statistic="Sum")], HOUR),
-            1,
             f"No execution of overnight has begun for {HOURS_WITHOUT_NIGHT} hours: run 'hybrid-router status'.",
             datapoints=(HOURS_WITHOUT_NIGHT, HOURS_WITHOUT_NIGHT),
             on_silence=True,
@@ -103,31 +98,28 @@ def _of_silence(
     yield PlainAlarm(
         "DroppedEvents",
         total(dropped, HOUR),
-        1,
         "Lambda has dropped a scheduled start of a function: run 'hybrid-router logs <function> --contains ERROR'.",
     )
 
 
 def _of_control_plane(
-    own: OwnMetrics, arrivals: ArrivalQueues, functions: Mapping[str, RouterFunction], machines: Machines
+    own: OwnMetric, arrivals: ArrivalQueues, functions: Mapping[str, RouterFunction], machines: Machines
 ) -> Iterator[PlainAlarm]:
     yield PlainAlarm(
         "DeadLetters",
         arrivals.dead_letters.metric_approximate_number_of_messages_visible(period=METRIC_PERIOD, statistic="Maximum"),
-        1,
         "All attempts of an event or a schedule failed: run 'hybrid-router dead-letters ls'.",
     )
     yield PlainAlarm(
         "LateArrivals",
         oldest_event(own, arrivals),
-        LATE_ARRIVAL_SECONDS,
         f"Arrivals wait over {LATE_ARRIVAL_SECONDS // 60} minutes for route: run 'hybrid-router logs route'.",
+        LATE_ARRIVAL_SECONDS,
     )
     errors = [item.function.metric_errors(period=HOUR) for name, item in functions.items() if name not in ANSWERED]
     yield PlainAlarm(
         "Errors",
         total(errors, HOUR),
-        1,
         "A function failed; the dashboard shows which: run 'hybrid-router logs <function> --contains ERROR'.",
     )
     ended = [
@@ -138,37 +130,32 @@ def _of_control_plane(
     yield PlainAlarm(
         "Failed",
         total(ended, QUARTER),
-        1,
         "An execution of a state machine failed or timed out: run 'hybrid-router logs executions --since 1d'.",
     )
 
 
-def _of_data(own: OwnMetrics, alarm_lines: cloudwatch.Metric, settings: Settings) -> Iterator[PlainAlarm]:
+def _of_data(own: OwnMetric, alarm_lines: cloudwatch.Metric, settings: Settings) -> Iterator[PlainAlarm]:
     yield PlainAlarm(
         "JobLines",
         # Nothing writes a value when all is well: without the 0 an older line hides a new one for hours.
         total([alarm_lines], HOUR),
-        1,
         "A manifest was not published, access is denied, pointers stay in the inbox, or an hour differs: run "
         "'hybrid-router failures'.",
     )
     yield PlainAlarm(
         "SweepVanished",
-        own.metric("sweep", "SweepVanished"),
-        1,
+        own("sweep", "SweepVanished"),
         "The sweep could not finish a publish, and the manifest is FAILED: run 'hybrid-router failures'.",
     )
     yield PlainAlarm(
         "SweepStalled",
-        own.metric("sweep", "SweepStalled", "Maximum", period=HOUR),
-        1,
+        own("sweep", "SweepStalled", "Maximum", period=HOUR),
         "Manifests are open 12 hours after their night began, or a listing of missed events is behind: run "
         "'hybrid-router status' and 'hybrid-router logs sweep'.",
     )
     yield PlainAlarm(
         "DatasetLimit",
-        own.metric("route", "FilesBeyondDatasetLimit", period=HOUR),
-        1,
+        own("route", "FilesBeyondDatasetLimit", period=HOUR),
         "Files of new datasets are not converted, because keys have created max_datasets of them: run "
         "'hybrid-router failures'.",
     )
@@ -176,19 +163,18 @@ def _of_data(own: OwnMetrics, alarm_lines: cloudwatch.Metric, settings: Settings
     if share == 1:
         return
     shares = [
-        own.metric("settle", "DatasetsAboveQuarantinedShare", "Maximum", TWO_HOURS),
-        own.metric("sweep", "HoursAboveQuarantinedShare", period=TWO_HOURS),
+        own("settle", "DatasetsAboveQuarantinedShare", "Maximum", TWO_HOURS),
+        own("sweep", "HoursAboveQuarantinedShare", period=TWO_HOURS),
     ]
     yield PlainAlarm(
         "QuarantinedShare",
         total(shares, TWO_HOURS),
-        1,
         "More than alarms.max_quarantined_share of a dataset is in the quarantine: run 'hybrid-router quarantine ls'.",
     )
     # Both are of the same log lines: the numbers of SQS come minutes later, and until then the share would be larger.
     metrics = {
-        "ignored": own.metric("route", "IgnoredFiles", period=HOUR),
-        "arrivals": own.metric("route", "Arrivals", period=HOUR),
+        "ignored": own("route", "IgnoredFiles", period=HOUR),
+        "arrivals": own("route", "Arrivals", period=HOUR),
     }
     yield PlainAlarm(
         "IgnoredShare",
@@ -197,38 +183,34 @@ def _of_data(own: OwnMetrics, alarm_lines: cloudwatch.Metric, settings: Settings
             using_metrics=metrics,
             period=HOUR,
         ),
-        1,
         "No rule of the settings takes more than alarms.max_quarantined_share of an hour's files: run "
         "'hybrid-router failures'.",
     )
 
 
 def _of_lateness_and_cost(
-    own: OwnMetrics, functions: Mapping[str, RouterFunction], settings: Settings
+    own: OwnMetric, functions: Mapping[str, RouterFunction], settings: Settings
 ) -> Iterator[PlainAlarm]:
     """Alarms for late nights, a late stream (a metric has the value of its worst shard), late tables, and dollars."""
     yield PlainAlarm(
         "PlanDoesNotFit",
-        own.metric("plan", "PlanLateMinutes", "Maximum", period=HOUR),
-        1,
+        own("plan", "PlanLateMinutes", "Maximum", period=HOUR),
         "The backlog will not be converted by schedule.deadline: run 'hybrid-router plan' to see by how much.",
     )
     yield PlainAlarm(
         "NightIsLate",
-        own.metric("run_status", "NightLateMinutes", "Maximum", period=HOUR),
-        1,
+        own("run_status", "NightLateMinutes", "Maximum", period=HOUR),
         "A night is expected to end after schedule.deadline: run 'hybrid-router status' to see what is left.",
     )
     yield PlainAlarm(
         "StreamOldest",
-        own.metric("sweep", "StreamOldestMinutes", "Maximum", HOUR),
-        STREAM_OLDEST_MINUTES,
+        own("sweep", "StreamOldestMinutes", "Maximum", HOUR),
         f"A stream manifest is open for {STREAM_OLDEST_MINUTES} minutes or longer: run 'hybrid-router stream status'.",
+        STREAM_OLDEST_MINUTES,
     )
     yield PlainAlarm(
         "StreamSilent",
-        own.metric("sweep", "StreamSilent", "Maximum", QUARTER),
-        1,
+        own("sweep", "StreamSilent", "Maximum", QUARTER),
         "A streaming job does not work inside its window: run 'hybrid-router stream status'.",
         # While one run replaces another, one sweep can find no heartbeat. Two values of three, because sweeps differ
         # in length: a period can be without a value.
@@ -236,23 +218,22 @@ def _of_lateness_and_cost(
     )
     yield PlainAlarm(
         "StreamSpilling",
-        own.metric("stream_control", "StreamSpilling", "Maximum", HOUR),
-        1,
+        own("stream_control", "StreamSpilling", "Maximum", HOUR),
         "Peak files go to the batch lane, because the backlog of the stream takes longer than "
         "stream.latency_goal_seconds: run 'hybrid-router stream status'.",
     )
     if TABLES in functions:
         yield PlainAlarm(
             "TablesBehind",
-            own.metric(TABLES, "TablesBehindMinutes", "Maximum", period=QUARTER),
-            TABLES_BEHIND_MINUTES,
+            own(TABLES, "TablesBehindMinutes", "Maximum", period=QUARTER),
             f"An Iceberg table does not show what was published {TABLES_BEHIND_MINUTES} minutes ago, perhaps because "
             "another writer has changed its rows: run 'hybrid-router tables status'.",
+            TABLES_BEHIND_MINUTES,
         )
     if settings.alarms.daily_dollars:
         yield PlainAlarm(
             "DailyDollars",
-            own.metric("sweep", "DayDollars", "Maximum", period=HOUR),
-            settings.alarms.daily_dollars,
+            own("sweep", "DayDollars", "Maximum", period=HOUR),
             "The job runs of this day cost alarms.daily_dollars or more: run 'hybrid-router cost' to see what for.",
+            settings.alarms.daily_dollars,
         )

@@ -9,6 +9,12 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct, IConstruct
 
 
+def create_role(scope: Construct, service: str) -> iam.Role:
+    """The role of a service, such as ``states``, which assumes it for the stack's account alone."""
+    conditions = {"StringEquals": {"aws:SourceAccount": Stack.of(scope).account}}
+    return iam.Role(scope, "Role", assumed_by=iam.ServicePrincipal(f"{service}.amazonaws.com", conditions=conditions))
+
+
 def allow(
     role: iam.Role,
     actions: Sequence[str],

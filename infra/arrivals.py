@@ -1,5 +1,6 @@
 """The queue that carries the input bucket's S3 events to ``route``, and the stack's dead-letter queue."""
 
+from functools import partial
 from typing import cast
 
 import jsii
@@ -69,21 +70,18 @@ class ArrivalQueues(Construct):
     def __init__(self, scope: Construct, name: str, window_seconds: int) -> None:
         super().__init__(scope, name)
         self._window_seconds = window_seconds
-        self.dead_letters = sqs.Queue(
+        create = partial(
+            sqs.Queue,
             self,
-            "DeadLetters",
             encryption=sqs.QueueEncryption.SQS_MANAGED,
             enforce_ssl=True,
             retention_period=Duration.days(14),
         )
-        self.queue = sqs.Queue(
-            self,
+        self.dead_letters = create("DeadLetters")
+        self.queue = create(
             "Queue",
-            encryption=sqs.QueueEncryption.SQS_MANAGED,
-            enforce_ssl=True,
             # Events are invisible while Lambda collects a batch of them, too.
             visibility_timeout=Duration.seconds(INVISIBLE_TIMEOUTS * ROUTE_TIMEOUT_SECONDS + window_seconds),
-            retention_period=Duration.days(14),
             dead_letter_queue=sqs.DeadLetterQueue(queue=self.dead_letters, max_receive_count=MAX_RECEIVES),
         )
 

@@ -1,30 +1,59 @@
 """The dashboard of a stage, and the metrics that the stage writes itself, as alarms and dashboard read them."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
 
 from aws_cdk import Duration, Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
+from constructs import Construct
 
 from infra.arrivals import ArrivalQueues
 from infra.functions import RouterFunction
 from infra.machines import Machines
 
-if TYPE_CHECKING:
-    from constructs import Construct
-
-
 WIDTH, HEIGHT = 8, 4
 """Size of a graph: three in a row, and all of them on one screen (a row of the grid has 24 columns)."""
+METRIC_PERIOD = Duration.minutes(5)
+OwnMetric = Callable[..., cloudwatch.Metric]
+"""``own_metric`` of one stage."""
+
+
+def own_metric(
+    namespace: str, function: str, name: str, statistic: str = "Sum", period: Duration = METRIC_PERIOD
+) -> cloudwatch.Metric:
+    """A metric that a function writes; ``router.telemetry`` has its meaning, a test compares the names."""
+    return cloudwatch.Metric(
+        namespace=namespace,
+        metric_name=name,
+        dimensions_map={"service": function},
+        statistic=statistic,
+        period=period,
+    )
+
+
+def oldest_event(own: OwnMetric, arrivals: ArrivalQueues) -> cloudwatch.MathExpression:
+    """Seconds for which the oldest event of the input bucket has waited for ``route``.
+
+    SQS leaves out a message that was received three times
+    (https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html);
+    ``route`` gets it again, and reports it, in each period.
+    """
+    period = Duration.minutes(15)
+    metrics = {
+        "queued": arrivals.queue.metric_approximate_age_of_oldest_message(period=period, statistic="Maximum"),
+        "unrouted": own("route", "UnroutedSeconds", "Maximum", period),
+    }
+    return cloudwatch.MathExpression(
+        expression="MAX([FILL(queued, 0), FILL(unrouted, 0)])",
+        using_metrics=metrics,
+        period=period,
+        label="Oldest event (s)",
+    )
 
 
 def add_dashboard(
     scope: Construct,
     title: str,
-    own: OwnMetrics,
+    own: OwnMetric,
     alarms: Sequence[cloudwatch.Alarm],
     arrivals: ArrivalQueues,
     functions: Mapping[str, RouterFunction],
@@ -54,31 +83,31 @@ def add_dashboard(
         ),
     )
     dashboard.add_widgets(
-        _graph("Bytes by lane", [own.metric("route", "StreamBytes"), own.metric("route", "BatchBytes")]),
+        _graph("Bytes by lane", [own("route", "StreamBytes"), own("route", "BatchBytes")]),
         _graph(
             "Stream lane",
-            [own.metric("stream_control", "StreamBacklogBytes", "Maximum")],
-            [own.metric("stream_control", "StreamRunning", "Minimum")],
+            [own("stream_control", "StreamBacklogBytes", "Maximum")],
+            [own("stream_control", "StreamRunning", "Minimum")],
         ),
         _graph(
             "Micro-batch, and spilling to the batch lane",
-            [own.metric("stream_control", "MicroBatchMinutes", "Maximum")],
-            [own.metric("stream_control", "StreamSpilling", "Maximum")],
+            [own("stream_control", "MicroBatchMinutes", "Maximum")],
+            [own("stream_control", "StreamSpilling", "Maximum")],
         ),
     )
     # While manifests of an execution are worked on, each round of settle writes what all of them have left.
     dashboard.add_widgets(
-        _graph("Not published", [own.metric("settle", f"{kind}Manifests", "Maximum") for kind in ("Failed", "Open")]),
+        _graph("Not published", [own("settle", f"{kind}Manifests", "Maximum") for kind in ("Failed", "Open")]),
         _graph(
             "Quarantined lines, and files that could not be read",
-            [own.metric("settle", "RejectedLines", "Maximum")],
-            [own.metric("settle", "FailedFiles", "Maximum")],
+            [own("settle", "RejectedLines", "Maximum")],
+            [own("settle", "FailedFiles", "Maximum")],
         ),
-        _graph("Dollars of the day (UTC)", [own.metric("sweep", "DayDollars", "Maximum")]),
+        _graph("Dollars of the day (UTC)", [own("sweep", "DayDollars", "Maximum")]),
     )
 
 
-def _promises(own: OwnMetrics, arrivals: ArrivalQueues) -> cloudwatch.IWidget:
+def _promises(own: OwnMetric, arrivals: ArrivalQueues) -> cloudwatch.IWidget:
     """Shows in numbers how late each lane is, what is not converted, what is wrong with the data, what it costs."""
     dead_letters = arrivals.dead_letters.metric_approximate_number_of_messages_visible(
         period=METRIC_PERIOD, statistic="Maximum", label="Dead letters"
@@ -91,7 +120,7 @@ def _promises(own: OwnMetrics, arrivals: ArrivalQueues) -> cloudwatch.IWidget:
         ("settle", "DatasetsAboveQuarantinedShare", "Datasets with much quarantine"),
         ("sweep", "DayDollars", "Dollars of today (UTC)"),
     )
-    metrics = [own.metric(function, name, "Maximum").with_(label=label) for function, name, label in numbers]
+    metrics = [own(function, name, "Maximum").with_(label=label) for function, name, label in numbers]
     return cloudwatch.SingleValueWidget(
         title="Promises", metrics=[oldest_event(own, arrivals), *metrics, dead_letters], width=24, height=3
     )
@@ -101,48 +130,3 @@ def _graph(
     title: str, left: Sequence[cloudwatch.IMetric], right: Sequence[cloudwatch.IMetric] = ()
 ) -> cloudwatch.IWidget:
     return cloudwatch.GraphWidget(title=title, left=list(left), right=list(right), width=WIDTH, height=HEIGHT)
-
-
-METRIC_PERIOD = Duration.minutes(5)
-
-
-@dataclass(frozen=True, slots=True)
-class OwnMetrics:
-    """The metrics of one stage; ``router.telemetry`` has their meaning, a test compares the names."""
-
-    namespace: str
-
-    def metric(
-        self,
-        function_name: str,
-        metric_name: str,
-        statistic: str = "Sum",
-        period: Duration = METRIC_PERIOD,
-    ) -> cloudwatch.Metric:
-        return cloudwatch.Metric(
-            namespace=self.namespace,
-            metric_name=metric_name,
-            dimensions_map={"service": function_name},
-            statistic=statistic,
-            period=period,
-        )
-
-
-def oldest_event(own: OwnMetrics, arrivals: ArrivalQueues) -> cloudwatch.MathExpression:
-    """Seconds for which the oldest event of the input bucket has waited for ``route``.
-
-    SQS leaves out a message that was received three times
-    (https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html);
-    ``route`` gets it again, and reports it, in each period.
-    """
-    period = Duration.minutes(15)
-    metrics = {
-        "queued": arrivals.queue.metric_approximate_age_of_oldest_message(period=period, statistic="Maximum"),
-        "unrouted": own.metric("route", "UnroutedSeconds", "Maximum", period),
-    }
-    return cloudwatch.MathExpression(
-        expression="MAX([FILL(queued, 0), FILL(unrouted, 0)])",
-        using_metrics=metrics,
-        period=period,
-        label="Oldest event (s)",
-    )

@@ -8,7 +8,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from infra.allow import allow
+from infra.allow import allow, create_role
 from infra.assets import Assets
 from infra.functions import RouterFunction
 from infra.jobs import SPARK_SETTINGS, STREAM_TIMEOUT_MINUTES, USE_RULE, JobParts, event_logs_uri
@@ -44,17 +44,6 @@ NO_LOG_URI = "none"
 """Value in the state machine of a stage whose settings keep no event logs."""
 NOT_DEPLOYED = "not-deployed"
 """Value in the state machine of a stage whose settings do not allow this engine: no run of a plan names it."""
-PLACEHOLDERS = (
-    "EmrApplication",
-    "EmrRole",
-    "EmrEntryPoint",
-    "EmrArguments",
-    "EmrSparkSubmitParameters",
-    "EmrLogGroup",
-    "EmrLogUri",
-    "EmrKeepsEventLogs",
-)
-"""What the state machine ``overnight`` needs to start a run."""
 RUN_RULE = "StepFunctionsGetEventsForEMRServerlessJobRule"
 """The EventBridge rule by which Step Functions learns of the end of a job run; AWS fixes its name
 (https://docs.aws.amazon.com/step-functions/latest/dg/connect-emr-serverless.html, IAM policies).
@@ -233,14 +222,7 @@ def _scaling(stream: StreamSettings) -> dict[str, str]:
 
 
 def _create_role(scope: Construct, assets: Assets, log: logs.LogGroup) -> iam.Role:
-    role = iam.Role(
-        scope,
-        "Role",
-        assumed_by=iam.ServicePrincipal(
-            "emr-serverless.amazonaws.com",
-            conditions={"StringEquals": {"aws:SourceAccount": Stack.of(scope).account}},
-        ),
-    )
+    role = create_role(scope, "emr-serverless")
     assets.grant_read(role)
     allow(
         role,

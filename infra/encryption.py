@@ -67,9 +67,17 @@ def encrypt(stack: Stack, key_arn: str) -> None:
     The properties are set on CloudFormation's resources: CDK's own grants for an encrypted queue let a role use the
     key without a condition.
     """
+    rule = s3.CfnBucket.ServerSideEncryptionRuleProperty(
+        # S3 asks KMS for one key of the bucket from time to time, and not for one of each object.
+        bucket_key_enabled=True,
+        server_side_encryption_by_default=s3.CfnBucket.ServerSideEncryptionByDefaultProperty(
+            sse_algorithm="aws:kms", kms_master_key_id=key_arn
+        ),
+        blocked_encryption_types=s3.CfnBucket.BlockedEncryptionTypesProperty(encryption_type=["SSE-C"]),
+    )
     for child in stack.node.find_all():
         if isinstance(child, s3.CfnBucket):
-            child.bucket_encryption = _bucket_encryption(key_arn)
+            child.bucket_encryption = s3.CfnBucket.BucketEncryptionProperty(server_side_encryption_configuration=[rule])
         elif isinstance(child, dynamodb.CfnGlobalTable):
             child.add_property_override("SSESpecification", {"SSEEnabled": True, "SSEType": "KMS"})
             child.add_property_override("Replicas.0.SSESpecification", {"KMSMasterKeyId": key_arn})
@@ -117,15 +125,3 @@ def allow_key(role: iam.Role, key_arn: str, use: KeyUse) -> None:
         if services:
             via = [f"{service}.{stack.region}.{stack.url_suffix}" for service in services]
             allow(role, (action,), [key_arn], conditions={"StringEquals": {"kms:ViaService": via}})
-
-
-def _bucket_encryption(key_arn: str) -> s3.CfnBucket.BucketEncryptionProperty:
-    rule = s3.CfnBucket.ServerSideEncryptionRuleProperty(
-        # S3 asks KMS for one key of the bucket from time to time, and not for one of each object.
-        bucket_key_enabled=True,
-        server_side_encryption_by_default=s3.CfnBucket.ServerSideEncryptionByDefaultProperty(
-            sse_algorithm="aws:kms", kms_master_key_id=key_arn
-        ),
-        blocked_encryption_types=s3.CfnBucket.BlockedEncryptionTypesProperty(encryption_type=["SSE-C"]),
-    )
-    return s3.CfnBucket.BucketEncryptionProperty(server_side_encryption_configuration=[rule])

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from infra.emr_serverless import NOT_DEPLOYED, PLACEHOLDERS, EmrBatch, EmrStream
+from infra.emr_serverless import NOT_DEPLOYED, EmrBatch, EmrStream
 from infra.functions import RouterFunction
 from infra.jobs import JobParts, Jobs
 from infra.log_groups import count_alarm_lines
+from infra.synth import CHECKOUT
 
 if TYPE_CHECKING:
     from aws_cdk import aws_cloudwatch as cloudwatch
@@ -56,7 +58,10 @@ class Engines:
     @property
     def substitutions(self) -> dict[str, str]:
         """Placeholders of the state machine ``overnight``, in addition to the name of Glue's job."""
-        return dict.fromkeys(PLACEHOLDERS, NOT_DEPLOYED) if self.emr_batch is None else self.emr_batch.substitutions
+        if self.emr_batch is not None:
+            return self.emr_batch.substitutions
+        definition = (CHECKOUT / "statemachines" / "overnight.asl.json").read_text(encoding="utf-8")
+        return dict.fromkeys(re.findall(r"\$\{(Emr\w+)\}", definition), NOT_DEPLOYED)
 
     def allow_machine(self, role: iam.Role) -> None:
         """Start a run of the batch lane, wait for its end, and stop it with the execution."""

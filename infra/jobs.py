@@ -7,7 +7,6 @@ from typing import Any, cast
 from aws_cdk import CfnResource, Duration, Stack
 from aws_cdk import aws_glue as glue
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from infra.allow import acknowledge_finding, allow
@@ -49,8 +48,9 @@ class Jobs(Construct):
         self._settings = settings
         self._names = names
         self._assets = parts.assets
-        self.output_log = self._log_group("OutputLog", "output")
-        self._error_log = self._log_group("ErrorLog", "error")
+        self._log_prefix = f"/aws-glue/{names.stack}"
+        self.output_log = add_log_group(self, "OutputLog", f"{self._log_prefix}/output")
+        self._error_log = add_log_group(self, "ErrorLog", f"{self._log_prefix}/error")
         self.shards = settings.shards.names
         self.stream_arns = [
             stack.format_arn(service="glue", resource="job", resource_name=resources.stream_job_of(shard))
@@ -166,13 +166,6 @@ class Jobs(Construct):
             # Glue accepts one --conf argument; further settings follow inside its value.
             "--conf": " --conf ".join(f"{key}={value}" for key, value in SPARK_SETTINGS.items()),
         }
-
-    @property
-    def _log_prefix(self) -> str:
-        return f"/aws-glue/{self._names.stack}"
-
-    def _log_group(self, name: str, stream: str) -> logs.LogGroup:
-        return add_log_group(self, name, f"{self._log_prefix}/{stream}")
 
     def _create_role(self) -> iam.Role:
         role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("glue.amazonaws.com"))

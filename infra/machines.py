@@ -8,13 +8,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from aws_cdk import ArnFormat, Stack
-from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_stepfunctions as stepfunctions
 from constructs import Construct
 
-from infra.allow import allow
+from infra.allow import allow, create_role
 from infra.engines import Engines
 from infra.functions import RouterFunction
 from infra.jobs import USE_RULE
@@ -123,7 +122,7 @@ class Machine(Construct):
         each function; ``plan`` fills the placeholder ``PlanFunction``. ``substitutions``: the other placeholders.
         """
         super().__init__(scope, _camel_case(name))
-        file = DEFINITIONS / f"{name}.asl.json"
+        definition = (DEFINITIONS / f"{name}.asl.json").read_text(encoding="utf-8")
         functions = {f"{_camel_case(key)}Function": arn for key, arn in invoked.items()}
         self.arn = Stack.of(self).format_arn(
             service="states",
@@ -132,19 +131,12 @@ class Machine(Construct):
             arn_format=ArnFormat.COLON_RESOURCE_NAME,
         )
         """Built from the name: a reference to the machine in the policy of its own role would be circular."""
-        self.role = iam.Role(
-            self,
-            "Role",
-            assumed_by=iam.ServicePrincipal(
-                "states.amazonaws.com",
-                conditions={"StringEquals": {"aws:SourceAccount": Stack.of(self).account}},
-            ),
-        )
+        self.role = create_role(self, "states")
         self.state_machine = stepfunctions.StateMachine(
             self,
             "Machine",
             state_machine_name=machine_name,
-            definition_body=stepfunctions.DefinitionBody.from_string(file.read_text(encoding="utf-8")),
+            definition_body=stepfunctions.DefinitionBody.from_string(definition),
             definition_substitutions={**functions, "Topic": topic.topic_arn, **substitutions},
             role=self.role.without_policy_updates(),
             tracing_enabled=True,

@@ -31,21 +31,18 @@ MANYLINUX_TAGS = ("manylinux_2_28", "manylinux_2_24", "manylinux_2_17", "manylin
 
 
 def _check_rust() -> None:
-    """Refuse every Rust but the version in ``native/Cargo.toml``.
-
-    Raises ``AssetError``: rust is missing or has another version; names the command that installs it.
-    """
+    """Refuse every Rust but the version in ``native/Cargo.toml``; raises ``AssetError`` with the command for it."""
     manifest = tomllib.loads((CHECKOUT / "native" / "Cargo.toml").read_text(encoding="utf-8"))
     pinned = manifest["package"]["metadata"]["toolchain"]["rust"]
     rustc = shutil.which("rustc")
-    if rustc is None or shutil.which("cargo") is None:
-        raise AssetError(f"Rust {pinned} is missing: install it (https://rustup.rs), then run `make wheels` again")
     # Like "rustc 1.95.0 (59807616e 2026-04-14)".
-    printed = subprocess.run([rustc, "--version"], capture_output=True, text=True, check=False).stdout.strip()
+    printed = ""
+    if rustc is not None:
+        printed = subprocess.run([rustc, "--version"], capture_output=True, text=True, check=False).stdout.strip()
     if printed.split()[1:2] != [pinned]:
         raise AssetError(
-            f"this machine has {printed or 'a rustc that does not run'}, native/Cargo.toml names Rust {pinned}: "
-            f"run `rustup toolchain install {pinned}`, then `RUSTUP_TOOLCHAIN={pinned} make wheels`"
+            f"this machine has {printed or 'no Rust'}, native/Cargo.toml names {pinned}: run "
+            f"`rustup toolchain install {pinned}` (https://rustup.rs), then `RUSTUP_TOOLCHAIN={pinned} make wheels`"
         )
 
 

@@ -139,20 +139,14 @@ class StackOutputs:
     def from_outputs(cls, outputs: Mapping[str, str]) -> "StackOutputs":
         """The inverse of ``to_outputs``, for the outputs of a deployed stack.
 
-        Raises ``InvalidInputError``: an output is missing or cannot be read: the stack was deployed from another
-        version.
+        Raises ``InvalidInputError``: an output is missing: the stack was deployed from another version.
         """
         resources = [item.name for item in fields(ResourceNames)]
         texts = {name: outputs.get(output_key(name), "") for name in (*resources, *_NAMES)}
         for name, text in texts.items():
             if not text and name not in OPTIONAL:
                 raise InvalidInputError(f"the stack has no output {output_key(name)}: deploy this version of the stack")
-        try:
-            shards, records = Shards(int(texts.pop("shards") or 1)), json.loads(texts.pop("records") or "{}")
-        except (TypeError, ValueError) as error:
-            raise InvalidInputError(
-                f"an output of the stack cannot be read ({error}): deploy this version of the stack"
-            ) from error
+        shards, records = Shards(int(texts.pop("shards") or 1)), json.loads(texts.pop("records") or "{}")
         names = ResourceNames(**{name: texts.pop(name) for name in resources})
         return cls(names, **texts, shards=shards, records=records)
 

@@ -105,17 +105,12 @@ class Grants:
         allow(role, ("s3:GetObject", "s3:GetObjectVersion"), [f"{arn}/*"], ANY_INPUT)
         allow(role, ("s3:ListBucket", "s3:ListBucketVersions"), [arn])
 
-    def list_input(self, role: iam.Role) -> None:
-        """List the input bucket with its versions; no access to the objects."""
-        allow(role, ("s3:ListBucketVersions",), [self.storage.input.bucket_arn])
-
     def look_up_events(self, role: iam.Role) -> None:
         """Ask whether the input bucket keeps versions, and list it: its versions complete an event that lacks one."""
-        self.list_input(role)
-        allow(role, ("s3:GetBucketVersioning",), [self.storage.input.bucket_arn])
+        allow(role, ("s3:ListBucketVersions", "s3:GetBucketVersioning"), [self.storage.input.bucket_arn])
 
     def find_dataset(self, role: iam.Role) -> None:
-        """Find out whether the input bucket has objects of a dataset that a request names and the ledger lacks.
+        """List the input bucket with its versions, also to find a dataset that a request names and the ledger lacks.
 
         Its folder may be one whose current objects are all deleted.
         """
@@ -223,7 +218,7 @@ GRANTS_BY_FUNCTION = {
         reads=(layout.PLANS,),
         writes=(layout.PLANS,),
     ),
-    "backfill": FunctionGrants((*READ, *CREATE), (Grants.find_dataset, Grants.list_input, Grants.own_arrivals)),
+    "backfill": FunctionGrants((*READ, *CREATE), (Grants.find_dataset, Grants.own_arrivals)),
     "run_status": FunctionGrants(
         ("GetItem", "BatchGetItem", *CHANGE), (Grants.watch_runs,), reads=(layout.PLANS, layout.DENIALS)
     ),
@@ -272,7 +267,7 @@ GRANTS_BY_FUNCTION = {
     ),
     "reprocess": FunctionGrants(
         (*READ, *CHANGE),
-        (Grants.find_dataset, Grants.list_input),
+        (Grants.find_dataset,),
         reads=(layout.MANIFESTS, layout.COMMITS, layout.DIVISIONS),
     ),
     "resubmit": FunctionGrants(
@@ -329,39 +324,31 @@ def grant_urgency(grants: Grants, route: iam.Role, rules: Sequence[DatasetRule])
         grants.allow_in_input(route, ("s3:GetObject", "s3:GetObjectVersion"), metadata)
 
 
-class Optimizer(Construct):
-    """Reads the lake, and writes only into the tables' own folders, where it may delete what it has written itself.
+def add_optimizer(
+    scope: Construct, settings: Settings, catalog: Catalog, storage: Storage, function: RouterFunction
+) -> None:
+    """Add the role of the table optimizer, and let the function pass it.
 
-    AWS Glue User Guide, "Table optimization prerequisites", lets it delete everywhere.
+    It reads the lake, and writes only into the tables' own folders, where it may delete what it has written itself. AWS
+    Glue User Guide, "Table optimization prerequisites", lets it delete everywhere.
     """
-
-    def __init__(
-        self,
-        scope: Construct,
-        name: str,
-        settings: Settings,
-        catalog: Catalog,
-        storage: Storage,
-        function: RouterFunction,
-    ) -> None:
-        super().__init__(scope, name)
-        lake = storage.lake
-        role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("glue.amazonaws.com"))
-        allow(role, ("s3:GetObject",), [lake.arn_for_objects("*")], ANY_KEY)
-        allow(role, ("s3:PutObject",), [lake.arn_for_objects(f"{layout.TABLES}*")], ANY_KEY)
-        allow(role, ("s3:DeleteObject",), [lake.arn_for_objects(f"{layout.TABLES}*/data/*")], ANY_KEY)
-        allow(role, ("s3:ListBucket",), [lake.bucket_arn])
-        allow(role, ("glue:GetTable", "glue:UpdateTable"), catalog.iceberg_arns, ANY_TABLE)
-        logs = Stack.of(self).format_arn(
-            service="logs",
-            resource="log-group",
-            resource_name=f"{LOG_GROUP}:*",
-            arn_format=ArnFormat.COLON_RESOURCE_NAME,
-        )
-        allow(role, ("logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents"), [logs], ANY_STREAM)
-        if settings.encryption.kms_key:
-            allow_key(role, settings.encryption.kms_key, WRITE_OBJECTS)
-        actions = ("glue:CreateTableOptimizer", "glue:UpdateTableOptimizer")
-        allow(function.role, actions, catalog.iceberg_arns, ANY_TABLE)
-        allow(function.role, ("iam:PassRole",), [role.role_arn], conditions=PASSED)
-        function.function.add_environment(OPTIMIZER_ROLE, role.role_arn)
+    lake = storage.lake
+    role = iam.Role(Construct(scope, "TableOptimizer"), "Role", assumed_by=iam.ServicePrincipal("glue.amazonaws.com"))
+    allow(role, ("s3:GetObject",), [lake.arn_for_objects("*")], ANY_KEY)
+    allow(role, ("s3:PutObject",), [lake.arn_for_objects(f"{layout.TABLES}*")], ANY_KEY)
+    allow(role, ("s3:DeleteObject",), [lake.arn_for_objects(f"{layout.TABLES}*/data/*")], ANY_KEY)
+    allow(role, ("s3:ListBucket",), [lake.bucket_arn])
+    allow(role, ("glue:GetTable", "glue:UpdateTable"), catalog.iceberg_arns, ANY_TABLE)
+    logs = Stack.of(scope).format_arn(
+        service="logs",
+        resource="log-group",
+        resource_name=f"{LOG_GROUP}:*",
+        arn_format=ArnFormat.COLON_RESOURCE_NAME,
+    )
+    allow(role, ("logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents"), [logs], ANY_STREAM)
+    if settings.encryption.kms_key:
+        allow_key(role, settings.encryption.kms_key, WRITE_OBJECTS)
+    actions = ("glue:CreateTableOptimizer", "glue:UpdateTableOptimizer")
+    allow(function.role, actions, catalog.iceberg_arns, ANY_TABLE)
+    allow(function.role, ("iam:PassRole",), [role.role_arn], conditions=PASSED)
+    function.function.add_environment(OPTIMIZER_ROLE, role.role_arn)

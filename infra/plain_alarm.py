@@ -24,8 +24,8 @@ class PlainAlarm:
     name: str
     """The part before a hyphen is the heading of its entry in the runbook."""
     metric: cloudwatch.Metric | cloudwatch.MathExpression
-    threshold: float
     description: str
+    threshold: float = 1
     datapoints: tuple[int, int] = (1, 1)
     """Number of bad periods that raise it, and of periods among which they are."""
     on_silence: bool = False
@@ -62,23 +62,21 @@ def total(metrics: Sequence[cloudwatch.IMetric], period: Duration) -> cloudwatch
     return cloudwatch.MathExpression(expression=expression, using_metrics=using, period=period)
 
 
-class AlarmTopic(Construct):
+def add_alarm_topic(scope: Construct, email: str) -> sns.Topic:
     """The topic for alarms and failed executions.
 
     ``email`` is subscribed: SNS sends it one mail whose link confirms the subscription. "" if people subscribe later.
     """
-
-    def __init__(self, scope: Construct, name: str, email: str) -> None:
-        super().__init__(scope, name)
-        self.topic = sns.Topic(self, "Topic", enforce_ssl=True)
-        # The policy with the refusal of plain HTTP replaces the default one, which let CloudWatch publish.
-        self.topic.add_to_resource_policy(
-            iam.PolicyStatement(
-                principals=[iam.ServicePrincipal("cloudwatch.amazonaws.com")],
-                actions=["sns:Publish"],
-                resources=[self.topic.topic_arn],
-                conditions={"StringEquals": {"aws:SourceAccount": Stack.of(self).account}},
-            )
+    topic = sns.Topic(Construct(scope, "AlarmTopic"), "Topic", enforce_ssl=True)
+    # The policy with the refusal of plain HTTP replaces the default one, which let CloudWatch publish.
+    topic.add_to_resource_policy(
+        iam.PolicyStatement(
+            principals=[iam.ServicePrincipal("cloudwatch.amazonaws.com")],
+            actions=["sns:Publish"],
+            resources=[topic.topic_arn],
+            conditions={"StringEquals": {"aws:SourceAccount": Stack.of(scope).account}},
         )
-        if email:
-            self.topic.add_subscription(subscriptions.EmailSubscription(email))
+    )
+    if email:
+        topic.add_subscription(subscriptions.EmailSubscription(email))
+    return topic

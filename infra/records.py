@@ -15,7 +15,7 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from infra.allow import acknowledge_finding, allow, key_pattern
-from infra.dashboard import METRIC_PERIOD, OwnMetrics
+from infra.dashboard import METRIC_PERIOD, OwnMetric
 from infra.encryption import READ_KINESIS, WRITE_OBJECTS, allow_key
 from infra.log_groups import add_log_group
 from infra.names import StackNames
@@ -155,7 +155,7 @@ AWS recommends one above the largest buffer
 LATE_PERIODS = round(LATE.to_seconds() / METRIC_PERIOD.to_seconds())
 
 
-def delivery_stream_alarms(records: Sequence[RecordsRule], names: StackNames, own: OwnMetrics) -> Iterator[PlainAlarm]:
+def delivery_stream_alarms(records: Sequence[RecordsRule], names: StackNames, own: OwnMetric) -> Iterator[PlainAlarm]:
     """The alarms of all delivery streams of a stage, by the metrics that Firehose and Kinesis write.
 
     Names, dimension, statistics and units: Amazon Data Firehose Developer Guide, "Monitor Amazon Data Firehose with
@@ -172,14 +172,12 @@ def delivery_stream_alarms(records: Sequence[RecordsRule], names: StackNames, ow
             cloudwatch.MathExpression(
                 expression=f"IF({late} OR {unread}, 1, 0)", using_metrics=metrics, period=METRIC_PERIOD
             ),
-            1,
             f"Firehose reads or delivers the records of {record.name} too late: run 'hybrid-router logs records'.",
             datapoints=(LATE_PERIODS, LATE_PERIODS),
         )
     yield PlainAlarm(
         "FailedRecords",
-        own.metric("route", "FailedRecordFiles"),
-        1,
+        own("route", "FailedRecordFiles"),
         "Firehose has written records that it could not deliver: 'hybrid-router failures' lists them.",
     )
 

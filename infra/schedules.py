@@ -5,13 +5,11 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from aws_cdk import Stack
-from aws_cdk import aws_iam as iam
 from aws_cdk import aws_scheduler as scheduler
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from infra.allow import allow
+from infra.allow import allow, create_role
 from infra.functions import TABLES, RouterFunction
 from infra.machines import Machine, Machines
 from lake.layout import PLAN_AHEAD_EXECUTION
@@ -43,14 +41,7 @@ class Schedules(Construct):
         super().__init__(scope, name)
         self._time_zone = settings.time_zone
         self._dead_letters = dead_letters
-        self.role = iam.Role(
-            self,
-            "Role",
-            assumed_by=iam.ServicePrincipal(
-                "scheduler.amazonaws.com",
-                conditions={"StringEquals": {"aws:SourceAccount": Stack.of(self).account}},
-            ),
-        )
+        self.role = create_role(self, "scheduler")
         allow(self.role, ("sqs:SendMessage",), [dead_letters.queue_arn])
         self.overnight = self._start_machine("Overnight", settings.schedule.overnight, machines.overnight)
         # Without peak hours no window is needed: ``route`` starts the streaming job for an urgent file.
@@ -80,12 +71,7 @@ class Schedules(Construct):
         self._schedule(name, expression, function.function.function_arn, text=json.dumps(dict(event)))
 
     def _schedule(
-        self,
-        name: str,
-        expression: str,
-        target: str,
-        state: str = "ENABLED",
-        text: str = "{}",
+        self, name: str, expression: str, target: str, state: str = "ENABLED", text: str = "{}"
     ) -> scheduler.CfnSchedule:
         """``text``: the event of a function, or the input of a state machine."""
         schedule = scheduler.CfnSchedule(

@@ -5,7 +5,7 @@ from pathlib import Path
 from aws_cdk import CfnOutput, DefaultStackSynthesizer, Stack, Tags
 from constructs import Construct
 
-from infra.alarms import Alarms
+from infra.alarms import add_alarms
 from infra.arrivals import ArrivalQueues
 from infra.assets import Assets, asset_prefix
 from infra.encryption import encrypt, grant_key
@@ -14,8 +14,8 @@ from infra.functions import TABLES, router_functions
 from infra.jobs import JobParts
 from infra.machines import Machines
 from infra.names import CODE_MARK, StackNames, StackOutputs, code_version
-from infra.permissions import Grants, Optimizer, grant_functions, grant_jobs, grant_urgency, grant_verification
-from infra.plain_alarm import AlarmTopic
+from infra.permissions import Grants, add_optimizer, grant_functions, grant_jobs, grant_urgency, grant_verification
+from infra.plain_alarm import add_alarm_topic
 from infra.records import Records
 from infra.schedules import Schedules
 from infra.storage import Catalog, Storage
@@ -74,17 +74,16 @@ class HybridRouterStack(Stack):
             for role in engines.roles:
                 grants.write_control(role, layout.SPARK_LOGS)
         if settings.tables.compaction and TABLES in functions:
-            Optimizer(self, "TableOptimizer", settings, catalog, storage, functions[TABLES])
+            add_optimizer(self, settings, catalog, storage, functions[TABLES])
         arrivals.deliver_to(functions["route"])
-        topic = AlarmTopic(self, "AlarmTopic", settings.alarms.email).topic
+        topic = add_alarm_topic(self, settings.alarms.email)
         machines = Machines(self, "Machines", settings, names, functions, engines, storage.control, topic)
         schedules = Schedules(self, "Schedules", settings, machines, functions, arrivals.dead_letters)
         if settings.records:
             Records(self, "Records", settings, names, storage.input)
         grant_key(settings, functions, engines.roles, machines, schedules)
-        Alarms(
+        add_alarms(
             self,
-            "Alarms",
             names=names,
             topic=topic,
             arrivals=arrivals,

@@ -192,12 +192,9 @@ def _applies(dependency: Mapping[str, Any], runtime: JobRuntime) -> bool:
     environment = {
         "python_version": runtime.python,
         "python_full_version": f"{runtime.python}.0",
-        "implementation_name": "cpython",
-        "platform_python_implementation": "CPython",
         "sys_platform": "linux",
         "platform_system": "Linux",
         "platform_machine": runtime.machine,
-        "os_name": "posix",
     }
     marker = dependency.get("marker")
     return marker is None or Marker(marker).evaluate(environment)

@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pyspark
@@ -46,7 +46,7 @@ def archive_file() -> Path:
     return CACHE / f"{hashlib.sha256(version + spark.encode()).hexdigest()[:16]}.jsa"
 
 
-def make_archive(log: Callable[[str], None] = lambda _: None) -> Path:
+def make_archive() -> Path:
     """Write the archive (about 100 MB, some seconds) if it is missing; several processes may call it at once.
 
     Raises ``subprocess.CalledProcessError``, ``subprocess.TimeoutExpired``: Spark does not run on this machine.
@@ -56,7 +56,6 @@ def make_archive(log: Callable[[str], None] = lambda _: None) -> Path:
     with (CACHE / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not file.is_file():
-            log("keeping Spark's classes for quicker starts (only once)")
             with tempfile.TemporaryDirectory(dir=CACHE) as folder:
                 _train(Path(folder), file, new := Path(folder) / "classes.jsa")
                 new.rename(file)
@@ -108,4 +107,4 @@ def _train(folder: Path, archive: Path, new: Path) -> None:
 
 
 if __name__ == "__main__":
-    make_archive(log=print)
+    make_archive()

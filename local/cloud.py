@@ -13,7 +13,6 @@ import time
 import zipfile
 from collections.abc import Callable
 from contextlib import ExitStack, closing, suppress
-from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
@@ -21,7 +20,7 @@ from typing import IO, Self
 from botocore.exceptions import ClientError, WaiterError
 
 from local import isolation, spark_jars
-from local.emulator_process import EmulatorSettings, emulator_environment
+from local.emulator_process import emulator_environment
 from local.errors import LocalCloudError
 from local.isolation import ACCOUNT, BUCKET_PLACE, REGION, AwsClient
 from local.limits import Limits
@@ -32,8 +31,6 @@ _STATE_FOLDERS = ("s3", "runs", "tmp", "emulator", "lambda-runtime")
 _MAX_START_SECONDS = 60
 _MAX_STOP_SECONDS = 10
 _MAX_LOG_CHARACTERS = 4000
-
-Clients = Callable[[str], AwsClient]
 
 _POLL_SECONDS = 0.2
 _MAX_STACK_SECONDS = 120
@@ -87,7 +84,7 @@ class LocalCloud:
         state_dir = state_dir.resolve()
         with ExitStack() as resources:
             lock = resources.enter_context(_claim(state_dir))
-            jars = spark_jars.resolve(log=log)
+            spark_jars.resolve(log=log)
             for name in _STATE_FOLDERS:
                 if (state_dir / name).exists():
                     shutil.rmtree(state_dir / name)
@@ -98,11 +95,9 @@ class LocalCloud:
             port = int(listener.getsockname()[1])
             log(f"starting the local cloud on 127.0.0.1:{port}")
             Limits().write(state_dir)
-            settings = EmulatorSettings(
-                listener.fileno(), port, str(state_dir), tuple(map(str, jars)), glue_minute_seconds
-            )
             key = isolation.AccessKey.random()
-            cloud = cls(state_dir, port, key, _spawn(settings, key, state_dir, lock), resources.pop_all())
+            process = _spawn(listener.fileno(), port, state_dir, glue_minute_seconds, key, lock)
+            cloud = cls(state_dir, port, key, process, resources.pop_all())
         try:
             cloud._wait_until_healthy()
         except BaseException:
@@ -127,24 +122,19 @@ class LocalCloud:
     def deploy(self, cdk_out: Path) -> dict[str, str]:
         """Create or update the stack of the cloud assembly in ``cdk_out``; returns its outputs by key.
 
-        Repeating a deployment changes nothing. Raises ``LocalCloudError``: the folder is not a cloud assembly, or the
-        stack failed or did not end within 120 seconds; the message names the resource and the reason.
+        Repeating a deployment changes nothing. Raises ``LocalCloudError``: the stack failed or did not end within 120
+        seconds; the message names the resource and the reason.
         """
-        manifest_file = cdk_out / "manifest.json"
-        if not manifest_file.is_file():
-            raise LocalCloudError(
-                f"{cdk_out} has no manifest.json: run the CDK app with this folder as its output first."
-            )
         s3 = self.client("s3")
         with suppress(s3.exceptions.BucketAlreadyOwnedByYou):
             s3.create_bucket(Bucket=_ASSETS_BUCKET, CreateBucketConfiguration=BUCKET_PLACE)
-        artifacts = json.loads(manifest_file.read_text())["artifacts"]
+        artifacts = json.loads((cdk_out / "manifest.json").read_text())["artifacts"]
         for artifact in artifacts.values():
             if artifact["type"] == "cdk:asset-manifest":
                 _upload_assets(s3, cdk_out, artifact["properties"]["file"])
         ((name, stack),) = (item for item in artifacts.items() if item[1]["type"] == "aws:cloudformation:stack")
         properties = stack["properties"]
-        return _deploy_stack(self.client, properties.get("stackName", name), cdk_out / properties["templateFile"])
+        return self._deploy_stack(properties.get("stackName", name), cdk_out / properties["templateFile"])
 
     def wait(self) -> int:
         """Block until the emulator ends; returns its exit code."""
@@ -180,6 +170,32 @@ class LocalCloud:
                 raise LocalCloudError(f"The local cloud did not start. The end of {log_file}:\n{tail}")
             time.sleep(0.05)
 
+    def _deploy_stack(self, name: str, template_file: Path) -> dict[str, str]:
+        cloudformation, s3 = self.client("cloudformation"), self.client("s3")
+        template = template_file.read_text()
+        version = json.loads(template).get("Parameters", {}).get("BootstrapVersion", {}).get("Default")
+        if version:
+            self.client("ssm").put_parameter(Name=version, Value=_BOOTSTRAP_VERSION, Type="String", Overwrite=True)
+        key = f"{name}.template.json"
+        s3.put_object(Bucket=_ASSETS_BUCKET, Key=key, Body=template.encode())
+        exists = any(stack["StackName"] == name for stack in cloudformation.describe_stacks()["Stacks"])
+        change = "update" if exists else "create"
+        try:
+            getattr(cloudformation, f"{change}_stack")(
+                StackName=name,
+                TemplateURL=f"{s3.meta.endpoint_url}/{_ASSETS_BUCKET}/{key}",
+                Capabilities=["CAPABILITY_NAMED_IAM", "CAPABILITY_AUTO_EXPAND"],
+            )
+            polls = {"Delay": _POLL_SECONDS, "MaxAttempts": int(_MAX_STACK_SECONDS / _POLL_SECONDS)}
+            cloudformation.get_waiter(f"stack_{change}_complete").wait(StackName=name, WaiterConfig=polls)
+        except WaiterError as error:
+            raise LocalCloudError(f"Stack {name} failed: {_first_failure(cloudformation, name)}") from error
+        except ClientError as error:
+            if "No updates are to be performed" not in str(error):
+                raise LocalCloudError(f"Stack {name} was rejected: {error.response['Error']['Message']}") from error
+        (stack,) = cloudformation.describe_stacks(StackName=name)["Stacks"]
+        return {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
+
 
 def _claim(state_dir: Path) -> IO[str]:
     state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -197,20 +213,19 @@ def _claim(state_dir: Path) -> IO[str]:
 
 
 def _spawn(
-    settings: EmulatorSettings, key: isolation.AccessKey, state_dir: Path, lock: IO[str]
+    listener: int, port: int, state_dir: Path, glue_minute_seconds: float, key: isolation.AccessKey, lock: IO[str]
 ) -> subprocess.Popen[bytes]:
-    settings_file = state_dir / "emulator" / "settings.json"
-    settings_file.write_text(json.dumps(asdict(settings)))
+    arguments = (listener, port, state_dir, glue_minute_seconds)
     with (state_dir / "logs" / "emulator.log").open("wb") as log:
         return subprocess.Popen(
-            [sys.executable, "-m", "local.emulator_process", str(settings_file)],
+            [sys.executable, "-m", "local.emulator_process", *map(str, arguments)],
             cwd=_CHECKOUT,
-            env=emulator_environment(settings.port, key, state_dir),
+            env=emulator_environment(port, key, state_dir),
             stdin=subprocess.PIPE,
             stdout=log,
             stderr=subprocess.STDOUT,
             # With the lock: if the owner is killed, the folder stays claimed until the emulator has ended as well.
-            pass_fds=(settings.socket, lock.fileno()),
+            pass_fds=(listener, lock.fileno()),
             start_new_session=True,
         )
 
@@ -239,45 +254,12 @@ def _resolve_placeholders(text: str) -> str:
 
 
 def _zip(path: Path) -> bytes:
-    if path.is_file():
-        return path.read_bytes()
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for file in sorted(path.rglob("*")):
             if file.is_file():
                 archive.write(file, file.relative_to(path).as_posix())
     return buffer.getvalue()
-
-
-def _deploy_stack(clients: Clients, name: str, template_file: Path) -> dict[str, str]:
-    cloudformation, s3 = clients("cloudformation"), clients("s3")
-    template = template_file.read_text()
-    version = json.loads(template).get("Parameters", {}).get("BootstrapVersion", {}).get("Default")
-    if version:
-        clients("ssm").put_parameter(Name=version, Value=_BOOTSTRAP_VERSION, Type="String", Overwrite=True)
-    key = f"{name}.template.json"
-    s3.put_object(Bucket=_ASSETS_BUCKET, Key=key, Body=template.encode())
-    exists = any(stack["StackName"] == name for stack in cloudformation.describe_stacks()["Stacks"])
-    change, end = (
-        (cloudformation.update_stack, "stack_update_complete")
-        if exists
-        else (cloudformation.create_stack, "stack_create_complete")
-    )
-    try:
-        change(
-            StackName=name,
-            TemplateURL=f"{s3.meta.endpoint_url}/{_ASSETS_BUCKET}/{key}",
-            Capabilities=["CAPABILITY_NAMED_IAM", "CAPABILITY_AUTO_EXPAND"],
-        )
-        polls = {"Delay": _POLL_SECONDS, "MaxAttempts": int(_MAX_STACK_SECONDS / _POLL_SECONDS)}
-        cloudformation.get_waiter(end).wait(StackName=name, WaiterConfig=polls)
-    except WaiterError as error:
-        raise LocalCloudError(f"Stack {name} failed: {_first_failure(cloudformation, name)}") from error
-    except ClientError as error:
-        if "No updates are to be performed" not in str(error):
-            raise LocalCloudError(f"Stack {name} was rejected: {error.response['Error']['Message']}") from error
-    (stack,) = cloudformation.describe_stacks(StackName=name)["Stacks"]
-    return {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
 
 
 def _first_failure(cloudformation: AwsClient, name: str) -> str:

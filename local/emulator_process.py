@@ -1,42 +1,22 @@
-"""The emulator's process: ``python -m local.emulator_process`` with the path of a JSON file with its settings.
+"""The emulator's process: ``python -m local.emulator_process`` with the arguments of ``main``.
 
 Its standard input is a pipe that the owner, the process that started the local cloud, holds open. At its end of file
 (the owner closed the cloud, or ended in any way) this process ends itself and everything it started.
 """
 
 import asyncio
-import json
 import os
 import signal
 import sys
 import threading
-from dataclasses import dataclass
 from pathlib import Path
 
-from local import isolation
+from local import isolation, spark_jars
 from local.class_archive import archive_file
 from local.isolation import only_own_requests
 from local.job_launch import JobProcesses, JobSettings
 from local.limits import Limits
 from local.processes import kill_followers
-
-
-@dataclass(frozen=True, slots=True)
-class EmulatorSettings:
-    """The settings of the emulator's process, as JSON can hold them."""
-
-    socket: int
-    """Descriptor of an inherited socket that is bound to ``port``."""
-    port: int
-    state: str
-    """The folder for all files of the cloud."""
-    jars: tuple[str, ...]
-    glue_minute_seconds: float
-    """Seconds that a minute of a Glue job's timeout lasts."""
-
-    @property
-    def endpoint(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
 
 
 def emulator_environment(port: int, key: isolation.AccessKey, state: Path) -> dict[str, str]:
@@ -63,26 +43,28 @@ def emulator_environment(port: int, key: isolation.AccessKey, state: Path) -> di
     }
 
 
-def main(settings_file: Path) -> None:
-    """Serve until standard input ends; does not return."""
-    raw = json.loads(settings_file.read_text())
-    settings = EmulatorSettings(**{**raw, "jars": tuple(raw["jars"])})
-    state = Path(settings.state)
+def main(socket: int, port: int, state: Path, glue_minute_seconds: float) -> None:
+    """Serve until standard input ends; does not return.
+
+    ``socket``: descriptor of an inherited socket that is bound to ``port``. ``state``: the folder for all files of the
+    cloud. ``glue_minute_seconds``: seconds that a minute of a job's timeout lasts.
+    """
+    endpoint = f"http://127.0.0.1:{port}"
 
     def limits() -> Limits:
         return Limits.read(state)
 
     def fetch(access_key: isolation.AccessKey, bucket: str, key: str, target: Path) -> None:
-        isolation.client("s3", settings.endpoint, access_key).download_file(bucket, key, str(target))
+        isolation.client("s3", endpoint, access_key).download_file(bucket, key, str(target))
 
     job_settings = JobSettings(
-        endpoint=settings.endpoint,
+        endpoint=endpoint,
         runs=state / "runs",
         logs=state / "logs",
-        jars=tuple(Path(jar) for jar in settings.jars),
+        jars=spark_jars.resolve(),
         classes=archive_file(),
         limits=limits,
-        minute_seconds=settings.glue_minute_seconds,
+        minute_seconds=glue_minute_seconds,
     )
     processes = JobProcesses()
     threading.Thread(target=_end_with_owner, args=(processes,), daemon=True).start()
@@ -95,7 +77,7 @@ def main(settings_file: Path) -> None:
     jobs = (job_settings, session_key, fetch, processes)
     engines = (lambda: glue.patch(glue.GlueRuns(*jobs)), lambda: emr_serverless.patch(emr_serverless.EmrRuns(*jobs)))
     emulator_patches.install(engines, logs=state / "logs", runtime_dir=state / "lambda-runtime", limits=limits)
-    asyncio.run(_serve(settings.socket, settings.port))
+    asyncio.run(_serve(socket, port))
 
 
 async def _serve(socket: int, port: int) -> None:
@@ -121,4 +103,4 @@ def _end_with_owner(processes: JobProcesses) -> None:
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    main(Path(sys.argv[1]))
+    main(int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]), float(sys.argv[4]))

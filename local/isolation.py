@@ -63,18 +63,17 @@ class AccessKey:
         return {"AWS_ACCESS_KEY_ID": self.id, "AWS_SECRET_ACCESS_KEY": self.secret, **token}
 
 
-def isolated_environment(endpoint: str, key: AccessKey, base: Mapping[str, str] | None = None) -> dict[str, str]:
+def isolated_environment(endpoint: str, key: AccessKey) -> dict[str, str]:
     """The whole environment of a child process that may use ``endpoint`` only, as the identity of ``key``.
 
-    From ``base`` (default: the environment of this process) it keeps only what programs need to start.
+    From the environment of this process it keeps only what programs need to start.
     """
-    return environment_without_region(endpoint, key, base) | {"AWS_REGION": REGION, "AWS_DEFAULT_REGION": REGION}
+    return environment_without_region(endpoint, key) | {"AWS_REGION": REGION, "AWS_DEFAULT_REGION": REGION}
 
 
-def environment_without_region(endpoint: str, key: AccessKey, base: Mapping[str, str] | None = None) -> dict[str, str]:
+def environment_without_region(endpoint: str, key: AccessKey) -> dict[str, str]:
     """The environment of a process without its region: Glue documents no variable for it."""
-    source = os.environ if base is None else base
-    return {name: source[name] for name in _KEPT_VARIABLES if name in source} | {
+    return {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ} | {
         **key.environment,
         "AWS_ENDPOINT_URL": endpoint,
         "AWS_CONFIG_FILE": _NOWHERE,

@@ -5,6 +5,7 @@ tests/e2e/local/test_emulator_contract.py fails if another version changes what 
 """
 
 from collections.abc import Callable, Iterable
+from functools import partial, wraps
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,27 @@ PINNED_VERSION = "1.5.33"
 
 EmulatorValue = Any
 """A record, request or response of the emulator, which has no types."""
+Original = Callable[..., Any]
+"""The function of the emulator that a patch replaces."""
+
+
+def wrap(owner: EmulatorValue, name: str, new: Callable[..., object]) -> None:
+    """Replace a function of a module or class by ``new``, whose first argument is the replaced function."""
+    original: Original = getattr(owner, name)
+
+    @wraps(original)
+    def wrapped(*args: EmulatorValue, **options: EmulatorValue) -> object:
+        return new(original, *args, **options)
+
+    setattr(owner, name, wrapped)
+
+
+def wrap_handler(kind: str, change: str, new: Callable[..., object]) -> None:
+    """Replace what CloudFormation does at a change ("create", "update") of a resource, as in ``wrap``."""
+    from ministack.services.cloudformation import provisioners  # type: ignore[import-untyped]  # noqa: PLC0415
+
+    handlers = provisioners._RESOURCE_HANDLERS[kind]
+    handlers[change] = partial(new, handlers[change])
 
 
 def install(

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from ministack.services import cloudwatch, lambda_svc, sqs, stepfunctions  # type: ignore[import-untyped]
 from ministack.services.cloudformation import provisioners  # type: ignore[import-untyped]
 
-from local.emulator_patches import EmulatorValue
+from local.emulator_patches import EmulatorValue, Original, wrap
 
 _WATCH_SECONDS = 1
 _OF_QUEUES: dict[str, Callable[[EmulatorValue], float]] = {
@@ -35,59 +35,59 @@ _ends: dict[str, float] = {}
 
 
 def patch() -> None:
-    record, fail = provisioners._cw_metric_alarm_record, stepfunctions._fail_execution
-    emit = lambda_svc._emit_lambda_logs
-
-    def metric_alarm_record(name: str, properties: EmulatorValue) -> EmulatorValue:
-        """The emulator keeps neither the text of an expression nor its metrics."""
-        given = properties.get("Metrics")
-        stored, metrics = dict(properties), [properties]
-        if given:
-            expression = next(item["Expression"] for item in given if "Expression" in item)
-            stats = [item["MetricStat"] for item in given if "MetricStat" in item]
-            metrics = [{**stat["Metric"], "Period": stat["Period"]} for stat in stats]
-            stored |= {"MetricName": expression, "Namespace": "Expression"}
-            del stored["Metrics"]
-        made = record(name, stored)
-        if (
-            int(made["EvaluationPeriods"]) == 1
-            and made["ComparisonOperator"] == "GreaterThanOrEqualToThreshold"
-            and not made["MetricName"].startswith("IF(")
-            and all(metric.get("Dimensions") for metric in metrics)
-        ):
-            is_watched = name in _periods
-            _periods[name] = {_key(metric): int(metric["Period"]) for metric in metrics}
-            made["StateValue"] = "OK" if made["StateValue"] == "INSUFFICIENT_DATA" else made["StateValue"]
-            for metric in metrics:
-                if metric["MetricName"] in _OF_QUEUES and not is_watched:
-                    _later(_WATCH_SECONDS, _watch_queue, name, metric)
-        return made
-
-    def emit_lambda_logs(
-        func: EmulatorValue, request_id: str, log_text: str, error: bool, *args: EmulatorValue, **more: EmulatorValue
-    ) -> None:
-        emit(func, request_id, log_text, error, *args, **more)
-        if error:
-            _evaluate(("AWS/Lambda", "Errors", (func.get("config") or func)["FunctionName"]), 1)
-        for line in (log_text or "").splitlines():
-            if '"_aws"' in line:
-                _evaluate_embedded(json.loads(line[line.index("{") :]))
-
-    def fail_execution(execution: EmulatorValue, error: str, cause: str) -> None:
-        # Before the status: a test that waits for the end of an execution finds the alarm's message as well.
-        if execution["status"] != "ABORTED":
-            _evaluate(("AWS/States", "ExecutionsFailed", execution["stateMachineArn"]), 1)
-        fail(execution, error, cause)
-
-    def nested_failure(description: EmulatorValue) -> tuple[str, str]:
-        fields = {f"{name[0].upper()}{name[1:]}": value for name, value in description.items()}
-        return "States.TaskFailed", json.dumps(fields, default=str)
-
-    provisioners._cw_metric_alarm_record = metric_alarm_record
-    lambda_svc._emit_lambda_logs = emit_lambda_logs
-    stepfunctions._fail_execution = fail_execution
-    stepfunctions._nested_execution_failure = nested_failure
+    wrap(provisioners, "_cw_metric_alarm_record", _metric_alarm_record)
+    wrap(lambda_svc, "_emit_lambda_logs", _emit_lambda_logs)
+    wrap(stepfunctions, "_fail_execution", _fail_execution)
+    stepfunctions._nested_execution_failure = _nested_failure
     cloudwatch._evaluate_all_alarms = lambda: None
+
+
+def _metric_alarm_record(original: Original, name: str, properties: EmulatorValue) -> EmulatorValue:
+    """The emulator keeps neither the text of an expression nor its metrics."""
+    given = properties.get("Metrics")
+    stored, metrics = dict(properties), [properties]
+    if given:
+        expression = next(item["Expression"] for item in given if "Expression" in item)
+        stats = [item["MetricStat"] for item in given if "MetricStat" in item]
+        metrics = [{**stat["Metric"], "Period": stat["Period"]} for stat in stats]
+        stored |= {"MetricName": expression, "Namespace": "Expression"}
+        del stored["Metrics"]
+    made = original(name, stored)
+    if (
+        int(made["EvaluationPeriods"]) == 1
+        and made["ComparisonOperator"] == "GreaterThanOrEqualToThreshold"
+        and not made["MetricName"].startswith("IF(")
+        and all(metric.get("Dimensions") for metric in metrics)
+    ):
+        is_watched = name in _periods
+        _periods[name] = {_key(metric): int(metric["Period"]) for metric in metrics}
+        made["StateValue"] = "OK" if made["StateValue"] == "INSUFFICIENT_DATA" else made["StateValue"]
+        for metric in metrics:
+            if metric["MetricName"] in _OF_QUEUES and not is_watched:
+                _later(_WATCH_SECONDS, _watch_queue, name, metric)
+    return made
+
+
+def _emit_lambda_logs(original: Original, *log: EmulatorValue, **options: EmulatorValue) -> None:
+    original(*log, **options)
+    func, _request_id, log_text, error, _milliseconds = log
+    if error:
+        _evaluate(("AWS/Lambda", "Errors", (func.get("config") or func)["FunctionName"]), 1)
+    for line in (log_text or "").splitlines():
+        if '"_aws"' in line:
+            _evaluate_embedded(json.loads(line[line.index("{") :]))
+
+
+def _fail_execution(original: Original, execution: EmulatorValue, error: str, cause: str) -> None:
+    # Before the status: a test that waits for the end of an execution finds the alarm's message as well.
+    if execution["status"] != "ABORTED":
+        _evaluate(("AWS/States", "ExecutionsFailed", execution["stateMachineArn"]), 1)
+    original(execution, error, cause)
+
+
+def _nested_failure(description: EmulatorValue) -> tuple[str, str]:
+    fields = {f"{name[0].upper()}{name[1:]}": value for name, value in description.items()}
+    return "States.TaskFailed", json.dumps(fields, default=str)
 
 
 def _key(metric: EmulatorValue) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from ministack.core.responses import get_account_id, get_region  # type: ignore[
 from ministack.services import s3  # type: ignore[import-untyped]
 from ministack.services.cloudformation import provisioners  # type: ignore[import-untyped]
 
-from local.emulator_patches import EmulatorValue
+from local.emulator_patches import EmulatorValue, Original, wrap
 
 ENCRYPTION, KMS = "x-amz-server-side-encryption", "aws:kms"
 CHECKSUM_TYPE, FULL_OBJECT = "x-amz-checksum-type", "FULL_OBJECT"
@@ -34,28 +34,31 @@ _completed: ContextVar[Mapping[str, EmulatorValue]] = ContextVar("completed_uplo
 
 
 def patch() -> None:
-    _patch_ranges()
-    _patch_uploads()
+    wrap(s3, "_get_object", _get_object)
+    wrap(s3, "_put_object", _put_object)
+    wrap(s3, "_upload_part", _upload_part)
+    wrap(s3, "_create_multipart_upload", _create_multipart_upload)
+    wrap(s3, "_complete_multipart_upload", _complete_multipart_upload)
+    wrap(s3, "_composite_checksum", _composite_checksum)
+    wrap(s3, "_record_object_version", _record_object_version)
+    wrap(s3, "md5_hash", _md5_hash)
+    # The ETag of a completed upload is computed in place, by the module's own name.
+    s3.hashlib = _Hashes()
     provisioners._S3_BUCKET_CONFIGURATIONS += (
         ("BucketEncryption", _configuration, s3._put_bucket_encryption, s3._delete_bucket_encryption),
     )
-    _patch_policies()
-    _patch_listing()
+    wrap(s3, "_dispatch", _dispatch)
+    wrap(s3, "_xml_body", _xml_body)
 
 
-def _patch_listing() -> None:
+def _xml_body(original: Original, root: Element) -> bytes:
     """Listings of versions escape keys, for XML cannot express all of them (``encoding-type``, which boto3 passes)."""
-    xml_body = s3._xml_body
-
-    def escaped_body(root: Element) -> bytes:
-        if root.tag == "ListVersionsResult":
-            for element in root.iter():
-                if element.tag in _LISTED_KEYS:
-                    element.text = s3._url_encode(element.text or "")
-            SubElement(root, "EncodingType").text = "url"
-        return bytes(xml_body(root))
-
-    s3._xml_body = escaped_body
+    if root.tag == "ListVersionsResult":
+        for element in root.iter():
+            if element.tag in _LISTED_KEYS:
+                element.text = s3._url_encode(element.text or "")
+        SubElement(root, "EncodingType").text = "url"
+    return bytes(original(root))
 
 
 def _configuration(encryption: Mapping[str, EmulatorValue]) -> bytes:
@@ -72,61 +75,51 @@ def _configuration(encryption: Mapping[str, EmulatorValue]) -> bytes:
     return bytes(tostring(root))
 
 
-def _patch_uploads() -> None:
-    put, upload, create, complete = (
-        s3._put_object,
-        s3._upload_part,
-        s3._create_multipart_upload,
-        s3._complete_multipart_upload,
-    )
-    composite, record, digest = s3._composite_checksum, s3._record_object_version, s3.md5_hash
+def _put_object(original: Original, bucket: str, key: str, body: bytes, headers: dict[str, str]) -> EmulatorValue:
+    given = headers.get(ENCRYPTION) or s3._bucket_default_sse_headers(bucket).get(ENCRYPTION)
+    with _set(_random_md5, "content" if given == KMS else ""):
+        return original(bucket, key, body, headers)
 
-    def put_object(bucket: str, key: str, body: bytes, headers: dict[str, str]) -> EmulatorValue:
-        given = headers.get(ENCRYPTION) or s3._bucket_default_sse_headers(bucket).get(ENCRYPTION)
-        with _set(_random_md5, "content" if given == KMS else ""):
-            return put(bucket, key, body, headers)
 
-    def upload_part(
-        bucket: str, key: str, body: bytes, query_params: dict[str, Any], headers: dict[str, str]
-    ) -> EmulatorValue:
-        with _set(_random_md5, "content" if _is_encrypted(_upload_of(query_params)) else ""):
-            return upload(bucket, key, body, query_params, headers)
+def _upload_part(original: Original, *request: EmulatorValue) -> EmulatorValue:
+    _bucket, _key, _body, query_params, _headers = request
+    with _set(_random_md5, "content" if _is_encrypted(_upload_of(query_params)) else ""):
+        return original(*request)
 
-    def create_multipart_upload(bucket: str, key: str, headers: dict[str, str]) -> EmulatorValue:
-        status, answered, body = create(bucket, key, headers)
-        if status == 200 and headers.get(CHECKSUM_TYPE) == FULL_OBJECT:
-            found = UPLOAD_ID.search(body)
-            assert found is not None
-            s3._multipart_uploads[found[1].decode()]["checksum_type"] = FULL_OBJECT
-            answered = {**answered, CHECKSUM_TYPE: FULL_OBJECT}
-        return status, answered, body
 
-    def complete_multipart_upload(
-        bucket: str, key: str, body: bytes, query_params: dict[str, Any], headers: dict[str, str] | None = None
-    ) -> EmulatorValue:
-        found = _upload_of(query_params)
-        with _set(_completed, found), _set(_random_md5, "parts" if _is_encrypted(found) else ""):
-            return complete(bucket, key, body, query_params, headers)
+def _create_multipart_upload(original: Original, bucket: str, key: str, headers: dict[str, str]) -> EmulatorValue:
+    status, answered, body = original(bucket, key, headers)
+    if status == 200 and headers.get(CHECKSUM_TYPE) == FULL_OBJECT:
+        found = UPLOAD_ID.search(body)
+        assert found is not None
+        s3._multipart_uploads[found[1].decode()]["checksum_type"] = FULL_OBJECT
+        answered = {**answered, CHECKSUM_TYPE: FULL_OBJECT}
+    return status, answered, body
 
-    def composite_checksum(algorithm: str, parts: list[str]) -> EmulatorValue:
-        if not algorithm or _completed.get().get("checksum_type") != FULL_OBJECT:
-            return composite(algorithm, parts)
-        uploaded = _completed.get()["parts"]
-        return s3._compute_s3_checksum(algorithm, b"".join(uploaded[number]["body"] for number in sorted(uploaded)))
 
-    def record_object_version(
-        bucket: str, key: str, prior: EmulatorValue, item: EmulatorValue, *more: EmulatorValue
-    ) -> EmulatorValue:
-        if _completed.get().get("checksum_type") == FULL_OBJECT:
-            item["checksum_type"] = FULL_OBJECT
-        return record(bucket, key, prior, item, *more)
+def _complete_multipart_upload(original: Original, *request: EmulatorValue) -> EmulatorValue:
+    _bucket, _key, _body, query_params, _headers = request
+    found = _upload_of(query_params)
+    with _set(_completed, found), _set(_random_md5, "parts" if _is_encrypted(found) else ""):
+        return original(*request)
 
-    s3._put_object, s3._upload_part, s3._create_multipart_upload = put_object, upload_part, create_multipart_upload
-    s3._complete_multipart_upload, s3._composite_checksum = complete_multipart_upload, composite_checksum
-    s3._record_object_version = record_object_version
-    s3.md5_hash = lambda body: uuid.uuid4().hex if _random_md5.get() == "content" else digest(body)
-    # The ETag of a completed upload is computed in place, by the module's own name.
-    s3.hashlib = _Hashes()
+
+def _composite_checksum(original: Original, algorithm: str, parts: list[str]) -> EmulatorValue:
+    if not algorithm or _completed.get().get("checksum_type") != FULL_OBJECT:
+        return original(algorithm, parts)
+    uploaded = _completed.get()["parts"]
+    return s3._compute_s3_checksum(algorithm, b"".join(uploaded[number]["body"] for number in sorted(uploaded)))
+
+
+def _record_object_version(original: Original, *version: EmulatorValue) -> EmulatorValue:
+    _bucket, _key, _prior, item, _content = version
+    if _completed.get().get("checksum_type") == FULL_OBJECT:
+        item["checksum_type"] = FULL_OBJECT
+    return original(*version)
+
+
+def _md5_hash(original: Original, body: bytes) -> str:
+    return uuid.uuid4().hex if _random_md5.get() == "content" else str(original(body))
 
 
 class _Hashes:
@@ -159,40 +152,30 @@ def _set(variable: ContextVar[Any], value: object) -> Iterator[None]:
         variable.reset(token)
 
 
-def _patch_ranges() -> None:
+def _get_object(
+    original: Original, bucket: str, key: str, headers: dict[str, str], query_params: dict[str, Any] | None = None
+) -> tuple[int, dict[str, str], bytes]:
     """Reading a version of an object honours ``Range``; the emulator would return the whole object."""
-    original = s3._get_object
-
-    def get_object(
-        bucket_name: str, key: str, headers: dict[str, str], query_params: dict[str, Any] | None = None
-    ) -> tuple[int, dict[str, str], bytes]:
-        status, response_headers, body = original(bucket_name, key, headers, query_params)
-        byte_range = headers.get("range", "")
-        if status != 200 or not byte_range or not (query_params or {}).get("versionId"):
-            return status, response_headers, body
-        parsed = s3._parse_range(byte_range, len(body))
-        if parsed is None:
-            error = s3._xml_body(s3._range_error_xml(bucket_name, key))
-            return 416, {"Content-Type": "application/xml", "Content-Range": f"bytes */{len(body)}"}, error
-        first, last = parsed
-        part = body[first : last + 1]
-        range_headers = {"Content-Length": str(len(part)), "Content-Range": f"bytes {first}-{last}/{len(body)}"}
-        return 206, {**response_headers, **range_headers}, part
-
-    s3._get_object = get_object
+    status, response_headers, body = original(bucket, key, headers, query_params)
+    byte_range = headers.get("range", "")
+    if status != 200 or not byte_range or not (query_params or {}).get("versionId"):
+        return status, response_headers, body
+    parsed = s3._parse_range(byte_range, len(body))
+    if parsed is None:
+        error = s3._xml_body(s3._range_error_xml(bucket, key))
+        return 416, {"Content-Type": "application/xml", "Content-Range": f"bytes */{len(body)}"}, error
+    first, last = parsed
+    part = body[first : last + 1]
+    range_headers = {"Content-Length": str(len(part)), "Content-Range": f"bytes {first}-{last}/{len(body)}"}
+    return 206, {**response_headers, **range_headers}, part
 
 
-def _patch_policies() -> None:
+def _dispatch(original: Original, *request: EmulatorValue) -> EmulatorValue:
     """The explicit denies of a bucket policy hold for the account's root too, whom the emulator lets pass."""
-    original = s3._dispatch
-
-    def dispatch(
-        method: str, bucket: str, key: str, headers: dict[str, str], body: bytes, query_params: dict[str, Any]
-    ) -> EmulatorValue:
-        policy = s3._bucket_policies.get(bucket)
-        # Who may change the policy could otherwise not take back a deny of everything.
-        if policy is None or "policy" in query_params:
-            return original(method, bucket, key, headers, body, query_params)
+    method, bucket, key, headers, _body, query_params = request
+    policy = s3._bucket_policies.get(bucket)
+    # Who may change the policy could otherwise not take back a deny of everything.
+    if policy is not None and "policy" not in query_params:
         path = f"/{bucket}/{key}" if key else f"/{bucket}"
         action = f"s3:{_s3_action(method, path, query_params)}"
         account = get_account_id()
@@ -209,6 +192,4 @@ def _patch_policies() -> None:
         )
         if evaluate_resource_policy(policy, context).decision == "Deny":
             return s3._error("AccessDenied", "Access Denied", 403, path)
-        return original(method, bucket, key, headers, body, query_params)
-
-    s3._dispatch = dispatch
+    return original(*request)

@@ -13,12 +13,11 @@ from typing import Any
 from ministack.core.responses import AccountRegionScopedDict  # type: ignore[import-untyped]
 from ministack.services import dynamodb  # type: ignore[import-untyped]
 
-from local.emulator_patches import EmulatorValue
+from local.emulator_patches import EmulatorValue, Original, wrap
 
 _OF_ITEMS = ("items", "ItemCount", "TableSizeBytes", "_index_members")
 """Entries of a table's record that follow from its items."""
 
-_set_item, _remove_item = dynamodb._set_item, dynamodb._remove_item
 _reads_index: contextvars.ContextVar[bool] = contextvars.ContextVar("reads_index", default=False)
 _replicas: "dict[int, _Replica]" = {}
 """By the identity of the table's record, which the replica keeps alive."""
@@ -62,30 +61,26 @@ def patch(lag_seconds: Callable[[], float]) -> None:
     """Apply the patch of this file; ``lag_seconds`` is asked at each read of an index."""
     _Tables.lag_seconds = lag_seconds
     dynamodb._tables.__class__ = _Tables
-    dynamodb._set_item, dynamodb._remove_item = _and_later(_set_item), _and_later(_remove_item)
-    dynamodb._query, dynamodb._scan = _from_index(dynamodb._query), _from_index(dynamodb._scan)
+    wrap(dynamodb, "_set_item", _write)
+    wrap(dynamodb, "_remove_item", _write)
+    wrap(dynamodb, "_query", _read)
+    wrap(dynamodb, "_scan", _read)
 
 
 def _replica(table: dict[str, Any]) -> _Replica:
     return _replicas.setdefault(id(table), _Replica(table))
 
 
-def _and_later(change: Callable[..., EmulatorValue]) -> Callable[..., EmulatorValue]:
-    def changed(table: dict[str, Any], *arguments: object) -> EmulatorValue:
-        result = change(table, *arguments)
-        if table.get("GlobalSecondaryIndexes"):
-            _replica(table).add(change, *arguments)
-        return result
-
-    return changed
+def _write(original: Original, table: dict[str, Any], *arguments: object) -> EmulatorValue:
+    result = original(table, *arguments)
+    if table.get("GlobalSecondaryIndexes"):
+        _replica(table).add(original, *arguments)
+    return result
 
 
-def _from_index(read: Callable[[dict[str, Any]], EmulatorValue]) -> Callable[[dict[str, Any]], EmulatorValue]:
-    def read_late(data: dict[str, Any]) -> EmulatorValue:
-        token = _reads_index.set(bool(data.get("IndexName")))
-        try:
-            return read(data)
-        finally:
-            _reads_index.reset(token)
-
-    return read_late
+def _read(original: Original, data: dict[str, Any]) -> EmulatorValue:
+    token = _reads_index.set(bool(data.get("IndexName")))
+    try:
+        return original(data)
+    finally:
+        _reads_index.reset(token)

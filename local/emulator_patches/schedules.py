@@ -1,7 +1,6 @@
 """EventBridge Scheduler: schedules follow their time zone and are checked every second."""
 
 import time
-from collections.abc import Callable
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
@@ -11,9 +10,8 @@ from ministack.core.responses import (  # type: ignore[import-untyped]
     set_request_region,
 )
 from ministack.services import eventbridge, scheduler  # type: ignore[import-untyped]
-from ministack.services.cloudformation import provisioners  # type: ignore[import-untyped]
 
-from local.emulator_patches import EmulatorValue
+from local.emulator_patches import EmulatorValue, Original, wrap_handler
 from local.isolation import ACCOUNT, REGION
 
 _TICK_SECONDS = 1
@@ -24,22 +22,19 @@ _next: dict[EmulatorValue, tuple[tuple[str, str], float | None]] = {}
 
 
 def patch() -> None:
-    handlers = provisioners._RESOURCE_HANDLERS["AWS::Scheduler::Schedule"]
-    handlers.update({name: _keeping_zone(handlers[name]) for name in ("create", "update")})
+    for change in ("create", "update"):
+        wrap_handler("AWS::Scheduler::Schedule", change, _keep_zone)
     scheduler._tick_schedules = _tick
     scheduler._SCHEDULE_TICK_INTERVAL = _TICK_SECONDS
 
 
-def _keeping_zone(change: Callable[..., EmulatorValue]) -> Callable[..., EmulatorValue]:
-    def changed(*arguments: EmulatorValue) -> EmulatorValue:
-        name, attributes = change(*arguments)
-        # After them comes the name of the stack.
-        properties = arguments[-2]
-        schedule = scheduler._schedules[f"{properties.get('GroupName', 'default')}/{name}"]
-        schedule[_ZONE] = properties.get(_ZONE, "UTC")
-        return name, attributes
-
-    return changed
+def _keep_zone(original: Original, *arguments: EmulatorValue) -> EmulatorValue:
+    name, attributes = original(*arguments)
+    # After them comes the name of the stack.
+    properties = arguments[-2]
+    schedule = scheduler._schedules[f"{properties.get('GroupName', 'default')}/{name}"]
+    schedule[_ZONE] = properties.get(_ZONE, "UTC")
+    return name, attributes
 
 
 def _tick() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from ministack import app  # type: ignore[import-untyped]
 from ministack.core import iam_actions, router  # type: ignore[import-untyped]
 
-from local.emulator_patches import EmulatorValue
+from local.emulator_patches import EmulatorValue, Original, wrap
 from local.isolation import ACCOUNT, REGION
 from local.limits import Limits
 
@@ -19,14 +19,9 @@ _GLUE_QUOTAS = {"L-08F3B322": "glue_dpus", "L-5E4153CA": "glue_runs"}
 
 def patch(limits: Callable[[], Limits]) -> None:
     """Apply the patches of this file; ``limits`` is asked for each answer."""
-    extract = iam_actions.extract_resource_arn
 
-    def extract_resource_arn(service: str, method: str, path: str, *more: EmulatorValue) -> str:
-        return "*" if service == _SERVICE else str(extract(service, method, path, *more))
-
-    async def handle(
-        _method: str, _path: str, headers: dict[str, str], body: bytes, _query: EmulatorValue
-    ) -> EmulatorValue:
+    async def handle(*request: EmulatorValue) -> EmulatorValue:
+        _method, _path, headers, body, _query = request
         asked = json.loads(body)
         name = _GLUE_QUOTAS.get(asked.get("QuotaCode", "")) if asked.get("ServiceCode") == "glue" else None
         known = name is not None and headers.get("x-amz-target", "").endswith("ServiceQuota")
@@ -40,7 +35,11 @@ def patch(limits: Callable[[], Limits]) -> None:
     }
     app.SERVICE_HANDLERS[_SERVICE] = handle
     iam_actions.SERVICE_TO_IAM_NAMESPACE[_SERVICE] = _SERVICE
-    iam_actions.extract_resource_arn = extract_resource_arn
+    wrap(iam_actions, "extract_resource_arn", _extract_resource_arn)
+
+
+def _extract_resource_arn(original: Original, service: str, *request: EmulatorValue) -> EmulatorValue:
+    return "*" if service == _SERVICE else original(service, *request)
 
 
 _UNKNOWN = {"__type": "NoSuchResourceException", "Message": "The local cloud keeps no such quota."}

@@ -9,12 +9,13 @@ import json
 import threading
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ministack.services import stepfunctions  # type: ignore[import-untyped]
 
-from local.emulator_patches import EmulatorValue
+from local.emulator_patches import EmulatorValue, Original, wrap
 
 POLL_SECONDS = 0.1
 
@@ -38,9 +39,17 @@ RIGHTS: dict[str, Callable[[str, dict[str, Any]], Rights]] = {}
 
 
 def patch() -> None:
-    _patch_abort_and_timeout()
-    _patch_distributed_map()
-    _patch_sizes()
+    wrap(stepfunctions, "_execute_task", _execute_task)
+    wrap(stepfunctions, "_invoke_resource_with_timeout", _invoke_with_timeout)
+    wrap(stepfunctions, "_run_distributed_map", _run_distributed_map)
+    wrap(stepfunctions, "_run_sub_machine", _run_sub_machine)
+    stepfunctions._error_matches = _error_matches
+    for name, subject in (
+        ("_apply_jsonata_arguments", "arguments"),
+        ("_apply_jsonata_output", "an output"),
+        ("_apply_catcher", "an output of Catch"),
+    ):
+        wrap(stepfunctions, name, partial(_apply_within_size, subject))
 
 
 def add_integration(
@@ -83,72 +92,56 @@ def _check_not_stopped(execution: Mapping[str, Any] | None) -> None:
         raise stepfunctions._ExecutionError("States.Aborted", "The execution was stopped.")
 
 
-def _patch_abort_and_timeout() -> None:
-    """As on AWS, StopExecution and a task's TimeoutSeconds end the job run, and no further task starts."""
-    task, with_timeout = stepfunctions._execute_task, stepfunctions._invoke_resource_with_timeout
+def _execute_task(original: Original, *task: EmulatorValue) -> EmulatorValue:
+    """No further task starts in an execution that was stopped."""
+    _state, _input, execution, _context = task
+    _check_not_stopped(execution)
+    token = current_execution.set(execution)
+    try:
+        return original(*task)
+    finally:
+        current_execution.reset(token)
 
-    def execute_task(
-        state: EmulatorValue, raw_input: EmulatorValue, execution: EmulatorValue, context: EmulatorValue
-    ) -> EmulatorValue:
-        _check_not_stopped(execution)
-        token = current_execution.set(execution)
-        try:
-            return task(state, raw_input, execution, context)
-        finally:
-            current_execution.reset(token)
 
-    def invoke_with_timeout(resource: str, data: EmulatorValue, timeout: float) -> EmulatorValue:
-        abandoned = threading.Event()
-        token = _abandoned.set(abandoned)
-        try:
-            return with_timeout(resource, data, timeout)
-        except stepfunctions._ExecutionError as error:
-            if error.error == "States.Timeout":
-                abandoned.set()
-            raise
-        finally:
-            _abandoned.reset(token)
-
-    stepfunctions._execute_task = execute_task
-    stepfunctions._invoke_resource_with_timeout = invoke_with_timeout
+def _invoke_with_timeout(original: Original, *invocation: EmulatorValue) -> EmulatorValue:
+    """A task's TimeoutSeconds ends its job run."""
+    abandoned = threading.Event()
+    token = _abandoned.set(abandoned)
+    try:
+        return original(*invocation)
+    except stepfunctions._ExecutionError as error:
+        if error.error == "States.Timeout":
+            abandoned.set()
+        raise
+    finally:
+        _abandoned.reset(token)
 
 
 _KNOWN = {"Type", "Comment", "Label", "ItemReader", "Items", "ItemProcessor", "Output", "Retry", "Catch", "Next", "End"}
 _LIMITS_OF_MAP = {"MaxConcurrency", "ToleratedFailurePercentage"}
 
 
-def _patch_distributed_map() -> None:
+def _run_distributed_map(original: Original, *given: EmulatorValue) -> EmulatorValue:
     """Evaluates JSONata in the fields that the product's distributed Map has; any other field is an error."""
-    original = stepfunctions._run_distributed_map
+    state, raw_input, _effective, iterator, execution, context = given
+    if unsupported := state.keys() - _KNOWN - _LIMITS_OF_MAP:
+        raise stepfunctions._ExecutionError(
+            "States.Runtime", f"The local cloud does not support {' and '.join(sorted(unsupported))}."
+        )
 
-    def run(
-        state: EmulatorValue,
-        raw_input: EmulatorValue,
-        _effective: EmulatorValue,
-        iterator: EmulatorValue,
-        execution: EmulatorValue,
-        context: EmulatorValue,
-    ) -> EmulatorValue:
-        if unsupported := state.keys() - _KNOWN - _LIMITS_OF_MAP:
-            raise stepfunctions._ExecutionError(
-                "States.Runtime", f"The local cloud does not support {' and '.join(sorted(unsupported))}."
-            )
+    def evaluated(name: str) -> EmulatorValue:
+        return stepfunctions._apply_jsonata_template(state[name], raw_input, context)
 
-        def evaluated(name: str) -> EmulatorValue:
-            return stepfunctions._apply_jsonata_template(state[name], raw_input, context)
-
-        if "ItemReader" in state:
-            items = stepfunctions._read_map_items(evaluated("ItemReader"), raw_input, context)
-        else:
-            items = evaluated("Items")
-        inner = {key: value for key, value in state.items() if key not in {"ItemReader", "Items", "Output"}}
-        inner |= {key: evaluated(key) for key in _LIMITS_OF_MAP if key in state}
-        # On AWS, a child execution does not see the variables of its parent.
-        results, following = original(inner, raw_input, items, iterator, execution, {**context, "variables": {}})
-        output = stepfunctions._apply_jsonata_output(state, raw_input, context, result=results, default=results)
-        return output, following
-
-    stepfunctions._run_distributed_map = run
+    if "ItemReader" in state:
+        items = stepfunctions._read_map_items(evaluated("ItemReader"), raw_input, context)
+    else:
+        items = evaluated("Items")
+    inner = {key: value for key, value in state.items() if key not in {"ItemReader", "Items", "Output"}}
+    inner |= {key: evaluated(key) for key in _LIMITS_OF_MAP if key in state}
+    # On AWS, a child execution does not see the variables of its parent.
+    results, following = original(inner, raw_input, items, iterator, execution, {**context, "variables": {}})
+    output = stepfunctions._apply_jsonata_output(state, raw_input, context, result=results, default=results)
+    return output, following
 
 
 MAX_STATE_BYTES = 262_144
@@ -164,36 +157,23 @@ Source: https://docs.aws.amazon.com/step-functions/latest/dg/concepts-error-hand
 """
 
 
-def _patch_sizes() -> None:
-    stepfunctions._error_matches = _error_matches
-    for name, subject in (
-        ("_apply_jsonata_arguments", "arguments"),
-        ("_apply_jsonata_output", "an output"),
-        ("_apply_catcher", "an output of Catch"),
-    ):
-        _patch_size(name, subject)
-    sub_machine = stepfunctions._run_sub_machine
-
-    def run_sub_machine(
-        states: EmulatorValue, start_at: EmulatorValue, data: EmulatorValue, *args: EmulatorValue
-    ) -> EmulatorValue:
-        _check_size(data, "an input")
-        return sub_machine(states, start_at, data, *args)
-
-    stepfunctions._run_sub_machine = run_sub_machine
+def _run_sub_machine(original: Original, *given: EmulatorValue) -> EmulatorValue:
+    states, start, data, execution, context = given
+    _check_size(data, "an input")
+    if "mapRunArn" in execution:
+        # A child of a distributed Map has an id of its own.
+        context = {**context, "Execution": {**context["Execution"], "Id": execution["executionArn"]}}
+    return original(states, start, data, execution, context)
 
 
-def _patch_size(name: str, subject: str) -> None:
+def _apply_within_size(
+    subject: str, original: Original, *args: EmulatorValue, **options: EmulatorValue
+) -> EmulatorValue:
     """What a task or a Map returns counts before its Output makes it smaller."""
-    original = getattr(stepfunctions, name)
-
-    def checked(*args: EmulatorValue, **options: EmulatorValue) -> EmulatorValue:
-        _check_size(options.get("result"), "a result")
-        value = original(*args, **options)
-        _check_size(value, subject)
-        return value
-
-    setattr(stepfunctions, name, checked)
+    _check_size(options.get("result"), "a result")
+    value = original(*args, **options)
+    _check_size(value, subject)
+    return value
 
 
 def _check_size(value: EmulatorValue, subject: str) -> None:

@@ -11,6 +11,7 @@ import time
 import uuid
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from ministack import app  # type: ignore[import-untyped]
@@ -19,7 +20,7 @@ from ministack.services import stepfunctions  # type: ignore[import-untyped]
 from ministack.services.cloudformation import provisioners  # type: ignore[import-untyped]
 
 from lake.engines.emr_serverless import APPLICATION_VARIABLE, JOB_RUN_VARIABLE, SUCCESS, TERMINAL_STATES
-from local.emulator_patches import EmulatorValue, state_machines
+from local.emulator_patches import EmulatorValue, Original, state_machines, wrap
 from local.emulator_patches.state_machines import Right, Rights
 from local.errors import ServiceError
 from local.isolation import ACCOUNT, REGION
@@ -228,21 +229,16 @@ def _worker(properties: Mapping[str, str], part: str) -> Capacity:
 
 def _new_record(application: Mapping[str, Any], request: Mapping[str, Any]) -> dict[str, Any]:
     now, job_run = time.time(), _new_id()
-    copied = ("name", "jobDriver", "configurationOverrides", "executionTimeoutMinutes", "retryPolicy")
     return {
         "applicationId": application["applicationId"],
         "jobRunId": job_run,
         "arn": f"{application['arn']}/jobruns/{job_run}",
-        "createdBy": request["executionRoleArn"],
         "createdAt": now,
         "updatedAt": now,
-        "executionRole": request["executionRoleArn"],
         "state": "SUBMITTED",
         "stateDetails": "",
-        "releaseLabel": application["releaseLabel"],
         "mode": request.get("mode", "BATCH"),
-        "attempt": 1,
-        **{key: request[key] for key in copied if key in request},
+        **{key: request[key] for key in ("name", "jobDriver") if key in request},
     }
 
 
@@ -254,20 +250,7 @@ def _used(capacity: Capacity, seconds: float) -> dict[str, Any]:
 
 
 def patch(runs: EmrRuns) -> None:
-    _patch_requests(runs)
-    _patch_deployment()
-    _patch_states(runs)
-
-
-def _patch_requests(runs: EmrRuns) -> None:
-    """The API: its requests find their service, the permission that they need, and an answer."""
-    extract = iam_actions.extract_resource_arn
-
-    def extract_resource_arn(service: str, method: str, path: str, *more: EmulatorValue) -> str:
-        if service == SERVICE:
-            # Starting and listing are rights on the application (Service Authorization Reference, EMR Serverless).
-            return f"arn:aws:{SERVICE}:{REGION}:{ACCOUNT}:{path.rstrip('/').removesuffix('/jobruns')}"
-        return str(extract(service, method, path, *more))
+    """Add the service: its requests find it, the permission that they need, and an answer."""
 
     async def handle(
         method: str, path: str, headers: EmulatorValue, body: bytes, query: Mapping[str, list[str]]
@@ -284,7 +267,22 @@ def _patch_requests(runs: EmrRuns) -> None:
     app.SERVICE_HANDLERS[SERVICE] = handle
     iam_actions.SERVICE_TO_IAM_NAMESPACE[SERVICE] = SERVICE
     iam_actions._BOTOCORE_SERVICE_MAP[SERVICE] = [SERVICE]
-    iam_actions.extract_resource_arn = extract_resource_arn
+    wrap(iam_actions, "extract_resource_arn", _extract_resource_arn)
+    provisioners._RESOURCE_HANDLERS["AWS::EMRServerless::Application"] = {
+        "create": lambda _name, properties, _stack: _put_application(_new_id(), properties),
+        "update": lambda application, _old, properties, _stack: _put_application(application, properties),
+        "delete": lambda application, _properties: _applications.pop(application, None),
+    }
+    state_machines.add_integration(f"{SERVICE}:startJobRun", partial(_start_job_run, runs), rights)
+
+
+def _extract_resource_arn(
+    original: Original, service: str, method: str, path: str, *more: EmulatorValue
+) -> EmulatorValue:
+    if service != SERVICE:
+        return original(service, method, path, *more)
+    # Starting and listing are rights on the application (Service Authorization Reference, EMR Serverless).
+    return f"arn:aws:{SERVICE}:{REGION}:{ACCOUNT}:{path.rstrip('/').removesuffix('/jobruns')}"
 
 
 def _check_passed_role(access_key: str, request: Mapping[str, Any]) -> None:
@@ -302,14 +300,12 @@ def _answer(
     runs: EmrRuns, method: str, path: str, request: dict[str, Any], query: Mapping[str, list[str]]
 ) -> dict[str, Any]:
     asked = _PATH.match(path)
-    if asked is None or (asked["application"] is None and method != "GET"):
+    if asked is None or (asked["runs"] is None and (asked["application"] or method != "GET")):
         raise ServiceError("ValidationException", f"The local cloud has no {method} {path} of EMR Serverless")
     if asked["application"] is None:
         return {"applications": [{"id": item["applicationId"], **item} for item in _applications.values()]}
     application = _application(asked["application"])
     name = application["applicationId"]
-    if asked["runs"] is None:
-        return {"application": application}
     if asked["run"] is None and method == "POST":
         run = runs.start(application, request)
         return {key: run[key] for key in ("applicationId", "jobRunId", "arn")}
@@ -329,52 +325,41 @@ def _application(application: str) -> dict[str, Any]:
     return _applications[application]
 
 
-def _patch_deployment() -> None:
-    """CloudFormation: AWS::EMRServerless::Application."""
-
-    def put(application: str, properties: dict[str, Any]) -> EmulatorValue:
-        now = time.time()
-        arn = f"arn:aws:emr-serverless:{REGION}:{ACCOUNT}:/applications/{application}"
-        own = {"applicationId": application, "arn": arn, "state": "STARTED", "createdAt": now, "updatedAt": now}
-        _applications[application] = {**_renamed(properties, str.lower), **own}
-        return application, {"ApplicationId": application, "Arn": arn}
-
-    provisioners._RESOURCE_HANDLERS["AWS::EMRServerless::Application"] = {
-        "create": lambda _name, properties, _stack: put(_new_id(), properties),
-        "update": lambda application, _old, properties, _stack: put(application, properties),
-        "delete": lambda application, _properties: _applications.pop(application, None),
-    }
+def _put_application(application: str, properties: dict[str, Any]) -> EmulatorValue:
+    now = time.time()
+    arn = f"arn:aws:emr-serverless:{REGION}:{ACCOUNT}:/applications/{application}"
+    own = {"applicationId": application, "arn": arn, "state": "STARTED", "createdAt": now, "updatedAt": now}
+    _applications[application] = {**_renamed(properties, str.lower), **own}
+    return application, {"ApplicationId": application, "Arn": arn}
 
 
 def _new_id() -> str:
     return f"00{uuid.uuid4().hex[:14]}"
 
 
-def _patch_states(runs: EmrRuns) -> None:
-    """The integration ``emr-serverless:startJobRun``, with and without ``.sync``: keys begin with capital letters."""
+def _start_job_run(runs: EmrRuns, resource: str, data: dict[str, Any]) -> dict[str, Any]:
+    """The integration of Step Functions, with and without ``.sync``: keys begin with capital letters."""
+    request = _renamed(data, str.lower)
+    try:
+        run = runs.start(_application(request.pop("applicationId")), request)
+    except ServiceError as error:
+        raise stepfunctions._ExecutionError(f"EMRServerless.{error.code}", str(error)) from None
+    if resource.endswith(".sync"):
+        state_machines.wait_for_end(lambda: run["state"] in TERMINAL_STATES, lambda: runs.cancel(run))
+        if run["state"] != SUCCESS:
+            raise stepfunctions._ExecutionError("States.TaskFailed", json.dumps(_renamed(run, str.upper)))
+    answer: dict[str, Any] = _renamed(run, str.upper)
+    return answer
 
-    def start_job_run(resource: str, data: dict[str, Any]) -> dict[str, Any]:
-        request = _renamed(data, str.lower)
-        try:
-            run = runs.start(_application(request.pop("applicationId")), request)
-        except ServiceError as error:
-            raise stepfunctions._ExecutionError(f"EMRServerless.{error.code}", str(error)) from None
-        if resource.endswith(".sync"):
-            state_machines.wait_for_end(lambda: run["state"] in TERMINAL_STATES, lambda: runs.cancel(run))
-            if run["state"] != SUCCESS:
-                raise stepfunctions._ExecutionError("States.TaskFailed", json.dumps(_renamed(run, str.upper)))
-        answer: dict[str, Any] = _renamed(run, str.upper)
-        return answer
 
-    def rights(resource: str, data: dict[str, Any]) -> Rights:
-        arn = f"arn:aws:{SERVICE}:{REGION}:{ACCOUNT}:/applications/{data['ApplicationId']}"
-        asked = [Right(f"{SERVICE}:StartJobRun", arn), Right("iam:PassRole", data["ExecutionRoleArn"], PASSED)]
-        if resource.endswith(".sync"):
-            asked += [Right(f"{SERVICE}:{name}", f"{arn}/jobruns/any") for name in ("GetJobRun", "CancelJobRun")]
-            asked += state_machines.use_of_rule(RUN_RULE)
-        return "EMRServerless.AccessDeniedException", asked
-
-    state_machines.add_integration(f"{SERVICE}:startJobRun", start_job_run, rights)
+def rights(resource: str, data: dict[str, Any]) -> Rights:
+    """What a task of a state machine needs to start a job run."""
+    arn = f"arn:aws:{SERVICE}:{REGION}:{ACCOUNT}:/applications/{data['ApplicationId']}"
+    asked = [Right(f"{SERVICE}:StartJobRun", arn), Right("iam:PassRole", data["ExecutionRoleArn"], PASSED)]
+    if resource.endswith(".sync"):
+        asked += [Right(f"{SERVICE}:{name}", f"{arn}/jobruns/any") for name in ("GetJobRun", "CancelJobRun")]
+        asked += state_machines.use_of_rule(RUN_RULE)
+    return "EMRServerless.AccessDeniedException", asked
 
 
 def _renamed(value: Any, change: Callable[[str], str]) -> Any:  # noqa: ANN401

@@ -10,6 +10,7 @@ import sys
 import time
 import uuid
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from ministack.services import glue, stepfunctions  # type: ignore[import-untyped]
@@ -17,7 +18,7 @@ from ministack.services.cloudformation import provisioners  # type: ignore[impor
 
 from lake.engines.description import DPUS
 from lake.engines.glue import LIVE_STATES
-from local.emulator_patches import EmulatorValue, state_machines
+from local.emulator_patches import EmulatorValue, Original, state_machines, wrap
 from local.emulator_patches.state_machines import Right, Rights
 from local.errors import ServiceError
 from local.isolation import ACCOUNT, REGION
@@ -183,14 +184,11 @@ def _new_record(job: Mapping[str, Any], request: Mapping[str, Any], now: float) 
     record = {
         "Id": f"jr_{uuid.uuid4().hex}{uuid.uuid4().hex}",
         "JobName": job["Name"],
-        "Attempt": 0,
         "StartedOn": now,
         "LastModifiedOn": now,
         "JobRunState": "STARTING",
         "Arguments": {**(job.get("DefaultArguments") or {}), **(request.get("Arguments") or {})},
-        "PredecessorRuns": [],
         "ExecutionTime": 0,
-        "LogGroupName": "/aws-glue/jobs",
     }
     if timeout:
         record["Timeout"] = int(timeout)
@@ -201,87 +199,86 @@ def _new_record(job: Mapping[str, Any], request: Mapping[str, Any], now: float) 
 
 
 def patch(runs: GlueRuns) -> None:
-    _patch_jobs()
-    _patch_requests(runs)
-    _patch_states(runs)
+    wrap(glue, "_create_job", _create_job)
+    wrap(glue, "_update_job", _update_job)
+    wrap(provisioners, "_glue_job_fields", _job_fields)
+    glue._start_job_run = partial(_answer_start, runs)
+    glue._batch_stop_job_run = partial(_answer_stop, runs)
+    state_machines.add_integration("glue:startJobRun", partial(_start_job_run, runs), rights)
 
 
-def _patch_jobs() -> None:
+def _create_job(original: Original, data: dict[str, Any]) -> EmulatorValue:
+    return _keep_limits(original(data), data["Name"], data)
+
+
+def _update_job(original: Original, data: dict[str, Any]) -> EmulatorValue:
+    return _keep_limits(original(data), data["JobName"], data.get("JobUpdate", {}))
+
+
+def _job_fields(original: Original, properties: dict[str, Any]) -> dict[str, Any]:
+    own = {key: properties[key] for key in ("ExecutionProperty", "ExecutionClass") if key in properties}
+    return {**original(properties), **own}
+
+
+def _keep_limits(response: EmulatorValue, name: str, properties: Mapping[str, Any]) -> EmulatorValue:
     """MaxConcurrentRuns, Timeout and the class of a job are those of its request, also through CloudFormation."""
-    create, update, fields = glue._create_job, glue._update_job, provisioners._glue_job_fields
-
-    def keep_limits(response: EmulatorValue, name: str, properties: Mapping[str, Any]) -> EmulatorValue:
-        if response[0] == 200:
-            job = glue._jobs[name]
-            job.setdefault("ExecutionProperty", {"MaxConcurrentRuns": 1})
-            job.pop("Timeout", None)
-            if properties.get("ExecutionProperty"):
-                limit = int(properties["ExecutionProperty"]["MaxConcurrentRuns"])
-                job["ExecutionProperty"] = {"MaxConcurrentRuns": limit}
-            if properties.get("Timeout"):
-                job["Timeout"] = int(properties["Timeout"])
-            if properties.get("ExecutionClass"):
-                job["ExecutionClass"] = properties["ExecutionClass"]
-        return response
-
-    def job_fields(properties: dict[str, Any]) -> dict[str, Any]:
-        extra = {key: properties[key] for key in ("ExecutionProperty", "ExecutionClass") if key in properties}
-        return {**fields(properties), **extra}
-
-    glue._create_job = lambda data: keep_limits(create(data), data["Name"], data)
-    glue._update_job = lambda data: keep_limits(update(data), data["JobName"], data.get("JobUpdate", {}))
-    provisioners._glue_job_fields = job_fields
+    if response[0] == 200:
+        job = glue._jobs[name]
+        given = properties.get("ExecutionProperty") or job.get("ExecutionProperty") or {"MaxConcurrentRuns": 1}
+        job["ExecutionProperty"] = {"MaxConcurrentRuns": int(given["MaxConcurrentRuns"])}
+        job.pop("Timeout", None)
+        if properties.get("Timeout"):
+            job["Timeout"] = int(properties["Timeout"])
+        if properties.get("ExecutionClass"):
+            job["ExecutionClass"] = properties["ExecutionClass"]
+    return response
 
 
-def _patch_requests(runs: GlueRuns) -> None:
-    def start_job_run(data: dict[str, Any]) -> EmulatorValue:
-        name = data.get("JobName")
-        if name not in glue._jobs:
-            return glue.error_response_json("EntityNotFoundException", f"Job {name} not found", 400)
-        try:
-            run = runs.start(glue._jobs[name], data, glue._job_runs[name])
-        except ServiceError as error:
-            print(f"refused: a run of {name}: {error}", file=sys.stderr, flush=True)
-            return glue.error_response_json(error.code, str(error), 400)
-        return glue.json_response({"JobRunId": run["Id"]})
-
-    def batch_stop_job_run(data: dict[str, Any]) -> EmulatorValue:
-        name, stopped, errors = data["JobName"], [], []
-        for run_id in data.get("JobRunIds", []):
-            run = find_run(name, run_id)
-            entry = {"JobName": name, "JobRunId": run_id}
-            if run is not None and runs.stop(run):
-                stopped.append(entry)
-                continue
-            code = "EntityNotFoundException" if run is None else "InvalidInputException"
-            errors.append({**entry, "ErrorDetail": {"ErrorCode": code, "ErrorMessage": "The run cannot be stopped."}})
-        return glue.json_response({"SuccessfulSubmissions": stopped, "Errors": errors})
-
-    glue._start_job_run, glue._batch_stop_job_run = start_job_run, batch_stop_job_run
+def _answer_start(runs: GlueRuns, data: dict[str, Any]) -> EmulatorValue:
+    name = data.get("JobName")
+    if name not in glue._jobs:
+        return glue.error_response_json("EntityNotFoundException", f"Job {name} not found", 400)
+    try:
+        run = runs.start(glue._jobs[name], data, glue._job_runs[name])
+    except ServiceError as error:
+        print(f"refused: a run of {name}: {error}", file=sys.stderr, flush=True)
+        return glue.error_response_json(error.code, str(error), 400)
+    return glue.json_response({"JobRunId": run["Id"]})
 
 
-def _patch_states(runs: GlueRuns) -> None:
-    """The integration ``glue:startJobRun``, with and without ``.sync``; the emulator lacks both."""
+def _answer_stop(runs: GlueRuns, data: dict[str, Any]) -> EmulatorValue:
+    name, stopped, errors = data["JobName"], [], []
+    for run_id in data.get("JobRunIds", []):
+        run = find_run(name, run_id)
+        entry = {"JobName": name, "JobRunId": run_id}
+        if run is not None and runs.stop(run):
+            stopped.append(entry)
+            continue
+        code = "EntityNotFoundException" if run is None else "InvalidInputException"
+        errors.append({**entry, "ErrorDetail": {"ErrorCode": code, "ErrorMessage": "The run cannot be stopped."}})
+    return glue.json_response({"SuccessfulSubmissions": stopped, "Errors": errors})
 
-    def start_job_run(resource: str, data: dict[str, Any]) -> dict[str, Any]:
-        status, _, body = glue._start_job_run(data)
-        answer: dict[str, Any] = json.loads(body)
-        if status >= 400:
-            name = str(answer.get("__type", "GlueException")).rpartition("#")[2]
-            raise stepfunctions._ExecutionError(f"Glue.{name}", answer.get("message") or answer.get("Message", ""))
-        answer["JobName"] = data["JobName"]
-        if not resource.endswith(".sync"):
-            return answer
-        run = find_run(data["JobName"], answer["JobRunId"])
-        assert run is not None
-        state_machines.wait_for_end(lambda: run["JobRunState"] not in LIVE_STATES, lambda: runs.stop(run))
-        if run["JobRunState"] != SUCCEEDED:
-            raise stepfunctions._ExecutionError("States.TaskFailed", json.dumps(run))
-        return dict(run)
 
-    def rights(resource: str, data: dict[str, Any]) -> Rights:
-        arn = f"arn:aws:glue:{REGION}:{ACCOUNT}:job/{data['JobName']}"
-        watched = ("GetJobRun", "GetJobRuns", "BatchStopJobRun") if resource.endswith(".sync") else ()
-        return "Glue.AccessDeniedException", [Right(f"glue:{name}", arn) for name in ("StartJobRun", *watched)]
+def _start_job_run(runs: GlueRuns, resource: str, data: dict[str, Any]) -> dict[str, Any]:
+    """The integration of Step Functions, with and without ``.sync``; the emulator lacks both."""
+    status, _, body = _answer_start(runs, data)
+    answer: dict[str, Any] = json.loads(body)
+    if status >= 400:
+        name = str(answer.get("__type", "GlueException")).rpartition("#")[2]
+        raise stepfunctions._ExecutionError(f"Glue.{name}", answer.get("message") or answer.get("Message", ""))
+    answer["JobName"] = data["JobName"]
+    if not resource.endswith(".sync"):
+        return answer
+    run = find_run(data["JobName"], answer["JobRunId"])
+    assert run is not None
+    state_machines.wait_for_end(lambda: run["JobRunState"] not in LIVE_STATES, lambda: runs.stop(run))
+    if run["JobRunState"] != SUCCEEDED:
+        raise stepfunctions._ExecutionError("States.TaskFailed", json.dumps(run))
+    return dict(run)
 
-    state_machines.add_integration("glue:startJobRun", start_job_run, rights)
+
+def rights(resource: str, data: dict[str, Any]) -> Rights:
+    """What a task of a state machine needs to start a job run."""
+    arn = f"arn:aws:glue:{REGION}:{ACCOUNT}:job/{data['JobName']}"
+    watched = ("GetJobRun", "GetJobRuns", "BatchStopJobRun") if resource.endswith(".sync") else ()
+    return "Glue.AccessDeniedException", [Right(f"glue:{name}", arn) for name in ("StartJobRun", *watched)]

@@ -18,7 +18,7 @@ from cli.deployed_stack import DeployedStack
 from cli.inspect.trace import trace_arrival
 from cli.local_clouds import local_state
 from infra.synth import synth
-from lake.ledger import ManifestRow, State
+from lake.ledger import CostRow, ManifestRow, State
 from lake.ledger.manifest_row import manifest_row_key
 from lake.manifest import ObjectVersion
 from lake.settings import Settings
@@ -110,6 +110,11 @@ class Scenario:
             return row if row is not None and row.state in states else None
 
         return wait_for(f"{file.key} to be {state}", manifest_in_state)
+
+    def costs(self) -> list[CostRow]:
+        """The costs of today and yesterday."""
+        today = datetime.now(UTC).date()
+        return list(self.deployment.ledger.costs.of_days(today - timedelta(days=1), today))
 
     def execute(self, machine: str, request: dict[str, Any]) -> dict[str, Any]:
         """Start an execution and wait for its end; returns its description."""

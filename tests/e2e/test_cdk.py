@@ -1,27 +1,18 @@
 """``cdk diff`` and ``cdk deploy`` work on the local cloud as docs/commands.md describes them."""
 
 import re
-import subprocess
 from pathlib import Path
 
-from infra.synth import CHECKOUT, synth
+from infra.synth import synth
 from lake.settings import AlarmSettings, ProtectionSettings, Settings
 from local.cloud import LocalCloud
-from tests.unit.infra.npm_packages import NODE_BINARY, install
+from tests.unit.infra.npm_packages import run_cdk
 
 
 def cdk(cloud: LocalCloud, assembly: Path, *arguments: str) -> tuple[int, str]:
     """Run the CDK command line with the template of this folder, as the principal that has deployed the stack."""
-    program = install(CHECKOUT / "tests" / "unit" / "infra" / "cdk_command_line", "aws-cdk/bin/cdk")
-    command = [str(NODE_BINARY), str(program), *arguments, "--app", str(assembly), "--no-notices", "--no-color"]
-    environment = {
-        **cloud.environment,
-        "HOME": str(assembly.parent),
-        "CDK_DISABLE_CLI_TELEMETRY": "true",
-        "CDK_DISABLE_VERSION_CHECK": "true",
-    }
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, cwd=assembly.parent)
-    return done.returncode, done.stdout + done.stderr
+    folder = assembly.parent
+    return run_cdk(folder, {**cloud.environment, "HOME": str(folder)}, *arguments, "--app", str(assembly))
 
 
 def diff(cloud: LocalCloud, assembly: Path) -> tuple[int, str]:

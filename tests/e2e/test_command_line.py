@@ -121,26 +121,6 @@ def test_explain_follows_a_file(two: list[LocalUp]) -> None:
     assert "Traceback" not in elsewhere.stderr
 
 
-def test_plan_shows_the_next_night_and_changes_nothing(two: list[LocalUp]) -> None:
-    # Given one file that waits for the night (test_explain_follows_a_file)
-    cloud = two[0]
-    # When
-    answer = command("plan", "--local", "--stage", cloud.stage)
-    # Then
-    assert answer.returncode == 0, answer.stderr
-    assert (
-        "backlog: 1 file, 8 B, 1 manifest; quotas: the account (500 DPU, 50 job runs) and quota.* of" in answer.stdout
-    )
-    assert "1 run of " in answer.stdout
-    assert "the deadline is " in answer.stdout
-    assert (
-        "COLLECTED"
-        in command(
-            "explain", "--local", "--stage", cloud.stage, f"s3://{cloud.printed('InputBucket')}/{KEYS[0]}"
-        ).stdout
-    )
-
-
 def test_a_queued_file_is_promoted_and_the_stream_converts_it(two: list[LocalUp]) -> None:
     # Given two files that wait for the overnight execution.
     cloud = two[0]

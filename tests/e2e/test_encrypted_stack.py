@@ -16,6 +16,7 @@ from lake.settings import DatasetRule, EncryptionSettings, VerifySettings
 from local import isolation
 from local.cloud import LocalCloud
 from local.errors import LocalCloudError
+from tests.e2e.permissions import role_name
 from tests.e2e.scenario import Scenario
 from tests.e2e.stack_settings import e2e_settings
 from tests.e2e.subscription import subscribe_queue
@@ -102,7 +103,7 @@ def test_without_the_right_to_encrypt_the_night_fails_and_the_next_one_converts(
     # Given a file that waits, and a key with which the jobs may not write through S3
     file = sealed.put(f"{DATASET}/c.ndjson", ['{"n": 3}'])
     sealed.wait_state(file, State.QUEUED)
-    (jobs_role,) = (name for name in _roles(cloud) if "JobsRole" in name)
+    jobs_role = role_name(cloud.client("iam"), "JobsRole")
     denial = {
         "Effect": "Deny",
         "Principal": {"AWS": f"arn:aws:iam::{isolation.ACCOUNT}:role/{jobs_role}"},
@@ -154,8 +155,3 @@ def test_without_a_statement_for_a_service_the_deployment_fails(
     settings = replace(e2e_settings(), stage=f"no_{statement.lower()}", encryption=encryption)
     with pytest.raises(LocalCloudError):
         cloud.deploy(synth(settings, tmp_path / "cdk.out"))
-
-
-def _roles(cloud: LocalCloud) -> list[str]:
-    pages = cloud.client("iam").get_paginator("list_roles").paginate()
-    return [role["RoleName"] for page in pages for role in page["Roles"]]

@@ -65,8 +65,7 @@ def billed_seconds(scenario: Scenario, job_run: str) -> float:
 def check_cost(scenario: Scenario, engine: Engine, execution: str, dataset: str) -> None:
     """The night's job run has a cost row, with the file that it converted."""
     today = datetime.now(UTC).date()
-    rows = scenario.deployment.ledger.costs.of_days(today - timedelta(days=1), today)
-    (row,) = [row for row in rows if row.execution == execution]
+    (row,) = [row for row in scenario.costs() if row.execution == execution]
     assert (row.engine, row.id) == (engine, owner_of(scenario, engine))
     assert row.dpu_milliseconds + row.vcpu_milliseconds == pytest.approx(1000 * billed_seconds(scenario, row.id), abs=1)
     (share,) = row.shares

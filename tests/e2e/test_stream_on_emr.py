@@ -1,7 +1,6 @@
 """The stream lane on EMR Serverless: it converts, ends when it is asked to, begins again, and says what it cost."""
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -48,9 +47,7 @@ def job_run(scenario: Scenario, run: str) -> dict[str, Any]:
 
 
 def costs_of(scenario: Scenario, run: str) -> list[CostRow]:
-    today = datetime.now(UTC).date()
-    rows = scenario.deployment.ledger.costs.of_days(today - timedelta(days=1), today)
-    return [row for row in rows if row.id.startswith(f"{run}#")]
+    return [row for row in scenario.costs() if row.id.startswith(f"{run}#")]
 
 
 def test_the_stream_converts_as_every_engine_and_ends_when_it_is_asked_to(

@@ -5,13 +5,10 @@ server-side encryption with AWS KMS keys"; Amazon SQS and Amazon SNS Developer G
 Developer Guide, "DynamoDB encryption at rest"; Amazon CloudWatch Logs User Guide, "Encrypt log data".
 """
 
-from collections.abc import Callable, Mapping
-
 from ministack.core import iam_actions, iam_evaluator  # type: ignore[import-untyped]
 from ministack.services import dynamodb, kms, s3, sns, sqs  # type: ignore[import-untyped]
-from ministack.services.cloudformation import provisioners  # type: ignore[import-untyped]
 
-from local.emulator_patches import EmulatorValue
+from local.emulator_patches import EmulatorValue, Original, wrap, wrap_handler
 from local.emulator_patches.identities.requests import KEY_HEADER, log_refusal
 from local.isolation import ACCOUNT, REGION
 
@@ -27,10 +24,14 @@ LOG_ACTIONS = ("kms:Encrypt", DECRYPT, "kms:ReEncryptFrom", GENERATE, "kms:Descr
 
 
 def patch() -> None:
-    _patch_deployment()
-    _patch_requests()
-    sqs.queue_policy_allows = _with_key(sqs.queue_policy_allows)
-    sns.topic_policy_allows = _with_key(sns.topic_policy_allows)
+    wrap_handler("AWS::SNS::Topic", "create", _create_topic)
+    wrap_handler("AWS::DynamoDB::GlobalTable", "create", _create_table)
+    wrap_handler("AWS::DynamoDB::GlobalTable", "update", _update_table)
+    wrap_handler("AWS::Logs::LogGroup", "create", _create_log_group)
+    wrap(iam_actions, "s3_additional_checks", _additional_checks)
+    wrap(iam_evaluator, "enforce", _enforce)
+    wrap(sqs, "queue_policy_allows", _allows_with_key)
+    wrap(sns, "topic_policy_allows", _allows_with_key)
 
 
 def needed(action: str, resource: str) -> list[tuple[str, str, dict[str, str]]]:
@@ -68,38 +69,13 @@ def _key_of_object(bucket: str, key: str) -> str | None:
     return _text(s3._bucket_default_sse_headers(bucket).get(KEY_HEADER))
 
 
-def _patch_requests() -> None:
-    """Requests over HTTP for objects and items."""
-    checks, enforce = iam_actions.s3_additional_checks, iam_evaluator.enforce
-
-    def additional_checks(
-        method: str, path: str, headers: EmulatorValue, body: bytes, query: EmulatorValue
-    ) -> list[tuple[str, str]]:
-        bucket, _, key = path.lstrip("/").partition("/")
-        asked: list[tuple[str, str]] = checks(method, path, headers, body, query)
-        return [*asked, *(_of_s3_request(method, bucket, key, headers, query) if key else [])]
-
-    def enforce_with_key(
-        access_key: str, action: str, service: str, region: str, **options: EmulatorValue
-    ) -> EmulatorValue:
-        if action.startswith("kms:") and service == "s3":
-            options = {**options, "service_context": via("s3")}
-            return enforce(access_key, action, "kms", region, **options)
-        denied = enforce(access_key, action, service, region, **options)
-        if denied or service != "dynamodb":
-            return denied
-        name = options.get("resource_arn", "*").partition(":table/")[2].partition("/")[0]
-        key = ((dynamodb._tables.get(name) or {}).get("SSEDescription") or {}).get("KMSMasterKeyArn")
-        if key is None:
-            return None
-        return enforce(access_key, DECRYPT, "kms", region, resource_arn=key, service_context=via("dynamodb"))
-
-    iam_actions.s3_additional_checks, iam_evaluator.enforce = additional_checks, enforce_with_key
-
-
-def _of_s3_request(
-    method: str, bucket: str, key: str, headers: Mapping[str, str], query: Mapping[str, EmulatorValue]
-) -> list[tuple[str, str]]:
+def _additional_checks(original: Original, *request: EmulatorValue) -> list[tuple[str, str]]:
+    """Requests for objects over HTTP."""
+    method, path, headers, _body, query = request
+    asked: list[tuple[str, str]] = original(*request)
+    bucket, _, key = path.lstrip("/").partition("/")
+    if not key:
+        return asked
     actions: tuple[str, ...]
     if "uploadId" in query:
         upload = s3._multipart_uploads.get(s3._qp(query, "uploadId")) or {}
@@ -110,20 +86,32 @@ def _of_s3_request(
     else:
         reads = method == "GET" or (method == "HEAD" and "x-amz-checksum-mode" in headers)
         arn, actions = _key_of_object(bucket, key), (DECRYPT,) if reads else ()
-    return [(action, arn) for action in actions] if arn else []
+    return [*asked, *((action, arn) for action in actions if arn)]
 
 
-def _with_key(allows: Callable[..., bool]) -> Callable[..., bool]:
+def _enforce(
+    original: Original, access_key: str, action: str, service: str, region: str, **options: EmulatorValue
+) -> EmulatorValue:
+    """The key of an object is one of its additional checks; an item's is checked here."""
+    if action.startswith("kms:") and service == "s3":
+        return original(access_key, action, "kms", region, **{**options, "service_context": via("s3")})
+    denied = original(access_key, action, service, region, **options)
+    if denied or service != "dynamodb":
+        return denied
+    name = options.get("resource_arn", "*").partition(":table/")[2].partition("/")[0]
+    key = ((dynamodb._tables.get(name) or {}).get("SSEDescription") or {}).get("KMSMasterKeyArn")
+    if key is None:
+        return None
+    return original(access_key, DECRYPT, "kms", region, resource_arn=key, service_context=via("dynamodb"))
+
+
+def _allows_with_key(original: Original, resource: str, service: str, source_arn: str, source_account: str) -> bool:
     """A service that sends in its own name needs the key's own policy. S3's page gives no condition key for it."""
-
-    def allowed(resource: str, service: str, source_arn: str, source_account: str) -> bool:
-        if not allows(resource, service, source_arn, source_account):
-            return False
-        key = _key_of(resource)
-        source = {} if service.startswith("s3.") else {"aws:sourcearn": source_arn, "aws:sourceaccount": source_account}
-        return key is None or _service_may(service, (GENERATE, DECRYPT), key, source)
-
-    return allowed
+    if not original(resource, service, source_arn, source_account):
+        return False
+    key = _key_of(resource)
+    source = {} if service.startswith("s3.") else {"aws:sourcearn": source_arn, "aws:sourceaccount": source_account}
+    return key is None or _service_may(service, (GENERATE, DECRYPT), key, source)
 
 
 def _service_may(service: str, actions: tuple[str, ...], key: str, keys: dict[str, str]) -> bool:
@@ -136,45 +124,37 @@ def _service_may(service: str, actions: tuple[str, ...], key: str, keys: dict[st
     return True
 
 
-def _patch_deployment() -> None:
-    """CloudFormation: keys of topics and tables, which the emulator drops; a log group needs the policy of its key.
+def _create_topic(original: Original, logical_id: str, props: EmulatorValue, stack: str) -> EmulatorValue:
+    """The emulator drops the key of a topic, and of a table."""
+    arn, attributes = original(logical_id, props, stack)
+    if "KmsMasterKeyId" in props:
+        sns._topics[arn]["attributes"]["KmsMasterKeyId"] = props["KmsMasterKeyId"]
+    return arn, attributes
 
-    A table stays when its template changes: the emulator gives it another name, and makes an empty one.
-    """
-    handlers = provisioners._RESOURCE_HANDLERS
-    topic, table, group = (
-        handlers[f"AWS::{kind}"] for kind in ("SNS::Topic", "DynamoDB::GlobalTable", "Logs::LogGroup")
-    )
-    create_topic, create_table, create_group = topic["create"], table["create"], group["create"]
-    update_table = table["update"]
 
-    def topic_with_key(logical_id: str, props: EmulatorValue, stack: str) -> EmulatorValue:
-        arn, attributes = create_topic(logical_id, props, stack)
-        if "KmsMasterKeyId" in props:
-            sns._topics[arn]["attributes"]["KmsMasterKeyId"] = props["KmsMasterKeyId"]
-        return arn, attributes
+def _create_table(original: Original, logical_id: str, props: EmulatorValue, stack: str) -> EmulatorValue:
+    return _table_with_key(props, original(logical_id, props, stack))
 
-    def table_with_key(logical_id: str, props: EmulatorValue, stack: str) -> EmulatorValue:
-        return with_key(props, create_table(logical_id, props, stack))
 
-    def table_that_stays(name: str, old: EmulatorValue, props: EmulatorValue, stack: str) -> EmulatorValue:
-        before, after = ({**given, "TableName": name, "SSESpecification": None} for given in (old, props))
-        return with_key(props, update_table(name, before, after, stack))
+def _update_table(original: Original, name: str, old: EmulatorValue, props: EmulatorValue, stack: str) -> EmulatorValue:
+    """A table stays when its template changes: the emulator gives it another name, and makes an empty one."""
+    before, after = ({**given, "TableName": name, "SSESpecification": None} for given in (old, props))
+    return _table_with_key(props, original(name, before, after, stack))
 
-    def with_key(props: EmulatorValue, made: EmulatorValue) -> EmulatorValue:
-        (replica,), name = props["Replicas"], made[0]
-        key = replica.get("SSESpecification", {}).get("KMSMasterKeyId")
-        description = {"Status": "ENABLED", "SSEType": "KMS", "KMSMasterKeyArn": key}
-        dynamodb._tables[name]["SSEDescription"] = description if key else None
-        return made
 
-    def group_with_key(logical_id: str, props: EmulatorValue, stack: str) -> EmulatorValue:
-        name, attributes = create_group(logical_id, props, stack)
-        context = {"kms:encryptioncontext:aws:logs:arn": f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:{name}"}
-        key = props.get("KmsKeyId")
-        if key and not _service_may(f"logs.{REGION}.amazonaws.com", LOG_ACTIONS, key, context):
-            raise ValueError(f"The specified KMS key does not exist or is not allowed to be used with {name}")
-        return name, attributes
+def _table_with_key(props: EmulatorValue, made: EmulatorValue) -> EmulatorValue:
+    (replica,), name = props["Replicas"], made[0]
+    key = replica.get("SSESpecification", {}).get("KMSMasterKeyId")
+    description = {"Status": "ENABLED", "SSEType": "KMS", "KMSMasterKeyArn": key}
+    dynamodb._tables[name]["SSEDescription"] = description if key else None
+    return made
 
-    topic["create"], table["create"], group["create"] = topic_with_key, table_with_key, group_with_key
-    table["update"] = table_that_stays
+
+def _create_log_group(original: Original, logical_id: str, props: EmulatorValue, stack: str) -> EmulatorValue:
+    """A log group needs the policy of its key."""
+    name, attributes = original(logical_id, props, stack)
+    context = {"kms:encryptioncontext:aws:logs:arn": f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:{name}"}
+    key = props.get("KmsKeyId")
+    if key and not _service_may(f"logs.{REGION}.amazonaws.com", LOG_ACTIONS, key, context):
+        raise ValueError(f"The specified KMS key does not exist or is not allowed to be used with {name}")
+    return name, attributes

@@ -12,7 +12,7 @@ from ministack import app  # type: ignore[import-untyped]
 from ministack.core import iam_actions, iam_evaluator  # type: ignore[import-untyped]
 from ministack.services import s3  # type: ignore[import-untyped]
 
-from local.emulator_patches import EmulatorValue
+from local.emulator_patches import EmulatorValue, Original, wrap
 
 _CLIENT_ERRORS = frozenset({"dynamodb", "glue", "states"})
 """AWS JSON protocol 1.0 and 1.1: these services answer every error of the caller with 400."""
@@ -26,120 +26,89 @@ _refused: contextvars.ContextVar[str] = contextvars.ContextVar("refused", defaul
 
 
 def patch() -> None:
-    _patch_transport()
-    _patch_refusals()
-    _patch_hidden_keys()
-    _patch_conditions()
-    _patch_actions()
-    _patch_wildcards()
-
-
-def _patch_transport() -> None:
-    """Plain HTTP on loopback counts as TLS: every bucket, queue and topic denies other transport."""
+    # Plain HTTP on loopback counts as TLS: every bucket, queue and topic denies other transport.
     iam_evaluator._request_origin = contextvars.ContextVar("request_origin", default=("127.0.0.1", True))
-
-    def pin_request_origin(address: str, _tls: bool) -> None:
-        iam_evaluator._request_origin.set((address, True))
-
     app.pin_request_origin = iam_evaluator.pin_request_origin = pin_request_origin
+    wrap(iam_actions, "access_denied_response", _access_denied_response)
+    wrap(iam_actions, "s3_additional_checks", _additional_checks)
+    wrap(iam_actions, "_s3_object_context", _object_context)
+    wrap(iam_actions, "extract_resource_arn", _extract_resource_arn)
+    wrap(iam_evaluator, "enforce", _enforce)
+    wrap(iam_evaluator, "_fnmatch_compile", _fnmatch_compile)
 
 
-def _patch_refusals() -> None:
+def pin_request_origin(address: str, _tls: bool) -> None:
+    iam_evaluator._request_origin.set((address, True))
+
+
+def _access_denied_response(
+    original: Original, service: str, action: str, principal: str, request_id: str, **options: EmulatorValue
+) -> EmulatorValue:
     """Refusals have AWS's status and a request id, name the resource, and leave a line in the emulator's log."""
-    respond = iam_actions.access_denied_response
-
-    def access_denied_response(
-        service: str, action: str, principal: str, request_id: str, **options: EmulatorValue
-    ) -> EmulatorValue:
-        resource = _refused.get()
-        if not options.get("error_code") and not options.get("resource_policy_arn"):
-            explicit = options.get("explicit_deny", False)
-            options["message"] = iam_actions.identity_denial_message(action, principal, resource, explicit)
-        status, headers, body = respond(service, action, principal, request_id, **options)
-        headers["x-amzn-requestid"] = request_id
-        log_refusal(principal or "an unknown access key", f"{action} on {resource}")
-        return 400 if service in _CLIENT_ERRORS else status, headers, body
-
-    iam_actions.access_denied_response = access_denied_response
+    resource = _refused.get()
+    if not options.get("error_code") and not options.get("resource_policy_arn"):
+        explicit = options.get("explicit_deny", False)
+        options["message"] = iam_actions.identity_denial_message(action, principal, resource, explicit)
+    status, headers, body = original(service, action, principal, request_id, **options)
+    headers["x-amzn-requestid"] = request_id
+    log_refusal(principal or "an unknown access key", f"{action} on {resource}")
+    return 400 if service in _CLIENT_ERRORS else status, headers, body
 
 
 def log_refusal(who: str, what: str) -> None:
     print(f"refused: {who}: {what}", file=sys.stderr, flush=True)
 
 
-def _patch_hidden_keys() -> None:
+def _additional_checks(original: Original, *request: EmulatorValue) -> list[tuple[str, str]]:
     """Without s3:ListBucket, a missing object is "access denied", not "no such key"."""
-    checks = iam_actions.s3_additional_checks
-
-    def additional_checks(
-        method: str, path: str, headers: EmulatorValue, body: bytes, query: EmulatorValue
-    ) -> list[tuple[str, str]]:
-        asked: list[tuple[str, str]] = checks(method, path, headers, body, query)
-        bucket, _, key = path.lstrip("/").partition("/")
-        found = s3._buckets.get(bucket)
-        if method in ("GET", "HEAD") and key and found is not None and key not in found["objects"]:
-            asked.append(("s3:ListBucket", f"arn:aws:s3:::{bucket}"))
-        return asked
-
-    iam_actions.s3_additional_checks = additional_checks
+    method, path, *_ = request
+    asked: list[tuple[str, str]] = original(*request)
+    bucket, _, key = path.lstrip("/").partition("/")
+    found = s3._buckets.get(bucket)
+    if method in ("GET", "HEAD") and key and found is not None and key not in found["objects"]:
+        asked.append(("s3:ListBucket", f"arn:aws:s3:::{bucket}"))
+    return asked
 
 
-def _patch_conditions() -> None:
+def _object_context(original: Original, *request: EmulatorValue) -> dict[str, EmulatorValue]:
     """A policy can ask for the KMS key that a new object or upload names."""
-    of_object = iam_actions._s3_object_context
-
-    def object_context(
-        action: str, query: EmulatorValue, path: str, headers: Mapping[str, str]
-    ) -> dict[str, EmulatorValue]:
-        context: dict[str, EmulatorValue] = of_object(action, query, path, headers)
-        if action == "s3:PutObject" and KEY_HEADER in headers:
-            context[f"s3:{KEY_HEADER}"] = headers[KEY_HEADER]
-        return context
-
-    iam_actions._s3_object_context = object_context
+    action, _query, _path, headers = request
+    context: dict[str, EmulatorValue] = original(*request)
+    if action == "s3:PutObject" and KEY_HEADER in headers:
+        context[f"s3:{KEY_HEADER}"] = headers[KEY_HEADER]
+    return context
 
 
-def _patch_wildcards() -> None:
+def _fnmatch_compile(original: Original, pattern: str, ignore_case: bool) -> re.Pattern[str]:
     """An asterisk is any characters, newlines included: a key can have them."""
-    compiled = iam_evaluator._fnmatch_compile
-
-    def fnmatch_compile(pattern: str, ignore_case: bool) -> re.Pattern[str]:
-        found: re.Pattern[str] = compiled(pattern, ignore_case)
-        return re.compile(found.pattern, found.flags | re.DOTALL)
-
-    iam_evaluator._fnmatch_compile = fnmatch_compile
+    found: re.Pattern[str] = original(pattern, ignore_case)
+    return re.compile(found.pattern, found.flags | re.DOTALL)
 
 
-def _patch_actions() -> None:
+def _extract_resource_arn(original: Original, service: str, *request: EmulatorValue) -> str:
+    _method, _path, _headers, body, *_ = request
+    arn: str = original(service, *request)
+    _catalog_arns.set(_table_arns(arn, body) if service == "glue" else ())
+    return arn
+
+
+def _enforce(
+    original: Original, access_key: str, action: str, service: str, region: str, **options: EmulatorValue
+) -> EmulatorValue:
     """A call for a table needs rights on the catalog, the database and the table; the emulator asks for the database's.
     A batch of SQS needs the right for a single request; there is none for batches.
 
     Sources: AWS Glue Developer Guide, "Specifying AWS Glue resource ARNs"; Amazon SQS Developer Guide, "Amazon SQS API
     permissions: Actions and resource reference".
     """
-    extract, enforce = iam_actions.extract_resource_arn, iam_evaluator.enforce
-
-    def extract_resource_arn(
-        service: str, method: str, path: str, headers: EmulatorValue, body: bytes, *more: EmulatorValue
-    ) -> str:
-        arn: str = extract(service, method, path, headers, body, *more)
-        _catalog_arns.set(_table_arns(arn, body) if service == "glue" else ())
-        return arn
-
-    def enforce_one(*request: str, **options: EmulatorValue) -> EmulatorValue:
-        if denied := enforce(*request, **options):
-            _refused.set(options.get("resource_arn", "*"))
-        return denied
-
-    def enforce_all(access_key: str, action: str, service: str, region: str, **options: EmulatorValue) -> EmulatorValue:
-        if service == "sqs":
-            action = action.removesuffix("Batch")
-        for arn in _catalog_arns.get() if action in _TABLE_ACTIONS else ():
-            if denied := enforce_one(access_key, action, service, region, **{**options, "resource_arn": arn}):
-                return denied
-        return enforce_one(access_key, action, service, region, **options)
-
-    iam_actions.extract_resource_arn, iam_evaluator.enforce = extract_resource_arn, enforce_all
+    if service == "sqs":
+        action = action.removesuffix("Batch")
+    own = options.get("resource_arn", "*")
+    for arn in (*(_catalog_arns.get() if action in _TABLE_ACTIONS else ()), own):
+        if denied := original(access_key, action, service, region, **{**options, "resource_arn": arn}):
+            _refused.set(arn)
+            return denied
+    return None
 
 
 def _table_arns(database_arn: str, body: bytes) -> tuple[str, ...]:
@@ -153,12 +122,13 @@ def _table_arns(database_arn: str, body: bytes) -> tuple[str, ...]:
 
 def record_uses(file: Path) -> None:
     """Each statement that allowed a role an action leaves a line in ``file``, once for each of the three."""
-    evaluate = iam_evaluator.evaluate
     seen: set[tuple[str, ...]] = set()
     lock = threading.Lock()
 
-    def recorded(asked: EmulatorValue, policies: EmulatorValue, *limits: EmulatorValue) -> EmulatorValue:
-        result = evaluate(asked, policies, *limits)
+    def recorded(
+        original: Original, asked: EmulatorValue, policies: EmulatorValue, *limits: EmulatorValue
+    ) -> EmulatorValue:
+        result = original(asked, policies, *limits)
         if result.decision == "Allow" and ":assumed-role/" in asked.principal_arn:
             role = asked.principal_arn.split("/")[1]
             statements = [statement for statements in policies for statement in statements]
@@ -171,4 +141,4 @@ def record_uses(file: Path) -> None:
                         lines.write(json.dumps({"role": role, "action": asked.action, "resources": resources}) + "\n")
         return result
 
-    iam_evaluator.evaluate = recorded
+    wrap(iam_evaluator, "evaluate", recorded)

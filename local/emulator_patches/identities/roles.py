@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from ministack.core import iam_actions, iam_evaluator, lambda_runtime  # type: ignore[import-untyped]
 from ministack.services import iam, sts  # type: ignore[import-untyped]
 
-from local.emulator_patches import EmulatorValue
+from local.emulator_patches import EmulatorValue, Original, wrap
 from local.emulator_patches.identities.encryption_keys import needed
 from local.errors import NotAllowedError
 from local.isolation import ACCOUNT, REGION, AccessKey
@@ -62,27 +62,27 @@ _lock = threading.Lock()
 
 
 def patch() -> None:
-    root = os.environ["AWS_ACCESS_KEY_ID"]
-
-    def is_root_access_key(access_key_id: str) -> bool:
-        return access_key_id == root
-
-    resolve = iam_evaluator.resolve_principal
-    everything = iam_evaluator.parse_policy_document({"Statement": {"Effect": "Allow", "Action": "*", "Resource": "*"}})
-
-    def resolve_principal(*args: EmulatorValue, **options: EmulatorValue) -> EmulatorValue:
-        """The owner of the account may do everything, except what the policy of a resource denies."""
-        found = resolve(*args, **options)
-        is_owner = isinstance(found, iam_evaluator.PrincipalInfo) and found.policies is None
-        return dataclasses.replace(found, policies=[everything]) if is_owner else found
-
-    def execution_credentials(config: Mapping[str, EmulatorValue]) -> dict[str, str]:
-        key = session_key(config["Role"], "lambda.amazonaws.com", config["FunctionName"][:64])
-        return {"AWS_SESSION_TOKEN": "", **key.environment}
-
     iam_evaluator.is_root_access_key = sts.is_root_access_key = is_root_access_key
-    iam_evaluator.resolve_principal = resolve_principal
+    wrap(iam_evaluator, "resolve_principal", _resolve_principal)
     lambda_runtime.execution_credentials = execution_credentials
+
+
+def is_root_access_key(access_key_id: str) -> bool:
+    return access_key_id == os.environ["AWS_ACCESS_KEY_ID"]
+
+
+def _resolve_principal(original: Original, *args: EmulatorValue, **options: EmulatorValue) -> EmulatorValue:
+    """The owner of the account may do everything, except what the policy of a resource denies."""
+    found = original(*args, **options)
+    if not isinstance(found, iam_evaluator.PrincipalInfo) or found.policies is not None:
+        return found
+    everything = {"Statement": {"Effect": "Allow", "Action": "*", "Resource": "*"}}
+    return dataclasses.replace(found, policies=[iam_evaluator.parse_policy_document(everything)])
+
+
+def execution_credentials(config: Mapping[str, EmulatorValue]) -> dict[str, str]:
+    key = session_key(config["Role"], "lambda.amazonaws.com", config["FunctionName"][:64])
+    return {"AWS_SESSION_TOKEN": "", **key.environment}
 
 
 def session_key(role_arn: str, service: str, session: str) -> AccessKey:

@@ -3,15 +3,9 @@
 import copy
 import time
 
-from ministack.services import (  # type: ignore[import-untyped]
-    cloudwatch,
-    eventbridge,
-    lambda_svc,
-    sns,
-    sqs,
-)
+from ministack.services import cloudwatch, eventbridge, lambda_svc, sns, sqs  # type: ignore[import-untyped]
 
-from local.emulator_patches import EmulatorValue
+from local.emulator_patches import EmulatorValue, Original, wrap
 from local.emulator_patches.identities.requests import log_refusal
 from local.emulator_patches.identities.roles import check_role
 from local.errors import NotAllowedError
@@ -24,85 +18,65 @@ _REFUSED_POLL_SECONDS = 1
 
 
 def patch() -> None:
-    _patch_schedules()
-    _patch_event_sources()
-    _patch_alarms()
-    _patch_function_logs()
+    wrap(eventbridge, "_invoke_target", _invoke_target)
+    wrap(sqs, "_receive_messages_for_esm", _receive_messages)
+    wrap(cloudwatch, "_dispatch_alarm_actions", _dispatch_alarm_actions)
+    wrap(lambda_svc, "_emit_lambda_logs", _emit_lambda_logs)
 
 
-def _patch_schedules() -> None:
+def _invoke_target(
+    original: Original, target: EmulatorValue, event: EmulatorValue, rule: EmulatorValue, *more: EmulatorValue
+) -> EmulatorValue:
     """A schedule acts with its target's role. A refused one does nothing; AWS tries again and then drops it."""
-    invoke = eventbridge._invoke_target
-
-    def invoke_target(
-        target: EmulatorValue, event: EmulatorValue, rule: EmulatorValue, *more: EmulatorValue
-    ) -> EmulatorValue:
-        # Rules of EventBridge come here too; only a schedule has a target of its own.
-        if "Target" in rule:
-            action = _TARGET_ACTIONS[target["Arn"].split(":")[2]]
-            keys = {"aws:sourceaccount": ACCOUNT, "aws:sourcearn": rule["Arn"]}
-            try:
-                check_role(target["RoleArn"], "scheduler.amazonaws.com", action, target["Arn"], keys)
-            except NotAllowedError as error:
-                log_refusal(rule["Arn"], str(error))
-                return None
-        return invoke(target, event, rule, *more)
-
-    eventbridge._invoke_target = invoke_target
-
-
-def _patch_event_sources() -> None:
-    """A function polls its queue with its own role."""
-    receive = sqs._receive_messages_for_esm
-
-    def receive_messages(url: str, number: int) -> EmulatorValue:
-        queue = sqs._get_q(url)["attributes"]["QueueArn"]
-        for mapping in list(lambda_svc._esms.values()):
-            if mapping["EventSourceArn"] != queue:
-                continue
-            record, _ = lambda_svc._get_func_record_for_qualifier(mapping["FunctionName"], None)
-            for action in _POLL_ACTIONS:
-                try:
-                    check_role(record["config"]["Role"], "lambda.amazonaws.com", action, queue)
-                except NotAllowedError as error:
-                    log_refusal(f"event source of {mapping['FunctionName']}", str(error))
-                    time.sleep(_REFUSED_POLL_SECONDS)
-                    return []
-        return receive(url, number)
-
-    sqs._receive_messages_for_esm = receive_messages
-
-
-def _patch_alarms() -> None:
-    """An alarm publishes as CloudWatch: the topic's own policy has to allow it."""
-    dispatch = cloudwatch._dispatch_alarm_actions
-
-    def dispatch_alarm_actions(alarm: EmulatorValue, old: str, new: str, reason: str) -> None:
-        allowed = copy.deepcopy(dict(alarm))
-        for field in ("AlarmActions", "OKActions", "InsufficientDataActions"):
-            for topic in list(allowed.get(field) or []):
-                if not sns.topic_policy_allows(topic, "cloudwatch.amazonaws.com", alarm["AlarmArn"], ACCOUNT):
-                    allowed[field].remove(topic)
-                    log_refusal(alarm["AlarmArn"], f"sns:Publish on {topic}: its policy does not allow CloudWatch")
-        dispatch(allowed, old, new, reason)
-
-    cloudwatch._dispatch_alarm_actions = dispatch_alarm_actions
-
-
-def _patch_function_logs() -> None:
-    """A function writes its log with its own role; without the right its lines are lost, as on AWS."""
-    emit = lambda_svc._emit_lambda_logs
-
-    def emit_lambda_logs(func: EmulatorValue, *args: EmulatorValue, **options: EmulatorValue) -> None:
-        config = func.get("config") or func
-        group = (config.get("LoggingConfig") or {}).get("LogGroup") or f"/aws/lambda/{config['FunctionName']}"
-        stream = f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:{group}:log-stream:any"
+    # Rules of EventBridge come here too; only a schedule has a target of its own.
+    if "Target" in rule:
+        action = _TARGET_ACTIONS[target["Arn"].split(":")[2]]
+        keys = {"aws:sourceaccount": ACCOUNT, "aws:sourcearn": rule["Arn"]}
         try:
-            for action in ("logs:CreateLogStream", "logs:PutLogEvents"):
-                check_role(config["Role"], "lambda.amazonaws.com", action, stream)
+            check_role(target["RoleArn"], "scheduler.amazonaws.com", action, target["Arn"], keys)
         except NotAllowedError as error:
-            log_refusal(f"log of {config['FunctionName']}", str(error))
-            return
-        emit(func, *args, **options)
+            log_refusal(rule["Arn"], str(error))
+            return None
+    return original(target, event, rule, *more)
 
-    lambda_svc._emit_lambda_logs = emit_lambda_logs
+
+def _receive_messages(original: Original, url: str, number: int) -> EmulatorValue:
+    """A function polls its queue with its own role."""
+    queue = sqs._get_q(url)["attributes"]["QueueArn"]
+    for mapping in list(lambda_svc._esms.values()):
+        if mapping["EventSourceArn"] != queue:
+            continue
+        record, _ = lambda_svc._get_func_record_for_qualifier(mapping["FunctionName"], None)
+        for action in _POLL_ACTIONS:
+            try:
+                check_role(record["config"]["Role"], "lambda.amazonaws.com", action, queue)
+            except NotAllowedError as error:
+                log_refusal(f"event source of {mapping['FunctionName']}", str(error))
+                time.sleep(_REFUSED_POLL_SECONDS)
+                return []
+    return original(url, number)
+
+
+def _dispatch_alarm_actions(original: Original, alarm: EmulatorValue, *change: EmulatorValue) -> None:
+    """An alarm publishes as CloudWatch: the topic's own policy has to allow it."""
+    allowed = copy.deepcopy(dict(alarm))
+    for field in ("AlarmActions", "OKActions", "InsufficientDataActions"):
+        for topic in list(allowed.get(field) or []):
+            if not sns.topic_policy_allows(topic, "cloudwatch.amazonaws.com", alarm["AlarmArn"], ACCOUNT):
+                allowed[field].remove(topic)
+                log_refusal(alarm["AlarmArn"], f"sns:Publish on {topic}: its policy does not allow CloudWatch")
+    original(allowed, *change)
+
+
+def _emit_lambda_logs(original: Original, func: EmulatorValue, *log: EmulatorValue, **options: EmulatorValue) -> None:
+    """A function writes its log with its own role; without the right its lines are lost, as on AWS."""
+    config = func.get("config") or func
+    group = (config.get("LoggingConfig") or {}).get("LogGroup") or f"/aws/lambda/{config['FunctionName']}"
+    stream = f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:{group}:log-stream:any"
+    try:
+        for action in ("logs:CreateLogStream", "logs:PutLogEvents"):
+            check_role(config["Role"], "lambda.amazonaws.com", action, stream)
+    except NotAllowedError as error:
+        log_refusal(f"log of {config['FunctionName']}", str(error))
+        return
+    original(func, *log, **options)

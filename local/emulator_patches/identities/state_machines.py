@@ -4,7 +4,7 @@ from typing import Any
 
 from ministack.services import stepfunctions  # type: ignore[import-untyped]
 
-from local.emulator_patches import EmulatorValue, state_machines
+from local.emulator_patches import EmulatorValue, Original, state_machines, wrap
 from local.emulator_patches.identities.requests import log_refusal
 from local.emulator_patches.identities.roles import check_role
 from local.emulator_patches.state_machines import Right, Rights
@@ -16,38 +16,33 @@ _SYNC_RULE = f"arn:aws:events:{REGION}:{ACCOUNT}:rule/StepFunctionsGetEventsForS
 
 def patch() -> None:
     """Apply the patches of this file, after those of ``local.emulator_patches.state_machines``."""
-    invoke = stepfunctions._invoke_resource
-    read = stepfunctions._read_map_items
-    distribute = stepfunctions._run_distributed_map
+    wrap(stepfunctions, "_invoke_resource", _invoke_resource)
+    wrap(stepfunctions, "_read_map_items", _read_map_items)
+    wrap(stepfunctions, "_run_distributed_map", _run_distributed_map)
 
-    def invoke_resource(resource: str, data: dict[str, Any]) -> EmulatorValue:
-        execution = state_machines.current_execution.get()
-        if execution is not None:
-            error, asked = rights_of(resource, data)
-            _check(execution["stateMachineArn"], error, asked)
-        return invoke(resource, data)
 
-    def read_map_items(reader: EmulatorValue, effective: EmulatorValue, context: EmulatorValue) -> EmulatorValue:
-        given = reader["Arguments"]
-        asked = Right("s3:GetObject", f"arn:aws:s3:::{given['Bucket']}/{given['Key']}")
-        _check(context["StateMachine"]["Id"], "States.ItemReaderFailed", [asked])
-        return read(reader, effective, context)
+def _invoke_resource(original: Original, resource: str, data: dict[str, Any]) -> EmulatorValue:
+    execution = state_machines.current_execution.get()
+    if execution is not None:
+        error, asked = rights_of(resource, data)
+        _check(execution["stateMachineArn"], error, asked)
+    return original(resource, data)
 
-    def run_distributed_map(
-        state: EmulatorValue,
-        raw_input: EmulatorValue,
-        effective: EmulatorValue,
-        iterator: EmulatorValue,
-        execution: EmulatorValue,
-        context: EmulatorValue,
-    ) -> EmulatorValue:
-        machine = _machine(execution["stateMachineArn"])
-        _check(machine, "States.Permissions", [Right("states:StartExecution", machine)])
-        return distribute(state, raw_input, effective, iterator, execution, context)
 
-    stepfunctions._invoke_resource = invoke_resource
-    stepfunctions._read_map_items = read_map_items
-    stepfunctions._run_distributed_map = run_distributed_map
+def _read_map_items(
+    original: Original, reader: EmulatorValue, effective: EmulatorValue, context: EmulatorValue
+) -> EmulatorValue:
+    given = reader["Arguments"]
+    asked = Right("s3:GetObject", f"arn:aws:s3:::{given['Bucket']}/{given['Key']}")
+    _check(context["StateMachine"]["Id"], "States.ItemReaderFailed", [asked])
+    return original(reader, effective, context)
+
+
+def _run_distributed_map(original: Original, *given: EmulatorValue) -> EmulatorValue:
+    _state, _input, _effective, _iterator, execution, _context = given
+    machine = _machine(execution["stateMachineArn"])
+    _check(machine, "States.Permissions", [Right("states:StartExecution", machine)])
+    return original(*given)
 
 
 def rights_of(resource: str, data: dict[str, Any]) -> Rights:

@@ -1,58 +1,50 @@
-"""The deployed probe stack as tests use it."""
+"""A bucket, a function and a Glue job that report what they see of a local cloud."""
 
 import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from local.cloud import LocalCloud
-from local.isolation import REGION
+from local.isolation import BUCKET_PLACE, REGION
+from tests.e2e.functions import create_function
 from tests.e2e.waiting import wait_for
+from tests.roles import create_unlimited_role
+
+HERE = Path(__file__).parent
+BUCKET, FUNCTION, JOB = "probe", "probe-function", "probe-job"
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """The deployed probe stack and its outputs."""
+    """The probe of one cloud."""
 
     cloud: LocalCloud
-    outputs: dict[str, str]
+    role: str
 
-    def client(self, service: str) -> Any:
-        return self.cloud.client(service)
+    @classmethod
+    def create(cls, cloud: LocalCloud) -> "Probe":
+        """Create its resources."""
+        role, s3 = create_unlimited_role(cloud.client("iam"), "probe"), cloud.client("s3")
+        s3.create_bucket(Bucket=BUCKET, CreateBucketConfiguration=BUCKET_PLACE)
+        s3.upload_file(str(HERE / "probe_job.py"), BUCKET, "job.py")
+        create_function(cloud.client("lambda"), FUNCTION, role, HERE / "probe_function.py", {})
+        command = {"Name": "glueetl", "ScriptLocation": f"s3://{BUCKET}/job.py"}
+        cloud.client("glue").create_job(Name=JOB, Role=role, Command=command, DefaultArguments={"--region": REGION})
+        return cls(cloud, role)
 
-    def start_run(self, job: str, timeout: int | None = None, **arguments: str) -> str:
-        given = {f"--{name.replace('_', '-')}": value for name, value in {"region": REGION, **arguments}.items()}
-        limit = {"Timeout": timeout} if timeout else {}
-        return str(self.client("glue").start_job_run(JobName=job, Arguments=given, **limit)["JobRunId"])
+    def run(self, **arguments: str) -> None:
+        """Run the job to its end, which has to be SUCCEEDED."""
+        glue = self.cloud.client("glue")
+        given = {f"--{name.replace('_', '-')}": value for name, value in arguments.items()}
+        run = glue.start_job_run(JobName=JOB, Arguments=given)["JobRunId"]
 
-    def run(self, job: str, run_id: str) -> dict[str, Any]:
-        return dict(self.client("glue").get_job_run(JobName=job, RunId=run_id)["JobRun"])
+        def ended() -> dict[str, Any] | None:
+            found: dict[str, Any] = glue.get_job_run(JobName=JOB, RunId=run)["JobRun"]
+            return found if found["JobRunState"] not in ("STARTING", "RUNNING") else None
 
-    def ended_run(self, job: str, run_id: str) -> dict[str, Any]:
-        live = ("STARTING", "RUNNING", "STOPPING")
-        wait_for(f"the end of {run_id}", lambda: self.run(job, run_id)["JobRunState"] not in live)
-        return self.run(job, run_id)
-
-    def put_json(self, key: str, value: object) -> str:
-        self.client("s3").put_object(Bucket=self.outputs["Bucket"], Key=key, Body=json.dumps(value).encode())
-        return key
-
-    def object_json(self, key: str) -> Any:
-        s3 = self.client("s3")
-        found = wait_for(
-            f"the object {key}", lambda: s3.list_objects_v2(Bucket=self.outputs["Bucket"], Prefix=key).get("Contents")
-        )
-        assert len(found) == 1
-        return json.loads(s3.get_object(Bucket=self.outputs["Bucket"], Key=key)["Body"].read())
-
-    def execute(self, machine: str, given: object) -> str:
-        request = {"stateMachineArn": self.outputs[machine], "input": json.dumps(given)}
-        return str(self.client("stepfunctions").start_execution(**request)["executionArn"])
-
-    def ended_execution(self, arn: str) -> dict[str, Any]:
-        states = self.client("stepfunctions")
-        wait_for(f"the end of {arn}", lambda: states.describe_execution(executionArn=arn)["status"] != "RUNNING")
-        return dict(states.describe_execution(executionArn=arn))
+        assert (end := wait_for(f"the end of {run}", ended))["JobRunState"] == "SUCCEEDED", end
 
     def invoke(self, payload: object) -> Any:
-        answer = self.client("lambda").invoke(FunctionName=self.outputs["Function"], Payload=json.dumps(payload))
+        answer = self.cloud.client("lambda").invoke(FunctionName=FUNCTION, Payload=json.dumps(payload))
         return json.loads(answer["Payload"].read())

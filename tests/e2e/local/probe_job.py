@@ -1,4 +1,4 @@
-"""A Glue job with a task: succeed, fail, hang, report its environment (look) or run Spark."""
+"""A Glue job with a task: hang, report its environment (look) or run Spark."""
 
 import json
 import os
@@ -7,27 +7,12 @@ import time
 
 arguments = dict(zip(sys.argv[1::2], sys.argv[2::2], strict=True))
 task = arguments["--task"]
-if task == "fail":
-    raise ValueError("asked to fail")
-if task == "hang":
-    import boto3
-
-    bucket, key = arguments["--started"].split("/", 1)
-    # The child leaves the process group of this script.
-    child = os.fork()
-    if child == 0:
-        os.setpgid(0, 0)
-        while True:
-            time.sleep(1)
-    boto3.client("s3", region_name=arguments["--region"]).put_object(
-        Bucket=bucket, Key=key, Body=json.dumps([os.getpid(), child]).encode()
-    )
-    while True:
-        time.sleep(1)
+while task == "hang":
+    time.sleep(1)
 if task == "look":
     import boto3
 
-    bucket, key = arguments["--started"].split("/", 1)
+    bucket, key = arguments["--target"].split("/", 1)
     s3 = boto3.client("s3", region_name=arguments["--region"])
     credentials = boto3.Session().get_credentials()
     seen = {

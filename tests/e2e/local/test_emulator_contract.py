@@ -7,14 +7,6 @@ import pytest
 from local.limits import Limits
 
 
-def test_limits_of_a_job_come_through_cloudformation(probe):
-    jobs = {name: probe.client("glue").get_job(JobName=name)["Job"] for name in ("probe-batch", "probe-stream")}
-    assert jobs["probe-batch"]["ExecutionProperty"] == {"MaxConcurrentRuns": 2}
-    assert jobs["probe-batch"]["Timeout"] == 240
-    assert jobs["probe-stream"]["ExecutionProperty"] == {"MaxConcurrentRuns": 1}
-    assert "Timeout" not in jobs["probe-stream"]
-
-
 @pytest.mark.parametrize("package", ["lake", "local", "ministack", "pyarrow", "pytest", "rich"])
 def test_package_that_is_not_in_the_asset_cannot_be_imported(probe, package):
     assert probe.invoke({"import": package})["errorType"] == "ModuleNotFoundError"
@@ -69,12 +61,12 @@ class OpenItems:
 
 
 @pytest.fixture
-def items(probe):
-    yield OpenItems(probe.client("dynamodb"))
-    probe.cloud.limit(Limits())
+def items(cloud):
+    yield OpenItems(cloud.client("dynamodb"))
+    cloud.limit(Limits(index_lag_seconds=0))
 
 
-def test_the_index_shows_every_kind_of_write_after_its_lag(probe, items):
+def test_the_index_shows_every_kind_of_write_after_its_lag(cloud, items):
     for write, before, after in (
         (lambda: items.put("a"), [], ["a"]),
         (lambda: items.close("a"), ["a"], []),
@@ -82,9 +74,9 @@ def test_the_index_shows_every_kind_of_write_after_its_lag(probe, items):
         (lambda: items.client.delete_item(TableName=items.name, Key={"pk": {"S": "a"}}), ["a"], []),
     ):
         # When something is written, then a read of the table shows it, and the index does not yet
-        probe.cloud.limit(Limits(index_lag_seconds=3600))
+        cloud.limit(Limits(index_lag_seconds=3600))
         write()
         assert (items.in_table(), items.in_index()) == (after, before)
         # And when its time has come, then the index shows it too
-        probe.cloud.limit(Limits(index_lag_seconds=0))
+        cloud.limit(Limits(index_lag_seconds=0))
         assert items.in_index() == after

@@ -17,26 +17,30 @@ def _assembly(folder: Path, name: str, template: dict[str, Any]) -> Path:
     return folder
 
 
-def test_second_deployment_of_the_same_assembly_changes_nothing(probe, probe_assembly):
-    assert probe.cloud.deploy(probe_assembly) == probe.outputs
-
-
-def test_changed_template_updates_the_stack_and_its_outputs(probe, tmp_path):
-    for value in ("old", "new"):
+def test_changed_template_updates_the_stack_and_its_outputs(cloud, tmp_path):
+    for value in ("old", "old", "new"):
         parameter = {"Type": "String", "Name": "/changing", "Value": value}
         resources = {"P": {"Type": "AWS::SSM::Parameter", "Properties": parameter}}
         template = {"Resources": resources, "Outputs": {"Value": {"Value": value}}}
-        outputs = probe.cloud.deploy(_assembly(tmp_path / "out", "Changing", template))
+        outputs = cloud.deploy(_assembly(tmp_path / "out", "Changing", template))
         assert outputs == {"Value": value}
-        assert probe.client("ssm").get_parameter(Name="/changing")["Parameter"]["Value"] == value
+        assert cloud.client("ssm").get_parameter(Name="/changing")["Parameter"]["Value"] == value
 
 
-def test_failed_stack_names_the_resource_and_the_reason(probe, tmp_path):
+def test_limits_of_a_job_come_through_cloudformation(cloud, tmp_path):
+    command = {"Name": "glueetl", "ScriptLocation": "s3://code/job.py"}
+    own = {"limited": {"ExecutionProperty": {"MaxConcurrentRuns": 2}, "Timeout": 240}, "plain": {}}
+    jobs = {
+        name: {"Type": "AWS::Glue::Job", "Properties": {"Name": name, "Role": "role", "Command": command, **limits}}
+        for name, limits in own.items()
+    }
+    cloud.deploy(_assembly(tmp_path / "out", "Limited", {"Resources": jobs}))
+    limited, plain = (cloud.client("glue").get_job(JobName=name)["Job"] for name in own)
+    assert (limited["ExecutionProperty"], limited["Timeout"]) == ({"MaxConcurrentRuns": 2}, 240)
+    assert (plain["ExecutionProperty"], plain.get("Timeout")) == ({"MaxConcurrentRuns": 1}, None)
+
+
+def test_failed_stack_names_the_resource_and_the_reason(cloud, tmp_path):
     template = {"Resources": {"Thing": {"Type": "AWS::Nothing::Thing", "Properties": {}}}}
     with pytest.raises(LocalCloudError, match="AWS::Nothing::Thing"):
-        probe.cloud.deploy(_assembly(tmp_path / "out", "Failing", template))
-
-
-def test_folder_without_an_assembly_is_refused_with_advice(probe, tmp_path):
-    with pytest.raises(LocalCloudError, match=r"has no manifest\.json: run the CDK app"):
-        probe.cloud.deploy(tmp_path)
+        cloud.deploy(_assembly(tmp_path / "out", "Failing", template))

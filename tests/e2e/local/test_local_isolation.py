@@ -1,5 +1,6 @@
 """No process of the local cloud can reach a real AWS account, whatever the user's machine is configured for."""
 
+import json
 import socket
 import threading
 from contextlib import closing
@@ -8,8 +9,7 @@ import pytest
 
 from local.cloud import LocalCloud
 from local.isolation import ACCOUNT
-from tests.e2e.local.local_probe import Probe
-from tests.e2e.waiting import wait_for
+from tests.e2e.local.local_probe import BUCKET, Probe
 
 _CONFIG = """
 [default]
@@ -88,38 +88,29 @@ def hostile_machine(monkeypatch, tmp_path, trap):
     return witness, visitors
 
 
-def test_every_kind_of_client_talks_to_the_emulator_with_fake_credentials(hostile_machine, probe_assembly, tmp_path):
+def test_every_kind_of_client_talks_to_the_emulator_with_fake_credentials(hostile_machine, tmp_path):
     witness, visitors = hostile_machine
     with LocalCloud.start(tmp_path / "cloud") as cloud:
-        probe = Probe(cloud, cloud.deploy(probe_assembly))
+        probe, s3 = Probe.create(cloud), cloud.client("s3")
         # The driver
         for service in ("s3", "glue", "lambda", "sts", "dynamodb", "stepfunctions"):
-            assert probe.client(service).meta.endpoint_url == cloud.endpoint
-        assert probe.client("sts").get_caller_identity()["Account"] == ACCOUNT
+            assert cloud.client(service).meta.endpoint_url == cloud.endpoint
+        assert cloud.client("sts").get_caller_identity()["Account"] == ACCOUNT
         # A Lambda function, and a Glue run's boto3
-        bucket = probe.outputs["Bucket"]
-        run = probe.start_run("probe-batch", task="look", started=f"{bucket}/look.json")
-        for seen in (probe.invoke({"look": "s3"}), probe.object_json("look.json")):
+        probe.run(task="look", target=f"{BUCKET}/look.json")
+        of_run = json.loads(s3.get_object(Bucket=BUCKET, Key="look.json")["Body"].read())
+        for seen in (probe.invoke({"look": "s3"}), of_run):
             assert seen["endpoint"] == cloud.endpoint
             assert seen["access_key"].startswith("ASIA")
             foreign = {name: value for name, value in seen["environment"].items() if "AKIA" in value or "real" in value}
             assert not foreign
             assert not {"AWS_PROFILE", "AWS_ENDPOINT_URL_S3", "AWS_ROLE_ARN", "HTTP_PROXY"} & set(seen["environment"])
             assert str(tmp_path) not in seen["path"]
-        assert probe.ended_run("probe-batch", run)["JobRunState"] == "SUCCEEDED"
         # A Glue run's Spark, by the objects that it reads and writes
-        _run_spark(probe)
+        s3.put_object(Bucket=BUCKET, Key="code/extra_module.py", Body=b"SUFFIX = '?'")
+        s3.put_object(Bucket=BUCKET, Key="in/a.txt", Body=b"a\n")
+        source, target = f"s3a://{BUCKET}/in/", f"s3a://{BUCKET}/out"
+        probe.run(task="spark", source=source, target=target, extra_py_files=f"s3://{BUCKET}/code/extra_module.py")
+        assert s3.list_objects_v2(Bucket=BUCKET, Prefix="out/_SUCCESS")["KeyCount"] == 1
     assert not witness.exists()
     assert visitors == []
-
-
-def _run_spark(probe: Probe) -> None:
-    s3, bucket = probe.client("s3"), probe.outputs["Bucket"]
-    s3.put_object(Bucket=bucket, Key="code/extra_module.py", Body=b"SUFFIX = '?'")
-    s3.put_object(Bucket=bucket, Key="spark/in/a.txt", Body=b"a\n")
-    source, target = f"s3a://{bucket}/spark/in/", f"s3a://{bucket}/spark/out"
-    code = f"s3://{bucket}/code/extra_module.py"
-    run_id = probe.start_run("probe-batch", extra_py_files=code, task="spark", source=source, target=target)
-    run = probe.ended_run("probe-batch", run_id)
-    assert run["JobRunState"] == "SUCCEEDED", run
-    wait_for("Spark's output", lambda: s3.list_objects_v2(Bucket=bucket, Prefix="spark/out/_SUCCESS").get("Contents"))

@@ -11,7 +11,6 @@ import pytest
 
 from local.cloud import LocalCloud, _claim
 from local.errors import LocalCloudError
-from local.isolation import BUCKET_PLACE
 from local.processes import has_ended
 from tests.e2e.waiting import wait_for
 
@@ -72,13 +71,6 @@ def test_folder_of_a_killed_owner_is_claimed_until_its_processes_have_ended(owne
     # When another cloud can claim the folder, then no process of the first writes into it any more
     with wait_for("the folder", claim):
         assert all(map(has_ended, pids))
-
-
-def test_two_clouds_run_at_once_with_their_own_data(tmp_path):
-    with LocalCloud.start(tmp_path / "a") as first, LocalCloud.start(tmp_path / "b") as second:
-        first.client("s3").create_bucket(Bucket="only-here", CreateBucketConfiguration=BUCKET_PLACE)
-        assert [each["Name"] for each in first.client("s3").list_buckets()["Buckets"]] == ["only-here"]
-        assert second.client("s3").list_buckets()["Buckets"] == []
 
 
 def test_second_cloud_in_the_same_folder_is_refused_and_the_first_goes_on(tmp_path):

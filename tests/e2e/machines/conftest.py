@@ -1,9 +1,7 @@
 """The state machines on a local cloud, with stubs in place of the functions and of the batch job."""
 
-import io
 import json
 import re
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +10,7 @@ import pytest
 
 from local.cloud import LocalCloud
 from local.isolation import BUCKET_PLACE, REGION
+from tests.e2e.functions import create_function
 from tests.e2e.subscription import subscribe_queue
 from tests.e2e.waiting import wait_for
 from tests.roles import create_unlimited_role
@@ -105,19 +104,8 @@ def deployed_machines(cloud: LocalCloud) -> StubbedMachines:
     role = create_unlimited_role(cloud.client("iam"), "stub")
     s3.create_bucket(Bucket=BUCKET, CreateBucketConfiguration=BUCKET_PLACE)
     s3.upload_file(str(HERE / "stub_job.py"), BUCKET, "job.py")
-    code = io.BytesIO()
-    with zipfile.ZipFile(code, "w") as archive:
-        archive.write(HERE / "stub_function.py", "stub_function.py")
     for name in FUNCTIONS.values():
-        cloud.client("lambda").create_function(
-            FunctionName=name,
-            Runtime="python3.13",
-            Role=role,
-            Handler="stub_function.handler",
-            Code={"ZipFile": code.getvalue()},
-            Environment={"Variables": {"BUCKET": BUCKET}},
-            Timeout=30,
-        )
+        create_function(cloud.client("lambda"), name, role, HERE / "stub_function.py", {"BUCKET": BUCKET})
     cloud.client("glue").create_job(
         Name=JOB,
         Role=role,

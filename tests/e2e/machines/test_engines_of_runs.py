@@ -24,34 +24,6 @@ def emr_runs(stubbed: StubbedMachines) -> list[dict[str, Any]]:
     return runs
 
 
-@pytest.mark.parametrize(("engine", "execution_class"), [("glue-flex", "FLEX"), ("glue", "STANDARD")])
-def test_a_run_on_glue_has_the_execution_class_and_the_workers_of_its_plan(
-    stubbed: StubbedMachines, engine: str, execution_class: str
-) -> None:
-    before = len(emr_runs(stubbed))
-    stubbed.set_answers("stub-plan", stubbed.index("s3://control/runs/0", engine=engine, workers=1))
-    # When
-    assert stubbed.run("overnight", {})["status"] == "SUCCEEDED"
-    # Then
-    run = glue_runs(stubbed)[0]
-    assert (run["ExecutionClass"], run["NumberOfWorkers"], run["WorkerType"]) == (execution_class, 1, "G.1X")
-    assert len(emr_runs(stubbed)) == before
-    (call,) = stubbed.calls("stub-run-status")
-    assert call["jobRun"] == run["Id"]
-
-
-def test_run_status_learns_which_job_run_on_glue_has_failed(stubbed: StubbedMachines) -> None:
-    # Given a job that fails before it has claimed anything
-    stubbed.set_answers("stub-plan", stubbed.index("s3://control/runs/0", engine="glue"))
-    stubbed.set_answers("job", 1, 0)
-    stubbed.set_answers("stub-run-status", OPEN, {"open": 0, "terminal": 1, "held": 0})
-    # When
-    stubbed.run("overnight", {})
-    # Then each round names its own job run
-    last, failed = (run["Id"] for run in glue_runs(stubbed)[:2])
-    assert [call["jobRun"] for call in stubbed.calls("stub-run-status")] == [failed, last]
-
-
 def test_a_run_uses_the_engine_that_run_status_names_from_its_next_round_on(stubbed: StubbedMachines) -> None:
     # Given: of two rounds that may fail, both do; then run_status names another engine, and another round fails
     stubbed.set_answers("stub-plan", stubbed.index("s3://control/runs/0", engine="glue-flex", fallback="glue"))
@@ -72,38 +44,31 @@ def test_a_run_uses_the_engine_that_run_status_names_from_its_next_round_on(stub
 def test_a_run_that_begins_too_late_for_its_engine_has_the_dearer_one_from_the_start(
     stubbed: StubbedMachines, begin_by: str, execution_class: str
 ) -> None:
-    index = stubbed.index("s3://control/runs/0", engine="glue-flex", fallback="glue", beginBy=begin_by)
+    index = stubbed.index("s3://control/runs/0", engine="glue-flex", fallback="glue", beginBy=begin_by, workers=1)
     stubbed.set_answers("stub-plan", index)
     assert stubbed.run("overnight", {})["status"] == "SUCCEEDED"
-    assert glue_runs(stubbed)[0]["ExecutionClass"] == execution_class
+    run = glue_runs(stubbed)[0]
+    assert (run["ExecutionClass"], run["NumberOfWorkers"], run["WorkerType"]) == (execution_class, 1, "G.1X")
 
 
-def test_a_run_on_emr_serverless_is_the_same_job_with_the_same_argument(stubbed: StubbedMachines) -> None:
-    before = len(glue_runs(stubbed))
-    stubbed.set_answers("stub-plan", stubbed.index("s3://control/runs/0", engine=EMR))
-    assert stubbed.run("overnight", {})["status"] == "SUCCEEDED"
-    assert stubbed.calls("job") == [{"run": "s3://control/runs/0"}]
-    run = emr_runs(stubbed)[0]
-    assert run["state"] == "SUCCESS"
-    assert len(glue_runs(stubbed)) == before
-    # And run_status learns its id, as the ledger has it
-    (call,) = stubbed.calls("stub-run-status")
-    assert call["jobRun"] == f"emr-serverless:{stubbed.emr_application}:{run['id']}"
+@pytest.mark.parametrize(("engine", "stopped"), [("glue", "STOPPED"), (EMR, "CANCELLED")])
+def test_a_stopped_execution_stops_its_runs_and_starts_no_more(
+    stubbed: StubbedMachines, engine: str, stopped: str
+) -> None:
+    def states_of_runs() -> list[str]:
+        runs = emr_runs(stubbed) if engine == EMR else glue_runs(stubbed)
+        return [run["state" if engine == EMR else "JobRunState"] for run in runs]
 
-
-def test_a_stopped_execution_cancels_its_runs_on_emr_serverless(stubbed: StubbedMachines) -> None:
-    # Given an execution whose run hangs
-    before = len(emr_runs(stubbed))
-    stubbed.set_answers("stub-plan", stubbed.index("s3://control/runs/0", engine=EMR))
+    # Given an execution with two runs that hang, and one that waits for its turn
+    before = len(states_of_runs())
+    runs = [f"s3://control/runs/{number}" for number in range(3)]
+    stubbed.set_answers("stub-plan", stubbed.index(*runs, engine=engine))
     stubbed.set_answers("job", "hang")
     states = stubbed.cloud.client("stepfunctions")
     arn = states.start_execution(stateMachineArn=stubbed.machines["overnight"], input="{}")["executionArn"]
-
-    def states_of_new_runs() -> list[str]:
-        runs = emr_runs(stubbed)
-        return [run["state"] for run in runs[: len(runs) - before]]
-
-    wait_for("the run to hang", lambda: states_of_new_runs() == ["RUNNING"])
-    # When it is stopped, then the run is cancelled
+    wait_for("two runs to hang", lambda: states_of_runs()[: -before or None] == ["RUNNING"] * 2)
+    # When it is stopped, then its runs are stopped, and the third one is never started
     states.stop_execution(executionArn=arn)
-    wait_for("the run to be cancelled", lambda: states_of_new_runs() == ["CANCELLED"])
+    (map_run,) = [entry["mapRunArn"] for entry in states.list_map_runs(executionArn=arn)["mapRuns"]]
+    wait_for("all runs to end", lambda: states.describe_map_run(mapRunArn=map_run)["itemCounts"]["failed"] == len(runs))
+    assert states_of_runs()[: -before or None] == [stopped] * 2

@@ -33,11 +33,6 @@ def test_an_empty_input_converts_every_run_of_the_plan(stubbed: StubbedMachines)
     assert stubbed.take_notifications() == []
 
 
-def test_a_range_is_passed_to_the_plan(stubbed: StubbedMachines) -> None:
-    end = stubbed.run("overnight", {"dataset": "orders", "from": "2026-11-01"})
-    assert stubbed.calls("stub-plan") == [{"dataset": "orders", "from": "2026-11-01", "execution": end["name"]}]
-
-
 def test_nothing_to_do_starts_no_job(stubbed: StubbedMachines) -> None:
     stubbed.set_answers("stub-plan", stubbed.index())
     stubbed.set_answers("stub-settle", verdict("EMPTY", "nothing was waiting"))
@@ -230,9 +225,11 @@ def test_a_job_that_fails_without_progress_runs_max_attempts_times(stubbed: Stub
     assert end["cause"] == "1 manifest is not done. See s3://control/verdict.json"
     assert stubbed.take_notifications() == ["FAILED: 1 manifest is not done"]
     # And the function that looks at the run learns of each how it ended.
-    for call in stubbed.calls("stub-run-status"):
-        assert re.fullmatch(r"States.TaskFailed: jr_\w+ FAILED \S.*", call["failure"])
+    calls = stubbed.calls("stub-run-status")
+    for call in calls:
+        assert re.fullmatch(rf"States.TaskFailed: {call['jobRun']} FAILED \S.*", call["failure"])
         assert call["refusal"] == ""
+    assert len({call["jobRun"] for call in calls}) == 2
 
 
 def test_a_dry_run_ends_with_the_forecast(stubbed: StubbedMachines) -> None:

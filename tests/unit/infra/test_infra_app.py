@@ -18,15 +18,22 @@ def test_the_stage_names_the_settings_file() -> None:
     assert settings_file({"stage": "prod", "settings": "mine.toml"}) == Path("mine.toml")
 
 
+STREAM = "arn:aws:kinesis:eu-central-1:111122223333:stream/s"
+RECORDS = [f'[[records]]\nname = "r{n}"\ndataset = "clicks"\nkinesis_stream = "{STREAM}{n}"\n' for n in range(80)]
+"""More delivery streams than a stack has resources for."""
+
+
 @pytest.mark.parametrize(
     ("text", "context", "message"),
     [
         ('stage = "dev"\n[batch]\nmax_runs = 0', {}, "batch.max_runs = 0 is wrong"),
         # A copy of another stage's file would change the stack of that stage
         ('stage = "dev"', {"stage": "prod"}, "stage = 'dev' is wrong: expected 'prod'"),
+        ('stage = "dev"\n' + "".join(RECORDS), {}, "maximum of 500"),
     ],
+    ids=["value", "stage", "resources"],
 )
-def test_wrong_settings_are_one_sentence(
+def test_what_the_settings_or_cdk_refuse_is_one_sentence(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -34,35 +41,18 @@ def test_wrong_settings_are_one_sentence(
     context: dict[str, str],
     message: str,
 ) -> None:
-    # Given a settings file with a wrong value.
+    # Given a settings file from which no stack can be made.
     (tmp_path / "wrong.toml").write_text(text)
     context = {**context, "settings": str(tmp_path / "wrong.toml"), "local": "true"}
     monkeypatch.setenv("CDK_CONTEXT_JSON", json.dumps(context))
     monkeypatch.setenv("CDK_OUTDIR", str(tmp_path / "out"))
     # When the app runs.
     code = main()
-    # Then it fails, and names the key and the value in one line.
+    # Then it fails, and says in one line why.
     printed = capsys.readouterr().err
     assert code == 1
     assert len(printed.splitlines()) == 1
     assert message in printed
-
-
-def test_what_cdk_refuses_is_one_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    # Given more delivery streams than a stack has resources for
-    stream = "arn:aws:kinesis:eu-central-1:111122223333:stream/s"
-    records = (f'[[records]]\nname = "r{n}"\ndataset = "clicks"\nkinesis_stream = "{stream}{n}"\n' for n in range(80))
-    (tmp_path / "many.toml").write_text('stage = "dev"\n' + "".join(records))
-    context = {"settings": str(tmp_path / "many.toml"), "local": "true"}
-    monkeypatch.setenv("CDK_CONTEXT_JSON", json.dumps(context))
-    monkeypatch.setenv("CDK_OUTDIR", str(tmp_path / "out"))
-    code = main()
-    printed = capsys.readouterr().err
-    assert code == 1
-    assert len(printed.splitlines()) == 1
-    assert "maximum of 500" in printed
 
 
 def test_cdk_needs_no_node_of_the_machine(tmp_path: Path) -> None:

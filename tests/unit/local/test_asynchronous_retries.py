@@ -3,9 +3,9 @@
 import threading
 
 import pytest
-from ministack.services import eventbridge, lambda_svc  # type: ignore[import-untyped]
+from ministack.services import lambda_svc  # type: ignore[import-untyped]
 
-from local.emulator_patches import lambda_functions
+from local.emulator_patches.lambda_functions import dispatch_to_lambda
 
 
 @pytest.mark.parametrize(("config", "runs"), [({}, 3), ({"MaximumRetryAttempts": 0}, 1)])
@@ -28,12 +28,10 @@ def test_a_failed_scheduled_invocation_runs_as_often_as_the_configuration_says(m
     monkeypatch.setattr(lambda_svc, "_get_func_record_for_ref", lambda _: (function, function["config"], "sweep"))
     monkeypatch.setattr(lambda_svc, "_execute_function", fail)
     monkeypatch.setattr(lambda_svc, "_LAMBDA_ASYNC_RETRY_BASE_SECONDS", 0)
-    monkeypatch.setattr(eventbridge, "_dispatch_to_lambda", eventbridge._dispatch_to_lambda)
-    lambda_functions._patch_retries()
 
     # When a schedule invokes it
     before = set(threading.enumerate())
-    eventbridge._dispatch_to_lambda(function["config"]["FunctionArn"], '{"dryRun": true}')
+    dispatch_to_lambda(function["config"]["FunctionArn"], '{"dryRun": true}')
     for thread in set(threading.enumerate()) - before:
         thread.join()
 

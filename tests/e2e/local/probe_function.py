@@ -10,7 +10,7 @@ class ProbeError(Exception):
     pass
 
 
-def handle(event, context):
+def handler(event, context):
     if event.get("fail"):
         raise ProbeError("asked to fail,\nover two lines")
     if event.get("look"):
