@@ -19,7 +19,7 @@ from lake.manifest_documents import read_manifest, write_manifest
 from lake.successors import files_by_successor
 from lake.texts import advise_reprocess, format_count
 from lake.time import iso_utc
-from router.collect.divide import divide, divide_selected, draft_selected
+from router.divide import divide, divide_selected, draft_selected
 from router.entry import with_refusals
 from router.ownership.owner import RoutedArrival, cut_drafts, write_pointer
 from router.requests.selection import (

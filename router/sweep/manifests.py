@@ -13,7 +13,7 @@ from lake.ledger.manifest_row import OPEN_STATES
 from lake.manifest import Lane
 from lake.publish import roll_forward
 from lake.settings.operation import POINTER_MINUTES, PUBLISHING_MINUTES
-from router.collect.divide import MAX_INDEX_WRITES_PER_SECOND, WritePace, divide, is_over
+from router.divide import MAX_INDEX_WRITES_PER_SECOND, WritePace, divide, is_over
 from router.executions.costs import leave_to_sweep
 from router.executions.run_status import reason_to_release
 from router.ownership.owner import write_pointer

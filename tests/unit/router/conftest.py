@@ -10,7 +10,7 @@ from lake.ledger import DatasetMeasurement, Ledger, ManifestRow, State
 from lake.ledger.costs import MIN_SAMPLE_BYTES
 from lake.manifest import Lane
 from lake.settings import parse_settings
-from router.collect.divide import divide
+from router.divide import divide
 from router.services import Services
 from router.stream.handler import stream_control
 from router.telemetry import Metric, metrics

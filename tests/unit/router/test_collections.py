@@ -16,8 +16,8 @@ from lake.ledger import CollectionId, CommitReference, State
 from lake.manifest import Lane, ObjectVersion, Partition
 from lake.manifest_documents import read_manifest, write_division
 from lake.successors import files_by_successor
-from router.collect import divide as divide_module
-from router.collect.divide import divide, divide_selected
+from router import divide as divide_module
+from router.divide import divide, divide_selected
 from router.ownership.owner import RoutedArrival
 from router.ownership.take import take_ownership
 from router.requests.selection import Selection

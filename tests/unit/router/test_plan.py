@@ -18,7 +18,7 @@ from lake.layout import PARTS, part_key
 from lake.ledger import CommitReference, DatasetMeasurement, State
 from lake.manifest import Partition
 from lake.speed import FILES_PER_SECOND
-from router.collect import divide
+from router import divide
 from router.plan.handler import plan
 from router.services import write_document
 from tests.load.request_counts import counted_requests

@@ -14,7 +14,7 @@ from lake.ledger import CommitReference, ManifestRow, State
 from lake.ledger.transitions import Manifests
 from lake.manifest import Lane, Manifest
 from lake.manifest_documents import read_manifest
-from router.collect import divide
+from router import divide
 from router.ownership.owner import RoutedArrival
 from router.ownership.take import take_ownership
 from router.requests import promote as move

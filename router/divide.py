@@ -1,4 +1,4 @@
-"""A collection becomes manifests: closed, cut, committed by one document, then carried out by any process.
+"""A collection of the batch lane becomes manifests: closed, cut, committed by one document, then carried out.
 
 Each step goes by what the collection's row says, so all of it can be repeated after any crash, and by several processes
 at the same time: one division is committed, and all carry out that one.
