@@ -127,18 +127,6 @@ def test_a_damaged_part_keeps_only_the_hours_of_its_datasets_open_until_it_is_re
     assert list(deployment.ledger.collections.open()) == []
 
 
-def test_a_collection_that_waits_for_a_newer_version_is_stalled_after_a_night(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    collect(deployment, (PARTITION, "a"))
-    monkeypatch.setattr("lake.documents.FORMAT", 0)
-    for wait, stalled in ((HOURS, 0), (timedelta(hours=36), 1)):
-        deployment.wait(wait)
-        sweep = repair(deployment)
-        divide_collections(sweep)
-        assert (sweep.counts["stalled"], sweep.counts["divided"], sweep.errors) == (stalled, 0, [])
-
-
 def test_a_collection_with_an_incomplete_list_is_not_divided(deployment: Deployment) -> None:
     part = collect(deployment, (PARTITION, "a"))
     key = {"pk": f"parts-of-collection#{FIRST}", "sk": part}
