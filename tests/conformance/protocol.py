@@ -22,7 +22,6 @@ OBJECTS = (
     "tests/unit/lake/test_publish.py",
     "tests/unit/lake/test_transitions.py",
     "tests/unit/router/test_reprocess.py",
-    "tests/unit/router/test_reprocess_inputs.py",
     "tests/unit/router/sweep",
     "tests/unit/router/test_backfill.py",
     "tests/unit/router/test_ownership.py",

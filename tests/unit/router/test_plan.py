@@ -187,7 +187,7 @@ def test_a_damaged_row_keeps_no_other_manifest_from_being_planned(deployment: De
         ({"to": "2026-02-2\uff10"}, "to = '2026-02-2\uff10' is not a valid time"),
         ({"from": 20261120}, "from = 20261120 is not a valid time"),
         ({"from": "2026-11-21", "to": "2026-11-20"}, "from = '2026-11-21' is later than to = '2026-11-20': pass the"),
-        ({"dataset": 7}, "dataset = 7 is not a valid name"),
+        ({"dataset": 7}, "dataset = 7 is unknown: pass one of orders"),
         ({"execution": ""}, "execution is missing"),
     ],
 )
