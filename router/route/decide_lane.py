@@ -31,8 +31,6 @@ class NotRead:
 
     reason: str
     """A phrase for people."""
-    is_denied: bool = False
-    """A permission is missing: it concerns other files as well."""
     error: str = field(default="", compare=False)
     """What S3 answered."""
 

@@ -59,13 +59,6 @@ def test_keys_that_no_rule_selects_are_ignored(key: str, reason: str) -> None:
     assert why.startswith(reason)
 
 
-def test_the_first_dataset_rule_wins() -> None:
-    rules = [{"name": "clicks", "prefix": "web/c"}, {"name": "{folder}", "prefix": "web/"}, {"name": "rest"}]
-    keys = ("web/clicks/a.json", "web/orders/a.json", "web/a.json", "app/a.json")
-    datasets = [decided_at(key, "2026-11-21T12:00", datasets=rules)[1] for key in keys]
-    assert datasets == ["clicks", "orders", "rest", "rest"]
-
-
 @pytest.mark.parametrize(
     ("now", "lane"),
     [
@@ -173,7 +166,7 @@ TAGS, METADATA = Attribute.TAGS, Attribute.METADATA
 SATURDAY, FRIDAY = datetime(2026, 11, 21, 12, tzinfo=UTC), datetime(2026, 11, 20, 12, tzinfo=UTC)
 WAITS = "waits for the overnight run"
 BOTH = {"tags": ["priority=high", "stage=*"], "metadata": ["feed=live*"]}
-GONE, DENIED = NotRead("gone (404)"), NotRead("access denied (403)", is_denied=True)
+GONE, DENIED = NotRead("gone (404)"), NotRead("access denied (403)")
 
 
 def decided(

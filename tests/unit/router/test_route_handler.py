@@ -3,7 +3,6 @@
 import json
 from dataclasses import replace
 from datetime import timedelta
-from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
@@ -12,14 +11,14 @@ from botocore.exceptions import ClientError
 
 from infra.arrivals import INVISIBLE_TIMEOUTS, MAX_RECEIVES
 from infra.functions import ROUTE_TIMEOUT_SECONDS
-from lake.errors import InvalidInputError, TerminalError, TransientError
+from lake.errors import TerminalError, TransientError
 from lake.layout import INBOX, URGENT, manifest_of_pointer
 from lake.ledger import State
 from lake.manifest import Lane, ObjectVersion
 from lake.manifest_documents import read_manifest
 from router.requests.backfill import backfill
 from router.route import handler as route_module
-from router.route.events import AnnouncedVersion, VersionLookup, pause_seconds
+from router.route.events import pause_seconds
 from router.route.handler import route
 from router.stream.runs import FailedStartsError
 from tests.unit.lake.world import PARTITION
@@ -78,24 +77,6 @@ def test_the_partition_is_the_hour_of_the_event_not_of_the_routing(deployment: D
     route(batch(message("m1", s3_record("orders/a.ndjson", time="2025-12-31T23:59:59.999Z"))), deployment.services)
     [row] = deployment.ledger.manifests.open(Lane.STREAM, State.QUEUED)
     assert str(row.partition) == "orders#2025-12-31T23"
-
-
-def test_a_duplicate_changes_nothing(deployment: Deployment) -> None:
-    # Given: an event, twice in one batch
-    event = batch(message("m1", s3_record("orders/a.ndjson")), message("m2", s3_record("orders/a.ndjson")))
-    route(event, deployment.services)
-    deployment.ledger.stream.begin_run("jr_1", deployment.now - timedelta(hours=1))
-    deployment.faults.writes.clear()
-    # When: both are redelivered
-    answer = route(event, deployment.services)
-    # Then
-    assert failures(answer) == []
-    [row] = deployment.ledger.manifests.open(Lane.STREAM, State.QUEUED)
-    assert row.files == 1
-    # What was admitted to the stream lane is counted before its owner is known, until the next watch.
-    assert deployment.faults.writes == ["update_item", "put_object", "put_item", "delete_object", "start_job_run"]
-    assert len(deployment.keys("control", "inbox/")) == 1
-    assert deployment.keys("control", "intents/") == []
 
 
 def test_a_foreign_bucket_is_ignored(deployment: Deployment) -> None:
@@ -171,31 +152,6 @@ def test_only_a_fresh_heartbeat_of_a_run_that_goes_on_spares_the_start(deploymen
     assert deployment.glue.runs == ({} if state == "fresh" else {"stream-job": {"jr_1": "RUNNING"}})
 
 
-def test_the_lambda_handler_prints_its_metrics(
-    deployment: Deployment,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    # Given: the handler as Lambda calls it
-    monkeypatch.setattr(route_module, "container_services", lambda: deployment.services)
-    context = SimpleNamespace(
-        function_name="route", memory_limit_in_mb=256, invoked_function_arn="arn", aws_request_id="r1"
-    )
-    event = {"Records": [message("m1", s3_record("orders/a.ndjson"), s3_record("orders/a.csv"))]}
-    # When
-    answer = route_module.handler(event, context)  # type: ignore[arg-type]
-    # Then
-    assert answer == {"batchItemFailures": []}
-    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    [metrics] = [line for line in lines if "_aws" in line]
-    assert (metrics["StreamBytes"], metrics["BatchBytes"]) == ([100.0], [0.0])
-    # And its log has every other count.
-    [counts] = [vars(record) for record in caplog.records if record.message == "routed"]
-    assert (counts["arrivals"], counts["not_acknowledged"]) == (2, 0)
-    assert (counts["outcomes"], counts["manifests"], counts["parts"]) == ({"owned": 1, "ignored": 1}, 1, 0)
-
-
 def lone_surrogate(identity: str) -> dict[str, Any]:
     """A message whose key is valid JSON, and cannot be encoded."""
     record = s3_record("orders/x.ndjson")
@@ -237,12 +193,9 @@ def keep_versions(deployment: Deployment, status: str = "Enabled") -> None:
     deployment.raw_s3.put_bucket_versioning(Bucket="input", VersioningConfiguration={"Status": status})
 
 
-def send(deployment: Deployment, facts: dict[str, Any], *missing: str) -> list[str]:
-    record = s3_record(KEY, **facts)
-    for name in missing:
-        record["s3"]["object"].pop(name, None)
+def send(deployment: Deployment, facts: dict[str, Any]) -> list[str]:
     deployment.configure(peak={"hours": []})
-    return failures(route(batch(message("m1", record)), deployment.services))
+    return failures(route(batch(message("m1", s3_record(KEY, **facts))), deployment.services))
 
 
 def owned_files(deployment: Deployment) -> list[ObjectVersion]:
@@ -251,71 +204,16 @@ def owned_files(deployment: Deployment) -> list[ObjectVersion]:
     return [file for manifest in manifests for file in manifest.files]
 
 
-@pytest.mark.parametrize(
-    ("missing", "has_versions"),
-    [
-        (("size",), False),
-        (("size",), True),
-        (("eTag",), True),
-        (("versionId",), True),
-        (("size", "versionId"), True),
-        (("size", "eTag"), True),
-    ],
-)
-def test_what_is_missing_is_looked_up(deployment: Deployment, missing: tuple[str, ...], has_versions: bool) -> None:
-    if has_versions:
-        keep_versions(deployment)
-    facts = put(deployment)
-    deployment.raw_s3.put_object(Bucket="input", Key=KEY + "l", Body=b"other")
-    assert send(deployment, facts, *missing) == []
-    [file] = owned_files(deployment)
-    assert (file.key, file.etag, file.size, file.version_id) == (KEY, facts["eTag"], 3, facts["versionId"])
-
-
 def test_a_listing_knows_the_version_that_an_event_did_not_name(deployment: Deployment) -> None:
     keep_versions(deployment)
     facts = put(deployment)
-    send(deployment, facts, "versionId")
+    deployment.raw_s3.put_object(Bucket="input", Key=KEY + "l", Body=b"{}\n")
+    assert send(deployment, {**facts, "versionId": None}) == []
+    [file] = owned_files(deployment)
+    assert (file.key, file.etag, file.version_id) == (KEY, facts["eTag"], facts["versionId"])
     event = {"action": "find", "request": {"dataset": "clicks", "from": "2000-01-01", "to": "2100-01-01"}}
     result = backfill(event, deployment.services)
-    assert (result["found"], result["known"]) == (1, 1)
-
-
-@pytest.mark.parametrize("missing", [("size", "eTag", "versionId"), ("eTag", "versionId")])
-def test_an_event_that_pins_nothing_is_refused(deployment: Deployment, missing: tuple[str, ...]) -> None:
-    assert send(deployment, put(deployment), *missing) == ["m1"]
-    assert owned_files(deployment) == []
-
-
-def test_an_event_without_a_size_whose_object_is_gone_is_refused(deployment: Deployment) -> None:
-    facts = put(deployment)
-    deployment.raw_s3.delete_object(Bucket="input", Key=KEY)
-    assert send(deployment, facts, "size") == ["m1"]
-    assert owned_files(deployment) == []
-    # And the reason says what to do
-    announced = AnnouncedVersion("input", KEY, facts["eTag"], None, deployment.now, None)
-    with pytest.raises(InvalidInputError, match="the sweep finds the file if it is there; put it again"):
-        VersionLookup(deployment.services).complete(announced)
-
-
-@pytest.mark.parametrize(
-    ("operation", "missing"), [("get_bucket_versioning", "versionId"), ("list_object_versions", "size")]
-)
-def test_the_events_of_an_invocation_wait_once_for_an_s3_that_does_not_answer(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, operation: str, missing: str
-) -> None:
-    # Given an S3 that is busy, three events that lack what it would be asked for, and one that lacks nothing
-    deployment.configure(peak={"hours": []})
-    records = [s3_record(f"clicks/{number}.json") for number in range(4)]
-    for record in records[:3]:
-        del record["s3"]["object"][missing]
-    busy = Mock(side_effect=ClientError({"Error": {"Code": "SlowDown", "Message": ""}}, operation))
-    monkeypatch.setattr(deployment.raw_s3, operation, busy)
-    event = batch(*(message(f"m{number}", record) for number, record in enumerate(records)))
-    # When, Then the last one is routed, and S3 was asked once
-    assert failures(route(event, deployment.services)) == ["m0", "m1", "m2"]
-    assert busy.call_count == 1
-    assert [file.key for file in owned_files(deployment)] == ["clicks/3.json"]
+    assert (result["found"], result["known"]) == (2, 1)
 
 
 def test_an_event_of_the_time_before_versions_names_the_null_version(deployment: Deployment) -> None:
