@@ -83,11 +83,8 @@ def divide(services: Services, collection: CollectionId, pace: "WritePace | None
     return [manifest.id for manifest in division.manifests]
 
 
-PAUSES_SECONDS = (0, 1, 2, 4, 8, 16)
-"""Pauses between tries of what cannot be divided but can later: after them it holds up no other file."""
-MAX_RETRY_TIME = timedelta(minutes=2)
-"""After the first try of all: later no further one begins, because a plan needs half of its function's 15 minutes for
-other files."""
+TRIES, PAUSE_SECONDS = 3, 5
+"""Tries of what cannot be divided but can later, and the pause between them: then it holds up no other file."""
 
 
 def divide_selected(services: Services, selection: Selection) -> tuple[list[ManifestRow], Exception | None]:
@@ -100,8 +97,9 @@ def divide_selected(services: Services, selection: Selection) -> tuple[list[Mani
     manifests: list[str] = []
     undivided: dict[CollectionId, Exception] = {}
     waiting = [row.id for row in services.ledger.collections.open() if selection.selects_hour(row.id.hour)]
-    stop_at = None
-    for pause in (*PAUSES_SECONDS, 0):
+    for number in range(TRIES):
+        if number:
+            time.sleep(PAUSE_SECONDS)
         for collection in waiting:
             try:
                 manifests += divide(services, collection)
@@ -110,10 +108,8 @@ def divide_selected(services: Services, selection: Selection) -> tuple[list[Mani
                 logger.warning("collection not divided", collection=str(collection), error=str(error))
                 undivided[collection] = error
         waiting = [collection for collection, error in undivided.items() if can_pass(error)]
-        stop_at = stop_at or services.clock() + MAX_RETRY_TIME
-        if not waiting or services.clock() >= stop_at:
+        if not waiting:
             break
-        time.sleep(pause)
     rows = queued_successors(services, manifests)
     selected = [row for row in rows if selection.selects(row.partition)]
     faults = [

@@ -87,7 +87,7 @@ def _look(repair: Repair, row: HourRow) -> None:
                 if not has_table:
                     _list_for_later(repair, row.partition)
                 counts = contents.counts()
-                _count_share(repair, row, counts, contents.stream_lane.quarantined_share)
+                _count_share(repair, row.partition, contents.stream_lane.quarantined_share)
                 _announce(repair, row, HourState.COMPLETE, counts)
         elif not repair.dry_run:
             if has_table:
@@ -134,15 +134,10 @@ def _is_closed(repair: Repair, partition: Partition) -> bool:
     return repair.dry_run or services.ledger.collections.close_hour(partition.stamp, services.clock())
 
 
-def _count_share(repair: Repair, row: HourRow, counts: HourCounts, share: float) -> None:
-    """Count an hour of which the stream lane has put too much into the quarantine; the log names it.
-
-    Not again while nothing was added: lines that are given back leave the quarantine's count as it is.
-    """
-    before = row.counts
-    added = counts.quarantined_lines > before.quarantined_lines or counts.unreadable_files > before.unreadable_files
-    if added and share > repair.services.settings.alarms.max_quarantined_share and not repair.dry_run:
-        logger.warning("much of an hour is in the quarantine", partition=str(row.partition), share=round(share, 4))
+def _count_share(repair: Repair, partition: Partition, share: float) -> None:
+    """Count an hour of which the stream lane has put too much into the quarantine; the log names it."""
+    if share > repair.services.settings.alarms.max_quarantined_share and not repair.dry_run:
+        logger.warning("much of an hour is in the quarantine", partition=str(partition), share=round(share, 4))
         repair.count("aboveShare")
 
 

@@ -139,28 +139,25 @@ LATER = Partition("orders", PARTITION.date, PARTITION.hour + 1)
 
 
 @pytest.mark.parametrize(
-    ("code", "failures", "minutes", "divided"),
+    ("code", "failures", "divided"),
     [
-        ("SlowDown", 1, [], [LATER, PARTITION]),
-        ("SlowDown", 3, [], [LATER, PARTITION]),
-        ("SlowDown", 3, [4] * 9, [LATER]),
-        ("SlowDown", 3, [4, 4], [LATER, PARTITION]),
-        ("SlowDown", 99, [], []),
-        ("AccessDenied", 1, [], [LATER]),
-        ("AccessDenied", 2, [], []),
+        ("SlowDown", 1, [LATER, PARTITION]),
+        ("SlowDown", 3, [LATER, PARTITION]),
+        ("SlowDown", 99, []),
+        ("AccessDenied", 1, [LATER]),
+        ("AccessDenied", 2, []),
     ],
-    ids=["again", "three times", "slow", "slow at first", "never", "denied", "all denied"],
+    ids=["again", "three times", "never", "denied", "all denied"],
 )
 def test_an_hour_that_cannot_be_divided_now_is_not_left_out_of_a_plan(
-    deployment: Deployment, code: str, failures: int, minutes: list[int], divided: list[Partition]
+    deployment: Deployment, code: str, failures: int, divided: list[Partition]
 ) -> None:
     collect(deployment, (PARTITION, "a"))
     collect(deployment, (LATER, "b"))
     error = ClientError({"Error": {"Code": code, "Message": ""}}, "PutObject")
-    outcomes, times = iter([*[error] * failures, *[None] * 9]), iter(minutes)
+    outcomes = iter([*[error] * failures, *[None] * 9])
 
     def write(*given: Any) -> CommitReference:
-        deployment.wait(timedelta(minutes=next(times, 0)))
         if (failure := next(outcomes)) is not None:
             raise failure
         return write_division(*given)
@@ -180,29 +177,21 @@ def test_a_file_is_followed_from_its_part_to_its_manifest(deployment: Deployment
     part = collect(deployment, (PARTITION, "a"), (CLICKS, "b"))
     files: list[ObjectVersion] = [file_of("orders/a"), file_of("clicks/b")]
     services, row = deployment.services, deployment.row(part)
+
+    def followed() -> dict[str, set[ObjectVersion]]:
+        return files_by_successor(services.s3, services.ledger, services.resources, row, files)
+
     # When it is not divided, then no manifest has them
-    assert files_by_successor(services.s3, services.ledger, services.resources, row, files) == {}
+    assert followed() == {}
     # When it is, then each is in the manifest of its dataset
     divide(services, FIRST)
-    held = files_by_successor(services.s3, services.ledger, services.resources, row, files)
-    assert {deployment.row(manifest).partition: found for manifest, found in held.items()} == {
-        PARTITION: {files[0]},
-        CLICKS: {files[1]},
-    }
-
-
-def test_a_file_is_followed_to_a_manifest_whose_document_was_changed(deployment: Deployment) -> None:
-    # Given a divided part, and the document of one of its manifests is damaged
-    part = collect(deployment, (PARTITION, "a"), (CLICKS, "b"))
-    files: list[ObjectVersion] = [file_of("orders/a"), file_of("clicks/b")]
-    services, row = deployment.services, deployment.row(part)
-    divide(services, FIRST)
-    held = files_by_successor(services.s3, services.ledger, services.resources, row, files)
-    manifests = {file: manifest for manifest, found in held.items() for file in found}
-    deployment.raw_s3.put_object(Bucket="control", Key=manifest_key(manifests[files[0]]), Body=b"damaged")
-    # Then the files that no other one lists are in it
-    assert files_by_successor(services.s3, services.ledger, services.resources, row, files) == held
+    held = followed()
+    manifests = {deployment.row(manifest).partition: manifest for manifest in held}
+    assert held == {manifests[PARTITION]: {files[0]}, manifests[CLICKS]: {files[1]}}
+    # When the document of a manifest was changed, then the files that no other one lists are in it
+    deployment.raw_s3.put_object(Bucket="control", Key=manifest_key(manifests[PARTITION]), Body=b"damaged")
+    assert followed() == held
     # And with two of them nothing is known
-    deployment.raw_s3.put_object(Bucket="control", Key=manifest_key(manifests[files[1]]), Body=b"damaged")
+    deployment.raw_s3.put_object(Bucket="control", Key=manifest_key(manifests[CLICKS]), Body=b"damaged")
     with pytest.raises(InvalidDocumentError, match="was changed after the ledger recorded it"):
-        files_by_successor(services.s3, services.ledger, services.resources, row, files)
+        followed()

@@ -222,40 +222,30 @@ REPAIRS = (
 KEYS = [f"orders/{number}.json" for number in range(4)]
 
 
-class PagesOfOne:
-    """Listings of one object each; the n-th call dies, before or after S3 has answered."""
-
-    def __init__(self, deployment: Deployment, monkeypatch: pytest.MonkeyPatch, operation: str, bucket: str) -> None:
-        self.markers: list[str] = []
-        self.dies_at = 0
-        listing = getattr(deployment.raw_s3, operation)
-
-        def list_one(**request: Any) -> Any:
-            if request["Bucket"] != bucket or "Delimiter" in request:
-                return listing(**request)
-            self.markers.append(request.get("KeyMarker", request.get("StartAfter", "")))
-            if len(self.markers) == self.dies_at:
-                raise Crash
-            return listing(**{**request, "MaxKeys": 1})
-
-        monkeypatch.setattr(deployment.raw_s3, operation, list_one)
-
-
 @pytest.mark.parametrize("number", range(1, len(KEYS) + 1))
 def test_a_listing_of_the_input_goes_on_after_the_last_page_of_a_killed_sweep(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    # Given a sweep that is killed at one of its pages
+    # Given pages of one object, and a sweep that is killed at one of them
     deployment.now = put(deployment, *KEYS) + timedelta(hours=7)
-    pages = PagesOfOne(deployment, monkeypatch, "list_object_versions", "input")
-    pages.dies_at = number
+    listing = deployment.raw_s3.list_object_versions
+    markers: list[str] = []
+
+    def list_one(**request: Any) -> Any:
+        if "Delimiter" in request:
+            return listing(**request)
+        markers.append(request.get("KeyMarker", ""))
+        if len(markers) == number:
+            raise Crash
+        return listing(**{**request, "MaxKeys": 1})
+
+    monkeypatch.setattr(deployment.raw_s3, "list_object_versions", list_one)
     with pytest.raises(Crash):
         sweep(deployment.services)
     # When the next one comes
-    pages.dies_at = 0
     sweep(deployment.services)
     # Then it begins with the page that was lost, and every object has one owner
-    assert pages.markers == ["", *KEYS[: number - 1], *["", *KEYS[:-1]][number - 1 :]]
+    assert markers == ["", *KEYS[: number - 1], *["", *KEYS[:-1]][number - 1 :]]
     assert owned_keys(deployment) == KEYS
 
 
