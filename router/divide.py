@@ -11,7 +11,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
-from typing import NamedTuple
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -128,8 +127,8 @@ def draft_selected(services: Services, selection: Selection) -> Iterator[Manifes
         if current is None or current.done or not selection.selects_hour(row.id.hour):
             continue
         parts, datasets, _ = _read_parts(services, services.ledger.collections.parts(row.id))
-        manifests = (made.manifest for made in _cut(services, parts, datasets))
-        yield from (manifest for manifest in manifests if selection.selects(manifest.partition))
+        made = _cut(services, parts, datasets)
+        yield from (manifest for manifest, *_ in made if selection.selects(manifest.partition))
 
 
 Collected = dict[str, list[tuple[int, str]]]
@@ -143,16 +142,8 @@ def _files(texts: Sequence[tuple[int, str]]) -> Iterator[tuple[int, ObjectVersio
             yield from ((part, file) for file in files)
 
 
-class CutManifest(NamedTuple):
-    """A manifest, and the numbers of the first and the last part with files of it."""
-
-    manifest: Manifest
-    first_part: int
-    last_part: int
-
-
-def _cut(services: Services, parts: Sequence[Part], datasets: Collected) -> Iterator[CutManifest]:
-    """The manifests of some parts of one hour, the oldest first, whose files are given by dataset.
+def _cut(services: Services, parts: Sequence[Part], datasets: Collected) -> Iterator[tuple[Manifest, int, int]]:
+    """The manifests of some parts of one hour, each before the numbers of the first and the last part with its files.
 
     A manifest is as old as the oldest of its parts, so that nothing hides how long a file has been waiting. Only the
     files of one manifest are decoded at a time; ``datasets`` is emptied.
@@ -170,7 +161,7 @@ def _cut(services: Services, parts: Sequence[Part], datasets: Collected) -> Iter
                 oldest.created_at,
                 tuple(sorted(file for _, file in piece)),
             )
-            yield CutManifest(manifest, first, last)
+            yield manifest, first, last
 
 
 def _commit_division(services: Services, row: CollectionRow) -> None:
@@ -188,13 +179,13 @@ def _commit_division(services: Services, row: CollectionRow) -> None:
     for part, error in damaged:
         logger.error("part is set apart: its document is damaged", part=part.id, error=str(error))
 
-    def write(made: CutManifest) -> DividedManifest:
-        sha256 = write_manifest(services.s3, bucket, made.manifest)
-        return DividedManifest.of(made.manifest, sha256, made.first_part, made.last_part)
+    def write(made: tuple[Manifest, int, int]) -> DividedManifest:
+        manifest, first, last = made
+        return DividedManifest.of(manifest, write_manifest(services.s3, bucket, manifest), first, last)
 
     made, manifests = _cut(services, parts, datasets), list[DividedManifest]()
     with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
-        for some in cut(made, lambda item: len(item.manifest.files), MAX_WRITTEN_FILES, 4 * PARALLEL_REQUESTS):
+        for some in cut(made, lambda item: len(item[0].files), MAX_WRITTEN_FILES, 4 * PARALLEL_REQUESTS):
             manifests += pool.map(write, some)
     ids = tuple(part.id for part in parts)
     division = Division(row.id, ids, tuple(part for part, _ in damaged), tuple(manifests))

@@ -4,11 +4,9 @@ They are told by a marker beside the data while the hour is complete, and by an 
 """
 
 import json
-from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from typing import Annotated, Any, Literal
 
 from lake.documents import encode_document, put_document, to_json
@@ -32,36 +30,37 @@ UNFINISHED = (State.FAILED, State.COLLECTED)
 def announce_hours(repair: Repair) -> None:
     """Announce hours that are complete or reopened; counts them as ``completed`` and ``reopened``."""
     partitions = repair.services.ledger.partitions
+
+    def look(row: HourRow) -> None:
+        if not repair.expired:
+            with repair.isolated("hour", partition=str(row.partition)):
+                _look(repair, row)
+
     with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
         for listed in batches_of(partitions.unsettled()):
-            # What was begun is finished first, and readers learn at once that an hour is no longer complete.
-            told = [row for row in listed if row.announced != row.revision or row.told == HourState.COMPLETE]
-            waiting = [row for row in listed if row.announced == row.revision and row.told != HourState.COMPLETE]
-            unconfirmed = [row for row in waiting if may_confirm(row, repair.services.clock())]
-            due = [row.partition for row in dict.fromkeys([*told, *unconfirmed, *_due(repair, waiting)])]
+            due = [row.partition for row in _due(repair, listed)]
             # The index is a hint: the rows decide.
-            deque(pool.map(partial(_look_unless_expired, repair), partitions.get_many(due) if due else []), maxlen=0)
+            list(pool.map(look, partitions.get_many(due) if due else []))
             if repair.expired:
                 return
 
 
-def _look_unless_expired(repair: Repair, row: HourRow) -> None:
-    if not repair.expired:
-        with repair.isolated("hour", partition=str(row.partition)):
-            _look(repair, row)
-
-
 def _due(repair: Repair, rows: Sequence[HourRow]) -> list[HourRow]:
-    """The hours that are quiet, and do not wait for the manifest that the last look has met."""
-    services = repair.services
-    quiet = [row for row in rows if may_be_complete(row, services.clock())]
+    """The hours whose announcement was begun, is no longer true, or can be confirmed; then those that are quiet, and do
+    not wait for the manifest that the last look has met."""
+    services, now = repair.services, repair.services.clock()
+
+    def is_begun(row: HourRow) -> bool:
+        return row.announced != row.revision or row.told == HourState.COMPLETE or may_confirm(row, now)
+
+    quiet = [row for row in rows if not is_begun(row) and may_be_complete(row, now)]
     met = sorted({row.waits_for for row in quiet if row.waits_for is not None})
     waiting: set[str] = set()
     # If one cannot be read, there is a look at each hour.
     with repair.isolated("manifests that hours wait for"):
         current = services.ledger.manifests.get_many(met) if met else []
         waiting = {row.id for row in current if row is not None and (row.open or row.state in UNFINISHED)}
-    return [row for row in quiet if row.waits_for not in waiting]
+    return [*filter(is_begun, rows), *(row for row in quiet if row.waits_for not in waiting)]
 
 
 def _look(repair: Repair, row: HourRow) -> None:

@@ -263,24 +263,6 @@ def test_a_manifest_that_was_tried_is_promoted_with_all_attempts_left(deployment
     assert (row.attempt, row.tries, row.exclusions) == (1, 0, None)
 
 
-@pytest.mark.parametrize(
-    ("fields", "urgent"),
-    [
-        ({"dataset": "orders"}, ["orders8", "orders9"]),
-        ({"from": "2026-11-20T09"}, ["clicks9", "orders9"]),
-        ({"dataset": "clicks", "from": "2026-11-20T08", "to": "2026-11-20T08"}, ["clicks8"]),
-        ({"to": "2026-11-19"}, []),
-    ],
-)
-def test_a_part_of_the_backlog_can_be_selected(
-    deployment: Deployment, fields: dict[str, Any], urgent: list[str]
-) -> None:
-    for hour in HOURS:
-        owned(deployment, f"{hour.dataset}{hour.hour}", partition=hour)
-    assert ask(deployment, **fields)["promoted"] == len(urgent)
-    assert live(deployment)[Lane.STREAM] == [[name] for name in urgent]
-
-
 def test_a_selection_continues_without_a_manifest_that_cannot_be_read(deployment: Deployment) -> None:
     owned(deployment, "a")
     broken = owned(deployment, "b")

@@ -1,6 +1,5 @@
 """reprocess: manifests that have ended are queued once in their next generation; what is open stays as it is."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
@@ -9,8 +8,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from lake.ledger import ManifestRow, Published
-from lake.ledger.transitions import Manifests, OnDamage
+from lake.ledger import Published
 from lake.manifest import Lane, ObjectVersion, Partition
 from router.ownership.owner import RoutedArrival
 from router.ownership.take import take_ownership
@@ -176,31 +174,13 @@ def test_a_manifest_that_was_made_days_after_its_hour_is_selected(deployment: De
     assert counts(answer) == {"queued": 1, "files": 1}
 
 
-def test_a_selection_reads_the_manifests_of_its_own_hours(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Given: a manifest of the hour, and others of a later hour and of another dataset
-    selected = failed(deployment, "a")
-    for number, partition in enumerate((replace(PARTITION, hour=10), replace(PARTITION, dataset="clicks"))):
-        failed(deployment, str(number), partition=partition)
-    read: list[str] = []
-    get_many = Manifests.get_many
-
-    def get_them(table: Manifests, manifests: Sequence[str], on_damage: OnDamage) -> list[ManifestRow | None]:
-        read.extend(manifests)
-        return get_many(table, manifests, on_damage)
-
-    monkeypatch.setattr(Manifests, "get_many", get_them)
-    # When
-    assert counts(ask(deployment, dataset="orders", **{"from": "2026-11-20T09", "to": "2026-11-20T09"}))["queued"] == 1
-    # Then
-    assert read == [selected]
-
-
 def test_a_damaged_row_stops_no_other_of_a_selection(deployment: Deployment) -> None:
     damaged, whole = failed(deployment, "a"), failed(deployment, "b")
-    deployment.damage(deployment.row(damaged))
-    answer = ask(deployment, dataset="orders")
+    # Given others of a later hour and of another dataset, which are not even read
+    others = (replace(PARTITION, hour=10), replace(PARTITION, dataset="clicks"))
+    for manifest in (damaged, *(failed(deployment, "c", partition=partition) for partition in others)):
+        deployment.damage(deployment.row(manifest))
+    answer = ask(deployment, dataset="orders", to=PARTITION.stamp)
     assert counts(answer) == {"queued": 1, "unusable": 1, "files": 1}
     assert f"the ledger row of manifest {damaged} is damaged" in answer["messages"][0]
     assert generations(deployment, whole) == [("QUEUED", 2)]
