@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from itertools import islice
 from typing import Any, TypeVar
 
 from lake.dataset_rules import named_datasets
@@ -336,10 +337,8 @@ def folders_of(services: Services, dataset: str) -> list[str]:
         return [owner]
     found = {dataset}
     for rule in rules:
-        for number, page in enumerate(folder_pages(services, rule.prefix)):
+        for page in islice(folder_pages(services, rule.prefix), MAX_PAGES):
             found.update(folder for folder in folders_on(page, rule.prefix) if name_of_folder(folder) == dataset)
-            if number == MAX_PAGES:
-                break
     return sorted(found)
 
 

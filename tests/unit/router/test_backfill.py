@@ -1,6 +1,6 @@
 """backfill: valid requests, and objects whose event never arrived."""
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 from unittest.mock import Mock
 
@@ -8,7 +8,6 @@ import pytest
 
 from lake.dataset_rules import dataset_prefixes
 from lake.errors import InvalidInputError
-from lake.manifest_documents import read_manifest
 from router.ownership.resolve import OWNER_GRACE
 from router.requests import backfill as find_module
 from router.requests.backfill import backfill
@@ -29,19 +28,8 @@ def find(deployment: Deployment, token: str | None = None, **changes: Any) -> di
     return backfill({"action": "find", "request": {**RANGE, **changes}, "token": token}, deployment.services)
 
 
-def put(deployment: Deployment, *keys: str) -> None:
-    for key in keys:
-        deployment.raw_s3.put_object(Bucket="input", Key=key, Body=b"{}\n")
-
-
-def versioned(deployment: Deployment) -> None:
-    deployment.raw_s3.put_bucket_versioning(Bucket="input", VersioningConfiguration={"Status": "Enabled"})
-
-
 def found_files(deployment: Deployment) -> list[str]:
-    rows = deployment.waiting()
-    manifests = [read_manifest(deployment.raw_s3, "control", row, ("input",)) for row in rows]
-    return sorted(file.key for manifest in manifests for file in manifest.files)
+    return [file.key for file in deployment.waiting_files()]
 
 
 def test_a_request_is_normalised_and_stays_so(deployment: Deployment) -> None:
@@ -53,7 +41,7 @@ def test_a_request_is_normalised_and_stays_so(deployment: Deployment) -> None:
 
 
 def test_a_folder_that_holds_files_is_a_dataset(deployment: Deployment) -> None:
-    put(deployment, "orders/a.json")
+    deployment.put("orders/a.json")
     assert validate(deployment, RANGE)["dataset"] == "orders"
 
 
@@ -66,7 +54,7 @@ def test_an_unknown_dataset_is_answered_with_some_of_many(deployment: Deployment
 
 
 def test_objects_without_an_event_become_arrivals_of_the_batch_lane(deployment: Deployment) -> None:
-    put(deployment, "orders/a.json", "orders/b ü+\n.JSON", "orders/c.csv", "clicks/d.json")
+    deployment.put("orders/a.json", "orders/b ü+\n.JSON", "orders/c.csv", "clicks/d.json")
     result = find(deployment)
     totals = {"found": 2, "known": 0, "recorded": 2, "unsettled": 0, "bytes": 6, "archived": 0}
     assert result == {"token": None, "waitSeconds": 0, **totals}
@@ -82,7 +70,7 @@ def test_a_dry_run_counts_the_archived_objects_that_nobody_owns(deployment: Depl
         deployment.raw_s3.put_object(Bucket="input", Key=f"orders/{name}.json", Body=b"{}\n", StorageClass="GLACIER")
         if name == "a":
             find(deployment)
-    put(deployment, "orders/d.json")
+    deployment.put("orders/d.json")
     deployment.faults.writes.clear()
     # When, Then
     totals = {"found": 4, "known": 1, "recorded": 3, "bytes": 9, "archived": 2}
@@ -92,8 +80,7 @@ def test_a_dry_run_counts_the_archived_objects_that_nobody_owns(deployment: Depl
 
 
 def test_the_partition_is_the_hour_of_the_last_modification(deployment: Deployment) -> None:
-    put(deployment, "orders/a.json")
-    modified: datetime = deployment.raw_s3.head_object(Bucket="input", Key="orders/a.json")["LastModified"]
+    modified = deployment.put("orders/a.json")
     find(deployment)
     [row] = deployment.waiting()
     assert row.partition.stamp == f"{modified:%Y-%m-%dT%H}"
@@ -103,8 +90,7 @@ def test_the_partition_is_the_hour_of_the_last_modification(deployment: Deployme
 def test_objects_outside_of_the_range_are_not_found(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch, hours: int
 ) -> None:
-    put(deployment, "orders/a.json")
-    modified: datetime = deployment.raw_s3.head_object(Bucket="input", Key="orders/a.json")["LastModified"]
+    modified = deployment.put("orders/a.json")
     hour = f"{modified + timedelta(hours=hours):%Y-%m-%dT%H}"
     matching_rule = Mock(return_value=(None, "orders"))
     monkeypatch.setattr(find_module, "matching_rule", matching_rule)
@@ -117,8 +103,8 @@ def test_objects_outside_of_the_range_are_not_found(
 def test_the_arrival_of_an_event_is_known(deployment: Deployment, versions: bool) -> None:
     # Given: an event has told of one of two objects
     if versions:
-        versioned(deployment)
-    put(deployment, "orders/a.json", "orders/b.json")
+        deployment.keep_versions()
+    deployment.put("orders/a.json", "orders/b.json")
     head = deployment.raw_s3.head_object(Bucket="input", Key="orders/a.json")
     record = s3_record("orders/a.json", eTag=head["ETag"].strip('"'), versionId=head.get("VersionId"), size=3)
     route(batch(message("m1", record)), deployment.services)
@@ -130,8 +116,8 @@ def test_the_arrival_of_an_event_is_known(deployment: Deployment, versions: bool
 
 def test_every_version_that_the_ledger_does_not_know_is_found(deployment: Deployment) -> None:
     # Given two versions of a key, and one under a delete marker: what verify misses until the ledger knows it
-    versioned(deployment)
-    put(deployment, "orders/a.json", "orders/a.json", "orders/deleted.json")
+    deployment.keep_versions()
+    deployment.put("orders/a.json", "orders/a.json", "orders/deleted.json")
     deployment.raw_s3.delete_object(Bucket="input", Key="orders/deleted.json")
     # When, Then
     assert find(deployment)["recorded"] == 3
@@ -140,7 +126,7 @@ def test_every_version_that_the_ledger_does_not_know_is_found(deployment: Deploy
 
 def test_a_page_whose_owner_may_be_alive_is_visited_once_more(deployment: Deployment) -> None:
     # Given a process that died after the intent and the arrival row
-    put(deployment, "orders/a.json")
+    deployment.put("orders/a.json")
     deployment.faults.crash_before = 3
     with pytest.raises(Crash):
         find(deployment)
@@ -161,9 +147,9 @@ def test_a_page_whose_owner_may_be_alive_is_visited_once_more(deployment: Deploy
 def test_a_long_listing_continues_where_it_stopped(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
     # Given: pages of two, of which the first ends within the versions of a key, and a clock that allows one per call
     monkeypatch.setattr(find_module, "TIME_PER_CALL", timedelta(microseconds=1))
-    versioned(deployment)
+    deployment.keep_versions()
     keys = [f"orders/{number} ü.json" for number in (0, 0, 0, 1, 2)]
-    put(deployment, *keys)
+    deployment.put(*keys)
     listing = deployment.raw_s3.list_object_versions
     client: Any = deployment.services.s3
 
@@ -186,7 +172,7 @@ def test_a_long_listing_continues_where_it_stopped(deployment: Deployment, monke
 
 
 def test_a_foreign_token_is_refused(deployment: Deployment) -> None:
-    put(deployment, "orders/a.json")
+    deployment.put("orders/a.json")
     for token in ("xyz", ReprocessReport().token()):
         with pytest.raises(InvalidInputError, match="token is not one"):
             find(deployment, token)
@@ -200,6 +186,6 @@ def test_prefixes_do_not_overlap(deployment: Deployment) -> None:
     # And files without a folder are listed without folders, so next to those of the folders
     assert dataset_prefixes("orders", deployment.services.settings.datasets) == ["", "orders/", "web/orders"]
     for key in ("a.json", "orders/b.json", "web/orders-c.json", "web/orders/d.json"):
-        put(deployment, key)
+        deployment.put(key)
     find(deployment)
     assert found_files(deployment) == ["a.json", "orders/b.json", "web/orders-c.json", "web/orders/d.json"]

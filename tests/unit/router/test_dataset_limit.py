@@ -223,9 +223,7 @@ def test_a_backfill_of_a_dataset_without_room_says_so(deployment: Deployment) ->
 def test_a_sweep_lists_no_folder_that_has_no_room(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
     # Given more folders than datasets have room
     limit(deployment, 3)
-    for number in range(6):
-        deployment.raw_s3.put_object(Bucket="input", Key=f"folder_{number}/a.json", Body=b"{}\n")
-    deployment.now = deployment.raw_s3.head_object(Bucket="input", Key="folder_0/a.json")["LastModified"]
+    deployment.now = deployment.put(*(f"folder_{number}/a.json" for number in range(6)))
     deployment.wait(timedelta(hours=7))
     listed = Mock(wraps=deployment.raw_s3.list_object_versions)
     monkeypatch.setattr(deployment.raw_s3, "list_object_versions", listed)

@@ -246,7 +246,7 @@ def dry_run(deployment: Deployment, manifest: str) -> str:
 def test_what_is_gone_is_named(deployment: Deployment, versions: bool) -> None:
     # Given a converted manifest, and a file of it that has expired since; a longer key is another file
     if versions:
-        deployment.raw_s3.put_bucket_versioning(Bucket="input", VersioningConfiguration={"Status": "Enabled"})
+        deployment.keep_versions()
     put(deployment, "aa")
     file = put(deployment, "a")
     manifest = converted(deployment, file, put(deployment, "b"))

@@ -60,8 +60,7 @@ def manifests_of_lines(deployment: Deployment) -> list[str]:
 
 def test_the_lines_are_one_file_of_the_hour_that_they_came_from(deployment: Deployment) -> None:
     # Given: lines that were rejected, a day that has passed, and a stage that keeps versions of its documents
-    versions: Any = {"Status": "Enabled"}
-    deployment.raw_s3.put_bucket_versioning(Bucket="control", VersioningConfiguration=versions)
+    deployment.keep_versions("control")
     manifest = done(deployment, "a")
     deployment.wait(timedelta(days=1))
     name = uploaded(deployment, lines_of(manifest, 0, 20))

@@ -14,7 +14,7 @@ from infra.functions import ROUTE_TIMEOUT_SECONDS
 from lake.errors import TerminalError, TransientError
 from lake.layout import INBOX, URGENT, manifest_of_pointer
 from lake.ledger import State
-from lake.manifest import Lane, ObjectVersion
+from lake.manifest import Lane
 from lake.manifest_documents import read_manifest
 from router.requests.backfill import backfill
 from router.route import handler as route_module
@@ -189,27 +189,17 @@ def put(deployment: Deployment, body: bytes = b"{}\n") -> dict[str, Any]:
     return {"eTag": answer["ETag"].strip('"'), "versionId": answer.get("VersionId"), "size": len(body)}
 
 
-def keep_versions(deployment: Deployment, status: str = "Enabled") -> None:
-    deployment.raw_s3.put_bucket_versioning(Bucket="input", VersioningConfiguration={"Status": status})
-
-
 def send(deployment: Deployment, facts: dict[str, Any]) -> list[str]:
     deployment.configure(peak={"hours": []})
     return failures(route(batch(message("m1", s3_record(KEY, **facts))), deployment.services))
 
 
-def owned_files(deployment: Deployment) -> list[ObjectVersion]:
-    rows = deployment.waiting()
-    manifests = [read_manifest(deployment.raw_s3, "control", row, ("input",)) for row in rows]
-    return [file for manifest in manifests for file in manifest.files]
-
-
 def test_a_listing_knows_the_version_that_an_event_did_not_name(deployment: Deployment) -> None:
-    keep_versions(deployment)
+    deployment.keep_versions()
     facts = put(deployment)
-    deployment.raw_s3.put_object(Bucket="input", Key=KEY + "l", Body=b"{}\n")
+    deployment.put(KEY + "l")
     assert send(deployment, {**facts, "versionId": None}) == []
-    [file] = owned_files(deployment)
+    [file] = deployment.waiting_files()
     assert (file.key, file.etag, file.version_id) == (KEY, facts["eTag"], facts["versionId"])
     event = {"action": "find", "request": {"dataset": "clicks", "from": "2000-01-01", "to": "2100-01-01"}}
     result = backfill(event, deployment.services)
@@ -219,22 +209,22 @@ def test_a_listing_knows_the_version_that_an_event_did_not_name(deployment: Depl
 def test_an_event_of_the_time_before_versions_names_the_null_version(deployment: Deployment) -> None:
     # Given an object that was put before versions were switched on, and was overwritten after that
     facts = put(deployment)
-    keep_versions(deployment)
+    deployment.keep_versions()
     newer = put(deployment, b"newer\n")
     # When both events come
     assert send(deployment, {**facts, "versionId": None}) == []
     deployment.wait(timedelta(seconds=1))
     assert send(deployment, newer) == []
     # Then each version is an arrival
-    assert {file.version_id for file in owned_files(deployment)} == {None, newer["versionId"]}
+    assert {file.version_id for file in deployment.waiting_files()} == {None, newer["versionId"]}
 
 
 def test_a_complete_event_costs_no_request_for_its_version(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    keep_versions(deployment)
+    deployment.keep_versions()
     facts = put(deployment)
     monkeypatch.delattr(deployment.raw_s3.__class__, "get_bucket_versioning", raising=False)
     monkeypatch.delattr(deployment.raw_s3.__class__, "list_object_versions", raising=False)
     assert send(deployment, facts) == []
-    assert [file.version_id for file in owned_files(deployment)] == [facts["versionId"]]
+    assert [file.version_id for file in deployment.waiting_files()] == [facts["versionId"]]

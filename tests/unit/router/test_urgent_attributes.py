@@ -54,7 +54,7 @@ def error_of(operation: str, code: str, status: int) -> ClientError:
 @pytest.mark.parametrize("versions", [False, True])
 def test_tags_and_metadata_of_the_object_decide(at_night: Deployment, versions: bool) -> None:
     if versions:
-        at_night.raw_s3.put_bucket_versioning(Bucket="input", VersioningConfiguration={"Status": "Enabled"})
+        at_night.keep_versions()
     # Given objects whose tags or metadata are urgent, and one that has neither
     records = [
         put(at_night, "tagged", Tagging="priority=high&team=a"),

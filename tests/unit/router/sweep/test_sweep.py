@@ -26,7 +26,6 @@ from tests.unit.lake.world import PARTITION, file_of
 from tests.unit.router.conftest import Deployment, recorded
 from tests.unit.router.owning import orphan
 from tests.unit.router.sweep.sweeping import changes, committed, published, unfinished, upload
-from tests.unit.router.sweep.test_sweep_missed import owned_keys, put
 
 
 def test_a_publish_older_than_the_limit_is_rolled_forward_and_a_younger_one_left_alone(deployment: Deployment) -> None:
@@ -227,7 +226,7 @@ def test_a_listing_of_the_input_goes_on_after_the_last_page_of_a_killed_sweep(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     # Given pages of one object, and a sweep that is killed at one of them
-    deployment.now = put(deployment, *KEYS) + timedelta(hours=7)
+    deployment.now = deployment.put(*KEYS) + timedelta(hours=7)
     listing = deployment.raw_s3.list_object_versions
     markers: list[str] = []
 
@@ -246,7 +245,7 @@ def test_a_listing_of_the_input_goes_on_after_the_last_page_of_a_killed_sweep(
     sweep(deployment.services)
     # Then it begins with the page that was lost, and every object has one owner
     assert markers == ["", *KEYS[: number - 1], *["", *KEYS[:-1]][number - 1 :]]
-    assert owned_keys(deployment) == KEYS
+    assert [file.key for file in deployment.waiting_files()] == KEYS
 
 
 def test_no_repair_starves_where_all_use_their_time(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,12 +10,11 @@ from router.sweep.handler import sweep
 from tests.unit.lake.world import PARTITION, file_of
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.sweep.sweeping import changes, committed, published, upload
-from tests.unit.router.sweep.test_sweep_missed import put
 
 
 def test_a_dry_run_says_what_the_next_sweep_does(deployment: Deployment) -> None:
     # Given: a missed file, a dead publisher, an expired lease, a lost pointer, an intent, a stray upload, old objects
-    deployment.now = put(deployment, "orders/missed.json")
+    deployment.now = deployment.put("orders/missed.json")
     dead = committed(deployment, deployment.claimed(deployment.queued("a")))
     expired = deployment.claimed(deployment.queued("b")).row
     waiting = deployment.queued("c", lane=Lane.STREAM)
