@@ -110,8 +110,7 @@ def finish_publishing(repair: Repair) -> None:
 
 
 def _finish(repair: Repair, manifest: str) -> None:
-    services = repair.services
-    limit = timedelta(minutes=PUBLISHING_MINUTES)
+    services, limit = repair.services, timedelta(minutes=PUBLISHING_MINUTES)
     row = services.ledger.manifests.get(manifest)
     if row is None or row.state != State.PUBLISHING:
         return
