@@ -177,12 +177,8 @@ class Promotion:
         self.waiting.add(self._services.settings.shards.of(manifest.id))
 
     def _report_moved(self, row: ManifestRow, moved: set[ObjectVersion], manifests: int) -> None:
-        when = "to be" if self._dry_run else "now"
-        stay = row.files - len(moved)
-        others = format_count(stay, "other of its manifest stays", "others of its manifest stay")
-        rest = f"; {others} in the batch lane" if stay else ""
-        into = format_count(manifests, "manifest")
-        message = f"{_format_files(moved)} {when} in the stream lane, in {into}, no longer in {row.id}{rest}"
+        when, into = "to be" if self._dry_run else "now", format_count(manifests, "manifest")
+        message = f"{_format_files(moved)} {when} in the stream lane, in {into}, no longer in {row.id}"
         self._report.add("promoted", len(moved), message)
         self._report.add("manifests", manifests)
 
