@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import cached_property
 from typing import Any, NamedTuple
 from urllib.parse import unquote_plus
 
@@ -68,6 +67,7 @@ class VersionLookup:
 
     def __init__(self, services: Services) -> None:
         self._services = services
+        self._has_versions: bool | None = None
 
     def complete(self, announced: AnnouncedVersion) -> ObjectVersion:
         """The arrival of an event: of the versions with its ETag the one from before versions, or else the newest.
@@ -75,7 +75,7 @@ class VersionLookup:
         Raises ``BotoCoreError``, ``ClientError``: S3 did not answer: the event has to be redelivered.
         """
         file, bucket = announced.file, self._services.resources.input_bucket
-        if announced.names_version or file.bucket != bucket or not self._bucket_has_versions:
+        if announced.names_version or file.bucket != bucket or not self._bucket_has_versions():
             return file
         versions = list_versions(self._services.s3, bucket, file.key)
         matching = [item["VersionId"] for item in versions if item["ETag"].strip('"') == file.etag]
@@ -83,11 +83,12 @@ class VersionLookup:
         version = UNVERSIONED if UNVERSIONED in matching else next(iter(matching), None)
         return replace(file, version_id=None if version == UNVERSIONED else version)
 
-    @cached_property
     def _bucket_has_versions(self) -> bool:
         """Whether versions were ever switched on; after that the bucket keeps the version ``null`` next to others."""
-        bucket = self._services.resources.input_bucket
-        return "Status" in self._services.s3.get_bucket_versioning(Bucket=bucket)
+        if self._has_versions is None:
+            bucket = self._services.resources.input_bucket
+            self._has_versions = "Status" in self._services.s3.get_bucket_versioning(Bucket=bucket)
+        return self._has_versions
 
 
 PAUSES = (10, 60, 300)
