@@ -18,7 +18,7 @@ from lake.layout import plan_summary_key
 from lake.ledger import CollectionId, Ledger
 from lake.settings import Settings
 from router.catalog.handler import catalog
-from router.collect.divide import divide
+from router.divide import divide
 from router.executions.run_status import run_status
 from router.plan.handler import plan
 from router.requests.backfill import backfill

@@ -17,9 +17,10 @@ from cli.inspect.executions import read_zone
 from cli.terminal import print_answer
 from lake.errors import InvalidInputError
 from lake.ledger.table import batches_of
+from lake.manifest import ObjectVersion
 from lake.texts import format_clock, format_count, printable
 from lake.time import iso_utc
-from router.route.events import AnnouncedVersion, parse_events
+from router.route.events import parse_events
 
 PAGE = 10
 """Maximum number of messages of one request (SQS API Reference, ReceiveMessage)."""
@@ -158,16 +159,13 @@ def _failed_event(stack: DeployedStack, item: dict[str, Any]) -> tuple[str, str,
         return item["Body"][:MAX_CHARACTERS], problem, advice, False
     if not announced:
         return "an event without a new file", "route failed in every attempt", "removed", False
-    subject = ", ".join(f"s3://{version.bucket}/{version.key}" for version in announced)
-    if all(_has_owner(stack, version) for version in announced):
+    subject = ", ".join(item.file.uri for item in announced)
+    if all(_has_owner(stack, item.file) for item in announced):
         return subject, "route failed in every attempt", "removed, because it has an owner by now", False
     return subject, "route failed in every attempt", "sent to route again", True
 
 
-def _has_owner(stack: DeployedStack, announced: AnnouncedVersion) -> bool:
-    """False also for an event that only ``route`` can complete."""
-    try:
-        row = stack.ledger.arrivals.get(announced.version())
-    except ValueError:
-        return False
+def _has_owner(stack: DeployedStack, file: ObjectVersion) -> bool:
+    """False also for an event whose version only ``route`` looks up."""
+    row = stack.ledger.arrivals.get(file)
     return row is not None and row.manifest is not None

@@ -1,11 +1,10 @@
 """Lambda function ``catalog``: one Glue table per dataset, with comments, and the columns that conversions found."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from lake.errors import TransientError
 from lake.ledger import DatasetRow
 from lake.ledger.datasets import PROVENANCE, RESCUED
 from lake.texts import printable
@@ -13,40 +12,36 @@ from router.entry import with_product_errors
 from router.services import Services, container_services
 from router.telemetry import logger
 
-MAX_TRIES = 5
-"""Maximum number of tries per table, because another writer may update it between the read and the write."""
 TIME_PER_CALL = timedelta(minutes=4)
 """No table is begun after it. Shorter than the timeout of the function, 5 minutes."""
-MAX_NAMES = 100
-"""Maximum number of names in each list of the answer: it passes through a state of ``overnight`` (256 KiB)."""
 
 
 @with_product_errors
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: ARG001
-    """``{}`` -> ``{"tables": n, "created": [...], "extended": [...], "foreign": [...]}``."""
+    """``{}`` -> ``{"tables": n, "created": n, "extended": n, "foreign": n, "changing": n}``."""
     return catalog(container_services())
 
 
 def catalog(services: Services) -> dict[str, Any]:
-    """Create and extend tables so that they have all columns that the ledger knows and say what they are; idempotent.
+    """Create and extend tables so that they have all columns that the ledger knows; idempotent.
 
     No table is begun after ``TIME_PER_CALL``. The next invocation continues after the last table of this one, and from
     the beginning after the last of all. A dataset with an Iceberg table has no other one. A table that cannot be
     brought up to date holds back no other. An uploader can choose the name of a dataset, so a table or view of somebody
-    else under that name is only reported. Returns the number of ``tables`` looked at; ``created``,
-    ``extended`` and ``foreign``, which are not ours, are the first ``MAX_NAMES`` names. Raises ``Exception``: the first
-    error of a table, after all the others were tried; the log names each table.
+    else under that name is only reported. Returns the number of ``tables`` looked at, and of those that were
+    ``created`` or ``extended``, are ``foreign``, or ``changing``: another writer came first, and the next round tries
+    again. Raises ``Exception``: the first error of a table, after all the others were tried; the log names each table.
     """
     datasets, stop_at = services.ledger.datasets, services.clock() + TIME_PER_CALL
-    has_table = services.settings.has_table
-    changed: dict[str, list[str]] = {"created": [], "extended": [], "foreign": []}
+    counts = dict.fromkeys(("tables", "created", "extended", "foreign", "changing"), 0)
     errors: list[Exception] = []
-    number, position = 0, ""
+    position = ""
     for dataset in datasets.following(datasets.catalog_position()):
         if services.clock() >= stop_at:
             break
-        number, position = number + 1, dataset.name
-        if has_table(dataset.name):
+        position = dataset.name
+        counts["tables"] += 1
+        if services.settings.has_table(dataset.name):
             continue
         try:
             kind = _bring_up_to_date(services, dataset)
@@ -55,45 +50,39 @@ def catalog(services: Services) -> dict[str, Any]:
             errors.append(error)
         else:
             if kind is not None:
-                changed[kind].append(dataset.name)
+                counts[kind] += 1
+                logger.info("table looked at", table=dataset.name, outcome=kind)
     else:
         position = ""
     datasets.record_catalog_position(position)
-    counts = {kind: len(names) for kind, names in changed.items()}
-    logger.info("catalog", tables=number, counts=counts, errors=len(errors), continues_after=position)
+    logger.info("catalog", counts=counts, errors=len(errors), continues_after=position)
     if errors:
         raise errors[0]
-    return {"tables": number, **{kind: names[:MAX_NAMES] for kind, names in changed.items()}}
+    return counts
 
 
 def _bring_up_to_date(services: Services, dataset: DatasetRow) -> str | None:
     glue, resources, database = services.glue, services.resources, services.resources.catalog_database
     wanted = new_table(dataset, resources.lake_bucket, resources.quarantine_bucket)
-    for number in range(MAX_TRIES):
-        try:
-            table = glue.get_table(DatabaseName=database, Name=dataset.name)["Table"]
-        except glue.exceptions.EntityNotFoundException:
-            table = None
-        try:
-            if table is None:
-                glue.create_table(DatabaseName=database, TableInput=wanted)  # type: ignore[arg-type]
-                return "created"
-            if not is_own_table(table, wanted):
-                logger.warning("a table of others has the name of a dataset: rename one of them", table=dataset.name)
-                return "foreign"
-            extended = extended_table(table, wanted)
-            if extended is None:
-                return None
-            version = {"VersionId": table["VersionId"]} if "VersionId" in table else {}
-            glue.update_table(DatabaseName=database, TableInput=extended, SkipArchive=True, **version)  # type: ignore[arg-type]
-        except (glue.exceptions.AlreadyExistsException, glue.exceptions.ConcurrentModificationException) as error:
-            if number == MAX_TRIES - 1:
-                raise TransientError(
-                    f"other writers changed the table {dataset.name} during {MAX_TRIES} tries: invoke catalog again"
-                ) from error
-        else:
-            return "extended"
-    return None
+    try:
+        table = glue.get_table(DatabaseName=database, Name=dataset.name)["Table"]
+    except glue.exceptions.EntityNotFoundException:
+        table = None
+    try:
+        if table is None:
+            glue.create_table(DatabaseName=database, TableInput=wanted)  # type: ignore[arg-type]
+            return "created"
+        if not is_own_table(table, wanted):
+            logger.warning("a table of others has the name of a dataset: rename one of them", table=dataset.name)
+            return "foreign"
+        extended = extended_table(table, wanted)
+        if extended is None:
+            return None
+        version = {"VersionId": table["VersionId"]} if "VersionId" in table else {}
+        glue.update_table(DatabaseName=database, TableInput=extended, SkipArchive=True, **version)  # type: ignore[arg-type]
+    except (glue.exceptions.AlreadyExistsException, glue.exceptions.ConcurrentModificationException):
+        return "changing"
+    return "extended"
 
 
 PARQUET_FORMAT = {
@@ -115,8 +104,6 @@ TABLE_INPUT_FIELDS = (
     "Parameters",
 )
 """Fields of GetTable's answer that UpdateTable accepts (AWS Glue API, ``TableInput``)."""
-CHANGED_FIELDS = ("StorageDescriptor", "PartitionKeys", "Description", "Parameters")
-"""Fields in which a table can lack something."""
 
 
 def column_names(dataset: DatasetRow) -> list[str]:
@@ -155,7 +142,7 @@ def new_table(dataset: DatasetRow, lake_bucket: str, quarantine_bucket: str) -> 
         },
         "StorageDescriptor": {
             "Location": location,
-            "Columns": _commented({"Name": name, "Type": "string"} for name in column_names(dataset)),
+            "Columns": [_column(name) for name in column_names(dataset)],
             **PARQUET_FORMAT,
         },
     }
@@ -172,35 +159,23 @@ def is_own_table(table: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
 
 
 def extended_table(table: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any] | None:
-    """A ``TableInput`` of the table with what it lacks of ``wanted``; None when it lacks nothing.
+    """A ``TableInput`` of the table with the columns that it lacks of ``wanted``; None when it lacks none.
 
-    Columns are appended and none is ever removed. Description and comments are added where there are none, and of the
-    parameters only ours are set: what an operator has changed stays.
+    They are appended, and nothing else is changed: what an operator has added or described stays.
     """
-    extended = dict(table)
     descriptor = table["StorageDescriptor"]
     present = {column["Name"] for column in descriptor["Columns"]}
     missing = [column for column in wanted["StorageDescriptor"]["Columns"] if column["Name"] not in present]
-    columns = _commented([*descriptor["Columns"], *missing])
-    extended["StorageDescriptor"] = {**descriptor, "Columns": columns}
-    extended["PartitionKeys"] = _commented(table.get("PartitionKeys", ()))
-    extended["Description"] = table.get("Description") or wanted["Description"]
-    own = {name: value for name, value in wanted["Parameters"].items() if name.startswith(OWN_PARAMETERS)}
-    extended["Parameters"] = {**table.get("Parameters", {}), **own}
-    if all(extended[name] == table.get(name) for name in CHANGED_FIELDS):
+    if not missing:
         return None
+    extended = {**table, "StorageDescriptor": {**descriptor, "Columns": [*descriptor["Columns"], *missing]}}
     # An empty string says as much as a missing field, and UpdateTable does not take every one (``Owner``).
     return {name: extended[name] for name in TABLE_INPUT_FIELDS if extended.get(name, "") != ""}
 
 
-def _commented(columns: Iterable[Mapping[str, str]]) -> list[dict[str, str]]:
-    """The columns, with a comment where they have none and there is something to say."""
-    return [
-        {**column, "Comment": comment}
-        if not column.get("Comment") and (comment := column_comment(column["Name"]))
-        else dict(column)
-        for column in columns
-    ]
+def _column(name: str) -> dict[str, str]:
+    comment = column_comment(name)
+    return {"Name": name, "Type": "string", **({"Comment": comment} if comment else {})}
 
 
 OWN_PARAMETERS = "hybrid_router."

@@ -21,7 +21,7 @@ from lake.ledger.manifest_row import queued_row
 from lake.manifest import Lane
 from lake.speed import Speeds
 from lake.time import Schedule, iso_utc, next_local_time
-from router.collect.divide import divide_selected, draft_selected
+from router.divide import divide_selected, draft_selected
 from router.entry import with_refusals
 from router.estimate.night import recent_waits
 from router.executions.costs import leave_to_sweep

@@ -10,14 +10,11 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from botocore.exceptions import BotoCoreError, ClientError
-
 from lake.aws_types import ListObjectVersionsOutputTypeDef
 from lake.dataset_rules import dataset_prefixes, matching_rule, takes_no_folder
-from lake.errors import InvalidInputError, OwnershipError
+from lake.errors import InvalidInputError
 from lake.layout import is_archived
 from lake.manifest import Lane, ObjectVersion, Partition
-from lake.texts import format_count
 from router.entry import with_refusals
 from router.ownership.owner import RoutedArrival
 from router.ownership.resolve import OWNER_GRACE, read_arrivals
@@ -43,10 +40,8 @@ TIME_PER_CALL = timedelta(minutes=3)
 machine, which may have 25,000 events, can list for as long as its own timeout lets it."""
 WAIT_FOR_OWNERS = OWNER_GRACE + timedelta(seconds=10)
 """After this wait every owner that was found without a row is presumed dead, and its arrivals are adopted."""
-TOTALS = ("found", "known", "recorded", "unsettled", "bytes", "archived")
+TOTALS = ("found", "recorded", "unsettled", "bytes", "archived")
 """Names of the running totals in an answer."""
-MAX_VISITS = 5
-"""Visits to one page until each of its arrivals has an owner: a later one means that requests fail again and again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +57,7 @@ class ListingRequest:
     """Why an arrival that the listing finds is in the batch lane; a sentence for people."""
     dry_run: bool = False
     leave_unsettled: bool = False
-    """Go on although arrivals of a page have no owner yet: their intent is taken up by the sweep."""
+    """Do not wait for arrivals of a page that have no owner yet: their intent is taken up by the sweep."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,19 +70,16 @@ class ListingProgress:
     version_marker: str = ""
     found: int = 0
     """Objects of the dataset within the range."""
-    known: int = 0
     recorded: int = 0
     """Number of new arrivals; in a dry run of those that would be recorded."""
     unsettled: int = 0
-    """Number of arrivals without a known owner yet."""
+    """Number of arrivals that were left to the sweep, because they had no known owner."""
     bytes: int = 0
     """Size of the recorded ones."""
     archived: int = 0
     """Number of arrivals that a dry run would record, and that cannot be read before they are restored."""
-    visits: int = 0
-    """Visits to the current page after which some of its arrivals had no owner."""
-    recorded_on_page: int = 0
-    """New arrivals of those visits: the next visit finds that they are known."""
+    waits: bool = False
+    """The current page was visited, and some of its arrivals had no owner: it is visited once more."""
     prefixes: tuple[str, ...] = ()
     """The dataset's prefixes, as the first call has found them."""
 
@@ -110,12 +102,11 @@ def find_unrecorded(
 ) -> dict[str, Any]:
     """List for ``time`` (default ``TIME_PER_CALL``), at least one page, and record what the ledger does not know.
 
-    It ends early at a request without an answer, after a page whose totals a repetition would lose. Repeating it
-    records nothing twice. A page with arrivals whose owner may still be alive is visited again after
-    ``waitSeconds``, unless the request leaves them. Returns ``{"token", "waitSeconds", "found", "known", "recorded",
-    "unsettled", "bytes", "archived"}``; ``token`` is None when all is listed. Raises ``OwnershipError``: arrivals of
-    a page still have no owner after ``MAX_VISITS`` visits; ``InvalidInputError``: ``max_datasets`` has no room for the
-    dataset, and the request does not leave what has no owner.
+    Repeating it records nothing twice. A page with arrivals whose owner may still be alive is visited once more after
+    ``waitSeconds``, unless the request leaves them; then the sweep takes them. Returns ``{"token", "waitSeconds",
+    "found", "known", "recorded", "unsettled", "bytes", "archived"}``; ``token`` is None when all is listed. Raises
+    ``InvalidInputError``: ``max_datasets`` has no room for the dataset, and the request does not leave what has no
+    owner; botocore's errors.
     """
     progress = ListingProgress.of(token)
     if not progress.prefixes:
@@ -124,22 +115,14 @@ def find_unrecorded(
         progress = replace(progress, prefixes=tuple(sorted(found)))
     prefixes = progress.prefixes
     stop_at = services.clock() + (TIME_PER_CALL if time is None else time)
-    is_first = True
-    while progress.prefix < len(prefixes) and (is_first or services.clock() < stop_at):
-        visits = progress.visits
-        try:
-            progress = _list_page(services, request, prefixes[progress.prefix], progress)
-        except (BotoCoreError, ClientError) as error:
-            if is_first:
-                raise
-            logger.warning("the listing is continued by the next call", dataset=request.dataset, error=str(error))
+    while progress.prefix < len(prefixes):
+        progress = _list_page(services, request, prefixes[progress.prefix], progress)
+        if progress.waits or services.clock() >= stop_at:
             break
-        if progress.visits > visits:
-            break
-        is_first = False
     return {
         "token": None if progress.prefix == len(prefixes) else progress.token(),
-        "waitSeconds": int(WAIT_FOR_OWNERS.total_seconds()) if progress.visits else 0,
+        "waitSeconds": int(WAIT_FOR_OWNERS.total_seconds()) if progress.waits else 0,
+        "known": progress.found - progress.recorded - progress.unsettled,
         **{name: getattr(progress, name) for name in TOTALS},
     }
 
@@ -154,14 +137,7 @@ def _list_page(services: Services, request: ListingRequest, prefix: str, progres
         Bucket=services.resources.input_bucket, Prefix=prefix, OptionalObjectAttributes=["RestoreStatus"], **markers
     )
     progress = _record(services, request, _requested(services, request, page), progress)
-    if progress.visits == MAX_VISITS:
-        of = f"of dataset {request.dataset} still"
-        files = format_count(progress.unsettled, f"file {of} has", f"files {of} have")
-        raise OwnershipError(
-            f"{files} no owner after {MAX_VISITS} visits: "
-            "read the errors in the log of this function, then start the backfill again; the sweep takes them as well"
-        )
-    if progress.visits:
+    if progress.waits:
         return progress
     if page["IsTruncated"]:
         return replace(progress, key_marker=page["NextKeyMarker"], version_marker=page.get("NextVersionIdMarker") or "")
@@ -195,8 +171,13 @@ def _record(
         with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
             rows = read_arrivals(services.ledger, pool, list(files))
         unknown = [file for file, row in zip(files, rows, strict=True) if row is None or row.manifest is None]
-        progress = replace(progress, archived=progress.archived + sum(files[file] for file in unknown))
-        return _complete_page(progress, len(files), len(unknown), sum(file.size for file in unknown))
+        return replace(
+            progress,
+            found=progress.found + len(files),
+            recorded=progress.recorded + len(unknown),
+            bytes=progress.bytes + sum(file.size for file in unknown),
+            archived=progress.archived + sum(files[file] for file in unknown),
+        )
     routed = [
         RoutedArrival(
             file,
@@ -212,32 +193,13 @@ def _record(
             f"there is no room for the dataset {request.dataset}: raise max_datasets and deploy, then start again"
         )
     recorded, unsettled = ownership.count(ArrivalOutcome.OWNED), ownership.count(ArrivalOutcome.UNSETTLED)
-    size = ownership.bytes
-    if unsettled and not request.leave_unsettled:
-        return replace(
-            progress,
-            recorded=progress.recorded + recorded,
-            bytes=progress.bytes + size,
-            unsettled=unsettled,
-            visits=progress.visits + 1,
-            recorded_on_page=progress.recorded_on_page + recorded,
-        )
+    progress = replace(progress, recorded=progress.recorded + recorded, bytes=progress.bytes + ownership.bytes)
+    if unsettled and not request.leave_unsettled and not progress.waits:
+        return replace(progress, waits=True)
     if unsettled:
         logger.warning("arrivals left to their intent", dataset=request.dataset, files=unsettled)
-    return _complete_page(progress, len(files), recorded, size)
-
-
-def _complete_page(progress: ListingProgress, found: int, recorded: int, size: int) -> ListingProgress:
-    return replace(
-        progress,
-        found=progress.found + found,
-        known=progress.known + found - recorded - progress.recorded_on_page,
-        recorded=progress.recorded + recorded,
-        unsettled=0,
-        bytes=progress.bytes + size,
-        visits=0,
-        recorded_on_page=0,
-    )
+    found = progress.found + len(files)
+    return replace(progress, found=found, unsettled=progress.unsettled + unsettled, waits=False)
 
 
 @with_refusals

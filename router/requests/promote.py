@@ -3,8 +3,6 @@
 One supersede for each manifest: the documents of its successors, the transaction, the pointers.
 """
 
-import math
-from collections import Counter
 from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -13,16 +11,15 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.errors import InvalidDocumentError, InvalidInputError, TransientError, UnusableDocumentError
 from lake.ledger import CollectionId, ManifestRow, State
-from lake.ledger.table import batches_of
 from lake.manifest import Identity, Lane, Manifest, ObjectVersion, new_manifest_id
 from lake.manifest_documents import read_manifest, write_manifest
-from lake.successors import files_by_successor
 from lake.texts import advise_reprocess, format_count
 from lake.time import iso_utc
-from router.collect.divide import divide, divide_selected, draft_selected
+from router.divide import divide, divide_selected, draft_selected
 from router.entry import with_refusals
 from router.ownership.owner import RoutedArrival, cut_drafts, write_pointer
 from router.requests.selection import (
+    Files,
     NextStep,
     Report,
     Selection,
@@ -32,6 +29,8 @@ from router.requests.selection import (
     parse_fields,
     parse_flag,
     parse_target,
+    successors,
+    visit,
 )
 from router.services import PARALLEL_REQUESTS, Services, container_services
 from router.stream.runs import EndingRunError, FailedStartsError, ensure_all_running
@@ -39,8 +38,6 @@ from router.telemetry import logger
 
 MAX_SUCCESSORS = 90
 """Stream manifests per supersede: with source and rest below DynamoDB's limit of 100 actions per transaction."""
-MAX_CHANGES = 20
-"""Number of times that a row may change concurrently before its files are left where they are."""
 REASON = "manually promoted to the stream lane"
 FIELDS = ("files", "dataset", "from", "to", "dryRun")
 EXAMPLE = '{"files": ["s3://bucket/key"]} or {"dataset": "orders", "from": "2026-11-01T08", "to": "2026-11-01T09"}'
@@ -69,39 +66,25 @@ def promote(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     fields = parse_fields(event, FIELDS, "promote", EXAMPLE)
     target, dry_run = parse_target(fields, services, ("files",), "promote", EXAMPLE), parse_flag(fields, "dryRun")
     report, fault = Report(PROMOTE_COUNTS), None
-    with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
+    # Named files can be in one manifest by different ways, and one supersede moves them together.
+    threads = 1 if target.selection is None else PARALLEL_MOVES
+    with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool, ThreadPoolExecutor(threads) as movers:
+        work = Promotion(services, pool, report, dry_run=dry_run)
         if target.selection is None:
-            files = find_files(services, pool, target.files, report)
+            visit(movers, find_files(services, pool, target.files, report), work.move)
         else:
-            files, fault = find_queued(services, pool, target.selection, report, dry_run=dry_run)
-        # Named files can be in one manifest by different ways, and one supersede moves them together.
-        threads = 1 if target.selection is None else PARALLEL_MOVES
-        move(services, pool, files, report, threads, dry_run=dry_run)
+            manifests, fault = find_queued(services, target.selection, report, dry_run=dry_run)
+            visit(movers, dict.fromkeys(manifests), work.move)
+    _start_streams(services, work.waiting, report)
     logger.info("promoted", dry_run=dry_run, counts=report.counts)
     if fault is not None and not report.counts["promoted"]:
         raise fault
     return report.answer(dry_run=dry_run)
 
 
-def move(
-    services: Services,
-    pool: ThreadPoolExecutor,
-    files: Mapping[str, set[ObjectVersion]],
-    report: Report,
-    threads: int,
-    *,
-    dry_run: bool,
-) -> None:
-    """Move the files, given by manifest, to the stream lane where possible; make sure that its jobs run."""
-    shares = list(batches_of(files.items(), math.ceil(len(files) / threads)))
-    moves = [Promotion(services, pool, dry_run=dry_run) for _ in shares]
-    with ThreadPoolExecutor(threads) as movers:
-        list(movers.map(Promotion.move, moves, map(dict, shares)))
-    for done in moves:
-        report.counts.update(done.report.counts)
-        report.messages += done.report.messages
+def _start_streams(services: Services, shards: Collection[str], report: Report) -> None:
     try:
-        ensure_all_running(services, sorted({shard for done in moves for shard in done.waiting}))
+        ensure_all_running(services, sorted(shards))
     except (EndingRunError, FailedStartsError) as error:
         report.messages.insert(0, str(error))
     except (BotoCoreError, ClientError, TransientError) as error:
@@ -111,78 +94,62 @@ def move(
 
 
 class Promotion:
-    """The work of one thread. Each step reads the row first: all of it can be repeated after any crash."""
+    """The work of one invocation. Each step reads the row first: all of it can be repeated after any crash."""
 
-    def __init__(self, services: Services, pool: ThreadPoolExecutor, *, dry_run: bool) -> None:
-        self._services = services
-        self._pool = pool
-        self._dry_run = dry_run
-        self._changes: Counter[str] = Counter()
-        self.report = Report(PROMOTE_COUNTS)
+    def __init__(self, services: Services, pool: ThreadPoolExecutor, report: Report, *, dry_run: bool) -> None:
+        self._services, self._pool, self._report, self._dry_run = services, pool, report, dry_run
         self.waiting: set[str] = set()
         """Shards to which a pointer was written."""
 
-    def move(self, files: Mapping[str, set[ObjectVersion]]) -> None:
-        """Move the files, given by manifest, to the stream lane where possible.
+    def move(self, manifest: str, files: Files) -> Mapping[str, Files]:
+        """Take the step that the manifest's row needs; returns the files to continue with, by manifest. Thread-safe.
 
         A manifest whose document cannot be used keeps its files, and holds back no other.
         """
-        remaining = dict(files)
-        while remaining:
-            manifest = next(iter(remaining))
-            requested = remaining.pop(manifest)
-            try:
-                following = self._take_step(manifest, requested)
-            except UnusableDocumentError as error:
-                message = f"{_format_files(requested)} left in manifest {manifest}: {error}"
-                self.report.add("notMoved", len(requested), message)
-                continue
-            for successor, part in following.items():
-                remaining[successor] = remaining.get(successor, set()) | part
-
-    def _take_step(self, manifest: str, files: set[ObjectVersion]) -> dict[str, set[ObjectVersion]]:
-        """Take the step that the manifest's row needs; returns the files to continue with, by manifest."""
         row = self._services.ledger.manifests.get(manifest)
         following = next_promote_step(row)
-        if row is None or following.step == Step.LEAVE:
-            self.report.add(following.count, len(files), f"{_format_files(files)} {following.why}")
-            return {}
-        if following.step == Step.FOLLOW and row.collection is not None:
-            return self._divide(row, files)
-        if following.step == Step.FOLLOW:
-            return files_by_successor(self._services.s3, self._services.ledger, self._services.resources, row, files)
-        if following.step == Step.ACT:
-            return self._move(row, files)
-        if not self._dry_run:
-            self._point_to(row)
-        self.report.add(
-            "inStream", len(files), f"{_format_files(files)} waiting in the stream lane already, in {row.id}"
-        )
+        subject = _format_files(files) if files else f"manifest {manifest} is"
+        number = len(files) if files else 1 if row is None else row.files
+        try:
+            if row is None or following.step == Step.LEAVE:
+                self._report.add(following.count, number, f"{subject} {following.why}")
+            elif following.step == Step.FOLLOW and row.collection is not None and files is not None:
+                return self._divide(row, files)
+            elif following.step == Step.FOLLOW:
+                return successors(self._services, row, files)
+            elif following.step == Step.ACT:
+                return self._move(row, files)
+            else:
+                if not self._dry_run:
+                    self._point_to(row)
+                self._report.add("inStream", number, f"{subject} waiting in the stream lane already")
+        except UnusableDocumentError as error:
+            self._report.add("notMoved", number, f"{subject} not moved: {error}")
         return {}
 
-    def _divide(self, row: ManifestRow, files: set[ObjectVersion]) -> dict[str, set[ObjectVersion]]:
+    def _divide(self, row: ManifestRow, files: set[ObjectVersion]) -> Mapping[str, Files]:
         """The files by the manifests of their collection's division, which is made where there is none."""
-        services, collection = self._services, CollectionId.parse(str(row.collection))
-        held = files_by_successor(services.s3, services.ledger, services.resources, row, files)
+        collection, held = CollectionId.parse(str(row.collection)), successors(self._services, row, files)
         if not held and self._dry_run:
             message = f"{_format_files(files)} to be in the stream lane, out of the collection of {collection.hour}"
-            self.report.add("promoted", len(files), message)
-            self.report.counts["manifests"] += 1
+            self._report.add("promoted", len(files), message)
+            self._report.add("manifests", 1)
             return {}
         # A part whose document was damaged has a collection of its own.
-        for candidate in () if held else (collection, CollectionId(collection.hour, row.id)):
-            divide(services, candidate)
-            held = held or files_by_successor(services.s3, services.ledger, services.resources, row, files)
+        for candidate in (collection, CollectionId(collection.hour, row.id)):
+            if not held:
+                divide(self._services, candidate)
+                held = successors(self._services, row, files)
         return held
 
-    def _move(self, row: ManifestRow, files: set[ObjectVersion]) -> dict[str, set[ObjectVersion]]:
+    def _move(self, row: ManifestRow, files: Files) -> Mapping[str, Files]:
         """One supersede; files that exceed it stay in the batch lane's successor, and are moved from there next."""
         services, bucket = self._services, self._services.resources.control_bucket
         now = services.clock()
         document = read_manifest(services.s3, bucket, row, services.resources.file_buckets)
         drafts = cut_drafts(_arrivals(document, files), services.settings, lambda: new_manifest_id(now))
         if self._dry_run:
-            self._report_moved(row, files, len(drafts))
+            self._report_moved(row, {arrival.file for draft in drafts for arrival in draft.arrivals}, len(drafts))
             return {}
         urgent = [
             draft.manifest(iso_utc(now), [arrival.file for arrival in draft.arrivals])
@@ -194,7 +161,9 @@ class Promotion:
         rest = [Manifest(new_manifest_id(now), Lane.BATCH, row.partition, row.queued_at, unmoved)] if unmoved else []
         list(self._pool.map(lambda manifest: write_manifest(services.s3, bucket, manifest), [*urgent, *rest]))
         if not services.ledger.manifests.supersede(row, [*urgent, *rest], REASON, now):
-            return self._retry(row, files)
+            number = len(files or document.files)
+            self._report.add("notMoved", number, f"manifest {row.id} changed meanwhile: promote its files again")
+            return {}
         list(self._pool.map(self._point_to, urgent))
         logger.info(
             "manifest promoted", manifest_id=row.id, files=len(moved), successors=len(urgent), rest=len(unmoved)
@@ -207,33 +176,18 @@ class Promotion:
         write_pointer(self._services, manifest.id, urgent=True)
         self.waiting.add(self._services.settings.shards.of(manifest.id))
 
-    def _retry(self, row: ManifestRow, files: set[ObjectVersion]) -> dict[str, set[ObjectVersion]]:
-        """The row has changed concurrently: read it again, up to ``MAX_CHANGES`` times."""
-        self._changes[row.id] += 1
-        if self._changes[row.id] < MAX_CHANGES:
-            return {row.id: files}
-        message = (
-            f"{_format_files(files)} not moved: manifest {row.id} changed {MAX_CHANGES} times meanwhile, promote again"
-        )
-        self.report.add("notMoved", len(files), message)
-        return {}
-
     def _report_moved(self, row: ManifestRow, moved: set[ObjectVersion], manifests: int) -> None:
-        when = "to be" if self._dry_run else "now"
-        stay = row.files - len(moved)
-        others = format_count(stay, "other of its manifest stays", "others of its manifest stay")
-        rest = f"; {others} in the batch lane" if stay else ""
-        into = format_count(manifests, "manifest")
-        message = f"{_format_files(moved)} {when} in the stream lane, in {into}, no longer in {row.id}{rest}"
-        self.report.add("promoted", len(moved), message)
-        self.report.counts["manifests"] += manifests
+        when, into = "to be" if self._dry_run else "now", format_count(manifests, "manifest")
+        message = f"{_format_files(moved)} {when} in the stream lane, in {into}, no longer in {row.id}"
+        self._report.add("promoted", len(moved), message)
+        self._report.add("manifests", manifests)
 
 
-def _arrivals(document: Manifest, files: set[ObjectVersion]) -> list[RoutedArrival]:
-    requested = {Identity.of(file): file for file in files}
-    listed = [file for file in document.files if requested.pop(Identity.of(file), None)]
-    for file in requested.values():
-        raise InvalidDocumentError(f"{file.uri} is not in manifest {document.id}: this is a defect, report it")
+def _arrivals(document: Manifest, files: Files) -> list[RoutedArrival]:
+    requested = set(map(Identity.of, document.files if files is None else files))
+    listed = [file for file in document.files if Identity.of(file) in requested]
+    if len(listed) < len(requested):
+        raise InvalidDocumentError(f"manifest {document.id} lacks files that it should have: this is a defect")
     return [RoutedArrival(file, document.partition, Lane.STREAM, REASON, urgent=True) for file in listed]
 
 
@@ -244,10 +198,10 @@ def _format_files(files: Collection[ObjectVersion]) -> str:
 
 
 def find_queued(
-    services: Services, pool: ThreadPoolExecutor, selection: Selection, report: Report, *, dry_run: bool
-) -> tuple[dict[str, set[ObjectVersion]], Exception | None]:
-    """The files of QUEUED manifests of the selection, by manifest, from the index: a hint; and the error of a
-    collection that could not be divided.
+    services: Services, selection: Selection, report: Report, *, dry_run: bool
+) -> tuple[list[str], Exception | None]:
+    """QUEUED manifests of the selection, from the index: a hint; and the error of a collection that could not be
+    divided.
 
     The collections of its hours are divided; a dry run reports their files. Manifests of the stream lane are included:
     a promote that crashed may have left them without a pointer. Raises ``InvalidInputError``: more than
@@ -255,36 +209,20 @@ def find_queued(
     """
     divided, fault = ([], None) if dry_run else divide_selected(services, selection)
     listed, stream = (list(open_rows(services, lane, State.QUEUED, selection)) for lane in (Lane.BATCH, Lane.STREAM))
-    batch = list({row.id: row for row in (*divided, *listed)}.values())
+    batch = {row.id: row for row in (*divided, *listed)}
     if fault is not None:
         report.messages.append(f"files of a collection are not moved, because it could not be divided: {fault}")
-    number = sum(row.files for row in batch)
+    number = sum(row.files for row in batch.values())
     for manifest in draft_selected(services, selection) if dry_run else ():
         number += len(manifest.files)
         moved = f"{format_count(len(manifest.files), 'file')} of {manifest.partition}"
         report.add("promoted", len(manifest.files), f"{moved} to be in the stream lane, out of the hour's collection")
     if number > MAX_QUEUED_FILES:
         raise InvalidInputError(
-            f"the selection holds {format_count(number, 'file')} in {format_count(len(batch), 'manifest')} of the "
-            f"batch lane, one promote takes {MAX_QUEUED_FILES:,}: pass a smaller range, or start overnight"
+            f"the selection holds {format_count(number, 'file')} of the batch lane, one promote takes "
+            f"{MAX_QUEUED_FILES:,}: pass a smaller range, or start overnight"
         )
-    rows = [*batch, *stream]
-    files = {}
-    for row, document in zip(rows, pool.map(lambda row: _read(services, row), rows), strict=True):
-        if isinstance(document, str):
-            report.add("notMoved", row.files, f"manifest {row.id} is left to the run that will fail it: {document}")
-        else:
-            files[row.id] = set(document.files)
-    return files, fault
-
-
-def _read(services: Services, row: ManifestRow) -> Manifest | str:
-    """The manifest, or why it cannot be read."""
-    resources = services.resources
-    try:
-        return read_manifest(services.s3, resources.control_bucket, row, resources.file_buckets)
-    except UnusableDocumentError as error:
-        return str(error)
+    return [*batch, *(row.id for row in stream)], fault
 
 
 def next_promote_step(row: ManifestRow | None) -> NextStep:
@@ -303,15 +241,8 @@ def next_promote_step(row: ManifestRow | None) -> NextStep:
         return NextStep(Step.ACT)
     if row.state == State.QUEUED:
         return NextStep(Step.LEAVE, "notMoved", "to be reprocessed by the batch lane: start overnight to do it now")
-    return NextStep(Step.LEAVE, "tooLate", _why_too_late(row))
-
-
-def _why_too_late(row: ManifestRow) -> str:
-    if row.state == State.RUNNING:
-        return f"being converted in the {row.lane} lane by run {row.owner}: wait for it"
-    if row.state == State.PUBLISHING:
-        return "being published: wait a moment"
-    if row.state == State.DONE:
-        return "converted already: explain shows the result"
-    advice = advise_reprocess(row.id)
-    return f"FAILED ({(row.reason or '').removesuffix(f'; {advice}')}): {advice}"
+    ended = {
+        State.DONE: "converted already: explain shows the result",
+        State.FAILED: f"FAILED: {advise_reprocess(row.id)}",
+    }
+    return NextStep(Step.LEAVE, "tooLate", ended.get(row.state, "being converted: wait for it"))

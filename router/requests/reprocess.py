@@ -5,7 +5,7 @@ One conditional update for each manifest.
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -14,17 +14,17 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from lake.commit import read_commit
 from lake.errors import InvalidInputError, TerminalError, UnusableDocumentError
 from lake.layout import is_archived, list_versions
 from lake.ledger import ManifestRow, State
 from lake.ledger.table import batches_of
-from lake.manifest import UNVERSIONED, Manifest, ObjectVersion, Partition
+from lake.manifest import UNVERSIONED, ObjectVersion
 from lake.manifest_documents import read_manifest
-from lake.successors import files_by_successor, follow
+from lake.successors import follow
 from lake.texts import format_count
 from router.entry import with_refusals
 from router.requests.selection import (
+    Files,
     NextStep,
     Report,
     Selection,
@@ -35,14 +35,17 @@ from router.requests.selection import (
     parse_fields,
     parse_flag,
     parse_target,
+    successors,
+    visit,
 )
 from router.services import PARALLEL_REQUESTS, Services, container_services
 from router.telemetry import logger
 
 TIME_PER_CALL = timedelta(minutes=5)
 """No manifests of a selection are begun after it; shorter than the function's timeout."""
-MAX_CHANGES = 5
-"""Number of times that a row may change concurrently before the manifest is left as it is."""
+MAX_LOOKS = 2_000
+"""Maximum number of files that a dry run looks at: each is a request, and those of a manifest follow one another."""
+REPLACED = frozenset({State.SUPERSEDED, State.COLLECTED})
 
 LINES_GIVEN_BACK = (
     "rejected lines of this hour were given back repaired: if a setting that was changed since lets them through now, "
@@ -82,11 +85,12 @@ class ReprocessReport(Report):
     """Dataset, hour and manifest after which a selection continues."""
 
     def select(self, row: ManifestRow) -> None:
-        """Include a manifest that this request has queued, or would in a dry run, in the selection."""
-        self.datasets.add(row.partition.dataset)
+        """Include a manifest that this request has queued, or would in a dry run, in the selection. Thread-safe."""
         stamp = row.partition.stamp
-        self.first = min(self.first or stamp, stamp)
-        self.last = max(self.last or stamp, stamp)
+        with self.lock:
+            self.datasets.add(row.partition.dataset)
+            self.first = min(self.first or stamp, stamp)
+            self.last = max(self.last or stamp, stamp)
 
     @classmethod
     def continuing(cls, token: str | None) -> "ReprocessReport":
@@ -149,7 +153,7 @@ def reprocess(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
                 work.queue_selected(rows)
             is_complete = not report.place
         elif target.files:
-            work.queue_named({**find_files(services, pool, target.files, report)})
+            work.queue_named(find_files(services, pool, target.files, report))
         else:
             work.queue_named(dict.fromkeys(target.manifests))
     logger.info("reprocessed", request=request, dry_run=dry_run, totals=report.counts)
@@ -179,90 +183,99 @@ class Reprocessing:
     ) -> None:
         self._services, self._pool, self._report = services, pool, report
         self._only, self._request, self._dry_run = only, request, dry_run
-        self._inputs = InputLook(services, pool)
-        self._given_back: dict[Partition, bool] = {}
-        """Read anew after manifests were queued: lines that were given back before the last of them are among them."""
+        self._visited: set[str] = set()
+        self._looks = 0
 
-    def queue_named(self, files: Mapping[str, set[ObjectVersion] | None]) -> None:
+    def queue_named(self, files: Mapping[str, Files]) -> None:
         """Queue manifests by id; a superseded one is followed to the successors that hold the files; None: to all."""
-        remaining = dict(files)
-        ended: set[str] = set()
-        while remaining:
-            results = list(self._pool.map(self._queue, remaining))
-            self._given_back.clear()
-            following: dict[str, set[ObjectVersion] | None] = {}
-            for (manifest, part), (row, step) in zip(remaining.items(), results, strict=True):
-                if row is not None and step.step == Step.FOLLOW:
-                    for successor, held in self._successors(row, part).items():
-                        earlier = following.get(successor, set())
-                        following[successor] = None if earlier is None or held is None else earlier | held
-                else:
-                    ended.add(manifest)
-                    self._add(manifest, row, step, named=True)
-            remaining = {manifest: part for manifest, part in following.items() if manifest not in ended}
+        visit(self._pool, files, self._queue_named)
 
     def queue_selected(self, rows: Iterable[ManifestRow]) -> None:
         """Queue manifests of a selection; those that stay are counted. Their successors are among the rows."""
-        candidates = [row for row in rows if row.state not in (State.SUPERSEDED, State.ABANDONED)]
-        results = list(self._pool.map(lambda row: self._queue(row.id, row), candidates))
-        self._given_back.clear()
-        for row, (current, step) in zip(candidates, results, strict=True):
-            if step.step != Step.FOLLOW:
-                self._add(row.id, current, step, named=False)
+        list(self._pool.map(self._take_step, (row for row in rows if row.state != State.ABANDONED)))
 
-    def _queue(self, manifest: str, row: ManifestRow | None = None) -> tuple[ManifestRow | None, NextStep]:
-        """The row that the step was decided by, and the step, which was taken. ``row`` is a consistent read."""
-        manifests = self._services.ledger.manifests
-        for _ in range(MAX_CHANGES):
-            current = row or manifests.get(manifest)
-            step = next_reprocess_step(current, self._only, self._request)
-            if current is None or step.step != Step.ACT or self._dry_run:
-                return current, step
-            self._services.ledger.partitions.touch(current.partition, self._services.clock())
-            if manifests.force(current, self._services.clock(), self._request):
-                logger.info("manifest reprocessed", manifest_id=manifest, generation=current.generation + 1)
-                return current, step
-            row = None
-        return current, NextStep(Step.LEAVE, "open", f"changed {MAX_CHANGES} times meanwhile: reprocess it again")
+    def _queue_named(self, manifest: str, files: Files) -> Mapping[str, Files]:
+        if manifest in self._visited:
+            return {}
+        row = self._services.ledger.manifests.get(manifest)
+        if row is not None and row.state in REPLACED:
+            return self._successors(row, files)
+        self._visited.add(manifest)
+        self._take_step(row, f"manifest {manifest} ")
+        return {}
 
-    def _successors(
-        self, row: ManifestRow, files: set[ObjectVersion] | None
-    ) -> Mapping[str, set[ObjectVersion] | None]:
-        if files is None:
-            if row.collection is not None:
-                self._report.add(
-                    "unknown", 1, f"{row.id} is a part of the collection {row.collection}: name files of it"
-                )
-            return dict.fromkeys(row.superseded_by)
-        services = self._services
+    def _take_step(self, row: ManifestRow | None, subject: str = "") -> None:
+        """``subject`` begins the message about a manifest that stays; without it the manifest is only counted."""
+        step = next_reprocess_step(row, self._only, self._request)
+        if row is not None and step.step == Step.ACT:
+            self._queue(row)
+        elif step.step == Step.LEAVE:
+            if row is not None and row.open and row.request == self._request:
+                self._report.select(row)
+            self._report.add(step.count, 1, f"{subject}{step.why}" if subject else None)
+
+    def _queue(self, row: ManifestRow) -> None:
+        ledger, now, message = self._services.ledger, self._services.clock(), _format_queued(row, dry_run=self._dry_run)
+        if self._dry_run:
+            message += self._describe_input(row)
+        else:
+            ledger.partitions.touch(row.partition, now)
+            if not ledger.manifests.force(row, now, self._request):
+                self._report.add("open", 1, f"manifest {row.id} changed meanwhile: reprocess it again")
+                return
+            logger.info("manifest reprocessed", manifest_id=row.id, generation=row.generation + 1)
+        # Read after the manifest was queued: lines that were given back before are among them.
+        if row.published is not None and ledger.resubmissions.of(row.partition):
+            message += f"; {LINES_GIVEN_BACK}"
+        self._report.add("queued", 1, message)
+        self._report.add("files", row.files)
+        self._report.add("bytes", row.bytes)
+        self._report.select(row)
+
+    def _successors(self, row: ManifestRow, files: Files) -> Mapping[str, Files]:
+        if files is None and row.collection is not None:
+            self._report.add("unknown", 1, f"{row.id} is a part of the collection {row.collection}: name files of it")
+            return {}
         try:
-            held = files_by_successor(services.s3, services.ledger, services.resources, row, files)
-            if not held:
-                self._report.add("open", 1, f"the collection {row.collection} waits in the batch lane already")
-            return dict(held)
+            held = successors(self._services, row, files)
         except UnusableDocumentError as error:
             self._report.add("unusable", 1, f"the successors of manifest {row.id} cannot be followed: {error}")
             return {}
+        if not held:
+            self._report.add("open", 1, f"the collection {row.collection} waits in the batch lane already")
+        return held
 
-    def _add(self, manifest: str, row: ManifestRow | None, step: NextStep, *, named: bool) -> None:
-        if row is not None and step.step == Step.ACT:
-            message = _format_queued(row, dry_run=self._dry_run)
-            if self._dry_run and (found := self._inputs.describe(row)) is not None:
-                message += f"; {found}"
-            if row.published is not None and self._has_resubmissions(row.partition):
-                message += f"; {LINES_GIVEN_BACK}"
-            self._report.add("queued", 1, message)
-            self._report.counts.update(files=row.files, bytes=row.bytes)
-            self._report.select(row)
-        else:
-            if row is not None and row.open and row.request == self._request:
-                self._report.select(row)
-            self._report.add(step.count, 1, f"manifest {manifest} {step.why}" if named else None)
+    def _describe_input(self, row: ManifestRow) -> str:
+        """What is gone or archived of the manifest's input, by listing versions, which needs no right to read them."""
+        if self._looks + row.files > MAX_LOOKS:
+            return "; its files were not looked at: name fewer manifests to have that done"
+        self._looks += row.files
+        resources = self._services.resources
+        try:
+            manifest = read_manifest(self._services.s3, resources.control_bucket, row, resources.file_buckets)
+        except UnusableDocumentError as error:
+            return f"; it cannot be converted: {error}"
+        gone = [file for file in manifest.files if not _is_there(self._services, file)]
+        if not gone:
+            return ""
+        files = format_count(len(gone), "of its files is gone or archived", "of its files are gone or archived")
+        return (
+            f"; {files} (first: {gone[0].uri}): what it has published of them stays, and what it has not would be in "
+            "the quarantine by reference"
+        )
 
-    def _has_resubmissions(self, partition: Partition) -> bool:
-        if partition not in self._given_back:
-            self._given_back[partition] = bool(self._services.ledger.resubmissions.of(partition))
-        return self._given_back[partition]
+
+def _is_there(services: Services, file: ObjectVersion) -> bool:
+    if file.bucket != services.resources.input_bucket:
+        # Repaired lines: nothing deletes them, and the function may not list the control bucket.
+        return True
+    return any(
+        (item["VersionId"] == file.version_id)
+        if file.version_id is not None
+        else (item["VersionId"] == UNVERSIONED and item["ETag"].strip('"') == file.etag)
+        for item in list_versions(services.s3, file.bucket, file.key)
+        if not is_archived(item)
+    )
 
 
 def _format_queued(row: ManifestRow, *, dry_run: bool) -> str:
@@ -321,7 +334,7 @@ def next_reprocess_step(row: ManifestRow | None, only: Only, request: str) -> Ne
     """
     if row is None or row.state == State.ABANDONED:
         return NextStep(Step.LEAVE, "unknown", "is not in the ledger: check the id; explain shows those of a file")
-    if row.state in (State.SUPERSEDED, State.COLLECTED):
+    if row.state in REPLACED:
         return NextStep(Step.FOLLOW)
     if row.request == request:
         return NextStep(Step.LEAVE, "repeated", f"was queued by this request before and is {row.state} now")
@@ -342,63 +355,3 @@ def _why_open(row: ManifestRow) -> str:
     if row.state == State.QUEUED:
         return f"waits in the {row.lane} lane already: its next run converts it"
     return f"is {row.state} by run {row.owner}: wait until it has ended"
-
-
-MAX_LOOKS = 2_000
-"""Maximum number of files that one invocation looks at: each is a request, and 32 of them run at the same time."""
-
-
-class InputLook:
-    """Looks at input files by listing their versions, which needs no right to read them."""
-
-    def __init__(self, services: Services, pool: ThreadPoolExecutor) -> None:
-        self._services = services
-        self._pool = pool
-        self._looks = 0
-
-    def describe(self, row: ManifestRow) -> str | None:
-        """What is gone or archived of the manifest's input, and what a reprocess then does; None: nothing is."""
-        if self._looks + row.files > MAX_LOOKS:
-            return "its files were not looked at: name fewer manifests to have that done"
-        self._looks += row.files
-        services = self._services
-        try:
-            manifest = read_manifest(
-                services.s3, services.resources.control_bucket, row, services.resources.file_buckets
-            )
-            there = self._pool.map(self._is_there, manifest.files)
-            gone = {file for file, is_there in zip(manifest.files, there, strict=True) if not is_there}
-            if not gone:
-                return None
-            files = format_count(len(gone), "of its files is gone or archived", "of its files are gone or archived")
-            return f"{files} (first: {min(gone).uri}){self._consequence(row, manifest, gone)}"
-        except UnusableDocumentError as error:
-            return f"it cannot be converted: {error}"
-
-    def _consequence(self, row: ManifestRow, manifest: Manifest, gone: Collection[ObjectVersion]) -> str:
-        if row.published is None:
-            return ", and would be in the quarantine by reference"
-        document = read_commit(self._services.s3, self._services.resources.control_bucket, row.published.document)
-        unread = {(source.uri, source.version) for source in document.sources if source.failed is not None}
-        if all((file.uri, file.version) in unread for file in gone):
-            return ", and would stay in the quarantine by reference"
-        new = [file for file in manifest.files if (file.uri, file.version) in unread and file not in gone]
-        if not new:
-            return ": it would be DONE again with what it has published, and nothing would change"
-        converted = format_count(len(new), "file that was not readable", "files that were not readable")
-        return f": what it has published would stay, and {converted} would be converted"
-
-    def _is_there(self, file: ObjectVersion) -> bool:
-        if file.bucket != self._services.resources.input_bucket:
-            # Repaired lines: nothing deletes them, and the function may not list the control bucket.
-            return True
-        return any(
-            _is_version(file, item["VersionId"], item["ETag"].strip('"')) and not is_archived(item)
-            for item in list_versions(self._services.s3, file.bucket, file.key)
-        )
-
-
-def _is_version(file: ObjectVersion, version_id: str, etag: str) -> bool:
-    if file.version_id is not None:
-        return file.version_id == version_id
-    return version_id == UNVERSIONED and file.etag == etag

@@ -16,7 +16,7 @@ from lake.texts import format_count
 from lake.time import iso_utc
 from router.entry import with_refusals
 from router.ownership.owner import RoutedArrival
-from router.ownership.resolve import OWNER_GRACE, delete_intent, write_intent
+from router.ownership.resolve import OWNER_GRACE, write_intent
 from router.ownership.take import ArrivalOutcome, take_ownership
 from router.requests.reprocess import LINES_GIVEN_BACK
 from router.requests.selection import parse_fields
@@ -24,8 +24,6 @@ from router.services import Services, container_services
 from router.telemetry import logger
 
 EXAMPLE = '{"resubmission": "<name>"}, as \'hybrid-router quarantine retry <file>\' does'
-MAX_COLLISIONS = 20
-"""Times that another resubmission of the hour may be recorded first, before this one is left to a repetition."""
 EXPORT_AGAIN = "export the lines again with 'hybrid-router quarantine export <new file>'"
 REASON = "repaired lines of the quarantine wait for the overnight run"
 
@@ -53,8 +51,7 @@ def resubmit(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     if resubmission.name != name:
         raise InvalidInputError(f"the document of resubmission {name} is of {resubmission.name}: run the command again")
     row, intent = _record(services, resubmission, hashlib.sha256(body).hexdigest())
-    arrival = RoutedArrival(row.file, row.partition, Lane.BATCH, REASON)
-    ownership = take_ownership(services, [arrival], {}, intent=intent)
+    ownership = take_ownership(services, [_arrival(row)], {}, intent=intent)
     if ownership.outcomes[Identity.of(row.file)] not in (ArrivalOutcome.OWNED, ArrivalOutcome.DUPLICATE):
         minutes = OWNER_GRACE // timedelta(minutes=1)
         raise OwnershipError(
@@ -72,27 +69,25 @@ def resubmit(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
 
 
 def _record(services: Services, resubmission: Resubmission, sha256: str) -> tuple[ResubmissionRow, str | None]:
-    """The row of the resubmission, and the key of the intent that was written for it."""
+    """The row of the resubmission, and the key of the intent that was written for it; None: the row was there.
+
+    The sweep deletes the intent of a row that another one has forestalled.
+    """
     resubmissions, control = services.ledger.resubmissions, services.resources.control_bucket
-    intent = None
-    for _ in range(MAX_COLLISIONS):
-        earlier = resubmissions.of(resubmission.partition)
-        known = next((row for row in earlier if row.name == resubmission.name), None)
-        if known is not None:
-            return known, intent
-        try:
-            check_resubmission(services.s3, services.ledger, control, resubmission, earlier)
-        except InvalidInputError:
-            if intent is not None:
-                delete_intent(services, intent)
-            raise
-        row = _new_row(services, resubmission, sha256)
-        if intent is None:
-            arrival = RoutedArrival(row.file, row.partition, Lane.BATCH, REASON)
-            intent = write_intent(services, [arrival], services.clock())
-        if resubmissions.record(row, len(earlier)):
-            return row, intent
-    raise OwnershipError(f"other resubmissions of {resubmission.partition} came first: run the same command again")
+    earlier = resubmissions.of(resubmission.partition)
+    known = next((row for row in earlier if row.name == resubmission.name), None)
+    if known is not None:
+        return known, None
+    check_resubmission(services.s3, services.ledger, control, resubmission, earlier)
+    row = _new_row(services, resubmission, sha256)
+    intent = write_intent(services, [_arrival(row)], services.clock())
+    if not resubmissions.record(row, len(earlier)):
+        raise OwnershipError(f"another resubmission of {row.partition} came first: run the same command again")
+    return row, intent
+
+
+def _arrival(row: ResubmissionRow) -> RoutedArrival:
+    return RoutedArrival(row.file, row.partition, Lane.BATCH, REASON)
 
 
 def _new_row(services: Services, resubmission: Resubmission, sha256: str) -> ResubmissionRow:
@@ -136,13 +131,11 @@ def _check_still_rejected(ledger: Ledger, resubmission: Resubmission) -> None:
         row = ledger.manifests.get(manifest)
         if row is None or row.partition != resubmission.partition:
             raise InvalidInputError(f"manifest {manifest} is not one of {resubmission.partition}: {EXPORT_AGAIN}")
-        if row.state != State.DONE or row.published is None:
+        if row.state != State.DONE or row.published is None or row.published.generation != generation:
             raise InvalidInputError(
-                f"manifest {manifest} is {row.state}, so its lines may be rejected no longer: wait until it is DONE, "
-                f"then {EXPORT_AGAIN}"
+                f"the rejected lines of manifest {manifest}, which is {row.state}, are those of the export no longer: "
+                f"when it is DONE, {EXPORT_AGAIN}"
             )
-        if row.published.generation != generation:
-            raise InvalidInputError(f"manifest {manifest} was converted again since the export: {EXPORT_AGAIN}")
 
 
 def is_recorded(services: Services, arrival: RoutedArrival) -> bool:

@@ -5,6 +5,7 @@ And the folders of the input bucket that have the files of a dataset.
 
 import json
 import re
+import threading
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -12,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from itertools import islice
 from typing import Any, TypeVar
 
 from lake.dataset_rules import named_datasets
@@ -21,6 +23,7 @@ from lake.ledger import ManifestRow, State
 from lake.manifest import Lane, ObjectVersion, Partition, is_manifest_id
 from lake.settings.declaration import DATASET_NAME
 from lake.settings.routing import FOLDER, name_of_folder
+from lake.successors import files_by_successor
 from lake.texts import format_names
 from router.services import Services
 from router.telemetry import logger
@@ -170,15 +173,9 @@ def check_dataset(dataset: object, services: Services) -> None:
         prefixes = (rule.prefix_of(folder) for rule in rules if rule.name == FOLDER for folder in folders)
         if any(True for prefix in prefixes for _ in list_objects(services.s3, bucket, prefix)):
             return
-    if not isinstance(dataset, str):
-        raise InvalidInputError(f'dataset = {dataset!r} is not a valid name: pass a text such as "orders"')
     known = sorted(named_datasets(rules) | set(services.ledger.datasets.names()))
-    raise UnknownDatasetError(
-        f"dataset = {dataset!r} is unknown: pass one of {format_names(known)}"
-        if known
-        else f"dataset = {dataset!r} is unknown: no file of any dataset has arrived yet, put one into "
-        f"s3://{services.resources.input_bucket} first"
-    )
+    names = format_names(known) or f"the folders of s3://{services.resources.input_bucket}"
+    raise UnknownDatasetError(f"dataset = {dataset!r} is unknown: pass one of {names}")
 
 
 def check_kept(first: str, services: Services) -> None:
@@ -217,12 +214,14 @@ class Report:
     """The counts that an answer has."""
     counts: Counter[str] = field(default_factory=Counter)
     messages: list[str] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
-    def add(self, name: str, number: int, message: str | None) -> None:
-        """Add ``number`` to the count ``name``, and a message about them, or none."""
-        self.counts[name] += number
-        if message is not None:
-            self.messages.append(message[:MAX_MESSAGE_CHARACTERS])
+    def add(self, name: str, number: int, message: str | None = None) -> None:
+        """Add ``number`` to the count ``name``, and a message about them, or none. Thread-safe."""
+        with self.lock:
+            self.counts[name] += number
+            if message is not None:
+                self.messages.append(message[:MAX_MESSAGE_CHARACTERS])
 
     def answer(self, *, dry_run: bool) -> dict[str, Any]:
         """The counts, the first ``MAX_MESSAGES`` messages and the number of ``omitted`` ones."""
@@ -253,6 +252,31 @@ class NextStep:
     step: Step
     count: str = ""
     why: str = ""
+
+
+Files = set[ObjectVersion] | None
+"""Files of a manifest; None: all of them."""
+
+
+def visit(
+    pool: ThreadPoolExecutor, files: Mapping[str, Files], act: Callable[[str, Files], Mapping[str, Files]]
+) -> None:
+    """Call ``act`` for each manifest with its files, then for what it returns: the successors that hold them."""
+    remaining = dict(files)
+    while remaining:
+        following: dict[str, Files] = {}
+        for found in list(pool.map(act, remaining, remaining.values())):
+            for successor, held in found.items():
+                earlier = following.get(successor, set())
+                following[successor] = None if earlier is None or held is None else earlier | held
+        remaining = following
+
+
+def successors(services: Services, row: ManifestRow, files: Files) -> Mapping[str, Files]:
+    """The files by the successors of a manifest or part that hold them; raises what ``files_by_successor`` raises."""
+    if files is None:
+        return dict.fromkeys(row.superseded_by)
+    return dict[str, Files](files_by_successor(services.s3, services.ledger, services.resources, row, files))
 
 
 def encode_token(values: Mapping[str, Any]) -> str:
@@ -286,7 +310,7 @@ def format_unknown_file(uri: S3Uri, input_bucket: str) -> str:
 
 def find_files(
     services: Services, pool: ThreadPoolExecutor, uris: Sequence[S3Uri], report: Report
-) -> dict[str, set[ObjectVersion]]:
+) -> Mapping[str, set[ObjectVersion]]:
     """Every version of the keys that the ledger knows, by the manifest that its arrival row names."""
     files: dict[str, set[ObjectVersion]] = {}
     versions = pool.map(lambda uri: services.ledger.arrivals.versions(uri.bucket, uri.key), uris)
@@ -313,10 +337,8 @@ def folders_of(services: Services, dataset: str) -> list[str]:
         return [owner]
     found = {dataset}
     for rule in rules:
-        for number, page in enumerate(folder_pages(services, rule.prefix)):
+        for page in islice(folder_pages(services, rule.prefix), MAX_PAGES):
             found.update(folder for folder in folders_on(page, rule.prefix) if name_of_folder(folder) == dataset)
-            if number == MAX_PAGES:
-                break
     return sorted(found)
 
 

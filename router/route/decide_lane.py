@@ -31,8 +31,6 @@ class NotRead:
 
     reason: str
     """A phrase for people."""
-    is_denied: bool = False
-    """A permission is missing: it concerns other files as well."""
     error: str = field(default="", compare=False)
     """What S3 answered."""
 
@@ -179,9 +177,6 @@ def _urgent_without_request(arrival: ObjectVersion, rule: DatasetRule, settings:
     for pattern in settings.urgent.keys:
         if fnmatchcase(arrival.key, pattern):
             return f"urgent: the key matches {pattern}"
-    urgent = rule.urgent
-    if urgent.takes_size(arrival.size):
-        limits = (("min_bytes", urgent.min_bytes), ("max_bytes", urgent.max_bytes))
-        given = " and ".join(f"datasets.urgent.{name} ({size})" for name, size in limits if size)
-        return f"urgent: its {format_count(arrival.size, 'byte is', 'bytes are')} within {given}"
+    if rule.urgent.takes_size(arrival.size):
+        return f"urgent: its size ({format_count(arrival.size, 'byte')}) is within datasets.urgent"
     return None

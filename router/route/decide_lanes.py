@@ -1,7 +1,7 @@
 """The lane of every arrival of an invocation: what decisions depend on, apart from the event, is read in parallel."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -39,10 +39,10 @@ def decide_lanes(
         if decision.unread is not None:
             waiting.append(arrival)
     if waiting:
-        read = in_parallel(lambda arrival: _read_and_decide(services, arrival, now), waiting)
-        for arrival, (_, decided) in zip(waiting, read, strict=True):
-            decisions[arrival] = NO_ANSWER if isinstance(decided, Exception) else decided
-        _log_not_read(read)
+        attributes: dict[ObjectVersion, ReadAttributes] = {arrival: {} for arrival in waiting}
+        decided = in_parallel(lambda item: _read_and_decide(services, *item, now), attributes.items())
+        decisions.update(zip(waiting, decided, strict=True))
+        _log_not_read(attributes.values())
     peak = {
         arrival: decision
         for arrival, decision in decisions.items()
@@ -58,18 +58,17 @@ ReadAttributes = dict[Attribute, Mapping[str, str] | NotRead]
 
 
 def _read_and_decide(
-    services: Services, arrival: ObjectVersion, now: datetime
-) -> tuple[ReadAttributes, LaneDecision | Exception]:
-    """What was read, and the decision, or why there is none."""
-    attributes: ReadAttributes = {}
+    services: Services, arrival: ObjectVersion, attributes: ReadAttributes, now: datetime
+) -> LaneDecision | NoAnswer:
     try:
-        return attributes, read_until_decided(
+        return read_until_decided(
             lambda: decide_lane(arrival, services.settings, now, attributes),
             lambda attribute: read_attribute(services.s3, arrival, attribute),
             attributes,
         )
     except (BotoCoreError, ClientError) as error:
-        return attributes, error
+        logger.warning("lane not decided: the event is redelivered", key=arrival.key, error=str(error))
+        return NO_ANSWER
 
 
 def read_until_decided(
@@ -104,24 +103,20 @@ def read_attribute(s3: S3Client, file: ObjectVersion, attribute: Attribute) -> M
             raise
         code = error_code(error)
         if code in GONE_CODES:
-            return NotRead(f"the object was deleted or replaced ({code})", error=str(error))
+            return NotRead(f"the object was deleted or replaced ({code})", str(error))
         if code in RIGHTS_CODES or http_status(error) == FORBIDDEN:
-            return NotRead(f"access denied ({code})", is_denied=True, error=str(error))
-        return NotRead(f"S3 refused the request ({code})", error=str(error))
+            return NotRead(f"access denied ({code}), needed are {ACTIONS[attribute]}", str(error))
+        return NotRead(f"S3 refused the request ({code})", str(error))
 
 
-def _log_not_read(read: Sequence[tuple[ReadAttributes, LaneDecision | Exception]]) -> None:
-    """One line for each reason: a missing permission, or throttling, concerns many files."""
-    values = [item for attributes, _ in read for item in attributes.items()]
-    found = [(attribute, value) for attribute, value in values if isinstance(value, NotRead)]
-    errors = [decided for _, decided in read if isinstance(decided, Exception)]
-    for (attribute, value), files in Counter(found).items():
-        advice = f": the role of this function needs {ACTIONS[attribute]} on them" if value.is_denied else ""
+def _log_not_read(read: Iterable[ReadAttributes]) -> None:
+    """One line for each reason: a missing permission concerns many files."""
+    values = (item for attributes in read for item in attributes.items())
+    found = Counter((attribute, value) for attribute, value in values if isinstance(value, NotRead))
+    for (attribute, value), files in found.items():
         logger.warning(
-            f"{attribute} not read: the files take the lane of the other rules{advice}",
+            f"{attribute} not read: the files take the lane of the other rules",
             reason=value.reason,
             files=files,
             error=value.error,
         )
-    if errors:
-        logger.warning("lanes not decided: the events are redelivered", files=len(errors), error=str(errors[0]))

@@ -34,13 +34,11 @@ from router.sweep.missed import adopt_missed, adopt_missed_of_old_days
 from router.sweep.repair import MAX_ITEMS, Repair
 from router.telemetry import Metric, count, logger, metrics
 
-TIME_PER_REPAIR = timedelta(seconds=60)
-"""Maximum time of a repair but the last: it begins no further item after it, and the next sweep continues."""
 TIME_PER_SWEEP = timedelta(minutes=10)
 """No item of any repair is begun after it: what is under way then has the rest of the function's timeout (15 minutes).
 
-Shorter than ``TIME_PER_REPAIR`` of all repairs together. So each gets an equal share of what its predecessors have
-left, and none of them starves.
+Each repair gets an equal share of what its predecessors have left, so none of them starves, and the last one all of it:
+after the end of an hour the most hours are due at once.
 """
 COUNTS = {
     "rolledForward": "publishes finished",
@@ -88,9 +86,7 @@ def sweep(services: Services, *, dry_run: bool = False) -> dict[str, Any]:
     repairs = _repairs(services, dry_run=dry_run)
     for left, (name, work) in zip(range(len(repairs), 0, -1), repairs, strict=True):
         now = services.clock()
-        # What the others have left is the last one's: after the end of an hour the most hours are due at once.
-        share = min(TIME_PER_REPAIR, (end - now) / left) if left > 1 else end - now
-        repair = Repair(services, min(now + share, end), dry_run=dry_run)
+        repair = Repair(services, now + (end - now) / left, dry_run=dry_run)
         with repair.isolated(name):
             work(repair)
         errors += repair.errors

@@ -4,11 +4,9 @@ They are told by a marker beside the data while the hour is complete, and by an 
 """
 
 import json
-from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from typing import Annotated, Any, Literal
 
 from lake.documents import encode_document, put_document, to_json
@@ -32,36 +30,37 @@ UNFINISHED = (State.FAILED, State.COLLECTED)
 def announce_hours(repair: Repair) -> None:
     """Announce hours that are complete or reopened; counts them as ``completed`` and ``reopened``."""
     partitions = repair.services.ledger.partitions
+
+    def look(row: HourRow) -> None:
+        if not repair.expired:
+            with repair.isolated("hour", partition=str(row.partition)):
+                _look(repair, row)
+
     with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
         for listed in batches_of(partitions.unsettled()):
-            # What was begun is finished first, and readers learn at once that an hour is no longer complete.
-            told = [row for row in listed if row.announced != row.revision or row.told == HourState.COMPLETE]
-            waiting = [row for row in listed if row.announced == row.revision and row.told != HourState.COMPLETE]
-            unconfirmed = [row for row in waiting if may_confirm(row, repair.services.clock())]
-            due = [row.partition for row in dict.fromkeys([*told, *unconfirmed, *_due(repair, waiting)])]
+            due = [row.partition for row in _due(repair, listed)]
             # The index is a hint: the rows decide.
-            deque(pool.map(partial(_look_unless_expired, repair), partitions.get_many(due) if due else []), maxlen=0)
+            list(pool.map(look, partitions.get_many(due) if due else []))
             if repair.expired:
                 return
 
 
-def _look_unless_expired(repair: Repair, row: HourRow) -> None:
-    if not repair.expired:
-        with repair.isolated("hour", partition=str(row.partition)):
-            _look(repair, row)
-
-
 def _due(repair: Repair, rows: Sequence[HourRow]) -> list[HourRow]:
-    """The hours that are quiet, and do not wait for the manifest that the last look has met."""
-    services = repair.services
-    quiet = [row for row in rows if may_be_complete(row, services.clock())]
+    """The hours whose announcement was begun, is no longer true, or can be confirmed; then those that are quiet, and do
+    not wait for the manifest that the last look has met."""
+    services, now = repair.services, repair.services.clock()
+
+    def is_begun(row: HourRow) -> bool:
+        return row.announced != row.revision or row.told == HourState.COMPLETE or may_confirm(row, now)
+
+    quiet = [row for row in rows if not is_begun(row) and may_be_complete(row, now)]
     met = sorted({row.waits_for for row in quiet if row.waits_for is not None})
     waiting: set[str] = set()
     # If one cannot be read, there is a look at each hour.
     with repair.isolated("manifests that hours wait for"):
         current = services.ledger.manifests.get_many(met) if met else []
         waiting = {row.id for row in current if row is not None and (row.open or row.state in UNFINISHED)}
-    return [row for row in quiet if row.waits_for not in waiting]
+    return [*filter(is_begun, rows), *(row for row in quiet if row.waits_for not in waiting)]
 
 
 def _look(repair: Repair, row: HourRow) -> None:
@@ -87,7 +86,7 @@ def _look(repair: Repair, row: HourRow) -> None:
                 if not has_table:
                     _list_for_later(repair, row.partition)
                 counts = contents.counts()
-                _count_share(repair, row, counts, contents.stream_lane.quarantined_share)
+                _count_share(repair, row.partition, contents.stream_lane.quarantined_share)
                 _announce(repair, row, HourState.COMPLETE, counts)
         elif not repair.dry_run:
             if has_table:
@@ -134,15 +133,10 @@ def _is_closed(repair: Repair, partition: Partition) -> bool:
     return repair.dry_run or services.ledger.collections.close_hour(partition.stamp, services.clock())
 
 
-def _count_share(repair: Repair, row: HourRow, counts: HourCounts, share: float) -> None:
-    """Count an hour of which the stream lane has put too much into the quarantine; the log names it.
-
-    Not again while nothing was added: lines that are given back leave the quarantine's count as it is.
-    """
-    before = row.counts
-    added = counts.quarantined_lines > before.quarantined_lines or counts.unreadable_files > before.unreadable_files
-    if added and share > repair.services.settings.alarms.max_quarantined_share and not repair.dry_run:
-        logger.warning("much of an hour is in the quarantine", partition=str(row.partition), share=round(share, 4))
+def _count_share(repair: Repair, partition: Partition, share: float) -> None:
+    """Count an hour of which the stream lane has put too much into the quarantine; the log names it."""
+    if share > repair.services.settings.alarms.max_quarantined_share and not repair.dry_run:
+        logger.warning("much of an hour is in the quarantine", partition=str(partition), share=round(share, 4))
         repair.count("aboveShare")
 
 

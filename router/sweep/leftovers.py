@@ -4,11 +4,10 @@ In the folders of Iceberg tables, what nothing refers to any more, once a day: f
 an expired snapshot, of a compaction.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from functools import cache
-from typing import Any
 
 from lake.aws_types import MultipartUploadTypeDef
 from lake.commit import read_commit
@@ -39,9 +38,9 @@ def abort_uploads(repair: Repair) -> None:
     """
     services = repair.services
     for bucket in services.resources.output_buckets:
-        for page in _pages(repair, bucket):
+        for page in services.s3.get_paginator("list_multipart_uploads").paginate(Bucket=bucket):
             rows: Rows = {}
-            for upload in page:
+            for upload in page.get("Uploads", []):
                 if repair.expired:
                     return
                 with repair.isolated("upload", key=upload["Key"]):
@@ -93,16 +92,6 @@ def _committed_uploads(services: Services, row: ManifestRow) -> frozenset[str] |
     return frozenset(item.upload_id for item in (*document.objects, *document.quarantine))
 
 
-def _pages(repair: Repair, bucket: str) -> Iterator[Sequence[MultipartUploadTypeDef]]:
-    markers: dict[str, Any] = {}
-    while not repair.expired:
-        page = repair.services.s3.list_multipart_uploads(Bucket=bucket, **markers)
-        yield page.get("Uploads", [])
-        if not page.get("IsTruncated"):
-            return
-        markers = {"KeyMarker": page["NextKeyMarker"], "UploadIdMarker": page["NextUploadIdMarker"]}
-
-
 LISTING = "deletions"
 
 
@@ -115,13 +104,14 @@ def delete_replaced(repair: Repair) -> None:
     services = repair.services
     begun = after = str(read_progress(services, LISTING).get("after", "0"))
     before = services.clock() - timedelta(minutes=services.settings.sweep.grace_minutes)
-    tables: dict[str, TableRow | None] = {}
+    # Read before the manifests: the batch below which nothing is shown only grows.
+    table_of = cache(services.ledger.tables.get)
 
     @cache
     def keeps(dataset: str) -> bool:
         """Whether the table keeps what it may show; where nothing is published any more, a batch is asked for."""
         if not services.settings.has_table(dataset):
-            return tables[dataset] is not None and TableCatalog(services, dataset).exists()
+            return table_of(dataset) is not None and TableCatalog(services, dataset).exists()
         if not repair.dry_run:
             services.ledger.tables.list_expiry(dataset, services.clock())
         return True
@@ -132,20 +122,14 @@ def delete_replaced(repair: Repair) -> None:
             if repair.expired:
                 break
             ready = [due for due in batch if not due.only_lake or _may_be_expired(services, due)]
-            # Read before the manifests: the batch below which nothing is shown only grows.
-            unread = list({due.partition.dataset for due in ready} - tables.keys())
-            read = {row.dataset: row for row in services.ledger.tables.get_many(unread)} if unread else {}
-            tables.update((name, read.get(name)) for name in unread)
-            for deleted in pool.map(lambda due: _delete(repair, due, tables[due.partition.dataset], keeps), ready):
-                repair.counts["deleted"] += deleted
+            list(pool.map(lambda due: _delete(repair, due, table_of(due.partition.dataset), keeps), ready))
         else:
             after = "0"
     if after != begun and not repair.dry_run:
         write_progress(services, LISTING, {"after": after})
 
 
-def _delete(repair: Repair, due: DueDeletion, table: TableRow | None, keeps: Callable[[str], bool]) -> int:
-    """Number of deleted objects; a dry run counts them itself."""
+def _delete(repair: Repair, due: DueDeletion, table: TableRow | None, keeps: Callable[[str], bool]) -> None:
     services, deleted = repair.services, 0
     with repair.isolated("replaced objects", manifest_id=due.manifest):
         row = services.ledger.manifests.get(due.manifest)
@@ -154,7 +138,7 @@ def _delete(repair: Repair, due: DueDeletion, table: TableRow | None, keeps: Cal
         table = table if services.settings.has_table(dataset) else None
         is_kept = _may_be_shown(due, row, table) and (not _may_be_expired(services, due) or keeps(dataset))
         if is_kept and due.only_lake:
-            return 0
+            return
         for bucket, key in _doomed(services, due, row):
             # No table shows the quarantine, whose readers would find rejected lines twice.
             if is_kept and bucket != services.resources.quarantine_bucket:
@@ -162,15 +146,15 @@ def _delete(repair: Repair, due: DueDeletion, table: TableRow | None, keeps: Cal
             if repair.only_counts("deleted", f"s3://{bucket}/{key}"):
                 continue
             services.s3.delete_object(Bucket=bucket, Key=key)
+            repair.count("deleted")
             deleted += 1
         if repair.dry_run:
-            return deleted
+            return
         if is_kept:
             services.ledger.deletions.keep_lake(due)
         else:
             services.ledger.deletions.close(due, services.clock())
         logger.info("replaced objects deleted", manifest_id=row.id, generation=due.generation, objects=deleted)
-    return deleted
 
 
 def _may_be_expired(services: Services, due: DueDeletion) -> bool:

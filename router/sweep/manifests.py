@@ -6,14 +6,13 @@ whose hour is over, or that a crashed process has left closed, become manifests.
 
 from datetime import datetime, timedelta
 
-from lake.errors import NewerDocumentError
 from lake.layout import INTENTS, list_objects, pointer_prefix
 from lake.ledger import ManifestRow, State
 from lake.ledger.manifest_row import OPEN_STATES
 from lake.manifest import Lane
 from lake.publish import roll_forward
 from lake.settings.operation import POINTER_MINUTES, PUBLISHING_MINUTES
-from router.collect.divide import MAX_INDEX_WRITES_PER_SECOND, WritePace, divide, is_over
+from router.divide import MAX_INDEX_WRITES_PER_SECOND, WritePace, divide, is_over
 from router.executions.costs import leave_to_sweep
 from router.executions.run_status import reason_to_release
 from router.ownership.owner import write_pointer
@@ -111,8 +110,7 @@ def finish_publishing(repair: Repair) -> None:
 
 
 def _finish(repair: Repair, manifest: str) -> None:
-    services = repair.services
-    limit = timedelta(minutes=PUBLISHING_MINUTES)
+    services, limit = repair.services, timedelta(minutes=PUBLISHING_MINUTES)
     row = services.ledger.manifests.get(manifest)
     if row is None or row.state != State.PUBLISHING:
         return
@@ -122,11 +120,7 @@ def _finish(repair: Repair, manifest: str) -> None:
         return
     control, buckets = services.resources.control_bucket, services.resources.output_buckets
     has_table = services.settings.has_table(row.partition.dataset)
-    try:
-        state = roll_forward(services.s3, services.ledger, control, row, services.clock, buckets, has_table=has_table)
-    except NewerDocumentError as error:
-        logger.warning("publish left to a newer version", manifest_id=row.id, reason=str(error))
-        return
+    state = roll_forward(services.s3, services.ledger, control, row, services.clock, buckets, has_table=has_table)
     repair.counts["rolledForward"] += state == State.DONE
     repair.counts["vanished"] += state == State.FAILED
     logger.warning("publish rolled forward", manifest_id=row.id, state=state, publishing_since=row.changed_at)
@@ -217,12 +211,8 @@ WRITES_PER_SECOND = MAX_INDEX_WRITES_PER_SECOND // 2
 
 
 def divide_collections(repair: Repair) -> None:
-    """Divide them, the oldest hours first; counts them as ``divided``.
-
-    Counts those that wait for a newer version for longer than ``schedule.settled_after`` as ``stalled``.
-    """
+    """Divide them, the oldest hours first; counts them as ``divided``."""
     services = repair.services
-    limit = services.settings.schedule.settled_after
     pace = WritePace(WRITES_PER_SECOND)
     for row in services.ledger.collections.open():
         if repair.expired:
@@ -232,10 +222,5 @@ def divide_collections(repair: Repair) -> None:
         if repair.only_counts("divided", f"collection {row.id}"):
             continue
         with repair.isolated("collection", collection=str(row.id)):
-            try:
-                divide(services, row.id, pace)
-            except NewerDocumentError as error:
-                logger.warning("collection left to a newer version", collection=str(row.id), reason=str(error))
-                repair.counts["stalled"] += services.clock() - datetime.fromisoformat(row.changed_at) >= limit
-                continue
+            divide(services, row.id, pace)
             repair.count("divided")

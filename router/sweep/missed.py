@@ -71,30 +71,23 @@ def adopt_missed_of_old_days(repair: Repair) -> None:
 
 
 def _adopt(repair: Repair, listing: str) -> InputSearch:
-    """Continue the round, or begin one that is due; report how far the listing is."""
-    search = _read_search(repair, listing)
-    interval = timedelta(hours=repair.services.settings.sweep.listing_hours)
-    is_due = not search.begun_at or repair.services.clock() - datetime.fromisoformat(search.begun_at) >= interval
+    """Continue the round, or begin one that is due: list one dataset after another; report how far the listing is."""
+    search, settings = _read_search(repair, listing), repair.services.settings.sweep
+    interval, now = timedelta(hours=settings.listing_hours), repair.services.clock()
+    is_due = not search.begun_at or now - datetime.fromisoformat(search.begun_at) >= interval
     if not repair.expired and (search.dataset is not None or is_due):
-        search = _continue_round(repair, listing, search)
+        datasets, all_found = find_datasets(repair)
+        if search.dataset is None:
+            search = begin_round(search, datasets, repair.services.clock(), settings)
+        search = replace(search, incomplete=search.incomplete or not all_found)
+        if search.dataset is None:
+            search = end_round(search)
+            _keep(repair, listing, search)
+        while search.dataset is not None and not repair.expired:
+            search = _list_page(repair, listing, search, datasets)
+            _keep(repair, listing, search)
     if search.covered_until:
         _report(repair, listing, search)
-    return search
-
-
-def _continue_round(repair: Repair, listing: str, search: InputSearch) -> InputSearch:
-    """List one dataset after another, and keep the position after each page."""
-    services = repair.services
-    datasets, all_found = find_datasets(repair)
-    if search.dataset is None:
-        search = begin_round(search, datasets, services.clock(), services.settings.sweep)
-    search = replace(search, incomplete=search.incomplete or not all_found)
-    if search.dataset is None:
-        search = end_round(search)
-        _keep(repair, listing, search)
-    while search.dataset is not None and not repair.expired:
-        search = _list_page(repair, listing, search, datasets)
-        _keep(repair, listing, search)
     return search
 
 

@@ -21,7 +21,7 @@ from lake.manifest import Partition
 from lake.publish import NO_OBJECT
 from lake.time import epoch_milliseconds, iso_utc
 from router.catalog.handler import column_names
-from router.collect.divide import WritePace
+from router.divide import WritePace
 from router.iceberg.commit import Batch, MissingFilesError, commit_batch
 from router.iceberg.metadata import (
     DataFile,

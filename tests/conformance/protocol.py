@@ -22,7 +22,6 @@ OBJECTS = (
     "tests/unit/lake/test_publish.py",
     "tests/unit/lake/test_transitions.py",
     "tests/unit/router/test_reprocess.py",
-    "tests/unit/router/test_reprocess_inputs.py",
     "tests/unit/router/sweep",
     "tests/unit/router/test_backfill.py",
     "tests/unit/router/test_ownership.py",
@@ -40,7 +39,7 @@ OWN_CLOCK = "MinIO's objects have the time of its own clock, and this is about t
 KNOWN_OF_MINIO = {
     "test_backfill::test_a_dry_run_counts_the_archived_objects_that_nobody_owns": "MinIO has no archives",
     "test_resubmit::test_expired_arrivals_are_not_taken_again": OWN_CLOCK,
-    "test_sweep_dry_run::test_a_dry_run_says_what_the_next_sweep_does": OWN_CLOCK,
+    "test_sweep::test_a_dry_run_says_what_the_next_sweep_does": OWN_CLOCK,
     "test_sweep_missed::test_old_days_do_not_lengthen_the_listing_of_recent_ones": PASSED_OVER,
     f"{BY_PREFIX}[change_document-was changed after]": LISTED_BY_KEY,
     f"{BY_PREFIX}[remove_document-is gone]": LISTED_BY_KEY,

@@ -183,7 +183,7 @@ def an_own_division_is_carried_out() -> AbstractContextManager[Any]:
         collection = reference.key.partition("/")[2].rpartition("-")[0]
         return read(s3, bucket, own.get(collection, reference))
 
-    return patch.multiple("router.collect.divide", write_division=remembered, read_division=read_own)
+    return patch.multiple("router.divide", write_division=remembered, read_division=read_own)
 
 
 late_part_touches_no_hour = changed("router.ownership.owner._add", "if any(row.final for row in rows):", "if False:")

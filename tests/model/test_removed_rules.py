@@ -127,7 +127,7 @@ RULES: dict[str, tuple[str, Mutation]] = {
             ),
             *(
                 changed(f"{module}.divide", "if row is None or row.closed_at is None:", "if row is None:")
-                for module in ("router.sweep.manifests", "router.collect.divide")
+                for module in ("router.sweep.manifests", "router.divide")
             ),
         ),
     ),
@@ -140,7 +140,7 @@ RULES: dict[str, tuple[str, Mutation]] = {
     "done before its manifests": (
         "dividers",
         changed(
-            "router.collect.divide._carry_out",
+            "router.divide._carry_out",
             "    datasets: dict[str, list[ManifestRow]] = {}",
             "    ledger.collections.finish(division.collection)\n    datasets: dict[str, list[ManifestRow]] = {}",
         ),

@@ -168,7 +168,7 @@ class World:
 
     def queued(self, *names: str, lane: Lane = Lane.BATCH) -> str:
         """Put files and route them, without faults, into one manifest; its id."""
-        from router.collect.divide import divide
+        from router.divide import divide
 
         if (manifest := self.collected(*names, lane=lane)) is not None:
             return manifest

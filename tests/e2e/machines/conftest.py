@@ -165,7 +165,7 @@ def stubbed(deployed_machines: StubbedMachines) -> StubbedMachines:
     stubbed.set_answers("stub-plan", stubbed.index("s3://control/runs/0"))
     stubbed.set_answers("stub-run-status", {"open": 0, "terminal": 1, "held": 0})
     stubbed.set_answers("stub-settle", verdict("SUCCEEDED", "its manifest is done"))
-    stubbed.set_answers("stub-catalog", {"tables": 1, "created": [], "extended": []})
+    stubbed.set_answers("stub-catalog", {"tables": 1, "created": 0, "extended": 0})
     stubbed.set_answers("job", 0)
     stubbed.take_notifications()
     return stubbed

@@ -158,10 +158,10 @@ def test_an_hour_that_is_converted_again_keeps_no_other_back(
         code, body = retry(stack, exported, capsys, **flags)
         # Then
         assert (code, list(body["refused"])) == (ExitCode.NOT_SO, [str(PARTITION)])
-        assert f"manifest {manifest} is QUEUED" in body["refused"][str(PARTITION)]
+        assert f"manifest {manifest}, which is QUEUED" in body["refused"][str(PARTITION)]
         assert [answer["partition"] for answer in body["resubmissions"]] == [str(LATER)]
     retry_lines(stack, exported, dry_run=False, as_json=False)
-    assert f"\n{PARTITION}: manifest {manifest} is QUEUED, so" in capsys.readouterr().out
+    assert f"\n{PARTITION}: the rejected lines of manifest {manifest}, which is QUEUED" in capsys.readouterr().out
 
 
 def test_lines_of_an_hour_that_is_queued_while_they_are_given_back_are_told(

@@ -87,7 +87,7 @@ def test_a_file_that_cannot_be_read_to_its_end(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "key", "options", "lane", "reason"),
     [
-        (b'{"a": 1}\n', "small/a.ndjson", (), "stream", "urgent: its 9 bytes are within datasets.urgent.max_bytes (9)"),
+        (b'{"a": 1}\n', "small/a.ndjson", (), "stream", "urgent: its size (9 bytes) is within datasets.urgent"),
         (b'{"a": 12}\n', "small/a.ndjson", (), "batch", "waits for the overnight run"),
         (b"{}", "tagged/a.ndjson", ("--tag", "priority=high"), "stream", "urgent: priority=high is in its tags"),
         (

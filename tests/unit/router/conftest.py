@@ -1,6 +1,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import cache
 from typing import Any
 
@@ -8,9 +9,10 @@ import pytest
 
 from lake.ledger import DatasetMeasurement, Ledger, ManifestRow, State
 from lake.ledger.costs import MIN_SAMPLE_BYTES
-from lake.manifest import Lane
+from lake.manifest import Lane, ObjectVersion
+from lake.manifest_documents import read_manifest
 from lake.settings import parse_settings
-from router.collect.divide import divide
+from router.divide import divide
 from router.services import Services
 from router.stream.handler import stream_control
 from router.telemetry import Metric, metrics
@@ -38,6 +40,21 @@ class Deployment(World):
         """The QUEUED manifests of the batch lane, once every collection is divided."""
         self.divide()
         return list(self.ledger.manifests.open(Lane.BATCH, State.QUEUED))
+
+    def waiting_files(self) -> list[ObjectVersion]:
+        """The files of these manifests, sorted."""
+        manifests = (read_manifest(self.raw_s3, "control", row, ("input",)) for row in self.waiting())
+        return sorted(file for manifest in manifests for file in manifest.files)
+
+    def put(self, *keys: str) -> datetime:
+        """Put files into the input bucket; when S3 has changed the last one."""
+        for key in keys:
+            self.raw_s3.put_object(Bucket="input", Key=key, Body=b"{}\n")
+        modified: datetime = self.raw_s3.head_object(Bucket="input", Key=keys[-1])["LastModified"]
+        return modified
+
+    def keep_versions(self, bucket: str = "input", status: Any = "Enabled") -> None:
+        self.raw_s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": status})
 
     def damage(self, row: ManifestRow) -> None:
         """The row lacks an attribute that is always written."""

@@ -1,20 +1,19 @@
 """backfill: valid requests, and objects whose event never arrived."""
 
-from datetime import datetime, timedelta
-from itertools import count
+from datetime import timedelta
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from botocore.exceptions import ClientError
 
 from lake.dataset_rules import dataset_prefixes
 from lake.errors import InvalidInputError
-from lake.manifest_documents import read_manifest
+from router.ownership.resolve import OWNER_GRACE
 from router.requests import backfill as find_module
 from router.requests.backfill import backfill
 from router.requests.reprocess import ReprocessReport
 from router.route.handler import route
+from tests.unit.lake.faults import Crash
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.events import batch, message, s3_record
 
@@ -29,19 +28,8 @@ def find(deployment: Deployment, token: str | None = None, **changes: Any) -> di
     return backfill({"action": "find", "request": {**RANGE, **changes}, "token": token}, deployment.services)
 
 
-def put(deployment: Deployment, *keys: str) -> None:
-    for key in keys:
-        deployment.raw_s3.put_object(Bucket="input", Key=key, Body=b"{}\n")
-
-
-def versioned(deployment: Deployment) -> None:
-    deployment.raw_s3.put_bucket_versioning(Bucket="input", VersioningConfiguration={"Status": "Enabled"})
-
-
 def found_files(deployment: Deployment) -> list[str]:
-    rows = deployment.waiting()
-    manifests = [read_manifest(deployment.raw_s3, "control", row, ("input",)) for row in rows]
-    return sorted(file.key for manifest in manifests for file in manifest.files)
+    return [file.key for file in deployment.waiting_files()]
 
 
 def test_a_request_is_normalised_and_stays_so(deployment: Deployment) -> None:
@@ -53,29 +41,8 @@ def test_a_request_is_normalised_and_stays_so(deployment: Deployment) -> None:
 
 
 def test_a_folder_that_holds_files_is_a_dataset(deployment: Deployment) -> None:
-    put(deployment, "orders/a.json")
+    deployment.put("orders/a.json")
     assert validate(deployment, RANGE)["dataset"] == "orders"
-
-
-@pytest.mark.parametrize(
-    ("given", "sentence"),
-    [
-        ({}, "backfill needs dataset, from, to: pass for example {"),
-        (None, "backfill needs an object as its input: pass {"),
-        ({**RANGE, "dry_run": True}, "backfill does not know the input field 'dry_run': pass only dataset, from, to"),
-        ({**RANGE, "from": "2101-01-01"}, "from = '2101-01-01' is later than to = '2100-01-01': pass the earlier"),
-        ({**RANGE, "dataset": "order"}, "dataset = 'order' is unknown: pass one of orders"),
-        ({**RANGE, "dataset": ""}, "dataset = '' is unknown"),
-        ({**RANGE, "to": "now"}, "to = 'now' is not a valid time: pass a UTC day such as"),
-        ({**RANGE, "dryRun": 1}, "dryRun = 1 is neither true nor false"),
-        ({**RANGE, "force": "yes"}, "force = 'yes' is neither true nor false"),
-    ],
-)
-def test_an_invalid_input_says_what_to_pass(deployment: Deployment, given: Any, sentence: str) -> None:
-    deployment.ledger.datasets.register("orders")
-    with pytest.raises(InvalidInputError) as caught:
-        validate(deployment, given)
-    assert str(caught.value).startswith(sentence)
 
 
 def test_an_unknown_dataset_is_answered_with_some_of_many(deployment: Deployment) -> None:
@@ -86,13 +53,8 @@ def test_an_unknown_dataset_is_answered_with_some_of_many(deployment: Deployment
         validate(deployment, {**RANGE, "dataset": "orders"})
 
 
-def test_an_unknown_action_is_refused(deployment: Deployment) -> None:
-    with pytest.raises(InvalidInputError, match="expected validate or find"):
-        backfill({"action": "search"}, deployment.services)
-
-
 def test_objects_without_an_event_become_arrivals_of_the_batch_lane(deployment: Deployment) -> None:
-    put(deployment, "orders/a.json", "orders/b ü+\n.JSON", "orders/c.csv", "clicks/d.json")
+    deployment.put("orders/a.json", "orders/b ü+\n.JSON", "orders/c.csv", "clicks/d.json")
     result = find(deployment)
     totals = {"found": 2, "known": 0, "recorded": 2, "unsettled": 0, "bytes": 6, "archived": 0}
     assert result == {"token": None, "waitSeconds": 0, **totals}
@@ -108,16 +70,17 @@ def test_a_dry_run_counts_the_archived_objects_that_nobody_owns(deployment: Depl
         deployment.raw_s3.put_object(Bucket="input", Key=f"orders/{name}.json", Body=b"{}\n", StorageClass="GLACIER")
         if name == "a":
             find(deployment)
-    put(deployment, "orders/d.json")
+    deployment.put("orders/d.json")
+    deployment.faults.writes.clear()
     # When, Then
-    totals = {"found": 4, "known": 1, "recorded": 3, "archived": 2}
+    totals = {"found": 4, "known": 1, "recorded": 3, "bytes": 9, "archived": 2}
     result = find(deployment, dryRun=True)
     assert {name: result[name] for name in totals} == totals
+    assert deployment.faults.writes == []
 
 
 def test_the_partition_is_the_hour_of_the_last_modification(deployment: Deployment) -> None:
-    put(deployment, "orders/a.json")
-    modified: datetime = deployment.raw_s3.head_object(Bucket="input", Key="orders/a.json")["LastModified"]
+    modified = deployment.put("orders/a.json")
     find(deployment)
     [row] = deployment.waiting()
     assert row.partition.stamp == f"{modified:%Y-%m-%dT%H}"
@@ -127,8 +90,7 @@ def test_the_partition_is_the_hour_of_the_last_modification(deployment: Deployme
 def test_objects_outside_of_the_range_are_not_found(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch, hours: int
 ) -> None:
-    put(deployment, "orders/a.json")
-    modified: datetime = deployment.raw_s3.head_object(Bucket="input", Key="orders/a.json")["LastModified"]
+    modified = deployment.put("orders/a.json")
     hour = f"{modified + timedelta(hours=hours):%Y-%m-%dT%H}"
     matching_rule = Mock(return_value=(None, "orders"))
     monkeypatch.setattr(find_module, "matching_rule", matching_rule)
@@ -141,8 +103,8 @@ def test_objects_outside_of_the_range_are_not_found(
 def test_the_arrival_of_an_event_is_known(deployment: Deployment, versions: bool) -> None:
     # Given: an event has told of one of two objects
     if versions:
-        versioned(deployment)
-    put(deployment, "orders/a.json", "orders/b.json")
+        deployment.keep_versions()
+    deployment.put("orders/a.json", "orders/b.json")
     head = deployment.raw_s3.head_object(Bucket="input", Key="orders/a.json")
     record = s3_record("orders/a.json", eTag=head["ETag"].strip('"'), versionId=head.get("VersionId"), size=3)
     route(batch(message("m1", record)), deployment.services)
@@ -154,41 +116,45 @@ def test_the_arrival_of_an_event_is_known(deployment: Deployment, versions: bool
 
 def test_every_version_that_the_ledger_does_not_know_is_found(deployment: Deployment) -> None:
     # Given two versions of a key, and one under a delete marker: what verify misses until the ledger knows it
-    versioned(deployment)
-    put(deployment, "orders/a.json", "orders/a.json", "orders/deleted.json")
+    deployment.keep_versions()
+    deployment.put("orders/a.json", "orders/a.json", "orders/deleted.json")
     deployment.raw_s3.delete_object(Bucket="input", Key="orders/deleted.json")
     # When, Then
     assert find(deployment)["recorded"] == 3
     assert find(deployment)["known"] == 3
 
 
-def test_a_dry_run_counts_and_writes_nothing(deployment: Deployment) -> None:
-    put(deployment, "orders/a.json", "orders/b.json")
-    deployment.faults.writes.clear()
-    result = find(deployment, dryRun=True)
-    assert (result["found"], result["recorded"], result["bytes"]) == (2, 2, 6)
-    assert deployment.faults.writes == []
+def test_a_page_whose_owner_may_be_alive_is_visited_once_more(deployment: Deployment) -> None:
+    # Given a process that died after the intent and the arrival row
+    deployment.put("orders/a.json")
+    deployment.faults.crash_before = 3
+    with pytest.raises(Crash):
+        find(deployment)
+    deployment.faults.reset()
+    # When
+    first = find(deployment)
+    again = find(deployment, first["token"])
+    # Then what has no owner after the wait is left to the sweep
+    assert (first["waitSeconds"] > 0, first["unsettled"]) == (True, 0)
+    assert (again["token"], again["waitSeconds"], again["unsettled"], again["recorded"]) == (None, 0, 1, 0)
+    assert deployment.keys("control", "intents/")
+    # When the owner is presumed dead
+    deployment.wait(OWNER_GRACE + timedelta(seconds=1))
+    assert find(deployment, first["token"])["recorded"] == 1
+    assert found_files(deployment) == ["orders/a.json"]
 
 
-@pytest.mark.parametrize("is_overloaded", [False, True])
-def test_a_long_listing_continues_where_it_stopped(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, is_overloaded: bool
-) -> None:
-    # Given: pages of two, of which the first ends within the versions of a key, and a clock that allows one per call,
-    # or S3 gives no second one
-    pages = count()
-    if not is_overloaded:
-        monkeypatch.setattr(find_module, "TIME_PER_CALL", timedelta(microseconds=1))
-    versioned(deployment)
+def test_a_long_listing_continues_where_it_stopped(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given: pages of two, of which the first ends within the versions of a key, and a clock that allows one per call
+    monkeypatch.setattr(find_module, "TIME_PER_CALL", timedelta(microseconds=1))
+    deployment.keep_versions()
     keys = [f"orders/{number} ü.json" for number in (0, 0, 0, 1, 2)]
-    put(deployment, *keys)
+    deployment.put(*keys)
     listing = deployment.raw_s3.list_object_versions
     client: Any = deployment.services.s3
 
     def small_pages(**kwargs: Any) -> Any:
         deployment.wait(timedelta(seconds=1))
-        if is_overloaded and next(pages) % 2:
-            raise ClientError({"Error": {"Code": "SlowDown"}}, "ListObjectVersions")
         return listing(**kwargs, MaxKeys=2)
 
     monkeypatch.setattr(client, "list_object_versions", small_pages, raising=False)
@@ -206,7 +172,7 @@ def test_a_long_listing_continues_where_it_stopped(
 
 
 def test_a_foreign_token_is_refused(deployment: Deployment) -> None:
-    put(deployment, "orders/a.json")
+    deployment.put("orders/a.json")
     for token in ("xyz", ReprocessReport().token()):
         with pytest.raises(InvalidInputError, match="token is not one"):
             find(deployment, token)
@@ -220,6 +186,6 @@ def test_prefixes_do_not_overlap(deployment: Deployment) -> None:
     # And files without a folder are listed without folders, so next to those of the folders
     assert dataset_prefixes("orders", deployment.services.settings.datasets) == ["", "orders/", "web/orders"]
     for key in ("a.json", "orders/b.json", "web/orders-c.json", "web/orders/d.json"):
-        put(deployment, key)
+        deployment.put(key)
     find(deployment)
     assert found_files(deployment) == ["a.json", "orders/b.json", "web/orders-c.json", "web/orders/d.json"]

@@ -16,8 +16,8 @@ from lake.ledger import CollectionId, CommitReference, State
 from lake.manifest import Lane, ObjectVersion, Partition
 from lake.manifest_documents import read_manifest, write_division
 from lake.successors import files_by_successor
-from router.collect import divide as divide_module
-from router.collect.divide import divide, divide_selected
+from router import divide as divide_module
+from router.divide import divide, divide_selected
 from router.ownership.owner import RoutedArrival
 from router.ownership.take import take_ownership
 from router.requests.selection import Selection
@@ -127,18 +127,6 @@ def test_a_damaged_part_keeps_only_the_hours_of_its_datasets_open_until_it_is_re
     assert list(deployment.ledger.collections.open()) == []
 
 
-def test_a_collection_that_waits_for_a_newer_version_is_stalled_after_a_night(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    collect(deployment, (PARTITION, "a"))
-    monkeypatch.setattr("lake.documents.FORMAT", 0)
-    for wait, stalled in ((HOURS, 0), (timedelta(hours=36), 1)):
-        deployment.wait(wait)
-        sweep = repair(deployment)
-        divide_collections(sweep)
-        assert (sweep.counts["stalled"], sweep.counts["divided"], sweep.errors) == (stalled, 0, [])
-
-
 def test_a_collection_with_an_incomplete_list_is_not_divided(deployment: Deployment) -> None:
     part = collect(deployment, (PARTITION, "a"))
     key = {"pk": f"parts-of-collection#{FIRST}", "sk": part}
@@ -151,28 +139,25 @@ LATER = Partition("orders", PARTITION.date, PARTITION.hour + 1)
 
 
 @pytest.mark.parametrize(
-    ("code", "failures", "minutes", "divided"),
+    ("code", "failures", "divided"),
     [
-        ("SlowDown", 1, [], [LATER, PARTITION]),
-        ("SlowDown", 3, [], [LATER, PARTITION]),
-        ("SlowDown", 3, [4] * 9, [LATER]),
-        ("SlowDown", 3, [4, 4], [LATER, PARTITION]),
-        ("SlowDown", 99, [], []),
-        ("AccessDenied", 1, [], [LATER]),
-        ("AccessDenied", 2, [], []),
+        ("SlowDown", 1, [LATER, PARTITION]),
+        ("SlowDown", 3, [LATER, PARTITION]),
+        ("SlowDown", 99, []),
+        ("AccessDenied", 1, [LATER]),
+        ("AccessDenied", 2, []),
     ],
-    ids=["again", "three times", "slow", "slow at first", "never", "denied", "all denied"],
+    ids=["again", "three times", "never", "denied", "all denied"],
 )
 def test_an_hour_that_cannot_be_divided_now_is_not_left_out_of_a_plan(
-    deployment: Deployment, code: str, failures: int, minutes: list[int], divided: list[Partition]
+    deployment: Deployment, code: str, failures: int, divided: list[Partition]
 ) -> None:
     collect(deployment, (PARTITION, "a"))
     collect(deployment, (LATER, "b"))
     error = ClientError({"Error": {"Code": code, "Message": ""}}, "PutObject")
-    outcomes, times = iter([*[error] * failures, *[None] * 9]), iter(minutes)
+    outcomes = iter([*[error] * failures, *[None] * 9])
 
     def write(*given: Any) -> CommitReference:
-        deployment.wait(timedelta(minutes=next(times, 0)))
         if (failure := next(outcomes)) is not None:
             raise failure
         return write_division(*given)
@@ -192,11 +177,15 @@ def test_a_file_is_followed_from_its_part_to_its_manifest(deployment: Deployment
     part = collect(deployment, (PARTITION, "a"), (CLICKS, "b"))
     files: list[ObjectVersion] = [file_of("orders/a"), file_of("clicks/b")]
     services, row = deployment.services, deployment.row(part)
+
+    def followed() -> dict[str, set[ObjectVersion]]:
+        return files_by_successor(services.s3, services.ledger, services.resources, row, files)
+
     # When it is not divided, then no manifest has them
-    assert files_by_successor(services.s3, services.ledger, services.resources, row, files) == {}
+    assert followed() == {}
     # When it is, then each is in the manifest of its dataset
     divide(services, FIRST)
-    held = files_by_successor(services.s3, services.ledger, services.resources, row, files)
+    held = followed()
     assert {deployment.row(manifest).partition: found for manifest, found in held.items()} == {
         PARTITION: {files[0]},
         CLICKS: {files[1]},

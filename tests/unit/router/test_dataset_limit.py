@@ -7,7 +7,7 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeoutError
+from botocore.exceptions import EndpointConnectionError, ReadTimeoutError
 
 from lake.errors import InvalidInputError
 from lake.layout import INTENTS
@@ -81,21 +81,6 @@ def test_a_dataset_that_a_rule_names_has_always_room(deployment: Deployment) -> 
     assert route_arrivals(deployment.services, [file_of("other/1.json")]).beyond_dataset_limit == 1
 
 
-def test_datasets_of_a_version_without_the_limit_stay_and_count(deployment: Deployment) -> None:
-    # Given a deployment of that version: dataset rows alone
-    for name in ("admitted-dataset", "dataset-count"):
-        for sk in ("orders", "clicks", "dataset-count"):
-            deployment.dynamodb.delete_item(TableName="ledger", Key={"pk": name, "sk": sk})
-    for name in ("orders", "old"):
-        deployment.ledger.datasets.register(name)
-    limit(deployment, 2)
-    # When files of an old and of a new dataset come
-    ownership = route_arrivals(deployment.services, [file_of("old/1.json"), file_of("new/1.json")])
-    # Then
-    assert ownership.count(ArrivalOutcome.OWNED) == ownership.beyond_dataset_limit == 1
-    assert datasets(deployment) == ["old", "orders"]
-
-
 MANY = [f"new_{number}" for number in range(5)]
 
 
@@ -157,33 +142,6 @@ def test_another_invocation_that_lets_one_in_takes_no_place_of_others(
     assert count_row(deployment) == len(admissions(deployment))
     assert ownership.count(ArrivalOutcome.OWNED) == len(admitted & set(MANY))
     assert ownership.beyond_dataset_limit == len(MANY) - len(admitted & set(MANY))
-
-
-@pytest.mark.parametrize("conflicts", [1, 3, 1000])
-def test_a_transaction_that_meets_others_is_no_refusal(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, conflicts: int
-) -> None:
-    # Given a count of datasets that other transactions are changing
-    limit(deployment, 100)
-    services = cold(deployment)
-    left = [conflicts]
-    transact = deployment.dynamodb.transact_write_items
-
-    def met(**request: Any) -> Any:
-        left[0] -= 1
-        if left[0] < 0:
-            return transact(**request)
-        reasons: Any = [{"Code": "None"}] * (len(request["TransactItems"]) - 1) + [{"Code": "TransactionConflict"}]
-        answer: Any = {"Error": {"Code": "TransactionCanceledException", "Message": ""}, "CancellationReasons": reasons}
-        raise ClientError(answer, "TransactWriteItems")
-
-    monkeypatch.setattr(deployment.dynamodb, "transact_write_items", met)
-    monkeypatch.setattr("lake.ledger.table.FIRST_WAIT_SECONDS", 0)
-    # When
-    ownership = route_arrivals(services, [file_of(f"{folder}/a.json") for folder in MANY])
-    # Then the files are owned, or their events are redelivered: none is IGNORED
-    outcome = ArrivalOutcome.UNSETTLED if conflicts == 1000 else ArrivalOutcome.OWNED
-    assert ownership.count(outcome) == len(MANY)
 
 
 def test_a_cold_function_that_meets_many_new_datasets_sends_few_requests_one_after_the_other(
@@ -260,9 +218,7 @@ def test_a_backfill_of_a_dataset_without_room_says_so(deployment: Deployment) ->
 def test_a_sweep_lists_no_folder_that_has_no_room(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
     # Given more folders than datasets have room
     limit(deployment, 3)
-    for number in range(6):
-        deployment.raw_s3.put_object(Bucket="input", Key=f"folder_{number}/a.json", Body=b"{}\n")
-    deployment.now = deployment.raw_s3.head_object(Bucket="input", Key="folder_0/a.json")["LastModified"]
+    deployment.now = deployment.put(*(f"folder_{number}/a.json" for number in range(6)))
     deployment.wait(timedelta(hours=7))
     listed = Mock(wraps=deployment.raw_s3.list_object_versions)
     monkeypatch.setattr(deployment.raw_s3, "list_object_versions", listed)

@@ -29,7 +29,7 @@ FILE = file_of("orders/a.json")
 
 def keep(deployment: Deployment, versions: str | None = "Enabled") -> None:
     if versions:
-        deployment.raw_s3.put_bucket_versioning(Bucket="input", VersioningConfiguration={"Status": versions})
+        deployment.keep_versions(status=versions)
     deployment.configure(ledger={"keep_days": KEEP_DAYS}, datasets=[{"name": "orders", "prefix": "orders/"}])
 
 
@@ -113,8 +113,7 @@ def test_a_backfill_of_hours_that_may_be_forgotten_is_refused(deployment: Deploy
 def test_a_backfill_goes_on_when_its_first_hour_is_forgotten_meanwhile(deployment: Deployment) -> None:
     # Given: a valid request that begins with the first hour that is kept, and a file of it
     keep(deployment)
-    deployment.raw_s3.put_object(Bucket="input", Key="orders/old.json", Body=b"{}\n")
-    modified = deployment.raw_s3.head_object(Bucket="input", Key="orders/old.json")["LastModified"]
+    modified = deployment.put("orders/old.json")
     hour = f"{modified:%Y-%m-%dT%H}"
     deployment.now = modified + timedelta(days=KEEP_DAYS) - CLOCK_MARGIN - timedelta(hours=1)
     given = {"dataset": "orders", "from": hour, "to": hour}
@@ -129,8 +128,7 @@ def test_a_backfill_goes_on_when_its_first_hour_is_forgotten_meanwhile(deploymen
 def test_a_sweep_after_a_long_pause_takes_recent_files_only(deployment: Deployment) -> None:
     # Given: an object that the ledger does not know, older than what it remembers, and a new one
     keep(deployment)
-    deployment.raw_s3.put_object(Bucket="input", Key="orders/old.json", Body=b"{}\n")
-    modified = deployment.raw_s3.head_object(Bucket="input", Key="orders/old.json")["LastModified"]
+    modified = deployment.put("orders/old.json")
     deployment.now = modified - timedelta(hours=1)
     sweep(deployment.services)
     deployment.now = modified + timedelta(days=KEEP_DAYS)

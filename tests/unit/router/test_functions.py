@@ -114,14 +114,47 @@ def test_every_handler_is_decorated_outermost() -> None:
         assert ast.unparse(handler.decorator_list[0]) in {"with_product_errors", "with_refusals"}, file
 
 
+RANGE = {"dataset": "orders", "from": "2000-01-01", "to": "2100-01-01"}
+MANIFEST, FILES = "20261120T093000" + "0" * 20, ["s3://a/b"]
+
+
+def validate(**changes: Any) -> dict[str, Any]:
+    return {"action": "validate", "input": {**RANGE, **changes}}
+
+
 REFUSED = [
-    (backfill, {"action": "validate", "input": {"dataset": "orders"}}, "backfill needs from, to"),
+    (backfill, {"action": "search"}, "action = 'search' is unknown: expected validate or find"),
+    (backfill, {"action": "validate", "input": None}, "backfill needs an object as its input: pass {"),
+    (backfill, {"action": "validate", "input": {"dataset": "orders"}}, "backfill needs from, to: pass for example {"),
+    (backfill, validate(dry_run=True), "backfill does not know the input field 'dry_run': pass only dataset, from, to"),
+    (backfill, validate(**{"from": "2101-01-01"}), "from = '2101-01-01' is later than to = '2100-01-01': pass the"),
+    (backfill, validate(dataset="order"), "dataset = 'order' is unknown: pass one of orders"),
+    (backfill, validate(dataset=""), "dataset = '' is unknown"),
+    (backfill, validate(to="now"), "to = 'now' is not a valid time: pass a UTC day such as"),
+    (backfill, validate(dryRun=1), "dryRun = 1 is neither true nor false"),
     (plan, {"execution": "dry-run-1", "dataset": "nowhere", "dryRun": True}, "dataset = 'nowhere' is unknown"),
-    (promote, {"dataset": "nowhere"}, "dataset = 'nowhere' is unknown"),
     (promote, {"file": "s3://input/a"}, "promote does not know the input field 'file'"),
-    (reprocess, {"manifests": ["20261120"]}, "20261120"),
+    (promote, {}, "promote was given neither files nor a dataset or hours: pass"),
+    (promote, {"files": FILES, "dataset": "orders"}, "promote was given files and a dataset or hours: pass"),
+    (promote, {"files": "s3://input/a"}, "files = 's3://input/a' is not a valid list: pass"),
+    (promote, {"files": []}, "files = [] is not a valid list: pass"),
+    (promote, {"files": ["/input/a"]}, "'/input/a' is not a valid S3 URI: pass s3://bucket/key"),
+    (promote, {"files": [7]}, "7 is not a valid S3 URI"),
+    (promote, {"files": ["s3://input/\udcff"]}, r"'s3://input/\udcff' is not a valid S3 URI"),
     (reprocess, [], "reprocess needs an object as its input"),
+    (reprocess, {"manifests": [MANIFEST], "files": FILES}, "reprocess was given manifests and files: pass"),
+    (reprocess, {"manifests": [MANIFEST], "to": "2026-11-20"}, "reprocess was given manifests and a dataset or hours"),
+    (
+        reprocess,
+        {"manifests": ["../x"]},
+        "'../x' is not a valid manifest id: pass one as explain and the verdicts name",
+    ),
+    (reprocess, {"files": FILES, "only": "done"}, "only = 'done' is unknown: pass failed or all"),
+    (reprocess, {"files": FILES, "request": "a b"}, "request = 'a b' is not a valid id"),
+    (reprocess, {"from": "2026-11-20", "token": "xyz"}, "token is not one that reprocess has returned"),
+    (resubmit, {}, "resubmission = None is not a valid name"),
     (resubmit, {"resubmission": "../plans"}, "resubmission = '../plans' is not a valid name"),
+    (resubmit, {"name": "x"}, "resubmit does not know the input field 'name'"),
 ]
 
 
@@ -137,10 +170,13 @@ def invoke(module: ModuleType, deployment: Deployment, event: Any, monkeypatch: 
 def test_a_wrong_request_is_answered(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch, module: ModuleType, event: Any, message: str
 ) -> None:
+    deployment.ledger.datasets.register("orders")
+    deployment.faults.reset()
     answer = invoke(module, deployment, event, monkeypatch)
     assert set(answer) == {"refused", "error"}
-    assert message in answer["refused"]
+    assert answer["refused"].startswith(message)
     assert answer["error"] == ("UnknownDatasetError" if "dataset = " in message else "InvalidInputError")
+    assert deployment.faults.writes == []
 
 
 def test_a_state_machine_gets_the_error_that_it_catches(

@@ -78,8 +78,9 @@ def test_route_records_what_it_ignores(deployment: Deployment) -> None:
     deployment.configure(max_datasets=3, datasets=[{"name": "{folder}", "prefix": "in/"}])
     keys = ("in/a/1.json", "in/b/1.json", "other/1.json")
     event = batch(message("1", *(s3_record(key) for key in keys)))
-    names = (Metric.FILES_BEYOND_DATASET_LIMIT, Metric.ARRIVALS, Metric.IGNORED_FILES)
-    assert recorded(lambda: route(event, deployment.services), *names) == [1, 3, 2]
+    ignored = (Metric.FILES_BEYOND_DATASET_LIMIT, Metric.ARRIVALS, Metric.IGNORED_FILES)
+    lanes = (Metric.STREAM_BYTES, Metric.BATCH_BYTES)
+    assert recorded(lambda: route(event, deployment.services), *ignored, *lanes) == [1, 3, 2, 100, 0]
     assert Metric.UNROUTED_SECONDS not in metrics.metric_set
 
 

@@ -16,7 +16,7 @@ from lake.layout import PARTS, part_key
 from lake.ledger import CommitReference, DatasetMeasurement, State
 from lake.manifest import Partition
 from lake.speed import FILES_PER_SECOND
-from router.collect import divide
+from router import divide
 from router.plan.handler import plan
 from router.services import write_document
 from tests.load.request_counts import counted_requests
@@ -185,7 +185,7 @@ def test_a_damaged_row_keeps_no_other_manifest_from_being_planned(deployment: De
         ({"to": "2026-02-2\uff10"}, "to = '2026-02-2\uff10' is not a valid time"),
         ({"from": 20261120}, "from = 20261120 is not a valid time"),
         ({"from": "2026-11-21", "to": "2026-11-20"}, "from = '2026-11-21' is later than to = '2026-11-20': pass the"),
-        ({"dataset": 7}, "dataset = 7 is not a valid name"),
+        ({"dataset": 7}, "dataset = 7 is unknown: pass one of orders"),
         ({"execution": ""}, "execution is missing"),
     ],
 )

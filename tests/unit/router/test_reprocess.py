@@ -1,17 +1,17 @@
 """reprocess: manifests that have ended are queued once in their next generation; what is open stays as it is."""
 
-from collections.abc import Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
-from lake.errors import InvalidInputError
-from lake.ledger import ManifestRow, Published
-from lake.ledger.transitions import Manifests, OnDamage
-from lake.manifest import Lane, Partition
+from lake.ledger import Published
+from lake.manifest import Lane, ObjectVersion, Partition
+from router.ownership.owner import RoutedArrival
+from router.ownership.take import take_ownership
 from router.plan.handler import plan
 from router.requests import reprocess as handler_module
 from tests.unit.lake.transitions import DOCUMENT, TOTALS
@@ -70,8 +70,9 @@ def test_a_manifest_with_unreadable_files_is_queued_and_one_without_is_not(deplo
     assert counts(answer) == {"queued": 1, "converted": 1, "files": 2}
     row = deployment.row(partial)
     assert (row.state, row.exclusions, row.published) == ("QUEUED", None, Published(1, DOCUMENT, TOTALS))
-    assert "files of it could not be read" in answer["messages"][0]
-    assert f"'hybrid-router reprocess --manifest {whole} --all' converts it again" in answer["messages"][1]
+    stays, queued = sorted(answer["messages"], key=lambda message: "is queued" in message)
+    assert "files of it could not be read" in queued
+    assert f"'hybrid-router reprocess --manifest {whole} --all' converts it again" in stays
 
 
 def test_open_manifests_stay_as_they_are(deployment: Deployment) -> None:
@@ -80,15 +81,16 @@ def test_open_manifests_stay_as_they_are(deployment: Deployment) -> None:
     deployment.committed(deployment.claimed(deployment.row(publishing)))
     answer = ask(deployment, manifests=[queued, running, publishing], only="all")
     assert counts(answer) == {"open": 3}
-    assert "waits in the batch lane already: its next run converts it" in answer["messages"][0]
-    assert "is RUNNING by run jr_1: wait until it has ended" in answer["messages"][1]
+    messages = "\n".join(answer["messages"])
+    assert "waits in the batch lane already: its next run converts it" in messages
+    assert "is RUNNING by run jr_1: wait until it has ended" in messages
 
 
 def test_what_the_ledger_does_not_know_is_counted(deployment: Deployment) -> None:
     # Given a manifest without a document: its files have another owner
     abandoned = "20261120T093000" + "1" * 20
     deployment.ledger.manifests.abandon(abandoned, deployment.now)
-    assert counts(ask(deployment, manifests=[VALID_ID, abandoned], only="all")) == {"unknown": 2}
+    assert counts(ask(deployment, manifests=["20261120T093000" + "0" * 20, abandoned], only="all")) == {"unknown": 2}
     answer = ask(deployment, "nowhere")
     assert counts(answer) == {"unknown": 1}
     assert "has no row of s3://input/orders/nowhere" in answer["messages"][0]
@@ -172,31 +174,13 @@ def test_a_manifest_that_was_made_days_after_its_hour_is_selected(deployment: De
     assert counts(answer) == {"queued": 1, "files": 1}
 
 
-def test_a_selection_reads_the_manifests_of_its_own_hours(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Given: a manifest of the hour, and others of a later hour and of another dataset
-    selected = failed(deployment, "a")
-    for number, partition in enumerate((replace(PARTITION, hour=10), replace(PARTITION, dataset="clicks"))):
-        failed(deployment, str(number), partition=partition)
-    read: list[str] = []
-    get_many = Manifests.get_many
-
-    def get_them(table: Manifests, manifests: Sequence[str], on_damage: OnDamage) -> list[ManifestRow | None]:
-        read.extend(manifests)
-        return get_many(table, manifests, on_damage)
-
-    monkeypatch.setattr(Manifests, "get_many", get_them)
-    # When
-    assert counts(ask(deployment, dataset="orders", **{"from": "2026-11-20T09", "to": "2026-11-20T09"}))["queued"] == 1
-    # Then
-    assert read == [selected]
-
-
 def test_a_damaged_row_stops_no_other_of_a_selection(deployment: Deployment) -> None:
     damaged, whole = failed(deployment, "a"), failed(deployment, "b")
-    deployment.damage(deployment.row(damaged))
-    answer = ask(deployment, dataset="orders")
+    # Given others of a later hour and of another dataset, which are not even read
+    others = (replace(PARTITION, hour=10), replace(PARTITION, dataset="clicks"))
+    for manifest in (damaged, *(failed(deployment, "c", partition=partition) for partition in others)):
+        deployment.damage(deployment.row(manifest))
+    answer = ask(deployment, dataset="orders", to=PARTITION.stamp)
     assert counts(answer) == {"queued": 1, "unusable": 1, "files": 1}
     assert f"the ledger row of manifest {damaged} is damaged" in answer["messages"][0]
     assert generations(deployment, whole) == [("QUEUED", 2)]
@@ -237,23 +221,79 @@ def test_a_selection_continues_page_by_page_and_its_totals_are_those_of_all_page
     assert ask(deployment, **{"from": "2026-11-20"})["repeated"] == 2
 
 
-VALID_ID = "20261120T093000" + "0" * 20
+def put(deployment: Deployment, name: str) -> ObjectVersion:
+    answer = deployment.raw_s3.put_object(Bucket="input", Key=f"orders/{name}", Body=name.encode())
+    return ObjectVersion.of(
+        "input", f"orders/{name}", answer["ETag"], len(name), deployment.now, answer.get("VersionId")
+    )
+
+
+def converted(deployment: Deployment, *files: ObjectVersion) -> str:
+    """A DONE manifest of the files."""
+    routed = [RoutedArrival(file, PARTITION, Lane.BATCH, "test") for file in files]
+    take_ownership(deployment.services, routed, {})
+    (manifest,) = deployment.waiting()
+    return deployment.published(manifest).id
+
+
+def dry_run(deployment: Deployment, manifest: str) -> str:
+    answer: dict[str, Any] = ask(deployment, manifests=[manifest], only="all", dryRun=True)
+    (message,) = answer["messages"]
+    return str(message)
+
+
+@pytest.mark.parametrize("versions", [False, True])
+def test_what_is_gone_is_named(deployment: Deployment, versions: bool) -> None:
+    # Given a converted manifest, and a file of it that has expired since; a longer key is another file
+    if versions:
+        deployment.keep_versions()
+    put(deployment, "aa")
+    file = put(deployment, "a")
+    manifest = converted(deployment, file, put(deployment, "b"))
+    assert dry_run(deployment, manifest).endswith("it was DONE")
+    which = {"VersionId": file.version_id} if versions else {}
+    deployment.raw_s3.delete_object(Bucket="input", Key="orders/a", **which)
+    # When, Then
+    assert (
+        "; 1 of its files is gone or archived (first: s3://input/orders/a): what it has published of them stays, and"
+        in dry_run(deployment, manifest)
+    )
+    assert deployment.row(manifest).generation == 1
+
+
+def test_a_replaced_object_is_gone(deployment: Deployment) -> None:
+    manifest = converted(deployment, put(deployment, "a"))
+    deployment.raw_s3.put_object(Bucket="input", Key="orders/a", Body=b"another")
+    assert "1 of its files is gone or archived" in dry_run(deployment, manifest)
 
 
 @pytest.mark.parametrize(
-    ("fields", "sentence"),
+    ("status", "is_read"),
     [
-        ({"manifests": [VALID_ID], "files": ["s3://a/b"]}, "reprocess was given manifests and files: pass"),
-        ({"manifests": [VALID_ID], "to": "2026-11-20"}, "reprocess was given manifests and a dataset or hours"),
-        ({"manifests": ["../x"]}, "'../x' is not a valid manifest id: pass one as explain and the verdicts name it"),
-        ({"files": ["s3://a/b"], "only": "done"}, "only = 'done' is unknown: pass failed or all"),
-        ({"files": ["s3://a/b"], "request": "a b"}, "request = 'a b' is not a valid id"),
-        ({"from": "2026-11-20", "token": "xyz"}, "token is not one that reprocess has returned"),
+        ({}, False),
+        ({"IsRestoreInProgress": True}, False),
+        ({"IsRestoreInProgress": False, "RestoreExpiryDate": datetime(2026, 11, 30, tzinfo=UTC)}, True),
     ],
 )
-def test_an_invalid_input_says_what_to_pass(deployment: Deployment, fields: dict[str, Any], sentence: str) -> None:
-    deployment.ledger.datasets.register(PARTITION.dataset)
-    with pytest.raises(InvalidInputError) as caught:
-        ask(deployment, **fields)
-    assert str(caught.value).startswith(sentence)
-    assert deployment.faults.writes[1:] == []
+def test_an_archived_object_is_read_once_it_is_restored(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, status: dict[str, Any], *, is_read: bool
+) -> None:
+    file = put(deployment, "a")
+    item = {"Key": file.key, "VersionId": "null", "ETag": file.etag, "StorageClass": "DEEP_ARCHIVE"}
+    page = {"Versions": [{**item, "RestoreStatus": status}], "IsTruncated": False}
+    manifest = converted(deployment, file)
+    monkeypatch.setattr(deployment.services.s3, "list_object_versions", Mock(return_value=page))
+    assert ("is gone or archived" in dry_run(deployment, manifest)) != is_read
+
+
+def test_repaired_lines_are_not_looked_for(deployment: Deployment) -> None:
+    # Given a manifest of lines that were given back: nothing deletes them, and the function may not list their bucket
+    lines = replace(put(deployment, "a"), bucket="control", key="resubmissions/a.ndjson")
+    # When, Then
+    assert dry_run(deployment, converted(deployment, lines)).endswith("it was DONE")
+
+
+def test_the_number_of_looks_is_bounded(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(handler_module, "MAX_LOOKS", 1)
+    manifest = converted(deployment, put(deployment, "a"), put(deployment, "b"))
+    assert "its files were not looked at" in dry_run(deployment, manifest)

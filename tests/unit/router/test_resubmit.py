@@ -19,8 +19,7 @@ from router.sweep.handler import sweep
 from tests.unit.lake.faults import Crash
 from tests.unit.lake.world import PARTITION
 from tests.unit.router.conftest import Deployment
-from tests.unit.router.owning import owned
-from tests.unit.router.reprocessing import convert, done, failed, superseded
+from tests.unit.router.reprocessing import convert, done, failed
 
 SOURCE = "s3://input/orders/a"
 WRITES = ("intent", "resubmission", "arrival", "document", "part", "end of the intent")
@@ -60,28 +59,23 @@ def manifests_of_lines(deployment: Deployment) -> list[str]:
 
 
 def test_the_lines_are_one_file_of_the_hour_that_they_came_from(deployment: Deployment) -> None:
-    # Given: lines that were rejected, and a day that has passed
+    # Given: lines that were rejected, a day that has passed, and a stage that keeps versions of its documents
+    deployment.keep_versions("control")
     manifest = done(deployment, "a")
     deployment.wait(timedelta(days=1))
     name = uploaded(deployment, lines_of(manifest, 0, 20))
+    deployment.faults.reset()
     # When
     answer = request(deployment, name)
     # Then
+    assert len(deployment.faults.writes) == len(WRITES), deployment.faults.writes
     (row,) = deployment.waiting()
     assert (row.partition, row.lane, row.files) == (PARTITION, Lane.BATCH, 1)
     assert answer == {"resubmission": name, "partition": str(PARTITION), "lines": 2, "messages": []}
     assert manifests_of_lines(deployment) == [resubmitted_lines_key(name)]
     assert deployment.keys("control", INTENTS) == []
-
-
-def test_the_lines_are_read_without_the_right_to_read_versions(deployment: Deployment) -> None:
-    # Given a stage that keeps versions of its documents: the jobs may read them by key alone
-    versions: Any = {"Status": "Enabled"}
-    deployment.raw_s3.put_bucket_versioning(Bucket="control", VersioningConfiguration=versions)
-    request(deployment, uploaded(deployment, lines_of(done(deployment, "a"), 0)))
-    # Then
-    (row,) = recorded(deployment)
-    assert row.file.version_id is None
+    # And the jobs may read documents by key alone
+    assert [row.file.version_id for row in recorded(deployment)] == [None]
 
 
 def test_a_repetition_changes_nothing(deployment: Deployment) -> None:
@@ -123,7 +117,7 @@ def test_of_two_at_once_with_a_common_line_one_is_refused(deployment: Deployment
     def attempt(name: str) -> None:
         try:
             outcomes.append(request(deployment, name)["resubmission"])
-        except InvalidInputError:
+        except (InvalidInputError, OwnershipError):
             outcomes.append("refused")
 
     deployment.faults.reset()
@@ -134,14 +128,10 @@ def test_of_two_at_once_with_a_common_line_one_is_refused(deployment: Deployment
     assert sorted(outcomes) == sorted(["refused", recorded(deployment)[0].name])
     assert len(recorded(deployment)) == 1
     assert len(manifests_of_lines(deployment)) == 1
+    # And the sweep deletes the intent of the other one
+    deployment.wait(2 * OWNER_GRACE)
+    sweep(deployment.services)
     assert deployment.keys("control", INTENTS) == []
-
-
-def test_the_number_of_writes_without_faults(deployment: Deployment) -> None:
-    name = uploaded(deployment, lines_of(done(deployment, "a"), 0))
-    deployment.faults.reset()
-    request(deployment, name)
-    assert len(deployment.faults.writes) == len(WRITES), deployment.faults.writes
 
 
 @pytest.mark.parametrize("number", range(1, len(WRITES) + 1))
@@ -171,11 +161,9 @@ def test_lines_that_may_be_rejected_no_longer_are_refused(deployment: Deployment
     waiting, other = done(deployment, "b"), done(deployment, "c", partition=Partition("orders", "2026-11-20", 8))
     deployment.ledger.manifests.force(deployment.row(waiting), deployment.now)
     cases = {
-        lines_of(
-            failed(deployment, "d"), 0
-        ): "is FAILED, so its lines may be rejected no longer: wait until it is DONE",
-        lines_of(waiting, 0): "is QUEUED, so its lines",
-        lines_of(manifest, 0, generation=2): "was converted again since the export",
+        lines_of(failed(deployment, "d"), 0): "which is FAILED, are those of the export no longer: when it is DONE",
+        lines_of(waiting, 0): "which is QUEUED",
+        lines_of(manifest, 0, generation=2): "which is DONE",
         lines_of(other, 0): "is not one of orders#2026-11-20T09",
         lines_of(manifest, 0, 0): "takes 1 to 100,000 lines, each once",
         (): "takes 1 to 100,000 lines",
@@ -196,69 +184,18 @@ def test_a_changed_document_of_an_earlier_one_stops_the_next(deployment: Deploym
         request(deployment, uploaded(deployment, lines_of(manifest, 0)))
 
 
-@pytest.mark.parametrize("event", [{}, {"resubmission": "x"}, {"resubmission": None}, {"name": "x"}])
-def test_a_wrong_event_is_told(deployment: Deployment, event: dict[str, Any]) -> None:
-    with pytest.raises(InvalidInputError, match="resubmi"):
-        resubmit(event, deployment.services)
-
-
-def test_a_reprocess_of_the_hour_warns(deployment: Deployment) -> None:
-    manifest = done(deployment, "a")
-    event = {"manifests": [manifest], "only": "all", "dryRun": True, "request": "r"}
-    assert "repaired" not in reprocess(event, deployment.services)["messages"][0]
-    request(deployment, uploaded(deployment, lines_of(manifest, 0)))
-    assert "given back repaired: if a setting" in reprocess(event, deployment.services)["messages"][0]
-
-
-def reprocess_hour(deployment: Deployment) -> list[str]:
-    hour = f"{PARTITION.date}T{PARTITION.hour:02}"
-    event = {"dataset": "orders", "from": hour, "to": hour, "only": "all", "request": "r"}
-    return list(reprocess(event, deployment.services)["messages"])
-
-
 @pytest.mark.parametrize("after", [1, 2, 3])
 def test_of_a_reprocess_and_a_resubmission_at_once_one_warns(deployment: Deployment, after: int) -> None:
     # Given a reprocess of the hour before one of the writes: the intent, the row, or the arrival
     name = uploaded(deployment, lines_of(done(deployment, "a"), 0))
+    event = {"dataset": "orders", "from": PARTITION.stamp, "to": PARTITION.stamp, "only": "all", "request": "r"}
     messages: list[str] = []
     deployment.faults.reset()
-    deployment.faults.pause = (after, lambda: messages.extend(reprocess_hour(deployment)))
+    deployment.faults.pause = (after, lambda: messages.extend(reprocess(event, deployment.services)["messages"]))
     # When
     messages += request(deployment, name)["messages"]
     # Then
     assert sum("given back repaired: if a setting" in message for message in messages) >= 1
-
-
-def test_a_reprocess_warns_of_lines_that_are_given_back_while_it_goes_through_the_hour(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Given lines of the second of two manifests that are given back after the first one was queued
-    first, second = sorted(done(deployment, name) for name in "ab")
-    name = uploaded(deployment, lines_of(second, 0))
-    monkeypatch.setattr("router.requests.reprocess.MANIFESTS_AT_ONCE", 1)
-    deployment.faults.reset()
-    deployment.faults.pause = (3, lambda: request(deployment, name))
-    # When
-    messages = reprocess_hour(deployment)
-    # Then
-    warned = [message for message in messages if "given back repaired" in message]
-    assert ([second in message for message in warned], first in messages[0]) == ([True], True)
-
-
-def test_a_reprocess_warns_of_lines_that_are_given_back_before_it_follows_a_manifest_to_them(
-    deployment: Deployment,
-) -> None:
-    # Given lines of a successor that are given back after another manifest of the hour was queued
-    first, source = done(deployment, "a"), owned(deployment, "b")
-    (second,) = superseded(deployment, source, ("b",))
-    convert(deployment, second)
-    name = uploaded(deployment, lines_of(second, 0))
-    deployment.faults.pause = (3, lambda: request(deployment, name))
-    # When
-    event = {"manifests": [first, source], "only": "all", "request": "r"}
-    messages = reprocess(event, deployment.services)["messages"]
-    # Then
-    assert [(second in message) for message in messages if "given back repaired" in message] == [True]
 
 
 def test_expired_arrivals_are_not_taken_again(deployment: Deployment) -> None:

@@ -3,11 +3,11 @@
 import json
 from dataclasses import replace
 from datetime import timedelta
-from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
+from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from botocore.exceptions import ClientError
 
 from infra.arrivals import INVISIBLE_TIMEOUTS, MAX_RECEIVES
@@ -19,7 +19,7 @@ from lake.manifest import Lane, ObjectVersion
 from lake.manifest_documents import read_manifest
 from router.requests.backfill import backfill
 from router.route import handler as route_module
-from router.route.events import AnnouncedVersion, VersionLookup, pause_seconds
+from router.route.events import parse_events, pause_seconds
 from router.route.handler import route
 from router.stream.runs import FailedStartsError
 from tests.unit.lake.world import PARTITION
@@ -78,24 +78,6 @@ def test_the_partition_is_the_hour_of_the_event_not_of_the_routing(deployment: D
     route(batch(message("m1", s3_record("orders/a.ndjson", time="2025-12-31T23:59:59.999Z"))), deployment.services)
     [row] = deployment.ledger.manifests.open(Lane.STREAM, State.QUEUED)
     assert str(row.partition) == "orders#2025-12-31T23"
-
-
-def test_a_duplicate_changes_nothing(deployment: Deployment) -> None:
-    # Given: an event, twice in one batch
-    event = batch(message("m1", s3_record("orders/a.ndjson")), message("m2", s3_record("orders/a.ndjson")))
-    route(event, deployment.services)
-    deployment.ledger.stream.begin_run("jr_1", deployment.now - timedelta(hours=1))
-    deployment.faults.writes.clear()
-    # When: both are redelivered
-    answer = route(event, deployment.services)
-    # Then
-    assert failures(answer) == []
-    [row] = deployment.ledger.manifests.open(Lane.STREAM, State.QUEUED)
-    assert row.files == 1
-    # What was admitted to the stream lane is counted before its owner is known, until the next watch.
-    assert deployment.faults.writes == ["update_item", "put_object", "put_item", "delete_object", "start_job_run"]
-    assert len(deployment.keys("control", "inbox/")) == 1
-    assert deployment.keys("control", "intents/") == []
 
 
 def test_a_foreign_bucket_is_ignored(deployment: Deployment) -> None:
@@ -171,31 +153,6 @@ def test_only_a_fresh_heartbeat_of_a_run_that_goes_on_spares_the_start(deploymen
     assert deployment.glue.runs == ({} if state == "fresh" else {"stream-job": {"jr_1": "RUNNING"}})
 
 
-def test_the_lambda_handler_prints_its_metrics(
-    deployment: Deployment,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    # Given: the handler as Lambda calls it
-    monkeypatch.setattr(route_module, "container_services", lambda: deployment.services)
-    context = SimpleNamespace(
-        function_name="route", memory_limit_in_mb=256, invoked_function_arn="arn", aws_request_id="r1"
-    )
-    event = {"Records": [message("m1", s3_record("orders/a.ndjson"), s3_record("orders/a.csv"))]}
-    # When
-    answer = route_module.handler(event, context)  # type: ignore[arg-type]
-    # Then
-    assert answer == {"batchItemFailures": []}
-    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    [metrics] = [line for line in lines if "_aws" in line]
-    assert (metrics["StreamBytes"], metrics["BatchBytes"]) == ([100.0], [0.0])
-    # And its log has every other count.
-    [counts] = [vars(record) for record in caplog.records if record.message == "routed"]
-    assert (counts["arrivals"], counts["not_acknowledged"]) == (2, 0)
-    assert (counts["outcomes"], counts["manifests"], counts["parts"]) == ({"owned": 1, "ignored": 1}, 1, 0)
-
-
 def lone_surrogate(identity: str) -> dict[str, Any]:
     """A message whose key is valid JSON, and cannot be encoded."""
     record = s3_record("orders/x.ndjson")
@@ -233,110 +190,135 @@ def put(deployment: Deployment, body: bytes = b"{}\n") -> dict[str, Any]:
     return {"eTag": answer["ETag"].strip('"'), "versionId": answer.get("VersionId"), "size": len(body)}
 
 
-def keep_versions(deployment: Deployment, status: str = "Enabled") -> None:
-    deployment.raw_s3.put_bucket_versioning(Bucket="input", VersioningConfiguration={"Status": status})
-
-
-def send(deployment: Deployment, facts: dict[str, Any], *missing: str) -> list[str]:
-    record = s3_record(KEY, **facts)
-    for name in missing:
-        record["s3"]["object"].pop(name, None)
+def send(deployment: Deployment, facts: dict[str, Any]) -> list[str]:
     deployment.configure(peak={"hours": []})
-    return failures(route(batch(message("m1", record)), deployment.services))
-
-
-def owned_files(deployment: Deployment) -> list[ObjectVersion]:
-    rows = deployment.waiting()
-    manifests = [read_manifest(deployment.raw_s3, "control", row, ("input",)) for row in rows]
-    return [file for manifest in manifests for file in manifest.files]
-
-
-@pytest.mark.parametrize(
-    ("missing", "has_versions"),
-    [
-        (("size",), False),
-        (("size",), True),
-        (("eTag",), True),
-        (("versionId",), True),
-        (("size", "versionId"), True),
-        (("size", "eTag"), True),
-    ],
-)
-def test_what_is_missing_is_looked_up(deployment: Deployment, missing: tuple[str, ...], has_versions: bool) -> None:
-    if has_versions:
-        keep_versions(deployment)
-    facts = put(deployment)
-    deployment.raw_s3.put_object(Bucket="input", Key=KEY + "l", Body=b"other")
-    assert send(deployment, facts, *missing) == []
-    [file] = owned_files(deployment)
-    assert (file.key, file.etag, file.size, file.version_id) == (KEY, facts["eTag"], 3, facts["versionId"])
+    return failures(route(batch(message("m1", s3_record(KEY, **facts))), deployment.services))
 
 
 def test_a_listing_knows_the_version_that_an_event_did_not_name(deployment: Deployment) -> None:
-    keep_versions(deployment)
+    deployment.keep_versions()
     facts = put(deployment)
-    send(deployment, facts, "versionId")
+    deployment.put(KEY + "l")
+    assert send(deployment, {**facts, "versionId": None}) == []
+    [file] = deployment.waiting_files()
+    assert (file.key, file.etag, file.version_id) == (KEY, facts["eTag"], facts["versionId"])
     event = {"action": "find", "request": {"dataset": "clicks", "from": "2000-01-01", "to": "2100-01-01"}}
     result = backfill(event, deployment.services)
-    assert (result["found"], result["known"]) == (1, 1)
-
-
-@pytest.mark.parametrize("missing", [("size", "eTag", "versionId"), ("eTag", "versionId")])
-def test_an_event_that_pins_nothing_is_refused(deployment: Deployment, missing: tuple[str, ...]) -> None:
-    assert send(deployment, put(deployment), *missing) == ["m1"]
-    assert owned_files(deployment) == []
-
-
-def test_an_event_without_a_size_whose_object_is_gone_is_refused(deployment: Deployment) -> None:
-    facts = put(deployment)
-    deployment.raw_s3.delete_object(Bucket="input", Key=KEY)
-    assert send(deployment, facts, "size") == ["m1"]
-    assert owned_files(deployment) == []
-    # And the reason says what to do
-    announced = AnnouncedVersion("input", KEY, facts["eTag"], None, deployment.now, None)
-    with pytest.raises(InvalidInputError, match="the sweep finds the file if it is there; put it again"):
-        VersionLookup(deployment.services).complete(announced)
-
-
-@pytest.mark.parametrize(
-    ("operation", "missing"), [("get_bucket_versioning", "versionId"), ("list_object_versions", "size")]
-)
-def test_the_events_of_an_invocation_wait_once_for_an_s3_that_does_not_answer(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, operation: str, missing: str
-) -> None:
-    # Given an S3 that is busy, three events that lack what it would be asked for, and one that lacks nothing
-    deployment.configure(peak={"hours": []})
-    records = [s3_record(f"clicks/{number}.json") for number in range(4)]
-    for record in records[:3]:
-        del record["s3"]["object"][missing]
-    busy = Mock(side_effect=ClientError({"Error": {"Code": "SlowDown", "Message": ""}}, operation))
-    monkeypatch.setattr(deployment.raw_s3, operation, busy)
-    event = batch(*(message(f"m{number}", record) for number, record in enumerate(records)))
-    # When, Then the last one is routed, and S3 was asked once
-    assert failures(route(event, deployment.services)) == ["m0", "m1", "m2"]
-    assert busy.call_count == 1
-    assert [file.key for file in owned_files(deployment)] == ["clicks/3.json"]
+    assert (result["found"], result["known"]) == (2, 1)
 
 
 def test_an_event_of_the_time_before_versions_names_the_null_version(deployment: Deployment) -> None:
     # Given an object that was put before versions were switched on, and was overwritten after that
     facts = put(deployment)
-    keep_versions(deployment)
+    deployment.keep_versions()
     newer = put(deployment, b"newer\n")
     # When both events come
     assert send(deployment, {**facts, "versionId": None}) == []
     deployment.wait(timedelta(seconds=1))
     assert send(deployment, newer) == []
     # Then each version is an arrival
-    assert {file.version_id for file in owned_files(deployment)} == {None, newer["versionId"]}
+    assert {file.version_id for file in deployment.waiting_files()} == {None, newer["versionId"]}
 
 
 def test_a_complete_event_costs_no_request_for_its_version(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    keep_versions(deployment)
+    deployment.keep_versions()
     facts = put(deployment)
     monkeypatch.delattr(deployment.raw_s3.__class__, "get_bucket_versioning", raising=False)
     monkeypatch.delattr(deployment.raw_s3.__class__, "list_object_versions", raising=False)
     assert send(deployment, facts) == []
-    assert [file.version_id for file in owned_files(deployment)] == [facts["versionId"]]
+    assert [file.version_id for file in deployment.waiting_files()] == [facts["versionId"]]
+
+
+def parsed(*records: dict[str, Any]) -> list[ObjectVersion]:
+    return [announced.file for announced in parse_events(SQSRecord(message("m1", *records)))]
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "orders/a+b.ndjson",
+        "orders/%41.ndjson",
+        "orders/😀.ndjson",
+        "orders/line\nbreak.ndjson",
+        "orders/" + "😀" * 252 + ".ndjson",
+    ],
+)
+def test_a_key_is_what_was_put(key: str) -> None:
+    assert [file.key for file in parsed(s3_record(key))] == [key]
+
+
+def test_a_key_as_s3_really_encodes_it() -> None:
+    # Given: the console's own spelling of "a +ü%.ndjson"
+    record = s3_record("x")
+    record["s3"]["object"]["key"] = "orders/a+%2B%C3%BC%25.ndjson"
+    assert parsed(record)[0].key == "orders/a +ü%.ndjson"
+
+
+def test_an_arrival_has_normalised_fields() -> None:
+    [file] = parsed(s3_record("orders/a.json", time="2026-11-20T09:30:00.5Z", size=7, eTag='"abc"'))
+    assert file == ObjectVersion("input", "orders/a.json", "abc", 7, "2026-11-20T09:30:00.500+00:00", "v1")
+
+
+@pytest.mark.parametrize("version", [None, "null", ""])
+def test_without_versions_the_etag_pins_the_object(version: str | None) -> None:
+    [file] = parsed(s3_record("orders/a.json", versionId=version))
+    assert (file.version_id, file.version) == (None, "etag:0123456789abcdef")
+
+
+@pytest.mark.parametrize(
+    ("event", "files"),
+    [("ObjectCreated:Copy", 1), ("ObjectCreated:CompleteMultipartUpload", 1), ("ObjectTagging:Put", 0)],
+)
+def test_only_events_of_a_creation_announce_a_file(event: str, files: int) -> None:
+    assert len(parsed(s3_record("orders/a.json", event=event, size=0))) == files
+
+
+def test_a_removal_may_lack_size_and_etag() -> None:
+    record = s3_record("orders/a.json", event="ObjectRemoved:Delete")
+    del record["s3"]["object"]["eTag"], record["s3"]["object"]["size"]
+    assert parsed(record, s3_record("orders/b.json"))[0].key == "orders/b.json"
+
+
+def test_the_test_event_announces_nothing() -> None:
+    body = {"Service": "Amazon S3", "Event": "s3:TestEvent", "Time": "2026-11-20T09:30:00.000Z", "Bucket": "input"}
+    assert parse_events(SQSRecord(raw_message("m1", json.dumps(body)))) == []
+
+
+@pytest.mark.parametrize("body", ["no JSON", "[" * 100_000, "[]", '{"Records": [{}]}', '{"Records": [7]}'])
+def test_anything_else_names_the_message(body: str) -> None:
+    with pytest.raises(InvalidInputError, match="message m1 is not a valid S3 event"):
+        parse_events(SQSRecord(raw_message("m1", body)))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("eTag", None),
+        ("eTag", 5),
+        ("eTag", ["a"]),
+        ("versionId", {"a": 1}),
+        ("size", None),
+        ("size", float("inf")),
+        ("size", -1),
+    ],
+)
+def test_a_value_that_is_missing_or_of_another_type_is_refused(name: str, value: object) -> None:
+    record = s3_record("orders/a.json")
+    record["s3"]["object"][name] = value
+    with pytest.raises(InvalidInputError):
+        parsed(record)
+
+
+@pytest.mark.parametrize("time", ["0001-01-01T00:00:00+14:00", "yesterday"])
+def test_a_time_that_is_not_a_time_of_utc_is_refused(time: str) -> None:
+    with pytest.raises(InvalidInputError, match="message m1 is not a valid S3 event"):
+        parsed(s3_record("orders/a.json", time=time))
+
+
+def test_a_key_that_is_not_utf8_is_refused() -> None:
+    record = s3_record("x")
+    record["s3"]["object"]["key"] = "orders/%FF.json"
+    with pytest.raises(InvalidInputError):
+        parsed(record)

@@ -1,7 +1,7 @@
 """Objects of Firehose: their keys take the lane of the rules, and what it could not deliver belongs to no dataset."""
 
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import pytest
 
@@ -10,7 +10,6 @@ from lake.manifest import Lane
 from lake.settings import Settings, parse_settings
 from lake.settings.records import EXTENSION, FAILED_RECORDS
 from local.emulator_patches.delivery_streams import object_key
-from router.requests.backfill import backfill
 from router.route.decide_lane import NOT_DELIVERED, LaneDecision, decide_lane
 from router.route.handler import route
 from router.telemetry import metrics
@@ -94,17 +93,3 @@ def test_what_was_not_delivered_is_counted_and_named_in_the_log(
     assert [line.__dict__["keys"] for line in caplog.records if "could not deliver" in line.message] == [[FAILED]]
     (row,) = deployment.ledger.arrivals.versions("input", FAILED)
     assert (row.manifest, row.reason) == (None, NOT_DELIVERED)
-
-
-def test_a_backfill_of_a_dataset_that_takes_all_keys_leaves_it(deployment: Deployment) -> None:
-    # Given a dataset of all keys, and two objects
-    deployment.configure(datasets=[{"name": "rest"}], peak={"hours": []})
-    for key in ("a.ndjson", f"{FAILED}.ndjson"):
-        deployment.raw_s3.put_object(Bucket="input", Key=key, Body=b"{}\n")
-    deployment.now = datetime.now(UTC) + timedelta(minutes=1)
-    # When
-    request = {"dataset": "rest", "from": "2000-01-01", "to": "2100-01-01"}
-    backfill({"action": "find", "request": request}, deployment.services)
-    # Then
-    assert len(deployment.ledger.arrivals.versions("input", "a.ndjson")) == 1
-    assert deployment.ledger.arrivals.versions("input", f"{FAILED}.ndjson") == []

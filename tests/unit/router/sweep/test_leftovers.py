@@ -15,7 +15,6 @@ from router.sweep import leftovers
 from router.sweep.handler import sweep
 from router.sweep.leftovers import delete_replaced
 from router.sweep.repair import Repair, read_progress, write_progress
-from tests.load.request_counts import counted_requests
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.sweep.sweeping import changes, committed, published, swept, unfinished, upload, uploaded
 
@@ -97,18 +96,6 @@ def test_a_deletion_lists_the_objects_of_its_manifest_and_no_others(
     prefixes = [(call.kwargs["Bucket"], call.kwargs.get("Prefix")) for call in listed.call_args_list]
     assert [item for item in prefixes if item[0] != "control"] == [("lake", prefix), ("quarantine", prefix)]
     assert generations(deployment) == {"g2"}
-
-
-def test_the_deletions_of_a_dataset_read_its_table_once(deployment: Deployment) -> None:
-    for name in "abc":
-        reprocessed(deployment, name)
-    deployment.wait(timedelta(minutes=61))
-    repair = Repair(deployment.services, deployment.now + timedelta(minutes=1))
-    with counted_requests() as counts:
-        delete_replaced(repair)
-    # Then each has read the row of its manifest, and all of them the row of a table, which the dataset does not have
-    assert repair.counts["deleted"] == 9
-    assert (counts["GetItem"], counts["BatchGetItem"]) == (3, 1)
 
 
 def test_deletions_go_on_where_the_time_of_the_last_sweep_ended(

@@ -26,7 +26,6 @@ from tests.unit.lake.world import PARTITION, file_of
 from tests.unit.router.conftest import Deployment, recorded
 from tests.unit.router.owning import orphan
 from tests.unit.router.sweep.sweeping import changes, committed, published, unfinished, upload
-from tests.unit.router.sweep.test_sweep_missed import owned_keys, put
 
 
 def test_a_publish_older_than_the_limit_is_rolled_forward_and_a_younger_one_left_alone(deployment: Deployment) -> None:
@@ -222,41 +221,31 @@ REPAIRS = (
 KEYS = [f"orders/{number}.json" for number in range(4)]
 
 
-class PagesOfOne:
-    """Listings of one object each; the n-th call dies, before or after S3 has answered."""
-
-    def __init__(self, deployment: Deployment, monkeypatch: pytest.MonkeyPatch, operation: str, bucket: str) -> None:
-        self.markers: list[str] = []
-        self.dies_at = 0
-        listing = getattr(deployment.raw_s3, operation)
-
-        def list_one(**request: Any) -> Any:
-            if request["Bucket"] != bucket or "Delimiter" in request:
-                return listing(**request)
-            self.markers.append(request.get("KeyMarker", request.get("StartAfter", "")))
-            if len(self.markers) == self.dies_at:
-                raise Crash
-            return listing(**{**request, "MaxKeys": 1})
-
-        monkeypatch.setattr(deployment.raw_s3, operation, list_one)
-
-
 @pytest.mark.parametrize("number", range(1, len(KEYS) + 1))
 def test_a_listing_of_the_input_goes_on_after_the_last_page_of_a_killed_sweep(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    # Given a sweep that is killed at one of its pages
-    deployment.now = put(deployment, *KEYS) + timedelta(hours=7)
-    pages = PagesOfOne(deployment, monkeypatch, "list_object_versions", "input")
-    pages.dies_at = number
+    # Given pages of one object, and a sweep that is killed at one of them
+    deployment.now = deployment.put(*KEYS) + timedelta(hours=7)
+    listing = deployment.raw_s3.list_object_versions
+    markers: list[str] = []
+
+    def list_one(**request: Any) -> Any:
+        if "Delimiter" in request:
+            return listing(**request)
+        markers.append(request.get("KeyMarker", ""))
+        if len(markers) == number:
+            raise Crash
+        return listing(**{**request, "MaxKeys": 1})
+
+    monkeypatch.setattr(deployment.raw_s3, "list_object_versions", list_one)
     with pytest.raises(Crash):
         sweep(deployment.services)
     # When the next one comes
-    pages.dies_at = 0
     sweep(deployment.services)
     # Then it begins with the page that was lost, and every object has one owner
-    assert pages.markers == ["", *KEYS[: number - 1], *["", *KEYS[:-1]][number - 1 :]]
-    assert owned_keys(deployment) == KEYS
+    assert markers == ["", *KEYS[: number - 1], *["", *KEYS[:-1]][number - 1 :]]
+    assert [file.key for file in deployment.waiting_files()] == KEYS
 
 
 def test_no_repair_starves_where_all_use_their_time(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -350,3 +339,39 @@ def test_a_stream_without_a_heartbeat_is_silent_inside_its_window(
         stream.record_heartbeat("jr_1", deployment.now - timedelta(minutes=heartbeat_minutes))
     # Then
     assert measured(deployment, Metric.STREAM_SILENT) == silent
+
+
+def test_a_dry_run_says_what_the_next_sweep_does(deployment: Deployment) -> None:
+    # Given: a missed file, a dead publisher, an expired lease, a lost pointer, an intent, a stray upload, old objects
+    deployment.now = deployment.put("orders/missed.json")
+    dead = committed(deployment, deployment.claimed(deployment.queued("a")))
+    expired = deployment.claimed(deployment.queued("b")).row
+    waiting = deployment.queued("c", lane=Lane.STREAM)
+    arrival = RoutedArrival(file_of("orders/d"), PARTITION, Lane.BATCH, "test")
+    write_intent(deployment.services, [arrival], deployment.now)
+    done = deployment.queued("e")
+    published(deployment, done)
+    stray = lake_key(PARTITION, done.id, 1, 9)
+    upload(deployment, "lake", stray)
+    deployment.ledger.manifests.force(deployment.row(done.id), deployment.now)
+    published(deployment, deployment.row(done.id))
+    deployment.wait(timedelta(hours=7))
+    deployment.faults.reset()
+    # When
+    told = sweep(deployment.services, dry_run=True)
+    # Then
+    assert deployment.faults.writes == []
+    items = told.pop("items")
+    for kind, name in (
+        ("rolledForward", f"manifest {dead.id}"),
+        ("released", f"manifest {expired.id}: the lease of run jr_1 has expired"),
+        ("repointed", f"manifest {waiting.id}"),
+        ("resumed", "s3://input/orders/d"),
+        ("aborted", f"s3://lake/{stray}"),
+        ("deleted", f"s3://lake/{lake_key(PARTITION, done.id, 1, 0)}"),
+    ):
+        assert f"{kind}: {name}" in items
+    expected = set(changes(told))
+    assert expected == {"rolledForward", "released", "repointed", "resumed", "adopted", "aborted", "deleted"}
+    # And the sweep does just that, and divides what it has adopted
+    assert sweep(deployment.services) == {**told, "divided": 1}

@@ -208,16 +208,6 @@ def test_an_hour_much_of_which_the_stream_lane_has_quarantined_is_counted(
     # When the hour is not looked at again
     assert swept(deployment) == {}
     assert len(bridge.sent) == 1
-    # When repaired lines are given back to it, which the batch lane converts
-    done(deployment, listed(deployment, "b.json"), rejects, 0)
-    assert swept(deployment) == {"reopened": 1}
-    deployment.wait(HOUR)
-    assert swept(deployment) == {"completed": 1}
-    # When a file comes late to the lane, and most of it is rejected
-    done(deployment, listed(deployment, "c.json", lane=lane), 1, 9)
-    assert swept(deployment) == {"reopened": 1}
-    deployment.wait(HOUR)
-    assert swept(deployment) == {"completed": 1, **({"aboveShare": 1} if lane == Lane.STREAM else {})}
 
 
 def test_many_hours_are_told_side_by_side_and_with_nine_requests_each(deployment: Deployment) -> None:

@@ -11,9 +11,6 @@ from hypothesis import strategies as st
 
 from lake.dataset_rules import skip_old_days
 from lake.layout import INTENTS
-from lake.ledger import State
-from lake.manifest import Lane
-from lake.manifest_documents import read_manifest
 from lake.settings.operation import SweepSettings
 from lake.time import iso_utc
 from router.estimate.other_costs import Units
@@ -37,17 +34,8 @@ NOW = datetime(2026, 11, 20, 9, 30, tzinfo=UTC)
 A_WEEK = timedelta(days=7)
 
 
-def put(deployment: Deployment, *keys: str) -> datetime:
-    for key in keys:
-        deployment.raw_s3.put_object(Bucket="input", Key=key, Body=b"{}\n")
-    modified: datetime = deployment.raw_s3.head_object(Bucket="input", Key=keys[-1])["LastModified"]
-    return modified
-
-
 def owned_keys(deployment: Deployment) -> list[str]:
-    rows = deployment.ledger.manifests.open(Lane.BATCH, State.QUEUED)
-    manifests = [read_manifest(deployment.raw_s3, "control", row, ("input",)) for row in rows]
-    return sorted(file.key for manifest in manifests for file in manifest.files)
+    return [file.key for file in deployment.waiting_files()]
 
 
 @pytest.mark.parametrize("prefix", ["", "landing/"])
@@ -55,7 +43,7 @@ def test_a_dataset_that_the_ledger_has_never_seen_is_found_by_its_folder(deploym
     # Given files of new datasets, next to a folder that is not one and a file in no folder
     deployment.configure(datasets=[{"name": "{folder}", "prefix": prefix}])
     wanted = [f"{prefix}{name}/a.json" for name in ("clicks", "orders")]
-    modified = put(deployment, *wanted, f"{prefix}東京/a.json", f"{prefix}a.json", "elsewhere.json")
+    modified = deployment.put(*wanted, f"{prefix}東京/a.json", f"{prefix}a.json", "elsewhere.json")
     deployment.now = modified + timedelta(hours=7)
     # When
     counts = sweep(deployment.services)
@@ -69,7 +57,7 @@ def test_a_folder_whose_keys_give_no_further_dataset_takes_no_room(deployment: D
     rules = [{"name": "orders", "prefix": "landing-orders/"}, {"name": "{folder}"}]
     deployment.configure(datasets=rules, max_datasets=3)
     others = ["firehose-failed-records/clicks/a.json", "_canary/a.json"]
-    modified = put(deployment, *others, "landing-orders/a.json", "visits/a.json")
+    modified = deployment.put(*others, "landing-orders/a.json", "visits/a.json")
     deployment.now = modified + timedelta(hours=7)
     repair = Repair(deployment.services, deployment.now + timedelta(minutes=5))
     # Then it is found, and nothing is listed a second time under another name
@@ -80,9 +68,9 @@ def test_a_folder_whose_keys_give_no_further_dataset_takes_no_room(deployment: D
 
 def test_versions_that_were_overwritten_or_deleted_since_are_found(deployment: Deployment) -> None:
     # Given a key that was overwritten twice, and another under a delete marker, in a dataset without current objects
-    deployment.raw_s3.put_bucket_versioning(Bucket="input", VersioningConfiguration={"Status": "Enabled"})
-    put(deployment, "orders/a.json", "orders/a.json", "orders/a.json")
-    modified = put(deployment, "gone/b.json")
+    deployment.keep_versions()
+    deployment.put("orders/a.json", "orders/a.json", "orders/a.json")
+    modified = deployment.put("gone/b.json")
     deployment.raw_s3.delete_object(Bucket="input", Key="gone/b.json")
     deployment.now = modified + timedelta(hours=7)
     # When
@@ -95,7 +83,7 @@ def test_a_page_whose_intent_was_not_written_is_listed_again(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Given an object that only the first round after a week without sweeps looks at, and no room for an intent
-    modified = put(deployment, "orders/a.json")
+    modified = deployment.put("orders/a.json")
     deployment.now = modified - timedelta(hours=1)
     sweep(deployment.services)
     deployment.wait(A_WEEK)
@@ -177,12 +165,12 @@ def test_old_days_do_not_lengthen_the_listing_of_recent_ones(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Given five files of each old day, in the folder of this day, and one of today that had no event
-    now = put(deployment, "a file in no folder")
+    now = deployment.put("a file in no folder")
     days = [now - timedelta(days=30 + day) for day in range(40)]
-    put(deployment, *(f"orders/{day:%Y/%m/%d}/{number}.json" for day in days for number in range(5)))
+    deployment.put(*(f"orders/{day:%Y/%m/%d}/{number}.json" for day in days for number in range(5)))
     # The emulated S3 passes over the first key after a marker that names no version.
     today = f"orders/{now:%Y/%m/%d}"
-    deployment.now = put(deployment, f"{today}/another.json", f"{today}/lost.json") + timedelta(hours=7)
+    deployment.now = deployment.put(f"{today}/another.json", f"{today}/lost.json") + timedelta(hours=7)
     pages = short_pages(deployment, monkeypatch, 5)
     # When
     repair = Repair(deployment.services, deployment.now + timedelta(minutes=1))
@@ -197,7 +185,7 @@ def test_a_file_that_was_added_to_the_folder_of_an_old_day_is_found(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keys = [f"orders/2026/01/{day:02}/a.json" for day in range(1, 10)]
-    deployment.now = put(deployment, *keys) + timedelta(hours=7)
+    deployment.now = deployment.put(*keys) + timedelta(hours=7)
     short_pages(deployment, monkeypatch, 2)
     assert sweep(deployment.services)["adopted"] == len(keys)
     assert owned_keys(deployment) == keys
@@ -209,7 +197,7 @@ def test_a_round_of_recent_days_that_never_ends_leaves_time_to_old_ones(
     # Given more files of today than a sweep has time for, and one of an old day
     now = datetime.now(UTC)
     today = [f"orders/{now:%Y/%m/%d}/{number:02}.json" for number in range(20)]
-    deployment.now = put(deployment, "orders/2026/01/02/a.json", *today) + timedelta(hours=7)
+    deployment.now = deployment.put("orders/2026/01/02/a.json", *today) + timedelta(hours=7)
     write_progress(deployment.services, LISTING, asdict(InputSearch(passed_over=True)))
     listing = deployment.raw_s3.list_object_versions
 
@@ -279,7 +267,7 @@ def test_a_dataset_that_cannot_be_listed_holds_back_no_other_and_is_listed_later
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Given two datasets, of which S3 refuses to list the first
-    modified = put(deployment, "clicks/a.json", "orders/a.json")
+    modified = deployment.put("clicks/a.json", "orders/a.json")
     deployment.now = modified + timedelta(hours=7)
     listing = deployment.raw_s3.list_object_versions
     refused = ["clicks/"]

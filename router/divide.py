@@ -1,4 +1,4 @@
-"""A collection becomes manifests: closed, cut, committed by one document, then carried out by any process.
+"""A collection of the batch lane becomes manifests: closed, cut, committed by one document, then carried out.
 
 Each step goes by what the collection's row says, so all of it can be repeated after any crash, and by several processes
 at the same time: one division is committed, and all carry out that one.
@@ -7,16 +7,14 @@ at the same time: one division is committed, and all carry out that one.
 import secrets
 import threading
 import time
-from array import array
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
-from typing import NamedTuple
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from lake.errors import HybridRouterError, InvalidDocumentError, NewerDocumentError, TerminalError
+from lake.errors import HybridRouterError, InvalidDocumentError, TerminalError
 from lake.faults import can_pass
 from lake.hours import ONE_HOUR
 from lake.ledger import CollectionId, CollectionRow, ManifestRow, Part
@@ -32,7 +30,6 @@ from lake.manifest_documents import (
     write_division,
     write_manifest,
 )
-from lake.settings import BatchSettings
 from router.executions.run_status import queued_successors, read_rows
 from router.ownership.owner import cut
 from router.requests.selection import Selection
@@ -85,13 +82,8 @@ def divide(services: Services, collection: CollectionId, pace: "WritePace | None
     return [manifest.id for manifest in division.manifests]
 
 
-PAUSES_SECONDS = (0, 1, 2, 4, 8, 16)
-"""Pauses between tries of what cannot be divided but can later: after them it holds up no other file."""
-
-
-MAX_RETRY_TIME = timedelta(minutes=2)
-"""After the first try of all: later no further one begins, because a plan needs half of its function's 15 minutes for
-other files."""
+TRIES, PAUSE_SECONDS = 3, 5
+"""Tries of what cannot be divided but can later, and the pause between them: then it holds up no other file."""
 
 
 def divide_selected(services: Services, selection: Selection) -> tuple[list[ManifestRow], Exception | None]:
@@ -104,8 +96,9 @@ def divide_selected(services: Services, selection: Selection) -> tuple[list[Mani
     manifests: list[str] = []
     undivided: dict[CollectionId, Exception] = {}
     waiting = [row.id for row in services.ledger.collections.open() if selection.selects_hour(row.id.hour)]
-    stop_at = None
-    for pause in (*PAUSES_SECONDS, 0):
+    for number in range(TRIES):
+        if number:
+            time.sleep(PAUSE_SECONDS)
         for collection in waiting:
             try:
                 manifests += divide(services, collection)
@@ -114,10 +107,8 @@ def divide_selected(services: Services, selection: Selection) -> tuple[list[Mani
                 logger.warning("collection not divided", collection=str(collection), error=str(error))
                 undivided[collection] = error
         waiting = [collection for collection, error in undivided.items() if can_pass(error)]
-        stop_at = stop_at or services.clock() + MAX_RETRY_TIME
-        if not waiting or services.clock() >= stop_at:
+        if not waiting:
             break
-        time.sleep(pause)
     rows = queued_successors(services, manifests)
     selected = [row for row in rows if selection.selects(row.partition)]
     faults = [
@@ -131,77 +122,51 @@ def divide_selected(services: Services, selection: Selection) -> tuple[list[Mani
 
 def draft_selected(services: Services, selection: Selection) -> Iterator[Manifest]:
     """The manifests that ``divide_selected`` would make; nothing is written. Memory holds one collection."""
-    now = services.clock()
     for row in services.ledger.collections.open():
         current = services.ledger.collections.get(row.id)
         if current is None or current.done or not selection.selects_hour(row.id.hour):
             continue
-        try:
-            parts, datasets, _ = _read_parts(services, services.ledger.collections.parts(row.id))
-        except NewerDocumentError as error:
-            logger.warning("collection left to a newer version", collection=str(row.id), reason=str(error))
-            continue
-        made = cut_collection(parts, datasets, services.settings.batch, lambda: new_manifest_id(now))
-        yield from (cut.manifest for cut in made if selection.selects(cut.manifest.partition))
+        parts, datasets, _ = _read_parts(services, services.ledger.collections.parts(row.id))
+        made = _cut(services, parts, datasets)
+        yield from (manifest for manifest, *_ in made if selection.selects(manifest.partition))
 
 
-class CollectedFiles:
-    """The files of one dataset, part by part, as the documents of the parts have them."""
-
-    def __init__(self) -> None:
-        self._parts = array("I")
-        self._texts: list[str] = []
-
-    def add(self, part: int, text: str) -> None:
-        """Add the text of a part's document; ``part`` is the number of the part, in the order of the parts."""
-        self._parts.append(part)
-        self._texts.append(text)
-
-    def files(self) -> Iterator[tuple[int, ObjectVersion]]:
-        """Each file after the number of its part; those of ``TEXTS_AT_ONCE`` are decoded at a time."""
-        for first in range(0, len(self._texts), TEXTS_AT_ONCE):
-            some = slice(first, first + TEXTS_AT_ONCE)
-            for part, files in zip(self._parts[some], decode_files(self._texts[some]), strict=True):
-                yield from ((part, file) for file in files)
+Collected = dict[str, list[tuple[int, str]]]
+"""Dataset -> the texts of its files in the documents of the parts, each after the number of its part."""
 
 
-class CutManifest(NamedTuple):
-    """A manifest, and the numbers of the first and the last part with files of it."""
+def _files(texts: Sequence[tuple[int, str]]) -> Iterator[tuple[int, ObjectVersion]]:
+    """Each file after the number of its part; those of ``TEXTS_AT_ONCE`` are decoded at a time."""
+    for some in batches_of(texts, TEXTS_AT_ONCE):
+        for (part, _), files in zip(some, decode_files([text for _, text in some]), strict=True):
+            yield from ((part, file) for file in files)
 
-    manifest: Manifest
-    first_part: int
-    last_part: int
 
-
-def cut_collection(
-    parts: Sequence[Part],
-    datasets: dict[str, CollectedFiles],
-    limits: BatchSettings,
-    new_id: Callable[[], str],
-) -> Iterator[CutManifest]:
-    """The manifests of some parts of one hour, the oldest first, whose files are given by dataset.
+def _cut(services: Services, parts: Sequence[Part], datasets: Collected) -> Iterator[tuple[Manifest, int, int]]:
+    """The manifests of some parts of one hour, each before the numbers of the first and the last part with its files.
 
     A manifest is as old as the oldest of its parts, so that nothing hides how long a file has been waiting. Only the
     files of one manifest are decoded at a time; ``datasets`` is emptied.
     """
+    limits, now = services.settings.batch, services.clock()
     for dataset in sorted(datasets):
-        found = datasets.pop(dataset).files()
+        found = _files(datasets.pop(dataset))
         for piece in cut(found, lambda item: item[1].size, limits.manifest_bytes, limits.manifest_files):
             first, last = piece[0][0], piece[-1][0]
             oldest = parts[first]
             manifest = Manifest(
-                new_id(),
+                new_manifest_id(now),
                 Lane.BATCH,
                 Partition.parse(f"{dataset}#{oldest.hour}"),
                 oldest.created_at,
                 tuple(sorted(file for _, file in piece)),
             )
-            yield CutManifest(manifest, first, last)
+            yield manifest, first, last
 
 
 def _commit_division(services: Services, row: CollectionRow) -> None:
     """Cut the collection and commit the division, unless another process has committed one."""
-    bucket, now = services.resources.control_bucket, services.clock()
+    bucket = services.resources.control_bucket
     listed = services.ledger.collections.parts(row.id)
     if len(listed) != row.parts:
         raise TerminalError(
@@ -214,14 +179,13 @@ def _commit_division(services: Services, row: CollectionRow) -> None:
     for part, error in damaged:
         logger.error("part is set apart: its document is damaged", part=part.id, error=str(error))
 
-    def write(made: CutManifest) -> DividedManifest:
-        sha256 = write_manifest(services.s3, bucket, made.manifest)
-        return DividedManifest.of(made.manifest, sha256, made.first_part, made.last_part)
+    def write(made: tuple[Manifest, int, int]) -> DividedManifest:
+        manifest, first, last = made
+        return DividedManifest.of(manifest, write_manifest(services.s3, bucket, manifest), first, last)
 
-    made = cut_collection(parts, datasets, services.settings.batch, lambda: new_manifest_id(now))
-    manifests: list[DividedManifest] = []
+    made, manifests = _cut(services, parts, datasets), list[DividedManifest]()
     with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
-        for some in cut(made, lambda item: len(item.manifest.files), MAX_WRITTEN_FILES, 4 * PARALLEL_REQUESTS):
+        for some in cut(made, lambda item: len(item[0].files), MAX_WRITTEN_FILES, 4 * PARALLEL_REQUESTS):
             manifests += pool.map(write, some)
     ids = tuple(part.id for part in parts)
     division = Division(row.id, ids, tuple(part for part, _ in damaged), tuple(manifests))
@@ -230,7 +194,7 @@ def _commit_division(services: Services, row: CollectionRow) -> None:
 
 def _read_parts(
     services: Services, listed: Sequence[Part]
-) -> tuple[list[Part], dict[str, CollectedFiles], list[tuple[Part, InvalidDocumentError]]]:
+) -> tuple[list[Part], Collected, list[tuple[Part, InvalidDocumentError]]]:
     """The parts that can be read, their files by dataset, and the parts whose documents are damaged."""
     resources = services.resources
 
@@ -241,7 +205,7 @@ def _read_parts(
             return error
 
     parts: list[Part] = []
-    datasets: defaultdict[str, CollectedFiles] = defaultdict(CollectedFiles)
+    datasets: Collected = defaultdict(list)
     damaged: list[tuple[Part, InvalidDocumentError]] = []
     with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
         for part, found in zip(listed, pool.map(read, listed), strict=True):
@@ -249,7 +213,7 @@ def _read_parts(
                 damaged.append((part, found))
                 continue
             for dataset, text in found.items():
-                datasets[dataset].add(len(parts), text)
+                datasets[dataset].append((len(parts), text))
             parts.append(part)
     return parts, datasets, damaged
 
@@ -302,28 +266,16 @@ Developer Guide, "Best practices for partition keys", "Global secondary indexes"
 
 
 class WritePace:
-    """Lets the threads of one invocation write at most ``per_second`` on average; thread-safe.
+    """Lets the threads of one invocation write at most ``per_second`` items on average; thread-safe."""
 
-    ``per_second``: writes of one item each. ``now``, ``wait``: seconds of a clock that only goes forward, and the pause
-    for a number of them.
-    """
-
-    def __init__(
-        self,
-        per_second: float = MAX_INDEX_WRITES_PER_SECOND,
-        now: Callable[[], float] = time.monotonic,
-        wait: Callable[[float], object] = time.sleep,
-    ) -> None:
+    def __init__(self, per_second: float = MAX_INDEX_WRITES_PER_SECOND) -> None:
         self._per_second = per_second
-        self._now, self._wait = now, wait
         self._lock = threading.Lock()
-        self._next = now()
+        self._next = time.monotonic()
 
     def take(self, writes: int) -> None:
         """Return when the caller may send ``writes`` writes of one item each."""
         with self._lock:
-            start = max(self._now(), self._next)
+            start = max(time.monotonic(), self._next)
             self._next = start + writes / self._per_second
-        pause = start - self._now()
-        if pause > 0:
-            self._wait(pause)
+        time.sleep(max(start - time.monotonic(), 0))
