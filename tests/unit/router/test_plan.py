@@ -2,9 +2,7 @@
 
 import json
 from collections import Counter
-from dataclasses import replace
 from datetime import timedelta
-from io import BytesIO
 from typing import Any
 from unittest.mock import Mock, patch
 
@@ -12,12 +10,11 @@ import pytest
 from botocore.exceptions import ClientError
 
 from lake.errors import InvalidInputError
-from lake.layout import PARTS, part_key
+from lake.layout import part_key
 from lake.ledger import CommitReference, DatasetMeasurement, State
 from lake.manifest import Partition
 from lake.speed import FILES_PER_SECOND
 from router import divide
-from router.plan.handler import plan
 from router.services import write_document
 from tests.load.request_counts import counted_requests
 from tests.unit.lake.world import LEASE
@@ -152,21 +149,6 @@ def test_an_hour_that_cannot_be_divided_keeps_no_other_from_being_planned(deploy
         # ... but for a dataset of which the hour holds none
         fields = {"execution": "next", "dataset": "clicks", "from": "2026-11-20T09"}
         assert plan_overnight(deployment, **fields)["manifests"] == 0
-
-
-def test_a_part_whose_answer_was_cut_once_is_planned(deployment: Deployment) -> None:
-    collected(deployment, "a.json")
-    cuts = [lambda body: body[:-1]]
-
-    def get_object(**request: Any) -> dict[str, Any]:
-        answer = deployment.raw_s3.get_object(**request)
-        cut = cuts.pop() if cuts and request["Key"].startswith(PARTS) else bytes
-        return {**answer, "Body": BytesIO(cut(answer["Body"].read()))}
-
-    services = replace(deployment.services, s3=Mock(wraps=deployment.s3, **{"get_object.side_effect": get_object}))
-    with patch("time.sleep"):
-        answer = plan({"execution": "overnight"}, services)
-    assert (files(deployment, planned(deployment, answer)), cuts) == ({"orders/a.json": 1}, [])
 
 
 def test_a_damaged_row_keeps_no_other_manifest_from_being_planned(deployment: Deployment) -> None:
