@@ -116,14 +116,17 @@ class Schedule:
     def longest_pause(self) -> timedelta:
         """Longest time between two starts, by the wall clock; a day if it has one start.
 
-        An upper bound where the day of the week does not decide alone: 119 days from one fifth Monday of a month to the
-        next, and a year where the schedule names months or years.
+        An upper bound where the day of the week does not decide alone: 64 days from one 31st of a month to the next, or
+        the working day nearest to it, 119 days from one fifth Monday, and a year where the schedule names months or
+        years.
         """
         if rate := RATE.fullmatch(self.expression):
             return timedelta(**{f"{rate['unit']}s": int(rate["number"])})
         if self.times and self.days is None:
             _, _, _, month, _, year = _fields_of(self.expression)
-            return timedelta(days=119 if (month, year) == ("*", "*") else 366)
+            if (month, year) != ("*", "*"):
+                return timedelta(days=366)
+            return timedelta(days=119 if "#5" in self.expression else 64)
         days = [number for number in range(2 * len(WEEKDAYS)) if number % len(WEEKDAYS) in (self.days or ())]
         pauses = [after - before for before, after in pairwise(self.times)]
         pauses += [_DAY_MINUTES * (after - before) + self.times[0] - self.times[-1] for before, after in pairwise(days)]
