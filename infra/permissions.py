@@ -270,9 +270,7 @@ GRANTS_BY_FUNCTION = {
         (Grants.find_dataset,),
         reads=(layout.MANIFESTS, layout.COMMITS, layout.DIVISIONS),
     ),
-    "resubmit": FunctionGrants(
-        ("GetItem", "Query", *CREATE), (Grants.own_resubmission,), reads=(layout.RESUBMISSIONS,)
-    ),
+    "resubmit": FunctionGrants((*READ, *CREATE), (Grants.own_resubmission,), reads=(layout.RESUBMISSIONS,)),
 }
 
 

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from lake.aws_types import S3Client
-from lake.errors import InvalidDocumentError
+from lake.errors import InvalidDocumentError, UnusableDocumentError
 from lake.ledger import Ledger, ManifestRow, State
 from lake.ledger.table import MAX_BATCH_KEYS, batches_of
 from lake.ledger.transitions import OnDamage, raise_damage
@@ -53,15 +53,17 @@ def files_by_successor(
 ) -> dict[str, set[ObjectVersion]]:
     """``files`` grouped by the successor of ``row`` that lists them; reads documents until all files are found.
 
-    The successors of a part are manifests of its collection's division; empty while that has not been carried out.
-    Raises ``UnusableDocumentError``: the document of a successor cannot be used; ``InvalidDocumentError``: a file is in
-    none of the successors.
+    The successors of a part are manifests of its collection's division; empty while that has not been carried out. If
+    the document of one successor alone cannot be used, the files that no other one lists are in it. Raises
+    ``InvalidDocumentError``: a file is in none of the successors, or the documents of several are not the recorded
+    ones.
     """
     remaining = {Identity.of(file): file for file in files}
     # Nothing is read of the files, and input.bucket can have been another one.
     buckets = {*resources.file_buckets, *(identity.bucket for identity in remaining)}
     successors = row.superseded_by if row.collection is None else _of_part(s3, ledger, resources, row, remaining)
     found: dict[str, set[ObjectVersion]] = {}
+    unusable: dict[str, UnusableDocumentError] = {}
     for successor in successors:
         if not remaining:
             break
@@ -72,12 +74,20 @@ def files_by_successor(
             raise InvalidDocumentError(
                 f"the ledger has no manifest {successor}, which superseded {row.id}: this is a defect, report it"
             )
-        manifest = read_manifest(s3, resources.control_bucket, current, buckets)
+        try:
+            manifest = read_manifest(s3, resources.control_bucket, current, buckets)
+        except UnusableDocumentError as error:
+            unusable[successor] = error
+            continue
         held = {remaining.pop(Identity.of(file)) for file in manifest.files if Identity.of(file) in remaining}
         if held:
             found[successor] = held
     if not remaining or not successors:
         return found
+    if len(unusable) == 1:
+        return {**found, **{successor: set(remaining.values()) for successor in unusable}}
+    if unusable:
+        raise next(iter(unusable.values()))
     file = next(iter(remaining.values()))
     raise InvalidDocumentError(
         f"{file.uri} is in none of the manifests that superseded {row.id}: this is a defect, report it"

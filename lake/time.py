@@ -116,14 +116,17 @@ class Schedule:
     def longest_pause(self) -> timedelta:
         """Longest time between two starts, by the wall clock; a day if it has one start.
 
-        An upper bound where the day of the week does not decide alone: 92 days from one fifth Monday of a month to the
-        next, and a year where the schedule names months or years.
+        An upper bound where the day of the week does not decide alone: 64 days from one 31st of a month to the next, or
+        the working day nearest to it, 119 days from one fifth Monday, and a year where the schedule names months or
+        years.
         """
         if rate := RATE.fullmatch(self.expression):
             return timedelta(**{f"{rate['unit']}s": int(rate["number"])})
         if self.times and self.days is None:
-            _, _, _, month, _, year = self.expression.split()
-            return timedelta(days=92 if (month, year) == ("*", "*)") else 366)
+            _, _, _, month, _, year = _fields_of(self.expression)
+            if (month, year) != ("*", "*"):
+                return timedelta(days=366)
+            return timedelta(days=119 if "#5" in self.expression else 64)
         days = [number for number in range(2 * len(WEEKDAYS)) if number % len(WEEKDAYS) in (self.days or ())]
         pauses = [after - before for before, after in pairwise(self.times)]
         pauses += [_DAY_MINUTES * (after - before) + self.times[0] - self.times[-1] for before, after in pairwise(days)]
@@ -149,12 +152,16 @@ class Schedule:
         """``every day at 22:00``, ``MON-FRI at 07:45``; the expression itself where that does not say it."""
         if self.minute is None or self.days is None:
             return self.expression
-        days = "every day" if self.is_daily else self.expression.split()[4].upper()
+        days = "every day" if self.is_daily else _fields_of(self.expression)[4].upper()
         return f"{days} at {self.minute // 60:02d}:{self.minute % 60:02d}"
 
 
+def _fields_of(expression: str) -> list[str]:
+    return expression.removeprefix("cron(").removesuffix(")").split()
+
+
 def _parse_cron(expression: str) -> Schedule:
-    texts = expression.removeprefix("cron(").removesuffix(")").split()
+    texts = _fields_of(expression)
     if len(texts) != len(_FIELDS):
         names = ", ".join(field[0] for field in _FIELDS)
         raise ValueError(f"expected the {len(_FIELDS)} fields {names}; there are {len(texts)}")

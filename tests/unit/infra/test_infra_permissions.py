@@ -104,12 +104,6 @@ def test_no_role_may_scan_the_ledger_or_delete_from_it(assembly: Assembly) -> No
     assert not actions & {"dynamodb:Scan", "dynamodb:DeleteItem", "dynamodb:DeleteTable", "dynamodb:BatchWriteItem"}
 
 
-def test_functions_that_own_files_of_many_datasets_read_rows_in_batches(assembly: Assembly) -> None:
-    # Without the right no call fails: each dataset costs requests of its own, and those of one invocation conflict
-    owners = {"Routerroute", "Routerbackfill", "Routersweep"}
-    assert owners <= assembly.allowed("dynamodb:BatchGetItem", "Ledger")
-
-
 def test_only_the_jobs_and_the_sweep_have_access_to_the_lake_and_settle_lists_it(assembly: Assembly) -> None:
     allowed = {(role, action) for role, action, resource in assembly.grants() if "StorageLake" in resource}
     assert {role for role, _ in allowed} == {"Jobs", "Routersweep", "Routersettle"}
@@ -160,12 +154,14 @@ def test_route_reads_objects_only_of_datasets_with_urgent_tags_or_metadata(
     assert reads(other_assembly, "landing-zone-1") == set()
 
 
-def test_what_takes_ownership_may_also_write_pointers(assembly: Assembly) -> None:
+def test_what_takes_ownership_may_also_write_pointers_and_look_for_datasets(assembly: Assembly) -> None:
     owners = assembly.allowed("s3:PutObject", "/intents/*")
     # Given each function that adopts an arrival of the stream lane: it may write its pointer, a backfill as well
     assert owners == {"Routerroute", "Routerbackfill", "Routerresubmit", "Routersweep"}
     # The lines of a resubmission are always in the batch lane
     assert owners - assembly.allowed("s3:PutObject", "/inbox/*") == {"Routerresubmit"}
+    # Without this right no file of a dataset that a key has created gets an owner
+    assert owners <= assembly.allowed("dynamodb:BatchGetItem", "Ledger")
 
 
 def test_a_stage_without_iceberg_tables_keeps_only_their_database(assembly: Assembly) -> None:

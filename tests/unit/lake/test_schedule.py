@@ -80,7 +80,7 @@ def test_an_expression_has_times_of_day_and_days(expression: str, times: tuple[i
     [
         ("cron(5 2 * * ? *)", "every day at 02:05"),
         ("cron(45 7 ? * MON-FRI *)", "MON-FRI at 07:45"),
-        ("cron(45 7 ? * sat,SUN *)", "SAT,SUN at 07:45"),
+        ("cron( 45 7 ? * sat,SUN *)", "SAT,SUN at 07:45"),
         ("cron(0 8,20 * * ? *)", "cron(0 8,20 * * ? *)"),
         ("rate(1 day)", "rate(1 day)"),
     ],
@@ -118,7 +118,8 @@ def test_the_next_start_is_on_the_wall_clock_of_the_time_zone(
         ("cron(0 8,20 * * ? *)", 12),
         ("cron(0 22 ? * MON-FRI *)", 72),
         ("cron(0 6,22 ? * SUN *)", 152),
-        ("cron(0 22 L * ? *)", 92 * 24),
+        ("cron( 0 22 L * ? * )", 64 * 24),
+        ("cron(0 22 ? * MON#5 *)", 119 * 24),
         ("cron(0 22 1 6 ? *)", 366 * 24),
         ("cron(0 22 ? * FRI#2 2027)", 366 * 24),
         ("at(2026-11-20T22:00:00)", 24),

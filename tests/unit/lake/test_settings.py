@@ -69,6 +69,7 @@ def test_the_shipped_file_is_valid_and_unchanged_in_a_lambda_asset(tmp_path: Pat
         ({"peak": {"hours": ["08:00-08:00"]}}, "peak.hours", "08:00-08:00"),
         ({"peak": {"hours": ["24:00-00:00"]}}, "peak.hours", "24:00-00:00"),
         ({"input": {"suffixes": ["json"]}}, "input.suffixes", "json"),
+        ({"input": {"suffixes": []}}, "input.suffixes", []),
         ({"datasets": [{"name": "Orders"}]}, "datasets.name", "Orders"),
         ({"datasets": [{"prefix": "a/"}]}, "datasets.name", None),
         ({"datasets": [{"name": "{folder}", "prefix": "a/{folder}/"}]}, "datasets.prefix", "a/{folder}/"),

@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 from lake.documents import get_document
 from lake.errors import InvalidDocumentError, TerminalError
 from lake.hours import read_hour
-from lake.layout import part_key
+from lake.layout import manifest_key, part_key
 from lake.ledger import CollectionId, CommitReference, State
 from lake.manifest import Lane, ObjectVersion, Partition
 from lake.manifest_documents import read_manifest, write_division
@@ -190,3 +190,20 @@ def test_a_file_is_followed_from_its_part_to_its_manifest(deployment: Deployment
         PARTITION: {files[0]},
         CLICKS: {files[1]},
     }
+
+
+def test_a_file_is_followed_to_a_manifest_whose_document_was_changed(deployment: Deployment) -> None:
+    # Given a divided part, and the document of one of its manifests is damaged
+    part = collect(deployment, (PARTITION, "a"), (CLICKS, "b"))
+    files: list[ObjectVersion] = [file_of("orders/a"), file_of("clicks/b")]
+    services, row = deployment.services, deployment.row(part)
+    divide(services, FIRST)
+    held = files_by_successor(services.s3, services.ledger, services.resources, row, files)
+    manifests = {file: manifest for manifest, found in held.items() for file in found}
+    deployment.raw_s3.put_object(Bucket="control", Key=manifest_key(manifests[files[0]]), Body=b"damaged")
+    # Then the files that no other one lists are in it
+    assert files_by_successor(services.s3, services.ledger, services.resources, row, files) == held
+    # And with two of them nothing is known
+    deployment.raw_s3.put_object(Bucket="control", Key=manifest_key(manifests[files[1]]), Body=b"damaged")
+    with pytest.raises(InvalidDocumentError, match="was changed after the ledger recorded it"):
+        files_by_successor(services.s3, services.ledger, services.resources, row, files)

@@ -124,12 +124,12 @@ def test_a_request_queues_a_manifest_once_however_often_it_is_repeated(deploymen
 
 
 def test_a_successor_that_cannot_be_read_stops_no_other(deployment: Deployment) -> None:
-    # Given: the document of the only successor is gone
+    # Given: the document of the only successor is gone, so the file is in it
     source, other = owned(deployment, "a"), failed(deployment, "b")
     (half,) = superseded(deployment, source, ("a",))
     deployment.raw_s3.delete_object(Bucket="control", Key=f"manifests/{half[:8]}/{half}.json")
     # When, Then
-    assert counts(ask(deployment, "a", "b")) == {"queued": 1, "files": 1, "unusable": 1}
+    assert counts(ask(deployment, "a", "b")) == {"queued": 1, "files": 1, "open": 1}
     assert generations(deployment, other) == [("QUEUED", 2)]
 
 
