@@ -92,6 +92,10 @@ def test_an_unreadable_file_whose_bytes_were_put_again_says_so(world: World) -> 
     assert found["kind"] == "UNREADABLE"
     assert found["advice"].startswith("the same bytes were put again at 20")
     assert found["command"] == f"hybrid-router reprocess --manifest {row.id} --stage dev"
+    # When that is after the bucket got versions / Then they are another file
+    world.raw_s3.put_bucket_versioning(Bucket="input", VersioningConfiguration={"Status": "Enabled"})
+    put(world, b"first")
+    assert [item["kind"] for item in listed(world)] == ["REPLACED"]
 
 
 def put(world: World, body: bytes) -> str:
