@@ -153,6 +153,14 @@ class NightDocument(NightLine):
 
 
 @dataclass(frozen=True, slots=True)
+class ShownInTable:
+    generation: int
+    since: Annotated[str, "UTC; readers saw this generation at the latest then"]
+    batch: Annotated[int, "the batch that has brought it in"]
+    snapshot: Annotated[str, "id of that batch's snapshot, which may have expired"]
+
+
+@dataclass(frozen=True, slots=True)
 class ExplainedManifest:
     manifest: str
     state: str
@@ -163,6 +171,7 @@ class ExplainedManifest:
     changed_at: Instant
     reason: str | None
     logs: Annotated[dict[str, str], "job runs that have had it -> the command that prints the log"]
+    tabled: ShownInTable | None
     waits_for_table: Annotated[int | None, "the published generation, if the Iceberg table does not show it yet"]
 
 

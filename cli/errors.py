@@ -1,7 +1,7 @@
 """Errors as a person sees them: what to do after one, the exit code of each, and one sentence on stderr."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import IntEnum
 from typing import TypeGuard
 
@@ -144,7 +144,9 @@ def errors_on_stderr(debug: bool) -> Iterator[None]:
         code, text = exit_code_of(error), _visible(error)
         if code is ExitCode.INTERNAL_ERROR:
             text = f"internal error ({type(error).__name__}: {text}); --debug shows the stack trace"
-        typer.echo(f"hybrid-router: {text}", err=True)
+        # The code is the answer, also where the message cannot be written.
+        with suppress(OSError):
+            typer.echo(f"hybrid-router: {text}", err=True)
         raise SystemExit(code) from None
     except SystemExit as ended:
         # Typer ends with 1 then, which is an answer of a command.

@@ -97,7 +97,11 @@ class LocalStage:
             self.forget()
             for folder in self.folders():
                 shutil.rmtree(folder, ignore_errors=True)
-            yield
+            try:
+                yield
+            finally:
+                # The next owner is not taken for this process before it has written its own id.
+                lock.truncate(0)
 
     def forget(self) -> None:
         self.state_file.unlink(missing_ok=True)

@@ -189,6 +189,14 @@ def decode(kind: type[T], value: object) -> T:
     return found
 
 
+def decode_found(kind: type[T], value: object, uri: str) -> T:
+    """``decode`` for a document that is at ``uri``; raises ``InvalidDocumentError`` when it is damaged."""
+    try:
+        return decode(kind, value)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise damaged(uri) from error
+
+
 def decode_partial(default: T, item: Mapping[str, Any] | None) -> T:
     """``default`` with what an item has, whose attributes are written one by one."""
     return decode(type(default), {**encode(default), **(item or {})})

@@ -14,6 +14,7 @@ from cli.commands import DryRun, Json, Limit, command
 from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode
 from cli.inspect.executions import read_zone
+from cli.inspect.failures import count_dead_letters
 from cli.terminal import print_answer
 from lake.errors import InvalidInputError
 from lake.ledger.table import batches_of
@@ -26,9 +27,11 @@ PAGE = 10
 """Maximum number of messages of one request (SQS API Reference, ReceiveMessage)."""
 MAX_CHARACTERS = 500
 """Maximum length of what is shown of a message that is not an event."""
-HIDDEN_SECONDS = 3_600
-"""A message that was read is hidden from other readers for this time, or until it is shown again: one that is shown
-again while others are read takes their place in an answer. It suffices for 36,000 messages at a second a request."""
+HIDDEN_SECONDS = 60
+"""A message that was read is hidden from other readers, and from the alarm, for this time and one second for each
+request, or until it is shown again: one that is shown again while others are read takes their place in an answer."""
+MAX_HIDDEN_SECONDS = 43_200
+"""Maximum of VisibilityTimeout (SQS API Reference, ReceiveMessage)."""
 STARTED_BY_HAND = (("overnight", "overnight"), ("stream-window", "stream start"), ("sweep", "sweep"), ("plan", "plan"))
 """A part of a schedule's target, and the command that does its work."""
 
@@ -99,11 +102,12 @@ def _receive(
     in ``hidden``.
     """
     seen: set[str] = set()
+    requests = min(count_dead_letters(stack), limit) // PAGE
     while len(seen) < limit:
         answer = stack.sqs.receive_message(
             QueueUrl=stack.outputs.dead_letters,
             MaxNumberOfMessages=min(PAGE, limit - len(seen)),
-            VisibilityTimeout=HIDDEN_SECONDS,
+            VisibilityTimeout=min(HIDDEN_SECONDS + requests, MAX_HIDDEN_SECONDS),
             # Without a wait SQS asks some of its servers only, and an answer can lack what is there.
             WaitTimeSeconds=1,
             MessageAttributeNames=["All"],

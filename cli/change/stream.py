@@ -1,7 +1,7 @@
 """``hybrid-router stream start``, ``stop`` and ``status``: the streaming jobs, and whether they run."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from itertools import chain
@@ -78,11 +78,13 @@ def _say(text: str, *, as_json: bool) -> None:
     print_answer({"message": text}, lambda: typer.echo(text), as_json=as_json)
 
 
-def read_shards(stack: DeployedStack) -> tuple[StreamShard, ...]:
-    """Every shard of the stream lane with its open manifests, the first one first."""
+def read_shards(stack: DeployedStack, rows: Iterable[ManifestRow] | None = None) -> tuple[StreamShard, ...]:
+    """Every shard of the stream lane, the first one first. ``rows``: its open manifests; None: they are read."""
     shards = stack.outputs.shards
     opened: dict[str, list[ManifestRow]] = {shard: [] for shard in shards.names}
-    for row in chain.from_iterable(stack.ledger.manifests.open(Lane.STREAM, state) for state in OPEN_STATES):
+    if rows is None:
+        rows = chain.from_iterable(stack.ledger.manifests.open(Lane.STREAM, state) for state in OPEN_STATES)
+    for row in rows:
         opened[shards.of(row.id)].append(row)
     return tuple(_read_shard(stack, shard, rows) for shard, rows in opened.items())
 

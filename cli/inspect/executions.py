@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 from cli.deployed_stack import DeployedStack
 from cli.documents import NextNight, NightLine, NightProgress, NightRun, PlannedNight, RunProgress
-from lake.documents import decode, find_document
+from lake.documents import decode_found, find_document
 from lake.engines import engine_of_run
 from lake.engines.description import MICRO
 from lake.layout import PLAN_AHEAD_EXECUTION, plan_summary_key
@@ -188,9 +188,8 @@ def read_next_night(stack: DeployedStack, now: datetime) -> NextNight:
     found = _schedule(stack)
     zone, expression = found.get("ScheduleExpressionTimezone", "UTC"), found["ScheduleExpression"]
     enabled = found.get("State", "ENABLED") == "ENABLED"
-    forecast = planned_night(
-        find_document(stack.s3, stack.resources.control_bucket, plan_summary_key(PLAN_AHEAD_EXECUTION), "forecast")
-    )
+    bucket, key = stack.resources.control_bucket, plan_summary_key(PLAN_AHEAD_EXECUTION)
+    forecast = planned_night(find_document(stack.s3, bucket, key, "forecast", "plannedAt"), f"s3://{bucket}/{key}")
     start = Schedule.parse(expression).next_start(zone, now) if enabled else None
     if forecast is not None and read_instant(forecast.start) != start:
         forecast = None
@@ -202,7 +201,8 @@ def _schedule(stack: DeployedStack) -> Mapping[str, Any]:
     return found
 
 
-def planned_night(summary: dict[str, Any] | None) -> PlannedNight | None:
+def planned_night(summary: dict[str, Any] | None, uri: str) -> PlannedNight | None:
+    """``uri``: where the summary is. Raises ``InvalidDocumentError``: it is damaged."""
     if summary is None:
         return None
-    return decode(PlannedNight, {**summary["forecast"], **summary, "planned_at": summary["plannedAt"]})
+    return decode_found(PlannedNight, {**summary["forecast"], **summary, "planned_at": summary["plannedAt"]}, uri)

@@ -20,6 +20,7 @@ from cli.documents import (
     FileResult,
     ObjectExplanation,
     PublishedObject,
+    ShownInTable,
     WaitsFor,
 )
 from cli.errors import ExitCode, NotFoundError
@@ -167,6 +168,7 @@ def _manifest(stack: DeployedStack, row: ManifestRow) -> ExplainedManifest:
     dataset, published = row.partition.dataset, row.published
     if row.tabled:
         row = with_current_mark(row, stack.ledger.tables.get(dataset))
+    shown = row.tabled
     waits = published is not None and not row.is_tabled and stack.has_table(dataset)
     runs = dict.fromkeys([*row.earlier_owners, *([row.owner] if row.owner else [])])
     return ExplainedManifest(
@@ -179,6 +181,7 @@ def _manifest(stack: DeployedStack, row: ManifestRow) -> ExplainedManifest:
         changed_at=row.changed_at,
         reason=row.reason and stack.runnable(row.reason),
         logs={run: log_of_run(stack, run, row.lane) for run in runs},
+        tabled=ShownInTable(shown.generation, shown.since, shown.batch, str(shown.snapshot)) if shown else None,
         waits_for_table=published.generation if published and waits else None,
     )
 
@@ -239,7 +242,7 @@ def print_file(document: FileExplanation, now: datetime, options: str) -> None:
         else:
             _line("lane", f"none: {printable(version.reason)}")
         for manifest in version.manifests:
-            _print_manifest(manifest, options)
+            _print_manifest(manifest, clock, options)
         if version.result:
             _print_result(version.result, clock)
         if version.put_again:
@@ -293,7 +296,7 @@ def _format_outcome(
     }[version.waits_for]
 
 
-def _print_manifest(manifest: ExplainedManifest, options: str) -> None:
+def _print_manifest(manifest: ExplainedManifest, clock: Callable[[str], str], options: str) -> None:
     _line(
         "manifest",
         f"{manifest.manifest}  {manifest.state}  {manifest.lane} lane  {manifest.partition}  "
@@ -303,6 +306,9 @@ def _print_manifest(manifest: ExplainedManifest, options: str) -> None:
         _line("", printable(manifest.reason))
     for run, log in manifest.logs.items():
         _line("", f"log of {run}: {log}")
+    if shown := manifest.tabled:
+        batch = f"batch {shown.batch}, snapshot {shown.snapshot}"
+        _line("table", f"generation {shown.generation} since {clock(shown.since)}: {batch}")
     if manifest.waits_for_table:
         dataset = manifest.partition.partition("#")[0]
         command = f"'hybrid-router tables status {dataset}{options}'"

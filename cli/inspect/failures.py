@@ -206,7 +206,11 @@ def _unreadable_file(stack: DeployedStack, row: ManifestRow, file: SourceCount) 
 def _converted_later(stack: DeployedStack, own: ObjectVersion, versions: Iterable[ArrivalRow]) -> str | None:
     for row in versions:
         if row.file.arrived_at > own.arrived_at:
-            trace = trace_arrival(stack.s3, stack.ledger, stack.resources, row)
+            try:
+                trace = trace_arrival(stack.s3, stack.ledger, stack.resources, row)
+            except InvalidDocumentError:
+                # Not known to be converted.
+                continue
             if trace.state == State.DONE and trace.source is not None and not trace.source.failed:
                 return trace.manifests[-1].id
     return None

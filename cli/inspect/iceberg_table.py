@@ -30,8 +30,8 @@ class IcebergTable:
     def __init__(self, s3: S3Client, glue: GlueClient, database: str, hours: Hours) -> None:
         self._s3, self._glue, self._database, self._hours = s3, glue, database, hours
         self._location: str | None = None
-        self._read: tuple[TableMetadata | None, Shown] = (None, {})
-        """What is at the location."""
+        self._read: tuple[TableMetadata | None, Shown] | InvalidDocumentError = (None, {})
+        """What is at the location, or why it cannot be read: each manifest asks for it."""
 
     def files(self, partition: Partition) -> Mapping[str, ShownFile]:
         """What the current snapshot shows of one of the hours, by URI; nothing if there is no table.
@@ -70,9 +70,11 @@ class IcebergTable:
         if location != self._location:
             self._read = self._read_table(location)
             self._location = location
+        if isinstance(self._read, InvalidDocumentError):
+            raise self._read
         return self._read
 
-    def _read_table(self, location: str) -> tuple[TableMetadata, Shown]:
+    def _read_table(self, location: str) -> tuple[TableMetadata, Shown] | InvalidDocumentError:
         files = _Files(self._s3)
         try:
             metadata = FromInputFile.table_metadata(files.new_input(location))
@@ -84,7 +86,7 @@ class IcebergTable:
         except Exception as error:  # Its decoders have no common error for damage.
             reason = f"{type(error).__name__}: {error}"
         command = f"hybrid-router tables rebuild {self._hours.dataset}"
-        raise InvalidDocumentError(f"it cannot be read from '{location}' ({reason}): run '{command}'")
+        return InvalidDocumentError(f"it cannot be read from '{location}' ({reason}): run '{command}'")
 
     def _shown(self, metadata: TableMetadata, files: FileIO) -> Shown:
         snapshot = metadata.current_snapshot()

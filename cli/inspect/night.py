@@ -1,7 +1,7 @@
 """``hybrid-router night`` and ``nights``: what executions of ``overnight`` have come to."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, date, datetime
 from functools import partial
 from itertools import islice
@@ -27,7 +27,7 @@ from cli.inspect.executions import (
     read_zone,
 )
 from cli.terminal import print_answer, print_table, working
-from lake.documents import decode, find_document
+from lake.documents import decode_found, find_document
 from lake.layout import plan_summary_key, verdict_key
 from lake.texts import (
     format_clock,
@@ -84,31 +84,35 @@ def print_nights(stack: DeployedStack, limit: Limit = 20, *, as_json: Json = Fal
 
 def _night_document(stack: DeployedStack, execution: NightLine, limit: int) -> NightDocument:
     bucket, name = stack.resources.control_bucket, execution.execution
-    summary = find_document(stack.s3, bucket, plan_summary_key(name), "forecast", "manifestIds")
-    verdict = find_document(stack.s3, bucket, verdict_key(name), "message", *LISTS.values(), "rejectsByReason")
+    summary = find_document(stack.s3, bucket, plan_summary_key(name), "forecast", "plannedAt", "manifestIds")
+    document = find_document(stack.s3, bucket, verdict_key(name), "message", *LISTS.values(), "rejectsByReason")
+    verdict = _verdict(stack, document, f"s3://{bucket}/{verdict_key(name)}") if document else None
     runs = read_runs(stack, execution)
-    message = verdict["message"] if verdict else _error(stack, execution)
+    message = document["message"] if document else _error(stack, execution)
     begun, ended = ([read_instant(getattr(run, name)) for run in runs] for name in ("started_at", "ended_at"))
-    lists = [runs, *(verdict[member] for member in LISTS.values())] if verdict else [runs]
+    lists = {member: getattr(verdict, member) for member in LISTS} if verdict else {}
     return NightDocument(
         **{name: getattr(execution, name) for name in NightLine.__dataclass_fields__},
         message=message and stack.runnable(message),
-        plan=planned_night(summary),
+        plan=planned_night(summary, f"s3://{bucket}/{plan_summary_key(name)}"),
         progress=None if verdict or summary is None else read_progress(stack, summary),
         dollars=round(sum(run.dollars for run in runs), 6) if runs else None,
         work_minutes=round((max(ended) - min(begun)).total_seconds() / 60, 1) if runs else None,
         run_count=len(runs),
         job_runs=tuple(runs[:limit]),
-        verdict=_verdict(stack, verdict, limit) if verdict else None,
-        omitted=sum(max(len(entries) - limit, 0) for entries in lists),
+        verdict=replace(verdict, **{member: found[:limit] for member, found in lists.items()}) if verdict else None,
+        omitted=sum(max(len(entries) - limit, 0) for entries in (runs, *lists.values())),
     )
 
 
-def _verdict(stack: DeployedStack, document: Mapping[str, Any], limit: int) -> NightVerdict:
-    lists = {name: document[member][:limit] for name, member in LISTS.items()}
-    for item in (*lists["unreadable_files"], *lists["not_done"]):
-        item["reason"] = stack.runnable(item["reason"] or "")
-    return decode(NightVerdict, {"rejects_by_reason": document["rejectsByReason"], **lists})
+def _verdict(stack: DeployedStack, document: Mapping[str, Any], uri: str) -> NightVerdict:
+    lists = {name: document[member] for name, member in LISTS.items()}
+    found = decode_found(NightVerdict, {"rejects_by_reason": document["rejectsByReason"], **lists}, uri)
+    return replace(
+        found,
+        unreadable_files=tuple(replace(item, reason=stack.runnable(item.reason)) for item in found.unreadable_files),
+        not_done=tuple(replace(item, reason=stack.runnable(item.reason or "")) for item in found.not_done),
+    )
 
 
 def _find(stack: DeployedStack, which: str, zone: ZoneInfo) -> NightLine | None:

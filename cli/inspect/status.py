@@ -45,7 +45,7 @@ def print_status(stack: DeployedStack, limit: Limit = 20_000, *, as_json: Json =
 
 def status_document(stack: DeployedStack, limit: int, now: datetime) -> StatusDocument:
     """Of each lane and state at most ``limit`` manifests are counted; all lists are read in parallel."""
-    with ThreadPoolExecutor(len(LISTS) + 9) as pool:
+    with ThreadPoolExecutor(len(LISTS) + 8) as pool:
         listed = [pool.submit(_manifests, stack.ledger, *item, limit + 1) for item in LISTS]
         collected = pool.submit(_collected, stack.ledger)
         running, last = pool.submit(running_execution, stack), pool.submit(_last_ended, stack)
@@ -54,8 +54,8 @@ def status_document(stack: DeployedStack, limit: int, now: datetime) -> StatusDo
         dead_letters = pool.submit(count_dead_letters, stack)
         not_delivered = pool.submit(list_not_delivered, stack, None)
         ignored = pool.submit(stack.ledger.ignored.groups)
-        shards = pool.submit(read_shards, stack)
         found = {item: rows.result() for item, rows in zip(LISTS, listed, strict=True)}
+        shards = read_shards(stack, (row for state in OPEN_STATES for row in found[Lane.STREAM, state][:limit]))
     opened: defaultdict[tuple[Lane, str], list[ManifestRow]] = defaultdict(list)
     for lane, state in product(Lane, OPEN_STATES):
         for row in found[lane, state][:limit]:
@@ -75,7 +75,7 @@ def status_document(stack: DeployedStack, limit: int, now: datetime) -> StatusDo
         ignored_files=sum(group.files for group in ignored.result()[0]),
         missed_events_until=missed[0].result(),
         missed_events_of_old_days_until=missed[1].result(),
-        shards=shards.result(),
+        shards=shards,
         next_night=next_night.result(),
         running=running.result(),
         last_night=last.result(),

@@ -8,6 +8,7 @@ import re
 import shlex
 import socket
 import sys
+from contextlib import suppress
 from dataclasses import fields
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
@@ -125,6 +126,16 @@ def test_an_error_is_one_sentence_and_a_code(
     assert advice in told
     assert told.startswith("hybrid-router: ")
     assert told.count("\n") == 1
+
+
+@pytest.mark.parametrize("stderr", ["closed", "full"])
+def test_a_message_that_cannot_be_written_changes_no_code(stderr: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Python has no stream for a descriptor that was closed before it began.
+    with suppress(OSError), Path("/dev/full").open("w", 1, encoding="utf-8") as full:
+        monkeypatch.setattr(sys, "stderr", full if stderr == "full" else None)
+        with pytest.raises(SystemExit) as ended, errors_on_stderr(debug=False):
+            raise NotReachableError("no stack")
+    assert ended.value.code == ExitCode.NOT_REACHABLE
 
 
 def test_a_reader_that_has_ended_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:

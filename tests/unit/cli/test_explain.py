@@ -13,7 +13,7 @@ from cli.inspect.explain import explain_file, explain_object, print_explanation,
 from lake.commit import ResultObject, SourceCount
 from lake.errors import InvalidDocumentError, InvalidInputError
 from lake.layout import S3Uri, lake_key, parse_s3_uri, quarantine_key, result_key
-from lake.ledger import ArrivalRow, CollectionId, Part
+from lake.ledger import ArrivalRow, BatchReference, CollectionId, Part, Tabled
 from lake.manifest import Lane, Manifest, ObjectVersion, new_manifest_id
 from lake.manifest_documents import write_manifest
 from tests.unit.cli.schemas import valid_json
@@ -173,6 +173,29 @@ def test_a_failed_reprocess_has_not_undone_the_conversion(world: World, capsys: 
     version, text = explained(world, capsys)
     assert (version["outcome"], version["result"]["source"]["rows"]) == ("FAILED", 3)
     assert "  outcome    FAILED: not converted again, and what was published stays" in text
+
+
+def test_what_the_iceberg_table_shows_is_named(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    manifest = arrived(world, "a")
+    published(world, manifest, {})
+    world.ledger.manifests.mark_tabled(
+        world.row(manifest.id), Tabled(1, DOCUMENT, 7, 1 << 62, "2026-11-20T09:00:00.000+00:00")
+    )
+    version, text = explained(world, capsys)
+    assert version["manifests"][0]["tabled"] == {
+        "generation": 1,
+        "since": "2026-11-20T09:00:00.000+00:00",
+        "batch": 7,
+        "snapshot": str(1 << 62),
+    }
+    assert f"generation 1 since today 10:00: batch 7, snapshot {1 << 62}\n" in text
+    # And a rebuild that has begun with this batch shows nothing of it yet
+    tables = world.ledger.tables
+    assert tables.intend(tables.create("orders", "old"), BatchReference(7, "key", "hash"))
+    row = tables.get("orders")
+    assert row is not None
+    assert tables.replace(row, "new")
+    assert explained(world, capsys)[0]["manifests"][0]["tabled"] is None
 
 
 def test_an_unreadable_file_is_said_to_be_so(world: World, capsys: pytest.CaptureFixture[str]) -> None:

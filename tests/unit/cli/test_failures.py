@@ -75,6 +75,20 @@ def test_a_damaged_result_document_hides_no_other_failure(world: World, body: by
     assert found[damaged.id]["command"] == f"hybrid-router reprocess --manifest {damaged.id} --stage dev"
 
 
+def test_a_damaged_result_of_a_later_version_hides_no_file(world: World) -> None:
+    # Given two unreadable files of a manifest, and a later version of the first whose result document is damaged
+    row, after = world.queued("a", "b"), world.queued("a")
+    unreadable(world, row, "orders/a", "orders/b")
+    record(world, row.id, "v1", "2026-11-20T09:00:00.000+00:00")
+    record(world, after.id, "v2", "2026-11-20T10:00:00.000+00:00")
+    done(world, after, replace(TOTALS, failed_files=0))
+    world.raw_s3.put_object(Bucket="control", Key=result_key(after.id, 1), Body=b"{}")
+    assert [(item["kind"], item["uri"]) for item in listed(world)] == [
+        ("UNREADABLE", "s3://input/orders/a"),
+        ("UNREADABLE", "s3://input/orders/b"),
+    ]
+
+
 def test_an_unreadable_file_whose_bytes_were_put_again_says_so(world: World) -> None:
     # Given a file without a version that was gone, and a later file under its key that was converted
     row, after = world.queued("a"), world.queued("b")
@@ -92,6 +106,10 @@ def test_an_unreadable_file_whose_bytes_were_put_again_says_so(world: World) -> 
     assert found["kind"] == "UNREADABLE"
     assert found["advice"].startswith("the same bytes were put again at 20")
     assert found["command"] == f"hybrid-router reprocess --manifest {row.id} --stage dev"
+    # When that is after the bucket got versions / Then they are another file
+    world.raw_s3.put_bucket_versioning(Bucket="input", VersioningConfiguration={"Status": "Enabled"})
+    put(world, b"first")
+    assert [item["kind"] for item in listed(world)] == ["REPLACED"]
 
 
 def put(world: World, body: bytes) -> str:

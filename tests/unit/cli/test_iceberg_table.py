@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from typing import Any
-from unittest.mock import Mock
+from unittest.mock import Mock, patch
 
 import pytest
 
@@ -117,7 +117,11 @@ def test_a_table_that_cannot_be_read_is_a_difference(
     (difference,) = checked(deployment, rows).differences
     assert difference.uri == "the Iceberg table orders"
     assert "run 'hybrid-router tables rebuild orders'" in difference.problem
-    assert reader(deployment).hidden([("a", 1)]) == []
+    # And it is read once for all manifests
+    with patch.object(IcebergTable, "_read_table", autospec=True, side_effect=IcebergTable._read_table) as read:
+        table = reader(deployment)
+        assert [table.hidden([("a", 1)]) for _ in range(2)] == [[], []]
+    assert read.call_count == 1
 
 
 def test_what_the_table_does_not_show_yet_is_not_proven(

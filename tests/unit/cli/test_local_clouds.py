@@ -165,7 +165,7 @@ def test_a_second_cloud_of_a_stage_is_refused_and_the_first_named(folder: Path) 
         with LocalStage(folder, "prod").claimed():
             assert [item.stage for item in stages(folder)] == ["dev", "prod"]
     assert stage.owner() is None
-    assert stages(folder) == []
+    assert (stages(folder), stage.lock_file.read_text()) == ([], "")
 
 
 def test_down_asks_the_process_to_end_and_waits_for_it(

@@ -10,9 +10,9 @@ import pytest
 from cli.change.executions import follow_execution
 from cli.errors import ExitCode, NotFoundError
 from cli.inspect.executions import execution_arn
-from cli.inspect.night import print_night, print_nights
+from cli.inspect.night import LISTS, print_night, print_nights
 from lake.errors import InvalidDocumentError
-from lake.layout import verdict_key
+from lake.layout import plan_summary_key, verdict_key
 from lake.ledger import CostRow, CostShare
 from lake.manifest import Lane
 from tests.unit.cli.schemas import valid_json
@@ -147,8 +147,15 @@ def test_lists_are_limited(world: World, capsys: pytest.CaptureFixture[str]) -> 
 
 def test_a_damaged_verdict_is_named(world: World) -> None:
     services = FakeServices([night(world, "n1")])
-    world.raw_s3.put_object(Bucket="control", Key=verdict_key("n1"), Body=b'{"message": ""}')
-    with pytest.raises(InvalidDocumentError, match=r"n1/verdict\.json is damaged: restore the object"):
+    for body in ({"message": ""}, {**{name: [{}] for name in LISTS.values()}, "message": "", "rejectsByReason": {}}):
+        world.raw_s3.put_object(Bucket="control", Key=verdict_key("n1"), Body=json.dumps(body).encode())
+        with pytest.raises(InvalidDocumentError, match=r"n1/verdict\.json is damaged: restore the object"):
+            print_night(stack_of(world, services), "last", 100, as_json=True)
+    # And so is a plan
+    summary = b'{"forecast": {}, "plannedAt": "", "manifestIds": []}'
+    world.raw_s3.put_object(Bucket="control", Key=plan_summary_key("n1"), Body=summary)
+    world.raw_s3.delete_object(Bucket="control", Key=verdict_key("n1"))
+    with pytest.raises(InvalidDocumentError, match=r"n1/plan\.json is damaged: restore the object"):
         print_night(stack_of(world, services), "last", 100, as_json=True)
 
 

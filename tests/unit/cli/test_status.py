@@ -120,6 +120,10 @@ def test_what_did_not_get_through_is_counted(world: World) -> None:
     world.ledger.manifests.fail(world.queued("c"), "because", world.now)
     assert document_of(world, FakeServices(), limit=2).complete
     assert not document_of(world, FakeServices(), limit=1).complete
+    # And no list is read beyond it for the stream lane's shards
+    for name in ("d", "e"):
+        world.queued(name, lane=Lane.STREAM)
+    assert [shard.manifests for shard in document_of(world, FakeServices(), limit=1).shards] == [1]
 
 
 def test_the_newest_forecast_is_told_until_its_night_begins(world: World, capsys: pytest.CaptureFixture[str]) -> None:
