@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property, partial
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path, PurePosixPath
 from urllib.parse import quote_from_bytes
 
@@ -182,17 +182,22 @@ def groups(files: Iterable[InputFile]) -> Iterator[list[InputFile]]:
 
 
 def _walk(base: str, output: str, on_refusal: OnRefusal) -> Iterator[str]:
-    """Paths of what is not a folder, and of links, which are not followed.
+    """Paths of what is not a folder, and of links to folders outside; no link is followed.
 
     Paths are texts: a ``Path`` for each entry takes longer than to read a small file.
     """
-    for folder, folders, files in os.walk(base, onerror=lambda error: on_refusal(error.filename, _format_error(error))):
-        prefix = f"{folder.rstrip('/')}/"
-        visible = sorted(name for name in folders if not name.startswith(HIDDEN))
-        # `Path.is_symlink` raises an error for a path that is too long.
-        links = {name for name in visible if os.path.islink(prefix + name)}  # noqa: PTH114
-        folders[:] = [name for name in visible if name not in links and prefix + name != output]
-        yield from (prefix + name for name in sorted((*files, *links)) if not name.startswith(HIDDEN))
+    waiting = [base]
+    while waiting:
+        walk = os.walk(waiting.pop(), onerror=lambda error: on_refusal(error.filename, _format_error(error)))
+        # For what is below a folder it calls itself on Python 3.11, and folders can be nested deeper than calls.
+        for folder, folders, files in islice(walk, 1):
+            prefix = f"{folder.rstrip('/')}/"
+            visible = [prefix + name for name in sorted(folders, reverse=True) if not name.startswith(HIDDEN)]
+            # `Path.is_symlink` raises an error for a path that is too long.
+            links = {path for path in visible if os.path.islink(path)}  # noqa: PTH114
+            waiting += (path for path in visible if path not in links and path != output)
+            outside = (link for link in links if not Path(os.path.realpath(link)).is_relative_to(base))
+            yield from sorted((*(prefix + name for name in files if not name.startswith(HIDDEN)), *outside))
 
 
 def _find(path: str, folder: Path | None) -> LocalFile:

@@ -162,9 +162,11 @@ class OutputFolder:
 
     def _add(self, commit: FolderCommit) -> None:
         for source in commit.sources:
-            version = identity(source.uri, source.version)
+            file, version = identity(source.uri, ""), identity(source.uri, source.version)
             found = Converted(version, commit.manifest, source.rows, source.rejects, source.failed)
-            self._files[identity(source.uri, "")] = found
+            # Only ``withdraw`` forgets lines: a later document is read first where the clock was set back.
+            if found.has_lines or file not in self._files or not self._files[file].has_lines:
+                self._files[file] = found
         if commit.folder is not None:
             self.folder_of(commit.partition.dataset, commit.folder)
 
@@ -294,7 +296,9 @@ class OutputFolder:
 
     def _refuse_links(self, path: Path) -> None:
         """Raise an error if the path below the folder leads elsewhere."""
-        if (leads := path.resolve()) != self.root.resolve() / path.relative_to(self.root):
+        # `Path.resolve` raises a RuntimeError for a link to itself, to which nothing can be written.
+        leads, root = (Path(os.path.realpath(place)) for place in (path, self.root))
+        if leads != root / path.relative_to(self.root):
             raise InvalidInputError(
                 f"{path} is a link to {leads}, and nothing is written outside of {self.root}: remove the link"
             )

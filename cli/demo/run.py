@@ -334,13 +334,13 @@ def _verify_and_report(stack: DeployedStack, sent: Sequence[SentFile], output: P
 def _print_files(traces: Mapping[SentFile, Trace]) -> None:
     rows = []
     for item, trace in traces.items():
-        source, current = trace.source, trace.manifests[-1]
+        source, current = trace.source, trace.manifests[-1] if trace.manifests else None
         lines, converted, rejects = (source.lines, source.rows, sum(source.rejects.values())) if source else (0, 0, 0)
         failed = source.failed if source else None
-        error = failed or (source and source.first_reject) or current.reason or ""
+        error = failed or (source and source.first_reject) or (current and current.reason) or ""
         texts = (item.file.key, trace.arrival.lane or trace.state, trace.arrival.reason, error)
-        ended = current.finished_at and datetime.fromisoformat(current.finished_at).timestamp()
-        seconds = f"{ended - item.sent_at:,.1f}" if ended else ""
+        finished_at = current and current.finished_at
+        seconds = f"{datetime.fromisoformat(finished_at).timestamp() - item.sent_at:,.1f}" if finished_at else ""
         quarantined = "whole file" if failed else f"{rejects:,}"
         rows.append((*map(printable, texts), f"{lines:,}", f"{converted:,}", quarantined, seconds))
     names = ("file", "lane", "reason", "first error")

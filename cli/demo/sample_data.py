@@ -79,7 +79,9 @@ def user_files(data: Path, rules: Sequence[DatasetRule], output: Path) -> tuple[
         case = (DemoCase.URGENT, DemoCase.OVERNIGHT, DemoCase.BACKFILL)[len(files) % 3]
         files.append(DemoFile(path, dataset, f"{folder}/urgent/{name}" if case == DemoCase.URGENT else key, case))
     if not files:
-        reason = next((f" ({path}: {reason})" for path, reason in skipped.items()), "")
+        # First what looks like input.
+        named = sorted(skipped, key=lambda path: not INPUT.suffix_of(path.name))
+        reason = f" ({named[0]}: {skipped[named[0]]})" if named else ""
         raise InvalidInputError(
             f"{data} holds no file that can be sent{reason}: name one that ends in {', '.join(INPUT.suffixes)}, or its "
             "folder"

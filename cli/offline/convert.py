@@ -116,9 +116,13 @@ def parse_hour(hour: str | None) -> datetime | None:
         return None
     try:
         found = datetime.fromisoformat(hour)
-    except ValueError as error:
+        utc = found.replace(tzinfo=found.tzinfo or UTC).astimezone(UTC)
+        # A neighbouring day, which the clock of a stage can show, is a date as well.
+        if not datetime.min.year < utc.year < datetime.max.year:
+            raise ValueError(f"year {utc.year} is out of range")
+    except (ValueError, OverflowError) as error:
         raise InvalidInputError(f"the hour {hour!r} is not valid: pass a UTC hour such as 2026-11-21T08") from error
-    return found.replace(tzinfo=found.tzinfo or UTC)
+    return utc
 
 
 def region_of_environment(names: Sequence[str]) -> str:
@@ -225,6 +229,8 @@ def _with_pipe(request: Request, output: OutputFolder) -> Request:
         return request
     if request.search.dataset is None:
         raise InvalidInputError("what comes from a pipe has no folder: pass --dataset")
+    if sys.stdin is None:
+        raise InvalidInputError("standard input is closed: name a file, or pipe lines into the command")
     # A name of its own: the next call's lines are not another version of the same file.
     file = output.staging(PIPE_FOLDER) / f"stdin-{uuid4().hex}"
     file.parent.mkdir(parents=True)
@@ -275,8 +281,10 @@ def _print(summary: Summary, output: Path) -> None:
         )
     for when, found in (("", summary), (" by an earlier call", summary.earlier)):
         texts = [f"{format_count(count, 'line')}: {reason}" for reason, count in found.quarantined.items()]
-        if files := found.unreadable.total():
-            texts.append(f"{format_count(files, 'whole file')}: --json has the reasons")
+        listed = found.unreadable.most_common(MAX_NAMED)
+        texts += [f"{format_count(count, 'whole file')}: {printable(reason)}" for reason, count in listed]
+        if files := found.unreadable.total() - sum(count for _, count in listed):
+            texts.append(f"{format_count(files, 'whole file')} for other reasons: --json names them")
         for text in texts:
             typer.echo(f"quarantined{when} below {output / 'quarantine'}: {text}")
     if summary.stopped is not None:

@@ -52,7 +52,7 @@ def test_why_no_file_can_be_sent_is_named(tmp_path: Path) -> None:
     data = tmp_path / "\u65e5\u672c"
     data.mkdir()
     (data / "a.ndjson").write_bytes(b"")
-    (data / "n.csv").write_bytes(b"")
+    (data / "NOTES.txt").write_bytes(b"")
     with pytest.raises(InvalidInputError, match=r"a\.ndjson: the folder .* gives no name of a dataset"):
         user_files(data, demo_settings().datasets, tmp_path / "out")
     # And a pipe, which is not a file

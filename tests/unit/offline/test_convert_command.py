@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from cli.demo.sample_data import sample_files
 from cli.errors import ExitCode
 from cli.main import app
-from cli.offline.convert import PIPE, Request, convert_files
+from cli.offline.convert import PIPE, Request, convert_files, parse_hour
 from lake.errors import InvalidInputError
 from lake.manifest import ObjectVersion, Partition
 from offline.conversion import Conversion
@@ -91,6 +91,17 @@ def test_a_second_call_converts_only_what_is_new(
     assert convert_files(request(folder / "orders" / "a.ndjson", output=output)) == ExitCode.FINE
 
 
+def test_why_files_are_unreadable_is_printed_also_by_a_later_call(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = request(folder, output=tmp_path / "out")
+    (reason,) = convert(capsys, asked)[1]["unreadable"]
+    # When
+    convert_files(replace(asked, as_json=False))
+    # Then
+    assert f"1 whole file: {reason}" in capsys.readouterr().out
+
+
 def test_two_calls_at_once_for_one_folder_are_refused(folder: Path, tmp_path: Path) -> None:
     with OutputFolder(tmp_path / "out"), pytest.raises(InvalidInputError, match="another process converts into"):
         convert_files(request(folder, output=tmp_path / "out"))
@@ -105,6 +116,40 @@ def test_standard_input_is_a_file_of_the_named_dataset(
     assert len(list((tmp_path / "out" / "lake" / "piped").rglob("*.parquet"))) == 1
 
 
+def test_a_closed_standard_input_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", None)
+    with pytest.raises(InvalidInputError, match="standard input is closed"):
+        convert_files(request(PIPE, output=tmp_path / "out", dataset="piped"))
+
+
+def test_the_folder_of_an_early_hour_is_read_by_the_next_call(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = request(folder / "orders" / "a.ndjson", output=tmp_path / "out")
+    asked = replace(asked, search=replace(asked.search, hour=parse_hour("0999-01-01T08")))
+    for number in ((1, 0), (0, 1)):
+        _, told = convert(capsys, asked)
+        assert (told["files"], told["skipped"]) == number
+    assert list((tmp_path / "out" / "lake").glob("orders/date=0999-01-01/hour=08/*.parquet"))
+
+
+def test_a_clock_that_was_set_back_converts_no_line_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Given a file that was empty at first
+    file, output = tmp_path / "orders" / "a.ndjson", tmp_path / "out"
+    file.parent.mkdir()
+    file.touch()
+    convert_files(request(file, output=output))
+    # When it has lines on a day that is earlier by the clock
+    file.write_bytes(GOOD)
+    with monkeypatch.context() as clock:
+        clock.setattr("offline.conversion.new_manifest_id", lambda _: "20201120T093000" + "0" * 20)
+        assert convert(capsys, request(file, output=output))[1]["rows"] == 2
+    # Then they are known
+    assert convert(capsys, request(file, output=output))[1]["skipped"] == 1
+
+
 def test_an_output_inside_of_the_input_is_not_input(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output = folder / "converted"
     for files in (5, 0):
@@ -117,6 +162,8 @@ def test_an_output_inside_of_the_input_is_not_input(folder: Path, capsys: pytest
         ("--dataset", "No", "--dataset 'No' is not valid"),
         ("--dataset", "a" * 64, "at most 63"),
         ("--hour", "yesterday", "the hour 'yesterday' is not valid"),
+        ("--hour", "0001-01-01T00+05:00", "the hour '0001-01-01T00+05:00' is not valid"),
+        ("--hour", "9999-12-31T23", "the hour '9999-12-31T23' is not valid"),
     ],
 )
 def test_wrong_options(folder: Path, tmp_path: Path, option: str, value: str, message: str) -> None:

@@ -162,7 +162,7 @@ def test_a_program_that_commits_at_the_same_time_is_reported(
     monkeypatch.setattr(iceberg_tables, "_add_columns", change_meanwhile)
     code, told = convert(capsys, asked)
     assert code == ExitCode.NOT_SO
-    assert "without this folder the next call makes the tables anew" in told["stopped"]
+    assert "without this file the next call makes the tables anew" in told["stopped"]
     # And the next call goes on
     monkeypatch.undo()
     assert convert_files(asked) == ExitCode.FINE
@@ -211,7 +211,11 @@ def test_a_damaged_catalog_stops_the_call_and_can_be_removed(
     catalog.write_bytes(b"x" * 5000)
     code, told = convert(capsys, asked)
     assert code == ExitCode.NOT_SO
-    assert told["stopped"].startswith(f"{catalog.parent}: file is not a database; without this folder the next call")
+    assert told["stopped"].startswith(f"{catalog}: file is not a database; without this file the next call")
+    # And what the message says is so
+    catalog.unlink()
+    assert convert_files(replace(asked, with_tables=False)) == ExitCode.FINE
+    assert rows_of(asked) == BEFORE
 
 
 def test_what_a_person_has_deleted_of_the_lake_leaves_the_table(asked: Request, tmp_path: Path) -> None:
@@ -234,7 +238,7 @@ def test_a_folder_whose_path_a_table_cannot_name_has_no_table(
 ) -> None:
     code, told = convert(capsys, replace(asked, output=tmp_path / os.fsdecode(b"out \xff")))
     assert (code, told["rows"]) == (ExitCode.NOT_SO, 2)
-    assert "without this folder" in told["stopped"]
+    assert "without this file" in told["stopped"]
 
 
 def test_a_table_of_files_without_a_row_is_empty(asked: Request) -> None:

@@ -182,6 +182,17 @@ def test_a_link_out_of_the_output_is_refused(tmp_path: Path, victim: Path, link:
     assert (victim / MANIFEST / "precious").exists()
 
 
+def test_a_link_to_itself_in_the_output_is_named(
+    orders: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (orders / "a.ndjson").write_bytes(GOOD)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "lake").symlink_to("lake")
+    code, told = convert(capsys, request(orders, output=tmp_path / "out"))
+    assert code == ExitCode.NOT_SO
+    assert "Too many levels of symbolic links: remove the cause" in told["stopped"]
+
+
 def test_a_lock_that_is_a_link_empties_no_file(tmp_path: Path, victim: Path) -> None:
     lock = tmp_path / "out" / "_hybrid-router" / "lock"
     lock.parent.mkdir(parents=True)
@@ -251,6 +262,28 @@ def test_an_odd_entry_is_named_and_the_rest_is_converted(
     ((path, said),) = told["refused"].items()
     assert name in path
     assert reason in said
+
+
+def test_folders_nested_deeper_than_calls_are_converted(
+    orders: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = orders
+    for _ in range(1000):
+        path /= "d"
+        path.mkdir()
+    (path / "deep.ndjson").write_bytes(GOOD)
+    code, told = convert(capsys, request(orders, output=tmp_path / "out"))
+    assert (code, told["rows"]) == (ExitCode.FINE, 2)
+
+
+def test_a_link_to_a_folder_of_the_search_adds_nothing(
+    orders: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (orders / "day").mkdir()
+    (orders / "day" / "a.ndjson").write_bytes(GOOD)
+    (orders / "latest.ndjson").symlink_to("day")
+    code, told = convert(capsys, request(orders, output=tmp_path / "out"))
+    assert (code, told["rows"], told["refused"]) == (ExitCode.FINE, 2, {})
 
 
 def test_a_time_of_change_that_is_not_a_date_is_named(
