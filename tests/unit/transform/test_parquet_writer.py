@@ -146,5 +146,8 @@ def test_a_small_rest_is_no_file_of_its_own(tmp_path: Path, rest: int, expected:
 
 def test_the_largest_file_is_one_part_of_an_upload() -> None:
     (allowed, _) = get_type_hints(ConvertSettings, include_extras=True)["target_file_bytes"].__metadata__
+    largest = 3 << 30
+    assert allowed.refusal(largest) is None
+    assert allowed.refusal(largest + 1)
     # The last row group is written when the file is nearly full.
-    assert allowed.high * MAX_FILL + MAX_HELD_BYTES + MAX_METADATA_BYTES < 5 << 30
+    assert largest * MAX_FILL + MAX_HELD_BYTES + MAX_METADATA_BYTES < 5 << 30
