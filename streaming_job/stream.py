@@ -194,14 +194,13 @@ class InboxStream:
     def _begin(self, keys: list[str]) -> OpenMicroBatch:
         with self._changed:
             begun = OpenMicroBatch(self._context.clock(), {})
-            open_manifests = {manifest for item in self._open for manifest in item.pointers}
             for key in keys:
                 manifest = manifest_of_pointer(key) or key
-                # Another pointer to a manifest that is being converted is left to the next query or run, and does not
-                # count: a query that has read no other ones would be followed without end.
-                if manifest not in open_manifests:
-                    begun.pointers.setdefault(manifest, []).append(key)
-                    self._read += 1
+                other = next((item for item in self._open if manifest in item.pointers), begun)
+                # Also another pointer to a manifest that is being converted, which would keep an idle run alive.
+                other.pointers.setdefault(manifest, []).append(key)
+                # It does not count: a query that has read no other ones would be followed without end.
+                self._read += other is begun
             self._open.append(begun)
         self._threads.submit(self._convert, begun)
         return begun
