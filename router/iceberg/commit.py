@@ -311,6 +311,7 @@ def _next_document(
         # Readers refuse a table whose snapshots are out of order.
         "timestamp-ms": max(now, int(metadata["last-updated-ms"])),
         "manifest-list": path,
+        # Optional for Iceberg, but DuckDB crashes when it reads an earlier snapshot without it.
         "schema-id": metadata["current-schema-id"],
         "summary": summary,
         **({"parent-snapshot-id": head["snapshot-id"]} if head else {}),

@@ -147,9 +147,9 @@ def _write_pages(
 ) -> None:
     """Add the execution to the list of the last days; write the page about them, and the one about the execution.
 
-    ``summary``: the summary of the plan. ``figures``: an error, if a row could not be added to them. A page that cannot be made is logged and changes nothing of the verdict:
-    ``hybrid-router report`` makes it at any time. Raises botocore's error where the same can succeed later: nothing
-    else lists the execution.
+    ``summary``: the summary of the plan. ``figures``: an error, if a row could not be added to them. A page that cannot
+    be made is logged and changes nothing of the verdict: ``hybrid-router report`` makes it at any time. Raises
+    botocore's error where the same can succeed later: nothing else lists the execution.
     """
     ledger, stack, now = services.ledger, services.resources.stack, services.clock()
     planned_at = datetime.fromisoformat(summary["plannedAt"])

@@ -128,7 +128,7 @@ def controller(world: World, actor: Actor | None) -> None:
     """A stream window from its start to its end; the run that does not stop in time is killed."""
     services = world.router(actor)
     for action in (start, watch, stop, kill):
-        for outcome in action(services, services.settings.shards.names).values():
+        for outcome in action(services, dict.fromkeys(services.settings.shards.names, ())).values():
             if isinstance(outcome, Exception):
                 raise outcome
 
