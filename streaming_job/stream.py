@@ -72,7 +72,7 @@ class InboxStream:
         self._full = False
         """The current query begins no other micro-batch, and another query follows."""
         self._deletes = True
-        """Whether the pointers of the last micro-batch could be deleted."""
+        """Whether the pointers of the last micro-batch that had some could be deleted."""
         self._stopping = False
         """Micro-batches are waited for until they have ended, and what other runs hold is left to the next run."""
         self._open: list[OpenMicroBatch] = []
@@ -217,8 +217,8 @@ class InboxStream:
         try:
             outcomes = convert_manifests(self._context, manifests, leaves_held=lambda: self._stopping, on_open=set_open)
             self._record_work(outcomes)
-            if not any(outcome.state == HELD for outcome in outcomes):
-                read = [key for keys in begun.pointers.values() for key in keys]
+            read = [key for keys in begun.pointers.values() for key in keys]
+            if read and not any(outcome.state == HELD for outcome in outcomes):
                 self._deletes = delete_pointers(self._context, read)
         except BaseException as error:
             self._end_with(error)

@@ -285,6 +285,23 @@ def test_one_slow_file_does_not_stop_the_micro_batches(lane: SlowLane) -> None:
     assert lane.stream._may_end()
 
 
+def test_a_micro_batch_of_other_pointers_only_proves_no_deletion(
+    lane: SlowLane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given an inbox that denies deletions, and a query that is to be followed as soon as it does not
+    monkeypatch.setattr(stream, "delete_pointers", lambda _, keys: not keys)
+    monkeypatch.setattr(stream, "MAX_POINTERS_PER_CHECKPOINT", 1)
+    lane.slow = {SLOW}
+    lane.stream._deletes = False
+    lane.batch(SLOW)
+    # When a micro-batch has another pointer to a manifest that is being converted
+    lane.batch(SLOW)
+    lane.wait_until_open(1)
+    # Then no query follows, which would read all pointers again
+    lane.batch(FAST)
+    assert not lane.stream._full
+
+
 def test_a_micro_batch_that_fills_the_cores_is_waited_for(lane: SlowLane) -> None:
     # Given one with as much input as is converted side by side
     lane.slow, lane.open_bytes = {SLOW}, 1 << 40
