@@ -253,7 +253,9 @@ class InboxStream:
 
     def _record_work(self, outcomes: list[ConversionOutcome]) -> None:
         self._meter.add(outcomes)
-        self._last_work = self._context.clock()
+        # What had ended before is found by each look if its urgent pointer cannot be deleted.
+        if any(outcome.converted is not None or not outcome.terminal for outcome in outcomes):
+            self._last_work = self._context.clock()
 
     def _record_heartbeat(self) -> None:
         with self._changed:

@@ -185,6 +185,17 @@ def test_an_urgent_pointer_that_came_at_the_last_moment_keeps_the_run_going(worl
     assert not found._urgent._closed
 
 
+def test_a_pointer_that_cannot_be_deleted_keeps_no_run_from_being_idle(world: World) -> None:
+    found = InboxStream(context_of(world))
+    world.wait(timedelta(hours=1))
+    # When each look finds a manifest that has ended, Then the run ends
+    found._record_work([ConversionOutcome("m", "DONE")])
+    assert found._may_end()
+    # And a manifest that another run holds is work
+    found._record_work([ConversionOutcome("m", HELD)])
+    assert not found._may_end()
+
+
 def test_a_pointer_that_is_put_while_the_run_reports_its_end_keeps_it_going(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
