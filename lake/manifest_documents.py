@@ -218,8 +218,11 @@ def fault_of_blocked_run(text: str) -> str | None:
 
 
 def read_denied(s3: S3Client, control_bucket: str, run: str) -> frozenset[str]:
-    """Ids of the manifests that the job runs of the run document at this URI were denied. Raises botocore's errors."""
-    found = find_document(s3, control_bucket, _key(run))
+    """Ids of the manifests that the job runs of the run document at this URI were denied.
+
+    Raises ``InvalidDocumentError``: the list is damaged; botocore's errors.
+    """
+    found = find_document(s3, control_bucket, _key(run), "manifests")
     return frozenset(map(str, found["manifests"])) if found is not None else frozenset()
 
 

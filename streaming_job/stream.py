@@ -72,7 +72,7 @@ class InboxStream:
         self._full = False
         """The current query begins no other micro-batch, and another query follows."""
         self._deletes = True
-        """Whether the pointers of the last micro-batch could be deleted."""
+        """Whether the pointers of the last micro-batch that had some could be deleted."""
         self._stopping = False
         """Micro-batches are waited for until they have ended, and what other runs hold is left to the next run."""
         self._open: list[OpenMicroBatch] = []
@@ -194,14 +194,13 @@ class InboxStream:
     def _begin(self, keys: list[str]) -> OpenMicroBatch:
         with self._changed:
             begun = OpenMicroBatch(self._context.clock(), {})
-            open_manifests = {manifest for item in self._open for manifest in item.pointers}
             for key in keys:
                 manifest = manifest_of_pointer(key) or key
-                # Another pointer to a manifest that is being converted is left to the next query or run, and does not
-                # count: a query that has read no other ones would be followed without end.
-                if manifest not in open_manifests:
-                    begun.pointers.setdefault(manifest, []).append(key)
-                    self._read += 1
+                other = next((item for item in self._open if manifest in item.pointers), begun)
+                # Also another pointer to a manifest that is being converted, which would keep an idle run alive.
+                other.pointers.setdefault(manifest, []).append(key)
+                # It does not count: a query that has read no other ones would be followed without end.
+                self._read += other is begun
             self._open.append(begun)
         self._threads.submit(self._convert, begun)
         return begun
@@ -218,8 +217,8 @@ class InboxStream:
         try:
             outcomes = convert_manifests(self._context, manifests, leaves_held=lambda: self._stopping, on_open=set_open)
             self._record_work(outcomes)
-            if not any(outcome.state == HELD for outcome in outcomes):
-                read = [key for keys in begun.pointers.values() for key in keys]
+            read = [key for keys in begun.pointers.values() for key in keys]
+            if read and not any(outcome.state == HELD for outcome in outcomes):
                 self._deletes = delete_pointers(self._context, read)
         except BaseException as error:
             self._end_with(error)
@@ -254,7 +253,9 @@ class InboxStream:
 
     def _record_work(self, outcomes: list[ConversionOutcome]) -> None:
         self._meter.add(outcomes)
-        self._last_work = self._context.clock()
+        # What had ended before is found by each look if its urgent pointer cannot be deleted.
+        if any(outcome.converted is not None or not outcome.terminal for outcome in outcomes):
+            self._last_work = self._context.clock()
 
     def _record_heartbeat(self) -> None:
         with self._changed:

@@ -59,7 +59,12 @@ def run_status(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
         raise InvalidInputError(f"run = {uri!r} is not a valid run document: pass a URI that begins with {prefix}")
     document = read_document(services, uri.removeprefix(prefix), "execution", "manifests")
     status, released = {"open": 0, "terminal": 0, "held": 0, "denied": 0}, 0
-    denied = read_denied(services.s3, services.resources.control_bucket, uri)
+    try:
+        denied = read_denied(services.s3, services.resources.control_bucket, uri)
+    except InvalidDocumentError:
+        # Each job run has failed with it: here it is a reason of the manifests, and its cost is recorded.
+        logger.exception("the list of denied manifests is damaged", run=uri)
+        denied = frozenset()
     costs, refusal = RunCosts(uri, document["execution"]), str(event.get("refusal") or "")
     failure = _format_failure(str(event.get("failure") or ""))
     reason = f"{REFUSED_RUN}: {printable(refusal)}" if refusal else failure

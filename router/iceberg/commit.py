@@ -308,8 +308,8 @@ def _next_document(
         # Readers refuse a table whose snapshots are out of order.
         "timestamp-ms": max(now, int(metadata["last-updated-ms"])),
         "manifest-list": path,
-        # No "schema-id", which is optional: readers take the current schema, where columns that came later are NULL. A
-        # document with a schema for each snapshot would have megabytes.
+        # Optional for Iceberg, but DuckDB crashes when it reads an earlier snapshot without it.
+        "schema-id": metadata["current-schema-id"],
         "summary": summary,
         **({"parent-snapshot-id": head["snapshot-id"]} if head else {}),
     }

@@ -58,6 +58,8 @@ PROPERTIES = {
     "write.metadata.previous-versions-max": "20",
 }
 MAX_PREVIOUS_VERSIONS = 20
+MAX_SCHEMAS = 20
+"""Schemas of a document, as long as columns are only added: with one for each snapshot it would have megabytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,16 +287,40 @@ def without_expired(metadata: Metadata, keep_from: int) -> Metadata:
     # Readers find the last entry before a time: one before a gap would show rows of another time.
     log = [*takewhile(lambda item: item["snapshot-id"] in ids, reversed(metadata["snapshot-log"]))]
     schemas = {item.get("schema-id") for item in kept} | {metadata["current-schema-id"]}
-    statistics = {
-        name: [item for item in metadata[name] if item["snapshot-id"] in ids] for name in STATISTICS if name in metadata
+    return _with_few_schemas(
+        {
+            **metadata,
+            "refs": refs,
+            "snapshots": kept,
+            "snapshot-log": log[::-1],
+            **{
+                name: [item for item in metadata[name] if item["snapshot-id"] in ids]
+                for name in STATISTICS
+                if name in metadata
+            },
+            "schemas": [item for item in metadata["schemas"] if item["schema-id"] in schemas],
+        }
+    )
+
+
+def _with_few_schemas(metadata: Metadata) -> Metadata:
+    """The earliest snapshots get the first schema of the last ones: it has their columns, and later ones, all NULL."""
+    schemas = metadata["schemas"]
+    if len(schemas) <= MAX_SCHEMAS:
+        return metadata
+    first, current = schemas[-MAX_SCHEMAS], metadata["current-schema-id"]
+    merged = {
+        item["schema-id"]
+        for item in schemas[:-MAX_SCHEMAS]
+        if item["fields"] == first["fields"][: len(item["fields"])] and item["schema-id"] != current
     }
     return {
         **metadata,
-        **statistics,
-        "refs": refs,
-        "snapshots": kept,
-        "snapshot-log": log[::-1],
-        "schemas": [item for item in metadata["schemas"] if item["schema-id"] in schemas],
+        "snapshots": [
+            {**item, "schema-id": first["schema-id"]} if item.get("schema-id") in merged else item
+            for item in metadata["snapshots"]
+        ],
+        "schemas": [item for item in schemas if item["schema-id"] not in merged],
     }
 
 

@@ -58,10 +58,14 @@ def settle(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     summary = read_document(services, plan_summary_key(execution), "manifestIds", "plannedAt")
     planned_at = datetime.fromisoformat(summary["plannedAt"])
     tally, published = Tally(now=services.clock()), PublishedManifests(services.resources)
-    figures = ManifestFigures(planned_at)
+    figures, defect = ManifestFigures(planned_at), None
     for rows in current_row_pages(services, summary["manifestIds"], tally.add_lost):
+        try:
+            for row in rows:
+                figures.add(row)
+        except Exception as error:
+            defect = error
         for row in rows:
-            figures.add(row)
             if row.open and row.queued_at > summary["plannedAt"]:
                 # A person has queued it again since: the next plan has it.
                 continue
@@ -81,7 +85,7 @@ def settle(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     night = read_night_outcome(recorded, services.clock())
     answer = _record(services, execution, tally, verdict, night)
     # Also while it is OPEN: after its last round an execution ends so.
-    _write_pages(services, execution, summary, figures, verdict, night)
+    _write_pages(services, execution, summary, defect or figures, verdict, night)
     return answer
 
 
@@ -137,15 +141,15 @@ def _write_pages(
     services: Services,
     execution: str,
     summary: Mapping[str, Any],
-    figures: ManifestFigures,
+    figures: ManifestFigures | Exception,
     verdict: Verdict,
     night: NightOutcome,
 ) -> None:
     """Add the execution to the list of the last days; write the page about them, and the one about the execution.
 
-    ``summary``: the summary of the plan. A page that cannot be made is logged and changes nothing of the verdict:
-    ``hybrid-router report`` makes it at any time. Raises botocore's error where the same can succeed later: nothing
-    else lists the execution.
+    ``summary``: the summary of the plan. ``figures``: an error, if a row could not be added to them. A page that cannot
+    be made is logged and changes nothing of the verdict: ``hybrid-router report`` makes it at any time. Raises
+    botocore's error where the same can succeed later: nothing else lists the execution.
     """
     ledger, stack, now = services.ledger, services.resources.stack, services.clock()
     planned_at = datetime.fromisoformat(summary["plannedAt"])
@@ -168,6 +172,8 @@ def _write_pages(
         )
         ledger.executions.record_settled(execution, item.planned_at, asdict(item), now)
         _put_page(services, REPORT_INDEX, render_index(stack, read_days(ledger, now), iso_utc(now), options))
+        if isinstance(figures, Exception):
+            raise figures
         plan = {name: summary[name] for name in PLAN_FACTS}
         plan |= {"planned_at": summary["plannedAt"]}
         plan |= {"micro_dollars": round(summary["forecast"]["dollars"] * MICRO)}

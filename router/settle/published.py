@@ -3,7 +3,7 @@
 Whether all objects of an execution's DONE manifests are still there is seen by listing the dates of their datasets.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -176,22 +176,30 @@ class PublishedManifests:
             for some in batches_of(sorted(expected, key=lambda item: item.prefix), MANIFESTS_PER_LISTING)
         ]
         with ThreadPoolExecutor(PARALLEL_CHECKS) as pool:
-            found = pool.map(lambda listing: _suspects(services.s3, *listing), listings)
-            suspects = sorted({manifest for some in found for manifest in some})
-            for ids in batches_of(suspects):
+            missing, named = Counter[str](), 0
+            for found in pool.map(lambda listing: _suspects(services.s3, *listing), listings):
+                missing.update(found)
+            for ids in batches_of(sorted(missing)):
                 rows = [row for row in services.ledger.manifests.get_many(ids) if row is not None]
                 done = [row for row in rows if row.state == State.DONE and row.generation == self._generations[row.id]]
-                yield from pool.map(lambda row: _find_damage(services, row), done)
+                # Of a bucket that was emptied, the objects are counted and not compared: four requests each.
+                compared = [row for row in done if named < MAX_NAMED_OBJECTS or not missing[row.id]]
+                for damage in pool.map(lambda row: _find_damage(services, row), compared):
+                    named += len(damage.named)
+                    yield damage
+                yield Damage(sum(missing[row.id] for row in done) - sum(missing[row.id] for row in compared))
 
 
-def _suspects(s3: S3Client, bucket: str, folder: str, expected: Sequence[_Expected]) -> list[str]:
-    """Ids of the manifests whose objects differ from what is expected in the order of the prefixes."""
-    found = list_digests(s3, bucket, folder, [item.prefix for item in expected])
-    return [
-        item.manifest
-        for item, objects in zip(expected, found, strict=True)
-        if (not objects.count if item.objects is None else objects != item.objects)
-    ]
+def _suspects(s3: S3Client, bucket: str, folder: str, expected: Sequence[_Expected]) -> dict[str, int]:
+    """Manifests whose objects differ from what is expected, with the number of objects that are missing."""
+    found, suspects = list_digests(s3, bucket, folder, [item.prefix for item in expected]), dict[str, int]()
+    for item, objects in zip(expected, found, strict=True):
+        if item.objects is None:
+            if not objects.count:
+                suspects[item.manifest] = 1
+        elif objects != item.objects:
+            suspects[item.manifest] = max(item.objects.count - objects.count, 0)
+    return suspects
 
 
 def list_digests(s3: S3Client, bucket: str, folder: str, prefixes: Sequence[str]) -> list[PublishedObjects]:

@@ -4,7 +4,7 @@ Each action is idempotent. It takes the shards that it concerns, and gives what 
 error that it met there.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -31,16 +31,18 @@ class ShardStatus:
     spilling: bool = False
     micro_batch_minutes: float = 0.0
     """How long the current micro-batch of a live run has taken until now; 0: there is none."""
-    stopping: bool = False
-    """Whether runs were asked to end and have not."""
+    stopping: tuple[str, ...] = ()
+    """The runs that were asked to end and have not."""
     killed: int = 0
     """Number of runs that were ended."""
 
 
+Shards = Mapping[str, Collection[str]]
+"""The shards that an action concerns, each with the runs that a stop or kill is about; none: whichever are alive."""
 Found = dict[str, ShardStatus | Exception]
 
 
-def start(services: Services, shards: Sequence[str]) -> Found:
+def start(services: Services, shards: Shards) -> Found:
     """Open a window until the next ``schedule.stream_end`` and make sure that runs exist, if quotas have room for them.
 
     Without room the window is open all the same: ``watch`` tries again, and raises what keeps a run from starting.
@@ -53,26 +55,27 @@ def start(services: Services, shards: Sequence[str]) -> Found:
     return _each(shards, lambda shard: ShardStatus(_start_if_possible(services, shard), window_over=False))
 
 
-def watch(services: Services, shards: Sequence[str]) -> Found:
+def watch(services: Services, shards: Shards) -> Found:
     """Measure each backlog, set or clear spilling, and start a run where one is needed and none exists."""
     queued = _open_manifests(services, State.QUEUED)
     running = _open_manifests(services, State.RUNNING)
     return _each(shards, lambda shard: _watch(services, shard, queued.get(shard, []), running.get(shard, [])))
 
 
-def stop(services: Services, shards: Sequence[str]) -> Found:
-    """Request runs to end between two micro-batches; a shard is stopping until they have.
+def stop(services: Services, shards: Shards) -> Found:
+    """Request runs to end between two micro-batches; a shard is stopping until they have. A run that a file has started
+    since is not asked.
 
     Then its request is cleared, or the next run would end at once. Manifests that are still queued get a new run, which
     ends when it has been idle; the sweep starts it if quotas have no room now.
     """
     queued = _open_manifests(services, State.QUEUED)
-    return _each(shards, lambda shard: _stop(services, shard, has_work=shard in queued))
+    return _each(shards, lambda shard: _stop(services, shard, shards[shard], has_work=shard in queued))
 
 
-def kill(services: Services, shards: Sequence[str]) -> Found:
+def kill(services: Services, shards: Shards) -> Found:
     """End runs that did not stop in time; their manifests are converted again once their leases are released."""
-    return _each(shards, lambda shard: _kill(services, shard))
+    return _each(shards, lambda shard: _kill(services, shard, shards[shard]))
 
 
 def _watch(services: Services, shard: str, queued: list[ManifestRow], working: list[ManifestRow]) -> ShardStatus:
@@ -92,27 +95,32 @@ def _watch(services: Services, shard: str, queued: list[ManifestRow], working: l
     return ShardStatus(running, window_over, size, spilling, minutes)
 
 
-def _stop(services: Services, shard: str, *, has_work: bool) -> ShardStatus:
+def _stop(services: Services, shard: str, asked: Collection[str], *, has_work: bool) -> ShardStatus:
     stream = services.ledger.stream.of(shard)
     window_over = _window_is_over(services, stream.get())
-    stopping = bool(stream_runs(services, shard).live())
-    stream.request_stop(stopping)
-    running = stopping or (has_work and _start_if_possible(services, shard))
+    alive = stream_runs(services, shard).live()
+    stopping = _concerned(alive, asked)
+    stream.request_stop(bool(stopping))
+    running = bool(alive) or (has_work and _start_if_possible(services, shard))
     return ShardStatus(running, window_over, stopping=stopping)
 
 
-def _kill(services: Services, shard: str) -> ShardStatus:
-    runs, stream = stream_runs(services, shard), services.ledger.stream.of(shard)
-    alive = runs.live()
-    if alive:
-        runs.end(alive)
+def _kill(services: Services, shard: str, asked: Collection[str]) -> ShardStatus:
+    runs = stream_runs(services, shard)
+    concerned, stream = _concerned(runs.live(), asked), services.ledger.stream.of(shard)
+    if concerned:
+        runs.end(concerned)
         # Their last heartbeats would be valid for a while, in which no file starts another run.
-        stream.end_at_once(alive)
+        stream.end_at_once(concerned)
     stream.request_stop(False)
-    return ShardStatus(running=False, window_over=_window_is_over(services, stream.get()), killed=len(alive))
+    return ShardStatus(running=False, window_over=_window_is_over(services, stream.get()), killed=len(concerned))
 
 
-def _each(shards: Sequence[str], act: Callable[[str], ShardStatus]) -> Found:
+def _concerned(alive: Collection[str], asked: Collection[str]) -> tuple[str, ...]:
+    return tuple(run for run in alive if not asked or run in asked)
+
+
+def _each(shards: Shards, act: Callable[[str], ShardStatus]) -> Found:
     """An error of one shard does not keep the others from their turn."""
     found: Found = {}
     for shard in shards:
@@ -157,7 +165,8 @@ def handler(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: 
 
     ``"manual": true`` is a person's: with ``start``, starts that have failed before no longer count; ``stop`` and
     ``kill`` concern shards whose window is open as well.
-    ``shards``: names with commas between them, such as ``stopping`` of an earlier answer; empty: all of the settings.
+    ``shards``: names with commas between them, each alone or with a run as ``name=run``, such as ``stopping`` of an
+    earlier answer; empty: all of the settings.
     """
     return stream_control(event, container_services())
 
@@ -178,7 +187,7 @@ def stream_control(event: Mapping[str, Any], services: Services) -> dict[str, An
     if action in ("stop", "kill") and not manual:
         # A window that a person or the next execution has opened meanwhile is not for this execution to end.
         windows = {name: services.ledger.stream.of(name).get() for name in shards}
-        shards = [name for name in shards if _window_is_over(services, windows[name])]
+        shards = {name: runs for name, runs in shards.items() if _window_is_over(services, windows[name])}
     outcomes = ACTIONS[action](services, shards)
     found = {shard: status for shard, status in outcomes.items() if isinstance(status, ShardStatus)}
     result = _answer(action, found)
@@ -196,10 +205,15 @@ def stream_control(event: Mapping[str, Any], services: Services) -> dict[str, An
     return result
 
 
-def _shards(event: Mapping[str, Any], services: Services) -> list[str]:
-    named = str(event.get("shards", ""))
+def _shards(event: Mapping[str, Any], services: Services) -> Shards:
+    names = services.settings.shards.names
+    named: dict[str, set[str]] = {}
+    for item in str(event.get("shards", "")).split(","):
+        name, _, run = item.partition("=")
+        if name:
+            named.setdefault(name, set()).update({run} - {""})
     # One that a deployment has removed meanwhile has no job any more.
-    return [name for name in services.settings.shards.names if not named or name in named.split(",")]
+    return {name: named.get(name, set()) for name in names if name in named or not named}
 
 
 def _answer(action: str, found: Mapping[str, ShardStatus]) -> dict[str, Any]:
@@ -211,7 +225,7 @@ def _answer(action: str, found: Mapping[str, ShardStatus]) -> dict[str, Any]:
         "stopped": not any(running),
     }
     if action == "stop":
-        stopping = [shard for shard, status in found.items() if status.stopping]
+        stopping = [f"{shard}={run}" for shard, status in found.items() for run in status.stopping]
         answer |= {"stopped": not stopping, "stopping": ",".join(stopping)}
     if action == "kill":
         answer["killed"] = sum(status.killed for status in found.values())

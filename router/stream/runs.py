@@ -54,7 +54,7 @@ def ensure_running(services: Services, shard: str) -> bool:
     row = services.ledger.stream.of(shard).get()
     if not row.stop_requested and has_valid_heartbeat(services, row):
         return False
-    return start_run(services, shard)
+    return start_run(services, shard, row)
 
 
 def ensure_all_running(services: Services, shards: Iterable[str]) -> None:
@@ -77,13 +77,14 @@ def has_valid_heartbeat(services: Services, row: StreamRow) -> bool:
     return services.clock() - datetime.fromisoformat(row.heartbeat_at) < MAX_HEARTBEAT_AGE
 
 
-def start_run(services: Services, shard: str) -> bool:
+def start_run(services: Services, shard: str, row: StreamRow | None = None) -> bool:
     """Start a streaming run of a shard; False if one exists already, or it is too early after starts that failed.
 
-    Raises what ``ensure_running`` raises, ``FailedStartsError`` among them.
+    ``row``: that of the shard, if the caller has just read it. Raises what ``ensure_running`` raises,
+    ``FailedStartsError`` among them.
     """
     stream, runs, now = services.ledger.stream.of(shard), stream_runs(services, shard), services.clock()
-    row = stream.get()
+    row = row or stream.get()
     due = next_start(row)
     if row.starts and (due is None or now < due):
         if row.starts < MAX_SILENT_STARTS or runs.live():

@@ -21,7 +21,7 @@ from lake.documents import (
     parse_document,
     put_document,
 )
-from lake.errors import InvalidDocumentError, NewerDocumentError, TransientError
+from lake.errors import InvalidDocumentError, NewerDocumentError, TransientError, UnusableDocumentError
 from lake.layout import batch_key, parse_s3_uri, table_location
 from lake.ledger import BatchReference, ManifestRow, OutboxEntry, State, TableRow
 from lake.ledger.manifest_row import CommitReference
@@ -32,6 +32,7 @@ from lake.successors import follow
 from router.catalog.handler import TABLE_INPUT_FIELDS
 from router.iceberg.metadata import BATCH, DataFile, Metadata, batch_of, current_schema, following, hour_of
 from router.services import PARALLEL_REQUESTS, Services, in_parallel
+from router.telemetry import logger
 
 PARALLEL_TABLES = 4
 """Tables that share the threads, memory and processor of an invocation: a commit document of 10,000 files takes 12 MB,
@@ -70,12 +71,15 @@ class PlannedBatch:
 def plan_batch(services: Services, row: TableRow) -> PlannedBatch | None:
     """The next batch, of rows that are read after ``row``, which has nothing pending; None: there is nothing to do.
 
-    Entries whose generation is in the table, or can never be published, are deleted. Raises ``UnusableDocumentError``:
-    the commit document of a manifest cannot be used.
+    Entries whose generation is in the table, or can never be published, are deleted. A manifest whose commit document
+    cannot be used waits, and so does an hour of the outbox that has it. Raises ``UnusableDocumentError`` where nothing
+    else is left.
     """
     expires = False
     hours: dict[str, str] = {}
+    waiting: set[str] = set()
     items: dict[str, BatchItem] = {}
+    errors: list[UnusableDocumentError] = []
     for entries in batches_of(services.ledger.tables.outbox(row.dataset)):
         for entry in entries:
             if not entry.is_hour:
@@ -84,29 +88,41 @@ def plan_batch(services: Services, row: TableRow) -> PlannedBatch | None:
             if len(items) + len(hours) >= MAX_MANIFESTS:
                 break
             published = (row for row in _rows_of_hour(services, entry.hour) if row.published is not None)
-            items |= _items(services, published)
-            hours[entry.name] = entry.listed_at
+            found, unusable = _items(services, published)
+            if unusable:
+                errors += unusable
+                waiting.add(entry.name)
+            else:
+                hours[entry.name] = entry.listed_at
+                items |= found
         else:
             # Not before all hours: what is replaced in an hour that is to come would need the files of that hour.
-            items |= _items(services, (row for row in _due(services, entries) if row.id not in items))
+            due = (row for row in _due(services, entries) if row.id not in items and row.partition.stamp not in waiting)
+            found, unusable = _items(services, due)
+            errors += unusable
+            items |= found
         if len(items) + len(hours) >= MAX_MANIFESTS:
             break
     if not items and not hours and not expires:
+        if errors:
+            raise errors[0]
         return None
     return PlannedBatch(row.dataset, row.applied + 1, expires, hours, tuple(items.values()))
 
 
-def _items(services: Services, rows: Iterable[ManifestRow]) -> dict[str, BatchItem]:
-    """The manifests with their files, by id."""
+def _items(services: Services, rows: Iterable[ManifestRow]) -> tuple[dict[str, BatchItem], list[UnusableDocumentError]]:
+    """The manifests with their files, by id; and the error of each whose commit document cannot be used."""
 
-    def read(row: ManifestRow) -> BatchItem:
-        assert row.published is not None
-        reference = row.published.document
-        files = _files(services, row, reference)
-        before = _files(services, row, row.tabled.document) if row.tabled else ()
-        return BatchItem(row.id, row.partition.stamp, row.published.generation, reference, files, before)
+    def read(row: ManifestRow) -> BatchItem | UnusableDocumentError:
+        try:
+            return _item(services, row)
+        except UnusableDocumentError as error:
+            logger.error("a published manifest is not brought into the table", manifest_id=row.id, error=str(error))
+            return error
 
-    return {item.manifest: item for item in in_parallel(read, rows, TABLE_REQUESTS)}
+    found = in_parallel(read, rows, TABLE_REQUESTS)
+    items = {item.manifest: item for item in found if isinstance(item, BatchItem)}
+    return items, [item for item in found if not isinstance(item, BatchItem)]
 
 
 def _due(services: Services, entries: Sequence[OutboxEntry]) -> Iterable[ManifestRow]:
@@ -149,6 +165,14 @@ def tabled_of_hour(services: Services, hour: Partition) -> dict[str, tuple[DataF
     shown = [(row, row.tabled.document) for row in _rows_of_hour(services, hour) if row.tabled is not None]
     files = in_parallel(lambda item: _files(services, *item), shown, TABLE_REQUESTS)
     return {row.id: found for (row, _), found in zip(shown, files, strict=True)}
+
+
+def _item(services: Services, row: ManifestRow) -> BatchItem:
+    assert row.published is not None
+    reference = row.published.document
+    files = _files(services, row, reference)
+    before = _files(services, row, row.tabled.document) if row.tabled else ()
+    return BatchItem(row.id, row.partition.stamp, row.published.generation, reference, files, before)
 
 
 def _files(services: Services, row: ManifestRow, reference: CommitReference) -> tuple[DataFile, ...]:

@@ -163,9 +163,10 @@ def is_applied(services: Services, row: TableRow, metadata: Metadata, number: in
     if found >= number:
         # Another process may have gone on since this one has read the row.
         current = services.ledger.tables.get(row.dataset)
-        if current is not None and found <= current.applied + 1:
-            return True
-    if found != number - 1:
+        if current is None or found > current.applied + 1:
+            raise TableStoppedError(f"the table {row.dataset} has batch {found}, the ledger is at {number}: {rebuild}")
+        return True
+    if found < number - 1:
         raise TableStoppedError(f"the table {row.dataset} has batch {found}, the ledger is at {number}: {rebuild}")
     if (change := foreign_change(metadata)) is not None:
         raise TableStoppedError(

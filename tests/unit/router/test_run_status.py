@@ -13,10 +13,11 @@ from botocore.exceptions import ClientError, EndpointConnectionError
 from lake.engines import Engine
 from lake.engines.description import Bill
 from lake.engines.emr_serverless import run_id
-from lake.errors import InvalidInputError
+from lake.errors import InvalidDocumentError, InvalidInputError
+from lake.layout import denial_key
 from lake.ledger import DatasetMeasurement, State
 from lake.manifest import Partition
-from lake.manifest_documents import format_blocked_run, write_denied
+from lake.manifest_documents import format_blocked_run, read_denied, write_denied
 from lake.time import iso_utc
 from router.executions.run_status import found_no_capacity, next_engine, release_unheld, run_status
 from router.telemetry import metrics
@@ -103,6 +104,22 @@ def test_open_manifests_that_were_denied_are_counted(deployment: Deployment) -> 
     write_denied(deployment.raw_s3, "control", RUN, [row.id for row in rows[:3]])
     # When, Then
     assert run_status({"run": RUN}, deployment.services) == {"open": 4, "terminal": 1, "held": 1, "denied": 1}
+
+
+@pytest.mark.parametrize("body", [b"{", b"{}"])
+def test_a_damaged_list_of_denied_manifests_is_named_by_the_verdict(deployment: Deployment, body: bytes) -> None:
+    # Given a list that ends each job run
+    (row,) = planned(deployment, "a.json")
+    key = denial_key(RUN.removeprefix("s3://control/"))
+    deployment.raw_s3.put_object(Bucket="control", Key=key, Body=body)
+    with pytest.raises(InvalidDocumentError, match=key) as damaged:
+        read_denied(deployment.raw_s3, "control", RUN)
+    # When
+    status = run_status({"run": RUN, "failure": str(damaged.value)}, deployment.services)
+    # Then
+    assert status == {"open": 1, "terminal": 0, "held": 0, "denied": 0}
+    assert key in str(deployment.row(row.id).reason)
+    assert key in settled(deployment)["message"]
 
 
 FLEX, GLUE, EMR = Engine.GLUE_FLEX, Engine.GLUE, Engine.EMR_SERVERLESS

@@ -229,6 +229,24 @@ def test_an_object_that_was_replaced_is_found(
     assert damage["problem"].startswith(problem.format(size=len(body)))
 
 
+def test_the_objects_of_an_emptied_bucket_are_counted_and_few_are_compared(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given three manifests whose objects are gone
+    for row in planned(deployment, "a.json", "b.json", "c.json"):
+        done(deployment, row, 10, 2)
+    for bucket in ("lake", "quarantine"):
+        for key in deployment.keys(bucket):
+            deployment.raw_s3.delete_object(Bucket=bucket, Key=key)
+    monkeypatch.setattr(published, "MAX_NAMED_OBJECTS", 1)
+    monkeypatch.setattr(published, "batches_of", lambda items, *_: [[item] for item in items])
+    compare = Mock(wraps=published._find_damage)
+    monkeypatch.setattr(published, "_find_damage", compare)
+    # Then
+    assert settled(deployment)["damagedObjects"] == 6
+    assert compare.call_count == 1
+
+
 def test_without_its_result_document_keys_and_sizes_are_compared(deployment: Deployment, row: ManifestRow) -> None:
     (result,) = deployment.keys("control", "results/")
     deployment.raw_s3.delete_object(Bucket="control", Key=result)

@@ -8,6 +8,7 @@ from botocore.exceptions import ClientError
 
 from lake.ledger.costs import Executions
 from lake.time import iso_utc
+from report.figures import ManifestFigures
 from router.plan.handler import plan
 from router.settle import handler
 from tests.unit.report.reporting import cost_row
@@ -87,10 +88,11 @@ def test_an_execution_that_ends_while_a_manifest_is_worked_on_is_listed(deployme
     assert [facts["outcome"] for facts in deployment.ledger.executions.settled(today, today)] == ["OPEN"]
 
 
+@pytest.mark.parametrize(("where", "name"), [(handler, "render_page"), (ManifestFigures, "add")])
 def test_a_fault_of_the_page_changes_nothing_of_the_verdict(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, where: object, name: str
 ) -> None:
-    monkeypatch.setattr(handler, "render_page", Mock(side_effect=ValueError("a defect")))
+    monkeypatch.setattr(where, name, Mock(side_effect=ValueError("a defect")))
     assert settled_night(deployment).endswith(f"\n\nReport: {COMMAND}")
 
 

@@ -96,7 +96,7 @@ def test_a_window_that_was_opened_meanwhile_is_left_open_by_the_execution_of_the
     deployment.ledger.stream.begin_run("jr_1", deployment.now)
     deployment.wait(timedelta(hours=12))
     last = {"shards": "1"}
-    assert stream_control({"action": "stop", **last}, deployment.services)["stopping"] == "1"
+    assert stream_control({"action": "stop", **last}, deployment.services)["stopping"] == "1=jr_1"
     # When a person or the next execution opens another one
     act(deployment, "start")
     # Then it is neither asked to end nor killed
@@ -104,6 +104,22 @@ def test_a_window_that_was_opened_meanwhile_is_left_open_by_the_execution_of_the
     assert not deployment.ledger.stream.get().stop_requested
     assert stream_control({"action": "kill", **last}, deployment.services)["killed"] == 0
     assert runs(deployment) == ["RUNNING"]
+
+
+def test_a_run_that_a_file_has_started_meanwhile_is_not_asked_to_stop(deployment: Deployment) -> None:
+    # Given a stop whose run has ended, and the next run, which an urgent file has started before the stop looks again
+    act(deployment, "start")
+    deployment.ledger.stream.begin_run("jr_1", deployment.now)
+    asked = act(deployment, "stop")["stopping"]
+    fail_runs(deployment)
+    deployment.ledger.stream.end()
+    assert ensure_running(deployment.services, FIRST_SHARD)
+    # Then it is neither asked to end nor killed
+    answer = act(deployment, "stop", asked)
+    assert (answer["stopped"], answer["running"], answer["stopping"]) == (True, True, "")
+    assert not deployment.ledger.stream.get().stop_requested
+    assert act(deployment, "kill", asked)["killed"] == 0
+    assert runs(deployment) == ["FAILED", "RUNNING"]
 
 
 @pytest.mark.parametrize("has_room", [True, False])

@@ -78,15 +78,15 @@ def test_a_window_is_that_of_all_shards_and_each_ends_by_itself(deployment: Depl
     for shard in JOBS:
         deployment.ledger.stream.of(shard).begin_run("jr", deployment.now)
     # When it ends, and one of them at once
-    assert act(deployment, "stop")["stopping"] == "1,2,3"
+    assert act(deployment, "stop")["stopping"] == "1=jr_1,2=jr_2,3=jr_3"
     end_runs(deployment, "2")
     waits(deployment, "2")
     answer = act(deployment, "stop", "1,2,3")
-    assert (answer["stopped"], answer["stopping"]) == (False, "1,3")
+    assert (answer["stopped"], answer["stopping"]) == (False, "1=jr_1,3=jr_3")
     # Then what is left for it has a new run, which no later round asks to end
     assert running(deployment) == set(JOBS)
     end_runs(deployment, "1")
-    assert act(deployment, "stop", answer["stopping"])["stopping"] == "3"
+    assert act(deployment, "stop", answer["stopping"])["stopping"] == "3=jr_3"
     assert not deployment.ledger.stream.of("2").get().stop_requested
     # And only what did not end in time is killed
     assert act(deployment, "kill", "3")["killed"] == 1

@@ -185,6 +185,17 @@ def test_an_urgent_pointer_that_came_at_the_last_moment_keeps_the_run_going(worl
     assert not found._urgent._closed
 
 
+def test_a_pointer_that_cannot_be_deleted_keeps_no_run_from_being_idle(world: World) -> None:
+    found = InboxStream(context_of(world))
+    world.wait(timedelta(hours=1))
+    # When each look finds a manifest that has ended, Then the run ends
+    found._record_work([ConversionOutcome("m", "DONE")])
+    assert found._may_end()
+    # And a manifest that another run holds is work
+    found._record_work([ConversionOutcome("m", HELD)])
+    assert not found._may_end()
+
+
 def test_a_pointer_that_is_put_while_the_run_reports_its_end_keeps_it_going(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -278,11 +289,28 @@ def test_one_slow_file_does_not_stop_the_micro_batches(lane: SlowLane) -> None:
     assert lane.begun == [SLOW, FAST]
     assert lane.pointers() == [SLOW, SLOW]
     assert lane.world.ledger.stream.get().micro_batch_since == begun
-    # When it has ended, Then only the second pointer is left, which the next run finds
+    # When it has ended, Then nothing is left
     lane.end()
-    assert lane.pointers() == [SLOW]
+    assert lane.pointers() == []
     assert lane.world.ledger.stream.get().micro_batch_since is None
     assert lane.stream._may_end()
+
+
+def test_a_micro_batch_of_other_pointers_only_proves_no_deletion(
+    lane: SlowLane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given an inbox that denies deletions, and a query that is to be followed as soon as it does not
+    monkeypatch.setattr(stream, "delete_pointers", lambda _, keys: not keys)
+    monkeypatch.setattr(stream, "MAX_POINTERS_PER_CHECKPOINT", 1)
+    lane.slow = {SLOW}
+    lane.stream._deletes = False
+    lane.batch(SLOW)
+    # When a micro-batch has another pointer to a manifest that is being converted
+    lane.batch(SLOW)
+    lane.wait_until_open(1)
+    # Then no query follows, which would read all pointers again
+    lane.batch(FAST)
+    assert not lane.stream._full
 
 
 def test_a_micro_batch_that_fills_the_cores_is_waited_for(lane: SlowLane) -> None:

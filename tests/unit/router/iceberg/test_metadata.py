@@ -18,6 +18,7 @@ from lake.ledger.datasets import AFTER_LAST_FIELD_ID, field_id
 from router.iceberg import commit
 from router.iceberg.commit import Batch, commit_batch, live_entries, live_files, manifests_of
 from router.iceberg.metadata import (
+    MAX_SCHEMAS,
     NAME_MAPPING,
     DataFile,
     current_schema,
@@ -156,15 +157,23 @@ def test_merged_manifests_are_few_and_bounded(monkeypatch: pytest.MonkeyPatch, s
         assert all(live_files(item) <= MAX_FILES for item in merged)
 
 
-def test_a_column_with_each_batch_leaves_the_schemas_of_other_writers_and_the_current_one() -> None:
+def test_a_column_with_each_batch_leaves_few_schemas() -> None:
     metadata, files = new_metadata("s3://lake/_tables/orders", "u", 0, 0), Files()
-    for number in range(1, 9):
+    renamed = 3
+    for number in range(1, 3 * MAX_SCHEMAS):
         columns = [f"column_{item}" for item in range(number)]
         metadata = commit_batch(metadata, files, Batch(number, (), columns=columns), number, 0)
-        if number == 3:
-            metadata["snapshots"][-1]["schema-id"] = metadata["current-schema-id"]
-    assert [len(schema["fields"]) - 2 for schema in metadata["schemas"]] == [3, 8]
-    assert len(metadata["snapshots"]) == 8
+        if number == renamed:
+            schema = current_schema(metadata)
+            fields = [*schema["fields"][:-1], {**schema["fields"][-1], "name": "renamed"}]
+            changed = {**schema, "schema-id": schema["schema-id"] + 1, "fields": fields}
+            metadata |= {"schemas": [*metadata["schemas"], changed], "current-schema-id": changed["schema-id"]}
+    # Then a snapshot before a column was renamed has the earlier name, and each other one its columns
+    schemas = {schema["schema-id"]: len(schema["fields"]) - 2 for schema in metadata["schemas"]}
+    assert len(schemas) == MAX_SCHEMAS + 1
+    found = [schemas[snapshot["schema-id"]] for snapshot in metadata["snapshots"]]
+    oldest = len(found) - MAX_SCHEMAS + 1
+    assert found == [*[renamed] * renamed, *[oldest] * (oldest - renamed), *range(oldest + 1, len(found) + 1)]
 
 
 def test_no_time_shows_the_rows_of_another_time() -> None:

@@ -161,18 +161,29 @@ def test_an_hour_is_not_built_of_objects_that_are_gone(deployment: Deployment) -
     assert shown(deployment) == ["compacted-g0"]
 
 
-def test_a_damaged_commit_document_stops_its_table_until_it_is_restored(deployment: Deployment) -> None:
-    # Given two published manifests of an hour, of which one has lost its commit document
+def test_a_manifest_without_a_commit_document_waits_and_holds_back_no_other(deployment: Deployment) -> None:
+    # Given three published manifests, of which one has lost its commit document, and two hours to be built again
+    commit(deployment)
     rows = [publish(deployment, listed(deployment, name)) for name in "ab"]
+    other = publish(deployment, listed(deployment, "c", partition=MIDNIGHT))
     key, body = cut(deployment, rows[0])
-    # Then a person learns what to restore, and nothing is in the table
+    deployment.ledger.tables.list_hour(MIDNIGHT, deployment.now)
+    # Then the others are shown
+    assert commit(deployment) == 1
+    assert shown(deployment) == sorted(map(name_of, [rows[1], other]))
+    # And it is said for which one a person has to do what
     with pytest.raises(TableStoppedError, match=f"{key} was changed .* restore the object"):
         commit(deployment)
     assert key in str(stopped(deployment))
+    # And an hour that it is in is not emptied of it
+    deployment.ledger.tables.list_hour(PARTITION, deployment.now)
+    with pytest.raises(TableStoppedError):
+        commit(deployment)
+    assert shown(deployment) == sorted(map(name_of, [rows[1], other]))
     # When the document is restored
     deployment.raw_s3.put_object(Bucket="control", Key=key, Body=body)
-    assert commit(deployment) == 1
-    assert shown(deployment) == sorted(map(name_of, rows))
+    assert commit(deployment) == 2
+    assert shown(deployment) == sorted(map(name_of, [*rows, other]))
     assert commit(deployment) is None
     assert stopped(deployment) is None
 
@@ -470,6 +481,47 @@ def test_a_batch_looks_at_no_further_hour_once_it_is_large(
     assert [commit(deployment) for _ in batches] == batches
     assert commit(deployment) is None
     assert shown(deployment) == sorted(map(name_of, rows))
+
+
+def test_a_large_hour_that_waits_holds_back_no_later_hour(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given an hour that fills a batch by itself, with a manifest that cannot be read, before another hour
+    rows = [publish(deployment, listed(deployment, name, partition=MIDNIGHT)) for name in "ab"]
+    other = publish(deployment, listed(deployment, "c"))
+    commit(deployment)
+    rebuild_table(deployment.services, "orders")
+    cut(deployment, rows[0])
+    monkeypatch.setattr(batch, "MAX_MANIFESTS", 2)
+    assert commit(deployment) == 2
+    assert shown(deployment) == [name_of(other)]
+    with pytest.raises(TableStoppedError, match="restore the object"):
+        commit(deployment)
+
+
+def test_no_batch_needs_the_files_of_an_hour_that_is_to_come(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a table that is rebuilt, with a large hour, and a later one of which one manifest was converted again and
+    # another one cannot be read
+    first = [publish(deployment, listed(deployment, name, partition=MIDNIGHT)) for name in "ab"]
+    again, damaged = (publish(deployment, listed(deployment, name)) for name in "cd")
+    commit(deployment)
+    rebuild_table(deployment.services, "orders")
+    publish(deployment, forced(deployment, again))
+    key, body = cut(deployment, damaged)
+    monkeypatch.setattr(batch, "MAX_MANIFESTS", 2)
+    assert commit(deployment) == 2
+    assert shown(deployment) == sorted(map(name_of, first))
+    # Then the hour waits, and no batch does that could not be finished
+    with pytest.raises(TableStoppedError):
+        commit(deployment)
+    row = deployment.ledger.tables.get("orders")
+    assert row is not None
+    assert row.pending is None
+    deployment.raw_s3.put_object(Bucket="control", Key=key, Body=body)
+    assert commit(deployment) == 3
+    assert shown(deployment) == sorted([*map(name_of, first), name_of(again, 2), name_of(damaged)])
 
 
 def test_an_hour_of_the_outbox_is_built_of_all_its_manifests(deployment: Deployment) -> None:
