@@ -94,10 +94,11 @@ class ChunkSample:
         rows = [count for count in self._rows if count]
         metadata = file.metadata
         written = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
-        columns = dict.fromkeys(file.schema_arrow.names)
+        found = file.schema_arrow.names
+        columns = set(found)
         # Readers count rows by the number of the whole file.
         same_rows = written == rows and metadata.num_rows == sum(rows)
-        if [name for name in names if name in columns] != [*columns] or not same_rows:
+        if [name for name in names if name in columns] != found or not same_rows:
             raise AuditError(
                 "a Parquet file has other columns or numbers of rows than were written: the task is tried again"
             )

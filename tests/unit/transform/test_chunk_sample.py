@@ -56,6 +56,7 @@ FAULTS: dict[str, Callable[[pa.Table], pa.Table]] = {
     "columns are swapped": swap_columns,
     "a row is lost": lambda t: t.slice(1),
     "a column is left out": lambda t: t.drop_columns(["b"]),
+    "a column is there twice": lambda t: t.append_column("c", t.column("c")),
     "a page is repeated": lambda t: pa.concat_tables([t.slice(0, 100), t.slice(0, 100)]),
 }  # fmt: skip
 
