@@ -94,10 +94,13 @@ class ChunkSample:
         rows = [count for count in self._rows if count]
         metadata = file.metadata
         written = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
-        columns = dict.fromkeys(file.schema_arrow.names)
-        if [name for name in names if name in columns] != [*columns] or written != rows:
+        found = file.schema_arrow.names
+        columns = set(found)
+        # Readers count rows by the number of the whole file.
+        same_rows = written == rows and metadata.num_rows == sum(rows)
+        if [name for name in names if name in columns] != found or not same_rows:
             raise AuditError(
-                "a Parquet file has other columns or row groups than were written: the task is tried again"
+                "a Parquet file has other columns or numbers of rows than were written: the task is tried again"
             )
         for group, group_rows in enumerate(rows):
             for index in self._sampled(group):

@@ -15,7 +15,8 @@ MAX_NAME_LENGTH = 200
 RESERVED = {"date", "hour", "_rescued", "_source", "_offset", "_arrived_at", "_tmp_metadata_row_index"}
 
 SPACE = re.compile(r"[ \t\r\n]*")
-BRACKETS = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[{\]}]')
+# A string without an end takes the rest of the text: a search from each of its quotes would be quadratic.
+BRACKETS = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[{\]}]', re.DOTALL)
 # Possessive, with look-ahead: `1e` and `1.` are invalid numbers, not a 1 with trailing characters.
 FRACTION, EXPONENT = r"(?:\.[0-9]++|(?!\.))", r"(?:[eE][+-]?[0-9]++|(?![eE]))"
 SCALAR = re.compile(rf"true|false|null|-?(?:0|[1-9][0-9]*+){FRACTION}{EXPONENT}")

@@ -5,6 +5,7 @@ import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import ndjson_arrow
 import pyarrow as pa
@@ -55,6 +56,7 @@ FAULTS: dict[str, Callable[[pa.Table], pa.Table]] = {
     "columns are swapped": swap_columns,
     "a row is lost": lambda t: t.slice(1),
     "a column is left out": lambda t: t.drop_columns(["b"]),
+    "a column is there twice": lambda t: t.append_column("c", t.column("c")),
     "a page is repeated": lambda t: pa.concat_tables([t.slice(0, 100), t.slice(0, 100)]),
 }  # fmt: skip
 
@@ -78,6 +80,17 @@ def test_a_writer_that_changes_values_is_found(fault: str, tmp_path: Path, monke
     # When, Then
     with pytest.raises(AuditError, match="the task is tried again"):
         write(tmp_path)
+
+
+@pytest.mark.parametrize(("row_groups", "rows"), [([2], 2), ([1, 2], 3), ([3], 2)])
+def test_a_footer_with_another_number_of_rows_is_found(row_groups: list[int], rows: int) -> None:
+    sample = ChunkSample(Sampling(), 0)
+    batch = batch_of(ndjson_arrow.Reader(), body([{"a": "x"}] * 3))
+    sample.add(batch, len(batch.names))
+    footer = Mock(num_rows=rows, num_row_groups=len(row_groups))
+    footer.row_group = lambda number: Mock(num_rows=row_groups[number])
+    with pytest.raises(AuditError, match="numbers of rows"):
+        sample.check(Mock(metadata=footer, schema_arrow=Mock(names=batch.names)), batch.names)
 
 
 def test_columns_of_few_values_are_decoded_in_bounded_memory(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from ndjson_arrow import Batch
 
 from bench.input_files import Recipe, generate
 from lake.commit import PendingObject, UploadedPart
@@ -20,7 +21,9 @@ from lake.manifest import ObjectVersion, Partition
 from lake.settings import ConvertSettings
 from offline.input_files import InputFiles, LocalFile
 from offline.output_folder import StagedFiles
+from transform.parquet_writer import OpenFile
 from transform.plan_attempt import (
+    MAX_BATCHES,
     divide_into_portions,
     measure_conversion,
     output_ratio,
@@ -190,6 +193,23 @@ def test_a_file_that_is_gone_does_not_stop_the_others(tmp_path: Path) -> None:
     files = [LocalFile.found(str(tmp_path / name)) for name in ("a", "b")]
     (tmp_path / "a").unlink()
     assert output_ratio(SOURCE, splits(files), SETTINGS) is not None
+
+
+def test_a_compressed_file_is_not_decompressed_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given a small file that fills more batches than a sample has
+    path, rows, write = tmp_path / "a.ndjson.gz", list[int](), OpenFile.write
+    path.write_bytes(gzip.compress((b'{"a":"' + b"0" * 990 + b'"}\n') * 60_000, 1))
+
+    def count(file: OpenFile, batch: Batch) -> None:
+        rows.append(batch.rows)
+        write(file, batch)
+
+    monkeypatch.setattr(OpenFile, "write", count)
+    # When, Then
+    file = LocalFile.found(str(path))
+    assert output_ratio(SOURCE, splits([file], [file]), SETTINGS) is not None
+    assert len(rows) == MAX_BATCHES
+    assert sum(rows) < 60_000
 
 
 PLAIN = ObjectVersion("input", "d/a.json", "e1", 100, "2026-03-04T12:00:00Z", "v1")

@@ -94,11 +94,12 @@ except RejectedError as error:
         ('{"a":["', "\\u00e9", '"]}', "1 True"),
         ("{", '"":0,', '"":0}', "duplicate key"),
         ('{"a":"', "😀", '"}', "1 True"),
+        ('{"a":"', '{\\"a\\":1}', "", "not JSON"),
     ],
 )
-def test_a_line_takes_bounded_memory(begin: str, repeated: str, end: str, outcome: str) -> None:
+def test_a_line_takes_bounded_memory_and_time(begin: str, repeated: str, end: str, outcome: str) -> None:
     probe = [sys.executable, "-c", PROBE, begin, repeated, end]
-    assert subprocess.run(probe, capture_output=True, text=True, check=True).stdout.strip() == outcome
+    assert subprocess.run(probe, capture_output=True, text=True, check=True, timeout=60).stdout.strip() == outcome
 
 
 def test_long_keys_are_not_kept() -> None:
