@@ -48,6 +48,8 @@ TAG = re.compile(r"(?!aws:)[\w .:/+@-]{1,128}=[\w .:/=+@-]{1,256}", re.IGNORECAS
 CloudFormation takes no empty value for an alarm or a state machine."""
 STAGE_TAG = "hybrid-router:stage"
 """Tag of every resource: bills can be split by it."""
+MAX_TAGS = 50
+"""Tags of a resource, the stage's own included (the same page)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +116,12 @@ class Settings:
 
     def conflicts_of_tables(self) -> Iterator[tuple[tuple[str, ...], Iterator[InvalidSettingsError]]]:
         """The tables that are compared, and lazily what does not fit together in them."""
-        yield ("tags",), self._tag_conflicts()
+        yield ("tags", "batch", "stream"), self._tag_conflicts()
         yield ("datasets",), rule_conflicts(self.datasets)
-        yield ("records", "datasets", "input"), records_conflicts(self.records, self.datasets, self.input)
+        yield (
+            ("records", "stage", "datasets", "input"),
+            records_conflicts(self.records, self.stage, self.datasets, self.input),
+        )
         for table in ("ledger", "input"):
             yield (table, "schedule"), self._keep_days_conflict(table)
         yield ("convert", "batch"), self._time_conflict()
@@ -125,8 +130,12 @@ class Settings:
 
     def _tag_conflicts(self) -> Iterator[InvalidSettingsError]:
         """Tags that AWS refuses while it deploys. IAM compares their names without case (API Reference, TagRole)."""
+        if len(self.tags) >= MAX_TAGS:
+            yield InvalidSettingsError("tags", len(self.tags), f"expected at most {MAX_TAGS - 1} tags")
         names = {STAGE_TAG}
         for tag in self.tags:
+            if self.uses_emr and not tag.isascii():
+                yield InvalidSettingsError("tags", tag, "expected letters a to z: EMR Serverless takes no others")
             name = tag.partition("=")[0].lower()
             if name in names:
                 yield InvalidSettingsError("tags", tag, f"expected each name once, in any case, and not {STAGE_TAG}")

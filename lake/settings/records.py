@@ -21,6 +21,9 @@ EXTENSION = ".ndjson.gz"
 BUFFER_MIB = 64
 """MiB of records, before compression, that end an object before ``records.buffer_seconds`` do; Firehose takes more when
 it is late. Objects of this size are large enough for the lanes, and half of what Firehose can hold."""
+MAX_NAMES = 49
+"""Characters of ``stage`` and ``records.name`` together: both are in the delivery stream's name,
+``hybrid-router-<stage>-<name>`` of at most 64 characters (Amazon Data Firehose API Reference, CreateDeliveryStream)."""
 _NAME = like(DATASET_NAME, "lower case letters, digits and underscore")
 
 
@@ -94,7 +97,7 @@ class RecordsRule:
 
 
 def records_conflicts(
-    records: Sequence[RecordsRule], rules: Sequence[DatasetRule], files: InputSettings
+    records: Sequence[RecordsRule], stage: str, rules: Sequence[DatasetRule], files: InputSettings
 ) -> Iterator[InvalidSettingsError]:
     """Conflicts of delivery streams: each has its own name, the rules take its keys, and no undelivered records."""
     for rule in rules:
@@ -104,6 +107,9 @@ def records_conflicts(
     for number, record in enumerate(records):
         if record.name in {earlier.name for earlier in records[:number]}:
             yield InvalidSettingsError("records.name", record.name, "expected a name that no other [[records]] has")
+        if len(stage) + len(record.name) > MAX_NAMES:
+            expected = f"expected at most {MAX_NAMES} characters together with the stage, which is {stage!r}"
+            yield InvalidSettingsError("records.name", record.name, expected)
         folder = record.folder(rules)
         if folder is None:
             expected = "expected a dataset to which a rule of [[datasets]] gives keys: add one with a prefix of its own"

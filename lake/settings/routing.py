@@ -14,6 +14,11 @@ DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 HIVE, ICEBERG = "hive", "iceberg"
 FOLDER = "{folder}"
 """Name of a rule that takes the dataset's name from the key."""
+ARN_CHARACTERS = 90
+"""Assumed for an ARN of the input bucket in a policy, without the prefix."""
+MAX_POLICY_CHARACTERS = 36_000
+"""Room for prefixes in the policies of a role: IAM allows 10 managed ones of 6,144 characters, and tags and metadata
+have policies of their own. A prefix is in one policy, so each but the last two is at least four fifths full."""
 MAX_NAME_CHARACTERS = 63
 BUCKET_NAME = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 TAG_PATTERN = re.compile(r"[^=\x00-\x1f\x7f]+=[^\x00-\x1f\x7f]*")
@@ -184,7 +189,7 @@ def name_of_folder(folder: str) -> str:
 
 
 def rule_conflicts(rules: Sequence[DatasetRule]) -> Iterator[InvalidSettingsError]:
-    """Conflicts of ``[[datasets]]``: rules that can never match, and tables of one dataset that differ."""
+    """Conflicts of ``[[datasets]]``: rules that can never match, and rights that a role has no room for."""
     if not rules:
         yield InvalidSettingsError("datasets", [], "expected at least one [[datasets]] with a name")
     # Looked up by prefix: each start of a function parses the settings, which can have thousands of rules.
@@ -209,6 +214,14 @@ def rule_conflicts(rules: Sequence[DatasetRule]) -> Iterator[InvalidSettingsErro
             expected = f"expected the same in all rules with the name {rule.name!r}"
             yield InvalidSettingsError("datasets.table", rule.table, expected)
             break
+    names = [rule.prefix for rule in rules for values in (rule.urgent.tags, rule.urgent.metadata) if values]
+    characters = sum(len(prefix) + ARN_CHARACTERS for prefix in names)
+    if characters > MAX_POLICY_CHARACTERS:
+        expected = (
+            f"expected at most {MAX_POLICY_CHARACTERS} characters of the prefixes of rules with urgent.tags or "
+            f"urgent.metadata, each with {ARN_CHARACTERS} more: use fewer of these rules, or shorter prefixes"
+        )
+        yield InvalidSettingsError("datasets.prefix", characters, expected)
 
 
 @dataclass(frozen=True, slots=True)

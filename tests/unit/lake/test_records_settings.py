@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 
+from infra.names import StackNames
 from lake.dataset_rules import matching_rule
 from lake.errors import InvalidSettingsError
 from lake.settings import DatasetRule, RecordsRule, parse_settings
-from lake.settings.records import FAILED_RECORDS
+from lake.settings.records import FAILED_RECORDS, MAX_NAMES
 from tests.unit.lake.test_settings import keys as wrong_keys
 
 STREAM = "arn:aws:kinesis:eu-central-1:111122223333:stream/clicks"
@@ -53,6 +54,7 @@ def test_a_wrong_value_is_reported_with_its_key(record: dict[str, Any], key: str
         ({"datasets": [{"name": "clicks", "prefix": "a!{b/"}]}, "records.dataset"),
         ({"datasets": [{"name": "clicks", "prefix": FAILED_RECORDS}]}, "datasets.prefix"),
         ({"input": {"suffixes": [".ndjson", ".gz.ndjson"]}}, "input.suffixes"),
+        ({"stage": "x" * 43, "records": [{**CLICKS, "name": "n" * (MAX_NAMES - 42)}]}, "records.name"),
     ],
 )
 def test_keys_that_the_rules_would_not_take_are_refused(others: dict[str, Any], key: str) -> None:
@@ -76,6 +78,13 @@ def test_a_rule_that_takes_only_what_was_not_delivered_is_refused() -> None:
     datasets = [{"name": "failed", "prefix": f"{FAILED_RECORDS}clicks/"}]
     with pytest.raises(InvalidSettingsError, match=r"datasets\.prefix .*the rule 'failed' never matches"):
         parse_settings({"stage": "prod", "datasets": datasets})
+
+
+def test_the_longest_name_fits_firehose() -> None:
+    stage, name = "s" * 30, "n" * (MAX_NAMES - 30)
+    longest = settings({**CLICKS, "name": name}, stage=stage)
+    # CreateDeliveryStream, DeliveryStreamName
+    assert len(StackNames.of(longest).delivery_stream(name)) == 64
 
 
 @pytest.mark.parametrize(

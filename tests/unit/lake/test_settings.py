@@ -57,8 +57,10 @@ def test_the_shipped_file_is_valid_and_unchanged_in_a_lambda_asset(tmp_path: Pat
         ({"stage": "dev_tables"}, "stage", "dev_tables"),
         ({"tags": ["AWS:team=data"]}, "tags", "AWS:team=data"),
         ({"tags": ["team="]}, "tags", "team="),
+        ({"tags": ["team=L\u00fcbeck"], "batch": {"engines": ["glue", "emr-serverless"]}}, "tags", "team=L\u00fcbeck"),
         ({"tags": ["team=a", "Team=b"]}, "tags", "Team=b"),
         ({"tags": ["hybrid-router:stage=b"]}, "tags", "hybrid-router:stage=b"),
+        ({"tags": [f"t{number}=a" for number in range(50)]}, "tags", 50),
         ({"batch": {"worker_type": "G.2X", "workers": 150}}, "batch.workers", 150),
         ({"input": {"bucket": "landing", "keep_days": 90}}, "input.keep_days", 90),
         ({"time_zone": "../etc/passwd"}, "time_zone", "../etc/passwd"),
@@ -121,6 +123,10 @@ def test_a_value_that_is_too_long_for_a_message_is_cut(value: object) -> None:
     with pytest.raises(InvalidSettingsError, match=r"settings: stream\.jobs = .* is wrong: expected a") as caught:
         parse_settings({"stage": "dev", "stream": {"jobs": value}})
     assert len(str(caught.value)) < 1_200
+
+
+def test_a_tag_may_have_the_letters_that_each_engine_of_the_stage_takes() -> None:
+    assert parse_settings({"stage": "a", "tags": ["\u00e9quipe=L\u00fcbeck"]}).tags == ("\u00e9quipe=L\u00fcbeck",)
 
 
 def test_the_longest_of_the_configured_suffixes_is_found() -> None:
