@@ -7,6 +7,7 @@ the functions comes from the Lambda runtime.
 import hashlib
 import shutil
 import zipfile
+from collections.abc import Collection
 from dataclasses import dataclass
 from importlib.metadata import distribution
 from pathlib import Path
@@ -19,7 +20,7 @@ from aws_cdk import aws_s3_assets as s3_assets
 from constructs import Construct
 
 from infra.allow import allow
-from infra.wheels import WHEELS_SUFFIX, JobRuntime, check_wheels, unpack, write_entry
+from infra.wheels import WHEELS_SUFFIX, AssetError, JobRuntime, check_wheels, unpack, write_entry
 from lake.settings import Settings, dump_settings
 
 SETTINGS_FILE = "settings.json"
@@ -32,7 +33,7 @@ LIBRARIES = {
     "tzdata": "tzdata",
 }
 """Distribution -> the module or package that is copied. zoneinfo needs tzdata: Lambda's image has no time zones."""
-SOURCE_SUFFIXES = frozenset({".py", ".js", ".css"})
+SOURCE_SUFFIXES = frozenset({".py", ".typed", ".js", ".css"})
 COMPILED_SUFFIXES = frozenset({".so", ".pyd", ".dylib", ".pyc"})
 """Left out: the libraries have Python code for each such file. A test imports every handler from the asset."""
 
@@ -64,7 +65,7 @@ class Assets:
         """Build the assets in ``workspace``, an existing folder that must remain until the app is synthesized.
 
         ``synthesizer`` is that of the stack, bound to it. Raises ``AssetError``: wheels are missing or belong to
-        another checkout.
+        another checkout, or this one lacks a package.
         """
         glue_wheels = None if wheels is None else check_wheels(checkout, JobRuntime.glue(), wheels)
         libraries = None
@@ -124,20 +125,22 @@ def _wheels(scope: Construct, zip_file: Path, synthesizer: IStackSynthesizer) ->
 def build_lambda_asset(checkout: Path, settings: Settings, folder: Path) -> Path:
     """Fill ``folder`` with the code, its libraries and the settings; returns ``folder``."""
     for package in OWN_PACKAGES:
-        _copy_package(checkout / package, folder / package)
+        for file in _sources(checkout / package, SOURCE_SUFFIXES):
+            copy = folder / file.relative_to(checkout)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, copy)
     for name, module in LIBRARIES.items():
         _copy_library(name, module, folder)
     (folder / SETTINGS_FILE).write_text(dump_settings(settings), encoding="utf-8")
     return folder
 
 
-def _copy_package(source: Path, target: Path) -> None:
-    """Copy a package's Python sources, ``py.typed``, and script and style of a page; caches and others stay out."""
-    for file in sorted(source.rglob("*")):
-        if file.suffix in SOURCE_SUFFIXES or file.name == "py.typed":
-            copy = target / file.relative_to(source)
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(file, copy)
+def _sources(package: Path, suffixes: Collection[str]) -> list[Path]:
+    """The files of a package that are uploaded, in the same order everywhere; caches and others stay out."""
+    files = [file for file in sorted(package.rglob("*")) if file.suffix in suffixes]
+    if not files:
+        raise AssetError(f"the package {package.name} is missing in {package.parent}: deploy from a complete checkout")
+    return files
 
 
 def _copy_library(name: str, module: str, folder: Path) -> None:
@@ -155,6 +158,6 @@ def build_job_zip(checkout: Path, target: Path) -> Path:
     """Write the packages that both jobs import to ``target``; returns ``target``."""
     with zipfile.ZipFile(target, "w") as archive:
         for package in JOB_PACKAGES:
-            for file in sorted((checkout / package).rglob("*.py")):
+            for file in _sources(checkout / package, {".py"}):
                 write_entry(archive, file.relative_to(checkout).as_posix(), file.read_bytes())
     return target

@@ -204,7 +204,9 @@ def _rights_of_task(resource: str, arguments: Mapping[str, Any], template: Resol
     if "emr-serverless:" in resource:
         application = arguments["ApplicationId"].removesuffix(".ApplicationId")
         return emr_serverless.rights(resource, {**arguments, "ApplicationId": application})[1]
-    return rights_of(resource, dict(arguments))[1]
+    asked = rights_of(resource, dict(arguments))[1]
+    assert asked, f"the local cloud does not know what {resource} needs"
+    return asked
 
 
 EMR_INTEGRATION = "emr-serverless:startJobRun.sync"

@@ -3,11 +3,15 @@
 import subprocess
 import sys
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
-from infra.assets import COMPILED_SUFFIXES, build_job_zip, build_lambda_asset
+import pytest
+
+from infra.assets import COMPILED_SUFFIXES, JOB_PACKAGES, OWN_PACKAGES, build_job_zip, build_lambda_asset
 from infra.functions import SPECS
 from infra.synth import CHECKOUT
+from infra.wheels import AssetError
 from lake.settings import Settings
 from tests.unit.infra.conftest import Assembly
 
@@ -69,16 +73,24 @@ def test_the_same_checkout_gives_the_same_bytes(tmp_path: Path) -> None:
     assert zips[0] == zips[1]
 
 
+@pytest.mark.parametrize(
+    "build", [build_job_zip, lambda checkout, folder: build_lambda_asset(checkout, SETTINGS, folder)]
+)
+def test_an_incomplete_checkout_is_refused(tmp_path: Path, build: Callable[[Path, Path], Path]) -> None:
+    with pytest.raises(AssetError, match="deploy from a complete checkout"):
+        build(tmp_path, tmp_path / "asset")
+
+
 def test_caches_and_other_files_are_not_uploaded(tmp_path: Path) -> None:
     checkout = tmp_path / "checkout"
-    (checkout / "lake" / "__pycache__").mkdir(parents=True)
-    (checkout / "lake" / "__init__.py").write_text("")
-    (checkout / "lake" / "__pycache__" / "a.cpython-311.pyc").write_bytes(b"")
-    (checkout / "lake" / "notes.txt").write_text("")
+    for package in {*OWN_PACKAGES, *JOB_PACKAGES}:
+        (checkout / package / "__pycache__").mkdir(parents=True)
+        for name in ("__init__.py", "notes.txt", "__pycache__/a.cpython-311.pyc"):
+            (checkout / package / name).write_text("")
     asset = build_lambda_asset(checkout, SETTINGS, tmp_path / "asset")
     assert {path.name for path in (asset / "lake").rglob("*") if path.is_file()} == {"__init__.py"}
     with zipfile.ZipFile(build_job_zip(checkout, tmp_path / "jobs.zip")) as code:
-        assert code.namelist() == ["lake/__init__.py"]
+        assert all(name.endswith("/__init__.py") for name in code.namelist())
 
 
 def _content(folder: Path) -> dict[str, bytes]:
