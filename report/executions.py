@@ -30,13 +30,14 @@ def badge(outcome: str, label: str = "") -> str:
 
 
 def outcomes(executions: Sequence[ExecutionFacts]) -> str:
-    """A badge for each outcome, failures first; with its number where there are several executions."""
+    """A badge for each outcome; with its number where there are several executions."""
     counts = Counter(map(outcome_of, executions))
     return " ".join(outcome_badges(counts, with_numbers=len(executions) > 1))
 
 
 def outcome_badges(counts: Mapping[str, int], *, with_numbers: bool) -> Iterator[str]:
-    for outcome in sorted(counts, key=lambda name: (name != FAILED, name)):
+    """What failed comes first, then what is open."""
+    for outcome in sorted(counts, key=lambda name: (name != FAILED, name not in (OPEN, NOT_SETTLED), name)):
         yield badge(outcome, f"{counts[outcome]:,} {outcome}" if with_numbers else "")
 
 

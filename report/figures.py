@@ -114,7 +114,7 @@ def percentiles(counts: Mapping[float, int]) -> Percentiles | None:
     """Percentiles by nearest rank of files counted by their latency in seconds; None: there are none."""
     order = sorted(counts)
     ranks = list(accumulate(counts[seconds] for seconds in order))
-    if not ranks:
+    if not any(ranks):
         return None
     p50, p90, p99, longest = (order[bisect_left(ranks, -(-ranks[-1] * share // 100))] for share in (50, 90, 99, 100))
     return Percentiles(ranks[-1], p50, p90, p99, longest)

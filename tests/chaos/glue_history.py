@@ -12,6 +12,7 @@ from tests.chaos.history import Report
 from tests.chaos.injection import Fault
 from tests.chaos.inputs import Input, random_body, random_settings
 from tests.chaos.processes import Clients
+from tests.chaos.spark_cluster import CLUSTER_SETTINGS, spark_cluster
 
 BATCH, STREAM = "batch", "stream"
 FILES = 4
@@ -52,7 +53,8 @@ FAULTS: tuple[tuple[str, Fault], ...] = (
     (BATCH, _fault("completion", "before", "stall")),
 )
 """Lane and fault of each history."""
-HISTORIES = len(FAULTS)
+HISTORIES = len(FAULTS) + 2
+"""After those of ``FAULTS``: two runs at once, and a second copy of a slow task."""
 
 
 def run_glue_history(cloud: LocalCloud, clients: Clients, number: int, seed: int) -> Report:
@@ -60,13 +62,22 @@ def run_glue_history(cloud: LocalCloud, clients: Clients, number: int, seed: int
     random = Random(seed * 1000 + number)
     world = GlueWorld.on(cloud, clients, random, _settings(random))
     try:
-        lane, fault = FAULTS[number]
-        _arrive(world, lane, broken=fault.point in ("exclusions", "release"))
-        _run_with_fault(world, lane, fault)
+        _play(world, number)
         violations = _final_violations(world)
     except AssertionError as error:
         violations = [f"the history did not end: {error}"]
     return Report(number, tuple(world.fired), tuple(violations), tuple(world.log))
+
+
+def _play(world: GlueWorld, number: int) -> None:
+    if number < len(FAULTS):
+        lane, fault = FAULTS[number]
+        _arrive(world, lane, broken=fault.point in ("exclusions", "release"))
+        _run_with_fault(world, lane, fault)
+    elif number == len(FAULTS):
+        _run_twice(world)
+    else:
+        _run_with_second_copy(world)
 
 
 def _settings(random: Random) -> Settings:
@@ -165,6 +176,31 @@ def _owners(world: GlueWorld, name: str) -> str:
     assert row is not None
     earlier = ", ".join(row.earlier_owners) or "-"
     return f"{name}: {row.state}, attempt {row.attempt} by {row.owner}, earlier owners: {earlier}"
+
+
+def _run_twice(world: GlueWorld) -> None:
+    _arrive(world, BATCH, broken=False)
+    (document,) = world.plan_runs()
+    job = world.resources.batch_job
+    for run in [world.start(job, None, run=document) for _ in range(2)]:
+        world.finish(job, run)
+    _finish_open_manifests(world)
+
+
+def _run_with_second_copy(world: GlueWorld) -> None:
+    """A task stalls after an upload and never goes on; Spark's second copy of it, on another host, ends the run."""
+    fault = _fault("upload part", "after", "stall")
+    _arrive(world, BATCH, broken=False)
+    (document,) = world.plan_runs()
+    job, environment = world.resources.batch_job, world.worker_environment(fault)
+    with spark_cluster(world.marks / "cluster", environment, world.wait) as master:
+        run = world.start(job, fault, run=document, conf=world.spark_conf({**CLUSTER_SETTINGS, "spark.master": master}))
+        state = world.finish(job, run)
+        world.log.append(f"second copy: {world.injected()}")
+        assert world.injected() is not None, f"{fault} was never reached: {state}"
+        assert state == "SUCCEEDED", f"no second copy has ended the run: {state}"
+        world.fired.append(fault)
+    _finish_open_manifests(world)
 
 
 def _final_violations(world: GlueWorld) -> list[str]:

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import signal
+import sys
 import tempfile
 import zipfile
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from lake.ledger.manifest_row import OPEN_STATES
 from lake.settings import Settings, dump_settings
 from local.cloud import LocalCloud
 from local.isolation import REGION
+from tests.chaos.glue_process import PLAN_VARIABLE
 from tests.chaos.injection import Fault
 from tests.chaos.processes import Clients
 from tests.chaos.world import EXPECTED_ERRORS, World
@@ -29,14 +31,6 @@ from tests.roles import create_unlimited_role
 CHECKOUT = Path(__file__).resolve().parents[2]
 PRODUCT = ("lake", "transform", "batch_job", "streaming_job", "verify")
 INJECTION_MODULES = ("__init__", "injection_points", "injection", "glue_process", "glue_daemon")
-SPARK_CONF = " --conf ".join(
-    f"{name}={value}"
-    for name, value in {
-        **SPARK_SETTINGS,
-        "spark.python.daemon.module": "tests.chaos.glue_daemon",
-        "spark.driver.memory": "1g",
-    }.items()
-)
 OVER = frozenset({"STOPPED", "SUCCEEDED", "FAILED", "TIMEOUT", "ERROR", "EXPIRED"})
 MAX_WAIT_SECONDS = 240
 
@@ -93,11 +87,21 @@ class GlueWorld(World):
                     "--settings": f"s3://{control}/assets/settings.json",
                     "--region": REGION,
                     "--extra-py-files": f"s3://{control}/assets/product.zip,s3://{control}/assets/chaos.zip",
-                    "--conf": SPARK_CONF,
+                    "--conf": self.spark_conf({}),
                     "--job": job,
                     "--chaos": self._plan(None),
                 },
             )
+
+    def spark_conf(self, changes: dict[str, str]) -> str:
+        """The value of ``--conf``: speculation as in production, which has no effect under a master ``local[n]``."""
+        settings = {**SPARK_SETTINGS, "spark.python.daemon.module": "tests.chaos.glue_daemon"}
+        settings |= {"spark.speculation.minTaskRuntime": "100ms", "spark.driver.memory": "1g", **changes}
+        return " --conf ".join(f"{name}={value}" for name, value in settings.items())
+
+    def worker_environment(self, fault: Fault | None) -> dict[str, str]:
+        """For the Python workers of a cluster of its own: on ``local[n]`` they have it from their driver."""
+        return {PLAN_VARIABLE: self._plan(fault), "PYTHONPATH": str(CHECKOUT), "PYSPARK_PYTHON": sys.executable}
 
     def run(self, kind: str, work: Callable[[str], Any], job: str | None = None) -> Any:
         """Run a Lambda in this process, without faults; its result, or None when it failed."""

@@ -62,6 +62,12 @@ def test_the_last_execution_of_a_day_is_named_after_many_that_failed() -> None:
     )
 
 
+def test_what_failed_is_named_first_then_what_is_open() -> None:
+    items = [on(24, hour, outcome=outcome) for hour, outcome in enumerate(("EMPTY", "OPEN", "FAILED"))]
+    page = render_index("stack", last_days(items, {}, NOW), iso_utc(NOW))
+    assert re.findall(r'badge \w+">1 (\w+)<', page) == ["FAILED", "OPEN", "EMPTY"]
+
+
 def test_the_page_is_bounded() -> None:
     # Given 200 executions on each of 40 days
     items = [
