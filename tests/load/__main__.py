@@ -17,7 +17,7 @@ from tests.load.settle_night import LARGE_NIGHTS, measure_night
 
 MAX_MEMORY_GROWTH = 1.2
 """Peak memory of the second half of a large file divided by that of the first half."""
-MAX_SETTLE_SECONDS = 240
+MAX_SETTLE_SECONDS = 120
 MAX_SETTLE_MIB = 512
 
 OBJECT_BYTES = (64 << 20, 192 << 20)
