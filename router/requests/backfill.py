@@ -12,9 +12,10 @@ from typing import Any
 
 from lake.aws_types import ListObjectVersionsOutputTypeDef
 from lake.dataset_rules import dataset_prefixes, matching_rule, takes_no_folder
-from lake.errors import InvalidInputError
+from lake.errors import InvalidInputError, OwnershipError
 from lake.layout import is_archived
 from lake.manifest import Lane, ObjectVersion, Partition
+from lake.texts import format_count
 from router.entry import with_refusals
 from router.ownership.owner import RoutedArrival
 from router.ownership.resolve import OWNER_GRACE, read_arrivals
@@ -103,10 +104,10 @@ def find_unrecorded(
     """List for ``time`` (default ``TIME_PER_CALL``), at least one page, and record what the ledger does not know.
 
     Repeating it records nothing twice. A page with arrivals whose owner may still be alive is visited once more after
-    ``waitSeconds``, unless the request leaves them; then the sweep takes them. Returns ``{"token", "waitSeconds",
-    "found", "known", "recorded", "unsettled", "bytes", "archived"}``; ``token`` is None when all is listed. Raises
-    ``InvalidInputError``: ``max_datasets`` has no room for the dataset, and the request does not leave what has no
-    owner; botocore's errors.
+    ``waitSeconds``, unless the request leaves them to the sweep. Returns ``{"token", "waitSeconds", "found", "known",
+    "recorded", "unsettled", "bytes", "archived"}``; ``token`` is None when all is listed. Raises ``OwnershipError``:
+    after the wait arrivals of the page still have no owner; ``InvalidInputError``: ``max_datasets`` has no room for the
+    dataset, and the request does not leave what has no owner; botocore's errors.
     """
     progress = ListingProgress.of(token)
     if not progress.prefixes:
@@ -194,7 +195,12 @@ def _record(
         )
     recorded, unsettled = ownership.count(ArrivalOutcome.OWNED), ownership.count(ArrivalOutcome.UNSETTLED)
     progress = replace(progress, recorded=progress.recorded + recorded, bytes=progress.bytes + ownership.bytes)
-    if unsettled and not request.leave_unsettled and not progress.waits:
+    if unsettled and not request.leave_unsettled:
+        if progress.waits:
+            raise OwnershipError(
+                f"{format_count(unsettled, 'file')} of the dataset {request.dataset} cannot get an owner: read the "
+                "errors in the log of this function, then start the backfill again; the sweep takes them as well"
+            )
         return replace(progress, waits=True)
     if unsettled:
         logger.warning("arrivals left to their intent", dataset=request.dataset, files=unsettled)
