@@ -9,7 +9,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from lake.documents import get_document
-from lake.errors import InvalidDocumentError, TerminalError
+from lake.errors import InvalidDocumentError, NewerDocumentError, TerminalError
 from lake.hours import read_hour
 from lake.layout import manifest_key, part_key
 from lake.ledger import CollectionId, CommitReference, State
@@ -125,6 +125,18 @@ def test_a_damaged_part_keeps_only_the_hours_of_its_datasets_open_until_it_is_re
     assert listed(deployment, row.id) == ["orders/a"]
     assert read_hour(deployment.ledger, PARTITION, has_table=False).waits_for == row.id
     assert list(deployment.ledger.collections.open()) == []
+
+
+def test_a_collection_with_a_part_of_a_newer_version_is_left_to_it_and_reported(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collect(deployment, (PARTITION, "a"))
+    monkeypatch.setattr("lake.documents.FORMAT", 0)
+    deployment.wait(HOURS)
+    sweep = repair(deployment)
+    divide_collections(sweep)
+    assert [type(error) for error in sweep.errors] == [NewerDocumentError]
+    assert [row.division for row in deployment.ledger.collections.open()] == [None]
 
 
 def test_a_collection_with_an_incomplete_list_is_not_divided(deployment: Deployment) -> None:
