@@ -272,7 +272,7 @@ GRANTS_BY_FUNCTION = {
     "reprocess": FunctionGrants(
         (*READ, *CHANGE),
         (Grants.find_dataset, Grants.list_input),
-        reads=(layout.MANIFESTS, layout.COMMITS, layout.DIVISIONS),
+        reads=(layout.MANIFESTS, layout.DIVISIONS),
     ),
     "resubmit": FunctionGrants(
         ("GetItem", "Query", *CREATE), (Grants.own_resubmission,), reads=(layout.RESUBMISSIONS,)
