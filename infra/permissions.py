@@ -268,7 +268,7 @@ GRANTS_BY_FUNCTION = {
     "reprocess": FunctionGrants(
         (*READ, *CHANGE),
         (Grants.find_dataset,),
-        reads=(layout.MANIFESTS, layout.COMMITS, layout.DIVISIONS),
+        reads=(layout.MANIFESTS, layout.DIVISIONS),
     ),
     "resubmit": FunctionGrants((*READ, *CREATE), (Grants.own_resubmission,), reads=(layout.RESUBMISSIONS,)),
 }

@@ -82,8 +82,10 @@ def divide(services: Services, collection: CollectionId, pace: "WritePace | None
     return [manifest.id for manifest in division.manifests]
 
 
-TRIES, PAUSE_SECONDS = 3, 5
-"""Tries of what cannot be divided but can later, and the pause between them: then it holds up no other file."""
+TRIES, PAUSE_SECONDS = 25, 5
+"""Tries of what cannot be divided but can later, and the pause between them."""
+MAX_RETRY_TIME = timedelta(minutes=2)
+"""After the first try of all: no further one begins later, so that it holds up no other file for long."""
 
 
 def divide_selected(services: Services, selection: Selection) -> tuple[list[ManifestRow], Exception | None]:
@@ -96,9 +98,8 @@ def divide_selected(services: Services, selection: Selection) -> tuple[list[Mani
     manifests: list[str] = []
     undivided: dict[CollectionId, Exception] = {}
     waiting = [row.id for row in services.ledger.collections.open() if selection.selects_hour(row.id.hour)]
-    for number in range(TRIES):
-        if number:
-            time.sleep(PAUSE_SECONDS)
+    stop_at = None
+    for _ in range(TRIES):
         for collection in waiting:
             try:
                 manifests += divide(services, collection)
@@ -107,8 +108,10 @@ def divide_selected(services: Services, selection: Selection) -> tuple[list[Mani
                 logger.warning("collection not divided", collection=str(collection), error=str(error))
                 undivided[collection] = error
         waiting = [collection for collection, error in undivided.items() if can_pass(error)]
-        if not waiting:
+        stop_at = stop_at or services.clock() + MAX_RETRY_TIME
+        if not waiting or services.clock() >= stop_at:
             break
+        time.sleep(PAUSE_SECONDS)
     rows = queued_successors(services, manifests)
     selected = [row for row in rows if selection.selects(row.partition)]
     faults = [

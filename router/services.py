@@ -99,13 +99,14 @@ def read_document(services: Services, key: str, *members: str) -> dict[str, Any]
 
 
 def new_session() -> boto3.Session:
-    """A session whose clients read times quickly.
+    """A session whose clients read listings quickly.
 
-    botocore's own parser of dates knows every format, and takes half of the time of a listing: for the 2,200,000
+    botocore's own parser of dates knows every format, and takes two thirds of the time of a listing: for the 2,200,000
     objects of a night that would be minutes.
     """
     core = botocore.session.get_session()
     core.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=parse_time)
+    read_listings_quickly(core)
     return boto3.Session(botocore_session=core)
 
 
@@ -114,6 +115,53 @@ def parse_time(value: Any) -> datetime:  # noqa: ANN401
     if isinstance(value, str) and LISTED_TIME.fullmatch(value):
         return datetime.fromisoformat(value)
     return parse_timestamp(value)
+
+
+EVENT = "before-parse.*.ListObjectsV2"
+"""Only S3 has this operation. By its wildcard the event comes before those of S3: one of botocore's own handlers parses
+the answer in search of an error."""
+OBJECT = re.compile(
+    r"<Contents>"
+    + r"(?:<\w+>[^<]*</\w+>)*?".join(
+        (
+            "",
+            r"<Key>([^<&]*)</Key>",
+            r"<LastModified>(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{3})?Z)</LastModified>",
+            r"<ETag>((?:&quot;)?[^<&]*(?:&quot;)?)</ETag>",
+            r"<Size>(\d+)</Size>",
+            "",
+        )
+    )
+    + r"</Contents>"
+)
+"""An object as S3 writes it: its members in this order, without children, and others between them."""
+
+
+def read_listings_quickly(session: botocore.session.Session) -> None:
+    """Let every S3 client of the session take the objects of a listing out of the answer before botocore parses it.
+
+    botocore parses the whole answer twice, once in search of an error, and compares each member of each object with its
+    model: settle reads 2,200 pages after a large night. An answer with an object that is written in another way is left
+    to it.
+    """
+
+    def take_objects(**event: Any) -> None:  # noqa: ANN401 (the type of botocore's handlers)
+        response = event["response_dict"]
+        try:
+            text = response["body"].decode()
+        except UnicodeDecodeError:
+            return
+        rest = OBJECT.sub("", text)
+        if rest != text and "<Contents" not in rest:
+            event["customized_response_dict"]["Contents"] = [_object(*found) for found in OBJECT.findall(text)]
+            response["body"] = rest.encode()
+
+    session.register(EVENT, take_objects)
+
+
+def _object(key: str, changed: str, etag: str, size: str) -> dict[str, Any]:
+    time = datetime.fromisoformat(changed)
+    return {"Key": key, "LastModified": time, "ETag": etag.replace("&quot;", '"'), "Size": int(size)}
 
 
 @cache

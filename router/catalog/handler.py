@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
+from lake.errors import TransientError
 from lake.ledger import DatasetRow
 from lake.ledger.datasets import PROVENANCE, RESCUED
 from lake.texts import printable
@@ -18,7 +19,7 @@ TIME_PER_CALL = timedelta(minutes=4)
 
 @with_product_errors
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: ARG001
-    """``{}`` -> ``{"tables": n, "created": n, "extended": n, "foreign": n, "changing": n}``."""
+    """``{}`` -> ``{"tables": n, "created": n, "extended": n, "foreign": n}``."""
     return catalog(container_services())
 
 
@@ -29,11 +30,11 @@ def catalog(services: Services) -> dict[str, Any]:
     the beginning after the last of all. A dataset with an Iceberg table has no other one. A table that cannot be
     brought up to date holds back no other. An uploader can choose the name of a dataset, so a table or view of somebody
     else under that name is only reported. Returns the number of ``tables`` looked at, and of those that were
-    ``created`` or ``extended``, are ``foreign``, or ``changing``: another writer came first, and the next round tries
-    again. Raises ``Exception``: the first error of a table, after all the others were tried; the log names each table.
+    ``created`` or ``extended``, or are ``foreign``. Raises ``Exception``: the first error of a table, after all the
+    others were tried; the log names each table.
     """
     datasets, stop_at = services.ledger.datasets, services.clock() + TIME_PER_CALL
-    counts = dict.fromkeys(("tables", "created", "extended", "foreign", "changing"), 0)
+    counts = dict.fromkeys(("tables", "created", "extended", "foreign"), 0)
     errors: list[Exception] = []
     position = ""
     for dataset in datasets.following(datasets.catalog_position()):
@@ -61,7 +62,7 @@ def catalog(services: Services) -> dict[str, Any]:
     return counts
 
 
-def _bring_up_to_date(services: Services, dataset: DatasetRow) -> str | None:
+def _bring_up_to_date(services: Services, dataset: DatasetRow, *, again: bool = True) -> str | None:
     glue, resources, database = services.glue, services.resources, services.resources.catalog_database
     wanted = new_table(dataset, resources.lake_bucket, resources.quarantine_bucket)
     try:
@@ -80,8 +81,12 @@ def _bring_up_to_date(services: Services, dataset: DatasetRow) -> str | None:
             return None
         version = {"VersionId": table["VersionId"]} if "VersionId" in table else {}
         glue.update_table(DatabaseName=database, TableInput=extended, SkipArchive=True, **version)  # type: ignore[arg-type]
-    except (glue.exceptions.AlreadyExistsException, glue.exceptions.ConcurrentModificationException):
-        return "changing"
+    except (glue.exceptions.AlreadyExistsException, glue.exceptions.ConcurrentModificationException) as error:
+        if again:
+            return _bring_up_to_date(services, dataset, again=False)
+        raise TransientError(
+            f"other writers change the table {dataset.name} again and again: the next round tries it again"
+        ) from error
     return "extended"
 
 

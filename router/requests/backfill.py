@@ -12,9 +12,11 @@ from typing import Any
 
 from lake.aws_types import ListObjectVersionsOutputTypeDef
 from lake.dataset_rules import dataset_prefixes, matching_rule, takes_no_folder
-from lake.errors import InvalidInputError
+from lake.errors import InvalidInputError, OwnershipError
 from lake.layout import is_archived
-from lake.manifest import Lane, ObjectVersion, Partition
+from lake.manifest import Identity, Lane, ObjectVersion, Partition
+from lake.texts import format_count
+from lake.time import iso_utc
 from router.entry import with_refusals
 from router.ownership.owner import RoutedArrival
 from router.ownership.resolve import OWNER_GRACE, read_arrivals
@@ -103,10 +105,10 @@ def find_unrecorded(
     """List for ``time`` (default ``TIME_PER_CALL``), at least one page, and record what the ledger does not know.
 
     Repeating it records nothing twice. A page with arrivals whose owner may still be alive is visited once more after
-    ``waitSeconds``, unless the request leaves them; then the sweep takes them. Returns ``{"token", "waitSeconds",
-    "found", "known", "recorded", "unsettled", "bytes", "archived"}``; ``token`` is None when all is listed. Raises
-    ``InvalidInputError``: ``max_datasets`` has no room for the dataset, and the request does not leave what has no
-    owner; botocore's errors.
+    ``waitSeconds``, unless the request leaves them to the sweep. Returns ``{"token", "waitSeconds", "found", "known",
+    "recorded", "unsettled", "bytes", "archived"}``; ``token`` is None when all is listed. Raises ``OwnershipError``:
+    files that were there before the wait still have no owner; ``InvalidInputError``: ``max_datasets`` has no room for
+    the dataset, and the request does not leave what has no owner; botocore's errors.
     """
     progress = ListingProgress.of(token)
     if not progress.prefixes:
@@ -196,6 +198,14 @@ def _record(
     progress = replace(progress, recorded=progress.recorded + recorded, bytes=progress.bytes + ownership.bytes)
     if unsettled and not request.leave_unsettled and not progress.waits:
         return replace(progress, waits=True)
+    # Files that have come since the first visit are those of a live owner.
+    before = iso_utc(services.clock() - WAIT_FOR_OWNERS)
+    stuck = [file for file in files if ownership.outcomes[Identity.of(file)] == ArrivalOutcome.UNSETTLED]
+    if not request.leave_unsettled and any(file.arrived_at < before for file in stuck):
+        raise OwnershipError(
+            f"{format_count(unsettled, 'file')} of the dataset {request.dataset} cannot get an owner: read the errors "
+            "in the log of this function, then start the backfill again; the sweep takes them as well"
+        )
     if unsettled:
         logger.warning("arrivals left to their intent", dataset=request.dataset, files=unsettled)
     found = progress.found + len(files)

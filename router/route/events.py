@@ -12,6 +12,7 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.errors import InvalidInputError
+from lake.faults import can_pass
 from lake.layout import list_versions
 from lake.ledger.table import batches_of
 from lake.manifest import UNVERSIONED, ObjectVersion
@@ -62,22 +63,36 @@ class VersionLookup:
 
     Where the bucket has versions, an event without a version must not become an arrival of its own: a listing gives the
     same object its version id, and the file would be converted twice. In a bucket without versions no event names one:
-    that costs one request per invocation.
+    that costs one request per invocation. Once S3 has not answered it is not asked again: a thousand events would wait
+    for its repetitions one after another.
     """
 
     def __init__(self, services: Services) -> None:
         self._services = services
         self._has_versions: bool | None = None
+        self._fault: Exception | None = None
 
     def complete(self, announced: AnnouncedVersion) -> ObjectVersion:
         """The arrival of an event: of the versions with its ETag the one from before versions, or else the newest.
 
         Raises ``BotoCoreError``, ``ClientError``: S3 did not answer: the event has to be redelivered.
         """
-        file, bucket = announced.file, self._services.resources.input_bucket
-        if announced.names_version or file.bucket != bucket or not self._bucket_has_versions():
+        file = announced.file
+        if announced.names_version or file.bucket != self._services.resources.input_bucket:
             return file
-        versions = list_versions(self._services.s3, bucket, file.key)
+        if self._fault is not None:
+            raise self._fault
+        try:
+            return self._look_up(file)
+        except (BotoCoreError, ClientError) as error:
+            if can_pass(error):
+                self._fault = error
+            raise
+
+    def _look_up(self, file: ObjectVersion) -> ObjectVersion:
+        if not self._bucket_has_versions():
+            return file
+        versions = list_versions(self._services.s3, file.bucket, file.key)
         matching = [item["VersionId"] for item in versions if item["ETag"].strip('"') == file.etag]
         # Without one it is gone by now. The manifest that owns it reports that.
         version = UNVERSIONED if UNVERSIONED in matching else next(iter(matching), None)

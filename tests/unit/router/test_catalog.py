@@ -10,6 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from ndjson_arrow import column_name, original_key
 
+from lake.errors import TransientError
 from lake.ledger import Ledger
 from lake.ledger.costs import MeasuredDataset
 from lake.ledger.datasets import DatasetRow
@@ -97,9 +98,24 @@ def test_two_writers_keep_each_others_columns(deployment: Deployment) -> None:
         deployment.glue.tables["orders"] = {**table, "StorageDescriptor": descriptor, "VersionId": "1"}
 
     deployment.glue.before_update = meanwhile
-    # When, Then the next round adds the column of this one
-    assert [changed(deployment), changed(deployment)] == [{"changing": 1}, {"extended": 1}]
+    # When, Then
+    assert changed(deployment) == {"extended": 1}
     assert names(deployment) == ["a", "_rescued", "added", "b"]
+
+
+def test_a_table_that_others_change_again_and_again_is_reported(deployment: Deployment) -> None:
+    # Given
+    table_of(deployment, "a")
+    deployment.ledger.datasets.reserve_columns("orders", ["b"], 1000)
+
+    def meanwhile() -> None:
+        table = deployment.glue.tables["orders"]
+        deployment.glue.tables["orders"] = {**table, "VersionId": str(int(table["VersionId"]) + 1)}
+
+    deployment.glue.before_update = meanwhile
+    # When, Then
+    with pytest.raises(TransientError, match="other writers change the table orders again and again"):
+        catalog(deployment.services)
 
 
 @pytest.mark.parametrize(

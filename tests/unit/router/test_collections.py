@@ -9,7 +9,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from lake.documents import get_document
-from lake.errors import InvalidDocumentError, TerminalError
+from lake.errors import InvalidDocumentError, NewerDocumentError, TerminalError
 from lake.hours import read_hour
 from lake.layout import manifest_key, part_key
 from lake.ledger import CollectionId, CommitReference, State
@@ -127,6 +127,18 @@ def test_a_damaged_part_keeps_only_the_hours_of_its_datasets_open_until_it_is_re
     assert list(deployment.ledger.collections.open()) == []
 
 
+def test_a_collection_with_a_part_of_a_newer_version_is_left_to_it_and_reported(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collect(deployment, (PARTITION, "a"))
+    monkeypatch.setattr("lake.documents.FORMAT", 0)
+    deployment.wait(HOURS)
+    sweep = repair(deployment)
+    divide_collections(sweep)
+    assert [type(error) for error in sweep.errors] == [NewerDocumentError]
+    assert [row.division for row in deployment.ledger.collections.open()] == [None]
+
+
 def test_a_collection_with_an_incomplete_list_is_not_divided(deployment: Deployment) -> None:
     part = collect(deployment, (PARTITION, "a"))
     key = {"pk": f"parts-of-collection#{FIRST}", "sk": part}
@@ -139,36 +151,40 @@ LATER = Partition("orders", PARTITION.date, PARTITION.hour + 1)
 
 
 @pytest.mark.parametrize(
-    ("code", "failures", "divided"),
+    ("code", "seconds", "divided"),
     [
-        ("SlowDown", 1, [LATER, PARTITION]),
-        ("SlowDown", 3, [LATER, PARTITION]),
-        ("SlowDown", 99, []),
-        ("AccessDenied", 1, [LATER]),
-        ("AccessDenied", 2, []),
+        ("SlowDown", 1, {LATER, PARTITION}),
+        ("SlowDown", 60, {LATER, PARTITION}),
+        ("SlowDown", 150, set()),
+        ("AccessDenied", 1, {LATER}),
     ],
-    ids=["again", "three times", "never", "denied", "all denied"],
+    ids=["again", "a minute", "for long", "denied"],
 )
 def test_an_hour_that_cannot_be_divided_now_is_not_left_out_of_a_plan(
-    deployment: Deployment, code: str, failures: int, divided: list[Partition]
+    deployment: Deployment, code: str, seconds: int, divided: set[Partition]
 ) -> None:
+    # Given S3 that refuses the divisions of two hours for some time, and each of its answers takes a second
     collect(deployment, (PARTITION, "a"))
     collect(deployment, (LATER, "b"))
     error = ClientError({"Error": {"Code": code, "Message": ""}}, "PutObject")
-    outcomes = iter([*[error] * failures, *[None] * 9])
+    end = deployment.now + timedelta(seconds=seconds)
 
     def write(*given: Any) -> CommitReference:
-        if (failure := next(outcomes)) is not None:
-            raise failure
+        deployment.wait(timedelta(seconds=1))
+        if deployment.now <= end:
+            raise error
         return write_division(*given)
 
-    with patch.object(divide_module, "write_division", write), patch("time.sleep"):
+    def sleep(pause: float) -> None:
+        deployment.wait(timedelta(seconds=pause))
+
+    with patch.object(divide_module, "write_division", write), patch("time.sleep", sleep):
         rows, fault = divide_selected(deployment.services, Selection())
-    assert [row.partition for row in rows] == divided
+    assert {row.partition for row in rows} == divided
     assert fault == (None if len(divided) == 2 else error)
     # What was not divided is not lost
     rows, _ = divide_selected(deployment.services, Selection())
-    assert {row.partition for row in rows} == {PARTITION, LATER} - {*divided}
+    assert {row.partition for row in rows} == {PARTITION, LATER} - divided
 
 
 def test_a_file_is_followed_from_its_part_to_its_manifest(deployment: Deployment) -> None:
