@@ -110,8 +110,8 @@ def read_uri(s3: S3Client, uri: str) -> bytes:
 _TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", types.NoneType: "null"}
 
 
-def format_json(document: object, indent: int = 2) -> str:
-    return json.dumps(to_json(document), indent=indent)
+def format_json(document: object) -> str:
+    return json.dumps(to_json(document), indent=2)
 
 
 def to_json(value: object) -> Any:  # noqa: ANN401

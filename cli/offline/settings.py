@@ -13,6 +13,7 @@ from cli.commands import Json, command
 from cli.errors import ExitCode
 from cli.terminal import print_facts
 from infra.names import stack_name
+from lake.documents import format_json
 from lake.errors import InvalidInputError
 from lake.settings import (
     DatasetRule,
@@ -62,7 +63,7 @@ def explain_settings(
         raise InvalidInputError(f"there is no settings key {key!r}: {advice}")
     if as_json:
         keys = [{"key": name} | {fact: getattr(field, fact) for fact in FACTS} for name, field in found.items()]
-        typer.echo(json.dumps({"keys": keys}, indent=2))
+        typer.echo(format_json({"keys": keys}))
         return ExitCode.FINE
     for number, (name, field) in enumerate(found.items()):
         typer.echo(f"{chr(10) if number else ''}{name}")

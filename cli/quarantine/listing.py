@@ -1,7 +1,6 @@
 """``hybrid-router quarantine ls`` and ``show``: what is in the quarantine, counted or line by line."""
 
 import base64
-import json
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -29,6 +28,7 @@ from cli.quarantine.records import (
 )
 from cli.terminal import print_answer, print_table, working
 from lake.aws_types import S3Client
+from lake.documents import format_json
 from lake.layout import parse_s3_uri
 from lake.manifest import ObjectVersion
 from lake.texts import format_count, printable
@@ -201,7 +201,7 @@ def print_records(
             _as_json(record, contexts.get(record.identity), resubmitted=is_resubmitted(record, resubmitted))
             for record in shown
         ]
-        typer.echo(json.dumps({"records": bodies, "complete": scan.is_complete}, indent=2))
+        typer.echo(format_json({"records": bodies, "complete": scan.is_complete}))
     else:
         for record in shown:
             _print_record(record, contexts.get(record.identity), resubmitted=is_resubmitted(record, resubmitted))
