@@ -16,24 +16,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cli.change.executions import follow_execution
+from cli.change.stream import wait_for_stop
 from cli.commands import command
 from cli.demo.sample_data import DemoCase, DemoFile, sample_files, user_files
 from cli.deployed_stack import DeployedStack
 from cli.doctor.checks import require_local_packages
+from cli.inspect.report import day_report, write_page
 from cli.inspect.trace import Trace, trace_arrival
+from cli.inspect.verify import verify
 from cli.terminal import print_table
 from lake.errors import InvalidInputError, TerminalError
 from lake.layout import list_objects, parse_generation
 from lake.ledger import State
 from lake.manifest import ObjectVersion
-from lake.settings import (
-    BatchSettings,
-    DatasetRule,
-    PeakSettings,
-    ScheduleSettings,
-    Settings,
-    StreamSettings,
-)
+from lake.settings import BatchSettings, DatasetRule, PeakSettings, ScheduleSettings, Settings, StreamSettings
 from lake.texts import format_count, printable
 
 if TYPE_CHECKING:
@@ -172,7 +169,8 @@ class Demo:
         self._wait("lane decided, ledger written", arrived, lambda _: True)
         urgent = [item for item in arrived if item.file.case != DemoCase.OVERNIGHT]
         self._wait("converted and published by the stream lane", urgent, lambda trace: trace.state in ENDED)
-        self._stop_stream()
+        wait_for_stop(self.stack, POLL_SECONDS)
+        self.log("the streaming job has stopped")
         first, last = (f"{instant:%Y-%m-%dT%H}" for instant in (started, datetime.now(UTC) + timedelta(minutes=1)))
         for dataset in sorted({item.file.dataset for item in late}):
             self.log(f"backfill of {dataset}: queued for the night")
@@ -222,16 +220,7 @@ class Demo:
             else:
                 time.sleep(POLL_SECONDS)
 
-    def _stop_stream(self) -> None:
-        answer = self.stack.control_stream("stop")
-        while not answer["stopped"]:
-            time.sleep(POLL_SECONDS)
-            answer = self.stack.control_stream("stop", answer["stopping"])
-        self.log("the streaming job has stopped")
-
     def _run_night(self) -> None:
-        from cli.change.executions import follow_execution
-
         arn = self.stack.start("overnight", {})
         self.log("overnight")
         _, body = follow_execution(self.stack, arn, lambda _: time.sleep(POLL_SECONDS))
@@ -293,12 +282,7 @@ def _export(stack: DeployedStack, output: Path) -> None:
 
 
 def _verify_and_report(stack: DeployedStack, sent: Sequence[SentFile], output: Path, started: datetime) -> int:
-    from cli.inspect.report import day_report, write_page
-    from cli.inspect.verify import verify
-
     traces = {item: trace for item in sent if (trace := _trace(stack, item)) is not None}
-    if len(traces) < len(sent):
-        raise TerminalError(f"only {len(traces)} of {format_count(len(sent), 'file')} were recorded: see the logs")
     _print_files(traces)
     now, outcomes = datetime.now(UTC), []
     for dataset in sorted({item.file.dataset for item in sent}):
@@ -308,14 +292,9 @@ def _verify_and_report(stack: DeployedStack, sent: Sequence[SentFile], output: P
     if any(outcomes):
         typer.echo("verify has not proven every hour: see above")
     else:
-        lines, files = (
-            sum(trace.source.lines for trace in traces.values() if trace.source),
-            format_count(len(sent), "file"),
-        )
-        typer.echo(
-            f"Nothing was lost or changed: {format_count(lines, 'line')} of {files} are all in the lake or in the "
-            "quarantine."
-        )
+        lines = format_count(sum(trace.source.lines for trace in traces.values() if trace.source), "line")
+        files = format_count(len(sent), "file")
+        typer.echo(f"Nothing was lost or changed: {lines} of {files} are all in the lake or in the quarantine.")
     write_page(day_report(stack, now.date(), now), output / "report.html")
     dataset = sent[0].file.dataset
     query = f"SELECT * FROM read_parquet('{output}/lake/{dataset}/*/*/*.parquet', union_by_name=true) LIMIT 5"  # noqa: S608
