@@ -12,7 +12,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from cli.commands import Json, account_options, cdk_command, command
-from cli.errors import ExitCode, NotReachableError, advise
+from cli.errors import NotReachableError, advise
 from cli.local_clouds import read_local_state
 from cli.terminal import print_answer, print_facts
 from infra.names import StackOutputs, stack_name
@@ -29,6 +29,7 @@ from lake.errors import (
 )
 from lake.faults import error_code
 from lake.ledger import Ledger
+from lake.ledger.datasets import DatasetRow
 from lake.resource_names import ResourceNames
 from lake.settings import Settings, parse_settings
 from lake.texts import format_names, with_options
@@ -164,8 +165,7 @@ class DeployedStack:
         body: dict[str, Any] = json.loads(response["Payload"].read())
         if response.get("FunctionError"):
             message = str(body.get("errorMessage", body))
-            refused = body.get("errorType") == InvalidInputError.__name__
-            if refused:
+            if body.get("errorType") == InvalidInputError.__name__:
                 raise InvalidInputError(message)
             raise FunctionFailedError(f"{name} failed: {message}; see its log")
         if REFUSED in body:
@@ -176,15 +176,14 @@ class DeployedStack:
         return body
 
 
-def check_dataset_is_known(stack: DeployedStack, dataset: str) -> None:
-    if not stack.ledger.datasets.is_known(dataset):
-        raise unknown_dataset(stack, dataset)
-
-
-def unknown_dataset(stack: DeployedStack, dataset: str) -> UnknownDatasetError:
-    names = format_names(stack.ledger.datasets.names())
-    known = f"pass one of {names}" if names else "no file has arrived yet"
-    return UnknownDatasetError(f"the ledger has no dataset {dataset!r}: {known}")
+def known_dataset(stack: DeployedStack, dataset: str) -> DatasetRow:
+    """The dataset's row. Raises ``UnknownDatasetError``."""
+    row = stack.ledger.datasets.get(dataset)
+    if row is None:
+        names = format_names(stack.ledger.datasets.names())
+        known = f"pass one of {names}" if names else "no file has arrived yet"
+        raise UnknownDatasetError(f"the ledger has no dataset {dataset!r}: {known}")
+    return row
 
 
 def connect_to_stage(
@@ -230,7 +229,7 @@ def print_outputs(
     name: Annotated[str | None, typer.Argument(help="Print the value of this output alone.")] = None,
     *,
     as_json: Json = False,
-) -> int:
+) -> None:
     """Print names, URLs and ARNs of the stack's buckets, queues, functions and state machines."""
     outputs = dict(sorted(stack.outputs.to_outputs().items()))
     if name is None:
@@ -239,4 +238,3 @@ def print_outputs(
         print_answer({name: outputs[name]}, lambda: typer.echo(outputs[name]), as_json=as_json)
     else:
         raise InvalidInputError(f"the stack has no output {name!r}: it has {', '.join(outputs)}")
-    return ExitCode.FINE
