@@ -15,7 +15,6 @@ from decimal import Decimal
 from enum import StrEnum
 from functools import cached_property
 from itertools import islice
-from typing import NoReturn
 
 from lake.settings.declaration import is_date
 
@@ -164,14 +163,11 @@ def _is_json(text: str) -> bool:
     if not text.startswith(("{", "[")):
         return False
     try:
-        json.loads(text, parse_constant=_refuse)
+        # There is no NaN in JSON, and it is no int.
+        json.loads(text, parse_constant=int)
     except (ValueError, RecursionError):
         return False
     return True
-
-
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(constant)
 
 
 PARTITION_COLUMNS = ("date", "hour")

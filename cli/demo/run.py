@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import tempfile
 import time
@@ -76,21 +75,6 @@ def demo_settings() -> Settings:
     )
 
 
-def created_record(file: ObjectVersion, region: str) -> dict[str, Any]:
-    """The record of an ``ObjectCreated`` event of now, as S3 sends it for a file whose key needs no escapes."""
-    return {
-        "eventVersion": "2.1",
-        "eventSource": "aws:s3",
-        "awsRegion": region,
-        "eventTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z"),
-        "eventName": "ObjectCreated:Put",
-        "s3": {
-            "bucket": {"name": file.bucket, "arn": f"arn:aws:s3:::{file.bucket}"},
-            "object": {"key": file.key, "size": file.size, "eTag": file.etag, "versionId": file.version_id},
-        },
-    }
-
-
 @command("demo")
 def run_demo(
     data: Annotated[Path | None, typer.Option(help="Your own NDJSON: a file or a folder.")] = None,
@@ -161,11 +145,6 @@ class Demo:
         with notifications_paused(self.stack):
             late = self._put([file for file in files if file.case == DemoCase.BACKFILL])
         arrived = self._put([file for file in files if file.case != DemoCase.BACKFILL])
-        for item in (item for item in arrived if item.file.duplicate_event):
-            # S3 delivers events at least once.
-            record = created_record(item.object, self.stack.s3.meta.region_name)
-            message = json.dumps({"Records": [record]})
-            self.stack.sqs.send_message(QueueUrl=self.stack.outputs.arrivals_queue, MessageBody=message)
         self._wait("lane decided, ledger written", arrived, lambda _: True)
         urgent = [item for item in arrived if item.file.case != DemoCase.OVERNIGHT]
         self._wait("converted and published by the stream lane", urgent, lambda trace: trace.state in ENDED)

@@ -36,7 +36,6 @@ class DemoFile:
     dataset: str
     key: str
     case: DemoCase
-    duplicate_event: bool = False
 
     @property
     def size(self) -> int:
@@ -122,7 +121,7 @@ def sample_files(folder: Path, lines: int = 12_000) -> list[DemoFile]:
         rng = random.Random(number)  # noqa: S311
         body = b"".join(_lines(rng, record, int(lines * share)))
         path.write_bytes(gzip.compress(body, 1, mtime=0) if key.endswith(".gz") else body)
-        files.append(DemoFile(path, dataset, key, case, duplicate_event=number == 0))
+        files.append(DemoFile(path, dataset, key, case))
     return files
 
 

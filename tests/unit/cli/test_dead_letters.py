@@ -9,13 +9,11 @@ import pytest
 from botocore.exceptions import ClientError
 
 from cli.change.dead_letters import print_dead_letters, redrive_dead_letters
-from cli.demo.run import created_record
-from lake.manifest import ObjectVersion
+from tests.unit.router.events import s3_record
 
 
 def event(key: str) -> str:
-    file = ObjectVersion("input", key, "etag", 1, "2026-11-20T09:30:00.000+00:00", "v1")
-    return json.dumps({"Records": [created_record(file, "eu-central-1")]})
+    return json.dumps({"Records": [s3_record(key)]})
 
 
 class DeadLetterQueue:
