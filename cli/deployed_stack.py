@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated, Any
 from uuid import uuid4
 
@@ -98,11 +99,7 @@ class DeployedStack:
         ``outputs``: keys and values as CloudFormation returns them. ``session``: credentials and region of all clients.
         ``endpoint``: URL of the local cloud; None: AWS. ``config``: applies to all clients.
         """
-
-        def client(service: str, settings: Config | None = config) -> Any:  # noqa: ANN401
-            make: Any = session.client
-            return make(service, endpoint_url=endpoint, config=settings)
-
+        client: Any = partial(session.client, endpoint_url=endpoint, config=config)
         stack_outputs = StackOutputs.from_outputs(outputs)
         dynamodb = session.resource("dynamodb", endpoint_url=endpoint, config=config)
         return cls(
@@ -111,7 +108,7 @@ class DeployedStack:
             ledger=Ledger.over(dynamodb.meta.client, stack_outputs.resources.ledger_table),
             sfn=client("stepfunctions"),
             sqs=client("sqs"),
-            functions=client("lambda", (config or Config()).merge(Config(read_timeout=INVOKE_TIMEOUT_SECONDS))),
+            functions=client("lambda", config=(config or Config()).merge(Config(read_timeout=INVOKE_TIMEOUT_SECONDS))),
             glue=client("glue"),
             local=endpoint is not None,
             cloudwatch=client("cloudwatch"),

@@ -107,7 +107,7 @@ def run_demo(
             files, skipped = own
             for path, reason in skipped.items():
                 log(printable(f"skipped: {path}: {reason}"))
-        size = sum(file.size for file in files) / 1e6
+        size = sum(file.path.stat().st_size for file in files) / 1e6
         log(f"{format_count(len(files), 'file')}, {size:.1f} MB; starting the cloud on this machine")
         with LocalCloud.start(state, log=log) as cloud:
             assembly = template.result()
@@ -182,7 +182,8 @@ class Demo:
             self.log(f"uploading {file.key}")
             s3.upload_file(str(file.path), bucket, file.key)
             head = s3.head_object(Bucket=bucket, Key=file.key)
-            version = ObjectVersion(bucket, file.key, head["ETag"].strip('"'), file.size, "", head.get("VersionId"))
+            etag, size = head["ETag"].strip('"'), head["ContentLength"]
+            version = ObjectVersion(bucket, file.key, etag, size, "", head.get("VersionId"))
             sent.append(SentFile(file, version, time.time()))
         return sent
 

@@ -37,10 +37,6 @@ class DemoFile:
     key: str
     case: DemoCase
 
-    @property
-    def size(self) -> int:
-        return self.path.stat().st_size
-
 
 def user_files(data: Path, rules: Sequence[DatasetRule], output: Path) -> tuple[list[DemoFile], dict[Path, str]]:
     """The user's own files under their own keys, and why the others are skipped.
