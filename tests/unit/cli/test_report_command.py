@@ -84,24 +84,16 @@ def test_a_day_has_the_files_of_its_hours_and_the_runs_that_ended_on_it(
     deployment.wait(timedelta(days=1))
     deployment.queued("late")
     deployment.queued("next", partition=replace(PARTITION, date="2026-11-21"))
-    deployment.ledger.costs.record(cost_row(execution="overnight"))
-    # When
-    report = day_report(stack, MORNING.date(), deployment.now)
-    # Then
-    assert (report.figures.total.manifests, report.figures.total.open) == (4, 1)
-    assert [item.name for item in report.executions] == ["overnight"]
-
-
-def test_a_night_over_midnight_is_shown_as_a_whole(deployment: Deployment, stack: DeployedStack) -> None:
-    # Given a night with a job run that ended before midnight, and one that ended after it
-    night(deployment)
+    # And a night with a job run that ended before midnight, and one that ended after it
     deployment.ledger.costs.record(cost_row("before", execution="overnight"))
     deployment.ledger.costs.record(cost_row("after", execution="overnight", minute=24 * 60))
     # When
     report = day_report(stack, MORNING.date(), deployment.now)
     # Then the costs of the day are those of the first, and the night has both
+    assert (report.figures.total.manifests, report.figures.total.open) == (4, 1)
     assert [run.id for run in report.costs.job_runs] == ["before"]
-    assert [run.id for run in report.executions[0].job_runs] == ["before", "after"]
+    (execution,) = report.executions
+    assert (execution.name, [run.id for run in execution.job_runs]) == ("overnight", ["before", "after"])
 
 
 def test_the_command_writes_the_page(
