@@ -171,8 +171,7 @@ def test_the_profile_of_a_local_cloud_leads_there_and_nowhere_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Given a person who has credentials for AWS
-    config = tmp_path / "the clouds" / "dev.aws"
-    config.parent.mkdir()
+    config = tmp_path / "the clouds.aws"
     config.write_text(local_config("http://127.0.0.1:4567", AccessKey("local-id", "local-secret")), encoding="utf-8")
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
         monkeypatch.setenv(name, "of-aws")
@@ -200,19 +199,13 @@ def session() -> Mock:
     return session
 
 
-@pytest.mark.parametrize(
-    ("profile", "region", "options"),
-    [
-        (None, None, ""),
-        ("my prod", "eu-central-1", " --profile 'my prod' --region eu-central-1"),
-    ],
-)
 def test_on_aws_printed_commands_have_the_profile_and_region_of_the_person(
-    session: Mock, monkeypatch: pytest.MonkeyPatch, profile: str | None, region: str | None, options: str
+    session: Mock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(boto3, "Session", lambda **_: session)
-    stack = connect_to_stage("prod_eu", local=False, profile=profile, region=region)
-    assert stack.options == f" --stage prod_eu{options}"
+    named = connect_to_stage("prod_eu", local=False, profile="my prod", region="eu-central-1")
+    assert named.options == " --stage prod_eu --profile 'my prod' --region eu-central-1"
+    assert connect_to_stage("prod_eu", local=False).options == " --stage prod_eu"
 
 
 def test_a_local_cloud_has_the_outputs_of_its_last_deployment(

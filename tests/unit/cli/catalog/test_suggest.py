@@ -15,7 +15,7 @@ import pytest
 from botocore.exceptions import ReadTimeoutError
 
 from cli.catalog import sample
-from cli.catalog.column_types import ColumnType, Dialect, TypeKind, athena_view, quoted, spark_view, text_names
+from cli.catalog.column_types import ColumnType, Dialect, TypeKind, athena_view, quoted, text_names
 from cli.catalog.drop_columns import print_dropped_columns
 from cli.catalog.sample import read_sample
 from cli.catalog.suggest import print_folder_suggestion, print_suggestion, suggest
@@ -235,7 +235,7 @@ def test_the_column_of_the_text_gets_a_name_that_no_column_has() -> None:
     assert text_names(["a", "a_text"], typed) == {"a": "a_text_", "a_text": "a_text_text"}
 
 
-def test_the_views_for_athena_and_spark_name_every_column_once() -> None:
+def test_the_view_for_athena_names_every_column_once() -> None:
     typed = {"a": ColumnType(TypeKind.INSTANT, 1)}
     assert athena_view("lake_dev", "orders", ["a", "b"], typed).splitlines() == [
         'CREATE OR REPLACE VIEW "lake_dev"."orders_typed" AS',
@@ -249,10 +249,6 @@ def test_the_views_for_athena_and_spark_name_every_column_once() -> None:
         '  "hour"',
         'FROM "lake_dev"."orders"',
     ]
-    assert spark_view("lake_dev", "orders", ["b"], {}) == (
-        "CREATE OR REPLACE TEMPORARY VIEW `orders_typed` AS\nSELECT\n  `b`,\n  `date`,\n  `hour`\n"
-        "FROM `lake_dev`.`orders`"
-    )
 
 
 def converted(folder: Path) -> Path:
