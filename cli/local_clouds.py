@@ -240,7 +240,12 @@ def local_down(stage_name: Annotated[str, typer.Option("--stage", help="Stage of
 @command("local ls")
 def print_local_clouds(*, as_json: Json = False) -> None:
     """List the local clouds of this machine, with what killed ones have left."""
-    clouds = [_describe(stage) for stage in stages(local_state())]
+    clouds = []
+    for stage in stages(local_state()):
+        pid = stage.owner()
+        has_state = pid is not None and stage.state_file.is_file()
+        endpoint = json.loads(stage.state_file.read_text(encoding="utf-8"))["endpoint"] if has_state else None
+        clouds.append({"stage": stage.stage, "running": pid is not None, "pid": pid, "endpoint": endpoint})
     kept = sorted(str(path) for path in local_state().glob(f"*{KEPT}"))
     print_answer({"clouds": clouds, "kept": kept}, lambda: _print(clouds, kept), as_json=as_json)
 
@@ -254,11 +259,3 @@ def _print(clouds: list[dict[str, Any]], kept: list[str]) -> None:
         typer.echo(f"{'kept':<20} {path}")
     if not clouds and not kept:
         typer.echo("no local cloud is running on this machine")
-
-
-def _describe(stage: LocalStage) -> dict[str, Any]:
-    pid = stage.owner()
-    state: dict[str, Any] = {}
-    if pid is not None and stage.state_file.is_file():
-        state = json.loads(stage.state_file.read_text(encoding="utf-8"))
-    return {"stage": stage.stage, "running": pid is not None, "pid": pid, "endpoint": state.get("endpoint")}

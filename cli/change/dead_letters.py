@@ -17,7 +17,6 @@ from cli.inspect.executions import read_zone
 from cli.terminal import print_answer
 from lake.errors import InvalidInputError
 from lake.ledger.table import batches_of
-from lake.manifest import ObjectVersion
 from lake.texts import format_clock, format_count, printable
 from lake.time import iso_utc
 from router.route.events import parse_events
@@ -159,12 +158,8 @@ def _failed_event(stack: DeployedStack, item: dict[str, Any]) -> tuple[str, str,
     if not announced:
         return "an event without a new file", "route failed in every attempt", "removed", False
     subject = ", ".join(item.file.uri for item in announced)
-    if all(_has_owner(stack, item.file) for item in announced):
+    # There is no row either for an event whose version only ``route`` looks up.
+    rows = map(stack.ledger.arrivals.get, (item.file for item in announced))
+    if all(row is not None and row.manifest is not None for row in rows):
         return subject, "route failed in every attempt", "removed, because it has an owner by now", False
     return subject, "route failed in every attempt", "sent to route again", True
-
-
-def _has_owner(stack: DeployedStack, file: ObjectVersion) -> bool:
-    """False also for an event whose version only ``route`` looks up."""
-    row = stack.ledger.arrivals.get(file)
-    return row is not None and row.manifest is not None

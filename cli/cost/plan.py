@@ -54,7 +54,7 @@ def _print(answer: Mapping[str, Any], zone: ZoneInfo, now: datetime) -> None:
         typer.echo(f"NOT ALL: a plan has no room for manifests from {left} on ({zone.key}); the next has")
     typer.echo(f"prices: {printable(answer['prices'])}")
     if answer["datasets"]:
-        rows = [
+        datasets = [
             (
                 row["dataset"],
                 f"{row['files']:,}",
@@ -64,7 +64,7 @@ def _print(answer: Mapping[str, Any], zone: ZoneInfo, now: datetime) -> None:
             )
             for row in answer["datasets"]
         ]
-        print_table("Backlog by dataset", ("dataset",), ("files", "size", "a vCPU converts", "speed is"), rows)
+        print_table("Backlog by dataset", ("dataset",), ("files", "size", "a vCPU converts", "speed is"), datasets)
     if not answer["runs"]:
         typer.echo("nothing to convert")
         return
@@ -86,24 +86,18 @@ def _print(answer: Mapping[str, Any], zone: ZoneInfo, now: datetime) -> None:
         typer.echo(f"TOO LATE by {format_duration(60 * late)}: {deadline}; the oldest hours come first")
     else:
         typer.echo(deadline if forecast["fits"] else f"{deadline}; with less than a tenth of the time to spare")
-    _print_options(answer)
-
-
-def _print_options(answer: Mapping[str, Any]) -> None:
-    rows = []
-    for option in answer["forecast"]["options"]:
-        chosen = option["engine"] == answer["engine"]
-        allowed = option["engine"] in answer["engines"]
-        rows.append(
-            (
-                option["engine"],
-                "planned" if chosen else "" if allowed else "not allowed",
-                f"{option['workers']:,}",
-                f"{option['concurrency']:,}",
-                f"{option['runs']:,}",
-                f"{option['minutes']:,.0f}",
-                format_dollars(option["dollars"]),
-            )
+    use = {**dict.fromkeys(answer["engines"], ""), answer["engine"]: "planned"}
+    rows = [
+        (
+            option["engine"],
+            use.get(option["engine"], "not allowed"),
+            f"{option['workers']:,}",
+            f"{option['concurrency']:,}",
+            f"{option['runs']:,}",
+            f"{option['minutes']:,.0f}",
+            format_dollars(option["dollars"]),
         )
+        for option in forecast["options"]
+    ]
     numbers = ("workers", "side by side", "runs", "minutes", "dollars")
     print_table("The best way on each engine", ("engine", ""), numbers, rows)

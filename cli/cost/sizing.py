@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated
 from zoneinfo import ZoneInfo
@@ -12,10 +12,10 @@ import typer
 from cli import commands
 from cli.commands import ALL_CORES, Cores, Json, Local, Region, SettingsFile, Stage, command
 from cli.cost.cost import parse_day
-from cli.deployed_stack import DeployedStack, connect_to_stage
+from cli.deployed_stack import connect_to_stage
 from cli.terminal import print_answer, print_progress, print_table
 from lake.errors import InvalidInputError
-from lake.settings import ConvertSettings, InputSettings, Settings, load_settings
+from lake.settings import ConvertSettings, InputSettings, load_settings
 from lake.speed import FAST, SLOW
 from lake.texts import format_count, format_dollars, format_duration, format_size
 from router.estimate.night import recent_waits
@@ -56,22 +56,17 @@ def simulate_day(
         raise typer.BadParameter("pass one of a profile, --a-day with --files-of, and --from-ledger with --date")
     if day is not None:
         stack = connect_to_stage(stage, local=local, profile=aws_profile, region=region)
-        found = _simulate_ledger(stack, chosen, parse_day("--date", day))
+        night = night_start(chosen, parse_day("--date", day))
+        recorded = read_recorded(stack.s3, stack.resources.control_bucket, night, print_progress)
+        # As for the plan of a night.
+        measured = Measured(stack.ledger.datasets.speeds(), recent_waits(stack.ledger, datetime.now(UTC)))
+        found = simulate(recorded_arrivals(recorded, chosen, night), chosen, print_progress, measured)
     elif profile is not None:
         found = simulate_profile(load_profile(profile), chosen, print_progress)
     else:
         files = profile_of_sizes(a_day or "", files_of or "", urgent=bool(chosen.urgent.keys))
         found = simulate_profile(files, chosen, print_progress)
     print_answer(asdict(found), lambda: _print(found, chosen.time_zone), as_json=as_json)
-
-
-def _simulate_ledger(stack: DeployedStack, settings: Settings, day: date) -> Simulation:
-    """Speeds of datasets and waits of engines are what the ledger has measured, as for the plan of a night."""
-    night = night_start(settings, day)
-    files = read_recorded(stack.s3, stack.resources.control_bucket, night, print_progress)
-    arrivals = recorded_arrivals(files, settings, night)
-    measured = Measured(stack.ledger.datasets.speeds(), recent_waits(stack.ledger, datetime.now(UTC)))
-    return simulate(arrivals, settings, print_progress, measured)
 
 
 DAYS_OF_A_MONTH = 30
