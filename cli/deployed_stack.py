@@ -161,10 +161,7 @@ class DeployedStack:
         response = self.functions.invoke(FunctionName=function, Payload=json.dumps(event))
         body: dict[str, Any] = json.loads(response["Payload"].read())
         if response.get("FunctionError"):
-            message = str(body.get("errorMessage", body))
-            if body.get("errorType") == InvalidInputError.__name__:
-                raise InvalidInputError(message)
-            raise FunctionFailedError(f"{name} failed: {message}; see its log")
+            raise FunctionFailedError(f"{name} failed: {body.get('errorMessage', body)}; see its log")
         if REFUSED in body:
             unknown = body.get(REFUSED_BY) == UnknownDatasetError.__name__
             raise (UnknownDatasetError if unknown else InvalidInputError)(body[REFUSED])
