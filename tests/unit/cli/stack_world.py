@@ -46,30 +46,22 @@ class FakeServices:
     exceptions: Any = field(default_factory=lambda: EXCEPTIONS)
 
     def describe_execution(self, executionArn: str) -> dict[str, Any]:  # noqa: N803
-        """The execution of this ARN."""
         for item in self.executions:
             if executionArn == f"{MACHINE.replace(':stateMachine:', ':execution:')}:{item['name']}":
                 return item
         raise InvalidArnError if " " in executionArn else ExecutionDoesNotExistError
 
     def list_executions(self, **_request: Any) -> dict[str, Any]:
-        """The executions that run."""
         return {"executions": [item for item in self.executions if item["status"] == "RUNNING"]}
 
     def get_job_runs(self, **_request: Any) -> dict[str, Any]:
-        """The runs of the streaming job."""
         return {"JobRuns": self.stream_runs}
 
     def get_schedule(self, **_request: str) -> dict[str, Any]:
-        """The schedule of overnight."""
-        return {
-            "ScheduleExpression": self.schedule,
-            "ScheduleExpressionTimezone": "Europe/Berlin",
-            "State": "ENABLED",
-        }
+        zone = "Europe/Berlin"
+        return {"ScheduleExpression": self.schedule, "ScheduleExpressionTimezone": zone, "State": "ENABLED"}
 
     def get_queue_attributes(self, **_request: Any) -> dict[str, Any]:
-        """The length of the dead-letter queue."""
         return {"Attributes": {"ApproximateNumberOfMessages": str(self.dead_letters)}}
 
     def get_paginator(self, _operation: str) -> FakeServices:

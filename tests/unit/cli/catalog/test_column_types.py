@@ -91,14 +91,6 @@ def test_a_type_that_refuses_more_than_a_tenth_is_not_proposed() -> None:
     assert propose(Counter({"1": 90, "x": 10})).type == ColumnType(TypeKind.BIGINT)
 
 
-@given(values=st.lists(st.one_of(NUMBERS, st.sampled_from(["", "n/a"])), max_size=20))
-def test_each_value_is_accepted_or_counted(values: list[str]) -> None:
-    proposal = propose(Counter(values))
-    assert proposal.values == len(values)
-    accepts = proposal.type.accepts if proposal.type else lambda _: True
-    assert proposal.refused == sum(not accepts(value) for value in values)
-
-
 @settings(max_examples=60)
 @given(values=st.lists(TEXTS, min_size=10, max_size=40))
 def test_the_casts_of_duckdb_accept_what_the_types_accept(
