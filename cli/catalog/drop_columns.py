@@ -2,13 +2,13 @@
 
 import time
 from collections.abc import Iterator
-from typing import IO, Annotated, cast
+from typing import IO, cast
 
 import pyarrow.parquet as pq
 import typer
 
 from cli.catalog.sample import RangeReader, reading_object
-from cli.commands import Dataset, Json, command
+from cli.commands import Dataset, DryRun, Json, command
 from cli.deployed_stack import DeployedStack, known_dataset
 from cli.terminal import ended_by_signal, print_answer, working
 from lake.errors import InvalidInputError
@@ -25,7 +25,7 @@ def print_dropped_columns(
     stack: DeployedStack,
     dataset: Dataset,
     *,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print the columns.")] = False,
+    dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
     """Drop the columns of a dataset that have no value in any published file, to make room for others."""

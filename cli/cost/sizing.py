@@ -9,8 +9,7 @@ from zoneinfo import ZoneInfo
 
 import typer
 
-from cli import commands
-from cli.commands import ALL_CORES, Cores, Json, Local, Region, SettingsFile, Stage, command
+from cli.commands import ALL_CORES, Cores, Json, Local, Profile, Region, SettingsFile, Stage, command
 from cli.cost.cost import parse_day
 from cli.deployed_stack import connect_to_stage
 from cli.terminal import print_answer, print_progress, print_table
@@ -45,7 +44,7 @@ def simulate_day(
     as_json: Json = False,
     stage: Stage = "dev",
     local: Local = False,
-    aws_profile: commands.Profile = None,
+    aws_profile: Profile = None,
     region: Region = None,
 ) -> None:
     """Show what a day of files would look like: latency, backlog, the night and dollars, without any cloud."""
@@ -160,7 +159,6 @@ def _lane_cells(lane: LaneResult) -> tuple[str, str]:
     return format_size(lane.bytes), ", ".join(format_duration(seconds or 0.0) for seconds in (lane.p50, lane.p95))
 
 
-STAGE = "dev"
 MIN_BYTES = 64 << 10
 """Minimum size of all files together: fewer bytes would be repeated for hours, and say nothing about real ones."""
 
@@ -186,7 +184,7 @@ def calibrate_files(
     text = "\n".join((*report_lines(found), "", *toml_lines(advice)))
     print_answer(body, lambda: typer.echo(text), as_json=as_json)
     if output is not None:
-        output.write_text("\n".join((f'stage = "{STAGE}"', "", *toml_lines(advice), "")), encoding="utf-8")
+        output.write_text("\n".join(('stage = "dev"', "", *toml_lines(advice), "")), encoding="utf-8")
         if not as_json:
             typer.echo(f"\nwritten: {output}")
 
