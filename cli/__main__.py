@@ -1,16 +1,6 @@
-"""The command ``hybrid-router``, also as ``python -m cli``."""
+"""``python -m cli``."""
 
-import sys
-
-
-def run() -> None:
-    """Run the command line; Ctrl-C ends it quietly while its modules are imported, too."""
-    try:
-        from cli.main import run as run_command
-    except KeyboardInterrupt:
-        sys.exit(130)
-    run_command()
-
+from cli.main import run
 
 if __name__ == "__main__":
     run()

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated, Any
 from uuid import uuid4
 
@@ -12,7 +13,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from cli.commands import Json, account_options, cdk_command, command
-from cli.errors import ExitCode, NotReachableError, advise
+from cli.errors import NotReachableError, advise
 from cli.local_clouds import read_local_state
 from cli.terminal import print_answer, print_facts
 from infra.names import StackOutputs, stack_name
@@ -29,6 +30,7 @@ from lake.errors import (
 )
 from lake.faults import error_code
 from lake.ledger import Ledger
+from lake.ledger.datasets import DatasetRow
 from lake.resource_names import ResourceNames
 from lake.settings import Settings, parse_settings
 from lake.texts import format_names, with_options
@@ -97,11 +99,7 @@ class DeployedStack:
         ``outputs``: keys and values as CloudFormation returns them. ``session``: credentials and region of all clients.
         ``endpoint``: URL of the local cloud; None: AWS. ``config``: applies to all clients.
         """
-
-        def client(service: str, settings: Config | None = config) -> Any:  # noqa: ANN401
-            make: Any = session.client
-            return make(service, endpoint_url=endpoint, config=settings)
-
+        client: Any = partial(session.client, endpoint_url=endpoint, config=config)
         stack_outputs = StackOutputs.from_outputs(outputs)
         dynamodb = session.resource("dynamodb", endpoint_url=endpoint, config=config)
         return cls(
@@ -110,7 +108,7 @@ class DeployedStack:
             ledger=Ledger.over(dynamodb.meta.client, stack_outputs.resources.ledger_table),
             sfn=client("stepfunctions"),
             sqs=client("sqs"),
-            functions=client("lambda", (config or Config()).merge(Config(read_timeout=INVOKE_TIMEOUT_SECONDS))),
+            functions=client("lambda", config=(config or Config()).merge(Config(read_timeout=INVOKE_TIMEOUT_SECONDS))),
             glue=client("glue"),
             local=endpoint is not None,
             cloudwatch=client("cloudwatch"),
@@ -163,11 +161,7 @@ class DeployedStack:
         response = self.functions.invoke(FunctionName=function, Payload=json.dumps(event))
         body: dict[str, Any] = json.loads(response["Payload"].read())
         if response.get("FunctionError"):
-            message = str(body.get("errorMessage", body))
-            refused = body.get("errorType") == InvalidInputError.__name__
-            if refused:
-                raise InvalidInputError(message)
-            raise FunctionFailedError(f"{name} failed: {message}; see its log")
+            raise FunctionFailedError(f"{name} failed: {body.get('errorMessage', body)}; see its log")
         if REFUSED in body:
             unknown = body.get(REFUSED_BY) == UnknownDatasetError.__name__
             raise (UnknownDatasetError if unknown else InvalidInputError)(body[REFUSED])
@@ -176,15 +170,14 @@ class DeployedStack:
         return body
 
 
-def check_dataset_is_known(stack: DeployedStack, dataset: str) -> None:
-    if not stack.ledger.datasets.is_known(dataset):
-        raise unknown_dataset(stack, dataset)
-
-
-def unknown_dataset(stack: DeployedStack, dataset: str) -> UnknownDatasetError:
-    names = format_names(stack.ledger.datasets.names())
-    known = f"pass one of {names}" if names else "no file has arrived yet"
-    return UnknownDatasetError(f"the ledger has no dataset {dataset!r}: {known}")
+def known_dataset(stack: DeployedStack, dataset: str) -> DatasetRow:
+    """The dataset's row. Raises ``UnknownDatasetError``."""
+    row = stack.ledger.datasets.get(dataset)
+    if row is None:
+        names = format_names(stack.ledger.datasets.names())
+        known = f"pass one of {names}" if names else "no file has arrived yet"
+        raise UnknownDatasetError(f"the ledger has no dataset {dataset!r}: {known}")
+    return row
 
 
 def connect_to_stage(
@@ -230,7 +223,7 @@ def print_outputs(
     name: Annotated[str | None, typer.Argument(help="Print the value of this output alone.")] = None,
     *,
     as_json: Json = False,
-) -> int:
+) -> None:
     """Print names, URLs and ARNs of the stack's buckets, queues, functions and state machines."""
     outputs = dict(sorted(stack.outputs.to_outputs().items()))
     if name is None:
@@ -239,4 +232,3 @@ def print_outputs(
         print_answer({name: outputs[name]}, lambda: typer.echo(outputs[name]), as_json=as_json)
     else:
         raise InvalidInputError(f"the stack has no output {name!r}: it has {', '.join(outputs)}")
-    return ExitCode.FINE

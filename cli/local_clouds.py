@@ -13,7 +13,6 @@ import shlex
 import shutil
 import signal
 import socket
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -24,7 +23,7 @@ from urllib.parse import urlsplit
 import typer
 
 from cli.commands import Json, SettingsFile, command
-from cli.errors import ExitCode, NotReachableError
+from cli.errors import NotReachableError
 from cli.terminal import ended_by_signal, print_answer
 from lake.errors import HybridRouterError, InvalidInputError
 from lake.settings import Settings, load_settings
@@ -79,13 +78,16 @@ class LocalStage:
         return None
 
     @contextmanager
-    def claimed(self) -> Iterator[None]:
-        """Be the only process that runs a cloud of this stage; what earlier ones have left is removed first."""
+    def claimed(self, *, wait: bool = False) -> Iterator[None]:
+        """Be the only process that runs a cloud of this stage; what earlier ones have left is removed first.
+
+        ``wait``: until a cloud that runs has ended; else ``LocalCloudRunsError`` is raised.
+        """
         self.folder.mkdir(parents=True, exist_ok=True)
         self.lock_file.touch()
         with self.lock_file.open("r+") as lock:
             try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
             except BlockingIOError:
                 raise LocalCloudRunsError(
                     f"a local cloud of stage {self.stage} is running already (process {self.owner()}): use it with "
@@ -220,43 +222,32 @@ def _run(settings: Settings, stage: LocalStage, folder: Path, *, keep: bool) -> 
         cloud.wait()
 
 
-END_SECONDS = 60
-"""Time that the end of a cloud may take: it ends processes and deletes its files."""
-POLL_SECONDS = 0.2
-
-
 @command("local down")
-def local_down(stage_name: Annotated[str, typer.Option("--stage", help="Stage of the stack.")] = "dev") -> int:
+def local_down(stage_name: Annotated[str, typer.Option("--stage", help="Stage of the stack.")] = "dev") -> None:
     """End the local cloud of a stage as Ctrl-C does, and delete what a killed one has left."""
     if not STAGE_NAME.fullmatch(stage_name):
         raise InvalidInputError(
             f"{stage_name!r} is not a valid name of a stage: 'hybrid-router local ls' shows those that run"
         )
     stage = LocalStage(local_state(), stage_name)
-    pid = stage.owner()
-    if pid is None:
-        with stage.claimed():
-            typer.echo(f"no local cloud of stage {stage_name} is running; what a killed one has left is deleted")
-        return ExitCode.FINE
-    if pid:
+    if pid := stage.owner():
+        typer.echo(f"waiting for the end of process {pid}; if it hangs, run 'kill -9 {pid}'", err=True)
         os.kill(pid, signal.SIGTERM)
-    for _ in range(int(END_SECONDS / POLL_SECONDS)):
-        if stage.owner() is None:
-            typer.echo(f"the local cloud of stage {stage_name} has ended")
-            return ExitCode.FINE
-        time.sleep(POLL_SECONDS)
-    raise LocalCloudRunsError(
-        f"process {pid} of stage {stage_name} has not ended after {END_SECONDS} s: run 'kill -9 {pid}'"
-    )
+    with stage.claimed(wait=True):
+        typer.echo(f"no local cloud of stage {stage_name} is running, and what one has left is deleted")
 
 
 @command("local ls")
-def print_local_clouds(*, as_json: Json = False) -> int:
+def print_local_clouds(*, as_json: Json = False) -> None:
     """List the local clouds of this machine, with what killed ones have left."""
-    clouds = [_describe(stage) for stage in stages(local_state())]
+    clouds = []
+    for stage in stages(local_state()):
+        pid = stage.owner()
+        has_state = pid is not None and stage.state_file.is_file()
+        endpoint = json.loads(stage.state_file.read_text(encoding="utf-8"))["endpoint"] if has_state else None
+        clouds.append({"stage": stage.stage, "running": pid is not None, "pid": pid, "endpoint": endpoint})
     kept = sorted(str(path) for path in local_state().glob(f"*{KEPT}"))
     print_answer({"clouds": clouds, "kept": kept}, lambda: _print(clouds, kept), as_json=as_json)
-    return ExitCode.FINE
 
 
 def _print(clouds: list[dict[str, Any]], kept: list[str]) -> None:
@@ -268,11 +259,3 @@ def _print(clouds: list[dict[str, Any]], kept: list[str]) -> None:
         typer.echo(f"{'kept':<20} {path}")
     if not clouds and not kept:
         typer.echo("no local cloud is running on this machine")
-
-
-def _describe(stage: LocalStage) -> dict[str, Any]:
-    pid = stage.owner()
-    state: dict[str, Any] = {}
-    if pid is not None and stage.state_file.is_file():
-        state = json.loads(stage.state_file.read_text(encoding="utf-8"))
-    return {"stage": stage.stage, "running": pid is not None, "pid": pid, "endpoint": state.get("endpoint")}

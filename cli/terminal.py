@@ -3,7 +3,6 @@
 import shutil
 import signal
 import sys
-import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -38,8 +37,8 @@ def format_table(
 ) -> str:
     """The lines of a table for a terminal of ``width`` characters; None: for a program, with tabs.
 
-    While the columns do not fit side by side, the widest one leaves its row, texts before numbers: the first one, if it
-    is wide, goes above it, another one below it, each cell on lines of its own. A URI stays whole, to be copied.
+    While the columns do not fit side by side, the widest one is left out of the rows: its cells are below them, each on
+    a line of its own.
     """
     heads = [*names, *numbers]
     cells = [list(row) for row in rows]
@@ -48,28 +47,17 @@ def format_table(
         return "\n".join([title, *lines] if title else lines)
     widths = [max(map(cell_len, column)) for column in zip(heads, *cells, strict=True)]
     beside = list(range(len(heads)))
-    while sum(widths[place] + len(GAP) for place in beside) - (len(GAP) if 0 in beside else 0) > width and beside[1:]:
-        # A short first column says what the others are about.
-        leaving = [place for place in beside if place or widths[0] > width // 2]
-        beside.remove(max(leaving, key=lambda place: (place < len(names), widths[place])))
+    while sum(widths[place] + len(GAP) for place in beside) - len(GAP) > width and beside[1:]:
+        beside.remove(max(beside, key=widths.__getitem__))
 
-    def line(row: Sequence[str]) -> Iterator[str]:
-        if 0 not in beside:
-            yield row[0]
+    def line(row: Sequence[str]) -> str:
         spaces = {place: " " * (widths[place] - cell_len(row[place])) for place in beside}
-        padded = [row[at] + spaces[at] if at < len(names) else spaces[at] + row[at] for at in beside]
-        yield (GAP.join(padded) if 0 in beside else GAP + GAP.join(padded)).rstrip()
+        return GAP.join(row[at] + spaces[at] if at < len(names) else spaces[at] + row[at] for at in beside).rstrip()
 
-    below = textwrap.TextWrapper(
-        width, initial_indent=GAP, subsequent_indent=2 * GAP, break_long_words=False, break_on_hyphens=False
-    )
-    lines = [typer.style(text, bold=True) for text in (title, *line(heads)) if text]
+    lines = [typer.style(text, bold=True) for text in (title, line(heads)) if text]
     for row in cells:
-        lines += line(row)
-        for place, text in enumerate(row[1:], start=1):
-            if text and place not in beside:
-                is_uri = "://" in text.split(" ", 1)[0]
-                lines += [GAP + text] if is_uri else below.wrap(f"{heads[place]}: {text}")
+        below = (f"{GAP}{heads[at]}: {text}" for at, text in enumerate(row) if text and at not in beside)
+        lines += [line(row), *below]
     return "\n".join(lines)
 
 

@@ -15,7 +15,6 @@ from decimal import Decimal
 from enum import StrEnum
 from functools import cached_property
 from itertools import islice
-from typing import NoReturn
 
 from lake.settings.declaration import is_date
 
@@ -116,28 +115,24 @@ class Proposal:
 def propose(counts: Mapping[str, int]) -> Proposal:
     """The type that accepts most values of a sample. ``counts``: how often each value occurs, without NULL."""
     values = sum(counts.values())
-    best, refused = None, values
-    for candidate in _candidates(counts):
-        number = _count_refused(candidate, counts, min(refused - 1, values * MAX_REFUSED_PERCENT // 100))
-        if number is not None:
+    best, refused = None, values * MAX_REFUSED_PERCENT // 100 + 1
+    for candidate in _candidates(counts) if counts else ():
+        if (number := _count_refused(candidate, counts, refused)) < refused:
             best, refused = candidate, number
-        if refused == 0:
-            break
     if best is None:
         return Proposal(None, values, 0)
     examples = (text for text in counts if not best.accepts(text))
     return Proposal(best, values, refused, tuple(islice(examples, MAX_EXAMPLES)))
 
 
-def _count_refused(candidate: ColumnType, counts: Mapping[str, int], limit: int) -> int | None:
-    """How many values the type refuses; None: more than ``limit``, or there are no values."""
+def _count_refused(candidate: ColumnType, counts: Mapping[str, int], limit: int) -> int:
+    """How many values the type refuses, up to ``limit``."""
     refused = 0
     for text, count in counts.items():
-        if not candidate.accepts(text):
-            refused += count
-        if refused > limit:
-            return None
-    return refused if counts else None
+        if refused >= limit:
+            break
+        refused += 0 if candidate.accepts(text) else count
+    return refused
 
 
 def _candidates(texts: Mapping[str, int]) -> Iterator[ColumnType]:
@@ -168,14 +163,11 @@ def _is_json(text: str) -> bool:
     if not text.startswith(("{", "[")):
         return False
     try:
-        json.loads(text, parse_constant=_refuse)
+        # There is no NaN in JSON, and it is no int.
+        json.loads(text, parse_constant=int)
     except (ValueError, RecursionError):
         return False
     return True
-
-
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(constant)
 
 
 PARTITION_COLUMNS = ("date", "hour")

@@ -2,15 +2,14 @@
 
 import time
 from collections.abc import Iterator
-from typing import IO, Annotated, cast
+from typing import IO, cast
 
 import pyarrow.parquet as pq
 import typer
 
 from cli.catalog.sample import RangeReader, reading_object
-from cli.commands import Dataset, Json, command
-from cli.deployed_stack import DeployedStack, unknown_dataset
-from cli.errors import ExitCode
+from cli.commands import Dataset, DryRun, Json, command
+from cli.deployed_stack import DeployedStack, known_dataset
 from cli.terminal import ended_by_signal, print_answer, working
 from lake.errors import InvalidInputError
 from lake.layout import list_objects, parse_generation
@@ -26,14 +25,12 @@ def print_dropped_columns(
     stack: DeployedStack,
     dataset: Dataset,
     *,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print the columns.")] = False,
+    dry_run: DryRun = False,
     as_json: Json = False,
-) -> int:
+) -> None:
     """Drop the columns of a dataset that have no value in any published file, to make room for others."""
     # A Parquet file of the lake has only the columns of which it has a value, so its footer decides.
-    row = stack.ledger.datasets.get(dataset)
-    if row is None:
-        raise unknown_dataset(stack, dataset)
+    row = known_dataset(stack, dataset)
     _check_idle(stack, dataset)
     unused, read = set(row.columns), set[str]()
     with working("reading footers ..."):
@@ -50,7 +47,6 @@ def print_dropped_columns(
     total = f"{format_count(len(dropped), 'column')} {verb} of {len(row.columns)}, by {format_count(len(read), 'file')}"
     document = {"dataset": dataset, "dryRun": dry_run, "files": len(read), "dropped": dropped}
     print_answer(document, lambda: typer.echo("\n".join([*dropped, total])), as_json=as_json)
-    return ExitCode.FINE
 
 
 def _drop(

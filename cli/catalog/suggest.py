@@ -1,7 +1,7 @@
 """``hybrid-router catalog suggest``: types for the columns of a dataset, from its data, and views that cast to them."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -22,9 +22,9 @@ from cli.catalog.column_types import (
 )
 from cli.catalog.sample import DatasetSample, read_folder_sample, read_sample
 from cli.commands import Json, Local, Profile, Region, Stage, command
-from cli.deployed_stack import DeployedStack, connect_to_stage, unknown_dataset
+from cli.deployed_stack import DeployedStack, connect_to_stage, known_dataset
 from cli.documents import SuggestedColumn, Suggestion
-from cli.errors import ExitCode, NotFoundError
+from cli.errors import NotFoundError
 from cli.terminal import print_answer, print_table, working
 from lake.errors import InvalidInputError
 from lake.ledger.datasets import DatasetRow
@@ -49,36 +49,33 @@ def suggest(
     local: Local = False,
     profile: Profile = None,
     region: Region = None,
-) -> int:
+) -> None:
     """Propose types for the columns of a dataset, count what they refuse, and print a view that casts to them.
 
     What contains a slash is a folder, such as converted/lake/orders: it needs no stack.
     """
     if "/" in dataset:
-        return print_folder_suggestion(Path(dataset), files, dialect, as_json=as_json)
-    stack = connect_to_stage(stage, local=local, profile=profile, region=region)
-    return print_suggestion(stack, dataset, files, dialect, as_json=as_json)
+        print_folder_suggestion(Path(dataset), files, dialect, as_json=as_json)
+    else:
+        stack = connect_to_stage(stage, local=local, profile=profile, region=region)
+        print_suggestion(stack, dataset, files, dialect, as_json=as_json)
 
 
 def print_suggestion(
     stack: DeployedStack, dataset: str, max_objects: int, dialect: Dialect | None, *, as_json: bool
-) -> int:
+) -> None:
     """Print the types and the SQL of views; ``max_objects``: maximum number of Parquet objects that are read."""
-    row = stack.ledger.datasets.get(dataset)
-    if row is None:
-        raise unknown_dataset(stack, dataset)
+    row = known_dataset(stack, dataset)
     with working("reading a sample of the lake ..."):
         sample = read_sample(stack, dataset, max_objects)
     if not sample.objects:
         folder = f"s3://{stack.resources.lake_bucket}/{dataset}/"
         raise NotFoundError(f"{folder} has no Parquet object yet: run 'hybrid-router status' to see what waits")
-    columns = [*row.columns, *(name for name in sample.values if name not in row.columns)]
-    proposals = _proposals(columns, sample)
-    views = _views(stack, row, columns, proposals)
-    return _print_all(dataset, sample, proposals, views, dialect, as_json=as_json)
+    proposals = _proposals([*row.columns, *(name for name in sample.values if name not in row.columns)], sample)
+    _print_all(dataset, sample, proposals, _views(stack, row, proposals), dialect, as_json=as_json)
 
 
-def print_folder_suggestion(folder: Path, max_files: int, dialect: Dialect | None, *, as_json: bool) -> int:
+def print_folder_suggestion(folder: Path, max_files: int, dialect: Dialect | None, *, as_json: bool) -> None:
     """Print types for a dataset's folder in the output of ``convert``; a folder has no table of Athena."""
     if dialect is Dialect.ATHENA:
         raise InvalidInputError("a folder is not a table of Athena: pass --dialect duckdb or spark")
@@ -88,17 +85,16 @@ def print_folder_suggestion(folder: Path, max_files: int, dialect: Dialect | Non
             f"{folder} has no file date=*/hour=*/*.parquet: pass a dataset's folder of the output of convert, such as "
             "converted/lake/orders"
         )
-    dataset, columns = folder.resolve().name, list(sample.values)
-    proposals = _proposals(columns, sample)
+    dataset, proposals = folder.resolve().name, _proposals(sample.values, sample)
     typed = _typed(proposals)
     views = {
-        Dialect.DUCKDB: duckdb_view(duckdb_folder(str(folder.resolve())), dataset, columns, typed),
-        Dialect.SPARK: spark_view("", dataset, columns, typed),
+        Dialect.DUCKDB: duckdb_view(duckdb_folder(str(folder.resolve())), dataset, [*proposals], typed),
+        Dialect.SPARK: spark_view("", dataset, [*proposals], typed),
     }
-    return _print_all(dataset, sample, proposals, views, dialect, as_json=as_json)
+    _print_all(dataset, sample, proposals, views, dialect, as_json=as_json)
 
 
-def _proposals(columns: Sequence[str], sample: DatasetSample) -> dict[str, Proposal]:
+def _proposals(columns: Iterable[str], sample: DatasetSample) -> dict[str, Proposal]:
     return {name: propose(sample.values.get(name, Counter())) for name in columns}
 
 
@@ -114,7 +110,7 @@ def _print_all(
     dialect: Dialect | None,
     *,
     as_json: bool,
-) -> int:
+) -> None:
     columns = (
         SuggestedColumn(
             name=name,
@@ -123,7 +119,7 @@ def _print_all(
             values=proposal.values,
             nulls=sample.rows - proposal.values,
             refused=proposal.refused,
-            examples=tuple(proposal.examples),
+            examples=proposal.examples,
         )
         for name, proposal in proposals.items()
     )
@@ -131,14 +127,12 @@ def _print_all(
     document = Suggestion(dataset, sample.objects, sample.rows, tuple(columns), sql)
     text = _print if dialect is None else lambda _: typer.echo(f"{views[dialect]};")
     print_answer(document, lambda: text(document), as_json=as_json)
-    return ExitCode.FINE
 
 
-def _views(
-    stack: DeployedStack, row: DatasetRow, columns: Sequence[str], proposals: dict[str, Proposal]
-) -> dict[Dialect, str]:
+def _views(stack: DeployedStack, row: DatasetRow, proposals: dict[str, Proposal]) -> dict[Dialect, str]:
     dataset, resources, typed, attach = row.name, stack.resources, _typed(proposals), ""
     database, source = resources.catalog_database, duckdb_folder(f"s3://{resources.lake_bucket}/{dataset}")
+    columns = list(proposals)
     if (table := _iceberg_table(stack, dataset)) is not None:
         shown = shown_columns(table.metadata, columns, row.unnumbered)
         database, columns = resources.tables_database, [*shown.values()]

@@ -14,11 +14,9 @@ from cli.commands import DryRun, Json, Limit, command
 from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode
 from cli.inspect.executions import read_zone
-from cli.inspect.failures import count_dead_letters
 from cli.terminal import print_answer
 from lake.errors import InvalidInputError
 from lake.ledger.table import batches_of
-from lake.manifest import ObjectVersion
 from lake.texts import format_clock, format_count, printable
 from lake.time import iso_utc
 from router.route.events import parse_events
@@ -27,11 +25,9 @@ PAGE = 10
 """Maximum number of messages of one request (SQS API Reference, ReceiveMessage)."""
 MAX_CHARACTERS = 500
 """Maximum length of what is shown of a message that is not an event."""
-HIDDEN_SECONDS = 60
-"""A message that was read is hidden from other readers, and from the alarm, for this time and one second for each
-request, or until it is shown again: one that is shown again while others are read takes their place in an answer."""
-MAX_HIDDEN_SECONDS = 43_200
-"""Maximum of VisibilityTimeout (SQS API Reference, ReceiveMessage)."""
+HIDDEN_SECONDS = 300
+"""A message that was read is hidden from other readers, and from the alarm, for this time, or until it is shown again:
+one that is shown again while others are read takes their place in an answer."""
 STARTED_BY_HAND = (("overnight", "overnight"), ("stream-window", "stream start"), ("sweep", "sweep"), ("plan", "plan"))
 """A part of a schedule's target, and the command that does its work."""
 
@@ -72,7 +68,7 @@ def _print(stack: DeployedStack, letters: Sequence[DeadLetter], is_complete: boo
 
 
 @command("dead-letters redrive")
-def redrive_dead_letters(stack: DeployedStack, *, dry_run: DryRun = False, as_json: Json = False) -> int:
+def redrive_dead_letters(stack: DeployedStack, *, dry_run: DryRun = False, as_json: Json = False) -> None:
     """Send events of files without an owner to route again, and remove all messages from the queue."""
     # Sending an event twice changes nothing, so that an interrupted redrive may be repeated: a message is deleted after
     # what replaces it.
@@ -92,7 +88,6 @@ def redrive_dead_letters(stack: DeployedStack, *, dry_run: DryRun = False, as_js
     total, sent = format_count(done["removed"], "dead letter"), format_count(done["sent"], "event")
     text = f"{action}: {total}, of which {sent} sent to route again"
     print_answer({**done, "dryRun": dry_run}, lambda: typer.echo(text), as_json=as_json)
-    return ExitCode.FINE
 
 
 def _receive(
@@ -102,12 +97,11 @@ def _receive(
     in ``hidden``.
     """
     seen: set[str] = set()
-    requests = min(count_dead_letters(stack), limit) // PAGE
     while len(seen) < limit:
         answer = stack.sqs.receive_message(
             QueueUrl=stack.outputs.dead_letters,
             MaxNumberOfMessages=min(PAGE, limit - len(seen)),
-            VisibilityTimeout=min(HIDDEN_SECONDS + requests, MAX_HIDDEN_SECONDS),
+            VisibilityTimeout=HIDDEN_SECONDS,
             # Without a wait SQS asks some of its servers only, and an answer can lack what is there.
             WaitTimeSeconds=1,
             MessageAttributeNames=["All"],
@@ -164,12 +158,8 @@ def _failed_event(stack: DeployedStack, item: dict[str, Any]) -> tuple[str, str,
     if not announced:
         return "an event without a new file", "route failed in every attempt", "removed", False
     subject = ", ".join(item.file.uri for item in announced)
-    if all(_has_owner(stack, item.file) for item in announced):
+    # There is no row either for an event whose version only ``route`` looks up.
+    rows = map(stack.ledger.arrivals.get, (item.file for item in announced))
+    if all(row is not None and row.manifest is not None for row in rows):
         return subject, "route failed in every attempt", "removed, because it has an owner by now", False
     return subject, "route failed in every attempt", "sent to route again", True
-
-
-def _has_owner(stack: DeployedStack, file: ObjectVersion) -> bool:
-    """False also for an event whose version only ``route`` looks up."""
-    row = stack.ledger.arrivals.get(file)
-    return row is not None and row.manifest is not None

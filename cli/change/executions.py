@@ -12,7 +12,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from cli.commands import FROM, TO, DryRun, FirstHour, Json, LastHour, NoWait, command, given
 from cli.cost.plan import print_plan
-from cli.deployed_stack import DeployedStack, check_dataset_is_known
+from cli.deployed_stack import DeployedStack, known_dataset
 from cli.errors import ExitCode, NotReachableError
 from cli.inspect.executions import (
     execution_arn,
@@ -128,7 +128,7 @@ def run_overnight(
     # A wrong selection starts no execution: one that fails raises an alarm.
     parse_hours(fields)
     if dataset is not None:
-        check_dataset_is_known(stack, dataset)
+        known_dataset(stack, dataset)
     return _run(stack, stack.start("overnight", fields), wait=not no_wait, as_json=as_json)
 
 

@@ -146,11 +146,10 @@ def _requeued(response: Mapping[str, Any]) -> str:
 
 
 @command("sweep")
-def print_sweep(stack: DeployedStack, *, dry_run: DryRun = False, as_json: Json = False) -> int:
+def print_sweep(stack: DeployedStack, *, dry_run: DryRun = False, as_json: Json = False) -> None:
     """Repair now what crashed processes left; a schedule does so every 15 minutes."""
     answer = stack.invoke("sweep", {"dryRun": dry_run})
     print_answer(answer, lambda: _print_sweep(stack, answer, dry_run), as_json=as_json)
-    return ExitCode.FINE
 
 
 def _print_sweep(stack: DeployedStack, answer: Mapping[str, Any], dry_run: bool) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from itertools import chain
+from typing import Any
 
 import typer
 
@@ -58,16 +59,22 @@ def stop_stream(stack: DeployedStack, *, dry_run: DryRun = False, as_json: Json 
         action = "its run is asked to end" if _is_running(stack) else "no run is alive"
         _say(f"dry run, nothing was done: {action}", as_json=as_json)
         return ExitCode.FINE
-    answer = stack.control_stream("stop")
-    while not answer["stopped"]:
-        time.sleep(POLL_SECONDS)
-        # A shard that has stopped may have a new run, for what is still queued.
-        answer = stack.control_stream("stop", answer["stopping"])
+    answer = wait_for_stop(stack, POLL_SECONDS)
     text = "a new run converts what is still queued, and ends when it is idle" if answer["running"] else "stopped"
     if not answer["windowOver"]:
         text += "; its window is open, so the state machine stream_window starts a run again: stop its execution first"
     _say(text, as_json=as_json)
     return ExitCode.NOT_SO if answer["running"] else ExitCode.FINE
+
+
+def wait_for_stop(stack: DeployedStack, poll_seconds: float) -> dict[str, Any]:
+    """Ask the streaming jobs to end until they have; the last answer of ``stream_control``."""
+    answer = stack.control_stream("stop")
+    while not answer["stopped"]:
+        time.sleep(poll_seconds)
+        # A shard that has stopped may have a new run, for what is still queued.
+        answer = stack.control_stream("stop", answer["stopping"])
+    return answer
 
 
 def _is_running(stack: DeployedStack) -> bool:

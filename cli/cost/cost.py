@@ -1,7 +1,6 @@
 """``hybrid-router cost``: what the conversion of some days has cost."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime
 from itertools import chain
@@ -11,11 +10,10 @@ import typer
 
 from cli.commands import Json, command
 from cli.deployed_stack import DeployedStack
-from cli.errors import ExitCode
 from cli.terminal import print_answer, print_table
 from lake.engines.description import MICRO
 from lake.errors import InvalidInputError
-from lake.ledger import CostRow, Ledger
+from lake.ledger import Ledger
 from lake.settings.declaration import DATE
 from lake.texts import format_count, format_known, format_size, printable
 from report.collect import costs_around, metered
@@ -41,15 +39,6 @@ class CostReport:
     estimated: Estimate
 
 
-def _night_costs(rows: Iterable[CostRow], plans: Mapping[str, int | None]) -> Iterator[NightCost]:
-    costs: defaultdict[str | None, list[int]] = defaultdict(list)
-    for row in rows:
-        costs[row.execution].append(row.micro_dollars)
-    for execution, planned in plans.items():
-        own = costs[execution]
-        yield NightCost(execution, None if planned is None else planned / MICRO, sum(own) / MICRO, len(own))
-
-
 MAX_DAYS = 366
 """Each day is at least one request."""
 BY_CLOCK = "the clock of this machine: on the local cloud one process stands in for all workers of a run"
@@ -63,7 +52,7 @@ def print_cost(
     by: Annotated[Literal["dataset", "lane", "engine", "day"], typer.Option(help="Sum up by this.")] = "dataset",
     *,
     as_json: Json = False,
-) -> int:
+) -> None:
     """Show what the job runs of some days have cost, and what the plans said."""
     today = str(datetime.now(UTC).date())
     days = _days(today if first is None else first, today if last is None else last)
@@ -79,7 +68,6 @@ def print_cost(
         "estimated": asdict(report.estimated),
     }
     print_answer(body, lambda: _print(report, by, source), as_json=as_json)
-    return ExitCode.FINE
 
 
 def _sum(part: CostPart) -> dict[str, float | None]:
@@ -110,14 +98,20 @@ def read_costs(ledger: Ledger, first: date, last: date, by: str) -> CostReport:
         rows.append(row.summed())
     names = dict.fromkeys(row.execution for row in rows if row.execution is not None)
     executions = {name: ledger.executions.get(name) or {} for name in names}
-    near = costs_around(ledger, executions.values(), first, last)
-    plans = {execution: row.get("plan", {}).get("micro_dollars") for execution, row in executions.items()}
+    costs: dict[str | None, list[int]] = {name: [] for name in names}
+    for row in chain(rows, costs_around(ledger, executions.values(), first, last)):
+        costs.get(row.execution, []).append(row.micro_dollars)
+    nights = []
+    for name, recorded in executions.items():
+        planned = recorded.get("plan", {}).get("micro_dollars")
+        dollars = None if planned is None else planned / MICRO
+        nights.append(NightCost(name, dollars, sum(costs[name]) / MICRO, len(costs[name])))
     largest_first = sorted(groups.items(), key=lambda item: item[0] if by == "day" else -item[1].micro_dollars)
     return CostReport(
         groups=dict(largest_first),
         total=total,
         job_runs=len({row.job_run for row in rows}),
-        nights=tuple(_night_costs(chain(rows, near), plans)),
+        nights=tuple(nights),
         estimated=estimate(rows),
     )
 
@@ -143,11 +137,29 @@ def _print(report: CostReport, by: str, source: str) -> None:
         typer.echo(f"no job run has ended on these days; known from {source}")
     else:
         groups = [*report.groups.items(), ("total", report.total)]
-        rows = [(printable(name), *_cells(group)) for name, group in groups]
+        rows = [
+            (
+                printable(name),
+                f"{group.dollars:,.4f}",
+                format_size(group.bytes),
+                f"{group.files:,}",
+                format_known("{:,.6f}".format, group.dollars_per_gb),
+            )
+            for name, group in groups
+        ]
         print_table(f"Cost of the job runs by {by}", (by,), ("dollars", "input", "files", "$ per GB in"), rows)
         typer.echo(f"{format_count(report.job_runs, 'job run')}, from {source}")
     if report.nights:
-        _print_nights(report)
+        nights = [
+            (
+                printable(night.execution),
+                format_known("{:,.4f}".format, night.planned_dollars, "unknown"),
+                f"{night.dollars:,.4f}",
+                f"{night.job_runs:,}",
+            )
+            for night in report.nights
+        ]
+        print_table("Plan and outcome of the nights", ("execution",), ("planned $", "dollars", "job runs"), nights)
     if report.job_runs:
         extra = report.estimated
         typer.echo(
@@ -155,21 +167,3 @@ def _print(report: CostReport, by: str, source: str) -> None:
             f"${extra.ledger:,.4f}, functions ${extra.functions:,.4f}); the output costs "
             f"${extra.storage_per_month:,.4f} a month while it is kept"
         )
-
-
-def _cells(group: CostPart) -> tuple[str, ...]:
-    price = format_known("{:,.6f}".format, group.dollars_per_gb)
-    return f"{group.dollars:,.4f}", format_size(group.bytes), f"{group.files:,}", price
-
-
-def _print_nights(report: CostReport) -> None:
-    rows = (
-        (
-            printable(night.execution),
-            "unknown" if night.planned_dollars is None else f"{night.planned_dollars:,.4f}",
-            f"{night.dollars:,.4f}",
-            f"{night.job_runs:,}",
-        )
-        for night in report.nights
-    )
-    print_table("Plan and outcome of the nights", ("execution",), ("planned $", "dollars", "job runs"), rows)

@@ -1,7 +1,7 @@
 """``hybrid-router plan``: what the next night would do, before it begins."""
 
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import partial
 from typing import Annotated, Any
@@ -15,10 +15,9 @@ from cli.errors import ExitCode
 from cli.inspect.executions import read_zone
 from cli.terminal import print_answer, print_table
 from lake.layout import PLAN_AHEAD_EXECUTION
-from lake.speed import FAST, FILES_PER_SECOND, MEGABYTE, SLOW
+from lake.speed import FAST, SLOW
 from lake.texts import format_clock, format_count, format_dollars, format_duration, format_size, printable
 
-RANGE = ("low", "high")
 DRY_RUN_PREFIX = "dry-run-"
 """Prefix of the names under which ``plan`` writes summaries that belong to no execution."""
 
@@ -55,7 +54,17 @@ def _print(answer: Mapping[str, Any], zone: ZoneInfo, now: datetime) -> None:
         typer.echo(f"NOT ALL: a plan has no room for manifests from {left} on ({zone.key}); the next has")
     typer.echo(f"prices: {printable(answer['prices'])}")
     if answer["datasets"]:
-        _print_datasets(answer["datasets"])
+        datasets = [
+            (
+                row["dataset"],
+                f"{row['files']:,}",
+                format_size(row["bytes"]),
+                f"{format_size(row['bytes'] / row['coreSeconds'])}/s",
+                row["speedIs"],
+            )
+            for row in answer["datasets"]
+        ]
+        print_table("Backlog by dataset", ("dataset",), ("files", "size", "a vCPU converts", "speed is"), datasets)
     if not answer["runs"]:
         typer.echo("nothing to convert")
         return
@@ -64,7 +73,8 @@ def _print(answer: Mapping[str, Any], zone: ZoneInfo, now: datetime) -> None:
     typer.echo(f"{runs}, {answer['maxConcurrency']} side by side: {times}, {format_dollars(forecast['dollars'])}")
     if forecast["dollars_high"] > forecast["dollars_low"]:
         low, high = (
-            f"{forecast[f'minutes_{end}']:,.0f} minutes, {format_dollars(forecast[f'dollars_{end}'])}" for end in RANGE
+            f"{forecast[f'minutes_{end}']:,.0f} minutes, {format_dollars(forecast[f'dollars_{end}'])}"
+            for end in ("low", "high")
         )
         typer.echo(f"from {low} to {high}: a speed is assumed, and S3 may be read {FAST:g} or {SLOW:g} times as fast")
     typer.echo(
@@ -76,44 +86,18 @@ def _print(answer: Mapping[str, Any], zone: ZoneInfo, now: datetime) -> None:
         typer.echo(f"TOO LATE by {format_duration(60 * late)}: {deadline}; the oldest hours come first")
     else:
         typer.echo(deadline if forecast["fits"] else f"{deadline}; with less than a tenth of the time to spare")
-    _print_options(answer)
-
-
-def _print_datasets(datasets: Iterable[Mapping[str, Any]]) -> None:
-    rows = (
+    use = {**dict.fromkeys(answer["engines"], ""), answer["engine"]: "planned"}
+    rows = [
         (
-            row["dataset"],
-            f"{row['files']:,}",
-            format_size(row["bytes"]),
-            _speed(row),
-            row["speedIs"],
+            option["engine"],
+            use.get(option["engine"], "not allowed"),
+            f"{option['workers']:,}",
+            f"{option['concurrency']:,}",
+            f"{option['runs']:,}",
+            f"{option['minutes']:,.0f}",
+            format_dollars(option["dollars"]),
         )
-        for row in datasets
-    )
-    print_table("Backlog by dataset", ("dataset",), ("files", "size", "a vCPU converts", "speed is"), rows)
-
-
-def _speed(row: Mapping[str, Any]) -> str:
-    """What a vCPU converts in a second: files where the time of their requests decides, else bytes."""
-    files, size = (row[name] / row["coreSeconds"] for name in ("files", "bytes"))
-    return f"{files:,.0f} files/s" if files > 0.99 * FILES_PER_SECOND else f"{size / MEGABYTE:,.1f} MB/s"
-
-
-def _print_options(answer: Mapping[str, Any]) -> None:
-    rows = []
-    for option in answer["forecast"]["options"]:
-        chosen = option["engine"] == answer["engine"]
-        allowed = option["engine"] in answer["engines"]
-        rows.append(
-            (
-                option["engine"],
-                "planned" if chosen else "" if allowed else "not allowed",
-                f"{option['workers']:,}",
-                f"{option['concurrency']:,}",
-                f"{option['runs']:,}",
-                f"{option['minutes']:,.0f}",
-                format_dollars(option["dollars"]),
-            )
-        )
+        for option in forecast["options"]
+    ]
     numbers = ("workers", "side by side", "runs", "minutes", "dollars")
     print_table("The best way on each engine", ("engine", ""), numbers, rows)

@@ -2,20 +2,19 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated
 from zoneinfo import ZoneInfo
 
 import typer
 
-from cli import commands
-from cli.commands import ALL_CORES, Cores, Json, Local, Region, SettingsFile, Stage, command
+from cli.commands import ALL_CORES, Cores, Json, Local, Profile, Region, SettingsFile, Stage, command
 from cli.cost.cost import parse_day
-from cli.deployed_stack import DeployedStack, connect_to_stage
+from cli.deployed_stack import connect_to_stage
 from cli.terminal import print_answer, print_progress, print_table
 from lake.errors import InvalidInputError
-from lake.settings import ConvertSettings, InputSettings, Settings, load_settings
+from lake.settings import ConvertSettings, InputSettings, load_settings
 from lake.speed import FAST, SLOW
 from lake.texts import format_count, format_dollars, format_duration, format_size
 from router.estimate.night import recent_waits
@@ -45,7 +44,7 @@ def simulate_day(
     as_json: Json = False,
     stage: Stage = "dev",
     local: Local = False,
-    aws_profile: commands.Profile = None,
+    aws_profile: Profile = None,
     region: Region = None,
 ) -> None:
     """Show what a day of files would look like: latency, backlog, the night and dollars, without any cloud."""
@@ -56,22 +55,17 @@ def simulate_day(
         raise typer.BadParameter("pass one of a profile, --a-day with --files-of, and --from-ledger with --date")
     if day is not None:
         stack = connect_to_stage(stage, local=local, profile=aws_profile, region=region)
-        found = _simulate_ledger(stack, chosen, parse_day("--date", day))
+        night = night_start(chosen, parse_day("--date", day))
+        recorded = read_recorded(stack.s3, stack.resources.control_bucket, night, print_progress)
+        # As for the plan of a night.
+        measured = Measured(stack.ledger.datasets.speeds(), recent_waits(stack.ledger, datetime.now(UTC)))
+        found = simulate(recorded_arrivals(recorded, chosen, night), chosen, print_progress, measured)
     elif profile is not None:
         found = simulate_profile(load_profile(profile), chosen, print_progress)
     else:
         files = profile_of_sizes(a_day or "", files_of or "", urgent=bool(chosen.urgent.keys))
         found = simulate_profile(files, chosen, print_progress)
     print_answer(asdict(found), lambda: _print(found, chosen.time_zone), as_json=as_json)
-
-
-def _simulate_ledger(stack: DeployedStack, settings: Settings, day: date) -> Simulation:
-    """Speeds of datasets and waits of engines are what the ledger has measured, as for the plan of a night."""
-    night = night_start(settings, day)
-    files = read_recorded(stack.s3, stack.resources.control_bucket, night, print_progress)
-    arrivals = recorded_arrivals(files, settings, night)
-    measured = Measured(stack.ledger.datasets.speeds(), recent_waits(stack.ledger, datetime.now(UTC)))
-    return simulate(arrivals, settings, print_progress, measured)
 
 
 DAYS_OF_A_MONTH = 30
@@ -165,8 +159,6 @@ def _lane_cells(lane: LaneResult) -> tuple[str, str]:
     return format_size(lane.bytes), ", ".join(format_duration(seconds or 0.0) for seconds in (lane.p50, lane.p95))
 
 
-STAGE = "dev"
-MAX_GOAL_SECONDS = 3600.0
 MIN_BYTES = 64 << 10
 """Minimum size of all files together: fewer bytes would be repeated for hours, and say nothing about real ones."""
 
@@ -174,28 +166,25 @@ MIN_BYTES = 64 << 10
 @command("calibrate")
 def calibrate_files(
     files: Annotated[list[Path], typer.Argument(help="NDJSON files, or folders that hold some.")],
-    goal_seconds: Annotated[float, typer.Option(help="Approximate duration of the longest conversion.")] = 60.0,
+    goal_seconds: Annotated[
+        float, typer.Option(min=0.1, max=3600, help="Approximate seconds of the longest conversion.")
+    ] = 60.0,
     cores: Cores = ALL_CORES,
     output: Annotated[Path | None, typer.Option(help="Settings file to write.")] = None,
     *,
     as_json: Json = False,
 ) -> None:
     """Convert your own files on this machine, more and more of them, and print which settings to use."""
-    if not 0 < goal_seconds <= MAX_GOAL_SECONDS:
-        raise InvalidInputError(
-            f"--goal-seconds {goal_seconds:g} is not valid: pass a number above 0, at most {MAX_GOAL_SECONDS:g}"
-        )
     paths = ndjson_files(files)
     if (size := sum(path.stat().st_size for path in paths)) < MIN_BYTES:
         raise InvalidInputError(f"the files have {size} bytes together, too few to measure: pass {MIN_BYTES} or more")
-    settings = ConvertSettings()
-    found = measure(paths, goal_seconds, settings, cores, print_progress)
+    found = measure(paths, goal_seconds, ConvertSettings(), cores, print_progress)
     advice = list(advise(found))
     body = {"measured": list(map(asdict, found)), "settings": list(map(asdict, advice))}
     text = "\n".join((*report_lines(found), "", *toml_lines(advice)))
     print_answer(body, lambda: typer.echo(text), as_json=as_json)
     if output is not None:
-        output.write_text("\n".join((f'stage = "{STAGE}"', "", *toml_lines(advice), "")), encoding="utf-8")
+        output.write_text("\n".join(('stage = "dev"', "", *toml_lines(advice), "")), encoding="utf-8")
         if not as_json:
             typer.echo(f"\nwritten: {output}")
 

@@ -36,11 +36,6 @@ class DemoFile:
     dataset: str
     key: str
     case: DemoCase
-    duplicate_event: bool = False
-
-    @property
-    def size(self) -> int:
-        return self.path.stat().st_size
 
 
 def user_files(data: Path, rules: Sequence[DatasetRule], output: Path) -> tuple[list[DemoFile], dict[Path, str]]:
@@ -122,7 +117,7 @@ def sample_files(folder: Path, lines: int = 12_000) -> list[DemoFile]:
         rng = random.Random(number)  # noqa: S311
         body = b"".join(_lines(rng, record, int(lines * share)))
         path.write_bytes(gzip.compress(body, 1, mtime=0) if key.endswith(".gz") else body)
-        files.append(DemoFile(path, dataset, key, case, duplicate_event=number == 0))
+        files.append(DemoFile(path, dataset, key, case))
     return files
 
 

@@ -14,7 +14,7 @@ import typer
 from botocore.exceptions import ClientError
 
 from cli.commands import Json, Limit, command
-from cli.deployed_stack import DeployedStack, check_dataset_is_known
+from cli.deployed_stack import DeployedStack, known_dataset
 from cli.documents import FailureKind, FailuresDocument, Trouble
 from cli.errors import ExitCode
 from cli.inspect.executions import read_zone
@@ -114,7 +114,7 @@ def print_failures(
     """List every manifest and file that did not get through, why, and what to run: 0 none, 1 some."""
     with working("reading the ledger ..."):
         if dataset is not None and dataset not in stack.outputs.records.values():
-            check_dataset_is_known(stack, dataset)
+            known_dataset(stack, dataset)
         zone = read_zone(stack)
         document = failures_document(stack, dataset, limit)
     print_answer(document, lambda: print_failures_document(document, zone, datetime.now(UTC)), as_json=as_json)

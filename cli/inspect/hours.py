@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from cli.commands import FROM, TO, Json, command
-from cli.deployed_stack import DeployedStack, check_dataset_is_known
+from cli.deployed_stack import DeployedStack, known_dataset
 from cli.documents import DatasetHour, HourManifests, HoursDocument
 from cli.errors import ExitCode
 from cli.terminal import print_answer, print_table, working
@@ -32,7 +32,7 @@ def print_hours(
     as_json: Json = False,
 ) -> int:
     """Show which hours of a dataset are complete, with counts: 0 all of them, 1 rows are still to come or missing."""
-    check_dataset_is_known(stack, dataset)
+    known_dataset(stack, dataset)
     with working("reading the ledger ..."):
         hours = _read_hours(stack, dataset, first, last, datetime.now(UTC))
     document = HoursDocument(dataset, hours)

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from cli.commands import Dataset, Json, command
-from cli.deployed_stack import DeployedStack, check_dataset_is_known
+from cli.deployed_stack import DeployedStack, known_dataset
 from cli.documents import TablesDocument, TableState
 from cli.errors import ExitCode
 from cli.terminal import print_answer, print_table
@@ -35,7 +35,7 @@ def print_table_status(
 ) -> int:
     """Show the Iceberg tables, what waits for them, and why one is stopped: 0 all are current, 1 one is not."""
     if dataset is not None:
-        check_dataset_is_known(stack, dataset)
+        known_dataset(stack, dataset)
         if not stack.has_table(dataset):
             raise InvalidInputError(f'no rule of [[datasets]] gives {dataset} table = "iceberg": deploy one that does')
     now = datetime.now(UTC)
@@ -97,7 +97,7 @@ def _state(stack: DeployedStack, row: TableRow, now: datetime, late: timedelta) 
 @command("tables restore")
 def restore_table(stack: DeployedStack, dataset: Dataset) -> int:
     """Go back to the last batch: undo what other writers have done to the rows of a table."""
-    check_dataset_is_known(stack, dataset)
+    known_dataset(stack, dataset)
     answer = stack.change_table({"restore": dataset})
     typer.echo(f"{dataset}: its rows are those of batch {answer['batch']}; what is published since then follows")
     return ExitCode.FINE
@@ -106,7 +106,7 @@ def restore_table(stack: DeployedStack, dataset: Dataset) -> int:
 @command("tables rebuild")
 def rebuild_table(stack: DeployedStack, dataset: Dataset) -> int:
     """Build a table again from the ledger, or for the first time over what is published already."""
-    check_dataset_is_known(stack, dataset)
+    known_dataset(stack, dataset)
     answer = stack.change_table({"rebuild": dataset})
     hours = format_count(answer["hours"], "hour")
     command = f"hybrid-router tables status {dataset}{stack.options}"

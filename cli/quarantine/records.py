@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.deployed_stack import DeployedStack, check_dataset_is_known
+from cli.deployed_stack import DeployedStack, known_dataset
 from lake.commit import read_commit
 from lake.errors import TerminalError
 from lake.layout import is_own_key, list_objects, parse_generation, parse_s3_uri, partition_prefix
@@ -87,7 +87,7 @@ class RecordScan:
     ) -> None:
         """None does not restrict the selection; ``file`` is the URI of an input file."""
         if dataset is not None:
-            check_dataset_is_known(stack, dataset)
+            known_dataset(stack, dataset)
         self._stack = stack
         self._limit = limit
         self._hours = Selection(dataset, *parse_hours({"from": first, "to": last}))

@@ -13,7 +13,6 @@ from typing import Any
 
 import duckdb
 
-from cli.demo.run import created_record
 from cli.deployed_stack import DeployedStack
 from cli.inspect.trace import trace_arrival
 from cli.local_clouds import local_state
@@ -29,6 +28,7 @@ from local.duckdb_iceberg import duckdb_with_iceberg
 from local.limits import Limits
 from router.services import Services
 from tests.e2e.waiting import PATIENCE_SECONDS, wait_for
+from tests.unit.router.events import s3_record
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,8 @@ class Scenario:
 
 def event_body(file: ObjectVersion) -> str:
     """The body of the message by which S3 announces a put."""
-    return json.dumps({"Records": [created_record(file, isolation.REGION)]})
+    members = {"bucket": file.bucket, "size": file.size, "eTag": file.etag, "versionId": file.version_id}
+    return json.dumps({"Records": [s3_record(file.key, time=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.000Z}", **members)]})
 
 
 def rows_of(relation: duckdb.DuckDBPyRelation) -> Counter[str]:

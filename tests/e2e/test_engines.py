@@ -10,7 +10,6 @@ import pytest
 
 from cli.catalog.suggest import print_suggestion
 from cli.cost.cost import read_costs
-from cli.errors import ExitCode
 from lake.engines import Engine
 from lake.engines.description import MICRO
 from lake.ledger import State
@@ -92,7 +91,7 @@ def check_catalog(scenario: Scenario, dataset: str, capsys: pytest.CaptureFixtur
     assert extended_table(table, wanted) is None
     assert [column["Name"] for column in table["PartitionKeys"]] == ["date", "hour"]
     capsys.readouterr()
-    assert print_suggestion(scenario.deployment, dataset, 5, None, as_json=True) == ExitCode.FINE
+    print_suggestion(scenario.deployment, dataset, 5, None, as_json=True)
     types = {column["name"]: column["type"] for column in json.loads(capsys.readouterr().out)["columns"]}
     assert (types["n"], types["nested"], types["only"]) == ("DECIMAL(38, 2)", "JSON", "VARCHAR")
 

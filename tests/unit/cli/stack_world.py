@@ -40,44 +40,42 @@ class FakeServices:
     executions: list[dict[str, Any]] = field(default_factory=list)
     stream_runs: list[dict[str, Any]] = field(default_factory=list)
     alarms: list[dict[str, Any]] = field(default_factory=list)
+    alarm_changes: list[dict[str, Any]] = field(default_factory=list)
     dead_letters: int = 0
     schedule: str = "cron(0 22 * * ? *)"
     exceptions: Any = field(default_factory=lambda: EXCEPTIONS)
 
     def describe_execution(self, executionArn: str) -> dict[str, Any]:  # noqa: N803
-        """The execution of this ARN."""
         for item in self.executions:
             if executionArn == f"{MACHINE.replace(':stateMachine:', ':execution:')}:{item['name']}":
                 return item
         raise InvalidArnError if " " in executionArn else ExecutionDoesNotExistError
 
     def list_executions(self, **_request: Any) -> dict[str, Any]:
-        """The executions that run."""
         return {"executions": [item for item in self.executions if item["status"] == "RUNNING"]}
 
     def get_job_runs(self, **_request: Any) -> dict[str, Any]:
-        """The runs of the streaming job."""
         return {"JobRuns": self.stream_runs}
 
     def get_schedule(self, **_request: str) -> dict[str, Any]:
-        """The schedule of overnight."""
-        return {
-            "ScheduleExpression": self.schedule,
-            "ScheduleExpressionTimezone": "Europe/Berlin",
-            "State": "ENABLED",
-        }
+        zone = "Europe/Berlin"
+        return {"ScheduleExpression": self.schedule, "ScheduleExpressionTimezone": zone, "State": "ENABLED"}
 
     def get_queue_attributes(self, **_request: Any) -> dict[str, Any]:
-        """The length of the dead-letter queue."""
         return {"Attributes": {"ApproximateNumberOfMessages": str(self.dead_letters)}}
 
     def get_paginator(self, _operation: str) -> FakeServices:
         return self
 
     def paginate(self, **request: Any) -> list[dict[str, Any]]:
-        """One execution, newest first, or one alarm to a page."""
+        """One execution, newest first, one alarm, or one change of an alarm to a page."""
         if "stateMachineArn" in request:
             return [{"executions": [execution]} for execution in self.executions]
+        if "HistoryItemType" in request:
+            changes = (item for item in self.alarm_changes if item["AlarmName"] == request["AlarmName"])
+            return [{"AlarmHistoryItems": [item]} for item in changes]
+        # An account can have thousands of others.
+        assert request["AlarmNamePrefix"] == "hybrid-router-dev-"
         return [{"MetricAlarms": [alarm]} for alarm in self.alarms]
 
 
@@ -137,6 +135,33 @@ def execution(name: str, status: str = "SUCCEEDED", started: datetime = NIGHT, m
     return {"name": name, "status": status, "startDate": started, **ended}
 
 
+FORECAST = {
+    "minutes": 70.0,
+    "minutes_low": 40.0,
+    "minutes_high": 90.0,
+    "dollars": 12.5,
+    "dollars_low": 7.5,
+    "dollars_high": 16.0,
+    "start": "2026-11-20T21:00:00.000+00:00",
+    "end": "2026-11-20T22:10:00.000+00:00",
+    "deadline": "2026-11-21T05:00:00.000+00:00",
+    "fits": True,
+    "late_minutes": 0.0,
+    "options": [],
+}
+PLAN = {
+    "engine": "glue-flex",
+    "workers": 10,
+    "runs": 4,
+    "manifests": 2,
+    "files": 10,
+    "bytes": 4_500_000_000,
+    "maxConcurrency": 4,
+    "forecast": FORECAST,
+}
+"""What summaries and answers of ``plan`` have in common."""
+
+
 def put_summary(
     world: World,
     name: str,
@@ -145,31 +170,7 @@ def put_summary(
     **fields: Any,
 ) -> dict[str, Any]:
     """Write the summary of a plan of these manifests, as the function ``plan`` does; returns it."""
-    forecast = {
-        "minutes": 70.0,
-        "minutes_low": 40.0,
-        "minutes_high": 90.0,
-        "dollars": 12.5,
-        "dollars_low": 7.5,
-        "dollars_high": 16.0,
-        "start": "2026-11-20T21:00:00.000+00:00",
-        "end": "2026-11-20T22:10:00.000+00:00",
-        "deadline": "2026-11-21T05:00:00.000+00:00",
-        "fits": True,
-        "late_minutes": 0.0,
-        "options": [],
-    }
-    summary = {
-        "plannedAt": planned_at,
-        "engine": "glue-flex",
-        "workers": 10,
-        "runs": 4,
-        "manifests": 2,
-        "manifestIds": list(manifests),
-        "files": 10,
-        "bytes": 4_500_000_000,
-        "maxConcurrency": 4,
-        "forecast": {**forecast, **fields},
-    }
+    forecast = {**FORECAST, **fields}
+    summary = {**PLAN, "plannedAt": planned_at, "manifestIds": list(manifests), "forecast": forecast}
     world.raw_s3.put_object(Bucket="control", Key=plan_summary_key(name), Body=json.dumps(summary).encode())
     return summary

@@ -149,7 +149,7 @@ def test_a_dry_run_of_a_backfill_says_what_it_would_convert(world: World, capsys
 def test_a_sweep_prints_its_counts_and_a_dry_run_its_items(capsys: pytest.CaptureFixture[str]) -> None:
     answer = {**dict.fromkeys(COUNTS, 0), "released": 2, "items": ["released: manifest m"]}
     stack = stack_with(FakeLambda(answer))
-    assert print_sweep(stack, dry_run=False, as_json=False) == ExitCode.FINE
+    print_sweep(stack, dry_run=False, as_json=False)
     assert capsys.readouterr().out == "manifests released: 2\n"
     print_sweep(stack, dry_run=True, as_json=False)
     assert capsys.readouterr().out.splitlines()[1:] == ["  released: manifest m", "manifests released: 2"]

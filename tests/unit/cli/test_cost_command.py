@@ -61,12 +61,6 @@ def stack(world: World) -> DeployedStack:
     return replace(stack_with(FakeLambda({})), ledger=world.ledger)
 
 
-def as_json(stack: DeployedStack, capsys: pytest.CaptureFixture[str], first: str, last: str, by: Any) -> dict[str, Any]:
-    assert print_cost(stack, first, last, by, as_json=True) == 0
-    body: dict[str, Any] = json.loads(capsys.readouterr().out)
-    return body
-
-
 def test_the_intervals_of_a_streaming_job_are_one_job_run(world: World) -> None:
     for start in ("00:00", "00:15"):
         world.ledger.costs.record(replace(STREAM, id=f"jr_2#2026-11-22T{start}:00.000+00:00"))
@@ -107,24 +101,18 @@ def test_a_night_of_many_days_is_shown_as_a_whole(stack: DeployedStack) -> None:
     ],
 )
 def test_every_sum_has_all_of_the_money(
-    stack: DeployedStack, capsys: pytest.CaptureFixture[str], by: str, groups: dict[str, float]
+    stack: DeployedStack, capsys: pytest.CaptureFixture[str], by: Any, groups: dict[str, float]
 ) -> None:
-    body = as_json(stack, capsys, "2026-11-20", "2026-11-22", by)
+    print_cost(stack, "2026-11-20", "2026-11-22", by, as_json=True)
+    body = json.loads(capsys.readouterr().out)
     assert {group["name"]: group["dollars"] for group in body["groups"]} == groups
     assert (body["total"]["dollars"], body["total"]["jobRuns"]) == (4.75, 3)
     assert body["total"]["dollarsPerGb"] == pytest.approx(4.75 / 9)
-
-
-def test_a_night_is_shown_as_a_whole_beside_its_plan(stack: DeployedStack, capsys: pytest.CaptureFixture[str]) -> None:
-    # Given a night with job runs that ended before and after midnight, When one of the days is asked for
-    body = as_json(stack, capsys, DAY, DAY, "dataset")
-    # Then
     assert body["nights"] == [{"execution": "night", "plannedDollars": 4.1, "dollars": 4.25, "jobRuns": 2}]
-    assert body["total"]["dollars"] == 4.0
 
 
 def test_the_table(stack: DeployedStack, capsys: pytest.CaptureFixture[str]) -> None:
-    assert print_cost(replace(stack, local=True), DAY, DAY, "dataset", as_json=False) == 0
+    print_cost(replace(stack, local=True), DAY, DAY, "dataset", as_json=False)
     text = capsys.readouterr().out
     for words in ("orders", "6 GB", "0.500000", "4.0000", "4.1000", "4.2500", "estimated in addition"):
         assert words in text

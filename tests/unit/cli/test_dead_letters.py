@@ -9,13 +9,11 @@ import pytest
 from botocore.exceptions import ClientError
 
 from cli.change.dead_letters import print_dead_letters, redrive_dead_letters
-from cli.demo.run import created_record
-from lake.manifest import ObjectVersion
+from tests.unit.router.events import s3_record
 
 
 def event(key: str) -> str:
-    file = ObjectVersion("input", key, "etag", 1, "2026-11-20T09:30:00.000+00:00", "v1")
-    return json.dumps({"Records": [created_record(file, "eu-central-1")]})
+    return json.dumps({"Records": [s3_record(key)]})
 
 
 class DeadLetterQueue:
@@ -29,15 +27,10 @@ class DeadLetterQueue:
         body: str = "not an event",
     ) -> None:
         self.visible = set(range(letters))
-        self.hidden_seconds = 0
         self._refuses = refuses
         self._letter = {"Body": body, "Attributes": {"SentTimestamp": "0"}, "MessageAttributes": attributes}
 
-    def get_queue_attributes(self, **_: Any) -> Any:
-        return {"Attributes": {"ApproximateNumberOfMessages": str(len(self.visible))}}
-
-    def receive_message(self, MaxNumberOfMessages: int, VisibilityTimeout: int, **_: Any) -> Any:  # noqa: N803
-        self.hidden_seconds = VisibilityTimeout
+    def receive_message(self, MaxNumberOfMessages: int, **_: Any) -> Any:  # noqa: N803
         found = sorted(self.visible)[:MaxNumberOfMessages]
         self.visible -= set(found)
         return {"Messages": [{"MessageId": f"{it}", "ReceiptHandle": f"{it}", **self._letter} for it in found]}
@@ -61,14 +54,6 @@ def stack_with(queue: DeadLetterQueue) -> Any:
         options="",
         ledger=SimpleNamespace(arrivals=SimpleNamespace(get=lambda file: rows.get(file.key))),
     )
-
-
-@pytest.mark.parametrize("letters", [1, 2000])
-def test_letters_are_hidden_while_they_are_read_and_hardly_longer(letters: int) -> None:
-    # A command that is killed shows none again, and the alarm counts those that are visible
-    queue = DeadLetterQueue(letters)
-    redrive_dead_letters(stack_with(queue), dry_run=True, as_json=False)
-    assert letters // 10 < queue.hidden_seconds <= 60 + letters // 10
 
 
 @pytest.mark.parametrize(("limit", "shown"), [(12, 12), (13, 12), (5, 5)])

@@ -8,13 +8,14 @@ import signal
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from cli.cost.sizing import calibrate_files
-from cli.errors import ExitCode, NotReachableError
+from cli.errors import NotReachableError
 from cli.local_clouds import (
     LocalCloudRunsError,
     LocalStage,
@@ -172,29 +173,25 @@ def test_down_asks_the_process_to_end_and_waits_for_it(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked: list[tuple[int, int]] = []
-    monkeypatch.setattr("os.kill", lambda pid, number: asked.append((pid, number)))
     claim = ExitStack()
     claim.enter_context(LocalStage(folder, "dev").claimed())
-    monkeypatch.setattr("time.sleep", lambda _: claim.close())
-    assert local_down("dev") == ExitCode.FINE
+
+    def kill(pid: int, number: int) -> None:
+        asked.append((pid, number))
+        Timer(0.1, claim.close).start()
+
+    monkeypatch.setattr("os.kill", kill)
+    local_down("dev")
     assert asked == [(os.getpid(), signal.SIGTERM)]
-    assert capsys.readouterr().out == "the local cloud of stage dev has ended\n"
-
-
-def test_down_says_when_a_process_does_not_end(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("os.kill", "time.sleep"):
-        monkeypatch.setattr(name, lambda *_: None)
-    command = f"run 'kill -9 {os.getpid()}'"
-    with LocalStage(folder, "dev").claimed(), pytest.raises(LocalCloudRunsError, match=command):
-        local_down("dev")
+    assert f"if it hangs, run 'kill -9 {os.getpid()}'" in capsys.readouterr().err
 
 
 def test_down_removes_what_a_killed_cloud_has_left(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     leave(folder, "dev")
     leave(folder, "dev_two")
-    assert local_down("dev") == ExitCode.FINE
+    local_down("dev")
     assert [item.stage for item in stages(folder)] == ["dev_two"]
-    assert capsys.readouterr().out.endswith("what a killed one has left is deleted\n")
+    assert capsys.readouterr().out.endswith("what one has left is deleted\n")
 
 
 def test_down_takes_no_path_for_a_stage() -> None:

@@ -230,11 +230,9 @@ class FollowedServices(FakeServices):
     looks = 0
 
     def describe_execution(self, executionArn: str) -> dict[str, Any]:  # noqa: N803
-        """The execution; it has ended at the fifth request."""
         self.looks += 1
         found = super().describe_execution(executionArn)
         return found if self.looks < 5 else {**found, "status": "SUCCEEDED"}
 
     def get_execution_history(self, **_request: Any) -> dict[str, Any]:
-        """No event."""
         return {"events": []}

@@ -8,49 +8,33 @@ import pytest
 
 from cli.cost.plan import print_plan
 from lake.layout import PLAN_AHEAD_EXECUTION
-from tests.unit.cli.stack_world import FakeLambda, FakeServices, stack_with
+from tests.unit.cli.stack_world import FORECAST, PLAN, FakeLambda, FakeServices, stack_with
 
 OPTION = {"worker_type": "G.1X", "workers": 10, "concurrency": 4, "runs": 4, "minutes": 61.0, "dollars": 12.5}
+DATASET = {"dataset": "orders", "files": 10, "bytes": 4_500_000_000, "coreSeconds": 112.5, "speedIs": "assumed"}
 
 
-def answer(late: float = 0, fits: bool = True, runs: int = 4) -> dict[str, Any]:
+def answer(**changes: Any) -> dict[str, Any]:
+    """An answer of ``plan``; those of ``changes`` that a forecast has are its members."""
     forecast = {
-        "minutes": 61.0,
-        "dollars": 12.5,
-        "dollars_low": 7.0,
-        "dollars_high": 16.0,
-        "minutes_low": 35.0,
-        "minutes_high": 80.0,
+        **FORECAST,
         "other_dollars": 0.0034,
         "storage_dollars_per_month": 21.0,
         "start": "2020-11-20T22:00:00.000+00:00",
         "end": "2020-11-20T23:01:00.000+00:00",
         "deadline": "2020-11-21T06:00:00.000+00:00",
-        "fits": fits,
-        "late_minutes": late,
         "options": [{**OPTION, "engine": "glue-flex"}, {**OPTION, "engine": "glue", "dollars": 13.5}],
-    }
-    dataset = {
-        "dataset": "orders",
-        "files": 10,
-        "bytes": 4_500_000_000,
-        "coreSeconds": 112.5,
-        "speedIs": "assumed",
+        **{name: changes.pop(name) for name in FORECAST.keys() & changes},
     }
     return {
-        "engine": "glue-flex",
+        **PLAN,
         "engines": ["glue-flex"],
-        "workers": 10,
-        "runs": runs,
-        "manifests": 2,
-        "files": 10,
-        "bytes": 4_500_000_000,
-        "maxConcurrency": 4,
         "leftFrom": "",
         "quotas": "quota.* of the settings",
         "prices": "a price list, us-east-1, 2026-09-24",
-        "datasets": [dataset],
+        "datasets": [DATASET],
         "forecast": forecast,
+        **changes,
     }
 
 
@@ -66,36 +50,19 @@ def test_a_plan_that_fits(capsys: pytest.CaptureFixture[str]) -> None:
     assert "backlog: 10 files, 4.5 GB, 2 manifests; quotas: quota.* of the settings" in text
     assert "4 runs of 10 workers on glue-flex, 4 side by side: 2020-11-20 23:00 to 2020-11-21 00:01, $12.50" in text
     assert "the deadline is 2020-11-21 07:00; times in Europe/Berlin\n" in text
-    assert "from 35 minutes, $7.00 to 80 minutes, $16.00: a speed is assumed" in text
+    assert "from 40 minutes, $7.50 to 90 minutes, $16.00: a speed is assumed" in text
     assert "requests, ledger and functions: $0.0034; what it writes: $21.00 for each month of storage" in text
     assert "prices: a price list, us-east-1, 2026-09-24\n" in text
-    assert [word for word in ("40.0 MB/s", "assumed", "planned", "not allowed") if word not in text] == []
-
-
-def test_tiny_files_are_told_by_their_number(capsys: pytest.CaptureFixture[str]) -> None:
-    # Given files of 26 bytes, which take the time of their requests
-    body = answer()
-    body["datasets"] = [{**body["datasets"][0], "files": 2_700, "bytes": 70_200, "coreSeconds": 2.0}]
-    # Then no speed of 0.0 MB/s is printed
-    _, text = printed(capsys, body)
-    assert ("1,350 files/s" in text, "MB/s" in text) == (True, False)
+    assert [word for word in ("40 MB/s", "assumed", "planned", "not allowed") if word not in text] == []
 
 
 @pytest.mark.parametrize(
     ("body", "code", "words"),
     [
-        (
-            answer(late=0.3, fits=False),
-            1,
-            "TOO LATE by 18 s: the deadline is 2020-11-21 07:00;",
-        ),
+        (answer(late_minutes=0.3, fits=False), 1, "TOO LATE by 18 s: the deadline is 2020-11-21 07:00;"),
         (answer(fits=False), 0, "with less than a tenth of the time to spare"),
-        ({**answer(runs=0), "datasets": []}, 0, "nothing to convert\n"),
-        (
-            {**answer(), "leftFrom": "2020-11-20T19:00:00.000+00:00"},
-            0,
-            "manifests from 2020-11-20 20:00 on",
-        ),
+        (answer(runs=0, datasets=[]), 0, "nothing to convert\n"),
+        (answer(leftFrom="2020-11-20T19:00:00.000+00:00"), 0, "manifests from 2020-11-20 20:00 on"),
     ],
 )
 def test_what_a_person_has_to_know(

@@ -6,7 +6,6 @@ import webbrowser
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,37 +19,16 @@ from lake.manifest import Lane
 from lake.manifest_documents import write_manifest
 from router.plan.handler import plan
 from router.settle.handler import settle
-from tests.unit.cli.stack_world import FakeLambda, stack_with
+from tests.unit.cli.stack_world import FakeServices, stack_of
 from tests.unit.lake.world import MORNING, PARTITION
 from tests.unit.report.reporting import cost_row
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.settling import done
 
 
-class FakeCloudWatch:
-    """Alarms by name with their topic, and changes of their states."""
-
-    def __init__(self, topics: dict[str, str], changes: list[dict[str, Any]]) -> None:
-        self._alarms = [{"AlarmName": name, "AlarmActions": [topic]} for name, topic in topics.items()]
-        self._changes = changes
-        self.requests: dict[str, dict[str, Any]] = {}
-
-    def get_paginator(self, operation: str) -> Any:
-        def paginate(**request: Any) -> list[dict[str, Any]]:
-            self.requests[operation] = request
-            if operation == "describe_alarms":
-                return [{"MetricAlarms": self._alarms}]
-            return [
-                {"AlarmHistoryItems": [item]} for item in self._changes if item["AlarmName"] == request["AlarmName"]
-            ]
-
-        return SimpleNamespace(paginate=paginate)
-
-
 @pytest.fixture
 def stack(deployment: Deployment) -> DeployedStack:
-    stack = stack_with(FakeLambda({}))
-    return replace(stack, s3=deployment.raw_s3, ledger=deployment.ledger, cloudwatch=FakeCloudWatch({}, []))
+    return stack_of(deployment, FakeServices())
 
 
 def night(deployment: Deployment) -> list[ManifestRow]:
@@ -80,7 +58,7 @@ def test_the_night_has_the_numbers_of_its_verdict(deployment: Deployment, stack:
     assert (total.rows, total.rejects.total()) == (verdict["rows"], verdict["rejects"]) == (15, 2)
     assert [run.id for run in report.costs.job_runs] == ["jr_1"]
     assert [item.reason for item in report.figures.unfinished] == ["it is broken"]
-    assert report.stack == "batch-job"
+    assert report.stack == "hybrid-router-dev"
 
 
 def test_files_of_a_split_manifest_are_counted_once(deployment: Deployment, stack: DeployedStack) -> None:
@@ -106,24 +84,16 @@ def test_a_day_has_the_files_of_its_hours_and_the_runs_that_ended_on_it(
     deployment.wait(timedelta(days=1))
     deployment.queued("late")
     deployment.queued("next", partition=replace(PARTITION, date="2026-11-21"))
-    deployment.ledger.costs.record(cost_row(execution="overnight"))
-    # When
-    report = day_report(stack, MORNING.date(), deployment.now)
-    # Then
-    assert (report.figures.total.manifests, report.figures.total.open) == (4, 1)
-    assert [item.name for item in report.executions] == ["overnight"]
-
-
-def test_a_night_over_midnight_is_shown_as_a_whole(deployment: Deployment, stack: DeployedStack) -> None:
-    # Given a night with a job run that ended before midnight, and one that ended after it
-    night(deployment)
+    # And a night with a job run that ended before midnight, and one that ended after it
     deployment.ledger.costs.record(cost_row("before", execution="overnight"))
     deployment.ledger.costs.record(cost_row("after", execution="overnight", minute=24 * 60))
     # When
     report = day_report(stack, MORNING.date(), deployment.now)
     # Then the costs of the day are those of the first, and the night has both
+    assert (report.figures.total.manifests, report.figures.total.open) == (4, 1)
     assert [run.id for run in report.costs.job_runs] == ["before"]
-    assert [run.id for run in report.executions[0].job_runs] == ["before", "after"]
+    (execution,) = report.executions
+    assert (execution.name, [run.id for run in execution.job_runs]) == ("overnight", ["before", "after"])
 
 
 def test_the_command_writes_the_page(
@@ -169,33 +139,36 @@ def test_the_last_days_are_a_folder_whose_links_lead_to_the_reports(
 
 def change(alarm: str, minutes: int, states: dict[str, Any]) -> dict[str, Any]:
     return {
-        "AlarmName": f"batch-job-{alarm}",
+        "AlarmName": f"hybrid-router-dev-{alarm}",
         "Timestamp": MORNING + timedelta(minutes=minutes),
         "HistoryData": json.dumps(states),
         "HistorySummary": "updated",
     }
 
 
-def test_alarms_of_the_stack_are_shown(stack: DeployedStack) -> None:
+def alarm(name: str, topic: str = "alarm_topic") -> dict[str, Any]:
+    return {"AlarmName": f"hybrid-router-dev-{name}", "AlarmActions": [topic]}
+
+
+def test_alarms_of_the_stack_are_shown(deployment: Deployment) -> None:
     # Given two alarms of the stack, and one of another topic
     opened = {"newState": {"stateValue": "ALARM", "stateReason": "Threshold crossed"}}
     made = {"oldState": {"stateValue": "INSUFFICIENT_DATA"}, "newState": {"stateValue": "OK"}}
     changes = [change("Late", 2, opened), change("Late", 0, made), change("Late", 0, {}), change("Errors", 1, {})]
-    topics = {"batch-job-Late": "alarm_topic", "batch-job-Errors": "alarm_topic", "batch-job-Other": "other"}
-    cloudwatch = FakeCloudWatch(topics, [*changes, change("Other", 0, opened)])
+    services = FakeServices(
+        alarms=[alarm("Late"), alarm("Errors"), alarm("Other", "other")],
+        alarm_changes=[*changes, change("Other", 0, opened)],
+    )
     # When
-    found = read_alarm_changes(replace(stack, cloudwatch=cloudwatch), MORNING, MORNING + timedelta(days=1))
+    found = read_alarm_changes(stack_of(deployment, services), MORNING, MORNING + timedelta(days=1))
     # Then
     assert [(item.name, item.state, item.reason) for item in found] == [
         ("Late", "ALARM", "Threshold crossed"),
         ("Errors", "", "updated"),
         ("Late", "", "updated"),
     ]
-    assert cloudwatch.requests["describe_alarms"]["AlarmNamePrefix"] == "batch-job-"
 
 
-def test_a_flapping_alarm_does_not_fill_the_page(stack: DeployedStack) -> None:
-    changes = [{"AlarmName": "batch-job-Late", "Timestamp": MORNING}] * (MAX_CHANGES + 1)
-    cloudwatch = FakeCloudWatch({"batch-job-Late": "alarm_topic"}, changes)
-    found = read_alarm_changes(replace(stack, cloudwatch=cloudwatch), MORNING, MORNING)
-    assert len(found) == MAX_CHANGES
+def test_a_flapping_alarm_does_not_fill_the_page(deployment: Deployment) -> None:
+    services = FakeServices(alarms=[alarm("Late")], alarm_changes=[change("Late", 0, {})] * (MAX_CHANGES + 1))
+    assert len(read_alarm_changes(stack_of(deployment, services), MORNING, MORNING)) == MAX_CHANGES

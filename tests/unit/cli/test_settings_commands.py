@@ -87,32 +87,30 @@ def test_what_makes_files_of_a_dataset_urgent_is_said(urgent: dict[str, Any], wo
     assert dict(summary(replace(WEEKDAYS, datasets=(rule,))))["dataset"].endswith(words)
 
 
+DAYTIME = PeakSettings(hours=("08:00-20:00",))
+EVENING = {"stream_start": "cron(0 17 * * ? *)", "stream_end": "02:00"}
+ALL_DAY = {"stream_start": "cron(0 0 * * ? *)", "stream_end": "24:00", "overnight": "rate(1 day)"}
+
+
 @pytest.mark.parametrize(
     ("schedule", "peak", "doubt"),
     [
-        ({}, ("08:00-20:00",), None),
+        ({}, DAYTIME, None),
         (
             {},
-            {"hours": ("08:00-20:00",), "days": ("fri", "sat")},
+            PeakSettings(hours=("08:00-20:00",), days=("fri", "sat")),
             "peak.hours = '08:00-20:00' on fri, sat: a part of it is outside of the stream window",
         ),
-        ({"stream_start": "cron(45 7 1 * ? *)"}, ("08:00-20:00",), None),
-        ({"overnight": "cron(0 19 * * ? *)"}, ("08:00-20:00",), "begins inside the stream window"),
-        ({"stream_end": "18:00"}, ("08:00-20:00",), "outside of the stream window"),
-        ({"stream_end": "07:00"}, ("08:00-20:00",), "passes midnight and lasts 23 h 15 min"),
-        ({"stream_start": "cron(0 17 * * ? *)", "stream_end": "02:00"}, ("18:00-02:00",), "inside the stream window"),
-        (
-            {"stream_start": "cron(0 0 * * ? *)", "stream_end": "24:00", "overnight": "rate(1 day)"},
-            ("20:00-04:00",),
-            None,
-        ),
+        ({"stream_start": "cron(45 7 1 * ? *)"}, DAYTIME, None),
+        ({"overnight": "cron(0 19 * * ? *)"}, DAYTIME, "begins inside the stream window"),
+        ({"stream_end": "18:00"}, DAYTIME, "outside of the stream window"),
+        ({"stream_end": "07:00"}, DAYTIME, "passes midnight and lasts 23 h 15 min"),
+        (EVENING, PeakSettings(hours=("18:00-02:00",)), "inside the stream window"),
+        (ALL_DAY, PeakSettings(hours=("20:00-04:00",)), None),
     ],
 )
-def test_times_that_may_not_be_meant_are_named(
-    schedule: dict[str, Any], peak: tuple[str, ...] | dict[str, Any], doubt: str | None
-) -> None:
-    peaks = PeakSettings(**peak) if isinstance(peak, dict) else PeakSettings(hours=peak)
-    settings = replace(WEEKDAYS, schedule=ScheduleSettings(**schedule), peak=peaks)
+def test_times_that_may_not_be_meant_are_named(schedule: dict[str, Any], peak: PeakSettings, doubt: str | None) -> None:
+    settings = replace(WEEKDAYS, schedule=ScheduleSettings(**schedule), peak=peak)
     found = list(doubts(settings))
     assert bool(found) == (doubt is not None)
     assert doubt is None or any(doubt in text for text in found)

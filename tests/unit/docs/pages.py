@@ -3,7 +3,6 @@
 import re
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
 from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parents[3]
@@ -14,7 +13,6 @@ _SPAN = re.compile(r"`([^`\n]+)`")
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 _CELL = re.compile(r"(?<!\\)\|")
-_BRACES = re.compile(r"\{([^{}]*)\}")
 
 
 @dataclass(frozen=True)
@@ -50,7 +48,7 @@ class Page:
     @cached_property
     def links(self) -> list[str]:
         """Targets inside the checkout, with their anchors."""
-        return [link for link in _LINK.findall(self.prose) if "://" not in link and not link.startswith("mailto:")]
+        return [link for link in _LINK.findall(self.prose) if "://" not in link]
 
     @cached_property
     def anchors(self) -> set[str]:
@@ -74,29 +72,7 @@ def spans(text: str) -> list[str]:
     return _SPAN.findall(text)
 
 
-def expanded(path: str) -> list[str]:
-    """``a/{b,c}.py`` -> ``a/b.py``, ``a/c.py``."""
-    parts = _BRACES.split(path)
-    choices = [part.split(",") if number % 2 else [part] for number, part in enumerate(parts)]
-    return ["".join(choice) for choice in product(*choices)]
-
-
-def files(path: str) -> list[Path]:
-    """What a path, a folder or a pattern of a page names in the checkout; empty: nothing."""
-    found: list[Path] = []
-    for name in expanded(path):
-        matches = list(CHECKOUT.glob(name.rstrip("/")))
-        if not matches:
-            return []
-        found += matches
-    return found
-
-
 PAGES = [
-    Page(path)
-    for path in (
-        *(CHECKOUT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")),
-        *sorted((CHECKOUT / "docs").rglob("*.md")),
-    )
-    if path.is_file()
+    *(Page(CHECKOUT / name) for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")),
+    *(Page(path) for path in sorted((CHECKOUT / "docs").rglob("*.md"))),
 ]

@@ -1,4 +1,4 @@
-"""What the pages name exists: paths, links, commands."""
+"""What the pages name exists: paths, links, commands. Those that are made from declarations are current."""
 
 import re
 import shlex
@@ -9,15 +9,16 @@ import pytest
 import typer.main
 
 from cli.main import app
-from tests.unit.docs.pages import CHECKOUT, PAGES, Page, files
+from scripts.write_reference import reference
+from tests.unit.docs.pages import CHECKOUT, PAGES, Page
 
-SOURCES = re.compile(r"(?:[\w.{},*-]+/)*[\w.{},*-]+\.(?:py|pyi|rs|toml|md|json|ya?ml|sh|lock|cfg)|Makefile|LICENSE")
-FOLDERED = re.compile(r"[\w.{},*-]+/[\w.{},*/-]*")
+SOURCES = re.compile(r"(?:[\w.*-]+/)*[\w.*-]+\.(?:py|pyi|rs|toml|md|json|ya?ml|sh|lock|cfg)|Makefile|LICENSE")
+FOLDERED = re.compile(r"[\w.*-]+/[\w.*/-]*")
 GENERATED = {line.strip("/") for line in (CHECKOUT / ".gitignore").read_text(encoding="utf-8").split()}
 EXAMPLES = {"settings/prod.toml", "day.toml"}
 """Files that the reader of a page makes."""
+COMMAND = re.compile(r"(?<![\w-])hybrid-router ([^<|][^|]*)")
 TARGET = re.compile(r"(?<![\w-])make ([a-z][a-z0-9-]*)")
-COMMAND = re.compile(r"(?<![\w-])hybrid-router ([a-z][a-z-]*)(?: ([a-z][a-z-]*))?")
 
 
 def named_paths(code: list[str]) -> list[str]:
@@ -33,7 +34,7 @@ def named_paths(code: list[str]) -> list[str]:
 
 
 def missing_paths(code: list[str]) -> list[str]:
-    return [path for path in named_paths(code) if not files(path)]
+    return [path for path in named_paths(code) if not any(CHECKOUT.glob(path.rstrip("/")))]
 
 
 def unknown_targets(code: list[str]) -> list[str]:
@@ -41,18 +42,25 @@ def unknown_targets(code: list[str]) -> list[str]:
     return [target for text in code for target in TARGET.findall(text) if target not in targets]
 
 
-def unknown_commands(code: list[str]) -> list[str]:
-    commands: Any = typer.main.get_command(app)
-    unknown = []
-    for first, second in (match for text in code for match in COMMAND.findall(text)):
-        command = commands.commands.get(first)
-        below = getattr(command, "commands", None)
-        if command is None or (below is not None and second not in below):
-            unknown.append(f"{first} {second}".strip())
-    return unknown
+def refused_commands(code: list[str]) -> list[str]:
+    """The command lines that the command does not accept; one may lack arguments."""
+    lines = [re.sub("<[^>]*>", "1", line) for text in code for line in COMMAND.findall(text)]
+    return [line for line in lines if not is_accepted(shlex.split(line))]
 
 
-@pytest.mark.parametrize("find", [missing_paths, unknown_targets, unknown_commands])
+def is_accepted(arguments: list[str]) -> bool:
+    command: Any = typer.main.get_command(app)
+    try:
+        while hasattr(command, "commands") and arguments and not arguments[0].startswith("--"):
+            command = command.commands[arguments.pop(0)]
+        if not hasattr(command, "commands"):
+            command.make_context("hybrid-router", arguments)
+    except (KeyError, typer.BadParameter) as error:
+        return type(error).__name__ == "MissingParameter"
+    return True
+
+
+@pytest.mark.parametrize("find", [missing_paths, unknown_targets, refused_commands])
 def test_what_the_pages_name_exists(find: Callable[[list[str]], list[str]]) -> None:
     assert {page.name: found for page in PAGES if (found := find(page.code))} == {}
 
@@ -68,31 +76,6 @@ def test_every_relative_link_leads_to_a_file_and_its_heading() -> None:
     assert broken == []
 
 
-PAGES_WITH_COMMANDS = [
-    Page(CHECKOUT / "docs" / name) for name in ("repair.md", "commands.md", "runbook.md", "analysts.md")
-]
-LINES = sorted(
-    {
-        code.partition("hybrid-router ")[2].strip()
-        for page in PAGES_WITH_COMMANDS
-        for code in page.code
-        if re.match(r"(\.venv/bin/)?hybrid-router ", code)
-    }
-)
-WHOLE = [line for line in LINES if "<" not in line and ("--" in line or "s3://" in line)]
-
-
-def parse(line: str) -> None:
-    """Parse a command line as the command does; raises an error of typer."""
-    command: Any = typer.main.get_command(app)
-    arguments = shlex.split(line)
-    while hasattr(command, "commands") and arguments[0] not in {name for item in command.params for name in item.opts}:
-        command = command.commands[arguments.pop(0)]
-    if not hasattr(command, "commands"):
-        command.make_context("hybrid-router", arguments)
-
-
-def test_the_command_lines_of_the_pages_are_accepted() -> None:
-    assert len(WHOLE) > 15
-    for line in WHOLE:
-        parse(line)
+def test_the_reference_is_current() -> None:
+    stale = [path.name for path, text in reference().items() if path.read_text(encoding="utf-8") != text]
+    assert stale == [], "write them anew: make reference"

@@ -18,7 +18,7 @@ from cli.errors import ExitCode
 
 CHECKOUT = Path(__file__).parents[3]
 PROJECT = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))
-RUN = "import sys; sys.path.insert(0, sys.argv.pop(1)); from cli.__main__ import run; run()"
+RUN = "import sys; sys.path.insert(0, sys.argv.pop(1)); from cli.main import run; run()"
 
 
 def runtime_distributions() -> set[str]:

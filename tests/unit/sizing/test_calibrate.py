@@ -10,11 +10,9 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from typer.testing import CliRunner
 
 from cli.cost.sizing import ndjson_files
 from cli.errors import ExitCode
-from cli.main import app
 from lake.errors import InvalidInputError
 from lake.settings import ConvertSettings, parse_settings
 from sizing.calibration import (
@@ -89,12 +87,6 @@ def test_only_ndjson_files_with_bytes_are_taken(files: list[Path], tmp_path: Pat
     for paths, message in (([tmp_path / "missing"], "does not exist"), ([tmp_path / "notes.txt"], "no file has bytes")):
         with pytest.raises(InvalidInputError, match=message):
             ndjson_files(paths)
-
-
-def test_a_goal_that_is_not_valid_is_refused(tmp_path: Path) -> None:
-    found = CliRunner().invoke(app, ["calibrate", str(tmp_path), "--goal-seconds", "0"])
-    assert found.exit_code == 1
-    assert "--goal-seconds 0" in str(found.exception)
 
 
 MB = 1_000_000

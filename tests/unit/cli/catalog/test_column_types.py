@@ -1,10 +1,10 @@
 """Types that are proposed for text: what each accepts, and that the casts of the views agree with it."""
 
-import re
 from collections import Counter
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
+from unittest.mock import Mock
 
 import duckdb
 import pytest
@@ -91,14 +91,6 @@ def test_a_type_that_refuses_more_than_a_tenth_is_not_proposed() -> None:
     assert propose(Counter({"1": 90, "x": 10})).type == ColumnType(TypeKind.BIGINT)
 
 
-@given(values=st.lists(st.one_of(NUMBERS, st.sampled_from(["", "n/a"])), max_size=20))
-def test_each_value_is_accepted_or_counted(values: list[str]) -> None:
-    proposal = propose(Counter(values))
-    assert proposal.values == len(values)
-    accepts = proposal.type.accepts if proposal.type else lambda _: True
-    assert proposal.refused == sum(not accepts(value) for value in values)
-
-
 @settings(max_examples=60)
 @given(values=st.lists(TEXTS, min_size=10, max_size=40))
 def test_the_casts_of_duckdb_accept_what_the_types_accept(
@@ -137,21 +129,9 @@ def test_values_of_the_casts(
 
 
 @pytest.mark.parametrize("text", [":00+" * 250_000 + "\n", "1" * 1_000_000, "2026-11-20T" * 100_000, '{"a":' * 200_000])
-def test_a_large_value_takes_no_longer_than_a_small_one(text: str) -> None:
+def test_a_large_value_takes_no_longer_than_a_small_one(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # Given: 1 MB, of which a pattern that goes back would take minutes
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(column_types, "_SECOND", Shortened(column_types._SECOND))
-        patch.setattr(column_types, "_PLAIN_NUMBER", Shortened(column_types._PLAIN_NUMBER))
-        # When, Then
-        assert propose({text: 1}).type is None
-
-
-class Shortened:
-    """A pattern that refuses to look at large texts."""
-
-    def __init__(self, pattern: re.Pattern[str]) -> None:
-        self._pattern = pattern
-
-    def fullmatch(self, text: str) -> re.Match[str] | None:
-        assert len(text) <= 100
-        return self._pattern.fullmatch(text)
+    for name in ("_SECOND", "_PLAIN_NUMBER"):
+        monkeypatch.setattr(column_types, name, Mock(fullmatch=Mock(side_effect=AssertionError("a large text"))))
+    # When, Then
+    assert propose({text: 1}).type is None

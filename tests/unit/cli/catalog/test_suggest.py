@@ -15,12 +15,12 @@ import pytest
 from botocore.exceptions import ReadTimeoutError
 
 from cli.catalog import sample
-from cli.catalog.column_types import ColumnType, Dialect, TypeKind, athena_view, quoted, spark_view, text_names
+from cli.catalog.column_types import ColumnType, Dialect, TypeKind, athena_view, quoted, text_names
 from cli.catalog.drop_columns import print_dropped_columns
 from cli.catalog.sample import read_sample
 from cli.catalog.suggest import print_folder_suggestion, print_suggestion, suggest
 from cli.deployed_stack import DeployedStack
-from cli.errors import ExitCode, NotFoundError
+from cli.errors import NotFoundError
 from lake.errors import InvalidInputError, TerminalError, UnknownDatasetError
 from lake.layout import lake_key
 from lake.manifest import Partition
@@ -63,7 +63,7 @@ def test_types_are_proposed_with_what_they_refuse(
     # Given
     put(world, 9, ROWS)
     # When
-    assert print_suggestion(stack, "orders", 5, None, as_json=True) == ExitCode.FINE
+    print_suggestion(stack, "orders", 5, None, as_json=True)
     # Then
     document = json.loads(capsys.readouterr().out)
     valid_json("catalog-suggest", document)
@@ -216,7 +216,7 @@ def test_a_value_of_others_cannot_command_the_terminal(
     world: World, stack: DeployedStack, capsys: pytest.CaptureFixture[str]
 ) -> None:
     put(world, 9, [*ROWS, {"amount": "\x1b[2J" + "x" * 100, "id": "4"}])
-    assert print_suggestion(stack, "orders", 5, None, as_json=False) == ExitCode.FINE
+    print_suggestion(stack, "orders", 5, None, as_json=False)
     told = capsys.readouterr().out
     assert "\x1b" not in told
     assert "x..." in told
@@ -235,7 +235,7 @@ def test_the_column_of_the_text_gets_a_name_that_no_column_has() -> None:
     assert text_names(["a", "a_text"], typed) == {"a": "a_text_", "a_text": "a_text_text"}
 
 
-def test_the_views_for_athena_and_spark_name_every_column_once() -> None:
+def test_the_view_for_athena_names_every_column_once() -> None:
     typed = {"a": ColumnType(TypeKind.INSTANT, 1)}
     assert athena_view("lake_dev", "orders", ["a", "b"], typed).splitlines() == [
         'CREATE OR REPLACE VIEW "lake_dev"."orders_typed" AS',
@@ -249,10 +249,6 @@ def test_the_views_for_athena_and_spark_name_every_column_once() -> None:
         '  "hour"',
         'FROM "lake_dev"."orders"',
     ]
-    assert spark_view("lake_dev", "orders", ["b"], {}) == (
-        "CREATE OR REPLACE TEMPORARY VIEW `orders_typed` AS\nSELECT\n  `b`,\n  `date`,\n  `hour`\n"
-        "FROM `lake_dev`.`orders`"
-    )
 
 
 def converted(folder: Path) -> Path:
@@ -268,7 +264,7 @@ def test_the_output_of_convert_has_types_without_a_stack(tmp_path: Path, capsys:
     # Given a folder whose name would be a pattern
     folder = converted(tmp_path / "it's [1] * ?")
     # When
-    assert suggest(str(folder), as_json=True) == ExitCode.FINE
+    suggest(str(folder), as_json=True)
     # Then both hours are in the sample, and the view runs
     document = json.loads(capsys.readouterr().out)
     valid_json("catalog-suggest", document)
