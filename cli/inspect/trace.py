@@ -1,9 +1,8 @@
-"""Follows a file through the ledger: its manifests and result, its first rejected line, what was put again since."""
+"""Follows a file through the ledger: its manifests and result, and its first rejected line."""
 
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -12,10 +11,8 @@ from cli.documents import FirstReject
 from lake.aws_types import S3Client
 from lake.commit import GenerationResult, ResultObject, SourceCount, read_result
 from lake.ledger import ArrivalRow, Ledger, ManifestRow, State
-from lake.manifest import UNVERSIONED, ObjectVersion
 from lake.resource_names import ResourceNames
 from lake.successors import files_by_successor
-from lake.time import iso_utc
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,23 +65,6 @@ def trace_arrival(s3: S3Client, ledger: Ledger, resources: ResourceNames, arriva
         generation = manifests[-1].published.generation
         result = read_result(s3, resources.control_bucket, manifests[-1].id, generation)
     return Trace(arrival, tuple(manifests), result)
-
-
-def find_put_again(s3: S3Client, file: ObjectVersion) -> str | None:
-    """When the bytes of a file without a version were put again: the same arrival, which its manifest can read now.
-
-    ISO 8601, UTC; None: they are not there, were not put again, or not as the same file, or the caller may not ask.
-    """
-    if file.version_id is not None:
-        return None
-    try:
-        head = s3.head_object(Bucket=file.bucket, Key=file.key, IfMatch=f'"{file.etag}"')
-    except ClientError:
-        return None
-    # What is put after the bucket got versions is another file.
-    is_same = head.get("VersionId", UNVERSIONED) == UNVERSIONED
-    modified = head["LastModified"]
-    return iso_utc(modified) if is_same and modified > datetime.fromisoformat(file.arrived_at) else None
 
 
 MAX_OBJECTS = 8

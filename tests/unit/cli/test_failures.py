@@ -89,34 +89,6 @@ def test_a_damaged_result_of_a_later_version_hides_no_file(world: World) -> None
     ]
 
 
-def test_an_unreadable_file_whose_bytes_were_put_again_says_so(world: World) -> None:
-    # Given a file without a version that was gone, and a later file under its key that was converted
-    row, after = world.queued("a"), world.queued("b")
-    etag = put(world, b"first")
-    file = ObjectVersion("input", "orders/a", etag, 5, "2000-01-01T00:00:00.000+00:00")
-    world.ledger.arrivals.put(ArrivalRow(file, row.id, PARTITION, Lane.BATCH, "by default", file.arrived_at))
-    unreadable(world, row, "orders/a", version=file.version)
-    put(world, b"other")
-    record(world, after.id, "v2", "2000-01-02T00:00:00.000+00:00")
-    converted(world, after, "v2")
-    assert [item["kind"] for item in listed(world)] == ["REPLACED"]
-    # When the first bytes are put again / Then they are the same arrival, which only a reprocess reads
-    put(world, b"first")
-    (found,) = listed(world)
-    assert found["kind"] == "UNREADABLE"
-    assert found["advice"].startswith("the same bytes were put again at 20")
-    assert found["command"] == f"hybrid-router reprocess --manifest {row.id} --stage dev"
-    # When that is after the bucket got versions / Then they are another file
-    world.raw_s3.put_bucket_versioning(Bucket="input", VersioningConfiguration={"Status": "Enabled"})
-    put(world, b"first")
-    assert [item["kind"] for item in listed(world)] == ["REPLACED"]
-
-
-def put(world: World, body: bytes) -> str:
-    """Put s3://input/orders/a; its ETag."""
-    return world.raw_s3.put_object(Bucket="input", Key="orders/a", Body=body)["ETag"].strip('"')
-
-
 def record(world: World, manifest: str | None, version: str, arrived_at: str) -> None:
     """An arrival row of one version of s3://input/orders/a."""
     file = ObjectVersion("input", "orders/a", "e", 100, arrived_at, version)
