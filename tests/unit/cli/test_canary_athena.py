@@ -13,7 +13,7 @@ from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.moto_api import state_manager
 
 from cli.deployed_stack import DeployedStack
-from cli.doctor.athena import SECONDS, ask_athena
+from cli.doctor.canary import MAX_QUERY_SECONDS, ask_athena
 from cli.doctor.checks import Readiness
 from local.isolation import REGION
 from tests.unit.cli.stack_world import FakeServices, stack_of
@@ -57,7 +57,7 @@ def queue(*counts: int) -> None:
 def test_values_are_shown_or_nulls(stack: DeployedStack, counts: tuple[int, ...], state: Readiness, text: str) -> None:
     queue(*counts)
     (finding,) = ask_athena(stack, WORKGROUP)
-    assert (finding.name, finding.state) == ("orders", state)
+    assert (finding.check, finding.state) == ("orders", state)
     assert text in finding.text
     # And the query was one that Athena can read
     athena = client("athena")
@@ -66,7 +66,7 @@ def test_values_are_shown_or_nulls(stack: DeployedStack, counts: tuple[int, ...]
     assert statement.startswith('SELECT count(*), count("id"), count("a ""b""") FROM (SELECT * FROM "')
 
 
-@pytest.mark.parametrize(("state", "waits"), [("FAILED", 1), ("CANCELLED", 1), ("RUNNING", SECONDS)])
+@pytest.mark.parametrize(("state", "waits"), [("FAILED", 1), ("CANCELLED", 1), ("RUNNING", MAX_QUERY_SECONDS)])
 def test_a_query_that_does_not_succeed_is_something_to_do(stack: DeployedStack, state: str, waits: int) -> None:
     waited: list[float] = []
 
