@@ -25,7 +25,6 @@ from transform.source import DeniedFileError, Source, UnreadableFileError, Unrea
 OnRefusal = Callable[[str, str], None]
 OnLeftOut = Callable[[str], None]
 _Named = tuple[str, Callable[[], ObjectVersion], str, str]
-"""Path or URI, what finds the file, its key, and the folder above it."""
 
 SCHEME = "s3://"
 HIDDEN = (".", "_")
@@ -69,7 +68,6 @@ class InputFile:
     file: ObjectVersion
     partition: Partition
     folder: str | None = None
-    """The folder whose name gave the dataset; None: a person or a rule of the settings has named it."""
 
 
 @dataclass(frozen=True, slots=True)
