@@ -34,7 +34,6 @@ def list_nights(stack: DeployedStack) -> Iterator[NightLine]:
 
 
 def running_execution(stack: DeployedStack) -> str | None:
-    """The name of the newest execution that runs now."""
     found = stack.sfn.list_executions(stateMachineArn=stack.outputs.overnight, statusFilter=RUNNING)
     return next((item["name"] for item in found["executions"]), None)
 
@@ -77,11 +76,9 @@ def _execution(stack: DeployedStack, item: Mapping[str, Any]) -> NightLine:
 
 
 KEPT = "30d"
-"""The log groups keep events for a month."""
 
 
 def log_stream(stack: DeployedStack, job_run: str) -> tuple[str, str]:
-    """Log group and log stream of what the driver of a job run prints."""
     return engine_of_run(job_run).log_stream(stack.name, job_run, stack.outputs.stream_application)
 
 
@@ -159,7 +156,6 @@ def read_progress(stack: DeployedStack, summary: Mapping[str, Any]) -> NightProg
 
 
 def format_progress(progress: NightProgress) -> str:
-    """One line: what is done, at work and failed, and which job runs are at work."""
     text = (
         f"{progress.done:,} of {format_count(progress.manifests, 'manifest')} done, "
         f"{format_size(progress.bytes_done)} of {format_size(progress.bytes)}"
@@ -175,7 +171,6 @@ def format_progress(progress: NightProgress) -> str:
 
 
 def read_zone(stack: DeployedStack) -> ZoneInfo:
-    """The time zone of the stage, by the schedule of ``overnight``."""
     return ZoneInfo(_schedule(stack).get("ScheduleExpressionTimezone", "UTC"))
 
 

@@ -46,7 +46,6 @@ LISTS = {
     "not_done": "notDone",
     "damaged": "damaged",
 }
-"""The lists of a verdict -> their members in its document."""
 UNDECIDED = (RUNNING, "OPEN")
 """Outcomes that do not count as failures while the execution runs."""
 
