@@ -29,11 +29,12 @@ def streaming(world: World, alive: bool, *answers: dict[str, Any], shards: int =
 
 
 def test_the_streams_status_is_its_exit_code(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    world.ledger.stream.of("2").set_backlog(0, world.now, spilling=True)
     assert print_stream(streaming(world, alive=True, shards=2), as_json=False) == ExitCode.FINE
     assert capsys.readouterr().out.splitlines() == [
         "hybrid-router-dev, times in Europe/Berlin",
         "shard 1: running (jr_1), no heartbeat",
-        "shard 2: running (jr_1), no heartbeat",
+        "shard 2: running (jr_1), no heartbeat, spilling to the batch lane",
     ]
     # And with a start that has failed
     stream = world.ledger.stream
