@@ -45,22 +45,18 @@ class FakeServices:
     exceptions: Any = field(default_factory=lambda: EXCEPTIONS)
 
     def describe_execution(self, executionArn: str) -> dict[str, Any]:  # noqa: N803
-        """The execution of this ARN."""
         for item in self.executions:
             if executionArn == f"{MACHINE.replace(':stateMachine:', ':execution:')}:{item['name']}":
                 return item
         raise InvalidArnError if " " in executionArn else ExecutionDoesNotExistError
 
     def list_executions(self, **_request: Any) -> dict[str, Any]:
-        """The executions that run."""
         return {"executions": [item for item in self.executions if item["status"] == "RUNNING"]}
 
     def get_job_runs(self, **_request: Any) -> dict[str, Any]:
-        """The runs of the streaming job."""
         return {"JobRuns": self.stream_runs}
 
     def get_schedule(self, **_request: str) -> dict[str, Any]:
-        """The schedule of overnight."""
         return {
             "ScheduleExpression": self.schedule,
             "ScheduleExpressionTimezone": "Europe/Berlin",
@@ -68,7 +64,6 @@ class FakeServices:
         }
 
     def get_queue_attributes(self, **_request: Any) -> dict[str, Any]:
-        """The length of the dead-letter queue."""
         return {"Attributes": {"ApproximateNumberOfMessages": str(self.dead_letters)}}
 
     def get_paginator(self, _operation: str) -> FakeServices:
@@ -105,7 +100,6 @@ class FakeLambda:
 
 
 def stack_with(functions: FakeLambda) -> DeployedStack:
-    """A stack with these functions alone."""
     resources = {output_key(name.removeprefix("--")): value for name, value in RESOURCES.to_arguments().items()}
     unused: Any = None
     outputs = StackOutputs.from_outputs({**OUTPUTS, **resources})
@@ -132,7 +126,6 @@ def with_settings(stack: DeployedStack, services: Services) -> DeployedStack:
 
 
 def execution(name: str, status: str = "SUCCEEDED", started: datetime = NIGHT, minutes: int = 70) -> dict[str, Any]:
-    """An execution as Step Functions lists it."""
     ended = {} if status == "RUNNING" else {"stopDate": started.replace(hour=22, minute=minutes - 60)}
     return {"name": name, "status": status, "startDate": started, **ended}
 

@@ -40,7 +40,6 @@ def stack(world: World) -> Iterator[DeployedStack]:
 
 
 def queue(*counts: int) -> None:
-    """What Athena answers to the next query."""
     row = {"Data": [{"VarCharValue": str(count)} for count in counts]}
     backend = athena_backends[DEFAULT_ACCOUNT_ID][REGION]
     backend.query_results_queue.append(QueryResults([{"Data": []}, row], []))

@@ -12,8 +12,8 @@ from cli.documents import ObjectExplanation
 from cli.errors import NotFoundError
 from cli.inspect.explain import explain_file, explain_object, print_explanation, print_file, print_object
 from lake.commit import ResultObject, SourceCount
-from lake.errors import InvalidDocumentError, InvalidInputError
-from lake.layout import S3Uri, lake_key, parse_s3_uri, quarantine_key, result_key
+from lake.errors import InvalidInputError
+from lake.layout import S3Uri, lake_key, parse_s3_uri, quarantine_key
 from lake.ledger import ArrivalRow, BatchReference, CollectionId, Part, Tabled
 from lake.manifest import Lane, Manifest, ObjectVersion, new_manifest_id
 from lake.manifest_documents import write_manifest
@@ -233,17 +233,6 @@ def test_an_object_goes_back_to_its_files_and_one_of_the_quarantine_to_those_tha
     assert ([item.uri for item in document.inputs], document.kind) == (["s3://input/orders/a"], "quarantine")
 
 
-def test_a_damaged_result_document_is_named(world: World) -> None:
-    manifest = arrived(world, "a", "b")
-    published(world, manifest, {})
-    key = result_key(manifest.id, 1)
-    world.raw_s3.put_object(Bucket="control", Key=key, Body=b"")
-    stack = stack_of(world, FakeServices())
-    for uri in ("s3://input/orders/a", f"s3://lake/{lake_key(PARTITION, manifest.id, 1, 0)}"):
-        with pytest.raises(InvalidDocumentError, match=f"s3://control/{key} is damaged: restore the object"):
-            print_explanation(stack, uri, 10, as_json=False)
-
-
 def test_an_object_of_an_older_generation_says_that_it_was_replaced(
     world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -325,6 +314,7 @@ def test_an_unknown_file_or_an_invalid_uri_is_one_sentence(world: World) -> None
             "the ledger has no row of s3://input/orders/b: check the spelling; .* 'hybrid-router backfill --",
         ),
         ("s3://input/orders/a?versionId=1", ".* and pass a value of _source without "),
+        ("s3://input/firehose-failed-records/clicks/a", ".* hold records that Firehose could not deliver"),
         ("s3://inptu/orders/b", "s3://inptu/orders/b is not in the input bucket s3://input/: pass a file of it, or "),
         ("s3://lake/b", "s3://lake/b is not an object that a manifest of this stack has published: "),
         (f"s3://lake/{lake_key(PARTITION, 'ghost', 1, 0)}", "s3://lake/orders/date=.*ghost.* is not an object that a "),

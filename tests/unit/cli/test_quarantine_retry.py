@@ -29,7 +29,6 @@ def stack(world: World) -> Any:
 
 @pytest.fixture
 def exported(stack: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
-    """All four lines."""
     target = tmp_path / "repair.ndjson"
     export_lines(stack, target)
     capsys.readouterr()
