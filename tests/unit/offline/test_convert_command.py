@@ -313,9 +313,6 @@ def test_a_file_without_rows_that_has_grown_is_converted(folder: Path, convert: 
     assert told["earlier"] == {"quarantined": {}, "unreadable": {}}
 
 
-KEY = "arn:aws:kms:eu-central-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"
-
-
 @pytest.mark.parametrize("others", [0, 1])
 def test_a_file_that_may_not_be_opened_is_converted_by_the_next_call(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, convert: Convert, others: int
@@ -353,20 +350,15 @@ def test_a_file_that_may_not_be_opened_is_converted_by_the_next_call(
     ("code", "message", "advice"),
     [
         ("AccessDenied", "Access Denied", "Access Denied"),
-        ("AccessDenied", f"User: u is not authorized to perform: kms:Decrypt on resource: {KEY}", KEY),
         ("NoSuchKey", "", "it was deleted after it arrived"),
-        ("InvalidObjectState", "", "it is archived: restore it"),
-        ("KMS.DisabledException", f"{KEY} is disabled.", f"{KEY} is disabled."),
+        ("KMS.DisabledException", "the key is disabled.", "the key is disabled."),
     ],
 )
 def test_an_object_that_can_be_read_later_is_not_quarantined(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, message: str, advice: str
 ) -> None:
     # Given an object whose policy, key or storage class refuses the read
-    response: Any = {
-        "Error": {"Code": code, "Message": message},
-        "ResponseMetadata": {"HTTPStatusCode": 403},
-    }
+    response: Any = {"Error": {"Code": code, "Message": message}, "ResponseMetadata": {"HTTPStatusCode": 403}}
     client = Mock(**{"get_object.side_effect": ClientError(response, "GetObject")})
     monkeypatch.setattr(source, "s3_client", lambda _: client)
     monkeypatch.setattr(source, "object_store", lambda *_: object())
@@ -380,7 +372,5 @@ def test_an_object_that_can_be_read_later_is_not_quarantined(
         # Then
         assert output.converted(file) is None
     [outcome] = outcomes
-    assert (outcome.sources, outcome.objects) == ((), ())
-    assert list(outcome.refused) == [file]
-    failure = outcome.refused[file]
-    assert advice in (failure.advice or failure.reason)
+    assert (outcome.sources, outcome.objects, list(outcome.refused)) == ((), (), [file])
+    assert advice in (outcome.refused[file].advice or outcome.refused[file].reason)
