@@ -22,15 +22,8 @@ NIGHT = datetime(2026, 11, 19, 21, 0, tzinfo=UTC)
 MACHINE = "arn:aws:states:eu-central-1:111122223333:stateMachine:hybrid-router-dev-overnight"
 
 
-class ExecutionDoesNotExistError(Exception):
-    """What Step Functions answers for a name that it does not know."""
-
-
-class InvalidArnError(Exception):
-    """What Step Functions answers for a text that cannot be a name."""
-
-
-EXCEPTIONS = SimpleNamespace(ExecutionDoesNotExist=ExecutionDoesNotExistError, InvalidArn=InvalidArnError)
+EXCEPTIONS = SimpleNamespace(**{name: type(name, (Exception,), {}) for name in ("ExecutionDoesNotExist", "InvalidArn")})
+"""What Step Functions answers for a name that it does not know, and for a text that cannot be one."""
 
 
 @dataclass
@@ -48,7 +41,7 @@ class FakeServices:
         for item in self.executions:
             if executionArn == f"{MACHINE.replace(':stateMachine:', ':execution:')}:{item['name']}":
                 return item
-        raise InvalidArnError if " " in executionArn else ExecutionDoesNotExistError
+        raise self.exceptions.InvalidArn if " " in executionArn else self.exceptions.ExecutionDoesNotExist
 
     def list_executions(self, **_request: Any) -> dict[str, Any]:
         return {"executions": [item for item in self.executions if item["status"] == "RUNNING"]}
@@ -130,14 +123,8 @@ def execution(name: str, status: str = "SUCCEEDED", started: datetime = NIGHT, m
     return {"name": name, "status": status, "startDate": started, **ended}
 
 
-def put_summary(
-    world: World,
-    name: str,
-    manifests: Sequence[str] = (),
-    planned_at: str = "2026-11-20T09:00:00.000+00:00",
-    **fields: Any,
-) -> dict[str, Any]:
-    """Write the summary of a plan of these manifests, as the function ``plan`` does; returns it."""
+def put_summary(world: World, name: str, manifests: Sequence[str] = ()) -> None:
+    """Write the summary of a plan of these manifests, as the function ``plan`` does."""
     forecast = {
         "minutes": 70.0,
         "minutes_low": 40.0,
@@ -153,7 +140,7 @@ def put_summary(
         "options": [],
     }
     summary = {
-        "plannedAt": planned_at,
+        "plannedAt": "2026-11-20T09:00:00.000+00:00",
         "engine": "glue-flex",
         "workers": 10,
         "runs": 4,
@@ -162,7 +149,6 @@ def put_summary(
         "files": 10,
         "bytes": 4_500_000_000,
         "maxConcurrency": 4,
-        "forecast": {**forecast, **fields},
+        "forecast": forecast,
     }
     world.raw_s3.put_object(Bucket="control", Key=plan_summary_key(name), Body=json.dumps(summary).encode())
-    return summary
