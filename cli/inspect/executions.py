@@ -96,12 +96,10 @@ def local_log(stack: DeployedStack, job_run: str) -> Path:
 
 
 def read_runs(stack: DeployedStack, execution: NightLine) -> list[NightRun]:
-    """The job runs of an execution that have a cost row, in the order in which they began.
-
-    Cost rows are kept by the day on which the job run has ended: those of the days of the execution are read.
-    """
+    """The job runs of an execution that have a cost row, in the order in which they began."""
     if execution.started_at is None:
         return []
+    # Cost rows are kept by the day on which the job run has ended.
     first = read_instant(execution.started_at).date()
     ended = read_instant(execution.ended_at) if execution.ended_at else datetime.now(UTC)
     last = min(ended.date() + timedelta(days=1), first + timedelta(days=MAX_DAYS))
@@ -127,10 +125,7 @@ MAX_NAMED_RUNS = 3
 
 
 def read_progress(stack: DeployedStack, summary: Mapping[str, Any]) -> NightProgress:
-    """Count the manifests of a plan by their current rows; a superseded one is replaced by its successors.
-
-    ``summary`` is the document of the plan.
-    """
+    """Count the manifests of a plan (its document) by their current rows, or by those of their successors."""
     states: Counter[State] = Counter()
     sizes: Counter[State] = Counter()
     done: Counter[str | None] = Counter()

@@ -43,10 +43,8 @@ UNKNOWN = "unknown"
 
 
 def list_not_delivered(stack: DeployedStack, dataset: str | None) -> tuple[list[Trouble], bool]:
-    """Records of one dataset or of all that Firehose could not deliver, by ``[[records]]`` and kind of error; and
-    whether all objects were listed. Those of a ``[[records]]`` that was removed belong to no dataset, and are left out
-    if a stage without any may not list its input bucket.
-    """
+    """Records of a dataset or of all that Firehose could not deliver, by ``[[records]]`` and error; and whether that is
+    all. Those of a removed ``[[records]]`` have no dataset; a stage without any need not list its input bucket."""
     found: defaultdict[tuple[str, ...], list[Any]] = defaultdict(list)
     try:
         entries = list_objects(stack.s3, stack.resources.input_bucket, FAILED_RECORDS)

@@ -21,8 +21,7 @@ class Trace:
     manifests: tuple[ManifestRow, ...]
     """The first manifest of the file and its successors, oldest first; the last one is its current manifest.
 
-    None if its owner has not written one yet, or was presumed dead. Before the collection of a file is divided, the row
-    of its part."""
+    Empty: its owner has written none yet. Before the collection of a file is divided, the row of its part."""
     result: GenerationResult | None
     """The result document of the published generation; None while nothing is published."""
 
@@ -67,12 +66,9 @@ def trace_arrival(s3: S3Client, ledger: Ledger, resources: ResourceNames, arriva
     return Trace(arrival, tuple(manifests), result)
 
 
-MAX_OBJECTS = 8
-"""Maximum number of quarantine objects that are read."""
-MAX_BYTES = 262_144
-"""Maximum number of bytes that are read of each."""
+MAX_OBJECTS, MAX_BYTES = 8, 262_144
+"""Quarantine objects that are read, and bytes that are read of each."""
 MAX_LINE_CHARACTERS = 200
-"""Maximum length of a line that is shown."""
 
 
 def read_first_reject(
@@ -98,10 +94,7 @@ def read_first_reject(
 
 
 def _records(s3: S3Client, bucket: str, key: str) -> list[dict[str, Any]]:
-    """The whole records at the beginning of an object: the last one that was read may be cut.
-
-    None of an object that cannot be read: the counts of the result document are shown without it.
-    """
+    """The records at the beginning of an object, without the last one, which may be cut; none if it cannot be read."""
     try:
         body = s3.get_object(Bucket=bucket, Key=key, Range=f"bytes=0-{MAX_BYTES - 1}")["Body"].read()
         return [json.loads(line) for line in body[: body.rfind(b"\n") + 1].splitlines()]

@@ -74,9 +74,8 @@ def open_catalog(root: Path) -> SqlCatalog:
 def _current(catalog: SqlCatalog, location: Path, dataset: str) -> tuple[Table, list[DataFile]] | None:
     """The table of the catalog with its files; None: there is none that can go on.
 
-    The folder was moved or copied, and the table's documents name its former place, where another folder may be now; or
-    one of them was lost, as by a power failure; or another program has changed its partitions, or which names are which
-    column.
+    The folder was moved or copied, and the table's documents name its former place; or one of them was lost; or another
+    program has changed its partitions, or which names are which column.
     """
     try:
         table = catalog.load_table((LAKE, dataset))
