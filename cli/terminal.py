@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.status import Status
 
 from lake.documents import format_json
-from lake.texts import printable
+from lake.texts import format_size, printable
 
 GAP = "  "
 
@@ -71,6 +71,12 @@ def format_table(
                 is_uri = "://" in text.split(" ", 1)[0]
                 lines += [GAP + text] if is_uri else below.wrap(f"{heads[place]}: {text}")
     return "\n".join(lines)
+
+
+def cells(item: object, *names: str) -> list[str]:
+    """These members of an item, for a table: ``bytes`` as a size, other numbers with commas, none as a hyphen."""
+    values = ((name, getattr(item, name)) for name in names)
+    return ["-" if value is None else format_size(value) if name == "bytes" else f"{value:,}" for name, value in values]
 
 
 def print_facts(facts: Iterable[tuple[str, str]]) -> None:
