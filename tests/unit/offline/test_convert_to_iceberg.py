@@ -92,15 +92,6 @@ def test_a_later_call_extends_the_table_in_one_snapshot(asked: Request, convert:
     assert table_of(asked).current_snapshot() == second
 
 
-def test_a_replacement_is_one_snapshot(asked: Request) -> None:
-    convert_files(grown(asked))
-    assert rows_of(asked) == AFTER
-    # And snapshots whose files were deleted are not offered
-    (current,) = table_of(asked).snapshots()
-    assert current.sequence_number == 2
-    assert len(list(asked.output.rglob("*.parquet"))) == 1
-
-
 @pytest.mark.parametrize("step", range(10))
 def test_readers_of_a_replacement_that_is_killed_see_old_or_new_rows(asked: Request, step: int) -> None:
     replacing = grown(asked)
@@ -108,6 +99,8 @@ def test_readers_of_a_replacement_that_is_killed_see_old_or_new_rows(asked: Requ
         assert rows_of(asked) in (BEFORE, AFTER)
     convert_files(replacing)
     assert rows_of(asked) == AFTER
+    # And the snapshot whose files were deleted is not offered
+    assert [snapshot.sequence_number for snapshot in table_of(asked).snapshots()] == [2]
     assert len(list(asked.output.rglob("*.parquet"))) == 1
 
 
