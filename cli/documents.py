@@ -217,7 +217,6 @@ class ExplainedVersion:
     waits_for: WaitsFor | None
     manifests: tuple[ExplainedManifest, ...]
     result: FileResult | None
-    put_again: Annotated[Instant | None, "when the bytes of an unreadable file were put again: a reprocess reads them"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.status import Status
 
 from lake.documents import format_json
-from lake.texts import printable
+from lake.texts import format_size, printable
 
 GAP = "  "
 
@@ -59,6 +59,12 @@ def format_table(
         below = (f"{GAP}{heads[at]}: {text}" for at, text in enumerate(row) if text and at not in beside)
         lines += [line(row), *below]
     return "\n".join(lines)
+
+
+def cells(item: object, *names: str) -> list[str]:
+    """These members of an item, for a table: ``bytes`` as a size, other numbers with commas, none as a hyphen."""
+    values = ((name, getattr(item, name)) for name in names)
+    return ["-" if value is None else format_size(value) if name == "bytes" else f"{value:,}" for name, value in values]
 
 
 def print_facts(facts: Iterable[tuple[str, str]]) -> None:

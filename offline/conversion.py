@@ -45,16 +45,6 @@ class _Group:
     excluded: dict[ObjectVersion, str] = field(default_factory=dict)
     refused: dict[ObjectVersion, FileFailure] = field(default_factory=dict)
 
-    def leave_out(self, failures: Iterable[FileFailure]) -> None:
-        """Unreadable files go to the quarantine; those that another call may be able to read leave the manifest."""
-        for failure in failures:
-            if failure.advice is None and failure.denied is None:
-                self.excluded[failure.file] = failure.reason
-            else:
-                self.refused[failure.file] = failure
-        files = tuple(file for file in self.manifest.files if file not in self.refused)
-        self.manifest = replace(self.manifest, files=files)
-
 
 @dataclass
 class Conversion:
@@ -110,7 +100,14 @@ class Conversion:
             return
         failures = {item.file: item for result in group.results for item in result.failures}
         if failures:
-            group.leave_out(failures.values())
+            # Unreadable files go to the quarantine; those that another call may be able to read leave the manifest.
+            for file, failure in failures.items():
+                if failure.advice is None and failure.denied is None:
+                    group.excluded[file] = failure.reason
+                else:
+                    group.refused[file] = failure
+            files = tuple(file for file in group.manifest.files if file not in group.refused)
+            group.manifest = replace(group.manifest, files=files)
             self.output.discard(group.manifest.id)
             self._submit(pool, group, running)
             if group.tasks:

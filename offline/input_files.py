@@ -25,7 +25,6 @@ from transform.source import DeniedFileError, Source, UnreadableFileError, Unrea
 OnRefusal = Callable[[str, str], None]
 OnLeftOut = Callable[[str], None]
 _Named = tuple[str, Callable[[], ObjectVersion], str, str]
-"""Path or URI, what finds the file, its key, and the folder above it."""
 
 SCHEME = "s3://"
 HIDDEN = (".", "_")
@@ -69,7 +68,6 @@ class InputFile:
     file: ObjectVersion
     partition: Partition
     folder: str | None = None
-    """The folder whose name gave the dataset; None: a person or a rule of the settings has named it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +83,11 @@ class Search:
     def find(self, output: OutputFolder, on_refusal: OnRefusal, on_left_out: OnLeftOut) -> Iterator[InputFile]:
         """Every file that was named, and every one in a named folder with one of ``input.suffixes``, once.
 
-        What lies in ``output`` was written by a conversion, and hidden names are left out as well. A link in a folder
-        is followed to files of the folder only.
-
-        The key of a file in a folder is its path below the folder: ``[[datasets]]`` of the settings give the dataset. A
-        file that no rule matches goes to a dataset of its folder's name (``name_of_folder``). ``on_refusal``: called
-        with the path or URI of what looks like input and cannot be converted, and with the reason. ``on_left_out``:
-        called with the path of an entry in a folder that has none of ``input.suffixes``. Raises ``InvalidInputError``:
-        a path does not exist, or is ``output``, or a URI names no bucket; ``BotoCoreError``, ``ClientError``: S3
+        Hidden names are left out, and what lies in ``output``; a link in a folder leads to files of the folder only.
+        The key of a file in a folder is its path below it: where no rule of ``[[datasets]]`` matches, the dataset has
+        the folder's name. ``on_refusal``: called with the path or URI of what looks like input and cannot be converted,
+        and with the reason; ``on_left_out``: with the path of an entry that has none of the suffixes. Raises
+        ``InvalidInputError``: a path does not exist, or is ``output``, or a URI names no bucket; botocore's errors: S3
         refused the listing or did not answer.
         """
         found: set[bytes] = set()
@@ -266,9 +261,8 @@ class InputFiles:
     def fetch(self, file: ObjectVersion, start: int, end: int) -> Buffer:
         """The bytes [start, end).
 
-        Raises ``UnreadableNowError``: the file is gone, or is not as it was found, before or after the bytes were
-        read; ``DeniedFileError``: it may not be read; ``BotoCoreError``, ``ClientError``: S3 did not give them now;
-        ``OSError``: anything else.
+        Raises ``UnreadableNowError``: the file is gone, or not as it was found, before or after the bytes were read;
+        ``DeniedFileError``: it may not be read; botocore's errors: S3 did not give them now; ``OSError``: other ones.
         """
         if isinstance(file, LocalFile):
             return _fetch_local(file, start, end)

@@ -26,7 +26,6 @@ from lake.manifest import Manifest, ObjectVersion, Partition, is_manifest_id
 from lake.texts import format_count
 
 LAKE, QUARANTINE = "lake", "quarantine"
-"""They take the place of the buckets' names."""
 TABLES = "tables"
 """Folder of the Iceberg tables and their catalog, where they are asked for."""
 FORMAT = 1
@@ -116,10 +115,8 @@ class OutputFolder:
         self._files: dict[bytes, Converted] = {}
         """By the URI of the file; some hundred bytes each."""
         self._folders: dict[str, str] = {}
-        """The folder of each dataset whose name a folder gave."""
         self._disk = ThreadPoolExecutor(DISK_THREADS)
         self._written: dict[Path, Future[None]] = {}
-        """Staged files that reach the disk now, or have done so."""
 
     def __enter__(self) -> Self:
         """Lock the folder, complete what was committed, and remove what was not.
@@ -178,10 +175,6 @@ class OutputFolder:
         """The converted version of the file, this one or another."""
         return self._files.get(identity(file.uri, ""))
 
-    def files_with_lines(self) -> Counter[str]:
-        """The number of files that have lines, by manifest."""
-        return Counter(item.manifest for item in self._files.values() if item.has_lines)
-
     def folder_of(self, dataset: str, folder: str) -> str:
         """The folder whose files the dataset has: ``folder`` if no other one has it, now or in an earlier call."""
         return self._folders.setdefault(dataset, folder)
@@ -238,7 +231,39 @@ class OutputFolder:
         self._refuse_links(staging)
         shutil.rmtree(staging, ignore_errors=True)
 
-    def withdraw(self, manifest: str) -> None:
+    def withdraw_changed(self, found: Iterable[ObjectVersion]) -> dict[str, str]:
+        """Withdraw the manifests of files that have changed; all files of such a manifest can then be converted again.
+
+        ``found`` are the files of this call. Files of a manifest share its Parquet files: where one that has lines is
+        not among those of the call, nothing is withdrawn. Returns URIs of files that cannot be replaced, with the
+        reason.
+        """
+        same: Counter[str] = Counter()
+        changed: defaultdict[str, list[str]] = defaultdict(list)
+        for file in found:
+            converted = self.converted(file)
+            if converted is None or not converted.has_lines:
+                continue
+            if converted.is_of(file):
+                same[converted.manifest] += 1
+            else:
+                changed[converted.manifest].append(file.uri)
+        refused: dict[str, str] = {}
+        files = Counter(item.manifest for item in self._files.values() if item.has_lines)
+        for manifest, uris in changed.items():
+            missing = files[manifest] - same[manifest] - len(uris)
+            if missing > 0:
+                others = format_count(missing, "file that is", "files that are")
+                refused |= dict.fromkeys(
+                    uris,
+                    f"it has changed, and its Parquet files have rows of {others} not among those of this call: name "
+                    "those too, or convert into a new folder",
+                )
+            else:
+                self._withdraw(manifest)
+        return refused
+
+    def _withdraw(self, manifest: str) -> None:
         """Remove a published manifest: its files count as not converted, also after the process was killed.
 
         Where there are tables, which still show its objects, these stay until ``remove_withdrawn``.
@@ -250,11 +275,16 @@ class OutputFolder:
         result.replace(withdrawn)
         self._synchronize([self._results, self._withdrawn])
         if not self.has_tables:
-            self._remove_objects(withdrawn)
+            self.remove_withdrawn()
 
     def remove_withdrawn(self) -> None:
-        for document in sorted(self._withdrawn.glob("*.json")):
-            self._remove_objects(document)
+        for withdrawn in sorted(self._withdrawn.glob("*.json")):
+            objects = [self.root / item.bucket / item.key for item in self._read(withdrawn).objects]
+            for path in objects:
+                self._refuse_links(path)
+                path.unlink(missing_ok=True)
+            self._synchronize({path.parent for path in objects if path.parent.exists()})
+            withdrawn.unlink()
 
     def published_files(self) -> Iterator[PublishedFile]:
         """The Parquet files of published manifests, without those that a person has deleted since."""
@@ -265,14 +295,6 @@ class OutputFolder:
                 path = root / item.bucket / item.key
                 if item.bucket == LAKE and path.exists():
                     yield PublishedFile(path, commit.partition, item.rows)
-
-    def _remove_objects(self, withdrawn: Path) -> None:
-        objects = [self.root / item.bucket / item.key for item in self._read(withdrawn).objects]
-        for path in objects:
-            self._refuse_links(path)
-            path.unlink(missing_ok=True)
-        self._synchronize({path.parent for path in objects if path.parent.exists()})
-        withdrawn.unlink()
 
     def _read(self, path: Path) -> FolderCommit:
         try:
@@ -316,35 +338,3 @@ def _synchronize_path(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def withdraw_changed(output: OutputFolder, found: Iterable[ObjectVersion]) -> dict[str, str]:
-    """Withdraw the manifests of files that have changed; all files of such a manifest can then be converted again.
-
-    ``found`` are the files of this call. Files of a manifest share its Parquet files: where one that has lines is not
-    among those of the call, nothing is withdrawn. Returns URIs of files that cannot be replaced, with the reason.
-    """
-    same: Counter[str] = Counter()
-    changed: defaultdict[str, list[str]] = defaultdict(list)
-    for file in found:
-        converted = output.converted(file)
-        if converted is None or not converted.has_lines:
-            continue
-        if converted.is_of(file):
-            same[converted.manifest] += 1
-        else:
-            changed[converted.manifest].append(file.uri)
-    refused: dict[str, str] = {}
-    files = output.files_with_lines()
-    for manifest, uris in changed.items():
-        missing = files[manifest] - same[manifest] - len(uris)
-        if missing > 0:
-            others = format_count(missing, "file that is", "files that are")
-            refused |= dict.fromkeys(
-                uris,
-                f"it has changed, and its Parquet files have rows of {others} not among those of this call: name those "
-                "too, or convert into a new folder",
-            )
-        else:
-            output.withdraw(manifest)
-    return refused

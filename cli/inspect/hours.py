@@ -10,13 +10,13 @@ from cli.commands import FROM, TO, Json, command
 from cli.deployed_stack import DeployedStack, known_dataset
 from cli.documents import DatasetHour, HourManifests, HoursDocument
 from cli.errors import ExitCode
-from cli.terminal import print_answer, print_table, working
+from cli.terminal import cells, print_answer, print_table, working
 from lake.errors import InvalidInputError
 from lake.hours import ONE_HOUR, HourContents, read_hour, stamps_between, state_of_hour
 from lake.layout import complete_marker_key
 from lake.ledger import HourRow, HourState
 from lake.manifest import Partition
-from lake.texts import format_count, format_size
+from lake.texts import format_count
 from router.requests.selection import parse_hours
 
 MAX_HOURS = 24 * 366
@@ -89,18 +89,8 @@ def _read_hour(stack: DeployedStack, row: HourRow, now: datetime, *, is_empty: b
 
 
 def _print_hours(dataset: str, hours: Sequence[DatasetHour], options: str) -> None:
-    rows = (
-        (
-            hour.hour,
-            hour.state,
-            f"{hour.files:,}",
-            format_size(hour.bytes),
-            f"{hour.rows:,}",
-            f"{hour.quarantined_lines:,}",
-            f"{hour.unreadable_files:,}",
-        )
-        for hour in hours
-    )
+    names = ("files", "bytes", "rows", "quarantined_lines", "unreadable_files")
+    rows = ((hour.hour, hour.state, *cells(hour, *names)) for hour in hours)
     numbers = ("files", "size", "rows", "quarantined lines", "unreadable files")
     print_table(f"Hours of {dataset} (UTC)", ("hour", "state"), numbers, rows)
     for hour in hours:

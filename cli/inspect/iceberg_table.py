@@ -4,6 +4,7 @@ import io
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from datetime import date
+from functools import lru_cache
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -21,7 +22,6 @@ from verify.table_check import Column, ShownFile
 
 EPOCH = date(1970, 1, 1).toordinal()
 Shown = dict[tuple[Any, ...], dict[str, ShownFile]]
-"""Files by their hour: the values of ``date`` and ``hour``."""
 
 
 class IcebergTable:
@@ -29,9 +29,8 @@ class IcebergTable:
 
     def __init__(self, s3: S3Client, glue: GlueClient, database: str, hours: Hours) -> None:
         self._s3, self._glue, self._database, self._hours = s3, glue, database, hours
-        self._location: str | None = None
-        self._read: tuple[TableMetadata | None, Shown] | InvalidDocumentError = (None, {})
-        """What is at the location, or why it cannot be read: each manifest asks for it."""
+        self._at = lru_cache(1)(self._read_table)
+        """What is at a location, or why it cannot be read: each manifest asks for it."""
 
     def files(self, partition: Partition) -> Mapping[str, ShownFile]:
         """What the current snapshot shows of one of the hours, by URI; nothing if there is no table.
@@ -66,13 +65,10 @@ class IcebergTable:
             table: Any = self._glue.get_table(DatabaseName=self._database, Name=self._hours.dataset)["Table"]
         except self._glue.exceptions.EntityNotFoundException:
             return None, {}
-        location = table.get("Parameters", {}).get("metadata_location", "")
-        if location != self._location:
-            self._read = self._read_table(location)
-            self._location = location
-        if isinstance(self._read, InvalidDocumentError):
-            raise self._read
-        return self._read
+        found = self._at(table.get("Parameters", {}).get("metadata_location", ""))
+        if isinstance(found, InvalidDocumentError):
+            raise found
+        return found
 
     def _read_table(self, location: str) -> tuple[TableMetadata, Shown] | InvalidDocumentError:
         files = _Files(self._s3)

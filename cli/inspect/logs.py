@@ -33,7 +33,6 @@ ENDED_BADLY = ("FAILED", "TIMED_OUT", "ABORTED")
 NOT_SHOWN = frozenset(
     ("level", "location", "message", "timestamp", "service", "cold_start", "xray_trace_id", "exception_name")
 )
-"""Fields of a function's event that are not printed next to its message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +119,6 @@ def _of_run(stack: DeployedStack, beginning: datetime, run: str, contains: str |
 
 
 def _job_groups(stack: DeployedStack, job: str) -> list[str]:
-    """The log groups of a job's runs on every engine that it may run on."""
     application = stack.outputs.stream_application
     engines, place = (
         ([ENGINES[stack.outputs.stream_engine]], application) if job == "stream" else (list(ENGINES.values()), "batch")

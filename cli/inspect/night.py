@@ -26,7 +26,7 @@ from cli.inspect.executions import (
     read_runs,
     read_zone,
 )
-from cli.terminal import print_answer, print_table, working
+from cli.terminal import cells, print_answer, print_table, working
 from lake.documents import decode_found, find_document
 from lake.layout import plan_summary_key, verdict_key
 from lake.texts import (
@@ -34,7 +34,6 @@ from lake.texts import (
     format_dollars,
     format_duration,
     format_known,
-    format_size,
     printable,
     read_instant,
 )
@@ -46,7 +45,6 @@ LISTS = {
     "not_done": "notDone",
     "damaged": "damaged",
 }
-"""The lists of a verdict -> their members in its document."""
 UNDECIDED = (RUNNING, "OPEN")
 """Outcomes that do not count as failures while the execution runs."""
 
@@ -147,11 +145,7 @@ def _print_nights(document: NightsDocument, zone: ZoneInfo) -> None:
             printable(night.execution),
             night.outcome,
             _duration(night),
-            _number(night.files),
-            _size(night.bytes),
-            _number(night.rows),
-            _number(night.quarantined_lines),
-            _number(night.unreadable_files),
+            *cells(night, "files", "bytes", "rows", "quarantined_lines", "unreadable_files"),
         )
         for night in document.nights
     ]
@@ -198,13 +192,9 @@ def _print_datasets(verdict: NightVerdict) -> None:
     rows = [
         (
             printable(item.dataset),
-            _number(item.files),
-            _size(item.bytes),
-            _number(item.rows),
-            _number(sum(item.rejects.values())),
-            _number(item.failed_files),
-            _number(item.failed),
-            _number(item.open),
+            *cells(item, "files", "bytes", "rows"),
+            f"{sum(item.rejects.values()):,}",
+            *cells(item, "failed_files", "failed", "open"),
         )
         for item in verdict.datasets
     ]
@@ -249,6 +239,5 @@ def _duration(night: NightLine) -> str:
 
 
 _number = partial(format_known, "{:,}".format, unknown=UNKNOWN)
-_size = partial(format_known, format_size, unknown=UNKNOWN)
 _minutes = partial(format_known, lambda minutes: format_duration(minutes * 60), unknown=UNKNOWN)
 _dollars = partial(format_known, format_dollars, unknown=UNKNOWN)

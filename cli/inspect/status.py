@@ -18,7 +18,7 @@ from cli.documents import Backlog, Collected, NextNight, NightLine, OpenAlarm, S
 from cli.errors import ExitCode
 from cli.inspect.executions import RUNNING, list_nights, read_next_night, running_execution
 from cli.inspect.failures import count_dead_letters, list_not_delivered
-from cli.terminal import print_answer, print_table, working
+from cli.terminal import cells, print_answer, print_table, working
 from lake.documents import find_document
 from lake.layout import sweep_key
 from lake.ledger import Failure, Ledger, ManifestRow, State
@@ -162,9 +162,7 @@ def _print_backlog(rows: Sequence[Backlog], now: datetime) -> None:
             (
                 row.lane,
                 printable(row.dataset),
-                f"{row.files:,}",
-                format_size(row.bytes),
-                f"{row.manifests:,}",
+                *cells(row, "files", "bytes", "manifests"),
                 f"{row.states['RUNNING'] + row.states['PUBLISHING']:,}",
                 f"{row.blocked:,}",
                 format_age(row.oldest, now),

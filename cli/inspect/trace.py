@@ -1,9 +1,8 @@
-"""Follows a file through the ledger: its manifests and result, its first rejected line, what was put again since."""
+"""Follows a file through the ledger: its manifests and result, and its first rejected line."""
 
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -12,10 +11,8 @@ from cli.documents import FirstReject
 from lake.aws_types import S3Client
 from lake.commit import GenerationResult, ResultObject, SourceCount, read_result
 from lake.ledger import ArrivalRow, Ledger, ManifestRow, State
-from lake.manifest import UNVERSIONED, ObjectVersion
 from lake.resource_names import ResourceNames
 from lake.successors import files_by_successor
-from lake.time import iso_utc
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +21,7 @@ class Trace:
     manifests: tuple[ManifestRow, ...]
     """The first manifest of the file and its successors, oldest first; the last one is its current manifest.
 
-    None if its owner has not written one yet, or was presumed dead. Before the collection of a file is divided, the row
-    of its part."""
+    Empty: its owner has written none yet. Before the collection of a file is divided, the row of its part."""
     result: GenerationResult | None
     """The result document of the published generation; None while nothing is published."""
 
@@ -70,29 +66,9 @@ def trace_arrival(s3: S3Client, ledger: Ledger, resources: ResourceNames, arriva
     return Trace(arrival, tuple(manifests), result)
 
 
-def find_put_again(s3: S3Client, file: ObjectVersion) -> str | None:
-    """When the bytes of a file without a version were put again: the same arrival, which its manifest can read now.
-
-    ISO 8601, UTC; None: they are not there, were not put again, or not as the same file, or the caller may not ask.
-    """
-    if file.version_id is not None:
-        return None
-    try:
-        head = s3.head_object(Bucket=file.bucket, Key=file.key, IfMatch=f'"{file.etag}"')
-    except ClientError:
-        return None
-    # What is put after the bucket got versions is another file.
-    is_same = head.get("VersionId", UNVERSIONED) == UNVERSIONED
-    modified = head["LastModified"]
-    return iso_utc(modified) if is_same and modified > datetime.fromisoformat(file.arrived_at) else None
-
-
-MAX_OBJECTS = 8
-"""Maximum number of quarantine objects that are read."""
-MAX_BYTES = 262_144
-"""Maximum number of bytes that are read of each."""
+MAX_OBJECTS, MAX_BYTES = 8, 262_144
+"""Quarantine objects that are read, and bytes that are read of each."""
 MAX_LINE_CHARACTERS = 200
-"""Maximum length of a line that is shown."""
 
 
 def read_first_reject(
@@ -118,10 +94,7 @@ def read_first_reject(
 
 
 def _records(s3: S3Client, bucket: str, key: str) -> list[dict[str, Any]]:
-    """The whole records at the beginning of an object: the last one that was read may be cut.
-
-    None of an object that cannot be read: the counts of the result document are shown without it.
-    """
+    """The records at the beginning of an object, without the last one, which may be cut; none if it cannot be read."""
     try:
         body = s3.get_object(Bucket=bucket, Key=key, Range=f"bytes=0-{MAX_BYTES - 1}")["Body"].read()
         return [json.loads(line) for line in body[: body.rfind(b"\n") + 1].splitlines()]

@@ -43,7 +43,9 @@ def verify(
             report.differences, report.unproven = list(found), [stack.runnable(text) for text in report.unproven]
             reports.append(report)
             if not as_json:
-                _print(report)
+                typer.echo(str(report))
+                for text in (*map(str, report.differences), *report.unproven):
+                    typer.echo(f"  {printable(text)}")
     except InvalidInputError:
         raise
     except HybridRouterError as error:
@@ -55,12 +57,6 @@ def verify(
         return ExitCode.NOT_SO
     is_proven = HourOutcome.PROVEN in outcomes and HourOutcome.UNPROVEN not in outcomes
     return ExitCode.FINE if is_proven else ExitCode.NOT_REACHABLE
-
-
-def _print(report: HourReport) -> None:
-    typer.echo(str(report))
-    for text in (*map(str, report.differences), *report.unproven):
-        typer.echo(f"  {printable(text)}")
 
 
 def _hours(stack: DeployedStack, settings: Settings, options: dict[str, str]) -> Hours:

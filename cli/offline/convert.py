@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 from uuid import uuid4
 
 import boto3
@@ -33,7 +33,7 @@ from lake.settings.declaration import DATASET_NAME
 from lake.texts import format_count, format_size, printable
 from offline.conversion import Conversion, GroupOutcome
 from offline.input_files import SCHEME, InputFile, LocalFile, Search, groups
-from offline.output_folder import OutputFolder, withdraw_changed
+from offline.output_folder import OutputFolder
 
 PIPE, PIPE_FOLDER = "-", "pipe"
 HAS_CHANGED = "it has changed since its {rows} converted: pass --replace to convert it in place of them"
@@ -143,7 +143,6 @@ def convert(
         str | None, typer.Option(help="Dataset of all files; without it the name of the folder.")
     ] = None,
     hour: Annotated[str | None, typer.Option(help="UTC hour of all files, such as 2026-11-21T08.")] = None,
-    compression: Annotated[Literal["zstd", "snappy"] | None, typer.Option(help="Codec of the Parquet pages.")] = None,
     settings: Annotated[
         Path | None, typer.Option(help="Settings file: its tables convert, input and datasets.")
     ] = None,
@@ -165,8 +164,6 @@ def convert(
             "digits and underscores"
         )
     chosen = Settings(stage="here") if settings is None else load_settings(settings)
-    if compression is not None:
-        chosen = dataclasses.replace(chosen, convert=dataclasses.replace(chosen.convert, compression=compression))
     search = Search(names, chosen, dataset, parse_hour(hour), region or region_of_environment(names))
     return convert_files(Request(search, output, cores, as_json, replace, table))
 
@@ -201,7 +198,7 @@ def convert_files(request: Request) -> int:
 
 def _convert(request: Request, output: OutputFolder, summary: Summary) -> None:
     find = partial(request.search.find, output, summary.refused.__setitem__, summary.add_other)
-    not_replaced = withdraw_changed(output, (item.file for item in find())) if request.replace else {}
+    not_replaced = output.withdraw_changed(item.file for item in find()) if request.replace else {}
     # Each pass over the files counts them again.
     summary.other_files = 0
     todo: list[InputFile] = []

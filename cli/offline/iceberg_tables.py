@@ -71,18 +71,11 @@ def open_catalog(root: Path) -> SqlCatalog:
     return SqlCatalog(CATALOG, uri=f"sqlite:///{quote(str(folder / CATALOG_FILE))}")
 
 
-def _project(catalog: SqlCatalog, root: Path, dataset: str, wanted: Mapping[str, PublishedFile]) -> str | None:
-    location = root.resolve() / TABLES / dataset
-    table, shown = _current(catalog, location, dataset) or (_new_table(catalog, location, dataset), [])
-    return _update(table, shown, wanted)
-
-
 def _current(catalog: SqlCatalog, location: Path, dataset: str) -> tuple[Table, list[DataFile]] | None:
     """The table of the catalog with its files; None: there is none that can go on.
 
-    The folder was moved or copied, and the table's documents name its former place, where another folder may be now; or
-    one of them was lost, as by a power failure; or another program has changed its partitions, or which names are which
-    column.
+    The folder was moved or copied, and the table's documents name its former place; or one of them was lost; or another
+    program has changed its partitions, or which names are which column.
     """
     try:
         table = catalog.load_table((LAKE, dataset))
@@ -112,8 +105,10 @@ def _new_table(catalog: SqlCatalog, location: Path, dataset: str) -> Table:
     )
 
 
-def _update(table: Table, files: Iterable[DataFile], wanted: Mapping[str, PublishedFile]) -> str | None:
+def _project(catalog: SqlCatalog, root: Path, dataset: str, wanted: Mapping[str, PublishedFile]) -> str | None:
     """The current snapshot afterwards; None: the table has never had a row."""
+    location = root.resolve() / TABLES / dataset
+    table, files = _current(catalog, location, dataset) or (_new_table(catalog, location, dataset), [])
     shown = {file.file_path: file for file in files}
     added = [file for path, file in wanted.items() if path not in shown]
     removed = [file for path, file in shown.items() if path not in wanted]

@@ -15,14 +15,7 @@ from cli.terminal import print_facts
 from infra.names import stack_name
 from lake.documents import format_json
 from lake.errors import InvalidInputError
-from lake.settings import (
-    DatasetRule,
-    DatasetUrgentSettings,
-    RecordsRule,
-    Settings,
-    dump_settings,
-    load_settings,
-)
+from lake.settings import DatasetRule, RecordsRule, Settings, dump_settings, load_settings
 from lake.settings.declaration import declared_keys
 from lake.settings.records import BUFFER_MIB
 from lake.settings.routing import DAYS, FOLDER
@@ -31,7 +24,6 @@ from lake.time import Schedule, minutes_of_day
 from sizing.options import stream_cluster
 
 FACTS = ("meaning", "unit", "required", "default", "allowed")
-"""What is known of a settings key."""
 
 
 @command("settings check")
@@ -125,7 +117,6 @@ def doubts(settings: Settings) -> Iterator[str]:
 
 
 def _is_inside(minute: int, start: int, end: int) -> bool:
-    """Whether a minute of the day is in a window that may pass midnight."""
     return start <= minute < end if start < end else minute >= start or minute < end
 
 
@@ -140,14 +131,10 @@ def _rule(rule: DatasetRule) -> str:
         where = f"keys below {rule.prefix}" if rule.prefix else "keys in a folder"
         name = "the name of the folder that follows" if rule.prefix else "the name of the first folder"
     peak = "" if rule.peak else "; peak hours do not count, only urgent files take the stream lane"
-    return f"{where}: {name}{peak}{_urgent(rule.urgent)}"
-
-
-def _urgent(rule: DatasetUrgentSettings) -> str:
-    """What makes files of a dataset urgent, apart from their keys; empty: nothing does."""
-    causes = {"size": rule.min_bytes or rule.max_bytes, "tags": rule.tags, "metadata": rule.metadata}
-    named = [name for name, values in causes.items() if values]
-    return f"; urgent at any hour: files by their {', '.join(named)}" if named else ""
+    of = rule.urgent
+    causes = {"size": of.min_bytes or of.max_bytes, "tags": of.tags, "metadata": of.metadata}
+    named = ", ".join(name for name, values in causes.items() if values)
+    return f"{where}: {name}{peak}" + (f"; urgent at any hour: files by their {named}" if named else "")
 
 
 def _records(record: RecordsRule, settings: Settings) -> str:

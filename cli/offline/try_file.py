@@ -23,7 +23,7 @@ from lake.faults import error_code
 from lake.layout import parse_s3_uri
 from lake.manifest import Lane, ObjectVersion, Partition
 from lake.settings import Settings, load_settings
-from lake.speed import FAST, SLOW, Speeds
+from lake.speed import Speeds
 from lake.texts import format_count, format_dollars, format_names, format_size
 from offline.conversion import Conversion, GroupOutcome
 from offline.input_files import SCHEME, InputFile, LocalFile
@@ -80,7 +80,9 @@ def try_(
     chosen, is_object = load_settings(settings), file.startswith(SCHEME)
     s3: Any = boto3.client("s3", region_name=where) if is_object else None
     found = _find_object(s3, file) if is_object else _find_file(file)
-    key, size = key or (found.key if is_object else _key_of(file)), found.size
+    path = Path(file)
+    local_key = path.name if path.is_absolute() else path.as_posix()
+    key, size = key or (found.key if is_object else local_key), found.size
     arrival = ObjectVersion.of(chosen.input.bucket or "input", key, "tried", size, now, None)
     decision = read_until_decided(
         lambda: decide_lane(arrival, chosen, now, attributes),
@@ -117,11 +119,6 @@ def _find_file(name: str) -> ObjectVersion:
     return LocalFile.found(str(path))
 
 
-def _key_of(name: str) -> str:
-    path = Path(name)
-    return path.name if path.is_absolute() else path.as_posix()
-
-
 def _find_object(s3: S3Client, uri: str) -> ObjectVersion:
     name = parse_s3_uri(uri)
     try:
@@ -149,22 +146,16 @@ def _converted(outcome: GroupOutcome, folder: Path) -> dict[str, Any]:
     }
 
 
-def _dollars(settings: Settings, lane: Lane | None, file: ObjectVersion) -> dict[str, dict[str, float]]:
-    """By engine of the lane: price of the workers while they convert the file, if S3 is read faster than assumed, as
-    assumed, and slower."""
+def _dollars(settings: Settings, lane: Lane | None, file: ObjectVersion) -> dict[str, float]:
+    """By engine of the lane: price of the workers while they convert the file, if S3 is read as fast as assumed."""
     chosen = settings
     allowed: Collection[str] = settings.batch.engines
     if lane == Lane.STREAM:
         chosen = replace(settings, batch=replace(settings.batch, worker_type=settings.stream.worker_type))
         allowed = (settings.stream.engine,)
-    assumed = Speeds({}, settings)
-    core_seconds = {
-        name: assumed.at(share).file_seconds(file) for name, share in (("low", FAST), ("assumed", 1), ("high", SLOW))
-    }
+    core_hours = Speeds({}, settings).file_seconds(file) / 3600
     return {
-        str(offer.engine): {
-            name: seconds / offer.vcpus / 3600 * offer.dollars_per_hour for name, seconds in core_seconds.items()
-        }
+        str(offer.engine): core_hours / offer.vcpus * offer.dollars_per_hour
         for offer in offers(chosen)
         if offer.engine in allowed and lane is not None
     }
@@ -187,6 +178,4 @@ def _facts(body: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "columns", f"{len(body['columns']):,}: {format_names(body['columns'])}"
         yield "Parquet", f"{format_size(body['parquetBytes'])} of {format_size(body['bytes'])}"
     for engine, dollars in body["dollars"].items():
-        low, assumed, high = map(format_dollars, dollars.values())
-        between = "" if low == high else f" ({low} to {high})"
-        yield "conversion", f"{engine} {assumed}{between}: the workers while they convert it, by price.*"
+        yield "conversion", f"{engine} {format_dollars(dollars)}: the workers while they convert it, by price.*"

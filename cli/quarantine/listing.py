@@ -23,12 +23,9 @@ from cli.quarantine.records import (
     QuarantineRecord,
     Reason,
     RecordScan,
-    is_resubmitted,
-    resubmitted_lines,
 )
 from cli.terminal import print_answer, print_table, working
 from lake.aws_types import S3Client
-from lake.documents import format_json
 from lake.layout import parse_s3_uri
 from lake.manifest import ObjectVersion
 from lake.texts import format_count, printable
@@ -127,13 +124,12 @@ def print_quarantine(
     """Count the rejected lines and the unreadable files."""
     columns = COLUMNS[by]
     counted: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
-    resubmitted = resubmitted_lines(stack)
     scan = RecordScan(stack, limit, dataset, first, last, reason, file)
     with working("reading the quarantine ..."):
         for record in scan:
             group = counted[tuple(values_of(record)[column] for column in columns)]
             group["lines"] += record.count
-            group["resubmitted"] += is_resubmitted(record, resubmitted)
+            group["resubmitted"] += scan.is_resubmitted(record)
             group["files"] += record.kind == WHOLE_FILE
     totals = {name: sum(group[name] for group in counted.values()) for name in NUMBERS}
     groups: list[dict[str, Any]] = [
@@ -192,26 +188,24 @@ def print_records(
     as_json: Json = False,
 ) -> int:
     """Show rejected lines and unreadable files, each with its file, offset and reason: 1 if there is none."""
-    scan, resubmitted = RecordScan(stack, limit, dataset, first, last, reason, file), resubmitted_lines(stack)
+    scan = RecordScan(stack, limit, dataset, first, last, reason, file)
     with working("reading the quarantine ..."):
-        shown = list(scan)
-        contexts = {} if context is None else read_contexts(stack.s3, shown, context)
-    if as_json:
-        bodies = [
-            _as_json(record, contexts.get(record.identity), resubmitted=is_resubmitted(record, resubmitted))
-            for record in shown
-        ]
-        typer.echo(format_json({"records": bodies, "complete": scan.is_complete}))
-    else:
-        for record in shown:
-            _print_record(record, contexts.get(record.identity), resubmitted=is_resubmitted(record, resubmitted))
-        if not shown:
+        records = list(scan)
+        contexts = {} if context is None else read_contexts(stack.s3, records, context)
+        found = [(record, contexts.get(record.identity), scan.is_resubmitted(record)) for record in records]
+
+    def show() -> None:
+        for item in found:
+            _print_record(*item)
+        if not found:
             typer.echo("the quarantine has nothing of this selection")
         say_if_cut(scan)
-    return ExitCode.FINE if shown else ExitCode.NOT_SO
+
+    print_answer({"records": [_as_json(*item) for item in found], "complete": scan.is_complete}, show, as_json=as_json)
+    return ExitCode.FINE if found else ExitCode.NOT_SO
 
 
-def _as_json(record: QuarantineRecord, context: LineContext | str | None, *, resubmitted: bool) -> dict[str, Any]:
+def _as_json(record: QuarantineRecord, context: LineContext | str | None, resubmitted: bool) -> dict[str, Any]:
     body: dict[str, Any] = {
         **values_of(record),
         "kind": record.kind,
@@ -225,15 +219,13 @@ def _as_json(record: QuarantineRecord, context: LineContext | str | None, *, res
     }
     if isinstance(context, LineContext):
         body["line_number"] = context.number
-        body["before"] = [_neighbour_as_json(line) for line in context.before]
-        body["after"] = [_neighbour_as_json(line) for line in context.after]
+        for name, lines in (("before", context.before), ("after", context.after)):
+            body[name] = [
+                {"line_number": line.number, "length": line.length, **_text_as_json(line.body)} for line in lines
+            ]
     elif context is not None:
         body["no_context"] = context
     return body
-
-
-def _neighbour_as_json(line: Line) -> dict[str, Any]:
-    return {"line_number": line.number, "length": line.length, **_text_as_json(line.body)}
 
 
 def _text_as_json(line: bytes | None) -> dict[str, str]:
@@ -245,7 +237,7 @@ def _text_as_json(line: bytes | None) -> dict[str, str]:
         return {"line_base64": base64.b64encode(line).decode()}
 
 
-def _print_record(record: QuarantineRecord, context: LineContext | str | None, *, resubmitted: bool) -> None:
+def _print_record(record: QuarantineRecord, context: LineContext | str | None, resubmitted: bool) -> None:
     place = f"{printable(record.source)}  version {record.version}  hour {record.partition.stamp}"
     reason = printable(record.reason)
     if record.kind == WHOLE_FILE:

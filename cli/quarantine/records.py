@@ -2,9 +2,9 @@
 
 import base64
 import json
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
 from typing import Annotated, Any
 
 import typer
@@ -68,40 +68,42 @@ class QuarantineRecord(RejectedPlace):
         return cls(row.partition, row.id, generation, *place, data["kind"], data["length"], count, line)
 
 
+@dataclass
 class RecordScan:
     """The selected records of published generations, by dataset, hour and manifest, up to a limit.
 
-    Memory holds one page of the listing and one record. ``limit``: maximum number of selected records. Of all records
+    Memory holds one page of the listing, one record, and the lines of an hour that were given back. Of all records
     together ``MAX_READ`` are read.
     """
 
-    def __init__(
-        self,
-        stack: DeployedStack,
-        limit: int,
-        dataset: str | None = None,
-        first: str | None = None,
-        last: str | None = None,
-        reason: str | None = None,
-        file: str | None = None,
-    ) -> None:
-        """None does not restrict the selection; ``file`` is the URI of an input file."""
-        if dataset is not None:
-            known_dataset(stack, dataset)
-        self._stack = stack
-        self._limit = limit
-        self._hours = Selection(dataset, *parse_hours({"from": first, "to": last}))
-        self._reason = reason or ""
-        self._file = None if file is None else parse_s3_uri(file)
-        self._uri = file
-        self.is_complete = True
-        """Whether neither limit has left a record out; known at the end."""
+    stack: DeployedStack
+    limit: int
+    """Maximum number of selected records."""
+    dataset: str | None = None
+    first: str | None = None
+    last: str | None = None
+    reason: str | None = None
+    file: str | None = None
+    """URI of an input file; None, as of the others, does not restrict the selection."""
+    is_complete: bool = True
+    """Whether neither limit has left a record out; known at the end."""
+    _hours: Selection = field(init=False)
+
+    def __post_init__(self) -> None:
+        if self.dataset is not None:
+            known_dataset(self.stack, self.dataset)
+        self._hours = Selection(self.dataset, *parse_hours({"from": self.first, "to": self.last}))
+        self._name = None if self.file is None else parse_s3_uri(self.file)
+        self._resubmitted = lru_cache(1)(partial(resubmitted_lines, self.stack))
+
+    def is_resubmitted(self, record: QuarantineRecord) -> bool:
+        return record.kind == ONE_LINE and record.identity in self._resubmitted(record.partition)
 
     def __iter__(self) -> Iterator[QuarantineRecord]:
         selected = 0
         for number, record in enumerate(self._published_records()):
-            is_selected = self._uri in (None, record.source) and record.reason.startswith(self._reason)
-            if number == MAX_READ or (is_selected and selected == self._limit):
+            is_selected = self.file in (None, record.source) and record.reason.startswith(self.reason or "")
+            if number == MAX_READ or (is_selected and selected == self.limit):
                 self.is_complete = False
                 return
             if is_selected:
@@ -109,7 +111,7 @@ class RecordScan:
                 yield record
 
     def _published_records(self) -> Iterator[QuarantineRecord]:
-        stack = self._stack
+        stack = self.stack
         for span in self._spans():
             row: ManifestRow | None = None
             kept: frozenset[str] | None = None
@@ -133,9 +135,9 @@ class RecordScan:
 
     def _spans(self) -> Iterator[tuple[str, str, str]]:
         """Prefixes of keys, each with the key from which on and the prefix up to whose end; empty: all."""
-        hours, ledger = self._hours, self._stack.ledger
-        if self._file is not None:
-            rows = ledger.arrivals.versions(self._file.bucket, self._file.key)
+        hours, ledger = self._hours, self.stack.ledger
+        if self._name is not None:
+            rows = ledger.arrivals.versions(self._name.bucket, self._name.key)
             found = {row.partition for row in rows if row.partition}
             yield from ((partition_prefix(item), "", "") for item in sorted(found) if hours.selects(item))
             return
@@ -146,7 +148,7 @@ class RecordScan:
 
     def _keys(self, prefix: str, first: str, last: str) -> Iterator[str]:
         """Keys of the quarantine's objects, in the order of their hours."""
-        for item in list_objects(self._stack.s3, self._stack.resources.quarantine_bucket, prefix, first):
+        for item in list_objects(self.stack.s3, self.stack.resources.quarantine_bucket, prefix, first):
             key = item["Key"]
             if last and key > last and not key.startswith(last):
                 return
@@ -173,23 +175,10 @@ def _read_object(stack: DeployedStack, key: str, row: ManifestRow, generation: i
         yield record
 
 
-LinesOfHour = Callable[[Partition], dict[tuple[str, str, int], ResubmissionRow]]
-
-
-def resubmitted_lines(stack: DeployedStack) -> LinesOfHour:
-    """The lines of an hour that were given back, each by its identity; memory holds those of one hour."""
-
-    @lru_cache(1)
-    def of(partition: Partition) -> dict[tuple[str, str, int], ResubmissionRow]:
-        control = stack.resources.control_bucket
-        return {
-            identity: row
-            for row in stack.ledger.resubmissions.of(partition)
-            for identity in read_resubmission(stack.s3, control, row).identities()
-        }
-
-    return of
-
-
-def is_resubmitted(record: QuarantineRecord, lines: LinesOfHour) -> bool:
-    return record.kind == ONE_LINE and record.identity in lines(record.partition)
+def resubmitted_lines(stack: DeployedStack, partition: Partition) -> dict[tuple[str, str, int], ResubmissionRow]:
+    """The lines of an hour that were given back, each by its identity."""
+    return {
+        identity: row
+        for row in stack.ledger.resubmissions.of(partition)
+        for identity in read_resubmission(stack.s3, stack.resources.control_bucket, row).identities()
+    }

@@ -4,7 +4,7 @@ import hashlib
 import json
 from codecs import BOM_UTF8
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
@@ -23,12 +23,9 @@ from cli.quarantine.records import (
     Dataset,
     File,
     Limit,
-    LinesOfHour,
-    QuarantineRecord,
     Reason,
     RecordScan,
     RejectedPlace,
-    is_resubmitted,
     resubmitted_lines,
 )
 from cli.terminal import print_answer, working
@@ -89,7 +86,7 @@ def export_lines(
     found: Counter[str] = Counter()
     try:
         with working("reading the quarantine ..."):
-            _write(scan, resubmitted_lines(stack), target, found)
+            _write(scan, target, found)
     except FileExistsError as error:
         text = f"{error.filename} exists: pass the name of a new file, nothing is overwritten"
         raise InvalidInputError(text) from error
@@ -110,7 +107,7 @@ def read_origins(exported: Path) -> list[Origin]:
         raise InvalidInputError(f"{path} is not a valid file of origins ({error}): export the lines again") from error
 
 
-def _write(records: Iterable[QuarantineRecord], resubmitted: LinesOfHour, target: Path, found: Counter[str]) -> None:
+def _write(scan: RecordScan, target: Path, found: Counter[str]) -> None:
     """Write both files; neither is left after an error or without a line, and no other process's is removed."""
     with ExitStack() as remove, ExitStack() as stack:
         lines = stack.enter_context(target.open("xb"))
@@ -118,12 +115,12 @@ def _write(records: Iterable[QuarantineRecord], resubmitted: LinesOfHour, target
         origins = stack.enter_context(origins_file(target).open("x", encoding="utf-8"))
         remove.callback(origins_file(target).unlink)
         origins.write(json.dumps({"format": ORIGINS_FORMAT}) + "\n")
-        for record in records:
+        for record in scan:
             if record.kind == WHOLE_FILE:
                 found["files"] += 1
             elif record.kind != ONE_LINE or record.line is None:
                 found["not_kept"] += record.count
-            elif is_resubmitted(record, resubmitted):
+            elif scan.is_resubmitted(record):
                 found["resubmitted"] += 1
             else:
                 # An element of an array can have newlines between its values, never in a string.
@@ -165,7 +162,6 @@ LEFT_OUT = {
 
 
 RepairedLine = tuple[Origin, bytes]
-"""Where a line comes from, and the line without its newline."""
 
 
 @command("quarantine retry")
@@ -183,12 +179,11 @@ def retry_lines(
     by_hour: defaultdict[Partition, list[RepairedLine]] = defaultdict(list)
     for origin, line in _repaired(exported, left_out, stack.settings().convert):
         by_hour[origin.partition].append((origin, line))
-    resubmitted = resubmitted_lines(stack)
     answers: list[dict[str, Any]] = []
     messages: list[str] = []
     refused: dict[str, str] = {}
     for partition, lines in sorted(by_hour.items()):
-        given_back = resubmitted(partition)
+        given_back = resubmitted_lines(stack, partition)
         fresh = [(origin, line) for origin, line in lines if origin.identity not in given_back]
         left_out["resubmitted"] += len(lines) - len(fresh)
         # An earlier retry may have been interrupted after it was recorded.
@@ -257,7 +252,11 @@ def _resubmit(
     stack: DeployedStack, partition: Partition, lines: Sequence[RepairedLine], *, dry_run: bool
 ) -> dict[str, Any]:
     """Put the lines and the document, then have them recorded; a dry run only checks them."""
-    resubmission = Resubmission(new_manifest_id(datetime.now(UTC)), partition, _rejected(lines))
+    groups: defaultdict[tuple[str, str, str, int], list[int]] = defaultdict(list)
+    for origin, _ in lines:
+        groups[origin.source, origin.version, origin.manifest, origin.generation].append(origin.offset)
+    rejected = tuple(RejectedLines(*group, tuple(offsets)) for group, offsets in groups.items())
+    resubmission = Resubmission(new_manifest_id(datetime.now(UTC)), partition, rejected)
     control = stack.resources.control_bucket
     if dry_run:
         earlier = stack.ledger.resubmissions.of(partition)
@@ -267,13 +266,6 @@ def _resubmit(
     stack.s3.put_object(Bucket=control, Key=resubmitted_lines_key(resubmission.name), Body=body)
     put_document(stack.s3, control, resubmission_key(resubmission.name), encode_body(resubmission))
     return stack.invoke("resubmit", {"resubmission": resubmission.name})
-
-
-def _rejected(lines: Sequence[RepairedLine]) -> tuple[RejectedLines, ...]:
-    groups: defaultdict[tuple[str, str, str, int], list[int]] = defaultdict(list)
-    for origin, _ in lines:
-        groups[origin.source, origin.version, origin.manifest, origin.generation].append(origin.offset)
-    return tuple(RejectedLines(*group, tuple(offsets)) for group, offsets in groups.items())
 
 
 def _given_back(stack: DeployedStack, body: dict[str, Any]) -> str:

@@ -104,8 +104,6 @@ def _reprocess_as_advised(night: Night, file: DayFile) -> None:
     uri = f"s3://{BUCKET}/{file.key}"
     failures = night.document("failures", code=1)["failures"]
     advice = next(failure for failure in failures if failure["uri"] == uri)
-    if "the same bytes were put again" not in advice["advice"]:
-        raise NightFailedError(f"failures should report that {uri} was put again, but advises {advice['advice']}")
     words = shlex.split(advice["command"].removesuffix(night.stack.options))
     night.command(*words[1:])
 

@@ -1,18 +1,28 @@
-"""``doctor --canary``: its table, and that nothing is left however it ends. Its jobs are tested end to end."""
+"""``doctor --canary``: its table, and that nothing is left however it ends. Its jobs are tested end to end.
+
+Of ``--athena`` moto answers; no query is executed.
+"""
 
 import json
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
+import boto3
 import pytest
 from botocore.exceptions import ClientError
+from moto import mock_aws
+from moto.athena.models import QueryResults, athena_backends
+from moto.core.models import DEFAULT_ACCOUNT_ID
+from moto.moto_api import state_manager
 
 from cli.deployed_stack import DeployedStack
-from cli.doctor.canary import ARGUMENT, NAME_TIME, Canary, CanaryJob, print_canary
+from cli.doctor.canary import ARGUMENT, MAX_QUERY_SECONDS, NAME_TIME, Canary, CanaryJob, ask_athena, print_canary
 from cli.doctor.checks import Readiness
 from cli.errors import ExitCode
 from lake.canary import BODY, CanaryRequest, CheckResult
@@ -23,6 +33,7 @@ from lake.layout import canary_key, canary_report_key
 from lake.manifest import Lane
 from lake.settings import Settings
 from lake.shards import FIRST_SHARD
+from local.isolation import REGION
 from tests.unit.cli.stack_world import FakeServices, stack_of
 from tests.unit.lake.world import LEASE, World
 
@@ -186,3 +197,77 @@ def test_a_streaming_run_on_emr_is_that_of_the_stack_with_another_argument(stack
     expected["jobDriver"]["sparkSubmit"]["entryPointArguments"] += [ARGUMENT, request.to_text()]
     assert sent == [{**expected, "executionTimeoutMinutes": 5}]
     assert CanaryRequest.from_text(request.to_text()) == request
+
+
+WORKGROUP = "analysts"
+client = partial(boto3.client, region_name=REGION)
+
+
+@pytest.fixture
+def with_table(world: World) -> Iterator[DeployedStack]:
+    """A stage with one table of two columns, in an account with a workgroup."""
+    with mock_aws():
+        stack = replace(stack_of(world, FakeServices()), glue=client("glue"), open_client=client)
+        database = stack.resources.tables_database
+        stack.glue.create_database(DatabaseInput={"Name": database})
+        columns = [{"Name": name, "Type": "string"} for name in ("date", "hour", "id", 'a "b"')]
+        table: Any = {"Name": "orders", "StorageDescriptor": {"Columns": columns}}
+        stack.glue.create_table(DatabaseName=database, TableInput=table)
+        client("athena").create_work_group(Name=WORKGROUP)
+        yield stack
+
+
+def queue(*counts: int) -> None:
+    row = {"Data": [{"VarCharValue": str(count)} for count in counts]}
+    backend = athena_backends[DEFAULT_ACCOUNT_ID][REGION]
+    backend.query_results_queue.append(QueryResults([{"Data": []}, row], []))
+
+
+@pytest.mark.parametrize(
+    ("counts", "state", "text"),
+    [
+        ((1000, 0, 7), Readiness.OK, "of 1,000 rows 1 of 2 columns have values"),
+        ((1000, 0, 0), Readiness.TO_DO, "move no reader to it"),
+        ((0, 0, 0), Readiness.SKIPPED, "no rows yet"),
+    ],
+)
+def test_values_are_shown_or_nulls(
+    with_table: DeployedStack, counts: tuple[int, ...], state: Readiness, text: str
+) -> None:
+    queue(*counts)
+    (finding,) = ask_athena(with_table, WORKGROUP)
+    assert (finding.check, finding.state) == ("orders", state)
+    assert text in finding.text
+    # And the query was one that Athena can read
+    athena = client("athena")
+    (query,) = athena.list_query_executions()["QueryExecutionIds"]
+    statement = athena.get_query_execution(QueryExecutionId=query)["QueryExecution"]["Query"]
+    assert statement.startswith('SELECT count(*), count("id"), count("a ""b""") FROM (SELECT * FROM "')
+
+
+@pytest.mark.parametrize(("state", "waits"), [("FAILED", 1), ("CANCELLED", 1), ("RUNNING", MAX_QUERY_SECONDS)])
+def test_a_query_that_does_not_succeed_is_something_to_do(with_table: DeployedStack, state: str, waits: int) -> None:
+    waited: list[float] = []
+
+    def wait(seconds: float) -> None:
+        waited.append(seconds)
+        (execution,) = athena_backends[DEFAULT_ACCOUNT_ID][REGION].executions.values()
+        execution.status = state
+
+    state_manager.set_transition("athena::execution", {"progression": "manual", "times": 1000})
+    (finding,) = ask_athena(with_table, WORKGROUP, wait)
+    state_manager.unset_transition("athena::execution")
+    assert finding.state is Readiness.TO_DO
+    assert state in finding.text
+    assert len(waited) == waits
+
+
+def test_an_unknown_workgroup_a_database_without_tables_and_none_at_all(with_table: DeployedStack) -> None:
+    (finding,) = ask_athena(with_table, "other")
+    assert finding.state is Readiness.TO_DO
+    with_table.glue.delete_table(DatabaseName=with_table.resources.tables_database, Name="orders")
+    (finding,) = ask_athena(with_table, WORKGROUP)
+    assert finding.state is Readiness.SKIPPED
+    with_table.glue.delete_database(Name=with_table.resources.tables_database)
+    (finding,) = ask_athena(with_table, WORKGROUP)
+    assert finding.state is Readiness.TO_DO

@@ -92,8 +92,9 @@ def deployed(code: str = "", status: str = "UPDATE_COMPLETE") -> dict[str, Any]:
 
 def findings(aws: FakeAws | Exception, settings: Settings | None = SETTINGS) -> dict[str, Finding]:
     """The last finding of each name."""
-    account = Account(lambda: told(aws), "dev", Path("my.toml"), "ops", "eu-west-1")
-    return {item.name: item for item in account.examine(settings)}
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("boto3.Session", lambda **_: told(aws))
+        return {item.name: item for item in Account("dev", Path("my.toml"), "ops", "eu-west-1").examine(settings)}
 
 
 def test_an_account_with_everything_is_ok() -> None:
@@ -106,11 +107,8 @@ def test_a_profile_that_does_not_exist_says_nothing_about_the_region() -> None:
     assert list(findings(ProfileNotFound(profile="ops"))) == ["credentials", "stack"]
 
 
-@pytest.mark.parametrize(("versions", "state"), [("Enabled", Readiness.OK), (None, Readiness.TO_DO)])
-def test_rows_that_expire_need_a_bucket_that_keeps_versions(versions: str | None, state: Readiness) -> None:
-    settings = Settings(stage="dev", input=InputSettings(bucket="landing"), ledger=LedgerSettings(keep_days=60))
-    found = findings(FakeAws(versions=versions), settings)["versions"]
-    assert (found.state, "landing" in found.text) == (state, True)
+EXPIRING = Settings(stage="dev", input=InputSettings(bucket="landing"), ledger=LedgerSettings(keep_days=60))
+OWN_KEY = Settings(stage="dev", encryption=EncryptionSettings(bootstrap_key=BOOTSTRAP_KEY))
 
 
 @pytest.mark.parametrize(
@@ -150,9 +148,16 @@ def test_what_is_not_ready_says_what_to_do(aws: FakeAws, name: str, state: Readi
     assert (found.state, text in found.text) == (state, True), found
 
 
-def test_a_bootstrap_key_that_the_settings_name_is_ok() -> None:
-    settings = Settings(stage="dev", encryption=EncryptionSettings(bootstrap_key=BOOTSTRAP_KEY))
-    assert findings(FakeAws(bootstrap=BOOTSTRAP_KEY), settings)["bootstrap"].state is Readiness.OK
+@pytest.mark.parametrize(
+    ("aws", "settings", "name", "state"),
+    [
+        (FakeAws(), EXPIRING, "versions", Readiness.OK),
+        (FakeAws(versions=None), EXPIRING, "versions", Readiness.TO_DO),
+        (FakeAws(bootstrap=BOOTSTRAP_KEY), OWN_KEY, "bootstrap", Readiness.OK),
+    ],
+)
+def test_what_the_settings_ask_of_the_account(aws: FakeAws, settings: Settings, name: str, state: Readiness) -> None:
+    assert findings(aws, settings)[name].state is state
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,9 @@
 """explain: what became of a file, its lane and attempts, and from which files an object was made."""
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -11,8 +12,8 @@ from cli.documents import ObjectExplanation
 from cli.errors import NotFoundError
 from cli.inspect.explain import explain_file, explain_object, print_explanation, print_file, print_object
 from lake.commit import ResultObject, SourceCount
-from lake.errors import InvalidDocumentError, InvalidInputError
-from lake.layout import S3Uri, lake_key, parse_s3_uri, quarantine_key, result_key
+from lake.errors import InvalidInputError
+from lake.layout import S3Uri, lake_key, parse_s3_uri, quarantine_key
 from lake.ledger import ArrivalRow, BatchReference, CollectionId, Part, Tabled
 from lake.manifest import Lane, Manifest, ObjectVersion, new_manifest_id
 from lake.manifest_documents import write_manifest
@@ -50,41 +51,47 @@ def published(world: World, manifest: Manifest, rejects: dict[str, int], unreada
     world.raw_s3.put_object(Bucket="quarantine", Key=quarantine, Body=(lines + '{"cut').encode())
 
 
-def test_a_file_whose_part_cannot_be_divided_is_blocked(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+Explained = Callable[..., tuple[dict[str, Any], str]]
+
+
+@pytest.fixture
+def explained(world: World, capsys: pytest.CaptureFixture[str]) -> Explained:
+    """Explains the only version of the file; returns it, and the page."""
+
+    def read(services: FakeServices | None = None) -> tuple[dict[str, Any], str]:
+        document = explain_file(stack_of(world, services or FakeServices()), FILE, 10, world.now)
+        print_file(document, world.now, OPTIONS)
+        (version,) = valid_json("explain", document)["versions"]
+        return version, capsys.readouterr().out
+
+    return read
+
+
+def test_a_file_whose_part_cannot_be_divided_is_blocked(world: World, explained: Explained) -> None:
     # Given a file that waits for the night
     file, hour = file_of(FILE.key), PARTITION.stamp
     part = Part("p1", hour, world.now.isoformat(), 1, file.size, "sha", (PARTITION.dataset,))
     assert world.ledger.collections.add(CollectionId.numbered(hour, 1), part, world.now)
     world.ledger.arrivals.put(ArrivalRow(file, "p1", PARTITION, Lane.BATCH, "by default", world.now.isoformat()))
-    assert "  outcome    COLLECTED: will be converted" in explained(world, capsys)[1]
+    assert "  outcome    COLLECTED: will be converted" in explained()[1]
     # When its part is found to be damaged
     world.ledger.collections.set_apart(hour, part, world.now)
     # Then no night is promised
     assert (
         "  outcome    BLOCKED: its part cannot be divided: 'hybrid-router sweep --stage test' names what to restore\n"
-    ) in explained(world, capsys)[1]
+    ) in explained()[1]
 
 
-def explained(
-    world: World, capsys: pytest.CaptureFixture[str], services: FakeServices | None = None
-) -> tuple[dict[str, Any], str]:
-    """The only version of the file, and the page."""
-    document = explain_file(stack_of(world, services or FakeServices()), FILE, 10, world.now)
-    print_file(document, world.now, OPTIONS)
-    (version,) = valid_json("explain", document)["versions"]
-    return version, capsys.readouterr().out
-
-
-def test_a_queued_file_says_when_it_will_be_converted(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_queued_file_says_when_it_will_be_converted(world: World, explained: Explained) -> None:
     arrived(world, "a")
-    assert "  outcome    QUEUED: will be converted tonight 22:00\n" in explained(world, capsys)[1]
+    assert "  outcome    QUEUED: will be converted tonight 22:00\n" in explained()[1]
     put_summary(world, "plan-ahead")
-    text = explained(world, capsys)[1]
+    text = explained()[1]
     assert "  outcome    QUEUED: will be converted tonight 22:00, expected done tonight 23:10\n" in text
     assert "  lane       batch since today 10:30: by default\n" in text
     services = FakeServices([execution("n2", "RUNNING"), execution("n1")])
     now = "by n2, which runs now, if its plan has it, or "
-    assert f"QUEUED: will be converted {now}tonight 22:00, expected" in explained(world, capsys, services)[1]
+    assert f"QUEUED: will be converted {now}tonight 22:00, expected" in explained(services)[1]
 
 
 def test_the_last_versions_are_shown_in_the_order_of_their_arrival(
@@ -104,7 +111,7 @@ def test_the_last_versions_are_shown_in_the_order_of_their_arrival(
 
 @pytest.mark.parametrize("is_abandoned", [False, True])
 def test_a_file_whose_manifest_is_not_written_is_not_ignored(
-    world: World, capsys: pytest.CaptureFixture[str], is_abandoned: bool
+    world: World, explained: Explained, is_abandoned: bool
 ) -> None:
     # Given an owner that has recorded the arrival and no manifest
     manifest = world.manifest("a")
@@ -113,46 +120,44 @@ def test_a_file_whose_manifest_is_not_written_is_not_ignored(
     if is_abandoned:
         world.ledger.manifests.abandon(manifest.id, world.now)
     # When
-    version, text = explained(world, capsys)
+    version, text = explained()
     # Then
     assert (version["outcome"], version["waitsFor"], version["manifests"]) == ("RECORDED", "sweep", [])
     assert "  outcome    RECORDED: it has no manifest yet" in text
     assert "  lane       batch since today 10:30: by default\n" in text
 
 
-def test_a_blocked_file_is_not_promised_for_tonight(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_blocked_file_is_not_promised_for_tonight(world: World, explained: Explained) -> None:
     # Given a manifest whose attempt ended without a result
     manifest = arrived(world, "a")
     world.claimed(world.row(manifest.id))
     advice = "remove the cause, then run 'hybrid-router overnight'"
     assert world.ledger.manifests.release(world.row(manifest.id), f"access denied; {advice}", world.now)
     # When
-    version, text = explained(world, capsys)
+    version, text = explained()
     # Then the reason is below the manifest, with a command that can be run
     assert version["outcome"] == "BLOCKED"
     assert "  outcome    BLOCKED: an attempt ended without a result; remove the cause" in text
     assert "access denied; remove the cause, then run 'hybrid-router overnight --stage dev'" in text
 
 
-def test_what_waits_for_no_night_says_for_what(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_waits_for_no_night_says_for_what(world: World, explained: Explained) -> None:
     manifest = arrived(world, "a", lane=Lane.STREAM)
     status = "'hybrid-router stream status --stage test' says whether it runs"
-    assert f"QUEUED: waits for the streaming job: {status}\n" in explained(world, capsys)[1]
+    assert f"QUEUED: waits for the streaming job: {status}\n" in explained()[1]
     claim = world.claimed(world.row(manifest.id))
-    assert "RUNNING: is being converted" in explained(world, capsys)[1]
+    assert "RUNNING: is being converted" in explained()[1]
     world.wait(LEASE + timedelta(seconds=1))
-    assert "RUNNING: its job run is presumed dead" in explained(world, capsys)[1]
+    assert "RUNNING: its job run is presumed dead" in explained()[1]
     world.now -= LEASE
     world.ledger.manifests.commit(claim, DOCUMENT, world.now)
-    assert "PUBLISHING: is being published" in explained(world, capsys)[1]
+    assert "PUBLISHING: is being published" in explained()[1]
 
 
-def test_quarantined_lines_have_every_reason_and_the_first_line(
-    world: World, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_quarantined_lines_have_every_reason_and_the_first_line(world: World, explained: Explained) -> None:
     manifest = arrived(world, "a", "b")
     published(world, manifest, {"not JSON": 2, "too long": 793})
-    version, text = explained(world, capsys)
+    version, text = explained()
     assert version["outcome"] == "QUARANTINED_LINES"
     assert version["result"]["source"]["rejects"] == {"not JSON": 2, "too long": 793}
     assert "  reasons    793 too long, 2 not JSON\n" in text
@@ -161,27 +166,27 @@ def test_quarantined_lines_have_every_reason_and_the_first_line(
     assert f"  quarantine s3://quarantine/orders/date=2026-11-20/hour=09/{manifest.id}-g1-00001.jsonl" in text
     # And who cannot read the quarantine gets reason and offset
     world.raw_s3.delete_object(Bucket="quarantine", Key=quarantine_key(PARTITION, manifest.id, 1, 1))
-    assert "  first      not JSON at byte 16\n" in explained(world, capsys)[1]
+    assert "  first      not JSON at byte 16\n" in explained()[1]
 
 
-def test_a_failed_reprocess_has_not_undone_the_conversion(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_failed_reprocess_has_not_undone_the_conversion(world: World, explained: Explained) -> None:
     manifest = arrived(world, "a")
     published(world, manifest, {})
     assert world.ledger.manifests.force(world.row(manifest.id), world.now)
-    assert "QUEUED: will be converted tonight 22:00; what was published stays until" in explained(world, capsys)[1]
+    assert "QUEUED: will be converted tonight 22:00; what was published stays until" in explained()[1]
     assert world.ledger.manifests.fail(world.row(manifest.id), "its input is gone", world.now)
-    version, text = explained(world, capsys)
+    version, text = explained()
     assert (version["outcome"], version["result"]["source"]["rows"]) == ("FAILED", 3)
     assert "  outcome    FAILED: not converted again, and what was published stays" in text
 
 
-def test_what_the_iceberg_table_shows_is_named(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_the_iceberg_table_shows_is_named(world: World, explained: Explained) -> None:
     manifest = arrived(world, "a")
     published(world, manifest, {})
     world.ledger.manifests.mark_tabled(
         world.row(manifest.id), Tabled(1, DOCUMENT, 7, 1 << 62, "2026-11-20T09:00:00.000+00:00")
     )
-    version, text = explained(world, capsys)
+    version, text = explained()
     assert version["manifests"][0]["tabled"] == {
         "generation": 1,
         "since": "2026-11-20T09:00:00.000+00:00",
@@ -195,36 +200,16 @@ def test_what_the_iceberg_table_shows_is_named(world: World, capsys: pytest.Capt
     row = tables.get("orders")
     assert row is not None
     assert tables.replace(row, "new")
-    assert explained(world, capsys)[0]["manifests"][0]["tabled"] is None
+    assert explained()[0]["manifests"][0]["tabled"] is None
 
 
-def test_an_unreadable_file_is_said_to_be_so(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unreadable_file_is_said_to_be_so(world: World, explained: Explained) -> None:
     published(world, arrived(world, "a"), {}, unreadable=f"it is archived, then run: {READ_AGAIN}")
-    version, text = explained(world, capsys)
+    version, text = explained()
     failed = f"it is archived, then run: {READ_AGAIN} --stage dev"
     assert (version["outcome"], version["result"]["source"]["failed"]) == ("UNREADABLE", failed)
     assert "  outcome    UNREADABLE: not converted, it is in the quarantine by reference\n" in text
     assert f"  unreadable {failed}\n" in text
-
-
-def test_a_file_that_was_put_again_after_it_could_not_be_read_has_its_command(
-    world: World, capsys: pytest.CaptureFixture[str]
-) -> None:
-    # Given a file without a version that was gone when it was read
-    etag = world.raw_s3.put_object(Bucket="input", Key="orders/a", Body=b"{}")["ETag"]
-    arrived_at = datetime(2000, 1, 1, tzinfo=UTC)
-    file = ObjectVersion.of("input", "orders/a", etag, 2, arrived_at, None)
-    manifest = Manifest("m", Lane.BATCH, PARTITION, world.now.isoformat(), (file,))
-    world.ledger.arrivals.put(ArrivalRow(file, "m", PARTITION, Lane.BATCH, "by default", world.now.isoformat()))
-    write_manifest(world.raw_s3, "control", manifest)
-    world.ledger.manifests.enqueue(manifest)
-    published(world, manifest, {}, unreadable="it was deleted")
-    # When, Then
-    version, page = explained(world, capsys)
-    assert version["putAgain"] is not None
-    assert ": hybrid-router reprocess --manifest m --stage test reads it\n" in page
-    world.raw_s3.delete_object(Bucket="input", Key="orders/a")
-    assert explained(world, capsys)[0]["putAgain"] is None
 
 
 def object_at(world: World, uri: str) -> ObjectExplanation:
@@ -248,17 +233,6 @@ def test_an_object_goes_back_to_its_files_and_one_of_the_quarantine_to_those_tha
     assert ([item.uri for item in document.inputs], document.kind) == (["s3://input/orders/a"], "quarantine")
 
 
-def test_a_damaged_result_document_is_named(world: World) -> None:
-    manifest = arrived(world, "a", "b")
-    published(world, manifest, {})
-    key = result_key(manifest.id, 1)
-    world.raw_s3.put_object(Bucket="control", Key=key, Body=b"")
-    stack = stack_of(world, FakeServices())
-    for uri in ("s3://input/orders/a", f"s3://lake/{lake_key(PARTITION, manifest.id, 1, 0)}"):
-        with pytest.raises(InvalidDocumentError, match=f"s3://control/{key} is damaged: restore the object"):
-            print_explanation(stack, uri, 10, as_json=False)
-
-
 def test_an_object_of_an_older_generation_says_that_it_was_replaced(
     world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -277,14 +251,14 @@ def test_an_object_of_an_older_generation_says_that_it_was_replaced(
     assert object_at(world, f"s3://lake/{key}").is_current
 
 
-def test_the_log_of_each_attempt_is_named(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_log_of_each_attempt_is_named(world: World, explained: Explained) -> None:
     # Given: the third attempt, after two runs that ended without a result
     manifest = arrived(world, "a")
     for owner in ("jr_1", "jr_2", "jr_3"):
         world.claimed(world.row(manifest.id), owner)
         world.wait(LEASE)
     # When
-    lines = explained(world, capsys)[1].splitlines()
+    lines = explained()[1].splitlines()
     # Then
     (line,) = [line for line in lines if line.startswith("  manifest ")]
     assert line.endswith("attempt 3")
@@ -293,7 +267,7 @@ def test_the_log_of_each_attempt_is_named(world: World, capsys: pytest.CaptureFi
     assert logs == [f"log of {run}: {command.format(run)}" for run in ("jr_1", "jr_2", "jr_3")]
 
 
-def test_a_promoted_file_shows_both_lanes_and_the_reason(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_promoted_file_shows_both_lanes_and_the_reason(world: World, explained: Explained) -> None:
     # Given: a manifest of two files, one of which was promoted to the stream lane
     source = arrived(world, "a", "b")
     successors = [
@@ -304,7 +278,7 @@ def test_a_promoted_file_shows_both_lanes_and_the_reason(world: World, capsys: p
         write_manifest(world.raw_s3, "control", successor)
     assert world.ledger.manifests.supersede(world.row(source.id), successors, "made urgent", world.now)
     # When
-    lines = explained(world, capsys)[1].splitlines()
+    lines = explained()[1].splitlines()
     # Then the reason of the first decision is not that of the lane it is in now
     (lane,) = [line for line in lines if line.startswith("  lane ")]
     assert lane.endswith(": moved from the batch lane")
@@ -319,7 +293,7 @@ def test_a_promoted_file_shows_both_lanes_and_the_reason(world: World, capsys: p
     [(Lane.STREAM, "15:30: moved from the stream lane"), (Lane.BATCH, "10:30: by default")],
 )
 def test_a_reprocess_moves_a_file_of_the_stream_lane_without_superseding_its_manifest(
-    world: World, capsys: pytest.CaptureFixture[str], lane: Lane, since: str
+    world: World, explained: Explained, lane: Lane, since: str
 ) -> None:
     # Given
     manifest = arrived(world, "a", lane=lane)
@@ -329,7 +303,7 @@ def test_a_reprocess_moves_a_file_of_the_stream_lane_without_superseding_its_man
     assert world.ledger.manifests.force(world.row(manifest.id), world.now)
     # Then it is in the batch lane since then, if it was not before
     line = f"  lane       batch since today {since}\n"
-    assert line in explained(world, capsys)[1]
+    assert line in explained()[1]
 
 
 def test_an_unknown_file_or_an_invalid_uri_is_one_sentence(world: World) -> None:
@@ -340,6 +314,7 @@ def test_an_unknown_file_or_an_invalid_uri_is_one_sentence(world: World) -> None
             "the ledger has no row of s3://input/orders/b: check the spelling; .* 'hybrid-router backfill --",
         ),
         ("s3://input/orders/a?versionId=1", ".* and pass a value of _source without "),
+        ("s3://input/firehose-failed-records/clicks/a", ".* hold records that Firehose could not deliver"),
         ("s3://inptu/orders/b", "s3://inptu/orders/b is not in the input bucket s3://input/: pass a file of it, or "),
         ("s3://lake/b", "s3://lake/b is not an object that a manifest of this stack has published: "),
         (f"s3://lake/{lake_key(PARTITION, 'ghost', 1, 0)}", "s3://lake/orders/date=.*ghost.* is not an object that a "),

@@ -8,9 +8,8 @@ import pytest
 from botocore.exceptions import ClientError
 
 from cli.deployed_stack import DeployedStack
-from cli.errors import ExitCode, NotFoundError
+from cli.errors import ExitCode
 from cli.inspect import failures
-from cli.inspect.explain import print_explanation
 from cli.inspect.failures import failures_document, print_failures
 from cli.inspect.status import status_document
 from lake.commit import SourceCount
@@ -21,6 +20,8 @@ from tests.unit.cli.schemas import valid_json
 from tests.unit.cli.stack_world import FakeServices, stack_of
 from tests.unit.lake.transitions import TOTALS, done, put_result
 from tests.unit.lake.world import PARTITION, World
+
+NO_RULE = "no rule of [[datasets]] matches the key"
 
 
 def listed(world: World, *, dataset: str | None = None, limit: int = 10) -> list[dict[str, Any]]:
@@ -34,15 +35,6 @@ def unreadable(world: World, row: ManifestRow, *keys: str, version: str = "v1") 
     done(world, row, replace(TOTALS, failed_files=len(keys)))
     failed = [SourceCount(f"s3://input/{key}", version, 100, 0, 0, 0, {}, None, "it was deleted") for key in keys]
     put_result(world, row, [*failed, SourceCount("s3://input/good", "v1", 100, 3, 3, 0, {}, None, None)])
-
-
-def test_each_unreadable_file_is_named(world: World) -> None:
-    # Given: a manifest without two of its files
-    row = world.queued("a", "b c")
-    unreadable(world, row, "orders/a", "orders/b c")
-    # Then
-    assert [item["uri"] for item in listed(world)] == ["s3://input/orders/a", "s3://input/orders/b c"]
-    assert listed(world)[1]["command"] == f"hybrid-router reprocess --manifest {row.id} --stage dev"
 
 
 def test_of_a_manifest_without_readable_files_no_more_are_looked_at_than_are_shown(
@@ -83,42 +75,14 @@ def test_a_damaged_result_of_a_later_version_hides_no_file(world: World) -> None
     record(world, after.id, "v2", "2026-11-20T10:00:00.000+00:00")
     done(world, after, replace(TOTALS, failed_files=0))
     world.raw_s3.put_object(Bucket="control", Key=result_key(after.id, 1), Body=b"{}")
-    assert [(item["kind"], item["uri"]) for item in listed(world)] == [
-        ("UNREADABLE", "s3://input/orders/a"),
-        ("UNREADABLE", "s3://input/orders/b"),
+    command = f"hybrid-router reprocess --manifest {row.id} --stage dev"
+    assert [(item["kind"], item["uri"], item["command"]) for item in listed(world)] == [
+        ("UNREADABLE", "s3://input/orders/a", command),
+        ("UNREADABLE", "s3://input/orders/b", command),
     ]
 
 
-def test_an_unreadable_file_whose_bytes_were_put_again_says_so(world: World) -> None:
-    # Given a file without a version that was gone, and a later file under its key that was converted
-    row, after = world.queued("a"), world.queued("b")
-    etag = put(world, b"first")
-    file = ObjectVersion("input", "orders/a", etag, 5, "2000-01-01T00:00:00.000+00:00")
-    world.ledger.arrivals.put(ArrivalRow(file, row.id, PARTITION, Lane.BATCH, "by default", file.arrived_at))
-    unreadable(world, row, "orders/a", version=file.version)
-    put(world, b"other")
-    record(world, after.id, "v2", "2000-01-02T00:00:00.000+00:00")
-    converted(world, after, "v2")
-    assert [item["kind"] for item in listed(world)] == ["REPLACED"]
-    # When the first bytes are put again / Then they are the same arrival, which only a reprocess reads
-    put(world, b"first")
-    (found,) = listed(world)
-    assert found["kind"] == "UNREADABLE"
-    assert found["advice"].startswith("the same bytes were put again at 20")
-    assert found["command"] == f"hybrid-router reprocess --manifest {row.id} --stage dev"
-    # When that is after the bucket got versions / Then they are another file
-    world.raw_s3.put_bucket_versioning(Bucket="input", VersioningConfiguration={"Status": "Enabled"})
-    put(world, b"first")
-    assert [item["kind"] for item in listed(world)] == ["REPLACED"]
-
-
-def put(world: World, body: bytes) -> str:
-    """Put s3://input/orders/a; its ETag."""
-    return world.raw_s3.put_object(Bucket="input", Key="orders/a", Body=body)["ETag"].strip('"')
-
-
 def record(world: World, manifest: str | None, version: str, arrived_at: str) -> None:
-    """An arrival row of one version of s3://input/orders/a."""
     file = ObjectVersion("input", "orders/a", "e", 100, arrived_at, version)
     world.ledger.arrivals.put(ArrivalRow(file, manifest, PARTITION, Lane.BATCH, "by default", arrived_at))
 
@@ -189,14 +153,15 @@ def test_the_page_says_why_and_what_to_do(world: World, capsys: pytest.CaptureFi
     # Given
     row = world.queued("a")
     world.ledger.manifests.fail(row, "bad\nline", world.now)
-    stack = stack_of(world, FakeServices(dead_letters=3))
+    files = [ObjectVersion("input", f"{name}.json", "e", 5, "2000-01-01T00:00:00.000+00:00") for name in "ab"]
+    world.ledger.ignored.add(NO_RULE, files, world.now)
     # Then
-    assert print_failures(stack, None, 10, as_json=False) == ExitCode.NOT_SO
+    assert print_failures(stack_of(world, FakeServices(dead_letters=3)), None, 10, as_json=False) == ExitCode.NOT_SO
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith(
         f"FAILED manifest {row.id} of orders#2026-11-20T09, batch lane (1 file, 100 B) since 2026"
     )
-    assert lines[1:] == [
+    assert lines[1:8] == [
         "  why   bad\\nline",
         "  do    remove the cause, then have the manifest converted again",
         f"  run   hybrid-router reprocess --manifest {row.id} --stage dev",
@@ -204,23 +169,13 @@ def test_the_page_says_why_and_what_to_do(world: World, capsys: pytest.CaptureFi
         "  why   events or starts of schedules failed in every attempt",
         "  do    read them, remove the cause, and redrive them",
         "  run   hybrid-router dead-letters ls --stage dev",
-        "2 in all",
     ]
-
-
-def test_ignored_files_are_listed_by_reason_with_an_example(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    # Given files that no rule took
-    files = [ObjectVersion("input", f"{name}.json", "e", 5, "2000-01-01T00:00:00.000+00:00") for name in "ab"]
-    world.ledger.ignored.add("no rule of [[datasets]] matches the key", files, world.now)
-    # Then
-    assert print_failures(stack_of(world, FakeServices()), None, 10, as_json=False) == ExitCode.NOT_SO
-    printed = capsys.readouterr().out
-    assert "IGNORED 2 files, 10 B, such as s3://input/b.json since" in printed
-    assert "  why   no rule of [[datasets]] matches the key" in printed
-    # And when a rule has taken them
+    assert lines[8].startswith("IGNORED 2 files, 10 B, such as s3://input/b.json since 20")
+    assert (lines[9], lines[-1]) == (f"  why   {NO_RULE}", "3 in all")
+    # And when a rule has taken the files
     for file in files:
-        world.ledger.ignored.take_back("no rule of [[datasets]] matches the key", file)
-    assert listed(world) == []
+        world.ledger.ignored.take_back(NO_RULE, file)
+    assert [item["kind"] for item in listed(world)] == ["FAILED"]
 
 
 FOLDER = "firehose-failed-records"
@@ -234,7 +189,6 @@ def stack(world: World) -> DeployedStack:
 
 
 def deliver(world: World, *keys: str) -> None:
-    """Put what Firehose puts of records that it could not deliver."""
     for key in keys:
         world.raw_s3.put_object(Bucket="input", Key=f"{FOLDER}/{key}", Body=b"{}\n")
 
@@ -292,8 +246,3 @@ def test_long_lists_of_records_are_cut(world: World, stack: DeployedStack, monke
     monkeypatch.setattr(failures, "MAX_LISTED", 1)
     entries, complete = not_delivered(stack)
     assert ([item.files for item in entries], complete) == ([1], False)
-
-
-def test_explain_says_what_a_record_is_without_a_row_of_the_ledger(stack: DeployedStack) -> None:
-    with pytest.raises(NotFoundError, match="records that Firehose could not deliver"):
-        print_explanation(stack, f"s3://input/{FOLDER}/clicks/{KIND}/a", 10, as_json=False)

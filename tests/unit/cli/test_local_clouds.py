@@ -31,17 +31,12 @@ from lake.errors import InvalidInputError
 from local.isolation import AccessKey
 
 
-@pytest.fixture
-def without_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    monkeypatch.delenv("JAVA_HOME", raising=False)
-
-
-@pytest.mark.usefixtures("without_java")
 @pytest.mark.parametrize("command", [["demo"], ["local", "up"]])
 def test_without_java_a_command_ends_before_it_begins(
     command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.chdir(tmp_path)
     found = CliRunner().invoke(app, command)
     assert isinstance(found.exception, NotReachableError)
@@ -192,9 +187,7 @@ def test_down_removes_what_a_killed_cloud_has_left(folder: Path, capsys: pytest.
     local_down("dev")
     assert [item.stage for item in stages(folder)] == ["dev_two"]
     assert capsys.readouterr().out.endswith("what one has left is deleted\n")
-
-
-def test_down_takes_no_path_for_a_stage() -> None:
+    # And a path is no stage
     with pytest.raises(InvalidInputError, match="stage"):
         local_down("../elsewhere")
 

@@ -71,27 +71,18 @@ def test_ls_selects_by_dataset_hour_reason_and_file(
     assert [group[2] for group in listed(filled, capsys, "hour", **options)] == reasons
 
 
-def test_only_the_published_generation_counts(filled: World, capsys: pytest.CaptureFixture[str]) -> None:
-    # Given: an hour that was reprocessed, and whose replaced objects are still there
-    row = converted(filled, [line_of("{", 0, "d")], "d", partition=Partition("orders", "2026-11-20", 11))
-    filled.ledger.manifests.force(row, filled.now)
-    published(filled, filled.row(row.id), [line_of("[", 0, "d", reason="other")])
-    # Then
-    assert listed(filled, capsys, "hour", first="2026-11-20T11") == [("orders", "2026-11-20T11", "other", 1, 0, 0)]
-
-
-def test_what_the_published_generation_keeps_of_an_earlier_one_counts(
-    filled: World, capsys: pytest.CaptureFixture[str], tmp_path: Path
+@pytest.mark.parametrize("is_kept", [False, True])
+def test_the_published_generation_counts_with_what_it_keeps_of_an_earlier_one(
+    filled: World, capsys: pytest.CaptureFixture[str], tmp_path: Path, is_kept: bool
 ) -> None:
-    # Given a second generation that keeps the rejected lines of the first one
+    # Given an hour that was reprocessed, and the rejected lines of its first generation, which are still there
     row = converted(filled, [line_of("{", 5)], "d", partition=EVENING)
-    key = quarantine_key(EVENING, row.id, 1, 0)
     filled.ledger.manifests.force(row, filled.now)
-    kept = PendingObject("quarantine", key, "", (), "", 1, 1)
-    published(filled, filled.row(row.id), [line_of("[1]", 9, reason="not an object")], [kept])
-    # When, Then: both count, as lines of the second one
+    earlier = PendingObject("quarantine", quarantine_key(EVENING, row.id, 1, 0), "", (), "", 1, 1)
+    published(filled, filled.row(row.id), [line_of("[1]", 9, reason="not an object")], [earlier] if is_kept else [])
+    # When, Then: all that count are lines of the second one
     found = listed(filled, capsys, "hour", first=EVENING.stamp)
-    assert [reason for _, _, reason, *_ in found] == ["not JSON", "not an object"]
+    assert [reason for _, _, reason, *_ in found] == ["not JSON", "not an object"][not is_kept :]
     export_lines(stack_of(filled, FakeServices()), tmp_path / "lines", first=EVENING.stamp)
     assert {origin.generation for origin in read_origins(tmp_path / "lines")} == {2}
 
@@ -198,16 +189,11 @@ def test_a_line_is_shown_with_its_number_and_neighbours(
 
 
 def test_json_has_numbers_and_neighbours(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    # Given a neighbour that is not valid UTF-8
-    quarantined(world, b'{\n{"n":"\xff"}\n', **{"{": 0})
+    # Given a line after a byte order mark, and a neighbour that is not valid UTF-8
+    quarantined(world, b'\xef\xbb\xbf{\n{"n":"\xff"}\n', **{"{": 3})
     (record,) = show(world, capsys, 1, as_json=True)
     assert (record["line_number"], record["before"]) == (1, [])
     assert record["after"] == [{"line_number": 2, "length": 9, "line_base64": "eyJuIjoi/yJ9"}]
-
-
-def test_a_line_after_a_byte_order_mark_is_found(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    quarantined(world, b"\xef\xbb\xbf{\n", **{"{": 3})
-    assert show(world, capsys, 1)[2] == "1: {"
 
 
 @pytest.mark.parametrize("has_versions", [False, True])

@@ -1,6 +1,7 @@
 """`hybrid-router quarantine retry`: from an export that a person has edited to resubmissions, without the cloud."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,16 +29,26 @@ def stack(world: World) -> Any:
 
 @pytest.fixture
 def exported(stack: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
-    """All four lines."""
     target = tmp_path / "repair.ndjson"
     export_lines(stack, target)
     capsys.readouterr()
     return target
 
 
-def retry(stack: Any, exported: Path, capsys: pytest.CaptureFixture[str], **flags: bool) -> tuple[int, dict[str, Any]]:
-    code = retry_lines(stack, exported, **{"dry_run": False, **flags}, as_json=True)
-    return code, json.loads(capsys.readouterr().out)
+Retry = Callable[..., tuple[int, dict[str, Any]]]
+
+
+@pytest.fixture
+def retry(stack: Any, exported: Path, capsys: pytest.CaptureFixture[str]) -> Retry:
+    """Gives the export back, with these bytes if there are some; returns the exit code and what ``--json`` prints."""
+
+    def call(repaired: bytes | None = None, *, dry_run: bool = False) -> tuple[int, dict[str, Any]]:
+        if repaired is not None:
+            exported.write_bytes(repaired)
+        code = retry_lines(stack, exported, dry_run=dry_run, as_json=True)
+        return code, json.loads(capsys.readouterr().out)
+
+    return call
 
 
 def contents(stack: Any) -> list[bytes]:
@@ -45,11 +56,9 @@ def contents(stack: Any) -> list[bytes]:
     return sorted(stack.raw_s3.get_object(Bucket="control", Key=key)["Body"].read() for key in keys)
 
 
-def test_repaired_lines_go_to_their_hours(stack: Any, exported: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    # Given: of four lines two are repaired, one is left empty, and of one an editor has changed the end
-    exported.write_bytes(b'{"a":1}\n\n{"a":3\n{"a":4}\n')
-    # When
-    code, body = retry(stack, exported, capsys)
+def test_repaired_lines_go_to_their_hours(stack: Any, retry: Retry) -> None:
+    # When of four lines two are repaired, one is left empty, and of one an editor has changed the end
+    code, body = retry(b'{"a":1}\n\n{"a":3\n{"a":4}\n')
     # Then
     assert code == ExitCode.FINE
     assert [(answer["partition"], answer["lines"]) for answer in body["resubmissions"]] == [
@@ -62,11 +71,10 @@ def test_repaired_lines_go_to_their_hours(stack: Any, exported: Path, capsys: py
 
 @pytest.mark.parametrize(("first", "unchanged"), [(b"", 3), (b'{"a":1', 4), (b'{"a":1}', 3)])
 def test_a_byte_order_mark_that_an_editor_has_added_is_no_repair(
-    stack: Any, exported: Path, capsys: pytest.CaptureFixture[str], first: bytes, unchanged: int
+    stack: Any, exported: Path, retry: Retry, first: bytes, unchanged: int
 ) -> None:
     _, *others = exported.read_bytes().replace(b"\r", b"").split(b"\n")
-    exported.write_bytes(b"\r\n".join([b"\xef\xbb\xbf" + first, *others]))
-    _, body = retry(stack, exported, capsys)
+    _, body = retry(b"\r\n".join([b"\xef\xbb\xbf" + first, *others]))
     assert (body["unchanged"], contents(stack)) == (unchanged, [b'{"a":1}\r\n'] if first.endswith(b"}") else [])
 
 
@@ -81,41 +89,32 @@ def test_a_byte_order_mark_that_an_editor_has_added_is_no_repair(
     ],
 )
 def test_nothing_is_given_back_while_a_changed_line_is_not_a_row(
-    stack: Any, exported: Path, capsys: pytest.CaptureFixture[str], repaired: bytes, message: str
+    stack: Any, retry: Retry, repaired: bytes, message: str
 ) -> None:
     stack.convert = {"max_line_bytes": 1024}
-    exported.write_bytes(repaired)
     with pytest.raises(InvalidInputError, match=f"^{message}"):
-        retry(stack, exported, capsys)
+        retry(repaired)
     assert contents(stack) == []
 
 
-def test_a_rejected_line_of_concatenated_values_can_become_many_rows(
-    stack: Any, exported: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_rejected_line_of_concatenated_values_can_become_many_rows(stack: Any, retry: Retry) -> None:
     # A brace that is missing takes all values after it to the quarantine.
     stack.convert = {"concatenated": True}
-    exported.write_bytes(b'{"a":1} {"a":2}\n\n\n\n')
-    assert retry(stack, exported, capsys)[0] == ExitCode.FINE
+    assert retry(b'{"a":1} {"a":2}\n\n\n\n')[0] == ExitCode.FINE
     assert contents(stack) == [b'{"a":1} {"a":2}\n']
     # An array that is open would take the lines after it.
-    exported.write_bytes(b'{"a":1} {"a":2}\n[{"a":3}\n\n\n')
     with pytest.raises(InvalidInputError, match=r"line 2 of .* not JSON"):
-        retry(stack, exported, capsys)
+        retry(b'{"a":1} {"a":2}\n[{"a":3}\n\n\n')
 
 
-def test_the_same_file_again_gives_nothing_back_and_a_further_line_does(
-    stack: Any, exported: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    exported.write_bytes(b'{"a":1}\n\n\n\n')
-    retry(stack, exported, capsys)
+def test_the_same_file_again_gives_nothing_back_and_a_further_line_does(stack: Any, retry: Retry) -> None:
+    retry(b'{"a":1}\n\n\n\n')
     # When
-    code, body = retry(stack, exported, capsys)
+    code, body = retry()
     # Then
     assert (code, body["resubmissions"], body["resubmitted"]) == (ExitCode.FINE, [], 1)
     # And when another line is repaired as well
-    exported.write_bytes(b'{"a":1}\n{"a":2}\n\n\n')
-    _, body = retry(stack, exported, capsys)
+    _, body = retry(b'{"a":1}\n{"a":2}\n\n\n')
     assert [answer["lines"] for answer in body["resubmissions"]] == [1]
     assert contents(stack) == [b'{"a":1}\n', b'{"a":2}\n']
 
@@ -130,24 +129,21 @@ def test_a_dry_run_says_what_would_be_given_back(
     assert stack.keys("control", RESUBMISSIONS) == []
 
 
-def test_an_interrupted_retry_is_completed(
-    stack: Any, exported: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_retry_is_completed(stack: Any, retry: Retry, monkeypatch: pytest.MonkeyPatch) -> None:
     # Given: a function that has recorded the lines, and has died before a manifest had them
-    exported.write_bytes(b'{"a":1}\n\n\n\n')
     monkeypatch.setattr("router.requests.resubmit.take_ownership", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        retry(stack, exported, capsys)
+        retry(b'{"a":1}\n\n\n\n')
     monkeypatch.undo()
     # When
-    retry(stack, exported, capsys)
+    retry()
     # Then
     (row,) = stack.ledger.resubmissions.of(PARTITION)
     assert stack.ledger.arrivals.get(row.file) is not None
 
 
 def test_an_hour_that_is_converted_again_keeps_no_other_back(
-    stack: Any, exported: Path, capsys: pytest.CaptureFixture[str]
+    stack: Any, exported: Path, retry: Retry, capsys: pytest.CaptureFixture[str]
 ) -> None:
     # Given repaired lines of two hours, and a reprocess of the first
     exported.write_bytes(b'{"a":1}\n{"a":2}\n\n{"a":4}\n')
@@ -155,7 +151,7 @@ def test_an_hour_that_is_converted_again_keeps_no_other_back(
     stack.ledger.manifests.force(stack.row(manifest), stack.now)
     for flags in ({"dry_run": True}, {}):
         # When
-        code, body = retry(stack, exported, capsys, **flags)
+        code, body = retry(**flags)
         # Then
         assert (code, list(body["refused"])) == (ExitCode.NOT_SO, [str(PARTITION)])
         assert f"manifest {manifest}, which is QUEUED" in body["refused"][str(PARTITION)]
@@ -179,31 +175,23 @@ def test_lines_of_an_hour_that_is_queued_while_they_are_given_back_are_told(
         assert f"\n{PARTITION} is converted again; rejected lines of this hour" in capsys.readouterr().out
 
 
-def test_files_that_are_missing_or_changed_are_told(
-    stack: Any, exported: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_files_that_are_missing_or_changed_are_told(exported: Path, retry: Retry) -> None:
     for number in (1, 5):
-        exported.write_bytes(b"{}\n" * number)
-        with pytest.raises(
-            InvalidInputError, match=rf"has {number} lines?, and .*\.origins names 4: keep one line for"
-        ):
-            retry(stack, exported, capsys)
+        text = rf"has {number} lines?, and .*\.origins names 4: keep one line for"
+        with pytest.raises(InvalidInputError, match=text):
+            retry(b"{}\n" * number)
     exported.unlink()
     with pytest.raises(InvalidInputError, match=r"repair\.ndjson does not exist: pass the file of an export"):
-        retry(stack, exported, capsys)
+        retry()
     origins_file(exported).write_text("{}\n")
     with pytest.raises(InvalidInputError, match="is not a valid file of origins"):
-        retry(stack, exported, capsys)
-    origins_file(exported).unlink()
-    with pytest.raises(InvalidInputError, match=r"\.origins does not exist: pass the file of an export"):
-        retry(stack, exported, capsys)
+        retry()
 
 
 def test_ls_and_export_know_what_was_given_back(
-    stack: Any, exported: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    stack: Any, retry: Retry, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    exported.write_bytes(b'{"a":1}\n\n\n\n')
-    retry(stack, exported, capsys)
+    retry(b'{"a":1}\n\n\n\n')
     print_quarantine(stack, as_json=True)
     groups = json.loads(capsys.readouterr().out)["groups"]
     assert [(group["lines"], group["resubmitted"]) for group in groups] == [(3, 1), (1, 0)]

@@ -2,7 +2,8 @@
 
 import json
 import re
-from dataclasses import asdict, replace
+from collections.abc import Callable
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -12,7 +13,6 @@ from cli.documents import StatusDocument
 from cli.inspect.status import print_status_document, status_document
 from lake.layout import sweep_key
 from lake.manifest import Lane, ObjectVersion, Partition
-from lake.shards import Shards
 from lake.texts import format_clock, format_dollars, format_duration
 from lake.time import iso_utc
 from router.sweep.missed import HOUR_FORMAT, LISTING, OLD_DAYS, InputSearch
@@ -21,20 +21,29 @@ from tests.unit.cli.stack_world import NIGHT, FakeServices, execution, put_summa
 from tests.unit.lake.transitions import done
 from tests.unit.lake.world import MORNING, World
 
+Page = Callable[..., str]
+BERLIN = ZoneInfo("Europe/Berlin")
 
-def document_of(world: World, services: FakeServices, limit: int = 100) -> StatusDocument:
-    document = status_document(stack_of(world, services), limit, world.now)
+
+def document_of(world: World, services: FakeServices | None = None, limit: int = 100) -> StatusDocument:
+    document = status_document(stack_of(world, services or FakeServices()), limit, world.now)
     valid_json("status", document)
     return document
 
 
-def page(document: StatusDocument, world: World, capsys: pytest.CaptureFixture[str]) -> str:
-    print_status_document(document, world.now, " --stage test")
-    return capsys.readouterr().out
+@pytest.fixture
+def page(world: World, capsys: pytest.CaptureFixture[str]) -> Page:
+    """What the command prints of a stack with these services."""
+
+    def read(services: FakeServices | None = None) -> str:
+        print_status_document(document_of(world, services), world.now, " --stage test")
+        return capsys.readouterr().out
+
+    return read
 
 
-def test_an_idle_stack(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    text = page(document_of(world, FakeServices()), world, capsys)
+def test_an_idle_stack(page: Page) -> None:
+    text = page()
     assert text.splitlines() == [
         "hybrid-router-dev, times in Europe/Berlin",
         "backlog    nothing waits",
@@ -48,7 +57,7 @@ def test_an_idle_stack(world: World, capsys: pytest.CaptureFixture[str]) -> None
     ]
 
 
-def test_the_age_of_the_listing_of_missed_events_is_shown(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_age_of_the_listing_of_missed_events_is_shown(world: World, page: Page) -> None:
     # Given: a sweep that has listed all datasets up to the end of an hour
     hour = world.now.replace(minute=0, second=0, microsecond=0) - timedelta(hours=4)
     until = hour + timedelta(hours=1)
@@ -57,17 +66,17 @@ def test_the_age_of_the_listing_of_missed_events_is_shown(world: World, capsys: 
     for listing, position in ((LISTING, search), (OLD_DAYS, old)):
         world.raw_s3.put_object(Bucket="control", Key=sweep_key(listing), Body=json.dumps(asdict(position)).encode())
     # When
-    document = document_of(world, FakeServices())
+    document = document_of(world)
     # Then
     assert document.missed_events_until == iso_utc(until)
     assert document.missed_events_of_old_days_until == iso_utc(until - timedelta(days=1))
-    line = next(line for line in page(document, world, capsys).splitlines() if line.startswith("listing"))
+    line = next(line for line in page().splitlines() if line.startswith("listing"))
     assert re.search(
         r"up to today 07:00, 3 h .* ago; in folders of older days up to yesterday 07:00, 1 d .* ago$", line
     )
 
 
-def test_the_backlog_is_counted_by_lane_and_dataset(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_backlog_is_counted_by_lane_and_dataset(world: World, page: Page) -> None:
     # Given: two datasets in the batch lane, one manifest of which was tried before, and one manifest in the stream lane
     ended = world.queued("e", partition=Partition("clicks", "2026-11-20", 9))
     world.ledger.manifests.fail(ended, "because", world.now)
@@ -80,27 +89,26 @@ def test_the_backlog_is_counted_by_lane_and_dataset(world: World, capsys: pytest
     assert world.ledger.manifests.force(world.row(ended.id), world.now)
     world.wait(timedelta(minutes=5))
     # When
-    document = document_of(world, FakeServices())
+    document = document_of(world)
     # Then
     found = {(row.lane, row.dataset): row for row in document.backlog}
     assert set(found) == {("batch", "clicks"), ("batch", "events"), ("batch", "orders"), ("stream", "orders")}
     assert found["batch", "clicks"].oldest == iso_utc(world.now - timedelta(minutes=5))
     assert (found["batch", "orders"].files, found["batch", "orders"].bytes) == (2, 200)
     assert (found["batch", "events"].blocked, found["batch", "orders"].blocked) == (1, 0)
-    text = page(document, world, capsys)
+    text = page()
     assert "200 B" in text
     assert "1 h 35 min" in text
     assert "stream     not running, 1 manifest (1 file, 100 B), the oldest 5 min old\n" in text
     assert "failures   1 manifest blocked: 'hybrid-router failures --stage test' says why" in text
 
 
-def test_the_largest_backlogs_are_on_the_page(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_largest_backlogs_are_on_the_page(world: World, page: Page) -> None:
     for number in range(22):
         files = [f"{number}-{file}" for file in range(1 if number < 2 else 2)]
         world.queued(*files, partition=Partition(f"d{number:02d}", "2026-11-20", 9))
-    document = document_of(world, FakeServices())
-    lines = page(document, world, capsys).splitlines()
-    assert len(document.backlog) == 22
+    lines = page().splitlines()
+    assert len(document_of(world).backlog) == 22
     assert [line.split()[1] for line in lines if line.startswith("batch")] == [
         f"d{number:02d}" for number in range(2, 22)
     ]
@@ -126,9 +134,9 @@ def test_what_did_not_get_through_is_counted(world: World) -> None:
     assert [shard.manifests for shard in document_of(world, FakeServices(), limit=1).shards] == [1]
 
 
-def test_the_newest_forecast_is_told_until_its_night_begins(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_newest_forecast_is_told_until_its_night_begins(world: World, page: Page) -> None:
     put_summary(world, "plan-ahead")
-    text = page(document_of(world, FakeServices()), world, capsys)
+    text = page()
     assert (
         "next night tonight 22:00 to tonight 23:10, $12.50 ($7.50 to $16.00), "
         "10 files of 4.5 GB in 4 runs on glue-flex; deadline tomorrow 06:00; as of today 10:00" in text
@@ -138,12 +146,13 @@ def test_the_newest_forecast_is_told_until_its_night_begins(world: World, capsys
     for schedule, start in others:
         document = document_of(world, FakeServices(schedule=schedule))
         assert (document.next_night.start, document.next_night.forecast) == (start, None)
-    assert "next night rate(7 days), which gives no next start, and so no forecast: " in page(document, world, capsys)
+    shown = page(FakeServices(schedule="rate(7 days)"))
+    assert "next night rate(7 days), which gives no next start, and so no forecast: " in shown
     world.wait(timedelta(hours=12))
-    assert document_of(world, FakeServices()).next_night.forecast is None
+    assert document_of(world).next_night.forecast is None
 
 
-def test_last_night_is_neither_a_dry_run_nor_what_is_running(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_last_night_is_neither_a_dry_run_nor_what_is_running(world: World, page: Page) -> None:
     # Given: executions, newest first: one that runs, a dry run, and two nights
     names = ("now", "dry", "night-2", "night-1")
     services = FakeServices([execution(name, "RUNNING" if name == "now" else "SUCCEEDED") for name in names])
@@ -152,7 +161,7 @@ def test_last_night_is_neither_a_dry_run_nor_what_is_running(world: World, capsy
         world.ledger.executions.record(name, "plan", {"manifests": 1})
     world.ledger.executions.record("night-2", "verdict", verdict)
     # When
-    text = page(document_of(world, services), world, capsys)
+    text = page(services)
     # Then
     assert (
         "last night SUCCEEDED_WITH_QUARANTINE, yesterday 22:00 to yesterday 23:10, 101 rows, 793 quarantined lines, "
@@ -161,32 +170,16 @@ def test_last_night_is_neither_a_dry_run_nor_what_is_running(world: World, capsy
 
 
 @pytest.mark.parametrize(("seconds", "age"), [(4, "4 s"), (-0.126, "0 s")])
-def test_the_stream_is_alive_by_its_run_and_its_heartbeat(
-    world: World, capsys: pytest.CaptureFixture[str], seconds: float, age: str
-) -> None:
+def test_the_stream_is_alive_by_its_run_and_its_heartbeat(world: World, page: Page, seconds: float, age: str) -> None:
     services = FakeServices(stream_runs=[{"Id": "jr_1", "JobRunState": "RUNNING"}])
     world.ledger.stream.open_window("2026-11-20T19:15:00.000+00:00")
     world.ledger.stream.record_heartbeat("jr_1", world.now - timedelta(seconds=seconds))
-    text = page(document_of(world, services), world, capsys)
+    text = page(services)
     assert f"stream     running (jr_1), heartbeat {age} ago, window until tonight 20:15" in text
 
 
-def test_each_shard_of_the_stream_has_a_line(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    # Given two shards with a run each, of which the second one spills
-    services = FakeServices(stream_runs=[{"Id": "jr_1", "JobRunState": "RUNNING"}])
-    world.ledger.stream.of("2").set_backlog(0, world.now, spilling=True)
-    stack = stack_of(world, services)
-    outputs = replace(stack.outputs, shards=Shards(2))
-    # When
-    document = status_document(replace(stack, outputs=outputs), 10, world.now)
-    text = page(document, world, capsys)
-    # Then
-    assert "stream     shard 1: running (jr_1), no heartbeat\n" in text
-    assert "stream     shard 2: running (jr_1), no heartbeat, spilling to the batch lane\n" in text
-
-
 def test_only_alarms_of_the_own_topic_are_open_and_those_without_a_state_are_not_called_quiet(
-    world: World, capsys: pytest.CaptureFixture[str]
+    world: World, page: Page
 ) -> None:
     alarm = {
         "AlarmName": "hybrid-router-dev-SweepStalled",
@@ -198,47 +191,22 @@ def test_only_alarms_of_the_own_topic_are_open_and_those_without_a_state_are_not
     other = {**alarm, "AlarmName": "hybrid-router-dev-2-SweepStalled", "AlarmActions": ["other"]}
     ended = {**alarm, "AlarmName": "hybrid-router-dev-NoSweep", "StateValue": "OK"}
     unknown = {**alarm, "AlarmName": "hybrid-router-dev-Failed", "StateValue": "INSUFFICIENT_DATA"}
-    document = document_of(world, FakeServices(alarms=[other, alarm, ended, unknown]))
-    text = page(document, world, capsys)
+    text = page(FakeServices(alarms=[other, alarm, ended, unknown]))
     assert "alarms     1 open alarm, but for 1 alarm that nothing has evaluated\n" in text
     assert "hybrid-router-dev-SweepStalled since yesterday 22:00: Manifests are open for long." in text
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (45, "45 s"),
-        (140, "2 min 20 s"),
-        (725, "12 min"),
-        (3660, "1 h 1 min"),
-        (90_000, "1 d 1 h"),
-    ],
-)
-def test_a_duration_has_at_most_two_units(seconds: float, text: str) -> None:
-    assert format_duration(seconds) == text
-
-
-def test_small_amounts_keep_their_digits() -> None:
+def test_a_duration_has_two_units_at_most_and_a_small_amount_keeps_its_digits() -> None:
+    durations = {45: "45 s", 140: "2 min 20 s", 725: "12 min", 3660: "1 h 1 min", 90_000: "1 d 1 h"}
+    assert {seconds: format_duration(seconds) for seconds in durations} == durations
     assert [format_dollars(amount) for amount in (0, 0.00012, 1234.5)] == ["$0.00", "$0.0001", "$1,234.50"]
 
 
-def test_an_instant_of_another_day_has_its_date() -> None:
-    zone = ZoneInfo("Europe/Berlin")
-    told = [
-        format_clock((MORNING + timedelta(hours=hours)).isoformat(), zone, MORNING)
-        for hours in (-48, -12, 1, 12, 24, 48)
-    ]
-    assert told == [
-        "2026-11-18 10:30",
-        "yesterday 22:30",
-        "today 11:30",
-        "tonight 22:30",
-        "tomorrow 10:30",
-        "2026-11-22 10:30",
-    ]
-
-
-def test_an_instant_that_the_clock_shows_twice_has_its_offset() -> None:
-    zone, now = ZoneInfo("Europe/Berlin"), datetime(2026, 10, 25, 12, tzinfo=UTC)
-    told = [format_clock(f"2026-10-25T{clock}+00:00", zone, now) for clock in ("00:30", "01:00", "02:00")]
+def test_an_instant_has_its_date_on_another_day_and_its_offset_where_the_clock_shows_it_twice() -> None:
+    told = [format_clock((MORNING + timedelta(hours=hours)).isoformat(), BERLIN, MORNING) for hours in (-48, -12, 1)]
+    assert told == ["2026-11-18 10:30", "yesterday 22:30", "today 11:30"]
+    told = [format_clock((MORNING + timedelta(hours=hours)).isoformat(), BERLIN, MORNING) for hours in (12, 24, 48)]
+    assert told == ["tonight 22:30", "tomorrow 10:30", "2026-11-22 10:30"]
+    now = datetime(2026, 10, 25, 12, tzinfo=UTC)
+    told = [format_clock(f"2026-10-25T{clock}+00:00", BERLIN, now) for clock in ("00:30", "01:00", "02:00")]
     assert told == ["today 02:30+0200", "today 02:00+0100", "today 03:00"]

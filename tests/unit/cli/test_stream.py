@@ -29,11 +29,12 @@ def streaming(world: World, alive: bool, *answers: dict[str, Any], shards: int =
 
 
 def test_the_streams_status_is_its_exit_code(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    world.ledger.stream.of("2").set_backlog(0, world.now, spilling=True)
     assert print_stream(streaming(world, alive=True, shards=2), as_json=False) == ExitCode.FINE
     assert capsys.readouterr().out.splitlines() == [
         "hybrid-router-dev, times in Europe/Berlin",
         "shard 1: running (jr_1), no heartbeat",
-        "shard 2: running (jr_1), no heartbeat",
+        "shard 2: running (jr_1), no heartbeat, spilling to the batch lane",
     ]
     # And with a start that has failed
     stream = world.ledger.stream
@@ -94,22 +95,16 @@ def on_emr(world: World) -> DeployedStack:
     return replace(stack, outputs=outputs, stream_client=emr)
 
 
-def test_the_runs_of_each_shard_are_those_of_its_name(on_emr: DeployedStack) -> None:
+def test_runs_are_those_of_the_name_of_their_shard_and_logs_those_of_their_id(
+    on_emr: DeployedStack, tmp_path: Any
+) -> None:
     assert [state.runs for state in read_shards(on_emr)] == [(), (RUN,)]
-
-
-def test_the_log_of_a_streaming_run_is_that_of_its_only_attempt(on_emr: DeployedStack) -> None:
-    group = "/aws/emr-serverless/hybrid-router-dev"
-    assert log_stream(on_emr, RUN) == (
-        f"{group}/stream",
-        f"/applications/{APPLICATION}/jobs/00run1/attempts/1/SPARK_DRIVER/stdout",
-    )
-    # And a run of the batch lane has that of the other application
+    # And the log is that of the only attempt, or of a run of the other application, of the batch lane
+    group, jobs = "/aws/emr-serverless/hybrid-router-dev", f"/applications/{APPLICATION}/jobs"
+    assert log_stream(on_emr, RUN) == (f"{group}/stream", f"{jobs}/00run1/attempts/1/SPARK_DRIVER/stdout")
     batch = log_stream(on_emr, run_id("00batch", "00run2"))
     assert batch == (group, "/applications/00batch/jobs/00run2/SPARK_DRIVER/stdout")
-
-
-def test_the_log_of_a_run_of_the_local_cloud_is_found_by_its_id_alone(on_emr: DeployedStack, tmp_path: Any) -> None:
+    # And in the local cloud a file that is found by the id alone
     file = tmp_path / on_emr.resources.stream_job / "00run1.log"
     file.parent.mkdir()
     file.touch()

@@ -36,11 +36,10 @@ def stack(world: World) -> DeployedStack:
     ("changes", "code", "message"),
     [
         ({}, ExitCode.NOT_SO, "dataset = 'nowhere' is unknown"),
-        ({"dataset": None, "first": "yesterday"}, ExitCode.WRONG_USE, "from = 'yesterday' is not a valid time"),
         (
             {"dataset": "orders", "first": "2126-11-20", "last": "2126-11-20"},
             ExitCode.WRONG_USE,
-            "the hour 2126-11-20T00 has not begun",
+            "the hour 2126-11-20T00",
         ),
     ],
 )

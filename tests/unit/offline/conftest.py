@@ -1,11 +1,25 @@
 """What tests of `hybrid-router convert` convert, and where its tasks run."""
 
 import gzip
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.unit.offline.conversions import BAD, GOOD
+from cli.offline.convert import Request, convert_files
+from tests.unit.offline.conversions import BAD, GOOD, Convert, request
+
+
+@pytest.fixture
+def convert(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Convert:
+    def call(*asked: Any, output: Path = tmp_path / "out", **options: Any) -> tuple[int, dict[str, Any]]:
+        capsys.readouterr()
+        (first, *_) = asked
+        code = convert_files(first if isinstance(first, Request) else request(*asked, output=output, **options))
+        return code, json.loads(capsys.readouterr().out)
+
+    return call
 
 
 @pytest.fixture

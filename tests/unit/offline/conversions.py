@@ -1,6 +1,5 @@
 """Files and requests for the tests of `hybrid-router convert`."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,8 @@ from offline.input_files import Search
 
 GOOD = b'{"a": 1, "b": "x"}\n{"a": 2}\n'
 BAD = b'{"a": 3}\nnot JSON\n'
+Convert = Callable[..., tuple[int, dict[str, Any]]]
+"""Converts files into one folder, or does what was asked; returns the exit code, and what ``--json`` prints."""
 SMALL = Settings(stage="here", convert=ConvertSettings(split_bytes=4096, target_file_bytes=8192, row_group_bytes=65536))
 
 
@@ -24,12 +25,6 @@ def request(*paths: Path | str, output: Path, settings: Settings = SMALL, datase
 def inputs(folder: Path) -> list[tuple[Path, str, str]]:
     found = sorted(path for path in folder.rglob("*.ndjson*") if not path.name.startswith("."))
     return [(path, path.resolve().as_uri(), path.parent.name) for path in found]
-
-
-def convert(capsys: pytest.CaptureFixture[str], asked: Request) -> tuple[int, dict[str, Any]]:
-    """Convert; the exit code, and what ``--json`` prints."""
-    capsys.readouterr()
-    return convert_files(asked), json.loads(capsys.readouterr().out)
 
 
 class KilledError(Exception):

@@ -21,7 +21,7 @@ from cli.offline.convert import Request, convert_files
 from cli.offline.iceberg_tables import open_catalog
 from local.duckdb_iceberg import duckdb_with_iceberg
 from router.iceberg.metadata import NAME_MAPPING
-from tests.unit.offline.conversions import convert, convert_until_killed, request
+from tests.unit.offline.conversions import Convert, convert_until_killed, request
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
@@ -76,12 +76,12 @@ def grown(asked: Request) -> Request:
     return replace(asked, replace=True, with_tables=False)
 
 
-def test_a_later_call_extends_the_table_in_one_snapshot(asked: Request, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_later_call_extends_the_table_in_one_snapshot(asked: Request, convert: Convert) -> None:
     convert_files(asked)
     assert rows_of(asked) == BEFORE
     add_late_file(asked)
     # When the option is not passed again
-    _, told = convert(capsys, replace(asked, with_tables=False))
+    _, told = convert(replace(asked, with_tables=False))
     # Then
     assert rows_of(asked) == AFTER
     first, second = table_of(asked).snapshots()
@@ -92,15 +92,6 @@ def test_a_later_call_extends_the_table_in_one_snapshot(asked: Request, capsys: 
     assert table_of(asked).current_snapshot() == second
 
 
-def test_a_replacement_is_one_snapshot(asked: Request) -> None:
-    convert_files(grown(asked))
-    assert rows_of(asked) == AFTER
-    # And snapshots whose files were deleted are not offered
-    (current,) = table_of(asked).snapshots()
-    assert current.sequence_number == 2
-    assert len(list(asked.output.rglob("*.parquet"))) == 1
-
-
 @pytest.mark.parametrize("step", range(10))
 def test_readers_of_a_replacement_that_is_killed_see_old_or_new_rows(asked: Request, step: int) -> None:
     replacing = grown(asked)
@@ -108,6 +99,8 @@ def test_readers_of_a_replacement_that_is_killed_see_old_or_new_rows(asked: Requ
         assert rows_of(asked) in (BEFORE, AFTER)
     convert_files(replacing)
     assert rows_of(asked) == AFTER
+    # And the snapshot whose files were deleted is not offered
+    assert [snapshot.sequence_number for snapshot in table_of(asked).snapshots()] == [2]
     assert len(list(asked.output.rglob("*.parquet"))) == 1
 
 
@@ -149,7 +142,7 @@ def test_what_another_program_changes_in_the_table_is_undone(asked: Request, cha
 
 
 def test_a_program_that_commits_at_the_same_time_is_reported(
-    asked: Request, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    asked: Request, monkeypatch: pytest.MonkeyPatch, convert: Convert
 ) -> None:
     convert_files(asked)
     add_late_file(asked)
@@ -160,23 +153,13 @@ def test_a_program_that_commits_at_the_same_time_is_reported(
         add_columns(*given)
 
     monkeypatch.setattr(iceberg_tables, "_add_columns", change_meanwhile)
-    code, told = convert(capsys, asked)
+    code, told = convert(asked)
     assert code == ExitCode.NOT_SO
     assert "without this file the next call makes the tables anew" in told["stopped"]
     # And the next call goes on
     monkeypatch.undo()
     assert convert_files(asked) == ExitCode.FINE
     assert sum(rows_of(asked).values()) == 3
-
-
-def test_a_folder_that_was_moved_has_its_tables(asked: Request, tmp_path: Path) -> None:
-    convert_files(asked)
-    moved = replace(asked, output=asked.output.rename(tmp_path / "moved"), with_tables=False)
-    assert convert_files(moved) == ExitCode.FINE
-    assert rows_of(moved) == BEFORE
-    assert not asked.output.exists()
-    # And what the former place had is gone
-    assert len(list(moved.output.rglob("*.metadata.json"))) == 2
 
 
 def test_a_copy_of_a_folder_writes_nothing_into_the_original(asked: Request, tmp_path: Path) -> None:
@@ -203,13 +186,11 @@ def test_a_table_whose_document_is_lost_is_made_anew(
     assert rows_of(asked) == BEFORE
 
 
-def test_a_damaged_catalog_stops_the_call_and_can_be_removed(
-    asked: Request, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_damaged_catalog_stops_the_call_and_can_be_removed(asked: Request, convert: Convert) -> None:
     convert_files(asked)
     catalog = asked.output / "tables" / "catalog.db"
     catalog.write_bytes(b"x" * 5000)
-    code, told = convert(capsys, asked)
+    code, told = convert(asked)
     assert code == ExitCode.NOT_SO
     assert told["stopped"].startswith(f"{catalog}: file is not a database; without this file the next call")
     # And what the message says is so
@@ -226,17 +207,15 @@ def test_what_a_person_has_deleted_of_the_lake_leaves_the_table(asked: Request, 
     gone.unlink()
     convert_files(asked)
     assert rows_of(asked) == AFTER - BEFORE
-    # Also where the table is made anew
-    asked.output.rename(tmp_path / "moved")
-    asked = replace(asked, output=tmp_path / "moved")
-    assert convert_files(asked) == ExitCode.FINE
-    assert rows_of(asked) == AFTER - BEFORE
+    # Also where the table is made anew, because the folder was moved; what its former place had is gone
+    moved = replace(asked, output=asked.output.rename(tmp_path / "moved"), with_tables=False)
+    assert convert_files(moved) == ExitCode.FINE
+    assert rows_of(moved) == AFTER - BEFORE
+    assert (asked.output.exists(), len(list(moved.output.rglob("*.metadata.json")))) == (False, 2)
 
 
-def test_a_folder_whose_path_a_table_cannot_name_has_no_table(
-    asked: Request, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code, told = convert(capsys, replace(asked, output=tmp_path / os.fsdecode(b"out \xff")))
+def test_a_folder_whose_path_a_table_cannot_name_has_no_table(asked: Request, tmp_path: Path, convert: Convert) -> None:
+    code, told = convert(replace(asked, output=tmp_path / os.fsdecode(b"out \xff")))
     assert (code, told["rows"]) == (ExitCode.NOT_SO, 2)
     assert "without this file" in told["stopped"]
 

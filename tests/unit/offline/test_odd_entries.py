@@ -4,7 +4,6 @@ import errno
 import json
 import os
 import shutil
-import socket
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import chdir
@@ -19,7 +18,7 @@ from lake.commit import PendingObject
 from lake.errors import InvalidInputError
 from lake.settings import Settings
 from offline.output_folder import OutputFolder
-from tests.unit.offline.conversions import GOOD, SMALL, convert, request
+from tests.unit.offline.conversions import GOOD, SMALL, Convert
 
 OLD, NEW = b'{"a": "old"}\n' * 20_000, b'{"a": "new"}\n' * 20_000
 MANIFEST = "20261120T093000" + "0" * 20
@@ -50,15 +49,10 @@ def truncate(path: Path) -> None:
 @pytest.mark.parametrize("settings", [SMALL, Settings(stage="here")], ids=["many requests", "one request"])
 @pytest.mark.parametrize("at", [0, len(OLD) // 2, len(OLD)])
 def test_a_file_that_changes_while_it_is_read_is_never_published_as_a_mixture(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    change: Callable[[Path], None],
-    at: int,
-    settings: Settings,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, convert: Convert, change: Any, at: int, settings: Settings
 ) -> None:
     # Given a file, and a process that changes it once the first bytes were read
-    path, output = tmp_path / "in" / "orders" / "a.ndjson", tmp_path / "out"
+    path = tmp_path / "in" / "orders" / "a.ndjson"
     path.parent.mkdir(parents=True)
     path.write_bytes(OLD)
     os.utime(path, ns=(0, 1_760_000_000_000_000_000))
@@ -73,7 +67,7 @@ def test_a_file_that_changes_while_it_is_read_is_never_published_as_a_mixture(
 
     monkeypatch.setattr(os, "pread", short_read)
     # When
-    code, told = convert(capsys, request(tmp_path / "in", output=output, settings=settings))
+    code, told = convert(tmp_path / "in", settings=settings)
     # Then it is either whole or named
     if told["rows"]:
         assert (code, told["rows"], change) == (ExitCode.FINE, 20_000, replace)
@@ -82,7 +76,7 @@ def test_a_file_that_changes_while_it_is_read_is_never_published_as_a_mixture(
         reason = "it was changed while it was converted: wait until it is complete; the next call tries it again"
         assert told["refused"] == {str(path): reason}
     # And the next call converts the new version, unless the old one is whole and cannot be told from it
-    code, again = convert(capsys, request(tmp_path / "in", output=output, settings=settings))
+    code, again = convert(tmp_path / "in", settings=settings)
     assert (code, again["files"]) == (ExitCode.FINE, 0 if told["rows"] and change is replace else 1)
 
 
@@ -124,21 +118,15 @@ def victim(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"manifest": "../../../victim", "objects": []},
-        {"manifest": "../../victim", "name": "victim"},
-        {"object": {"bucket": ".", "key": "key"}},
+        {"manifest": "..", "name": "..", "objects": []},
         {"object": {"bucket": "../../../victim"}},
-        {"object": {"key": "../../victim/key"}},
         {"object": {"key": "orders/date=2026-11-20/hour=09/../../../../victim/key"}},
-        {"object": {"key": f"orders/date=2026-11-20/hour=09/../{MANIFEST}-g1-00000.parquet"}},
-        {"object": {"key": f"Orders/date=2026-11-20/hour=09/{MANIFEST}-g1-00000.parquet"}},
         {
             "partition": "../../victim#2026-11-20T09",
             "object": {"key": f"../../victim/date=2026-11-20/hour=09/{MANIFEST}-g1-00000.parquet"},
         },
         {"object": {"key": ["orders"]}},
         {"objects": None},
-        {"sources": [1]},
         {"format": 2},
         {"name": "another"},
     ],
@@ -182,13 +170,11 @@ def test_a_link_out_of_the_output_is_refused(tmp_path: Path, victim: Path, link:
     assert (victim / MANIFEST / "precious").exists()
 
 
-def test_a_link_to_itself_in_the_output_is_named(
-    orders: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_link_to_itself_in_the_output_is_named(orders: Path, tmp_path: Path, convert: Convert) -> None:
     (orders / "a.ndjson").write_bytes(GOOD)
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "lake").symlink_to("lake")
-    code, told = convert(capsys, request(orders, output=tmp_path / "out"))
+    code, told = convert(orders)
     assert code == ExitCode.NOT_SO
     assert "Too many levels of symbolic links: remove the cause" in told["stopped"]
 
@@ -211,52 +197,27 @@ def long_path(folder: Path) -> None:
         Path("long.ndjson").write_bytes(GOOD)
 
 
-def pipe(folder: Path) -> None:
-    os.mkfifo(folder / "pipe.ndjson")
-
-
-def listener(folder: Path) -> None:
-    # The path of a socket is at most 107 bytes.
-    with chdir(folder), socket.socket(socket.AF_UNIX) as server:
-        server.bind("socket.ndjson")
-
-
-def link_outside(folder: Path) -> None:
-    (folder.parent / "secret").write_text("secret\n")
-    (folder / "link.ndjson").symlink_to(folder.parent / "secret")
-
-
-def dangling_link(folder: Path) -> None:
-    (folder / "link.ndjson").symlink_to(folder / "nothing")
-
-
-def link_to_itself(folder: Path) -> None:
-    (folder / "link.ndjson").symlink_to("link.ndjson")
+def link_to(target: str) -> Callable[[Path], None]:
+    return lambda folder: (folder / "link.ndjson").symlink_to(target)
 
 
 @pytest.mark.parametrize(
     ("make", "name", "reason"),
     [
         (long_path, "ddd", "File name too long"),
-        (pipe, "pipe.ndjson", "is not a regular file"),
-        (listener, "socket.ndjson", "is not a regular file"),
-        (link_outside, "link.ndjson", "outside of the folder"),
-        (dangling_link, "link.ndjson", "No such file"),
-        (link_to_itself, "link.ndjson", "Too many levels of symbolic links"),
+        (lambda folder: os.mkfifo(folder / "pipe.ndjson"), "pipe.ndjson", "is not a regular file"),
+        (link_to(__file__), "link.ndjson", "outside of the folder"),
+        (link_to("nothing"), "link.ndjson", "No such file"),
+        (link_to("link.ndjson"), "link.ndjson", "Too many levels of symbolic links"),
     ],
 )
 def test_an_odd_entry_is_named_and_the_rest_is_converted(
-    orders: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    make: Callable[[Path], None],
-    name: str,
-    reason: str,
+    orders: Path, convert: Convert, make: Callable[[Path], None], name: str, reason: str
 ) -> None:
     (orders / "a.ndjson").write_bytes(GOOD)
     make(orders)
     # When
-    code, told = convert(capsys, request(orders, output=tmp_path / "out"))
+    code, told = convert(orders)
     # Then
     assert (code, told["files"], told["rows"]) == (ExitCode.NOT_SO, 1, 2)
     ((path, said),) = told["refused"].items()
@@ -264,47 +225,39 @@ def test_an_odd_entry_is_named_and_the_rest_is_converted(
     assert reason in said
 
 
-def test_folders_nested_deeper_than_calls_are_converted(
-    orders: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_folders_nested_deeper_than_calls_are_converted(orders: Path, tmp_path: Path, convert: Convert) -> None:
     path = orders
     for _ in range(1000):
         path /= "d"
         path.mkdir()
     (path / "deep.ndjson").write_bytes(GOOD)
-    code, told = convert(capsys, request(orders, output=tmp_path / "out"))
+    code, told = convert(orders)
     assert (code, told["rows"]) == (ExitCode.FINE, 2)
 
 
-def test_a_link_to_a_folder_of_the_search_adds_nothing(
-    orders: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_link_to_a_folder_of_the_search_adds_nothing(orders: Path, tmp_path: Path, convert: Convert) -> None:
     (orders / "day").mkdir()
     (orders / "day" / "a.ndjson").write_bytes(GOOD)
     (orders / "latest.ndjson").symlink_to("day")
-    code, told = convert(capsys, request(orders, output=tmp_path / "out"))
+    code, told = convert(orders)
     assert (code, told["rows"], told["refused"]) == (ExitCode.FINE, 2, {})
 
 
 def test_a_time_of_change_that_is_not_a_date_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    orders: Path, monkeypatch: pytest.MonkeyPatch, convert: Convert
 ) -> None:
     # Given a time that XFS and tmpfs can keep
-    seconds = 10**13
-    for name in ("a", "odd"):
-        (tmp_path / "orders").mkdir(exist_ok=True)
-        (tmp_path / "orders" / f"{name}.ndjson").write_bytes(GOOD)
+    (orders / "a.ndjson").write_bytes(GOOD)
+    (orders / "odd.ndjson").write_bytes(GOOD)
     lstat = os.lstat
 
     def odd_time(path: str, **options: Any) -> os.stat_result:
         state = lstat(path, **options)
-        if not str(path).endswith("odd.ndjson"):
-            return state
-        return os.stat_result([*state[:7], seconds, seconds, seconds], {"st_mtime": float(seconds)})
+        return os.stat_result([*state[:7], *3 * [10**13]]) if str(path).endswith("odd.ndjson") else state
 
     monkeypatch.setattr(os, "lstat", odd_time)
     # When
-    code, told = convert(capsys, request(tmp_path / "orders", output=tmp_path / "out"))
+    code, told = convert(orders)
     # Then
     assert (code, told["files"]) == (ExitCode.NOT_SO, 1)
     ((path, said),) = told["refused"].items()
@@ -313,7 +266,7 @@ def test_a_time_of_change_that_is_not_a_date_is_named(
 
 
 def test_a_full_disk_is_named_and_the_next_call_goes_on(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, convert: Convert
 ) -> None:
     # Given a disk that is full when the second group is published
     output, synchronize, calls = tmp_path / "out", os.fsync, []
@@ -326,13 +279,13 @@ def test_a_full_disk_is_named_and_the_next_call_goes_on(
 
     with monkeypatch.context() as disk:
         disk.setattr(os, "fsync", full)
-        code, told = convert(capsys, request(folder, output=output))
+        code, told = convert(folder)
     # Then
     assert code == ExitCode.NOT_SO
     assert str(output) in told["stopped"]
     assert "No space left on device: remove the cause and convert again" in told["stopped"]
     # When there is space again
-    _, again = convert(capsys, request(folder, output=output))
+    _, again = convert(folder)
     # Then
     assert again["stopped"] is None
     assert again["files"] + again["skipped"] == 5
