@@ -7,13 +7,12 @@ from datetime import datetime, timedelta
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from lake.engines import ENGINES, Units
+from lake.engines import ENGINES
 from lake.engines.description import Bill
 from lake.errors import TransientError
 from lake.ledger import CostRow, CostShare
 from lake.ledger.costs import divide_cost
 from lake.manifest import Lane
-from lake.settings import StreamSettings
 from lake.time import iso_utc
 from transform.outcome import ConversionOutcome
 from transform.task_model import ConversionContext
@@ -71,12 +70,14 @@ class StreamMeter:
         settings = self._context.services.settings
         begun, ended = self._begun, self._counted_until
         milliseconds = (ended - begun) // timedelta(milliseconds=1)
-        used = metered(settings.stream, milliseconds, self._worker_milliseconds)
+        engine, worker = ENGINES[settings.stream.engine], settings.stream.worker_type
+        executors = engine.worker(worker).times(self._worker_milliseconds - milliseconds)
+        used = engine.stream_driver(worker).times(milliseconds) + executors
         bill = Bill(
             # Written twice it is one row: a run has no two intervals that begin at the same time.
             f"{self._context.run}#{iso_utc(begun)}",
             None,
-            ENGINES[settings.stream.engine].name,
+            engine.name,
             begun,
             ended,
             round((ended - begun).total_seconds()),
@@ -84,7 +85,7 @@ class StreamMeter:
             vcpu_milliseconds=round(used.vcpu),
             gb_milliseconds=round(used.gb),
         )
-        cost = bill.micro_dollars(ENGINES[bill.engine].prices(settings))
+        cost = bill.micro_dollars(engine.prices(settings))
         shares = divide_cost(cost, converted, [share.task_milliseconds for share in converted])
         return CostRow.of_bill(bill, Lane.STREAM, cost, shares)
 
@@ -97,14 +98,3 @@ class StreamMeter:
                 self._unwritten.pop(0)
         except (BotoCoreError, ClientError, TransientError) as error:
             self._context.log(f"the cost of the stream was not recorded: {error}; the next interval tries it again")
-
-
-def metered(stream: StreamSettings, milliseconds: int, worker_milliseconds: int) -> Units:
-    """What the engine bills of an interval, times milliseconds. Pure.
-
-    ``milliseconds``: length of the interval, in which the driver's worker was alive. ``worker_milliseconds``: the same
-    of all workers, the driver's included.
-    """
-    engine = ENGINES[stream.engine]
-    executors = engine.worker(stream.worker_type).times(worker_milliseconds - milliseconds)
-    return engine.stream_driver(stream.worker_type).times(milliseconds) + executors

@@ -140,22 +140,3 @@ def test_a_row_that_could_not_be_written_is_written_with_the_next_one(
     # When it answers again, Then nothing is missing
     stream.passes(minutes=15)
     assert [row.seconds for row in stream.rows()] == [900, 900]
-
-
-def test_a_write_whose_answer_was_lost_costs_once(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given a row that is written, and an answer that does not arrive
-    costs = type(stream.world.ledger.costs)
-    record = costs.record
-
-    def lose_the_answer(self: Any, row: CostRow) -> bool:
-        record(self, row)
-        raise ClientError({"Error": {"Code": "InternalServerError", "Message": ""}}, "TransactWriteItems")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(costs, "record", lose_the_answer)
-        stream.passes(minutes=15)
-    # When it is tried again
-    stream.meter.end()
-    # Then
-    assert [row.seconds for row in stream.rows()] == [900]
-    assert stream.world.ledger.costs.day_sum(date(2026, 11, 20)) == WORKER_HOUR * 2 // 4

@@ -85,8 +85,6 @@ class FakeLane:
         object.__setattr__(settings.stream, "idle_minutes", 0)
         services = replace(context.services, s3=s3, settings=settings)
         inbox = InboxStream(replace(context, services=services, log=self.lines.append))
-        # No pointer is urgent here.
-        inbox._urgent = NO_URGENT
 
         def start(_checkpoint: str) -> FakeQuery:
             assert len(self.queries) < MAX_QUERIES, "queries follow each other without end"
@@ -100,11 +98,6 @@ class FakeLane:
         assert {self.world.row(manifest).state for manifest in self.manifests} == {State.FAILED}
         assert set(self.converted.values()) <= {1}
         assert self.world.keys("control", INBOX) == []
-
-
-NO_URGENT: Any = SimpleNamespace(
-    start=lambda: None, stop=lambda: None, raise_error=lambda: None, close=lambda: True, reopen=lambda: None
-)
 
 
 class FakeQuery:

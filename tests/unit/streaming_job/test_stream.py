@@ -20,7 +20,8 @@ from lake.settings import parse_settings
 from lake.shards import SHARD_ARGUMENT
 from router.stream.runs import MAX_HEARTBEAT_AGE
 from streaming_job import main, stream
-from streaming_job.stream import InboxStream, key_of_path, pattern_of
+from streaming_job.micro_batch import InputSize
+from streaming_job.stream import InboxStream, OpenConversion, key_of_path, pattern_of
 from tests.unit.lake.world import World, new_world
 from transform.outcome import HELD, ConversionOutcome
 from transform.task_model import ConversionContext, JobServices
@@ -77,20 +78,13 @@ def test_a_run_ends_only_while_no_urgent_manifest_is_converted(world: World) -> 
     # Given a run outside its window that was idle for long, but converts an urgent manifest
     found = InboxStream(context_of(world))
     world.wait(timedelta(hours=1))
-    found._urgent._portions = 1
+    found._open.append(OpenConversion(world.now, {}, InputSize(0, 0), urgent=True))
     # When, Then it goes on, and urgent manifests begin
-    assert not found._may_end()
-    assert not found._urgent._closed
+    assert (found._may_end(), found._stopping) == (False, False)
     # When it is told to stop, Then none begins, and it ends after this one
     world.ledger.stream.request_stop(True)
-    assert not found._may_end()
-    assert found._urgent._closed
-    found._urgent._portions = 0
-    # And not without the error that this one has met since
-    found._urgent._fail(TransientError("no answer"))
-    with pytest.raises(TransientError, match="no answer"):
-        found._may_end()
-    found._urgent._error = None
+    assert (found._may_end(), found._stopping) == (False, True)
+    found._open.clear()
     assert found._may_end()
 
 
@@ -99,7 +93,7 @@ def test_a_run_reports_that_it_is_alive_however_seldom_its_trigger_is(world: Wor
     found = InboxStream(context_of(world))
     object.__setattr__(found._context.services.settings.stream, "trigger_seconds", 3600)
     waits: list[float] = []
-    found._wake = SimpleNamespace(wait=waits.append)  # type: ignore[assignment]
+    found._wake = SimpleNamespace(wait=waits.append, clear=list)  # type: ignore[assignment]
     world.wait(timedelta(hours=1))
     # When, Then it looks at its row several times while a heartbeat is valid
     query: Any = SimpleNamespace()
@@ -118,7 +112,7 @@ def test_a_ledger_that_does_not_answer_for_a_while_does_not_end_the_run(
 ) -> None:
     # Given a run that could end, and a ledger that is throttled, or denied, at first
     found, original = InboxStream(context_of(world)), getattr(Stream, operation)
-    found._wake = SimpleNamespace(wait=lambda _: None)  # type: ignore[assignment]
+    found._wake = SimpleNamespace(wait=lambda _: None, clear=list)  # type: ignore[assignment]
     refusals = [ClientError({"Error": {"Code": code}}, "UpdateItem")] * 3
     world.wait(timedelta(hours=1))
 
@@ -152,7 +146,7 @@ def test_a_ledger_that_no_longer_answers_ends_the_run(world: World, monkeypatch:
             raise EndpointConnectionError(endpoint_url="https://dynamodb")
         original(row, run, now, micro_batch_since)
 
-    found._wake = SimpleNamespace(wait=wait)  # type: ignore[assignment]
+    found._wake = SimpleNamespace(wait=wait, clear=list)  # type: ignore[assignment]
     monkeypatch.setattr(Stream, "record_heartbeat", record_heartbeat)
     # When, Then
     query: Any = SimpleNamespace(isActive=True)
@@ -161,17 +155,25 @@ def test_a_ledger_that_no_longer_answers_ends_the_run(world: World, monkeypatch:
     assert world.now - begun == timedelta(minutes=3) + stream.MAX_SILENCE + timedelta(minutes=1)
 
 
-def test_urgent_manifests_begin_again_after_a_window_was_opened_for_a_run_that_should_stop(world: World) -> None:
+def test_urgent_manifests_begin_again_after_a_window_was_opened_for_a_run_that_should_stop(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # Given a run that is told to stop, and that first converts what it has begun
     found = InboxStream(context_of(world))
-    found._urgent._portions = 1
+    found._open.append(OpenConversion(world.now, {}, InputSize(0, 0), urgent=True))
+    row = world.queued("a.json", lane=Lane.STREAM)
+    world.raw_s3.put_object(Bucket="control", Key=pointer_key(row.id, "n", urgent=True), Body=b"")
     world.ledger.stream.request_stop(True)
     assert not found._may_end()
+    found.look_for_urgent()
+    assert len(found._open) == 1
     # When the next window begins
     world.ledger.stream.open_window((world.now + timedelta(hours=1)).isoformat())
     assert not found._may_end()
     # Then
-    assert not found._urgent._closed
+    monkeypatch.setattr(found._threads, "submit", Mock())
+    found.look_for_urgent()
+    assert len(found._open) == 2
 
 
 def test_an_urgent_pointer_that_came_at_the_last_moment_keeps_the_run_going(world: World) -> None:
@@ -182,7 +184,6 @@ def test_an_urgent_pointer_that_came_at_the_last_moment_keeps_the_run_going(worl
     world.raw_s3.put_object(Bucket="control", Key=pointer_key(row.id, "n", urgent=True), Body=b"")
     # When, Then
     assert not found._may_end()
-    assert not found._urgent._closed
 
 
 def test_a_pointer_that_cannot_be_deleted_keeps_no_run_from_being_idle(world: World) -> None:
@@ -346,14 +347,15 @@ def test_a_run_that_ends_by_an_error_says_so_before_it_waits_for_what_it_has_beg
         lane.wait_until_open(1)
         return SimpleNamespace(stop=lambda: batch.join(PATIENCE_SECONDS))
 
-    def stop_urgent() -> None:
+    def shutdown(**_: Any) -> None:
         heartbeats.append(lane.world.ledger.stream.get().heartbeat_at)
         lane.gate.set()
 
-    batch, heartbeats = threading.Thread(target=run_batch), list[str | None]()
+    batch, heartbeats, threads = threading.Thread(target=run_batch), list[str | None](), lane.stream._threads
     lane.slow, lane.open_bytes = {SLOW}, 1 << 40
     lane.stream._start = start  # type: ignore[method-assign,assignment]
-    lane.stream._urgent = SimpleNamespace(start=lambda: None, raise_error=fail, stop=stop_urgent)  # type: ignore[assignment]
+    lane.stream.look_for_urgent = fail  # type: ignore[method-assign]
+    lane.stream._threads = SimpleNamespace(submit=threads.submit, shutdown=shutdown)  # type: ignore[assignment]
     lane.world.ledger.stream.begin_run("jr_1", lane.world.now)
     # And a ledger that may refuse it
     if denied:
@@ -362,6 +364,7 @@ def test_a_run_that_ends_by_an_error_says_so_before_it_waits_for_what_it_has_beg
     with pytest.raises(TransientError, match="no answer"):
         lane.stream.run()
     assert [heartbeat is None for heartbeat in heartbeats] == [not denied]
+    lane.stream._threads = threads
 
 
 @pytest.mark.parametrize(
