@@ -5,12 +5,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lake.dataset_rules import skip_old_days
-from lake.layout import INTENTS
 from lake.settings.operation import SweepSettings
 from lake.time import iso_utc
 from router.estimate.other_costs import Units
@@ -20,8 +18,8 @@ from router.sweep.missed import (
     LISTING,
     OLD_DAYS,
     InputSearch,
-    _adopt,
     _read_search,
+    adopt_missed,
     adopt_missed_of_old_days,
     begin_round,
     end_round,
@@ -77,32 +75,6 @@ def test_versions_that_were_overwritten_or_deleted_since_are_found(deployment: D
     sweep(deployment.services)
     # Then each version is an arrival
     assert owned_keys(deployment) == ["gone/b.json", *["orders/a.json"] * 3]
-
-
-def test_a_page_whose_intent_was_not_written_is_listed_again(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Given an object that only the first round after a week without sweeps looks at, and no room for an intent
-    modified = deployment.put("orders/a.json")
-    deployment.now = modified - timedelta(hours=1)
-    sweep(deployment.services)
-    deployment.wait(A_WEEK)
-    write = deployment.raw_s3.put_object
-
-    def refuse(**request: Any) -> Any:
-        if request["Key"].startswith(INTENTS):
-            raise ClientError({"Error": {"Code": "SlowDown"}}, "PutObject")
-        return write(**request)
-
-    monkeypatch.setattr(deployment.raw_s3, "put_object", refuse)
-    with pytest.raises(ClientError):
-        sweep(deployment.services)
-    monkeypatch.undo()
-    # When the next round is due
-    deployment.wait(timedelta(hours=7))
-    counts = sweep(deployment.services)
-    # Then
-    assert counts["adopted"] == 1
 
 
 def test_a_listing_that_is_far_behind_is_counted_by_every_sweep(
@@ -174,7 +146,7 @@ def test_old_days_do_not_lengthen_the_listing_of_recent_ones(
     pages = short_pages(deployment, monkeypatch, 5)
     # When
     repair = Repair(deployment.services, deployment.now + timedelta(minutes=1))
-    search = _adopt(repair, LISTING)
+    search = adopt_missed(repair)
     # Then one page of old days is listed, and one of recent days, where the file is
     assert pages == ["", "orders/", "orders/"]
     assert repair.counts["adopted"] == 5 + 1
