@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from lake.errors import TransientError
 from lake.ledger import DatasetRow
 from lake.ledger.datasets import PROVENANCE, RESCUED
 from lake.texts import printable
@@ -62,7 +61,7 @@ def catalog(services: Services) -> dict[str, Any]:
     return counts
 
 
-def _bring_up_to_date(services: Services, dataset: DatasetRow, *, again: bool = True) -> str | None:
+def _bring_up_to_date(services: Services, dataset: DatasetRow) -> str | None:
     glue, resources, database = services.glue, services.resources, services.resources.catalog_database
     wanted = new_table(dataset, resources.lake_bucket, resources.quarantine_bucket)
     try:
@@ -81,12 +80,9 @@ def _bring_up_to_date(services: Services, dataset: DatasetRow, *, again: bool = 
             return None
         version = {"VersionId": table["VersionId"]} if "VersionId" in table else {}
         glue.update_table(DatabaseName=database, TableInput=extended, SkipArchive=True, **version)  # type: ignore[arg-type]
-    except (glue.exceptions.AlreadyExistsException, glue.exceptions.ConcurrentModificationException) as error:
-        if again:
-            return _bring_up_to_date(services, dataset, again=False)
-        raise TransientError(
-            f"other writers change the table {dataset.name} again and again: the next round tries it again"
-        ) from error
+    except (glue.exceptions.AlreadyExistsException, glue.exceptions.ConcurrentModificationException):
+        logger.warning("another writer changes the table of a dataset: the next round looks again", table=dataset.name)
+        return None
     return "extended"
 
 
@@ -147,7 +143,10 @@ def new_table(dataset: DatasetRow, lake_bucket: str, quarantine_bucket: str) -> 
         },
         "StorageDescriptor": {
             "Location": location,
-            "Columns": [_column(name) for name in column_names(dataset)],
+            "Columns": [
+                {"Name": name, "Type": "string", **({"Comment": comment} if (comment := column_comment(name)) else {})}
+                for name in column_names(dataset)
+            ],
             **PARQUET_FORMAT,
         },
     }
@@ -176,11 +175,6 @@ def extended_table(table: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[
     extended = {**table, "StorageDescriptor": {**descriptor, "Columns": [*descriptor["Columns"], *missing]}}
     # An empty string says as much as a missing field, and UpdateTable does not take every one (``Owner``).
     return {name: extended[name] for name in TABLE_INPUT_FIELDS if extended.get(name, "") != ""}
-
-
-def _column(name: str) -> dict[str, str]:
-    comment = column_comment(name)
-    return {"Name": name, "Type": "string", **({"Comment": comment} if comment else {})}
 
 
 OWN_PARAMETERS = "hybrid_router."

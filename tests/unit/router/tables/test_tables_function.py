@@ -23,7 +23,7 @@ from router.tables.batch import PARALLEL_TABLES
 from router.tables.handler import TIME_PER_CALL, commit_tables
 from router.telemetry import Metric
 from tests.unit.router.conftest import Deployment, recorded
-from tests.unit.router.tables.tabling import TABLES, commit, listed, publish
+from tests.unit.router.tables.tabling import TABLES, commit, listed, publish, row_of
 
 NAMES = ("clicks", "orders", "visits")
 
@@ -189,15 +189,10 @@ def _dataset(deployment: Deployment) -> None:
     deployment.ledger.datasets.register("orders")
 
 
-def test_a_table_has_no_optimizer_unless_the_setting_asks_for_it(deployment: Deployment) -> None:
-    configure(deployment, compaction=False)
-    publish_one(deployment, "a")
-    assert deployment.glue.optimizers == {}
-
-
 def test_the_setting_switches_the_compaction_on_and_off_with_the_next_batch(deployment: Deployment) -> None:
     configure(deployment, compaction=False)
     publish_one(deployment, "a")
+    assert deployment.glue.optimizers == {}
     # Given retention that the account's catalog has switched on
     deployment.glue.optimizers["orders", "retention"] = {"enabled": True}
     # When
@@ -225,9 +220,7 @@ def test_what_a_person_changed_stays_until_the_setting_changes(deployment: Deplo
     # And an optimizer that is gone already is no error
     configure(deployment, compaction=False)
     publish_one(deployment, "c")
-    row = deployment.ledger.tables.get("orders")
-    assert row is not None
-    assert not row.optimizer_role
+    assert not row_of(deployment).optimizer_role
 
 
 def test_an_optimizer_gets_the_role_of_a_later_deployment(deployment: Deployment) -> None:
@@ -248,8 +241,7 @@ def test_a_refused_change_is_tried_again_and_holds_back_no_batch(deployment: Dep
     publish(deployment, listed(deployment, "a"))
     with pytest.raises(ClientError, match="ConcurrentModificationException"):
         commit(deployment)
-    row = deployment.ledger.tables.get("orders")
-    assert row is not None
+    row = row_of(deployment)
     assert (row.applied, row.pending, list(deployment.ledger.tables.outbox("orders"))) == (1, None, [])
     publish_one(deployment, "b")
     assert deployment.glue.optimizers["orders", "compaction"] == ON
