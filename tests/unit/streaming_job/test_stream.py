@@ -61,30 +61,28 @@ def test_a_heartbeat_has_the_begin_of_the_micro_batch_until_its_end(
     assert world.ledger.stream.get().micro_batch_since is None
 
 
-def test_the_micro_batch_of_a_run_that_failed_is_not_that_of_the_next_run(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Given a run that has ended in the middle of a micro-batch
-    world.ledger.stream.record_heartbeat("jr_1", world.now, world.now)
-    # When the next one begins
-    monkeypatch.setattr(main, "InboxStream", lambda _: SimpleNamespace(run=lambda: None))
-    main.run(context_of(world, "jr_2"), {})
-    # Then
-    row = world.ledger.stream.get()
-    assert (row.run, row.micro_batch_since) == ("jr_2", None)
-
-
-def test_a_run_ends_only_while_no_urgent_manifest_is_converted(world: World) -> None:
-    # Given a run outside its window that was idle for long, but converts an urgent manifest
+def test_a_run_ends_only_while_no_urgent_manifest_is_converted(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given a run outside its window that was idle for long, but converts an urgent manifest, and another one that waits
     found = InboxStream(context_of(world))
     world.wait(timedelta(hours=1))
     found._open.append(OpenConversion(world.now, {}, InputSize(0, 0), urgent=True))
-    # When, Then it goes on, and urgent manifests begin
-    assert (found._may_end(), found._stopping) == (False, False)
-    # When it is told to stop, Then none begins, and it ends after this one
+    row = world.queued("a.json", lane=Lane.STREAM)
+    world.raw_s3.put_object(Bucket="control", Key=pointer_key(row.id, "n", urgent=True), Body=b"")
+    monkeypatch.setattr(found._threads, "submit", Mock())
+    assert not found._may_end()
+    # When it is told to stop, Then none begins
     world.ledger.stream.request_stop(True)
-    assert (found._may_end(), found._stopping) == (False, True)
+    assert not found._may_end()
+    found.look_for_urgent()
+    assert len(found._open) == 1
+    # When the next window begins, Then the other one does
+    world.ledger.stream.open_window((world.now + timedelta(hours=1)).isoformat())
+    assert not found._may_end()
+    found.look_for_urgent()
+    assert len(found._open) == 2
+    # When they have ended, and it is told to stop again, Then it ends
     found._open.clear()
+    world.ledger.stream.request_stop(True)
     assert found._may_end()
 
 
@@ -153,27 +151,6 @@ def test_a_ledger_that_no_longer_answers_ends_the_run(world: World, monkeypatch:
     with pytest.raises(EndpointConnectionError):
         found._watch(query)
     assert world.now - begun == timedelta(minutes=3) + stream.MAX_SILENCE + timedelta(minutes=1)
-
-
-def test_urgent_manifests_begin_again_after_a_window_was_opened_for_a_run_that_should_stop(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Given a run that is told to stop, and that first converts what it has begun
-    found = InboxStream(context_of(world))
-    found._open.append(OpenConversion(world.now, {}, InputSize(0, 0), urgent=True))
-    row = world.queued("a.json", lane=Lane.STREAM)
-    world.raw_s3.put_object(Bucket="control", Key=pointer_key(row.id, "n", urgent=True), Body=b"")
-    world.ledger.stream.request_stop(True)
-    assert not found._may_end()
-    found.look_for_urgent()
-    assert len(found._open) == 1
-    # When the next window begins
-    world.ledger.stream.open_window((world.now + timedelta(hours=1)).isoformat())
-    assert not found._may_end()
-    # Then
-    monkeypatch.setattr(found._threads, "submit", Mock())
-    found.look_for_urgent()
-    assert len(found._open) == 2
 
 
 def test_an_urgent_pointer_that_came_at_the_last_moment_keeps_the_run_going(world: World) -> None:
@@ -280,7 +257,6 @@ def test_one_slow_file_does_not_stop_the_micro_batches(lane: SlowLane) -> None:
     # Given a micro-batch with a slow file
     lane.slow = {SLOW}
     lane.batch(SLOW)
-    begun = lane.world.ledger.stream.get().micro_batch_since
     # When others follow, one with a second pointer to that file, Then they end, and the run does not
     lane.world.wait(timedelta(hours=1))
     lane.batch(FAST, SLOW)
@@ -289,11 +265,9 @@ def test_one_slow_file_does_not_stop_the_micro_batches(lane: SlowLane) -> None:
     assert not lane.stream._may_end()
     assert lane.begun == [SLOW, FAST]
     assert lane.pointers() == [SLOW, SLOW]
-    assert lane.world.ledger.stream.get().micro_batch_since == begun
     # When it has ended, Then nothing is left
     lane.end()
     assert lane.pointers() == []
-    assert lane.world.ledger.stream.get().micro_batch_since is None
     assert lane.stream._may_end()
 
 
@@ -434,6 +408,8 @@ def test_a_job_keeps_the_row_of_its_own_shard(monkeypatch: pytest.MonkeyPatch) -
     stream = Mock()
     monkeypatch.setattr(main, "InboxStream", stream)
     with new_world() as world:
+        # Given a run that has ended in the middle of a micro-batch
+        world.ledger.stream.record_heartbeat("jr_0", world.now, world.now)
         # When the job of the second shard runs, and then that of the first one, which has no such argument
         main.run(context_of(world, "jr_2"), {SHARD_ARGUMENT: "2"})
         main.run(context_of(world, "jr_1"), {})
@@ -441,4 +417,6 @@ def test_a_job_keeps_the_row_of_its_own_shard(monkeypatch: pytest.MonkeyPatch) -
         row = world.ledger.stream
         assert [row.of(shard).get().run for shard in ("1", "2")] == ["jr_1", "jr_2"]
         assert row.get() == row.of("1").get()
+        # And its micro-batch is not that of the next run
+        assert row.get().micro_batch_since is None
     assert [call.args[0].services.ledger.stream.shard for call in stream.call_args_list] == ["2", "1"]
