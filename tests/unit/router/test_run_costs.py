@@ -167,13 +167,6 @@ def test_a_job_run_of_another_run_is_left_to_that_one(deployment: Deployment) ->
     assert recorded(deployment) == []
 
 
-def test_a_live_job_run_has_no_cost_yet(deployment: Deployment) -> None:
-    (row,) = planned(deployment, "a.json")
-    deployment.claimed(row, deployment.glue.start_job_run(JobName="batch-job")["JobRunId"])
-    assert run_status({"run": RUN}, deployment.services)["held"] == 1
-    assert recorded(deployment) == []
-
-
 @pytest.mark.parametrize(
     ("error", "passes"),
     [
@@ -278,14 +271,6 @@ def test_the_sweep_records_it_when_it_is_final(deployment: Deployment, job_run: 
         "overnight",
     )
     assert row.shares[0].dataset == "orders"
-    assert due(deployment) == []
-
-
-def test_a_status_that_comes_before_the_sweep_records_it(deployment: Deployment, job_run: str) -> None:
-    deployment.glue.bills[job_run]["DPUSeconds"] = 7200.0
-    run_status({"run": RUN, "jobRun": job_run}, deployment.services)
-    sweep(deployment.services)
-    assert len(recorded(deployment)) == 1
     assert due(deployment) == []
 
 
