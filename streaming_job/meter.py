@@ -3,7 +3,7 @@ before it ends."""
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -43,20 +43,14 @@ class StreamMeter:
         with self._lock:
             self._converted += [outcome.converted for outcome in outcomes if outcome.converted is not None]
 
-    def count(self) -> None:
-        """Count the time since the last call, for the workers that were alive then."""
-        self._count_until(self._context.clock())
-        self._live = self._workers()
-        if self._counted_until - self._begun >= INTERVAL:
-            self._close_interval()
-
-    def end(self) -> None:
-        self._count_until(self._context.clock())
-        self._close_interval()
-
-    def _count_until(self, now: datetime) -> None:
+    def count(self, *, ends: bool = False) -> None:
+        """Count the time since the last call, for the workers that were alive then. ``ends``: so does the run."""
+        now = self._context.clock()
         self._worker_milliseconds += self._live * ((now - self._counted_until) // timedelta(milliseconds=1))
         self._counted_until = now
+        self._live = 0 if ends else self._workers()
+        if ends or now - self._begun >= INTERVAL:
+            self._close_interval()
 
     def _close_interval(self) -> None:
         with self._lock:
@@ -64,7 +58,13 @@ class StreamMeter:
         if converted or self._worker_milliseconds:
             self._unwritten.append(self._row(converted))
         self._begun, self._worker_milliseconds = self._counted_until, 0
-        self._write()
+        # A row that cannot be written is written with the next one, unchanged.
+        try:
+            while self._unwritten:
+                self._context.services.ledger.costs.record(self._unwritten[0])
+                self._unwritten.pop(0)
+        except (BotoCoreError, ClientError, TransientError) as error:
+            self._context.log(f"the cost of the stream was not recorded: {error}; the next interval tries it again")
 
     def _row(self, converted: Sequence[CostShare]) -> CostRow:
         settings = self._context.services.settings
@@ -88,13 +88,3 @@ class StreamMeter:
         cost = bill.micro_dollars(engine.prices(settings))
         shares = divide_cost(cost, converted, [share.task_milliseconds for share in converted])
         return CostRow.of_bill(bill, Lane.STREAM, cost, shares)
-
-    def _write(self) -> None:
-        """A row that cannot be written is written with the next one, unchanged."""
-        costs = self._context.services.ledger.costs
-        try:
-            while self._unwritten:
-                costs.record(self._unwritten[0])
-                self._unwritten.pop(0)
-        except (BotoCoreError, ClientError, TransientError) as error:
-            self._context.log(f"the cost of the stream was not recorded: {error}; the next interval tries it again")

@@ -130,7 +130,7 @@ class InboxStream:
         finally:
             self._stopping = True
             self._threads.shutdown(wait=True)
-            self._meter.end()
+            self._meter.count(ends=True)
 
     def _run_query(self) -> bool:
         with TemporaryDirectory(prefix="inbox-checkpoint-", ignore_cleanup_errors=True) as checkpoint:

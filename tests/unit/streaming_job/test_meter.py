@@ -60,25 +60,13 @@ def test_a_quiet_stream_costs_the_time_of_its_workers(stream: Stream) -> None:
     # When a run waits for an hour and five minutes, with a heartbeat every minute
     for _ in range(65):
         stream.passes(minutes=1)
-    stream.meter.end()
+    stream.meter.count(ends=True)
     # Then each interval is a row, and their sum is the price of two workers for this time
     rows = stream.rows()
     assert [row.seconds for row in rows] == [900, 900, 900, 900, 300]
     assert sum(row.micro_dollars for row in rows) == pytest.approx(2 * WORKER_HOUR * 65 / 60, abs=len(rows))
     assert [(share.dataset, share.bytes) for row in rows for share in row.shares] == [("", 0)] * 5
     assert {(row.lane, row.engine, row.execution) for row in rows} == {("stream", "glue", None)}
-
-
-def test_workers_that_come_and_go_are_counted_while_they_live(stream: Stream) -> None:
-    # Given 2 workers for 5 minutes, 10 for the next 5, and 1 for the rest
-    stream.workers = 10
-    stream.passes(minutes=5)
-    stream.workers = 1
-    stream.passes(minutes=5)
-    stream.passes(minutes=5)
-    # Then
-    (row,) = stream.rows()
-    assert row.dpu_milliseconds == 2 * 1000 * 60 * (2 * 5 + 10 * 5 + 1 * 5)
 
 
 @pytest.mark.parametrize(

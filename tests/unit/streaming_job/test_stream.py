@@ -153,16 +153,6 @@ def test_a_ledger_that_no_longer_answers_ends_the_run(world: World, monkeypatch:
     assert world.now - begun == timedelta(minutes=3) + stream.MAX_SILENCE + timedelta(minutes=1)
 
 
-def test_an_urgent_pointer_that_came_at_the_last_moment_keeps_the_run_going(world: World) -> None:
-    # Given
-    found = InboxStream(context_of(world))
-    world.wait(timedelta(hours=1))
-    row = world.queued("a.json", lane=Lane.STREAM)
-    world.raw_s3.put_object(Bucket="control", Key=pointer_key(row.id, "n", urgent=True), Body=b"")
-    # When, Then
-    assert not found._may_end()
-
-
 def test_a_pointer_that_cannot_be_deleted_keeps_no_run_from_being_idle(world: World) -> None:
     found = InboxStream(context_of(world))
     world.wait(timedelta(hours=1))
@@ -183,7 +173,7 @@ def test_a_pointer_that_is_put_while_the_run_reports_its_end_keeps_it_going(
 
     def put_and_end(row: Stream) -> None:
         manifest = world.queued("a.json", lane=Lane.STREAM).id
-        world.raw_s3.put_object(Bucket="control", Key=pointer_key(manifest, "n", urgent=False), Body=b"")
+        world.raw_s3.put_object(Bucket="control", Key=pointer_key(manifest, "n", urgent=True), Body=b"")
         end(row)
 
     monkeypatch.setattr(Stream, "end", put_and_end)
@@ -235,6 +225,19 @@ class SlowLane:
     def wait_until_open(self, number: int) -> None:
         with self.stream._changed:
             assert self.stream._changed.wait_for(lambda: len(self.stream._open) == number, PATIENCE_SECONDS)
+
+    def fill(self) -> threading.Thread:
+        """Begin a micro-batch with as much input as is converted side by side, and with a slow file."""
+
+        def run_batch() -> None:
+            with suppress(TransientError):
+                self.batch(SLOW)
+
+        self.slow, self.open_bytes = {SLOW}, 1 << 40
+        batch = threading.Thread(target=run_batch)
+        batch.start()
+        self.wait_until_open(1)
+        return batch
 
     def end(self) -> None:
         self.gate.set()
@@ -289,11 +292,7 @@ def test_a_micro_batch_of_other_pointers_only_proves_no_deletion(
 
 
 def test_a_micro_batch_that_fills_the_cores_is_waited_for(lane: SlowLane) -> None:
-    # Given one with as much input as is converted side by side
-    lane.slow, lane.open_bytes = {SLOW}, 1 << 40
-    batch = threading.Thread(target=lane.batch, args=(SLOW,))
-    batch.start()
-    lane.wait_until_open(1)
+    batch = lane.fill()
     # When it ends, Then the next one may begin, and not before
     assert not lane.stream._working.acquire(blocking=False)
     lane.gate.set()
@@ -306,34 +305,23 @@ def test_a_run_that_ends_by_an_error_says_so_before_it_waits_for_what_it_has_beg
     lane: SlowLane, monkeypatch: pytest.MonkeyPatch, denied: bool
 ) -> None:
     # Given a run whose urgent manifests meet an error while a micro-batch goes on, and a query that waits for it
-    def fail() -> None:
-        raise TransientError("no answer")
-
-    def deny(_: Stream) -> None:
-        raise ClientError({"Error": {"Code": "AccessDenied"}}, "UpdateItem")
-
-    def run_batch() -> None:
-        with suppress(TransientError):
-            lane.batch(SLOW)
-
     def start(_: str) -> Any:
-        batch.start()
-        lane.wait_until_open(1)
+        batch = lane.fill()
         return SimpleNamespace(stop=lambda: batch.join(PATIENCE_SECONDS))
 
     def shutdown(**_: Any) -> None:
         heartbeats.append(lane.world.ledger.stream.get().heartbeat_at)
         lane.gate.set()
 
-    batch, heartbeats, threads = threading.Thread(target=run_batch), list[str | None](), lane.stream._threads
-    lane.slow, lane.open_bytes = {SLOW}, 1 << 40
+    heartbeats, threads = list[str | None](), lane.stream._threads
     lane.stream._start = start  # type: ignore[method-assign,assignment]
-    lane.stream.look_for_urgent = fail  # type: ignore[method-assign]
+    lane.stream.look_for_urgent = Mock(side_effect=TransientError("no answer"))  # type: ignore[method-assign]
     lane.stream._threads = SimpleNamespace(submit=threads.submit, shutdown=shutdown)  # type: ignore[assignment]
     lane.world.ledger.stream.begin_run("jr_1", lane.world.now)
     # And a ledger that may refuse it
     if denied:
-        monkeypatch.setattr(Stream, "end", deny)
+        refusal = ClientError({"Error": {"Code": "AccessDenied"}}, "UpdateItem")
+        monkeypatch.setattr(Stream, "end", Mock(side_effect=refusal))
     # When it ends, Then a file that comes from now on gets another run
     with pytest.raises(TransientError, match="no answer"):
         lane.stream.run()
@@ -341,21 +329,11 @@ def test_a_run_that_ends_by_an_error_says_so_before_it_waits_for_what_it_has_beg
     lane.stream._threads = threads
 
 
-@pytest.mark.parametrize(
-    ("error", "ends"),
-    [(None, True), (TransientError("no answer"), False)],
-)
+@pytest.mark.parametrize(("error", "ends"), [(None, True), (TransientError("no answer"), False)])
 def test_a_run_that_should_stop_ends_after_its_micro_batch(lane: SlowLane, error: Exception | None, ends: bool) -> None:
     # Given one that fills the cores, and others that would follow it at once
-    lane.slow, lane.open_bytes, lane.error = {SLOW}, 1 << 40, error
-
-    def run_batch() -> None:
-        with suppress(TransientError):
-            lane.batch(SLOW)
-
-    batch = threading.Thread(target=run_batch)
-    batch.start()
-    lane.wait_until_open(1)
+    lane.error = error
+    batch = lane.fill()
     # When it ends while the run looks whether it may end
     lane.world.ledger.stream.request_stop(True)
     working: Any = lane.stream._working
