@@ -72,7 +72,13 @@ def _bring_up_to_date(services: Services, dataset: DatasetRow) -> str | None:
         if table is None:
             glue.create_table(DatabaseName=database, TableInput=wanted)  # type: ignore[arg-type]
             return "created"
-        if not is_own_table(table, wanted):
+        # A table with our parameters over the dataset's objects, and not a view.
+        location = table.get("StorageDescriptor", {}).get("Location", "").rstrip("/")
+        if (
+            table.get("TableType") != wanted["TableType"]
+            or location != wanted["StorageDescriptor"]["Location"].rstrip("/")
+            or not any(name.startswith(OWN_PARAMETERS) for name in table.get("Parameters", {}))
+        ):
             logger.warning("a table of others has the name of a dataset: rename one of them", table=dataset.name)
             return "foreign"
         extended = extended_table(table, wanted)
@@ -150,16 +156,6 @@ def new_table(dataset: DatasetRow, lake_bucket: str, quarantine_bucket: str) -> 
             **PARQUET_FORMAT,
         },
     }
-
-
-def is_own_table(table: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    """Whether ``catalog`` has created it: a table with our parameters over the dataset's objects, and not a view."""
-    location = table.get("StorageDescriptor", {}).get("Location", "").rstrip("/")
-    return (
-        table.get("TableType") == wanted["TableType"]
-        and location == wanted["StorageDescriptor"]["Location"].rstrip("/")
-        and any(name.startswith(OWN_PARAMETERS) for name in table.get("Parameters", {}))
-    )
 
 
 def extended_table(table: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any] | None:
