@@ -175,14 +175,7 @@ def test_the_document_lists_the_datasets_with_most_lines_in_the_quarantine_first
         tallies.add_totals(row_of(f"d{number}"), counts(1, number))
     listed = tallies.datasets_to_json()
     assert (len(listed), listed[0]["dataset"], listed[0]["rejects"]) == (200, "d200", {"not JSON": 200})
-    assert {name: listed[0][name] for name in ("done", "failed", "open", "files", "bytes", "rows")} == {
-        "done": 1,
-        "failed": 0,
-        "open": 0,
-        "files": 4,
-        "bytes": 400,
-        "rows": 1,
-    }
+    assert [listed[0][name] for name in ("done", "failed", "open", "files", "bytes", "rows")] == [1, 0, 0, 4, 400, 1]
 
 
 def test_the_verdict_document_names_datasets_and_unreadable_files(deployment: Deployment) -> None:
@@ -193,13 +186,8 @@ def test_the_verdict_document_names_datasets_and_unreadable_files(deployment: De
     answer = settled(deployment)
     # Then
     verdict = document(deployment, answer["verdictUri"])
-    (dataset,) = verdict["datasets"]
-    assert (dataset["dataset"], dataset["rows"], dataset["rejects"], dataset["failed_files"]) == (
-        "orders",
-        3,
-        {"not JSON": 2},
-        1,
-    )
+    found = [(each["dataset"], each["rows"], each["rejects"], each["failed_files"]) for each in verdict["datasets"]]
+    assert found == [("orders", 3, {"not JSON": 2}, 1)]
     assert verdict["unreadableFiles"] == [
         {"uri": "s3://input/orders/b", "version": "v1", "manifest": row.id, "reason": "it was deleted"}
     ]
@@ -235,12 +223,7 @@ def notification(outcome: ExecutionOutcome, *details: str, **counts: int) -> str
 @pytest.mark.parametrize(
     ("outcome", "counts", "named", "not_named"),
     [
-        (
-            "FAILED",
-            {"failed": 1},
-            [LOOK, f"{REPROCESS} --manifest <id> --stage prod"],
-            ["quarantine ls"],
-        ),
+        ("FAILED", {"failed": 1}, [LOOK, f"{REPROCESS} --manifest <id> --stage prod"], ["quarantine ls"]),
         ("FAILED", {"open": 1}, [LOOK], ["status", REPROCESS]),
         ("OPEN", {"open": 1}, [LOOK, "hybrid-router status --stage prod"], []),
         ("SUCCEEDED_WITH_QUARANTINE", {"rejects": 1}, [QUARANTINE, "hybrid-router explain"], [REPROCESS]),

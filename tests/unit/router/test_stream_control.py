@@ -62,25 +62,6 @@ def test_a_window_without_room_for_a_run_is_open_and_watched(deployment: Deploym
     assert runs(deployment) == ["RUNNING"]
 
 
-@pytest.mark.parametrize("queued", [False, True])
-def test_outside_of_the_window_only_work_starts_a_run(deployment: Deployment, queued: bool) -> None:
-    if queued:
-        deployment.queued("a.json", lane=Lane.STREAM)
-    status = act(deployment, "watch")
-    assert (status["running"], status["stopped"], status["windowOver"]) == (queued, not queued, True)
-    assert runs(deployment) == ["RUNNING"] * queued
-
-
-def test_a_stop_is_requested_until_the_run_has_ended(deployment: Deployment) -> None:
-    act(deployment, "start")
-    assert not act(deployment, "stop")["stopped"]
-    assert deployment.ledger.stream.get().stop_requested
-    fail_runs(deployment)
-    assert act(deployment, "stop")["stopped"]
-    assert not deployment.ledger.stream.get().stop_requested
-    assert runs(deployment) == ["FAILED"]
-
-
 def test_a_window_that_was_opened_meanwhile_is_left_open_by_the_execution_of_the_last_one(
     deployment: Deployment,
 ) -> None:

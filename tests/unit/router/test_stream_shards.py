@@ -101,6 +101,8 @@ def test_a_shard_that_was_removed_meanwhile_is_not_asked(deployment: Deployment)
 
 
 def test_outside_the_window_only_the_shard_with_work_gets_a_run(deployment: Deployment) -> None:
+    assert act(deployment, "watch")["windowOver"]
+    assert running(deployment) == set()
     waits(deployment, "3")
     act(deployment, "watch")
     assert running(deployment) == {"3"}
