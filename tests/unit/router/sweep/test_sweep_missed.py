@@ -20,7 +20,6 @@ from router.sweep.missed import (
     InputSearch,
     _read_search,
     adopt_missed,
-    adopt_missed_of_old_days,
     begin_round,
     end_round,
     find_datasets,
@@ -77,46 +76,24 @@ def test_versions_that_were_overwritten_or_deleted_since_are_found(deployment: D
     assert owned_keys(deployment) == ["gone/b.json", *["orders/a.json"] * 3]
 
 
-def test_a_listing_that_is_far_behind_is_counted_by_every_sweep(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Given rounds that never end, because not every dataset is found
-    monkeypatch.setattr("router.sweep.missed.find_datasets", lambda _: ([], False))
-    deployment.now = NOW
-    assert sweep(deployment.services)["stalled"] == 0
-    deployment.wait(timedelta(days=1))
-    assert sweep(deployment.services)["stalled"] == 0
-    # When more than twice LISTING_DAYS have passed, Then also a sweep whose round is not due yet counts it
-    deployment.wait(timedelta(days=2))
-    assert sweep(deployment.services)["stalled"] == 1
-    deployment.wait(timedelta(minutes=15))
-    assert sweep(deployment.services)["stalled"] == 1
-
-
-def test_a_long_interval_of_the_listing_raises_no_alarm(deployment: Deployment) -> None:
-    deployment.configure(sweep={"listing_hours": 168})
-    deployment.now = NOW
-    for _ in range(14):
-        assert sweep(deployment.services)["stalled"] == 0
-        deployment.wait(timedelta(days=1))
-
-
 @pytest.mark.parametrize("has_time", [True, False])
-@pytest.mark.parametrize(("days", "stalled"), [(27, 0), (29, 1)])
-def test_a_listing_of_old_days_that_is_far_behind_is_counted(
-    deployment: Deployment, *, days: int, stalled: int, has_time: bool
+@pytest.mark.parametrize(
+    ("listing", "hours", "days", "stalled"),
+    [(LISTING, 6, 4, 0), (LISTING, 6, 5, 1), (LISTING, 168, 11, 0), (OLD_DAYS, 6, 27, 0), (OLD_DAYS, 6, 29, 1)],
+)
+def test_a_listing_that_is_far_behind_is_counted(
+    deployment: Deployment, listing: str, *, hours: int, days: int, stalled: int, has_time: bool
 ) -> None:
-    # Given a listing of recent days that is up to date, and one of old days that reads its round for a long time
+    # Given a round that began long ago, of which one dataset could not be listed
+    deployment.configure(sweep={"listing_hours": hours})
     now = deployment.now = NOW
-    until = (now - timedelta(hours=3)).strftime(HOUR_FORMAT)
-    recent = InputSearch(begun_at=iso_utc(now), covered_until=until, passed_over=True)
     long_ago = now - timedelta(days=days)
-    old = InputSearch(iso_utc(long_ago), "2026-10-01T00", until, long_ago.strftime(HOUR_FORMAT), "orders")
+    covered, last = (time.strftime(HOUR_FORMAT) for time in (long_ago, now - timedelta(hours=3)))
+    search = InputSearch(iso_utc(long_ago), "2026-10-01T00", last, covered, "orders", incomplete=True)
     repair = Repair(deployment.services, now + timedelta(minutes=1 if has_time else 0))
-    for listing, position in ((LISTING, recent), (OLD_DAYS, old)):
-        write_progress(deployment.services, listing, asdict(replace(position, incomplete=True)))
+    write_progress(deployment.services, listing, asdict(search))
     # When, Then: also by a sweep that has no time left for it
-    adopt_missed_of_old_days(repair)
+    adopt_missed(repair, listing)
     assert repair.counts["stalled"] == stalled
 
 
