@@ -9,16 +9,15 @@ from datetime import datetime
 from typing import Any
 
 from lake.documents import to_json
-from lake.engines.description import MICRO
 from lake.errors import InvalidInputError, TransientError
 from lake.faults import can_pass
 from lake.layout import REPORT_INDEX, plan_summary_key, report_key, verdict_key
 from lake.ledger import State
 from lake.texts import format_count
 from lake.time import iso_utc
-from report.collect import execution_costs, metered, read_days
+from report.collect import execution_costs, metered, read_days, read_execution
 from report.days import SettledExecution, render_index
-from report.figures import ExecutionFacts, ManifestFigures, Report, cost_figures
+from report.figures import ManifestFigures, Report, cost_figures
 from report.sections import render_page
 from router.entry import with_product_errors
 from router.estimate.night import measured_waits
@@ -175,18 +174,14 @@ def _write_pages(
         _put_page(services, REPORT_INDEX, render_index(stack, read_days(ledger, now), iso_utc(now), options))
         if isinstance(figures, Exception):
             raise figures
-        plan = {name: summary[name] for name in ("engine", "runs", "manifests", "files", "bytes")}
-        plan |= {"planned_at": summary["plannedAt"]}
-        plan |= {"micro_dollars": round(summary["forecast"]["dollars"] * MICRO)}
-        costs = cost_figures(rows)
-        facts = ExecutionFacts(execution, plan, summary["forecast"], asdict(verdict), costs.job_runs)
+        facts, _ = read_execution(services.s3, ledger, services.resources.control_bucket, execution, rows)
         report = Report(
             title=facts.title,
             stack=stack,
             period=facts.period,
             made_at=iso_utc(now),
             figures=figures,
-            costs=costs,
+            costs=cost_figures(rows),
             executions=(facts,),
             alarms=None,
             message=verdict.message,

@@ -78,7 +78,7 @@ def _find_damage(services: Services, row: ManifestRow) -> Damage:
 MAX_NAMED_FILES = 100
 """Maximum number of unreadable files that a verdict document names, and of documents that are read to find them."""
 PARALLEL_READS = 16
-"""Threads; each holds the document of one manifest."""
+"""Threads; each holds the document of one manifest, or one page of a listing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +110,6 @@ def _files_of(services: Services, row: ManifestRow) -> list[UnreadableFile]:
     return [UnreadableFile(item.uri, item.version, row.id, item.failed) for item in result.sources if item.failed]
 
 
-PARALLEL_CHECKS = 16
-"""Threads; each holds one page of a listing."""
 MANIFESTS_PER_LISTING = 500
 """A date with more manifests of a dataset is listed in several parts at the same time."""
 
@@ -165,7 +163,7 @@ class PublishedManifests:
             for (bucket, folder), expected in self._expected.items()
             for some in batches_of(sorted(expected, key=lambda item: item.prefix), MANIFESTS_PER_LISTING)
         ]
-        with ThreadPoolExecutor(PARALLEL_CHECKS) as pool:
+        with ThreadPoolExecutor(PARALLEL_READS) as pool:
             missing, named = Counter[str](), 0
             for found in pool.map(lambda listing: _suspects(services.s3, *listing), listings):
                 missing.update(found)

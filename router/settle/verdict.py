@@ -169,7 +169,10 @@ def judge(tally: Tally, max_quarantined_share: float = 1, planned: int = 0) -> V
         files = format_count(tally.failed_files, "file could not be read and is", "files could not be read and are")
         message += f"; {files} in the quarantine by reference"
     if above:
-        message += f"; {_format_shares(above)}"
+        named = ", ".join(f"{item.dataset}: {100 * item.quarantined_share:.3g} %" for item in above[:MAX_NAMED_SHARES])
+        more = f" and {len(above) - MAX_NAMED_SHARES:,} more" if len(above) > MAX_NAMED_SHARES else ""
+        datasets = format_count(len(above), "dataset")
+        message += f"; more than alarms.max_quarantined_share of {datasets} is in the quarantine ({named}{more})"
     return Verdict(
         outcome,
         done=tally.done,
@@ -223,13 +226,6 @@ def _failure(tally: Tally) -> str:
             "run 'hybrid-router overnight' to convert them"
         )
     return "; ".join(parts)
-
-
-def _format_shares(above: Sequence[DatasetTally]) -> str:
-    named = ", ".join(f"{tally.dataset}: {100 * tally.quarantined_share:.3g} %" for tally in above[:MAX_NAMED_SHARES])
-    more = f" and {len(above) - MAX_NAMED_SHARES:,} more" if len(above) > MAX_NAMED_SHARES else ""
-    datasets = format_count(len(above), "dataset")
-    return f"more than alarms.max_quarantined_share of {datasets} is in the quarantine ({named}{more})"
 
 
 def _cut(text: str) -> str:
