@@ -97,7 +97,6 @@ PARQUET_FORMAT = {
     "OutputFormat": "org.apache.hadoop.hive.ql.io.parquet.MapredParquetOutputFormat",
     "SerdeInfo": {"SerializationLibrary": "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe"},
 }
-FIRST_DATE = "2020-01-01"
 TABLE_INPUT_FIELDS = (
     "Name",
     "Description",
@@ -136,7 +135,7 @@ def new_table(dataset: DatasetRow, lake_bucket: str, quarantine_bucket: str) -> 
             "projection.enabled": "true",
             "projection.date.type": "date",
             "projection.date.format": "yyyy-MM-dd",
-            "projection.date.range": f"{FIRST_DATE},NOW+1DAYS",
+            "projection.date.range": "2020-01-01,NOW+1DAYS",
             "projection.date.interval": "1",
             "projection.date.interval.unit": "DAYS",
             "projection.hour.type": "integer",

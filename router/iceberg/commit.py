@@ -73,15 +73,13 @@ class _Snapshot:
     metadata: Metadata
     files: Files
     id: int = field(default_factory=lambda: uuid.uuid4().int >> 65)
-    name: str = field(default_factory=lambda: str(uuid.uuid4()))
-    written: int = 0
 
     @property
     def sequence(self) -> int:
         return int(self.metadata["last-sequence-number"]) + 1
 
     def write(self, name: str, body: bytes) -> str:
-        path = f"{self.metadata['location']}/metadata/{name}.avro"
+        path = f"{self.metadata['location']}/metadata/{name}-{uuid.uuid4()}.avro"
         self.files.write(path, body)
         return path
 
@@ -95,8 +93,7 @@ class _Snapshot:
             "partition-spec-id": str(SPEC),
         }
         body = encode_manifest(entries, header)
-        path = self.write(f"{self.name}-m{self.written}", body)
-        self.written += 1
+        path = self.write("manifest", body)
         known = [entry["sequence_number"] for entry in entries if entry["status"] != DELETED]
         row = {
             "manifest_path": path,
@@ -133,7 +130,7 @@ def commit_batch(metadata: Metadata, files: Files, batch: Batch, now: int, keep_
         "parent-snapshot-id": str(head["snapshot-id"]) if head else "null",
         "sequence-number": str(snapshot.sequence),
     }
-    path = snapshot.write(f"snap-{snapshot.id}-{snapshot.name}", encode_manifest_list(kept, header))
+    path = snapshot.write(f"snap-{snapshot.id}", encode_manifest_list(kept, header))
     data = [item for item in kept if item["content"] == DATA]
     entry = {
         "snapshot-id": snapshot.id,

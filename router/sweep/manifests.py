@@ -192,14 +192,11 @@ def _resume(repair: Repair, key: str) -> bool:
     return True
 
 
-WRITES_PER_SECOND = MAX_INDEX_WRITES_PER_SECOND // 2
-"""A plan may divide at the same time."""
-
-
 def divide_collections(repair: Repair) -> None:
     """Divide them, the oldest hours first; counts them as ``divided``."""
     services = repair.services
-    pace = WritePace(WRITES_PER_SECOND)
+    # A plan may divide at the same time.
+    pace = WritePace(MAX_INDEX_WRITES_PER_SECOND // 2)
     for row in services.ledger.collections.open():
         if repair.expired:
             return

@@ -198,10 +198,6 @@ POINTER = "metadata_location"
 """Parameter of the catalog entry that Iceberg's clients read (GlueTableOperations)."""
 
 
-OWN_TYPES = ("date", "int", "string")
-"""Types of the product's columns, whose names in Iceberg are those in the catalog."""
-
-
 @dataclass(frozen=True, slots=True)
 class CatalogEntry:
     """What Glue says of a table, and the document to which it points."""
@@ -331,7 +327,8 @@ class TableCatalog:
                 "Type": "string",
                 **known.get(field["name"].lower(), {}),
                 "Name": field["name"],
-                **({"Type": field["type"]} if field["type"] in OWN_TYPES else {}),
+                # The product's own types have the same names in Iceberg and in the catalog.
+                **({"Type": field["type"]} if field["type"] in ("date", "int", "string") else {}),
                 "Parameters": {
                     "iceberg.field.id": str(field["id"]),
                     "iceberg.field.optional": "true",
