@@ -181,38 +181,32 @@ def test_objects_as_the_ledger_has_them_are_no_finding(deployment: Deployment, r
     assert document(deployment, VERDICT)["damaged"] == []
 
 
-@pytest.mark.parametrize("bucket", ["lake", "quarantine"])
-def test_an_object_that_was_deleted_is_found(deployment: Deployment, row: ManifestRow, bucket: str) -> None:
+@pytest.mark.parametrize(
+    ("bucket", "change", "problem"),
+    [
+        ("lake", None, "is missing"),
+        ("quarantine", None, "is missing"),
+        ("lake", lambda _: b"short", "has 5 bytes, and {size} were published"),
+        ("lake", lambda body: body[::-1], "was replaced after it was published"),
+    ],
+)
+def test_an_object_that_was_deleted_or_replaced_is_found(
+    deployment: Deployment, row: ManifestRow, bucket: str, change: Callable[[bytes], bytes] | None, problem: str
+) -> None:
     # Given
     (key,) = deployment.keys(bucket)
-    deployment.raw_s3.delete_object(Bucket=bucket, Key=key)
+    body = deployment.raw_s3.get_object(Bucket=bucket, Key=key)["Body"].read()
+    if change is None:
+        deployment.raw_s3.delete_object(Bucket=bucket, Key=key)
+    else:
+        deployment.raw_s3.put_object(Bucket=bucket, Key=key, Body=change(body))
     # When
     result = settled(deployment)
     # Then
+    uri, found = f"s3://{bucket}/{key}", problem.format(size=len(body))
     assert (result["verdict"], result["damagedObjects"], result["notify"]) == ("FAILED", 1, True)
-    assert result["message"].startswith(f"1 published object is damaged (first: s3://{bucket}/{key} is missing)")
-    assert document(deployment, VERDICT)["damaged"] == [
-        {"manifest": row.id, "uri": f"s3://{bucket}/{key}", "problem": "is missing"}
-    ]
-
-
-@pytest.mark.parametrize(
-    ("change", "problem"),
-    [
-        (lambda _: b"short", "has 5 bytes, and {size} were published"),
-        (lambda body: body[::-1], "was replaced after it"),
-    ],
-    ids=["another size", "other bytes of the same size"],
-)
-def test_an_object_that_was_replaced_is_found(
-    deployment: Deployment, row: ManifestRow, change: Callable[[bytes], bytes], problem: str
-) -> None:
-    (key,) = deployment.keys("lake")
-    body = deployment.raw_s3.get_object(Bucket="lake", Key=key)["Body"].read()
-    deployment.raw_s3.put_object(Bucket="lake", Key=key, Body=change(body))
-    settled(deployment)
-    (damage,) = document(deployment, VERDICT)["damaged"]
-    assert damage["problem"].startswith(problem.format(size=len(body)))
+    assert result["message"].startswith(f"1 published object is damaged (first: {uri} {found})")
+    assert document(deployment, VERDICT)["damaged"] == [{"manifest": row.id, "uri": uri, "problem": found}]
 
 
 def test_the_objects_of_an_emptied_bucket_are_counted_and_few_are_compared(

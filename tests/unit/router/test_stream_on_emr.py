@@ -52,19 +52,14 @@ def test_a_run_is_alive_until_it_has_ended(deployment: Deployment, emr: FakeEmr,
 
 def test_a_kill_cancels_the_run_at_once(deployment: Deployment, emr: FakeEmr) -> None:
     act(deployment, "start")
-    assert act(deployment, "kill")["killed"] == 1
-    (request,) = emr.cancelled
-    assert request == {"applicationId": APPLICATION, "jobRunId": "00run1", "shutdownGracePeriodInSeconds": 0}
-    assert act(deployment, "kill")["killed"] == 0
-
-
-def test_a_run_that_ends_while_it_is_killed_is_left_as_it_is(deployment: Deployment, emr: FakeEmr) -> None:
-    act(deployment, "start")
     runs = stream_runs(deployment.services, "1")
     live = runs.live()
-    emr.end("SUCCESS")
+    assert act(deployment, "kill")["killed"] == 1
+    assert emr.cancelled == [{"applicationId": APPLICATION, "jobRunId": "00run1", "shutdownGracePeriodInSeconds": 0}]
+    assert act(deployment, "kill")["killed"] == 0
+    # And one that has ended since it was listed is left as it is
     runs.end(live)
-    assert emr.states() == ["SUCCESS"]
+    assert emr.states() == ["CANCELLED"]
 
 
 def test_a_run_that_cannot_be_killed_is_an_error(
