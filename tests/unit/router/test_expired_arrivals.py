@@ -35,10 +35,8 @@ def keep(deployment: Deployment, versions: str | None = "Enabled") -> None:
 
 def item(deployment: Deployment, file: ObjectVersion = FILE) -> dict[str, Any] | None:
     key = arrival_key(file.bucket, file.key, file.version)
-    row: dict[str, Any] | None = deployment.dynamodb.get_item(TableName=RESOURCES.ledger_table, Key=key.item()).get(
-        "Item"
-    )
-    return row
+    answer: dict[str, Any] = deployment.dynamodb.get_item(TableName=RESOURCES.ledger_table, Key=key.item())
+    return answer.get("Item")
 
 
 def expire(deployment: Deployment, file: ObjectVersion = FILE) -> None:

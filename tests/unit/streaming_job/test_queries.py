@@ -131,15 +131,6 @@ def lane(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLane]:
         yield lane
 
 
-def test_a_query_that_has_read_enough_is_followed_by_a_new_one(lane: FakeLane) -> None:
-    # When
-    lane.run()
-    # Then the second one reads the rest, and none reads what another one has read
-    assert [len(query.read) for query in lane.queries] == [2, 1]
-    assert set(lane.handed_over.values()) == {1}
-    lane.check_all_converted_once()
-
-
 def test_a_new_query_goes_past_pointers_whose_manifests_are_being_converted(
     lane: FakeLane, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,7 +13,6 @@ import pytest
 from lake.commit import read_commit
 from lake.hours import CONFIRM_AFTER, GRACE
 from lake.ledger import HourState
-from lake.ledger.hours import Partitions
 from lake.manifest import Lane, Partition
 from lake.publish import complete_all
 from router.requests.reprocess import reprocess
@@ -345,16 +344,3 @@ def test_a_file_that_comes_during_a_look_is_not_overlooked(
     assert bridge.told == told
     assert marker(deployment) is None
     assert [row.partition for row in deployment.ledger.partitions.unsettled()] == [PARTITION]
-
-
-def test_the_row_decides_and_not_the_index(
-    deployment: Deployment, bridge: FakeEventBridge, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Given an index that lags: another manifest was recorded since
-    to_be_told(deployment)
-    before = list(deployment.ledger.partitions.unsettled())
-    monkeypatch.setattr(Partitions, "unsettled", lambda _: iter(before))
-    listed(deployment, "b.json")
-    # When, Then
-    assert swept(deployment) == {}
-    assert bridge.sent == []
