@@ -77,7 +77,7 @@ def _rows(settings: Settings, gzip_ratio: float, stream_jobs: int) -> Iterator[t
     if stream_jobs > 1:
         what = "streaming jobs, simulated as one with all their executors"
         yield what, stream_jobs, "", ASSUMED, "sizing/options.py"
-    yield "interval between looks for urgent files", stream_lane.LOOK_SECONDS, "s", LISTED, "streaming_job/urgent.py"
+    yield "interval between looks for urgent files", stream_lane.LOOK_SECONDS, "s", LISTED, "streaming_job/stream.py"
     here = "sizing/stream_lane.py"
     yield "cores for urgent files next to others", stream_lane.URGENT_CORE_SHARE, "", ASSUMED, here
     yield "claim, commit and publish of a portion", stream_lane.PORTION_SECONDS, "s", MEASURED, here

@@ -22,7 +22,7 @@ plan, commit, publish. Measured: 4 to 8, and 2 to 3 without the added time."""
 URGENT_PORTION_SECONDS = 1.5
 """This time from a look for urgent pointers. Measured: up to 1.3."""
 LOOK_SECONDS = 5.0
-"""Interval between two looks for urgent pointers (streaming_job/urgent.py)."""
+"""Interval between two looks for urgent pointers (streaming_job/stream.py)."""
 URGENT_CORE_SHARE = 0.5
 """Share of the cores for urgent manifests next to a micro-batch: Spark's pools share them (the same module)."""
 EXECUTOR_IDLE_SECONDS = 60.0

@@ -2,11 +2,12 @@
 
 from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.errors import TerminalError
-from lake.layout import inbox, list_objects, manifest_of_pointer
+from lake.layout import URGENT, inbox, list_objects, manifest_of_pointer
 from lake.ledger import ManifestRow
 from lake.manifest import Lane
 from lake.texts import format_count
@@ -15,6 +16,8 @@ from transform.outcome import ALARM
 from transform.task_model import ConversionContext, JobServices
 
 PARALLEL_DELETES = 16
+MAX_POINTERS = 1000
+"""Maximum number of urgent pointers read in one look, the oldest first: one LIST request."""
 
 
 def find_row(services: JobServices, manifest: str) -> ManifestRow | None:
@@ -49,6 +52,18 @@ def has_open_manifests(services: JobServices) -> bool:
             if row is not None and row.open and row.lane == Lane.STREAM:
                 return True
     return False
+
+
+def urgent_pointers(services: JobServices, busy: Collection[str]) -> dict[str, list[str]]:
+    """Keys of urgent pointers by manifest, the oldest manifest first, without those of the manifests that are busy."""
+    pointers: dict[str, list[str]] = {}
+    prefix = f"{inbox(services.ledger.stream.shard)}{URGENT}"
+    for item in islice(list_objects(services.s3, services.resources.control_bucket, prefix), MAX_POINTERS):
+        manifest = manifest_of_pointer(item["Key"])
+        if manifest is not None and manifest not in busy:
+            pointers.setdefault(manifest, []).append(item["Key"])
+    # An id begins with the time at which its manifest was made.
+    return dict(sorted(pointers.items()))
 
 
 def delete_pointers(context: ConversionContext, keys: Collection[str]) -> bool:

@@ -3,17 +3,16 @@ before it ends."""
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from lake.engines import ENGINES, Units
+from lake.engines import ENGINES
 from lake.engines.description import Bill
 from lake.errors import TransientError
 from lake.ledger import CostRow, CostShare
 from lake.ledger.costs import divide_cost
 from lake.manifest import Lane
-from lake.settings import StreamSettings
 from lake.time import iso_utc
 from transform.outcome import ConversionOutcome
 from transform.task_model import ConversionContext
@@ -44,20 +43,14 @@ class StreamMeter:
         with self._lock:
             self._converted += [outcome.converted for outcome in outcomes if outcome.converted is not None]
 
-    def count(self) -> None:
-        """Count the time since the last call, for the workers that were alive then."""
-        self._count_until(self._context.clock())
-        self._live = self._workers()
-        if self._counted_until - self._begun >= INTERVAL:
-            self._close_interval()
-
-    def end(self) -> None:
-        self._count_until(self._context.clock())
-        self._close_interval()
-
-    def _count_until(self, now: datetime) -> None:
+    def count(self, *, ends: bool = False) -> None:
+        """Count the time since the last call, for the workers that were alive then. ``ends``: so does the run."""
+        now = self._context.clock()
         self._worker_milliseconds += self._live * ((now - self._counted_until) // timedelta(milliseconds=1))
         self._counted_until = now
+        self._live = 0 if ends else self._workers()
+        if ends or now - self._begun >= INTERVAL:
+            self._close_interval()
 
     def _close_interval(self) -> None:
         with self._lock:
@@ -65,18 +58,26 @@ class StreamMeter:
         if converted or self._worker_milliseconds:
             self._unwritten.append(self._row(converted))
         self._begun, self._worker_milliseconds = self._counted_until, 0
-        self._write()
+        # A row that cannot be written is written with the next one, unchanged.
+        try:
+            while self._unwritten:
+                self._context.services.ledger.costs.record(self._unwritten[0])
+                self._unwritten.pop(0)
+        except (BotoCoreError, ClientError, TransientError) as error:
+            self._context.log(f"the cost of the stream was not recorded: {error}; the next interval tries it again")
 
     def _row(self, converted: Sequence[CostShare]) -> CostRow:
         settings = self._context.services.settings
         begun, ended = self._begun, self._counted_until
         milliseconds = (ended - begun) // timedelta(milliseconds=1)
-        used = metered(settings.stream, milliseconds, self._worker_milliseconds)
+        engine, worker = ENGINES[settings.stream.engine], settings.stream.worker_type
+        executors = engine.worker(worker).times(self._worker_milliseconds - milliseconds)
+        used = engine.stream_driver(worker).times(milliseconds) + executors
         bill = Bill(
             # Written twice it is one row: a run has no two intervals that begin at the same time.
             f"{self._context.run}#{iso_utc(begun)}",
             None,
-            ENGINES[settings.stream.engine].name,
+            engine.name,
             begun,
             ended,
             round((ended - begun).total_seconds()),
@@ -84,27 +85,6 @@ class StreamMeter:
             vcpu_milliseconds=round(used.vcpu),
             gb_milliseconds=round(used.gb),
         )
-        cost = bill.micro_dollars(ENGINES[bill.engine].prices(settings))
+        cost = bill.micro_dollars(engine.prices(settings))
         shares = divide_cost(cost, converted, [share.task_milliseconds for share in converted])
         return CostRow.of_bill(bill, Lane.STREAM, cost, shares)
-
-    def _write(self) -> None:
-        """A row that cannot be written is written with the next one, unchanged."""
-        costs = self._context.services.ledger.costs
-        try:
-            while self._unwritten:
-                costs.record(self._unwritten[0])
-                self._unwritten.pop(0)
-        except (BotoCoreError, ClientError, TransientError) as error:
-            self._context.log(f"the cost of the stream was not recorded: {error}; the next interval tries it again")
-
-
-def metered(stream: StreamSettings, milliseconds: int, worker_milliseconds: int) -> Units:
-    """What the engine bills of an interval, times milliseconds. Pure.
-
-    ``milliseconds``: length of the interval, in which the driver's worker was alive. ``worker_milliseconds``: the same
-    of all workers, the driver's included.
-    """
-    engine = ENGINES[stream.engine]
-    executors = engine.worker(stream.worker_type).times(worker_milliseconds - milliseconds)
-    return engine.stream_driver(stream.worker_type).times(milliseconds) + executors

@@ -1,7 +1,7 @@
 """One micro-batch: manifests in, every one of them converted."""
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
@@ -91,7 +91,8 @@ def convert_portion(
     if (alarm := format_faults(converted)) is None:
         return converted
     context.log(alarm)
-    check_environment(context, portion, queued_manifests(context))
+    queued = context.services.ledger.manifests.open(Lane.STREAM, State.QUEUED, lambda error: context.log(str(error)))
+    check_environment(context, portion, (row.id for row in queued))
     # The fault is over, or it concerns single objects only.
     stopped = [outcome.manifest for outcome in converted if outcome.fault is not None]
     ended = [outcome for outcome in converted if outcome.fault is None]
@@ -107,12 +108,6 @@ def raise_unanswered(outcomes: Iterable[ConversionOutcome]) -> None:
             f"{format_count(len(unanswered), 'manifest')} could not be converted now (first: {first.manifest}: "
             f"{first.reason}): the next run repeats the micro-batch"
         )
-
-
-def queued_manifests(context: ConversionContext) -> Iterator[str]:
-    """Manifests that wait in the stream lane, oldest first: a hint of the index."""
-    rows = context.services.ledger.manifests.open(Lane.STREAM, State.QUEUED, lambda error: context.log(str(error)))
-    return (row.id for row in rows)
 
 
 class InputSize(NamedTuple):

@@ -1,10 +1,13 @@
-"""The queries over the inbox, one after the other: heartbeat, end between micro-batches, a new checkpoint each time."""
+"""The queries over the inbox, one after the other: heartbeat, end between micro-batches, a new checkpoint each time.
+
+Urgent pointers wait for no trigger and no other pointers: between two heartbeats the run looks for them itself.
+"""
 
 from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,10 +17,20 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.layout import OTHER_POINTERS, inbox, manifest_of_pointer
 from lake.texts import format_count
-from streaming_job.inbox import delete_pointers, has_open_manifests, pass_over
+from streaming_job.inbox import delete_pointers, has_open_manifests, pass_over, urgent_pointers
 from streaming_job.meter import StreamMeter
-from streaming_job.micro_batch import convert_manifests, parallel_conversions, side_by_side_limit
-from streaming_job.urgent import UrgentInbox, look_seconds
+from streaming_job.micro_batch import (
+    InputSize,
+    convert_manifests,
+    convert_portion,
+    input_sizes,
+    parallel_conversions,
+    portion_limit,
+    portions,
+    raise_unanswered,
+    side_by_side_limit,
+    size_of,
+)
 from transform.outcome import ALARM, HELD, ConversionOutcome
 from transform.preflight import BlockedRunError
 from transform.task_model import ConversionContext, JobServices
@@ -26,6 +39,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+POOL = "urgent"
+"""Spark's scheduler pool of urgent tasks: they get each core that becomes free, until they have as many as the tasks of
+the micro-batch."""
+MAX_LOOK_SECONDS = 5.0
+"""Maximum interval between two looks for urgent pointers, and between two heartbeats. A day of looks is 17,280 LIST
+requests: 0.09 dollars."""
 MAX_POINTER_AGE = "36500d"
 """A hundred years: Spark must not skip a pointer because it is older than the newest one."""
 MAX_POINTERS_PER_TRIGGER = 500
@@ -47,18 +66,23 @@ MAX_SILENCE = timedelta(minutes=10)
 
 
 @dataclass(slots=True, eq=False)
-class OpenMicroBatch:
+class OpenConversion:
+    """A micro-batch, or a portion of urgent manifests."""
+
     begun: datetime
     pointers: dict[str, list[str]]
     """Keys by manifest."""
-    core_seconds: float = 0
-    """Work of its portions that have not ended."""
+    size: InputSize
+    """What has not ended; of a micro-batch without the files."""
+    urgent: bool = False
 
 
 class InboxStream:
     """Runs micro-batches until a stop is requested or the stream has been idle outside its window.
 
     One follows another as soon as the slowest files of the first one leave room for it: they do not stop the lane.
+    Urgent manifests are converted in parallel, the oldest first. Each look finds their pointers again until they are
+    deleted: no checkpoint is needed.
     """
 
     def __init__(self, context: ConversionContext) -> None:
@@ -75,14 +99,14 @@ class InboxStream:
         """Whether the pointers of the last micro-batch that had some could be deleted."""
         self._stopping = False
         """Micro-batches are waited for until they have ended, and what other runs hold is left to the next run."""
-        self._open: list[OpenMicroBatch] = []
+        self._open: list[OpenConversion] = []
         self._changed = threading.Condition()
         """Guards ``_open``; notified when some of it has ended."""
-        self._max_open = parallel_conversions(context)
-        self._threads = ThreadPoolExecutor(self._max_open, thread_name_prefix="micro-batch")
+        self._limit, self._max_open = side_by_side_limit(context), parallel_conversions(context)
+        """Of micro-batches, and of urgent portions."""
+        self._threads = ThreadPoolExecutor(2 * self._max_open, thread_name_prefix="conversion")
         self._last_work = context.clock()
         self._meter = StreamMeter(context, lambda: live_workers(context.spark))
-        self._urgent = UrgentInbox(context, self._record_work)
 
     def run(self) -> None:
         """Return when the run should end; raises what a micro-batch raised.
@@ -91,7 +115,6 @@ class InboxStream:
         not converted still has its pointer, which the next query finds, and the ledger knows what was converted.
         """
         try:
-            self._urgent.start()
             while self._run_query():
                 self._context.log(f"a new query: the last one has read {format_count(self._read, 'pointer')}")
         except BaseException:
@@ -106,14 +129,12 @@ class InboxStream:
             raise
         finally:
             self._stopping = True
-            self._urgent.stop()
             self._threads.shutdown(wait=True)
-            self._meter.end()
+            self._meter.count(ends=True)
 
     def _run_query(self) -> bool:
         with TemporaryDirectory(prefix="inbox-checkpoint-", ignore_cleanup_errors=True) as checkpoint:
             self._read, self._full = 0, False
-            self._wake.clear()
             query = self._start(checkpoint)
             try:
                 return self._watch(query)
@@ -127,10 +148,11 @@ class InboxStream:
     def _watch(self, query: StreamingQuery) -> bool:
         answered = self._context.clock()
         while True:
-            self._wake.wait(look_seconds(self._context))
+            self.look_for_urgent()
+            self._wake.wait(min(MAX_LOOK_SECONDS, self._context.services.settings.stream.trigger_seconds))
+            self._wake.clear()
             if self._error is not None:
                 raise self._error
-            self._urgent.raise_error()
             try:
                 self._record_heartbeat()
                 self._meter.count()
@@ -191,9 +213,33 @@ class InboxStream:
             if self._full:
                 self._wake.set()
 
-    def _begin(self, keys: list[str]) -> OpenMicroBatch:
+    def look_for_urgent(self) -> None:
+        """Begin portions of new urgent manifests, as many as there is room for; none after a fault that passes."""
+        urgent = [item for item in self._open if item.urgent]
+        if self._stopping or len(urgent) >= self._max_open:
+            return
+        try:
+            pointers = urgent_pointers(self._context.services, {name for item in urgent for name in item.pointers})
+            sizes = input_sizes(self._context, list(pointers))
+        except (BotoCoreError, ClientError) as error:
+            pass_over(self._context, error)
+            return
+        for portion in portions(sizes, portion_limit(self._limit)):
+            size, keys = size_of(sizes, portion), {name: pointers[name] for name in portion}
+            begun = OpenConversion(self._context.clock(), keys, size, urgent=True)
+            urgent.append(begun)
+            seconds, files = (sum(item.size[part] for item in urgent) for part in (0, 1))
+            fits = seconds <= self._limit.core_seconds and files <= self._limit.files
+            # A few slow files, which are small, do not keep the others waiting.
+            if len(urgent) > 1 and not (fits and len(urgent) <= self._max_open):
+                return
+            with self._changed:
+                self._open.append(begun)
+            self._threads.submit(self._convert, begun)
+
+    def _begin(self, keys: list[str]) -> OpenConversion:
         with self._changed:
-            begun = OpenMicroBatch(self._context.clock(), {})
+            begun = OpenConversion(self._context.clock(), {}, InputSize(0, 0))
             for key in keys:
                 manifest = manifest_of_pointer(key) or key
                 other = next((item for item in self._open if manifest in item.pointers), begun)
@@ -205,38 +251,51 @@ class InboxStream:
         self._threads.submit(self._convert, begun)
         return begun
 
-    def _convert(self, begun: OpenMicroBatch) -> None:
+    def _convert(self, begun: OpenConversion) -> None:
         # An id begins with the time at which its manifest was made.
-        manifests = sorted(begun.pointers)
+        context, manifests, deleted = self._context, sorted(begun.pointers), True
+
+        def is_stopping() -> bool:
+            return self._stopping
 
         def set_open(open_seconds: float) -> None:
             with self._changed:
-                begun.core_seconds = open_seconds
+                begun.size = InputSize(open_seconds, 0)
                 self._changed.notify_all()
 
         try:
-            outcomes = convert_manifests(self._context, manifests, leaves_held=lambda: self._stopping, on_open=set_open)
+            if begun.urgent:
+                context.log(f"urgent: {format_count(len(manifests), 'manifest')}")
+                outcomes = convert_portion(replace(context, pool=POOL), manifests, is_stopping)
+            else:
+                outcomes = convert_manifests(context, manifests, leaves_held=is_stopping, on_open=set_open)
             self._record_work(outcomes)
-            read = [key for keys in begun.pointers.values() for key in keys]
-            if read and not any(outcome.state == HELD for outcome in outcomes):
-                self._deletes = delete_pointers(self._context, read)
+            raise_unanswered(outcomes)
+            held = {outcome.manifest for outcome in outcomes if outcome.state == HELD}
+            read = [key for manifest, keys in begun.pointers.items() if manifest not in held for key in keys]
+            if read:
+                deleted = delete_pointers(context, read)
+                self._deletes = self._deletes if begun.urgent else deleted
         except BaseException as error:
             self._end_with(error)
         finally:
             with self._changed:
                 self._open = [item for item in self._open if item is not begun]
                 self._changed.notify_all()
+            # There is room for other urgent ones. What could not be deleted would only be read again.
+            if begun.urgent and deleted:
+                self._wake.set()
 
-    def _wait_for(self, begun: OpenMicroBatch) -> None:
+    def _wait_for(self, begun: OpenConversion) -> None:
         """Return when the micro-batch has ended, or after a while if there is room for another one."""
-        stream, whole = self._context.services.settings.stream, side_by_side_limit(self._context).core_seconds
+        stream = self._context.services.settings.stream
 
         def has_ended() -> bool:
             return begun not in self._open or self._error is not None
 
         def leaves_room() -> bool:
-            free = len(self._open) < self._max_open and sum(item.core_seconds for item in self._open) < whole
-            return free and not self._stopping
+            others = [item.size.core_seconds for item in self._open if not item.urgent]
+            return len(others) < self._max_open and sum(others) < self._limit.core_seconds and not self._stopping
 
         with self._changed:
             if not self._changed.wait_for(has_ended, PATIENCE_SHARE * stream.latency_goal_seconds):
@@ -259,7 +318,7 @@ class InboxStream:
 
     def _record_heartbeat(self) -> None:
         with self._changed:
-            since = self._open[0].begun if self._open else None
+            since = next((item.begun for item in self._open if not item.urgent), None)
         self._context.services.ledger.stream.record_heartbeat(self._context.run, self._context.clock(), since)
 
     def _may_end(self) -> bool:
@@ -270,26 +329,18 @@ class InboxStream:
         in_window = row.window_until is not None and datetime.fromisoformat(row.window_until) > now
         idle = now - self._last_work >= timedelta(minutes=self._context.services.settings.stream.idle_minutes)
         if not row.stop_requested and (in_window or not idle):
-            # A request to stop may have closed it before it was taken back.
-            self._urgent.reopen()
             return False
         if not self._working.acquire(timeout=STOP_PATIENCE_SECONDS if row.stop_requested else 0):
             return False
         try:
-            if self._error is not None:
+            if self._error is not None or self._open:
                 return False
-            if not self._urgent.close() or self._open:
-                if not row.stop_requested:
-                    self._urgent.reopen()
-                return False
-            self._urgent.raise_error()
             # First record the end, then look: a function that puts a pointer after the look sees no heartbeat and
             # starts another run.
             self._context.services.ledger.stream.end()
             if not row.stop_requested and has_open_manifests(self._context.services):
                 self._last_work = now
                 self._record_heartbeat()
-                self._urgent.reopen()
                 return False
             self._ending = True
         finally:

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from lake.errors import TransientError
 from lake.ledger import DatasetRow
 from lake.ledger.datasets import PROVENANCE, RESCUED
 from lake.texts import printable
@@ -62,7 +61,7 @@ def catalog(services: Services) -> dict[str, Any]:
     return counts
 
 
-def _bring_up_to_date(services: Services, dataset: DatasetRow, *, again: bool = True) -> str | None:
+def _bring_up_to_date(services: Services, dataset: DatasetRow) -> str | None:
     glue, resources, database = services.glue, services.resources, services.resources.catalog_database
     wanted = new_table(dataset, resources.lake_bucket, resources.quarantine_bucket)
     try:
@@ -73,7 +72,13 @@ def _bring_up_to_date(services: Services, dataset: DatasetRow, *, again: bool = 
         if table is None:
             glue.create_table(DatabaseName=database, TableInput=wanted)  # type: ignore[arg-type]
             return "created"
-        if not is_own_table(table, wanted):
+        # A table with our parameters over the dataset's objects, and not a view.
+        location = table.get("StorageDescriptor", {}).get("Location", "").rstrip("/")
+        if (
+            table.get("TableType") != wanted["TableType"]
+            or location != wanted["StorageDescriptor"]["Location"].rstrip("/")
+            or not any(name.startswith(OWN_PARAMETERS) for name in table.get("Parameters", {}))
+        ):
             logger.warning("a table of others has the name of a dataset: rename one of them", table=dataset.name)
             return "foreign"
         extended = extended_table(table, wanted)
@@ -81,12 +86,9 @@ def _bring_up_to_date(services: Services, dataset: DatasetRow, *, again: bool = 
             return None
         version = {"VersionId": table["VersionId"]} if "VersionId" in table else {}
         glue.update_table(DatabaseName=database, TableInput=extended, SkipArchive=True, **version)  # type: ignore[arg-type]
-    except (glue.exceptions.AlreadyExistsException, glue.exceptions.ConcurrentModificationException) as error:
-        if again:
-            return _bring_up_to_date(services, dataset, again=False)
-        raise TransientError(
-            f"other writers change the table {dataset.name} again and again: the next round tries it again"
-        ) from error
+    except (glue.exceptions.AlreadyExistsException, glue.exceptions.ConcurrentModificationException):
+        logger.warning("another writer changes the table of a dataset: the next round looks again", table=dataset.name)
+        return None
     return "extended"
 
 
@@ -95,7 +97,6 @@ PARQUET_FORMAT = {
     "OutputFormat": "org.apache.hadoop.hive.ql.io.parquet.MapredParquetOutputFormat",
     "SerdeInfo": {"SerializationLibrary": "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe"},
 }
-FIRST_DATE = "2020-01-01"
 TABLE_INPUT_FIELDS = (
     "Name",
     "Description",
@@ -134,7 +135,7 @@ def new_table(dataset: DatasetRow, lake_bucket: str, quarantine_bucket: str) -> 
             "projection.enabled": "true",
             "projection.date.type": "date",
             "projection.date.format": "yyyy-MM-dd",
-            "projection.date.range": f"{FIRST_DATE},NOW+1DAYS",
+            "projection.date.range": "2020-01-01,NOW+1DAYS",
             "projection.date.interval": "1",
             "projection.date.interval.unit": "DAYS",
             "projection.hour.type": "integer",
@@ -147,20 +148,13 @@ def new_table(dataset: DatasetRow, lake_bucket: str, quarantine_bucket: str) -> 
         },
         "StorageDescriptor": {
             "Location": location,
-            "Columns": [_column(name) for name in column_names(dataset)],
+            "Columns": [
+                {"Name": name, "Type": "string", **({"Comment": comment} if (comment := column_comment(name)) else {})}
+                for name in column_names(dataset)
+            ],
             **PARQUET_FORMAT,
         },
     }
-
-
-def is_own_table(table: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    """Whether ``catalog`` has created it: a table with our parameters over the dataset's objects, and not a view."""
-    location = table.get("StorageDescriptor", {}).get("Location", "").rstrip("/")
-    return (
-        table.get("TableType") == wanted["TableType"]
-        and location == wanted["StorageDescriptor"]["Location"].rstrip("/")
-        and any(name.startswith(OWN_PARAMETERS) for name in table.get("Parameters", {}))
-    )
 
 
 def extended_table(table: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -176,11 +170,6 @@ def extended_table(table: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[
     extended = {**table, "StorageDescriptor": {**descriptor, "Columns": [*descriptor["Columns"], *missing]}}
     # An empty string says as much as a missing field, and UpdateTable does not take every one (``Owner``).
     return {name: extended[name] for name in TABLE_INPUT_FIELDS if extended.get(name, "") != ""}
-
-
-def _column(name: str) -> dict[str, str]:
-    comment = column_comment(name)
-    return {"Name": name, "Type": "string", **({"Comment": comment} if comment else {})}
 
 
 OWN_PARAMETERS = "hybrid_router."

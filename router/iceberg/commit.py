@@ -73,15 +73,13 @@ class _Snapshot:
     metadata: Metadata
     files: Files
     id: int = field(default_factory=lambda: uuid.uuid4().int >> 65)
-    name: str = field(default_factory=lambda: str(uuid.uuid4()))
-    written: int = 0
 
     @property
     def sequence(self) -> int:
         return int(self.metadata["last-sequence-number"]) + 1
 
     def write(self, name: str, body: bytes) -> str:
-        path = f"{self.metadata['location']}/metadata/{name}.avro"
+        path = f"{self.metadata['location']}/metadata/{name}-{uuid.uuid4()}.avro"
         self.files.write(path, body)
         return path
 
@@ -95,8 +93,7 @@ class _Snapshot:
             "partition-spec-id": str(SPEC),
         }
         body = encode_manifest(entries, header)
-        path = self.write(f"{self.name}-m{self.written}", body)
-        self.written += 1
+        path = self.write("manifest", body)
         known = [entry["sequence_number"] for entry in entries if entry["status"] != DELETED]
         row = {
             "manifest_path": path,
@@ -133,8 +130,43 @@ def commit_batch(metadata: Metadata, files: Files, batch: Batch, now: int, keep_
         "parent-snapshot-id": str(head["snapshot-id"]) if head else "null",
         "sequence-number": str(snapshot.sequence),
     }
-    path = snapshot.write(f"snap-{snapshot.id}-{snapshot.name}", encode_manifest_list(kept, header))
-    return _next_document(metadata, snapshot, path, _summary_of(batch, kept, removed), now, keep_from)
+    path = snapshot.write(f"snap-{snapshot.id}", encode_manifest_list(kept, header))
+    data = [item for item in kept if item["content"] == DATA]
+    entry = {
+        "snapshot-id": snapshot.id,
+        "sequence-number": snapshot.sequence,
+        # Readers refuse a table whose snapshots are out of order.
+        "timestamp-ms": max(now, int(metadata["last-updated-ms"])),
+        "manifest-list": path,
+        # Optional for Iceberg, but DuckDB crashes when it reads an earlier snapshot without it.
+        "schema-id": metadata["current-schema-id"],
+        "summary": {
+            "operation": "overwrite" if removed else "append",
+            BATCH: str(batch.number),
+            "added-data-files": str(len(batch.add)),
+            "added-records": str(sum(item.rows for item in batch.add)),
+            "deleted-data-files": str(removed),
+            "total-data-files": str(sum(map(live_files, data))),
+            "total-records": str(sum(item["added_rows_count"] + item["existing_rows_count"] for item in data)),
+        },
+        **({"parent-snapshot-id": head["snapshot-id"]} if head else {}),
+    }
+    log = {"snapshot-id": snapshot.id, "timestamp-ms": entry["timestamp-ms"]}
+    document = {
+        **metadata,
+        "last-sequence-number": snapshot.sequence,
+        "last-updated-ms": entry["timestamp-ms"],
+        "current-snapshot-id": snapshot.id,
+        "refs": {
+            **metadata["refs"],
+            "main": {"snapshot-id": snapshot.id, "type": "branch"},
+            TAG: {"snapshot-id": snapshot.id, "type": "tag"},
+        },
+        "snapshots": [*metadata["snapshots"], entry],
+        "snapshot-log": [*metadata["snapshot-log"], log],
+        "properties": {**metadata["properties"], BATCH: str(batch.number), BATCH_SNAPSHOT: str(snapshot.id)},
+    }
+    return without_expired(document, keep_from)
 
 
 def manifests_of(metadata: Metadata, files: Files, snapshot: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
@@ -283,49 +315,3 @@ def _may_have(manifest: Mapping[str, Any], hours: Collection[tuple[int, int]]) -
         tuple(struct.unpack("<i", item[f"{side}_bound"])[0] for side in ("lower", "upper")) for item in summaries
     )
     return any(first <= date <= last and low <= hour <= high for date, hour in hours)
-
-
-def _summary_of(batch: Batch, kept: Sequence[Mapping[str, Any]], removed: int) -> dict[str, str]:
-    data = [item for item in kept if item["content"] == DATA]
-    return {
-        "operation": "overwrite" if removed else "append",
-        BATCH: str(batch.number),
-        "added-data-files": str(len(batch.add)),
-        "added-records": str(sum(item.rows for item in batch.add)),
-        "deleted-data-files": str(removed),
-        "total-data-files": str(sum(item["added_files_count"] + item["existing_files_count"] for item in data)),
-        "total-records": str(sum(item["added_rows_count"] + item["existing_rows_count"] for item in data)),
-    }
-
-
-def _next_document(
-    metadata: Metadata, snapshot: _Snapshot, path: str, summary: Mapping[str, str], now: int, keep_from: int
-) -> Metadata:
-    head = head_of(metadata)
-    entry = {
-        "snapshot-id": snapshot.id,
-        "sequence-number": snapshot.sequence,
-        # Readers refuse a table whose snapshots are out of order.
-        "timestamp-ms": max(now, int(metadata["last-updated-ms"])),
-        "manifest-list": path,
-        # Optional for Iceberg, but DuckDB crashes when it reads an earlier snapshot without it.
-        "schema-id": metadata["current-schema-id"],
-        "summary": summary,
-        **({"parent-snapshot-id": head["snapshot-id"]} if head else {}),
-    }
-    log = {"snapshot-id": snapshot.id, "timestamp-ms": entry["timestamp-ms"]}
-    document = {
-        **metadata,
-        "last-sequence-number": snapshot.sequence,
-        "last-updated-ms": entry["timestamp-ms"],
-        "current-snapshot-id": snapshot.id,
-        "refs": {
-            **metadata["refs"],
-            "main": {"snapshot-id": snapshot.id, "type": "branch"},
-            TAG: {"snapshot-id": snapshot.id, "type": "tag"},
-        },
-        "snapshots": [*metadata["snapshots"], entry],
-        "snapshot-log": [*metadata["snapshot-log"], log],
-        "properties": {**metadata["properties"], BATCH: summary[BATCH], BATCH_SNAPSHOT: str(snapshot.id)},
-    }
-    return without_expired(document, keep_from)

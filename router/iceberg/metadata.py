@@ -219,11 +219,6 @@ def head_of(metadata: Metadata) -> Mapping[str, Any] | None:
     return head
 
 
-def has_other_form(metadata: Metadata) -> bool:
-    """Whether another writer has changed its partitions or its format version, which no snapshot undoes."""
-    return len(metadata["partition-specs"]) > 1 or metadata["format-version"] != 2
-
-
 def foreign_change(metadata: Metadata) -> str | None:
     """What another writer has done to rows since the last batch, as a sentence; None: nothing.
 

@@ -33,7 +33,7 @@ from router.requests.selection import (
     visit,
 )
 from router.services import PARALLEL_REQUESTS, Services, container_services
-from router.stream.runs import EndingRunError, FailedStartsError, ensure_all_running
+from router.stream.runs import FailedStartsError, ensure_all_running
 from router.telemetry import logger
 
 MAX_SUCCESSORS = 90
@@ -85,7 +85,7 @@ def promote(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
 def _start_streams(services: Services, shards: Collection[str], report: Report) -> None:
     try:
         ensure_all_running(services, sorted(shards))
-    except (EndingRunError, FailedStartsError) as error:
+    except FailedStartsError as error:
         report.messages.insert(0, str(error))
     except (BotoCoreError, ClientError, TransientError) as error:
         # The files have moved: a failed promote would hide it.

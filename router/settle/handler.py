@@ -9,15 +9,15 @@ from datetime import datetime
 from typing import Any
 
 from lake.documents import to_json
-from lake.engines.description import MICRO
 from lake.errors import InvalidInputError, TransientError
 from lake.faults import can_pass
 from lake.layout import REPORT_INDEX, plan_summary_key, report_key, verdict_key
 from lake.ledger import State
+from lake.texts import format_count
 from lake.time import iso_utc
-from report.collect import execution_costs, metered, read_days
+from report.collect import execution_costs, metered, read_days, read_execution
 from report.days import SettledExecution, render_index
-from report.figures import ExecutionFacts, ManifestFigures, Report, cost_figures
+from report.figures import ManifestFigures, Report, cost_figures
 from report.sections import render_page
 from router.entry import with_product_errors
 from router.estimate.night import measured_waits
@@ -122,7 +122,10 @@ def _record(services: Services, execution: str, tally: Tally, verdict: Verdict, 
     count(Metric.DATASETS_ABOVE_QUARANTINED_SHARE, 0 if is_open else verdict.datasets_above_share)
     notify = should_notify(verdict, services.settings.alarms.notify_quarantine) or night.late_minutes > 0
     stage = services.settings.stage
-    details = [*night.lines(), *format_quarantine(tally.rejects, unreadable)]
+    details = format_quarantine(tally.rejects, unreadable)
+    if night.late_minutes:
+        late = f"It ended {format_count(night.late_minutes, 'minute')} after its deadline {night.deadline}"
+        details.insert(0, f"{late}; planned was {night.planned_end}.")
     text = format_notification(execution, verdict, details, stage=stage)
     text += f"\n\nReport: hybrid-router report --execution {execution} --stage {stage}"
     return {**_format_verdict(verdict), "notify": notify, "notification": text, "verdictUri": uri}
@@ -132,9 +135,6 @@ def _format_verdict(verdict: Verdict) -> dict[str, Any]:
     """The fields of the state machine's answer and of the verdict document."""
     facts = to_json(verdict)
     return {"verdict": facts.pop("outcome"), **facts}
-
-
-PLAN_FACTS = ("engine", "runs", "manifests", "files", "bytes")
 
 
 def _write_pages(
@@ -174,18 +174,14 @@ def _write_pages(
         _put_page(services, REPORT_INDEX, render_index(stack, read_days(ledger, now), iso_utc(now), options))
         if isinstance(figures, Exception):
             raise figures
-        plan = {name: summary[name] for name in PLAN_FACTS}
-        plan |= {"planned_at": summary["plannedAt"]}
-        plan |= {"micro_dollars": round(summary["forecast"]["dollars"] * MICRO)}
-        costs = cost_figures(rows)
-        facts = ExecutionFacts(execution, plan, summary["forecast"], asdict(verdict), costs.job_runs)
+        facts, _ = read_execution(services.s3, ledger, services.resources.control_bucket, execution, rows)
         report = Report(
             title=facts.title,
             stack=stack,
             period=facts.period,
             made_at=iso_utc(now),
             figures=figures,
-            costs=costs,
+            costs=cost_figures(rows),
             executions=(facts,),
             alarms=None,
             message=verdict.message,

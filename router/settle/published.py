@@ -7,11 +7,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import islice
 from typing import NamedTuple
 
-from lake.aws_types import ObjectTypeDef, S3Client
-from lake.commit import CommitDocument, PendingObject, read_commit, read_result
+from lake.aws_types import S3Client
+from lake.commit import read_commit, read_result
 from lake.errors import InvalidDocumentError
 from lake.layout import after_empty_page, date_prefix, lake_prefix, list_objects, manifest_prefix
 from lake.ledger import ManifestRow, PublishedObjects, PublishedTotals, State
@@ -53,42 +53,32 @@ def _find_damage(services: Services, row: ManifestRow) -> Damage:
         document = read_commit(services.s3, control, reference)
     except InvalidDocumentError as error:
         return Damage(1, (DamagedObject(row.id, f"s3://{control}/{reference.key}", f"cannot be used: {error}"),))
-    damaged = list(_damaged_objects(services, row, document))
-    return Damage(len(damaged), tuple(damaged[:MAX_NAMED_OBJECTS]))
-
-
-def _damaged_objects(services: Services, row: ManifestRow, document: CommitDocument) -> Iterator[DamagedObject]:
-    prefix = manifest_prefix(row.partition, row.id)
     try:
-        result = read_result(services.s3, services.resources.control_bucket, document.manifest, document.generation)
+        result = read_result(services.s3, control, document.manifest, document.generation)
         # Keys are unique: those of lake and quarantine differ in their suffix.
         etags = {item.key: item.etag for item in (*result.files, *result.quarantine)}
     except InvalidDocumentError:
         etags = {}
-    objects = sorted((*document.objects, *document.quarantine), key=lambda item: item.bucket)
-    for bucket, group in groupby(objects, key=lambda item: item.bucket):
-        expected = {item.key: item for item in group}
-        for found in list_objects(services.s3, bucket, prefix):
-            item = expected.pop(found["Key"], None)
-            problem = None if item is None else _difference(item, etags.get(item.key), found)
-            if problem:
-                yield DamagedObject(row.id, f"s3://{bucket}/{found['Key']}", problem)
-        for key in sorted(expected):
-            yield DamagedObject(row.id, f"s3://{bucket}/{key}", "is missing")
-
-
-def _difference(item: PendingObject, etag: str | None, found: ObjectTypeDef) -> str | None:
-    if found["Size"] != item.size:
-        return f"has {format_count(found['Size'], 'byte')}, and {item.size:,} were published"
-    if etag is not None and found["ETag"].strip('"') != etag:
-        return "was replaced after it was published"
-    return None
+    missing = {(item.bucket, item.key): item for item in (*document.objects, *document.quarantine)}
+    problems: list[tuple[str, str, str]] = []
+    for bucket in sorted({bucket for bucket, _ in missing}):
+        for found in list_objects(services.s3, bucket, manifest_prefix(row.partition, row.id)):
+            key, etag = found["Key"], found["ETag"].strip('"')
+            item = missing.pop((bucket, key), None)
+            if item is not None and found["Size"] != item.size:
+                size = format_count(found["Size"], "byte")
+                problems.append((bucket, key, f"has {size}, and {item.size:,} were published"))
+            elif item is not None and etags.get(key, etag) != etag:
+                problems.append((bucket, key, "was replaced after it was published"))
+    problems += [(bucket, key, "is missing") for bucket, key in sorted(missing)]
+    named = (DamagedObject(row.id, f"s3://{bucket}/{key}", problem) for bucket, key, problem in problems)
+    return Damage(len(problems), tuple(islice(named, MAX_NAMED_OBJECTS)))
 
 
 MAX_NAMED_FILES = 100
 """Maximum number of unreadable files that a verdict document names, and of documents that are read to find them."""
 PARALLEL_READS = 16
-"""Threads; each holds the document of one manifest."""
+"""Threads; each holds the document of one manifest, or one page of a listing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +110,6 @@ def _files_of(services: Services, row: ManifestRow) -> list[UnreadableFile]:
     return [UnreadableFile(item.uri, item.version, row.id, item.failed) for item in result.sources if item.failed]
 
 
-PARALLEL_CHECKS = 16
-"""Threads; each holds one page of a listing."""
 MANIFESTS_PER_LISTING = 500
 """A date with more manifests of a dataset is listed in several parts at the same time."""
 
@@ -175,7 +163,7 @@ class PublishedManifests:
             for (bucket, folder), expected in self._expected.items()
             for some in batches_of(sorted(expected, key=lambda item: item.prefix), MANIFESTS_PER_LISTING)
         ]
-        with ThreadPoolExecutor(PARALLEL_CHECKS) as pool:
+        with ThreadPoolExecutor(PARALLEL_READS) as pool:
             missing, named = Counter[str](), 0
             for found in pool.map(lambda listing: _suspects(services.s3, *listing), listings):
                 missing.update(found)

@@ -39,7 +39,7 @@ class Tally(ManifestCounts):
     now: datetime
     """Aware."""
     worked_on: int = 0
-    """Open manifests that a process may be working on."""
+    """Open manifests that a process may be working on: a live lease, or a publish that began recently."""
     damaged_objects: int = 0
     damaged: list[DamagedObject] = field(default_factory=list)
     """The first ``MAX_NAMED_OBJECTS``."""
@@ -65,7 +65,9 @@ class Tally(ManifestCounts):
         if row.state == State.FAILED:
             self.first_failed = self.first_failed or row
         if row.open:
-            self.worked_on += is_worked_on(row, self.now)
+            publishes_for = self.now - datetime.fromisoformat(row.changed_at)
+            is_publishing = row.state == State.PUBLISHING and publishes_for < PUBLISHER_PRESUMED_DEAD_AFTER
+            self.worked_on += is_publishing or row.has_live_lease(self.now)
             if self.first_open is None or (self.first_open.reason is None and row.reason is not None):
                 self.first_open = row
 
@@ -100,15 +102,6 @@ class Tally(ManifestCounts):
     def _dataset(self, row: ManifestRow) -> DatasetTally:
         dataset = row.partition.dataset
         return self.datasets.setdefault(dataset, DatasetTally(dataset=dataset))
-
-
-def is_worked_on(row: ManifestRow, now: datetime) -> bool:
-    """Whether a process may be working on it: a live lease, or a publish that began recently."""
-    if row.has_live_lease(now):
-        return True
-    return (
-        row.state == State.PUBLISHING and now - datetime.fromisoformat(row.changed_at) < PUBLISHER_PRESUMED_DEAD_AFTER
-    )
 
 
 MAX_QUOTED_CHARACTERS = 1000
@@ -176,7 +169,10 @@ def judge(tally: Tally, max_quarantined_share: float = 1, planned: int = 0) -> V
         files = format_count(tally.failed_files, "file could not be read and is", "files could not be read and are")
         message += f"; {files} in the quarantine by reference"
     if above:
-        message += f"; {_format_shares(above)}"
+        named = ", ".join(f"{item.dataset}: {100 * item.quarantined_share:.3g} %" for item in above[:MAX_NAMED_SHARES])
+        more = f" and {len(above) - MAX_NAMED_SHARES:,} more" if len(above) > MAX_NAMED_SHARES else ""
+        datasets = format_count(len(above), "dataset")
+        message += f"; more than alarms.max_quarantined_share of {datasets} is in the quarantine ({named}{more})"
     return Verdict(
         outcome,
         done=tally.done,
@@ -232,18 +228,8 @@ def _failure(tally: Tally) -> str:
     return "; ".join(parts)
 
 
-def _format_shares(above: Sequence[DatasetTally]) -> str:
-    named = ", ".join(f"{tally.dataset}: {100 * tally.quarantined_share:.3g} %" for tally in above[:MAX_NAMED_SHARES])
-    more = f" and {len(above) - MAX_NAMED_SHARES:,} more" if len(above) > MAX_NAMED_SHARES else ""
-    datasets = format_count(len(above), "dataset")
-    return f"more than alarms.max_quarantined_share of {datasets} is in the quarantine ({named}{more})"
-
-
 def _cut(text: str) -> str:
     return text if len(text) <= MAX_QUOTED_CHARACTERS else f"{text[:MAX_QUOTED_CHARACTERS]}..."
-
-
-MINUTE = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,20 +242,13 @@ class NightOutcome:
     late_minutes: int
     """How much later than the deadline it has ended, in whole minutes; 0: it has not."""
 
-    def lines(self) -> list[str]:
-        """What a person reads of it; empty: it has ended in time."""
-        if not self.late_minutes:
-            return []
-        late = f"It ended {format_count(self.late_minutes, 'minute')} after its deadline {self.deadline}"
-        return [f"{late}; planned was {self.planned_end}."]
-
 
 def read_night_outcome(row: Mapping[str, Any], ended: datetime) -> NightOutcome:
     """The outcome by the execution's row; ``ended`` is aware."""
     plan = row.get("plan", {})
     deadline = plan.get("deadline")
     late = ended - datetime.fromisoformat(deadline) if deadline else timedelta()
-    return NightOutcome(plan.get("ends_at"), deadline, max(late // MINUTE, 0))
+    return NightOutcome(plan.get("ends_at"), deadline, max(late // timedelta(minutes=1), 0))
 
 
 MAX_LISTED_FILES = 10
@@ -310,17 +289,13 @@ def format_quarantine(rejects: Mapping[str, int], files: Sequence[UnreadableFile
 
 
 def _steps(verdict: Verdict, stage: str) -> list[str]:
+    """What the message does not say: it has the commands for damaged objects and for what is not done."""
     steps = []
-    if verdict.damaged_objects:
-        command = f"hybrid-router reprocess --manifest <id> --all --stage {stage}"
-        steps.append(f"Restore the damaged objects, or have their manifests converted again: {command}")
     if verdict.failed:
         command = f"hybrid-router reprocess --manifest <id> --stage {stage}"
         steps.append(f"Remove the causes, then have the failed manifests converted again: {command}")
     if verdict.outcome == ExecutionOutcome.OPEN:
         steps.append(f"Wait until the other run ends, and look at its progress: hybrid-router status --stage {stage}")
-    elif verdict.open:
-        steps.append(f"Remove the cause, then convert what is not done: hybrid-router overnight --stage {stage}")
     if verdict.rejects or verdict.failed_files:
         steps.append(f"See what is in the quarantine: hybrid-router quarantine ls --stage {stage}")
         steps.append(f"See what happened to one file: hybrid-router explain s3://<bucket>/<key> --stage {stage}")

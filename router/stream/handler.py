@@ -1,7 +1,6 @@
 """Lambda function ``stream_control``: the actions of the ``stream_window`` state machine on the streaming jobs.
 
-Each action is idempotent. It takes the shards that it concerns, and gives what it has found or left of each, or the
-error that it met there.
+Each action is idempotent, and concerns the shards that it is given.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -37,48 +36,20 @@ class ShardStatus:
     """Number of runs that were ended."""
 
 
-Shards = Mapping[str, Collection[str]]
-"""The shards that an action concerns, each with the runs that a stop or kill is about; none: whichever are alive."""
-Found = dict[str, ShardStatus | Exception]
-
-
-def start(services: Services, shards: Shards) -> Found:
-    """Open a window until the next ``schedule.stream_end`` and make sure that runs exist, if quotas have room for them.
+def _start(services: Services, shard: str) -> ShardStatus:
+    """Open a window until the next ``schedule.stream_end`` and make sure that a run exists, if quotas have room for it.
 
     Without room the window is open all the same: ``watch`` tries again, and raises what keeps a run from starting.
     """
     settings = services.settings
     until = next_local_time(settings.schedule.stream_end, settings.time_zone, services.clock())
-    for shard in shards:
-        services.ledger.stream.of(shard).open_window(iso_utc(until))
+    services.ledger.stream.of(shard).open_window(iso_utc(until))
     # The window has been opened until later than now.
-    return _each(shards, lambda shard: ShardStatus(_start_if_possible(services, shard), window_over=False))
-
-
-def watch(services: Services, shards: Shards) -> Found:
-    """Measure each backlog, set or clear spilling, and start a run where one is needed and none exists."""
-    queued = _open_manifests(services, State.QUEUED)
-    running = _open_manifests(services, State.RUNNING)
-    return _each(shards, lambda shard: _watch(services, shard, queued.get(shard, []), running.get(shard, [])))
-
-
-def stop(services: Services, shards: Shards) -> Found:
-    """Request runs to end between two micro-batches; a shard is stopping until they have. A run that a file has started
-    since is not asked.
-
-    Then its request is cleared, or the next run would end at once. Manifests that are still queued get a new run, which
-    ends when it has been idle; the sweep starts it if quotas have no room now.
-    """
-    queued = _open_manifests(services, State.QUEUED)
-    return _each(shards, lambda shard: _stop(services, shard, shards[shard], has_work=shard in queued))
-
-
-def kill(services: Services, shards: Shards) -> Found:
-    """End runs that did not stop in time; their manifests are converted again once their leases are released."""
-    return _each(shards, lambda shard: _kill(services, shard, shards[shard]))
+    return ShardStatus(_start_if_possible(services, shard), window_over=False)
 
 
 def _watch(services: Services, shard: str, queued: list[ManifestRow], working: list[ManifestRow]) -> ShardStatus:
+    """Measure the backlog, set or clear spilling, and start a run where one is needed and none exists."""
     stream = services.ledger.stream.of(shard)
     backlog, row = [*queued, *working], stream.get()
     core_seconds = read_core_seconds(services, backlog)
@@ -96,6 +67,12 @@ def _watch(services: Services, shard: str, queued: list[ManifestRow], working: l
 
 
 def _stop(services: Services, shard: str, asked: Collection[str], *, has_work: bool) -> ShardStatus:
+    """Request the run to end between two micro-batches; the shard is stopping until it has. A run that a file has
+    started since is not asked.
+
+    Then the request is cleared, or the next run would end at once. Manifests that are still queued get a new run, which
+    ends when it has been idle; the sweep starts it if quotas have no room now.
+    """
     stream = services.ledger.stream.of(shard)
     window_over = _window_is_over(services, stream.get())
     alive = stream_runs(services, shard).live()
@@ -106,6 +83,7 @@ def _stop(services: Services, shard: str, asked: Collection[str], *, has_work: b
 
 
 def _kill(services: Services, shard: str, asked: Collection[str]) -> ShardStatus:
+    """End a run that did not stop in time; its manifests are converted again once their leases are released."""
     runs = stream_runs(services, shard)
     concerned, stream = _concerned(runs.live(), asked), services.ledger.stream.of(shard)
     if concerned:
@@ -118,18 +96,6 @@ def _kill(services: Services, shard: str, asked: Collection[str]) -> ShardStatus
 
 def _concerned(alive: Collection[str], asked: Collection[str]) -> tuple[str, ...]:
     return tuple(run for run in alive if not asked or run in asked)
-
-
-def _each(shards: Shards, act: Callable[[str], ShardStatus]) -> Found:
-    """An error of one shard does not keep the others from their turn."""
-    found: Found = {}
-    for shard in shards:
-        try:
-            found[shard] = act(shard)
-        except Exception as error:
-            logger.warning("action on a shard failed", shard=shard, error=str(error))
-            found[shard] = error
-    return found
 
 
 def _start_if_possible(services: Services, shard: str) -> bool:
@@ -155,7 +121,7 @@ def _window_is_over(services: Services, row: StreamRow) -> bool:
     return row.window_until is None or datetime.fromisoformat(row.window_until) <= services.clock()
 
 
-ACTIONS = {"start": start, "watch": watch, "stop": stop, "kill": kill}
+ACTIONS = ("start", "watch", "stop", "kill")
 
 
 @with_product_errors
@@ -188,8 +154,22 @@ def stream_control(event: Mapping[str, Any], services: Services) -> dict[str, An
         # A window that a person or the next execution has opened meanwhile is not for this execution to end.
         windows = {name: services.ledger.stream.of(name).get() for name in shards}
         shards = {name: runs for name, runs in shards.items() if _window_is_over(services, windows[name])}
-    outcomes = ACTIONS[action](services, shards)
-    found = {shard: status for shard, status in outcomes.items() if isinstance(status, ShardStatus)}
+    queued = _open_manifests(services, State.QUEUED) if action in ("watch", "stop") else {}
+    running = _open_manifests(services, State.RUNNING) if action == "watch" else {}
+    act: dict[str, Callable[[str], ShardStatus]] = {
+        "start": lambda shard: _start(services, shard),
+        "watch": lambda shard: _watch(services, shard, queued.get(shard, []), running.get(shard, [])),
+        "stop": lambda shard: _stop(services, shard, shards[shard], has_work=shard in queued),
+        "kill": lambda shard: _kill(services, shard, shards[shard]),
+    }
+    found: dict[str, ShardStatus] = {}
+    errors: list[Exception] = []
+    for shard in shards:
+        try:
+            found[shard] = act[action](shard)
+        except Exception as error:
+            logger.warning("action on a shard failed", shard=shard, error=str(error))
+            errors.append(error)
     result = _answer(action, found)
     # Which shard is behind is in the log and in ``hybrid-router stream status``.
     if found:
@@ -198,14 +178,14 @@ def stream_control(event: Mapping[str, Any], services: Services) -> dict[str, An
         count_bytes(Metric.STREAM_BACKLOG_BYTES, result["backlogBytes"])
         count(Metric.STREAM_SPILLING, result["spilling"])
         count(Metric.MICRO_BATCH_MINUTES, result["microBatchMinutes"])
-    for outcome in outcomes.values():
-        if isinstance(outcome, Exception):
-            raise outcome
+    if errors:
+        raise errors[0]
     logger.info("stream control", action=action, result=result)
     return result
 
 
-def _shards(event: Mapping[str, Any], services: Services) -> Shards:
+def _shards(event: Mapping[str, Any], services: Services) -> dict[str, set[str]]:
+    """The shards of the event, each with the runs that a stop or kill is about; none: whichever are alive."""
     names = services.settings.shards.names
     named: dict[str, set[str]] = {}
     for item in str(event.get("shards", "")).split(","):

@@ -13,7 +13,7 @@ from router.services import Services
 from router.telemetry import logger
 
 MAX_HEARTBEAT_AGE = timedelta(minutes=1)
-"""A heartbeat is valid for this time; a run records one every ``streaming_job.urgent.MAX_LOOK_SECONDS``."""
+"""A heartbeat is valid for this time; a run records one every ``streaming_job.stream.MAX_LOOK_SECONDS``."""
 MAX_SILENT_STARTS = 3
 """Number of starts without a heartbeat from which on callers get the reason of the last run as an error."""
 MAX_STARTS = 8
@@ -31,16 +31,6 @@ class FailedStartsError(TransientError):
         super().__init__(
             f"{starts} runs of the streaming job {job} have ended in succession before they began to work, the last "
             f"one with {reason}; {then}: remove the cause, then run 'hybrid-router stream start'"
-        )
-
-
-class EndingRunError(TransientError):
-    """The last run has reported its end, and its engine has not ended it yet: no run sees what comes now."""
-
-    def __init__(self, job: str) -> None:
-        super().__init__(
-            f"the last run of the streaming job {job} is ending: run 'hybrid-router stream start' in a minute, or the "
-            "sweep starts the next one"
         )
 
 
@@ -98,7 +88,11 @@ def start_run(services: Services, shard: str, row: StreamRow | None = None) -> b
         # Another caller may have started it since the row was read.
         row = stream.get()
         if row.run is not None and row.has_ended and row.run in runs.live():
-            raise EndingRunError(services.resources.stream_job_of(shard))
+            # It has reported its end, and its engine has not ended it yet: no run sees what comes now.
+            raise TransientError(
+                f"the last run of the streaming job {services.resources.stream_job_of(shard)} is ending: run "
+                "'hybrid-router stream start' in a minute, or the sweep starts the next one"
+            )
         return False
     stream.count_start(row, run, now)
     logger.info("streaming run started", shard=shard)

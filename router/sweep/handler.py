@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
-from functools import cache
 from typing import Any
 
 import boto3
@@ -62,14 +61,9 @@ COUNTS = {
 @metrics.log_metrics
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: ARG001
     """``{"dryRun"?}`` -> a count for each of ``COUNTS``; a dry run adds ``"items"``, the first to be repaired."""
-    services = replace(container_services(), events=_event_bridge())
+    # No other function needs this client.
+    services = replace(container_services(), events=boto3.client("events", config=CLIENT_CONFIG))
     return sweep(services, dry_run=parse_flag(event or {}, "dryRun"))
-
-
-@cache
-def _event_bridge() -> Any:  # noqa: ANN401
-    """Its client, which no other function needs."""
-    return boto3.client("events", config=CLIENT_CONFIG)
 
 
 def sweep(services: Services, *, dry_run: bool = False) -> dict[str, Any]:
@@ -83,7 +77,28 @@ def sweep(services: Services, *, dry_run: bool = False) -> dict[str, Any]:
     errors: list[Exception] = []
     items: list[str] = []
     end = services.clock() + TIME_PER_SWEEP
-    repairs = _repairs(services, dry_run=dry_run)
+    # What the alarms read comes first, and is short.
+    recorded: list[tuple[str, Callable[[Repair], object]]] = [
+        ("stream", _measure_stream),
+        ("bills", record_late_bills),
+        ("costs", _measure_costs),
+    ]
+    repairs = [
+        *(() if dry_run else recorded),
+        ("ledger.keep_days", _check_versions),
+        ("publishing", finish_publishing),
+        ("leases", release_leases),
+        ("pointers", renew_pointers),
+        ("intents", resume_intents),
+        ("missed", adopt_missed),
+        ("missed in folders of old days", adopt_missed_of_old_days),
+        ("collections", divide_collections),
+        ("uploads", abort_uploads),
+        ("stalled", report_stalled),
+        ("replaced objects", delete_replaced),
+        *([("table files", delete_table_files)] if services.settings.has_tables else []),
+        ("hours", announce_hours),
+    ]
     for left, (name, work) in zip(range(len(repairs), 0, -1), repairs, strict=True):
         now = services.clock()
         repair = Repair(services, now + (end - now) / left, dry_run=dry_run)
@@ -101,31 +116,6 @@ def sweep(services: Services, *, dry_run: bool = False) -> dict[str, Any]:
     if errors:
         raise errors[0]
     return {**done, "items": items[:MAX_ITEMS]} if dry_run else done
-
-
-def _repairs(services: Services, *, dry_run: bool) -> list[tuple[str, Callable[[Repair], object]]]:
-    """Each repair by its name, in the order in which they run. What the alarms read comes first, and is short."""
-    recorded: list[tuple[str, Callable[[Repair], object]]] = [
-        ("stream", _measure_stream),
-        ("bills", record_late_bills),
-        ("costs", _measure_costs),
-    ]
-    return [
-        *(() if dry_run else recorded),
-        ("ledger.keep_days", _check_versions),
-        ("publishing", finish_publishing),
-        ("leases", release_leases),
-        ("pointers", renew_pointers),
-        ("intents", resume_intents),
-        ("missed", adopt_missed),
-        ("missed in folders of old days", adopt_missed_of_old_days),
-        ("collections", divide_collections),
-        ("uploads", abort_uploads),
-        ("stalled", report_stalled),
-        ("replaced objects", delete_replaced),
-        *([("table files", delete_table_files)] if services.settings.has_tables else []),
-        ("hours", announce_hours),
-    ]
 
 
 def _check_versions(repair: Repair) -> None:
@@ -184,23 +174,18 @@ def record_late_bills(repair: Repair) -> None:
         if repair.expired:
             return
         with repair.isolated(due.job_run):
-            _record(services, due)
-
-
-def _record(services: Services, due: DueBill) -> None:
-    now = services.clock()
-    overdue = now - datetime.fromisoformat(due.since) > MAX_BILL_WAIT
-    recorded = False
-    try:
-        recorded = _record_bill(services, due, estimate=overdue)
-    except Exception as error:
-        if not overdue or can_pass(error):
-            raise
-        logger.exception("the bill of a job run cannot be read", job_run=due.job_run)
-    if overdue and not recorded and due.run:
-        logger.error("the cost of a job run is not recorded", job_run=due.job_run, run=due.run)
-    if recorded or overdue:
-        services.ledger.costs.close_bill(due.job_run, now)
+            now, recorded = services.clock(), False
+            overdue = now - datetime.fromisoformat(due.since) > MAX_BILL_WAIT
+            try:
+                recorded = _record_bill(services, due, estimate=overdue)
+            except Exception as error:
+                if not overdue or can_pass(error):
+                    raise
+                logger.exception("the bill of a job run cannot be read", job_run=due.job_run)
+            if overdue and not recorded and due.run:
+                logger.error("the cost of a job run is not recorded", job_run=due.job_run, run=due.run)
+            if recorded or overdue:
+                services.ledger.costs.close_bill(due.job_run, now)
 
 
 def _record_bill(services: Services, due: DueBill, *, estimate: bool) -> bool:

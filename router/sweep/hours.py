@@ -22,10 +22,6 @@ from router.sweep.repair import Repair
 from router.tables.batch import TableCatalog
 from router.telemetry import logger
 
-KINDS = {HourState.COMPLETE: "completed", HourState.REOPENED: "reopened"}
-UNFINISHED = (State.FAILED, State.COLLECTED)
-"""States that keep an hour waiting until a person acts."""
-
 
 def announce_hours(repair: Repair) -> None:
     """Announce hours that are complete or reopened; counts them as ``completed`` and ``reopened``."""
@@ -59,7 +55,9 @@ def _due(repair: Repair, rows: Sequence[HourRow]) -> list[HourRow]:
     # If one cannot be read, there is a look at each hour.
     with repair.isolated("manifests that hours wait for"):
         current = services.ledger.manifests.get_many(met) if met else []
-        waiting = {row.id for row in current if row is not None and (row.open or row.state in UNFINISHED)}
+        # What is FAILED or COLLECTED keeps an hour waiting until a person acts.
+        unfinished = (State.FAILED, State.COLLECTED)
+        waiting = {row.id for row in current if row is not None and (row.open or row.state in unfinished)}
     return [*filter(is_begun, rows), *(row for row in quiet if row.waits_for not in waiting)]
 
 
@@ -73,7 +71,9 @@ def _look(repair: Repair, row: HourRow) -> None:
         _announce(repair, row, HourState.REOPENED)
         return
     if may_confirm(row, services.clock()) and not repair.dry_run:
-        confirm(services, row)
+        # A caller that resumed late may have written the marker of an earlier revision.
+        write_marker(services, row)
+        partitions.confirmed(row)
     if row.told != HourState.COMPLETE:
         has_table = services.settings.has_table(row.partition.dataset)
         contents = read_hour(services.ledger, row.partition, has_table=has_table, until_waiting=True)
@@ -85,9 +85,12 @@ def _look(repair: Repair, row: HourRow) -> None:
             if state == HourState.COMPLETE and _is_closed(repair, row.partition):
                 if not has_table:
                     _list_for_later(repair, row.partition)
-                counts = contents.counts()
-                _count_share(repair, row.partition, contents.stream_lane.quarantined_share)
-                _announce(repair, row, HourState.COMPLETE, counts)
+                share = contents.stream_lane.quarantined_share
+                if share > services.settings.alarms.max_quarantined_share and not repair.dry_run:
+                    hour = str(row.partition)
+                    logger.warning("much of an hour is in the quarantine", partition=hour, share=round(share, 4))
+                    repair.count("aboveShare")
+                _announce(repair, row, HourState.COMPLETE, contents.counts())
         elif not repair.dry_run:
             if has_table:
                 _list_published(repair, row.partition, contents.waits_for)
@@ -133,47 +136,26 @@ def _is_closed(repair: Repair, partition: Partition) -> bool:
     return repair.dry_run or services.ledger.collections.close_hour(partition.stamp, services.clock())
 
 
-def _count_share(repair: Repair, partition: Partition, share: float) -> None:
-    """Count an hour of which the stream lane has put too much into the quarantine; the log names it."""
-    if share > repair.services.settings.alarms.max_quarantined_share and not repair.dry_run:
-        logger.warning("much of an hour is in the quarantine", partition=str(partition), share=round(share, 4))
-        repair.count("aboveShare")
-
-
 def _announce(repair: Repair, row: HourRow, state: HourState, counts: HourCounts | None = None) -> None:
-    """Decide the next revision, unless one is decided and not announced; then announce it.
+    """Decide the next revision, unless one is decided and not announced; then make the marker what the row tells, send
+    the event, and note both; idempotent, by any caller.
 
-    A row that has changed since it was read is left to the next sweep.
+    A row that has changed since it was read is left to the next sweep. A caller that resumes late may put a marker that
+    is no longer true: a later sweep writes it once more (``may_confirm``). Raises ``ClientError``: a request was
+    refused: the next sweep announces it; ``TransientError``: EventBridge did not take the event.
     """
-    services, kind = repair.services, KINDS[state]
+    services, kind = repair.services, "completed" if state == HourState.COMPLETE else "reopened"
     if repair.only_counts(kind, f"hour {row.partition}"):
         return
     if row.announced == row.revision:
         if not services.ledger.partitions.tell(state, row, counts or row.counts, services.clock()):
             return
         row = services.ledger.partitions.get(row.partition)
-    announce(services, row)
-    repair.count(kind)
-
-
-EVENT_SOURCE = "hybrid-router"
-DETAIL_TYPES = {
-    HourState.COMPLETE: "Dataset Hour Complete",
-    HourState.REOPENED: "Dataset Hour Reopened",
-}
-
-
-def announce(services: Services, row: HourRow) -> None:
-    """Make the marker what the row tells, then send the event, then note both; idempotent, by any caller.
-
-    A caller that resumes late may have put a marker that is no longer true. It learns that from the last write, and
-    makes the marker what the current row tells. Raises ``ClientError``: a request was refused: the next sweep announces
-    it; ``TransientError``: EventBridge did not take the event.
-    """
     assert services.events is not None
     write_marker(services, row)
     detail = json.dumps(hour_document(services, row), ensure_ascii=False)
-    entry = {"Source": EVENT_SOURCE, "DetailType": DETAIL_TYPES[row.told], "Detail": detail}
+    change = "Complete" if row.told == HourState.COMPLETE else "Reopened"
+    entry = {"Source": "hybrid-router", "DetailType": f"Dataset Hour {change}", "Detail": detail}
     answer = services.events.put_events(Entries=[entry])
     if answer["FailedEntryCount"]:
         reason = answer["Entries"][0].get("ErrorMessage", "no reason given")
@@ -181,29 +163,8 @@ def announce(services: Services, row: HourRow) -> None:
             f"EventBridge did not take the event of {row.partition} ({reason}): the next sweep sends it"
         )
     logger.info("hour announced", partition=str(row.partition), state=row.told, revision=row.revision)
-    if not services.ledger.partitions.announced(row):
-        _restore_marker(services, row.partition)
-
-
-def confirm(services: Services, row: HourRow) -> None:
-    """Write the marker of an announced revision once more, and note it; idempotent, by any caller.
-
-    A caller that resumed late may have written the marker of an earlier revision, and ended before it learned that.
-    """
-    write_marker(services, row)
-    if not services.ledger.partitions.confirmed(row):
-        _restore_marker(services, row.partition)
-
-
-def _restore_marker(services: Services, partition: Partition) -> None:
-    """Make the marker what the current row tells; the event of that is not this caller's."""
-    row = services.ledger.partitions.get(partition)
-    while True:
-        write_marker(services, row)
-        current = services.ledger.partitions.get(partition)
-        if current.revision == row.revision:
-            return
-        row = current
+    services.ledger.partitions.announced(row)
+    repair.count(kind)
 
 
 def write_marker(services: Services, row: HourRow) -> None:
@@ -251,6 +212,7 @@ class HourDocument:
 def hour_document(services: Services, row: HourRow) -> dict[str, Any]:
     """The body of marker and event: the same bytes from any caller, and however often."""
     partition, counts, lake = row.partition, row.counts, services.resources.lake_bucket
+    name = f"{services.resources.tables_database}.{partition.dataset}"
     document = HourDocument(
         # Not the stage: it can be deployed again, or in another region, and begins with the first revision there.
         id=f"{lake}/{partition.dataset}/{partition.stamp}/{row.revision}",
@@ -269,15 +231,7 @@ def hour_document(services: Services, row: HourRow) -> dict[str, Any]:
         quarantined_lines=counts.quarantined_lines,
         unreadable_files=counts.unreadable_files,
         published_at=counts.published_at or None,
-        table=_table(services, row),
+        table=TableSnapshot(name, str(counts.snapshot), counts.batch) if counts.batch else None,
     )
     body: dict[str, Any] = to_json(document)
     return body
-
-
-def _table(services: Services, row: HourRow) -> TableSnapshot | None:
-    counts = row.counts
-    if not counts.batch:
-        return None
-    name = f"{services.resources.tables_database}.{row.partition.dataset}"
-    return TableSnapshot(name, str(counts.snapshot), counts.batch)

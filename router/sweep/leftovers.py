@@ -172,12 +172,7 @@ def _may_be_shown(due: DueDeletion, row: ManifestRow, table: TableRow | None) ->
     """
     if row.published is None or row.published.generation != due.generation:
         return False
-    return table is None or not is_expired(row, table)
-
-
-def is_expired(row: ManifestRow, table: TableRow) -> bool:
-    """Whether no retained snapshot of the table shows a generation of the manifest before the published one. Pure."""
-    return row.is_tabled and row.tabled is not None and row.tabled.batch <= table.oldest
+    return table is None or not row.is_tabled or row.tabled is None or row.tabled.batch > table.oldest
 
 
 def _doomed(services: Services, due: DueDeletion, row: ManifestRow) -> Iterator[tuple[str, str]]:

@@ -7,7 +7,7 @@ whose hour is over, or that a crashed process has left closed, become manifests.
 from datetime import datetime, timedelta
 
 from lake.layout import INTENTS, list_objects, pointer_prefix
-from lake.ledger import ManifestRow, State
+from lake.ledger import State
 from lake.ledger.manifest_row import OPEN_STATES
 from lake.manifest import Lane
 from lake.publish import roll_forward
@@ -19,7 +19,6 @@ from router.ownership.owner import write_pointer
 from router.ownership.resolve import OWNER_GRACE, read_intent
 from router.ownership.take import ArrivalOutcome, take_ownership
 from router.requests.resubmit import is_recorded
-from router.services import Services
 from router.stream.runs import ensure_running
 from router.sweep.repair import Repair, read_progress, write_progress
 from router.telemetry import logger
@@ -76,7 +75,9 @@ def renew_pointers(repair: Repair) -> None:
             if waited < limit:
                 continue
             waiting.add(shards.of(row.id))
-            if waited < limit * _wait_factor(services, row):
+            prefix = pointer_prefix(row.id, urgent=row.urgent, shard=shards.of(row.id))
+            inbox = services.s3.list_objects_v2(Bucket=services.resources.control_bucket, Prefix=prefix)
+            if waited < limit * (1 << max(inbox["KeyCount"] - 1, 0)):
                 continue
             if repair.only_counts("repointed", f"manifest {row.id}"):
                 continue
@@ -88,42 +89,27 @@ def renew_pointers(repair: Repair) -> None:
             ensure_running(services, shard)
 
 
-def _wait_factor(services: Services, row: ManifestRow) -> int:
-    """1 for one pointer in the inbox or none, then twice as much for each further one."""
-    shard = services.settings.shards.of(row.id)
-    prefix = pointer_prefix(row.id, urgent=row.urgent, shard=shard)
-    inbox = services.s3.list_objects_v2(Bucket=services.resources.control_bucket, Prefix=prefix)
-    return 1 << max(inbox["KeyCount"] - 1, 0)
-
-
 def finish_publishing(repair: Repair) -> None:
     """Finish publishes that take longer than ``PUBLISHING_MINUTES``.
 
     Counts ``rolledForward`` manifests, which are DONE, and ``vanished`` ones, FAILED because their uploads are gone.
     """
-    for lane in Lane:
-        for hint in repair.services.ledger.manifests.open(lane, State.PUBLISHING, repair.report):
-            if repair.expired:
-                return
-            with repair.isolated("publish", manifest_id=hint.id):
-                _finish(repair, hint.id)
-
-
-def _finish(repair: Repair, manifest: str) -> None:
     services, limit = repair.services, timedelta(minutes=PUBLISHING_MINUTES)
-    row = services.ledger.manifests.get(manifest)
-    if row is None or row.state != State.PUBLISHING:
-        return
-    if services.clock() - datetime.fromisoformat(row.changed_at) < limit:
-        return
-    if repair.only_counts("rolledForward", f"manifest {row.id}"):
-        return
-    control, buckets = services.resources.control_bucket, services.resources.output_buckets
-    has_table = services.settings.has_table(row.partition.dataset)
-    state = roll_forward(services.s3, services.ledger, control, row, services.clock, buckets, has_table=has_table)
-    repair.counts["rolledForward"] += state == State.DONE
-    repair.counts["vanished"] += state == State.FAILED
-    logger.warning("publish rolled forward", manifest_id=row.id, state=state, publishing_since=row.changed_at)
+    s3, ledger, clock, resources = services.s3, services.ledger, services.clock, services.resources
+    for hint in (row for lane in Lane for row in ledger.manifests.open(lane, State.PUBLISHING, repair.report)):
+        if repair.expired:
+            return
+        with repair.isolated("publish", manifest_id=hint.id):
+            row = ledger.manifests.get(hint.id)
+            if row is None or row.state != State.PUBLISHING or clock() - datetime.fromisoformat(row.changed_at) < limit:
+                continue
+            if repair.only_counts("rolledForward", f"manifest {row.id}"):
+                continue
+            has_table, buckets = services.settings.has_table(row.partition.dataset), resources.output_buckets
+            state = roll_forward(s3, ledger, resources.control_bucket, row, clock, buckets, has_table=has_table)
+            repair.counts["rolledForward"] += state == State.DONE
+            repair.counts["vanished"] += state == State.FAILED
+            logger.warning("publish rolled forward", manifest_id=row.id, state=state, publishing_since=row.changed_at)
 
 
 def report_stalled(repair: Repair) -> None:
@@ -206,14 +192,11 @@ def _resume(repair: Repair, key: str) -> bool:
     return True
 
 
-WRITES_PER_SECOND = MAX_INDEX_WRITES_PER_SECOND // 2
-"""A plan may divide at the same time."""
-
-
 def divide_collections(repair: Repair) -> None:
     """Divide them, the oldest hours first; counts them as ``divided``."""
     services = repair.services
-    pace = WritePace(WRITES_PER_SECOND)
+    # A plan may divide at the same time.
+    pace = WritePace(MAX_INDEX_WRITES_PER_SECOND // 2)
     for row in services.ledger.collections.open():
         if repair.expired:
             return

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from lake.dataset_rules import matching_rule, named_datasets, skip_old_days
 from lake.settings.operation import LISTING_DAYS, MAX_REDELIVERY_DAYS, SweepSettings
@@ -51,27 +50,23 @@ class InputSearch:
     """Folders of old days were passed over, in this round or in an earlier one."""
 
 
-def adopt_missed(repair: Repair) -> None:
-    """Find files of recent hours without an owner, in the folders of recent days.
-
-    Counts object versions that got an owner as ``adopted``, and a listing that is far behind as ``stalled``, also when
-    no round is due or no time is left for it: the alarm lasts. A dataset that cannot be listed does not hold back
-    others.
-    """
-    _adopt(repair, LISTING)
-
-
 def adopt_missed_of_old_days(repair: Repair) -> None:
     """Find such files in the folders of old days, where ``adopt_missed`` has passed over some; counts them as it does.
 
     A repair of its own: rounds of recent days that follow one another without a pause leave it no time of theirs.
     """
     if _read_search(repair, LISTING).passed_over:
-        _adopt(repair, OLD_DAYS)
+        adopt_missed(repair, OLD_DAYS)
 
 
-def _adopt(repair: Repair, listing: str) -> InputSearch:
-    """Continue the round, or begin one that is due: list one dataset after another; report how far the listing is."""
+def adopt_missed(repair: Repair, listing: str = LISTING) -> InputSearch:
+    """Find files of recent hours without an owner, in the folders of recent days: continue the round, or begin one that
+    is due; list one dataset after another. Returns the position.
+
+    Counts object versions that got an owner as ``adopted``, and a listing that is far behind as ``stalled``, also when
+    no round is due or no time is left for it: the alarm lasts. A dataset that cannot be listed does not hold back
+    others.
+    """
     search, settings = _read_search(repair, listing), repair.services.settings.sweep
     interval, now = timedelta(hours=settings.listing_hours), repair.services.clock()
     is_due = not search.begun_at or now - datetime.fromisoformat(search.begun_at) >= interval
@@ -87,21 +82,14 @@ def _adopt(repair: Repair, listing: str) -> InputSearch:
             search = _list_page(repair, listing, search, datasets)
             _keep(repair, listing, search)
     if search.covered_until:
-        _report(repair, listing, search)
+        now = repair.services.clock()
+        behind = now - datetime.strptime(search.covered_until, HOUR_FORMAT).replace(tzinfo=UTC)
+        is_stalled = behind > MAX_BEHIND[listing] + interval + timedelta(minutes=settings.missed_minutes)
+        repair.counts["stalled"] += is_stalled
+        (logger.warning if is_stalled else logger.info)(
+            "listing of missed events", listing=listing, dataset=search.dataset, hours_behind=behind // ONE_HOUR
+        )
     return search
-
-
-def _report(repair: Repair, listing: str, search: InputSearch) -> None:
-    """Log how far the listing is; count it as ``stalled`` if a lost event is found later than promised."""
-    settings, now = repair.services.settings.sweep, repair.services.clock()
-    behind = now - datetime.strptime(search.covered_until, HOUR_FORMAT).replace(tzinfo=UTC)
-    position: dict[str, Any] = {"listing": listing, "dataset": search.dataset, "covered_until": search.covered_until}
-    pause = timedelta(hours=settings.listing_hours, minutes=settings.missed_minutes)
-    if behind > MAX_BEHIND[listing] + pause:
-        repair.counts["stalled"] += 1
-        logger.warning("the listing of missed events is behind", hours_behind=behind // ONE_HOUR, **position)
-    else:
-        logger.info("listing of missed events", hours_behind=behind // ONE_HOUR, **position)
 
 
 def _keep(repair: Repair, listing: str, search: InputSearch) -> None:
@@ -128,13 +116,6 @@ def begin_round(search: InputSearch, datasets: Sequence[str], now: datetime, set
     )
 
 
-def _skip_old_days(token: str, first: str) -> str:
-    """The position at the first folder of a recent day, if the one given is in a folder of an old day."""
-    at = ListingProgress.of(token)
-    marker = skip_old_days(at.key_marker, first)
-    return token if marker == at.key_marker else replace(at, key_marker=marker, version_marker="").token()
-
-
 def _list_page(repair: Repair, listing: str, search: InputSearch, datasets: Sequence[str]) -> InputSearch:
     assert search.dataset is not None
     dataset, token, is_listed = search.dataset, None, False
@@ -152,8 +133,12 @@ def _list_page(repair: Repair, listing: str, search: InputSearch, datasets: Sequ
         token, is_listed = result["token"], True
     search = replace(search, token=token, incomplete=search.incomplete or not is_listed)
     if token is not None:
-        after = _skip_old_days(token, search.first) if listing == LISTING else token
-        return replace(search, token=after, passed_over=search.passed_over or after != token)
+        at = ListingProgress.of(token)
+        marker = skip_old_days(at.key_marker, search.first)
+        if listing == LISTING and marker != at.key_marker:
+            token = replace(at, key_marker=marker, version_marker="").token()
+            return replace(search, token=token, passed_over=True)
+        return search
     following = _following(dataset, datasets)
     search = replace(search, dataset=following)
     return end_round(search) if following is None else search

@@ -114,11 +114,15 @@ def _items(services: Services, rows: Iterable[ManifestRow]) -> tuple[dict[str, B
     """The manifests with their files, by id; and the error of each whose commit document cannot be used."""
 
     def read(row: ManifestRow) -> BatchItem | UnusableDocumentError:
+        assert row.published is not None
+        reference = row.published.document
         try:
-            return _item(services, row)
+            files = _files(services, row, reference)
+            before = _files(services, row, row.tabled.document) if row.tabled else ()
         except UnusableDocumentError as error:
             logger.error("a published manifest is not brought into the table", manifest_id=row.id, error=str(error))
             return error
+        return BatchItem(row.id, row.partition.stamp, row.published.generation, reference, files, before)
 
     found = in_parallel(read, rows, TABLE_REQUESTS)
     items = {item.manifest: item for item in found if isinstance(item, BatchItem)}
@@ -136,7 +140,10 @@ def _due(services: Services, entries: Sequence[OutboxEntry]) -> Iterable[Manifes
         row = current[manifest]
         if row is not None and row.published is not None and not row.is_tabled:
             due[manifest] = row
-        elif row is None or _has_ended(row, generation):
+            continue
+        is_published = row is not None and row.published is not None and row.published.generation >= generation
+        # Or it can never be.
+        if row is None or is_published or row.generation > generation or row.state == State.FAILED:
             ended.append(entry.name)
     forget(services, entries[0].dataset, dict.fromkeys(ended))
     return due.values()
@@ -145,13 +152,6 @@ def _due(services: Services, entries: Sequence[OutboxEntry]) -> Iterable[Manifes
 def forget(services: Services, dataset: str, entries: Mapping[str, str | None]) -> None:
     """Delete entries of the outbox, given by name, with what ``Tables.forget`` takes as ``listed_at``."""
     in_parallel(lambda entry: services.ledger.tables.forget(dataset, *entry), entries.items(), TABLE_REQUESTS)
-
-
-def _has_ended(row: ManifestRow, generation: int) -> bool:
-    """Whether a generation is published or can never be."""
-    if row.published is not None and row.published.generation >= generation:
-        return True
-    return row.generation > generation or row.state == State.FAILED
 
 
 def _rows_of_hour(services: Services, hour: Partition) -> Iterable[ManifestRow]:
@@ -165,14 +165,6 @@ def tabled_of_hour(services: Services, hour: Partition) -> dict[str, tuple[DataF
     shown = [(row, row.tabled.document) for row in _rows_of_hour(services, hour) if row.tabled is not None]
     files = in_parallel(lambda item: _files(services, *item), shown, TABLE_REQUESTS)
     return {row.id: found for (row, _), found in zip(shown, files, strict=True)}
-
-
-def _item(services: Services, row: ManifestRow) -> BatchItem:
-    assert row.published is not None
-    reference = row.published.document
-    files = _files(services, row, reference)
-    before = _files(services, row, row.tabled.document) if row.tabled else ()
-    return BatchItem(row.id, row.partition.stamp, row.published.generation, reference, files, before)
 
 
 def _files(services: Services, row: ManifestRow, reference: CommitReference) -> tuple[DataFile, ...]:
@@ -204,10 +196,6 @@ def read_batch_document(services: Services, reference: BatchReference) -> Planne
 
 POINTER = "metadata_location"
 """Parameter of the catalog entry that Iceberg's clients read (GlueTableOperations)."""
-
-
-OWN_TYPES = ("date", "int", "string")
-"""Types of the product's columns, whose names in Iceberg are those in the catalog."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,7 +327,8 @@ class TableCatalog:
                 "Type": "string",
                 **known.get(field["name"].lower(), {}),
                 "Name": field["name"],
-                **({"Type": field["type"]} if field["type"] in OWN_TYPES else {}),
+                # The product's own types have the same names in Iceberg and in the catalog.
+                **({"Type": field["type"]} if field["type"] in ("date", "int", "string") else {}),
                 "Parameters": {
                     "iceberg.field.id": str(field["id"]),
                     "iceberg.field.optional": "true",

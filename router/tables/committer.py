@@ -28,7 +28,6 @@ from router.iceberg.metadata import (
     Metadata,
     batch_of,
     foreign_change,
-    has_other_form,
     hour_of,
     new_metadata,
     oldest_batch,
@@ -126,7 +125,11 @@ def _apply(services: Services, row: TableRow, batch: PlannedBatch) -> Metadata:
     for _ in range(MAX_TRIES):
         entry = catalog.load()
         if entry is None:
-            _create(services, catalog, row)
+            if row.applied != row.first:
+                rebuild = f"run 'hybrid-router tables rebuild {row.dataset}'"
+                raise TableStoppedError(f"the table {row.dataset} is gone from the catalog: {rebuild}")
+            now = epoch_milliseconds(services.clock())
+            catalog.create(new_metadata(catalog.location, row.uuid, row.first, now))
             continue
         if is_applied(services, row, entry.metadata, batch.number):
             return entry.metadata
@@ -138,15 +141,6 @@ def _apply(services: Services, row: TableRow, batch: PlannedBatch) -> Metadata:
     )
 
 
-def _create(services: Services, catalog: TableCatalog, row: TableRow) -> None:
-    if row.applied != row.first:
-        raise TableStoppedError(
-            f"the table {row.dataset} is gone from the catalog: run 'hybrid-router tables rebuild {row.dataset}'"
-        )
-    now = epoch_milliseconds(services.clock())
-    catalog.create(new_metadata(catalog.location, row.uuid, row.first, now))
-
-
 def is_applied(services: Services, row: TableRow, metadata: Metadata, number: int) -> bool:
     """Whether the batch ``number`` is in the table; False: it is the next one.
 
@@ -155,7 +149,8 @@ def is_applied(services: Services, row: TableRow, metadata: Metadata, number: in
     rebuild = f"run 'hybrid-router tables rebuild {row.dataset}'"
     if metadata["table-uuid"] != row.uuid:
         raise TableStoppedError(f"the catalog has another table {row.dataset} than the ledger: {rebuild}")
-    if has_other_form(metadata):
+    # No snapshot undoes this.
+    if len(metadata["partition-specs"]) > 1 or metadata["format-version"] != 2:
         raise TableStoppedError(
             f"another writer has changed the partitions or the format version of the table {row.dataset}: {rebuild}"
         )
@@ -163,10 +158,9 @@ def is_applied(services: Services, row: TableRow, metadata: Metadata, number: in
     if found >= number:
         # Another process may have gone on since this one has read the row.
         current = services.ledger.tables.get(row.dataset)
-        if current is None or found > current.applied + 1:
-            raise TableStoppedError(f"the table {row.dataset} has batch {found}, the ledger is at {number}: {rebuild}")
-        return True
-    if found < number - 1:
+        if current is not None and found <= current.applied + 1:
+            return True
+    if found != number - 1:
         raise TableStoppedError(f"the table {row.dataset} has batch {found}, the ledger is at {number}: {rebuild}")
     if (change := foreign_change(metadata)) is not None:
         raise TableStoppedError(

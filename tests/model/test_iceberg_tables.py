@@ -126,7 +126,7 @@ RULES: dict[str, tuple[str, Mutation]] = {
         "batches",
         all_of(
             replaced(f"{LEFTOVERS}._may_be_expired", lambda *_: True),
-            replaced(f"{LEFTOVERS}.is_expired", lambda row, _: row.is_tabled),
+            changed(f"{LEFTOVERS}._may_be_shown", "row.tabled.batch > table.oldest", "False"),
         ),
     ),
     "publishes are not listed": ("batches", replaced(f"{TABLES}.list_generation", lambda *_: None)),

@@ -5,7 +5,7 @@ from functools import cache
 from typing import Any
 
 import boto3
-from botocore.validate import ParamValidator
+from botocore.validate import validate_parameters
 
 ACCOUNT = "111122223333"
 LIVE = frozenset({"STARTING", "RUNNING", "STOPPING", "WAITING"})
@@ -34,8 +34,6 @@ class FakeGlue:
         """Jobs for whose next run the quota has no room."""
         self.optimizers: dict[tuple[str, str], dict[str, Any]] = {}
         """Configuration by table and type."""
-        self.is_changed_meanwhile = False
-        """Another process changes the optimizer during the next request."""
         self._numbers = itertools.count(1)
 
     def start_job_run(self, JobName: str) -> dict[str, str]:  # noqa: N803
@@ -70,27 +68,15 @@ class FakeGlue:
     def get_table(self, DatabaseName: str, Name: str) -> dict[str, Any]:  # noqa: N803
         if Name not in self.tables:
             raise self._error("EntityNotFoundException", "GetTable")
-        return {
-            "Table": {
-                **self.tables[Name],
-                "DatabaseName": DatabaseName,
-                "CreatedBy": "an operator",
-                "CatalogId": ACCOUNT,
-            }
-        }
+        others = {"DatabaseName": DatabaseName, "CreatedBy": "an operator", "CatalogId": ACCOUNT}
+        return {"Table": {**self.tables[Name], **others}}
 
     def create_table(self, DatabaseName: str, TableInput: dict[str, Any]) -> None:  # noqa: N803
         if TableInput["Name"] in self.tables:
             raise self._error("AlreadyExistsException", "CreateTable")
         self.tables[TableInput["Name"]] = {**TableInput, "VersionId": "0"}
 
-    def update_table(
-        self,
-        DatabaseName: str,  # noqa: N803
-        TableInput: dict[str, Any],  # noqa: N803
-        SkipArchive: bool,  # noqa: N803
-        VersionId: str,  # noqa: N803
-    ) -> None:
+    def update_table(self, DatabaseName: str, TableInput: Any, SkipArchive: bool, VersionId: str) -> None:  # noqa: N803
         self.before_update()
         current = self.tables[TableInput["Name"]]
         if current["VersionId"] != VersionId:
@@ -117,14 +103,9 @@ class FakeGlue:
 
     def _optimizer(self, operation: str, request: dict[str, Any]) -> None:
         """As botocore and Glue check it."""
-        shape = glue_client().meta.service_model.operation_model(operation).input_shape
-        report = ParamValidator().validate(request, shape)
-        assert not report.has_errors(), report.generate_report()
+        validate_parameters(request, glue_client().meta.service_model.operation_model(operation).input_shape)
         assert request["CatalogId"] == ACCOUNT
         assert request["TableName"] in self.tables
-        if self.is_changed_meanwhile:
-            self.is_changed_meanwhile = False
-            raise self._error("ConcurrentModificationException", operation)
 
     def _name(self, request: dict[str, Any]) -> tuple[str, str]:
         return request["TableName"], request["Type"]

@@ -35,10 +35,8 @@ def keep(deployment: Deployment, versions: str | None = "Enabled") -> None:
 
 def item(deployment: Deployment, file: ObjectVersion = FILE) -> dict[str, Any] | None:
     key = arrival_key(file.bucket, file.key, file.version)
-    row: dict[str, Any] | None = deployment.dynamodb.get_item(TableName=RESOURCES.ledger_table, Key=key.item()).get(
-        "Item"
-    )
-    return row
+    answer: dict[str, Any] = deployment.dynamodb.get_item(TableName=RESOURCES.ledger_table, Key=key.item())
+    return answer.get("Item")
 
 
 def expire(deployment: Deployment, file: ObjectVersion = FILE) -> None:
@@ -67,17 +65,6 @@ def test_a_row_expires_after_its_days_and_one_of_a_manifest_never(deployment: De
     [manifest] = deployment.ledger.manifests.open(Lane.STREAM, State.QUEUED)
     key = {"pk": f"manifest#{manifest.id}", "sk": "manifest"}
     assert EXPIRY not in deployment.dynamodb.get_item(TableName=RESOURCES.ledger_table, Key=key)["Item"]
-
-
-def test_a_page_of_known_files_writes_nothing(deployment: Deployment) -> None:
-    keep(deployment)
-    outcome(deployment)
-    deployment.faults.reset()
-    arrival = RoutedArrival(FILE, PARTITION, Lane.BATCH, "listed")
-    # When
-    take_ownership(deployment.services, [arrival], {}, skip_known=True)
-    # Then
-    assert deployment.faults.writes == []
 
 
 def test_an_event_that_comes_after_its_row_has_expired_is_not_taken_and_not_acknowledged(

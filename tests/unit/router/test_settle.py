@@ -106,20 +106,6 @@ def test_an_execution_that_was_never_planned_has_no_verdict(deployment: Deployme
         settled(deployment)
 
 
-def test_what_was_promoted_is_no_longer_part_of_the_plan(deployment: Deployment) -> None:
-    # Given: of two files of a planned manifest one was promoted
-    (source,) = planned(deployment, "a.json")
-    urgent = deployment.manifest("a.json", lane=Lane.STREAM)
-    rest = deployment.manifest("b.json")
-    deployment.ledger.manifests.supersede(source, [urgent, rest], "promoted", deployment.now)
-    # When, Then: the run waits for the other one only, and so does the verdict
-    run = {"run": RUN}
-    assert run_status(run, deployment.services) == {"open": 1, "terminal": 0, "held": 0, "denied": 0}
-    done(deployment, deployment.row(rest.id), 3)
-    assert run_status(run, deployment.services) == {"open": 0, "terminal": 1, "held": 0, "denied": 0}
-    assert settled(deployment)["verdict"] == "SUCCEEDED"
-
-
 @pytest.mark.parametrize("is_running", [False, True])
 def test_what_was_queued_again_since_the_plan_is_for_the_next_one(deployment: Deployment, is_running: bool) -> None:
     # Given: of four manifests one was reprocessed before the plan
@@ -195,38 +181,32 @@ def test_objects_as_the_ledger_has_them_are_no_finding(deployment: Deployment, r
     assert document(deployment, VERDICT)["damaged"] == []
 
 
-@pytest.mark.parametrize("bucket", ["lake", "quarantine"])
-def test_an_object_that_was_deleted_is_found(deployment: Deployment, row: ManifestRow, bucket: str) -> None:
+@pytest.mark.parametrize(
+    ("bucket", "change", "problem"),
+    [
+        ("lake", None, "is missing"),
+        ("quarantine", None, "is missing"),
+        ("lake", lambda _: b"short", "has 5 bytes, and {size} were published"),
+        ("lake", lambda body: body[::-1], "was replaced after it was published"),
+    ],
+)
+def test_an_object_that_was_deleted_or_replaced_is_found(
+    deployment: Deployment, row: ManifestRow, bucket: str, change: Callable[[bytes], bytes] | None, problem: str
+) -> None:
     # Given
     (key,) = deployment.keys(bucket)
-    deployment.raw_s3.delete_object(Bucket=bucket, Key=key)
+    body = deployment.raw_s3.get_object(Bucket=bucket, Key=key)["Body"].read()
+    if change is None:
+        deployment.raw_s3.delete_object(Bucket=bucket, Key=key)
+    else:
+        deployment.raw_s3.put_object(Bucket=bucket, Key=key, Body=change(body))
     # When
     result = settled(deployment)
     # Then
+    uri, found = f"s3://{bucket}/{key}", problem.format(size=len(body))
     assert (result["verdict"], result["damagedObjects"], result["notify"]) == ("FAILED", 1, True)
-    assert result["message"].startswith(f"1 published object is damaged (first: s3://{bucket}/{key} is missing)")
-    assert document(deployment, VERDICT)["damaged"] == [
-        {"manifest": row.id, "uri": f"s3://{bucket}/{key}", "problem": "is missing"}
-    ]
-
-
-@pytest.mark.parametrize(
-    ("change", "problem"),
-    [
-        (lambda _: b"short", "has 5 bytes, and {size} were published"),
-        (lambda body: body[::-1], "was replaced after it"),
-    ],
-    ids=["another size", "other bytes of the same size"],
-)
-def test_an_object_that_was_replaced_is_found(
-    deployment: Deployment, row: ManifestRow, change: Callable[[bytes], bytes], problem: str
-) -> None:
-    (key,) = deployment.keys("lake")
-    body = deployment.raw_s3.get_object(Bucket="lake", Key=key)["Body"].read()
-    deployment.raw_s3.put_object(Bucket="lake", Key=key, Body=change(body))
-    settled(deployment)
-    (damage,) = document(deployment, VERDICT)["damaged"]
-    assert damage["problem"].startswith(problem.format(size=len(body)))
+    assert result["message"].startswith(f"1 published object is damaged (first: {uri} {found})")
+    assert document(deployment, VERDICT)["damaged"] == [{"manifest": row.id, "uri": uri, "problem": found}]
 
 
 def test_the_objects_of_an_emptied_bucket_are_counted_and_few_are_compared(
@@ -247,15 +227,6 @@ def test_the_objects_of_an_emptied_bucket_are_counted_and_few_are_compared(
     assert compare.call_count == 1
 
 
-def test_without_its_result_document_keys_and_sizes_are_compared(deployment: Deployment, row: ManifestRow) -> None:
-    (result,) = deployment.keys("control", "results/")
-    deployment.raw_s3.delete_object(Bucket="control", Key=result)
-    assert settled(deployment)["damagedObjects"] == 0
-    (key,) = deployment.keys("lake")
-    deployment.raw_s3.put_object(Bucket="lake", Key=key, Body=b"short")
-    assert settled(deployment)["damagedObjects"] == 1
-
-
 def test_a_commit_document_that_is_gone_is_a_finding_and_not_an_error(deployment: Deployment, row: ManifestRow) -> None:
     (key,) = deployment.keys("control", "commits/")
     deployment.raw_s3.delete_object(Bucket="control", Key=key)
@@ -266,18 +237,23 @@ def test_a_commit_document_that_is_gone_is_a_finding_and_not_an_error(deployment
     assert "is gone" in damage["problem"]
 
 
-@pytest.mark.parametrize("body", [b'{"files": [', b"{}", b'{"sources": []}'])
-def test_a_damaged_result_document_ends_the_verdict_of_no_other_manifest(deployment: Deployment, body: bytes) -> None:
-    # Given: of two manifests with unreadable files, one whose result document is cut and one whose object is short
+@pytest.mark.parametrize("body", [None, b'{"files": [', b"{}", b'{"sources": []}'])
+def test_a_damaged_result_document_ends_the_verdict_of_no_manifest(deployment: Deployment, body: bytes | None) -> None:
+    # Given: of two manifests with unreadable files, one whose result document is gone or cut, both of whose objects are
+    # short, so that their documents are read
     first, second = planned(deployment, "a.json", "b.json")
     for row in (first, second):
         done(deployment, row, 10, unreadable="s3://input/b")
-    short = next(key for key in deployment.keys("lake") if second.id in key)
-    for bucket, key in (("control", result_key(first.id, 1)), ("lake", short)):
-        deployment.raw_s3.put_object(Bucket=bucket, Key=key, Body=body)
-    # Then
-    assert settled(deployment)["damagedObjects"] == 1
-    assert [item["manifest"] for item in document(deployment, VERDICT)["damaged"]] == [second.id]
+    for key in deployment.keys("lake"):
+        deployment.raw_s3.put_object(Bucket="lake", Key=key, Body=b"short")
+    if body is None:
+        deployment.raw_s3.delete_object(Bucket="control", Key=result_key(first.id, 1))
+    else:
+        deployment.raw_s3.put_object(Bucket="control", Key=result_key(first.id, 1), Body=body)
+    # Then keys and sizes of the first one are compared
+    assert settled(deployment)["damagedObjects"] == 2
+    assert {item["manifest"] for item in document(deployment, VERDICT)["damaged"]} == {first.id, second.id}
+    assert [item["manifest"] for item in document(deployment, VERDICT)["unreadableFiles"]] == [second.id]
 
 
 def test_while_a_manifest_is_open_the_objects_are_not_listed(deployment: Deployment) -> None:

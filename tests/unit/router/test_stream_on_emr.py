@@ -13,11 +13,9 @@ from lake.errors import InvalidInputError, TransientError
 from lake.ledger import State
 from lake.manifest import Lane
 from router.executions.run_status import release_unheld
-from router.route.handler import route
 from router.stream.runs import ensure_running, stream_runs
 from tests.unit.router.conftest import Deployment, act
 from tests.unit.router.emr import APPLICATION, LAUNCH, ON_EMR, FakeEmr, emr_error
-from tests.unit.router.events import batch, failures, message, s3_record
 
 
 def begin(deployment: Deployment, emr: FakeEmr) -> str:
@@ -54,19 +52,14 @@ def test_a_run_is_alive_until_it_has_ended(deployment: Deployment, emr: FakeEmr,
 
 def test_a_kill_cancels_the_run_at_once(deployment: Deployment, emr: FakeEmr) -> None:
     act(deployment, "start")
-    assert act(deployment, "kill")["killed"] == 1
-    (request,) = emr.cancelled
-    assert request == {"applicationId": APPLICATION, "jobRunId": "00run1", "shutdownGracePeriodInSeconds": 0}
-    assert act(deployment, "kill")["killed"] == 0
-
-
-def test_a_run_that_ends_while_it_is_killed_is_left_as_it_is(deployment: Deployment, emr: FakeEmr) -> None:
-    act(deployment, "start")
     runs = stream_runs(deployment.services, "1")
     live = runs.live()
-    emr.end("SUCCESS")
+    assert act(deployment, "kill")["killed"] == 1
+    assert emr.cancelled == [{"applicationId": APPLICATION, "jobRunId": "00run1", "shutdownGracePeriodInSeconds": 0}]
+    assert act(deployment, "kill")["killed"] == 0
+    # And one that has ended since it was listed is left as it is
     runs.end(live)
-    assert emr.states() == ["SUCCESS"]
+    assert emr.states() == ["CANCELLED"]
 
 
 def test_a_run_that_cannot_be_killed_is_an_error(
@@ -183,29 +176,19 @@ def test_a_start_by_a_function_of_the_deployment_before_counts(deployment: Deplo
     assert not ensure_running(deployment.services, "1")
 
 
-def test_a_window_begins_while_the_application_is_stopping(
-    deployment: Deployment, emr: FakeEmr, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("AccessDeniedException", pytest.raises(ClientError, match="AccessDeniedException")),
+        # Of an application that is stopping.
+        ("ValidationException", pytest.raises(TransientError, match="cannot start the streaming job stream-job now")),
+    ],
+)
+def test_a_start_that_is_refused_is_an_error(
+    deployment: Deployment, emr: FakeEmr, monkeypatch: pytest.MonkeyPatch, code: str, expected: Any
 ) -> None:
-    # Given an application that takes no run for the moment
-    with monkeypatch.context() as patch:
-        patch.setattr(emr, "start_job_run", Mock(side_effect=emr_error("ValidationException")))
-        # When a window begins, then it is open without a run, and its watch is told why
-        assert act(deployment, "start") == {"running": False, "windowOver": False, "stopped": True}
-        with pytest.raises(TransientError, match="cannot start the streaming job stream-job now"):
-            act(deployment, "watch")
-        # And an urgent file is redelivered
-        events = batch(message("a", s3_record("clicks/urgent/a.ndjson")))
-        assert failures(route(events, deployment.services)) == ["a"]
-    # When it takes runs again
-    assert act(deployment, "watch")["running"]
-    assert emr.states() == ["SUBMITTED"]
-
-
-def test_an_error_that_does_not_pass_is_raised(
-    deployment: Deployment, emr: FakeEmr, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(emr, "start_job_run", Mock(side_effect=emr_error("AccessDeniedException")))
-    with pytest.raises(ClientError, match="AccessDeniedException"):
+    monkeypatch.setattr(emr, "start_job_run", Mock(side_effect=emr_error(code)))
+    with expected:
         ensure_running(deployment.services, "1")
 
 

@@ -25,11 +25,6 @@ JOBS = {"1": "stream-job", "2": "stream-job-2", "3": "stream-job-3"}
 """Glue jobs by shard."""
 
 
-def divide(deployment: Deployment) -> None:
-    """Configure the three jobs; the latency goal of each is 4 seconds of 4 cores."""
-    deployment.configure(stream={"jobs": 3, "latency_goal_seconds": 4, "max_workers": 2})
-
-
 def running(deployment: Deployment) -> set[str]:
     """Shards with a run."""
     return {shard for shard, job in JOBS.items() if "RUNNING" in deployment.glue.runs.get(job, {}).values()}
@@ -47,7 +42,8 @@ def waits(deployment: Deployment, shard: str, partition: Partition = PARTITION) 
 
 @pytest.fixture(autouse=True)
 def _shards(deployment: Deployment) -> None:
-    divide(deployment)
+    """The three jobs; the latency goal of each is 4 seconds of 4 cores."""
+    deployment.configure(stream={"jobs": 3, "latency_goal_seconds": 4, "max_workers": 2})
 
 
 def end_runs(deployment: Deployment, *shards: str) -> None:
@@ -105,6 +101,8 @@ def test_a_shard_that_was_removed_meanwhile_is_not_asked(deployment: Deployment)
 
 
 def test_outside_the_window_only_the_shard_with_work_gets_a_run(deployment: Deployment) -> None:
+    assert act(deployment, "watch")["windowOver"]
+    assert running(deployment) == set()
     waits(deployment, "3")
     act(deployment, "watch")
     assert running(deployment) == {"3"}
@@ -181,15 +179,6 @@ def datasets_of(deployment: Deployment, shard: str) -> list[str]:
     shards = deployment.services.settings.shards
     rows = deployment.ledger.manifests.open(Lane.STREAM, State.QUEUED)
     return sorted(row.partition.dataset for row in rows if shards.of(row.id) == shard)
-
-
-def test_route_starts_the_job_of_each_shard_whose_run_is_not_alive(deployment: Deployment) -> None:
-    # Given a run of one shard that is alive
-    deployment.ledger.stream.of("3").record_heartbeat("jr_9", deployment.now)
-    # When files of all shards arrive in peak hours
-    assert route_all(deployment) == []
-    # Then
-    assert running(deployment) == {"1", "2"}
 
 
 def test_only_the_events_of_a_shard_without_room_are_redelivered(deployment: Deployment) -> None:

@@ -27,23 +27,21 @@ GIB = 1 << 30
 PATIENCE_SECONDS = 60
 
 
-def test_a_micro_batch_is_divided_into_jobs_by_bytes() -> None:
-    # Small manifests share a job, a large one has its own, and the order stays
-    assert by_bytes(a=1, b=1, c=1) == [["a", "b", "c"]]
-    assert by_bytes(a=2, b=2, c=9, d=1) == [["a"], ["b"], ["c"], ["d"]]
-    assert by_bytes(a=0, b=3, c=0) == [["a", "b", "c"]]
-    assert by_bytes() == []
-
-
-def by_bytes(**sizes: int) -> list[list[str]]:
-    return portions({name: InputSize(size, 0) for name, size in sizes.items()}, InputSize(3, 100))
-
-
-def test_a_micro_batch_is_divided_into_jobs_by_files() -> None:
-    # Given manifests of many small files, one of which has more than a job may have
-    sizes = {name: InputSize(1, files) for name, files in {"a": 40, "b": 60, "c": 1, "d": 120, "e": 1}.items()}
-    # When, Then
-    assert portions(sizes, InputSize(1000, 100)) == [["a", "b"], ["c"], ["d"], ["e"]]
+@pytest.mark.parametrize(
+    ("seconds", "files", "expected"),
+    [
+        ((1, 1, 1), (0, 0, 0), ["abc"]),
+        ((2, 2, 9, 1), (0, 0, 0, 0), ["a", "b", "c", "d"]),
+        ((0, 3, 0), (0, 0, 0), ["abc"]),
+        ((), (), []),
+        ((0, 0, 0, 0, 0), (40, 60, 1, 120, 1), ["ab", "c", "d", "e"]),
+    ],
+)
+def test_small_manifests_share_a_portion_a_large_one_has_its_own_and_the_order_stays(
+    seconds: tuple[int, ...], files: tuple[int, ...], expected: list[str]
+) -> None:
+    sizes = {name: InputSize(*size) for name, size in zip("abcde", zip(seconds, files, strict=True), strict=False)}
+    assert portions(sizes, InputSize(3, 100)) == [list(names) for names in expected]
 
 
 @dataclass

@@ -85,8 +85,6 @@ class FakeLane:
         object.__setattr__(settings.stream, "idle_minutes", 0)
         services = replace(context.services, s3=s3, settings=settings)
         inbox = InboxStream(replace(context, services=services, log=self.lines.append))
-        # No pointer is urgent here.
-        inbox._urgent = NO_URGENT
 
         def start(_checkpoint: str) -> FakeQuery:
             assert len(self.queries) < MAX_QUERIES, "queries follow each other without end"
@@ -100,11 +98,6 @@ class FakeLane:
         assert {self.world.row(manifest).state for manifest in self.manifests} == {State.FAILED}
         assert set(self.converted.values()) <= {1}
         assert self.world.keys("control", INBOX) == []
-
-
-NO_URGENT: Any = SimpleNamespace(
-    start=lambda: None, stop=lambda: None, raise_error=lambda: None, close=lambda: True, reopen=lambda: None
-)
 
 
 class FakeQuery:
@@ -136,15 +129,6 @@ def lane(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLane]:
         monkeypatch.setattr(stream, "convert_manifests", lane.convert)
         lane.queue()
         yield lane
-
-
-def test_a_query_that_has_read_enough_is_followed_by_a_new_one(lane: FakeLane) -> None:
-    # When
-    lane.run()
-    # Then the second one reads the rest, and none reads what another one has read
-    assert [len(query.read) for query in lane.queries] == [2, 1]
-    assert set(lane.handed_over.values()) == {1}
-    lane.check_all_converted_once()
 
 
 def test_a_new_query_goes_past_pointers_whose_manifests_are_being_converted(

@@ -20,7 +20,8 @@ from lake.settings import parse_settings
 from lake.shards import SHARD_ARGUMENT
 from router.stream.runs import MAX_HEARTBEAT_AGE
 from streaming_job import main, stream
-from streaming_job.stream import InboxStream, key_of_path, pattern_of
+from streaming_job.micro_batch import InputSize
+from streaming_job.stream import InboxStream, OpenConversion, key_of_path, pattern_of
 from tests.unit.lake.world import World, new_world
 from transform.outcome import HELD, ConversionOutcome
 from transform.task_model import ConversionContext, JobServices
@@ -60,37 +61,28 @@ def test_a_heartbeat_has_the_begin_of_the_micro_batch_until_its_end(
     assert world.ledger.stream.get().micro_batch_since is None
 
 
-def test_the_micro_batch_of_a_run_that_failed_is_not_that_of_the_next_run(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Given a run that has ended in the middle of a micro-batch
-    world.ledger.stream.record_heartbeat("jr_1", world.now, world.now)
-    # When the next one begins
-    monkeypatch.setattr(main, "InboxStream", lambda _: SimpleNamespace(run=lambda: None))
-    main.run(context_of(world, "jr_2"), {})
-    # Then
-    row = world.ledger.stream.get()
-    assert (row.run, row.micro_batch_since) == ("jr_2", None)
-
-
-def test_a_run_ends_only_while_no_urgent_manifest_is_converted(world: World) -> None:
-    # Given a run outside its window that was idle for long, but converts an urgent manifest
+def test_a_run_ends_only_while_no_urgent_manifest_is_converted(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given a run outside its window that was idle for long, but converts an urgent manifest, and another one that waits
     found = InboxStream(context_of(world))
     world.wait(timedelta(hours=1))
-    found._urgent._portions = 1
-    # When, Then it goes on, and urgent manifests begin
+    found._open.append(OpenConversion(world.now, {}, InputSize(0, 0), urgent=True))
+    row = world.queued("a.json", lane=Lane.STREAM)
+    world.raw_s3.put_object(Bucket="control", Key=pointer_key(row.id, "n", urgent=True), Body=b"")
+    monkeypatch.setattr(found._threads, "submit", Mock())
     assert not found._may_end()
-    assert not found._urgent._closed
-    # When it is told to stop, Then none begins, and it ends after this one
+    # When it is told to stop, Then none begins
     world.ledger.stream.request_stop(True)
     assert not found._may_end()
-    assert found._urgent._closed
-    found._urgent._portions = 0
-    # And not without the error that this one has met since
-    found._urgent._fail(TransientError("no answer"))
-    with pytest.raises(TransientError, match="no answer"):
-        found._may_end()
-    found._urgent._error = None
+    found.look_for_urgent()
+    assert len(found._open) == 1
+    # When the next window begins, Then the other one does
+    world.ledger.stream.open_window((world.now + timedelta(hours=1)).isoformat())
+    assert not found._may_end()
+    found.look_for_urgent()
+    assert len(found._open) == 2
+    # When they have ended, and it is told to stop again, Then it ends
+    found._open.clear()
+    world.ledger.stream.request_stop(True)
     assert found._may_end()
 
 
@@ -99,7 +91,7 @@ def test_a_run_reports_that_it_is_alive_however_seldom_its_trigger_is(world: Wor
     found = InboxStream(context_of(world))
     object.__setattr__(found._context.services.settings.stream, "trigger_seconds", 3600)
     waits: list[float] = []
-    found._wake = SimpleNamespace(wait=waits.append)  # type: ignore[assignment]
+    found._wake = SimpleNamespace(wait=waits.append, clear=list)  # type: ignore[assignment]
     world.wait(timedelta(hours=1))
     # When, Then it looks at its row several times while a heartbeat is valid
     query: Any = SimpleNamespace()
@@ -118,7 +110,7 @@ def test_a_ledger_that_does_not_answer_for_a_while_does_not_end_the_run(
 ) -> None:
     # Given a run that could end, and a ledger that is throttled, or denied, at first
     found, original = InboxStream(context_of(world)), getattr(Stream, operation)
-    found._wake = SimpleNamespace(wait=lambda _: None)  # type: ignore[assignment]
+    found._wake = SimpleNamespace(wait=lambda _: None, clear=list)  # type: ignore[assignment]
     refusals = [ClientError({"Error": {"Code": code}}, "UpdateItem")] * 3
     world.wait(timedelta(hours=1))
 
@@ -152,37 +144,13 @@ def test_a_ledger_that_no_longer_answers_ends_the_run(world: World, monkeypatch:
             raise EndpointConnectionError(endpoint_url="https://dynamodb")
         original(row, run, now, micro_batch_since)
 
-    found._wake = SimpleNamespace(wait=wait)  # type: ignore[assignment]
+    found._wake = SimpleNamespace(wait=wait, clear=list)  # type: ignore[assignment]
     monkeypatch.setattr(Stream, "record_heartbeat", record_heartbeat)
     # When, Then
     query: Any = SimpleNamespace(isActive=True)
     with pytest.raises(EndpointConnectionError):
         found._watch(query)
     assert world.now - begun == timedelta(minutes=3) + stream.MAX_SILENCE + timedelta(minutes=1)
-
-
-def test_urgent_manifests_begin_again_after_a_window_was_opened_for_a_run_that_should_stop(world: World) -> None:
-    # Given a run that is told to stop, and that first converts what it has begun
-    found = InboxStream(context_of(world))
-    found._urgent._portions = 1
-    world.ledger.stream.request_stop(True)
-    assert not found._may_end()
-    # When the next window begins
-    world.ledger.stream.open_window((world.now + timedelta(hours=1)).isoformat())
-    assert not found._may_end()
-    # Then
-    assert not found._urgent._closed
-
-
-def test_an_urgent_pointer_that_came_at_the_last_moment_keeps_the_run_going(world: World) -> None:
-    # Given
-    found = InboxStream(context_of(world))
-    world.wait(timedelta(hours=1))
-    row = world.queued("a.json", lane=Lane.STREAM)
-    world.raw_s3.put_object(Bucket="control", Key=pointer_key(row.id, "n", urgent=True), Body=b"")
-    # When, Then
-    assert not found._may_end()
-    assert not found._urgent._closed
 
 
 def test_a_pointer_that_cannot_be_deleted_keeps_no_run_from_being_idle(world: World) -> None:
@@ -205,7 +173,7 @@ def test_a_pointer_that_is_put_while_the_run_reports_its_end_keeps_it_going(
 
     def put_and_end(row: Stream) -> None:
         manifest = world.queued("a.json", lane=Lane.STREAM).id
-        world.raw_s3.put_object(Bucket="control", Key=pointer_key(manifest, "n", urgent=False), Body=b"")
+        world.raw_s3.put_object(Bucket="control", Key=pointer_key(manifest, "n", urgent=True), Body=b"")
         end(row)
 
     monkeypatch.setattr(Stream, "end", put_and_end)
@@ -258,6 +226,19 @@ class SlowLane:
         with self.stream._changed:
             assert self.stream._changed.wait_for(lambda: len(self.stream._open) == number, PATIENCE_SECONDS)
 
+    def fill(self) -> threading.Thread:
+        """Begin a micro-batch with as much input as is converted side by side, and with a slow file."""
+
+        def run_batch() -> None:
+            with suppress(TransientError):
+                self.batch(SLOW)
+
+        self.slow, self.open_bytes = {SLOW}, 1 << 40
+        batch = threading.Thread(target=run_batch)
+        batch.start()
+        self.wait_until_open(1)
+        return batch
+
     def end(self) -> None:
         self.gate.set()
         self.stream._threads.shutdown(wait=True)
@@ -279,7 +260,6 @@ def test_one_slow_file_does_not_stop_the_micro_batches(lane: SlowLane) -> None:
     # Given a micro-batch with a slow file
     lane.slow = {SLOW}
     lane.batch(SLOW)
-    begun = lane.world.ledger.stream.get().micro_batch_since
     # When others follow, one with a second pointer to that file, Then they end, and the run does not
     lane.world.wait(timedelta(hours=1))
     lane.batch(FAST, SLOW)
@@ -288,11 +268,9 @@ def test_one_slow_file_does_not_stop_the_micro_batches(lane: SlowLane) -> None:
     assert not lane.stream._may_end()
     assert lane.begun == [SLOW, FAST]
     assert lane.pointers() == [SLOW, SLOW]
-    assert lane.world.ledger.stream.get().micro_batch_since == begun
     # When it has ended, Then nothing is left
     lane.end()
     assert lane.pointers() == []
-    assert lane.world.ledger.stream.get().micro_batch_since is None
     assert lane.stream._may_end()
 
 
@@ -314,11 +292,7 @@ def test_a_micro_batch_of_other_pointers_only_proves_no_deletion(
 
 
 def test_a_micro_batch_that_fills_the_cores_is_waited_for(lane: SlowLane) -> None:
-    # Given one with as much input as is converted side by side
-    lane.slow, lane.open_bytes = {SLOW}, 1 << 40
-    batch = threading.Thread(target=lane.batch, args=(SLOW,))
-    batch.start()
-    lane.wait_until_open(1)
+    batch = lane.fill()
     # When it ends, Then the next one may begin, and not before
     assert not lane.stream._working.acquire(blocking=False)
     lane.gate.set()
@@ -331,54 +305,35 @@ def test_a_run_that_ends_by_an_error_says_so_before_it_waits_for_what_it_has_beg
     lane: SlowLane, monkeypatch: pytest.MonkeyPatch, denied: bool
 ) -> None:
     # Given a run whose urgent manifests meet an error while a micro-batch goes on, and a query that waits for it
-    def fail() -> None:
-        raise TransientError("no answer")
-
-    def deny(_: Stream) -> None:
-        raise ClientError({"Error": {"Code": "AccessDenied"}}, "UpdateItem")
-
-    def run_batch() -> None:
-        with suppress(TransientError):
-            lane.batch(SLOW)
-
     def start(_: str) -> Any:
-        batch.start()
-        lane.wait_until_open(1)
+        batch = lane.fill()
         return SimpleNamespace(stop=lambda: batch.join(PATIENCE_SECONDS))
 
-    def stop_urgent() -> None:
+    def shutdown(**_: Any) -> None:
         heartbeats.append(lane.world.ledger.stream.get().heartbeat_at)
         lane.gate.set()
 
-    batch, heartbeats = threading.Thread(target=run_batch), list[str | None]()
-    lane.slow, lane.open_bytes = {SLOW}, 1 << 40
+    heartbeats, threads = list[str | None](), lane.stream._threads
     lane.stream._start = start  # type: ignore[method-assign,assignment]
-    lane.stream._urgent = SimpleNamespace(start=lambda: None, raise_error=fail, stop=stop_urgent)  # type: ignore[assignment]
+    lane.stream.look_for_urgent = Mock(side_effect=TransientError("no answer"))  # type: ignore[method-assign]
+    lane.stream._threads = SimpleNamespace(submit=threads.submit, shutdown=shutdown)  # type: ignore[assignment]
     lane.world.ledger.stream.begin_run("jr_1", lane.world.now)
     # And a ledger that may refuse it
     if denied:
-        monkeypatch.setattr(Stream, "end", deny)
+        refusal = ClientError({"Error": {"Code": "AccessDenied"}}, "UpdateItem")
+        monkeypatch.setattr(Stream, "end", Mock(side_effect=refusal))
     # When it ends, Then a file that comes from now on gets another run
     with pytest.raises(TransientError, match="no answer"):
         lane.stream.run()
     assert [heartbeat is None for heartbeat in heartbeats] == [not denied]
+    lane.stream._threads = threads
 
 
-@pytest.mark.parametrize(
-    ("error", "ends"),
-    [(None, True), (TransientError("no answer"), False)],
-)
+@pytest.mark.parametrize(("error", "ends"), [(None, True), (TransientError("no answer"), False)])
 def test_a_run_that_should_stop_ends_after_its_micro_batch(lane: SlowLane, error: Exception | None, ends: bool) -> None:
     # Given one that fills the cores, and others that would follow it at once
-    lane.slow, lane.open_bytes, lane.error = {SLOW}, 1 << 40, error
-
-    def run_batch() -> None:
-        with suppress(TransientError):
-            lane.batch(SLOW)
-
-    batch = threading.Thread(target=run_batch)
-    batch.start()
-    lane.wait_until_open(1)
+    lane.error = error
+    batch = lane.fill()
     # When it ends while the run looks whether it may end
     lane.world.ledger.stream.request_stop(True)
     working: Any = lane.stream._working
@@ -431,6 +386,8 @@ def test_a_job_keeps_the_row_of_its_own_shard(monkeypatch: pytest.MonkeyPatch) -
     stream = Mock()
     monkeypatch.setattr(main, "InboxStream", stream)
     with new_world() as world:
+        # Given a run that has ended in the middle of a micro-batch
+        world.ledger.stream.record_heartbeat("jr_0", world.now, world.now)
         # When the job of the second shard runs, and then that of the first one, which has no such argument
         main.run(context_of(world, "jr_2"), {SHARD_ARGUMENT: "2"})
         main.run(context_of(world, "jr_1"), {})
@@ -438,4 +395,6 @@ def test_a_job_keeps_the_row_of_its_own_shard(monkeypatch: pytest.MonkeyPatch) -
         row = world.ledger.stream
         assert [row.of(shard).get().run for shard in ("1", "2")] == ["jr_1", "jr_2"]
         assert row.get() == row.of("1").get()
+        # And its micro-batch is not that of the next run
+        assert row.get().micro_batch_since is None
     assert [call.args[0].services.ledger.stream.shard for call in stream.call_args_list] == ["2", "1"]

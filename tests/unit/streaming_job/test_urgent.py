@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from fnmatch import fnmatchcase
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,17 +20,17 @@ from lake.ledger import State
 from lake.manifest import Lane
 from lake.manifest_documents import write_manifest
 from lake.settings import parse_settings
-from streaming_job import micro_batch, urgent
+from streaming_job import inbox, micro_batch
 from streaming_job.inbox import has_open_manifests
 from streaming_job.micro_batch import PORTIONS, convert_manifests
-from streaming_job.urgent import POOL, UrgentInbox
+from streaming_job.stream import POOL, InboxStream
 from tests.model.fake_s3 import after_empty_pages
-from tests.unit.lake.world import RESOURCES, World, new_world
+from tests.unit.lake.world import World, new_world
+from tests.unit.streaming_job.test_stream import PATIENCE_SECONDS, context_of
 from transform.give_up import EnvironmentFault
 from transform.outcome import HELD, WAITING, ConversionOutcome
-from transform.task_model import ConversionContext, JobServices
+from transform.task_model import ConversionContext
 
-PATIENCE_SECONDS = 60
 NO_ANSWER = EnvironmentFault("AWS could not be reached", "wait", passing=True)
 BACKLOG = 6
 """Triggers for which peak manifests wait."""
@@ -56,13 +58,12 @@ class Stream:
     on_wait: Callable[[], object] = lambda: None
 
     def __post_init__(self) -> None:
-        unused: Any = None
+        context, log = context_of(self.world), self.lines.append
         settings = parse_settings({"stage": "test", "stream": {"max_workers": self.max_workers}})
-        services = JobServices(self.world.raw_s3, self.world.ledger, RESOURCES, settings, "eu-central-1")
-        self.context = ConversionContext(
-            unused, services, "jr_1", self.world.clock, bool, self.lines.append, lambda _: self.on_wait()
-        )
-        self.urgent = UrgentInbox(self.context, self.outcomes.extend)
+        services = replace(context.services, settings=settings)
+        self.context = replace(context, services=services, log=log, wait=lambda _: self.on_wait())
+        self.run = InboxStream(self.context)
+        self.run._record_work = self.outcomes.extend  # type: ignore[method-assign,assignment]
 
     def convert(self, manifests: list[str], context: ConversionContext) -> list[ConversionOutcome]:
         self.begun += [(manifest, context.pool) for manifest in manifests]
@@ -103,9 +104,9 @@ class Stream:
 
     def look(self) -> None:
         """One look, and the end of its portions."""
-        self.urgent.look()
-        self.urgent._threads.shutdown(wait=True)
-        self.urgent._threads = ThreadPoolExecutor()
+        self.run.look_for_urgent()
+        self.run._threads.shutdown(wait=True)
+        self.run._threads = ThreadPoolExecutor()
 
 
 @pytest.fixture
@@ -176,7 +177,6 @@ def test_a_damaged_row_holds_up_no_other_manifest(stream: Stream) -> None:
     # Then
     assert not stream.world.row(whole).open
     assert not stream.world.row(peak).open
-    assert list(micro_batch.queued_manifests(stream.context)) == []
     assert not has_open_manifests(stream.context.services)
 
 
@@ -195,44 +195,35 @@ def test_slow_urgent_files_do_not_keep_others_waiting(stream: Stream, monkeypatc
     monkeypatch.setattr(micro_batch, "convert", stream.convert)
     for _ in range(2 * PORTIONS):
         stream.slow.add(stream.put(urgent=True))
-        stream.urgent.look()
+        stream.run.look_for_urgent()
         assert stream.slow_begun.acquire(timeout=PATIENCE_SECONDS)
     # When an honest one comes, Then it is converted while they are
     converted = threading.Event()
-    stream.urgent._on_converted = lambda _: converted.set()
+    stream.run._record_work = lambda _: converted.set()  # type: ignore[method-assign,assignment]
     honest = stream.put(urgent=True)
-    stream.urgent.look()
+    stream.run.look_for_urgent()
     assert converted.wait(PATIENCE_SECONDS)
     assert not stream.world.row(honest).open
     assert all(stream.world.row(manifest).open for manifest in stream.slow)
     # When as many as there are cores are slow, Then the next one waits for one of them
-    stream.urgent._max_portions = len(stream.slow)
+    stream.run._max_open = len(stream.slow)
     waiting = stream.put(urgent=True)
-    stream.urgent.look()
-    assert waiting not in stream.urgent._converting
+    stream.run.look_for_urgent()
+    assert not any(waiting in item.pointers for item in stream.run._open)
     stream.gate.set()
-    stream.urgent.stop()
+    stream.run._threads.shutdown(wait=True)
 
 
 def test_a_held_manifest_does_not_keep_a_run_from_ending(stream: Stream) -> None:
     # Given a manifest that another run holds for ever
     manifest = stream.put(urgent=True)
     stream.states[manifest] = [HELD] * 1000
-    stream.on_wait = stream.urgent.close
+    stream.on_wait = lambda: setattr(stream.run, "_stopping", True)
     # When the run is to end while it waits, Then it ends, and the next run finds the pointer
     stream.look()
-    assert stream.urgent.close()
+    assert stream.run._open == []
     assert len(stream.begun) == 2
     assert len(stream.pointers()) == 1
-
-
-def test_a_manifest_whose_requests_got_no_answer_keeps_its_pointer(stream: Stream) -> None:
-    stream.put(urgent=True)
-    stream.unanswered = True
-    stream.look()
-    assert len(stream.pointers()) == 1
-    with pytest.raises(TransientError, match="could not be converted now"):
-        stream.urgent.raise_error()
 
 
 def test_a_manifest_that_is_being_converted_is_not_begun_again(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -247,52 +238,33 @@ def test_a_manifest_that_is_being_converted_is_not_begun_again(stream: Stream, m
         return convert(manifests, context)
 
     monkeypatch.setattr(micro_batch, "convert", convert_slowly)
-    stream.urgent.look()
+    stream.run.look_for_urgent()
     assert begun.wait(PATIENCE_SECONDS)
     # When another pointer to it comes, and the run looks again and would like to end
     stream.put_pointer(manifest, urgent=True)
-    stream.urgent.look()
-    assert not stream.urgent.close()
+    stream.run.look_for_urgent()
+    stream.world.wait(timedelta(hours=1))
+    assert not stream.run._may_end()
     # Then it waits for its end
     gate.set()
-    stream.urgent.stop()
+    stream.run._threads.shutdown(wait=True)
     assert [name for name, _ in stream.begun] == [manifest]
-    assert stream.urgent.close()
+    assert stream.run._may_end()
     # And the second pointer is left to the next run, which finds the manifest ended
     assert len(stream.pointers()) == 1
 
 
-def test_after_close_nothing_is_begun_until_it_is_opened_again(stream: Stream) -> None:
-    stream.put(urgent=True)
-    assert stream.urgent.close()
-    stream.look()
-    assert stream.begun == []
-    stream.urgent.reopen()
-    stream.look()
-    assert len(stream.begun) == 1
-
-
-def test_the_pointer_of_a_manifest_that_another_run_holds_stays_until_it_has_ended(stream: Stream) -> None:
-    manifest = stream.put(urgent=True)
-    stream.states[manifest] = [HELD, State.DONE]
-    seen: list[int] = []
-    stream.on_wait = lambda: seen.append(len(stream.pointers()))
-    stream.look()
-    assert seen == [1]
-    assert stream.pointers() == []
-
-
-def test_an_error_ends_the_run_and_leaves_the_pointer_to_the_next_one(stream: Stream) -> None:
+@pytest.mark.parametrize(("cause", "error"), [("failing", "no answer"), ("unanswered", "could not be converted now")])
+def test_an_error_ends_the_run_and_leaves_the_pointer_to_the_next_one(stream: Stream, cause: str, error: str) -> None:
     # Given
     stream.put(urgent=True)
-    stream.failing = True
+    setattr(stream, cause, True)
     # When
     stream.look()
     # Then nothing else begins, and the next run finds the pointer
     stream.look()
-    assert len(stream.begun) == 1
-    with pytest.raises(TransientError, match="no answer"):
-        stream.urgent.raise_error()
+    assert len(stream.begun) == 1 + stream.unanswered
+    assert error in str(stream.run._error)
     assert len(stream.pointers()) == 1
 
 
@@ -310,9 +282,9 @@ def test_a_pointer_that_could_not_be_deleted_is_deleted_by_a_later_look(
     assert "1 pointer that was read stays in the inbox" in stream.lines[-1]
     assert len(stream.pointers()) == 1
     # And it is not read again at once, but by the next look
-    assert not stream.urgent._due.is_set()
+    assert not stream.run._wake.is_set()
     stream.look()
-    assert (stream.pointers(), stream.urgent._due.is_set()) == ([], True)
+    assert (stream.pointers(), stream.run._wake.is_set()) == ([], True)
 
 
 @pytest.mark.parametrize(("code", "goes_on"), [("SlowDown", True), ("AccessDenied", False)])
@@ -325,22 +297,18 @@ def test_a_look_that_gets_no_answer_is_repeated(
         raise ClientError({"Error": {"Code": code, "Message": ""}}, "ListObjectsV2")
 
     with monkeypatch.context() as patch:
-        patch.setattr(urgent, "list_objects", refuse)
+        patch.setattr(inbox, "list_objects", refuse)
         with nullcontext() if goes_on else pytest.raises(ClientError, match=code):
             stream.look()
     stream.look()
     assert len(stream.begun) == 1
 
 
-def test_the_looks_of_a_run_go_on_until_it_stops(stream: Stream) -> None:
-    # Given a run, and then a pointer
-    done = threading.Event()
-    stream.urgent._on_converted = lambda _: done.set()
-    stream.urgent.start()
+def test_a_run_looks_for_urgent_pointers_until_it_ends(stream: Stream) -> None:
+    # Given a run that is idle, and an urgent pointer
     stream.put(urgent=True)
+    stream.world.wait(timedelta(hours=1))
     # When, Then
-    stream.urgent._due.set()
-    assert done.wait(PATIENCE_SECONDS)
-    stream.urgent.stop()
+    query: Any = SimpleNamespace(isActive=True)
+    assert not stream.run._watch(query)
     assert stream.pointers() == []
-    assert not any(thread.name == "urgent-inbox" for thread in threading.enumerate())

@@ -4,6 +4,7 @@ import io
 import json
 import random
 from itertools import permutations
+from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
 
@@ -114,25 +115,17 @@ def shown_names(metadata: dict[str, Any]) -> dict[str, str]:
 MERGE_AT, MAX_FILES = 5, 20
 
 
-class Files:
-    """Metadata in memory, and the number of entries that were written."""
-
-    def __init__(self) -> None:
-        self.files: dict[str, bytes] = {}
-
-    def read(self, path: str) -> bytes:
-        return self.files[path]
-
-    def write(self, path: str, body: bytes) -> None:
-        assert path not in self.files
-        self.files[path] = body
+def in_memory() -> Any:
+    """The files of a table."""
+    bodies: dict[str, bytes] = {}
+    return SimpleNamespace(bodies=bodies, read=bodies.__getitem__, write=bodies.__setitem__)
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_merged_manifests_are_few_and_bounded(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     monkeypatch.setattr(commit, "MERGE_AT", MERGE_AT)
     monkeypatch.setattr(commit, "MAX_MERGED_FILES", MAX_FILES)
-    rng, metadata, files = random.Random(seed), new_metadata("s3://lake/_tables/orders", "u", 0, 0), Files()
+    rng, metadata, files = random.Random(seed), new_metadata("s3://lake/_tables/orders", "u", 0, 0), in_memory()
     shown: dict[str, DataFile] = {}
     for number in range(1, 60):
         added = [
@@ -140,7 +133,7 @@ def test_merged_manifests_are_few_and_bounded(monkeypatch: pytest.MonkeyPatch, s
             for item in range(rng.choice((0, 1, 3, MAX_FILES + 10)))
         ]
         removed = rng.sample(sorted(shown), min(len(shown), rng.choice((0, 0, 0, 2))))
-        before = set(files.files)
+        before = set(files.bodies)
         batch = Batch(number, added, [shown.pop(path) for path in removed])
         metadata = commit_batch(metadata, files, batch, number, 0)
         shown |= {file.path: file for file in added}
@@ -158,7 +151,7 @@ def test_merged_manifests_are_few_and_bounded(monkeypatch: pytest.MonkeyPatch, s
 
 
 def test_a_column_with_each_batch_leaves_few_schemas() -> None:
-    metadata, files = new_metadata("s3://lake/_tables/orders", "u", 0, 0), Files()
+    metadata, files = new_metadata("s3://lake/_tables/orders", "u", 0, 0), in_memory()
     renamed = 3
     for number in range(1, 3 * MAX_SCHEMAS):
         columns = [f"column_{item}" for item in range(number)]
@@ -178,7 +171,7 @@ def test_a_column_with_each_batch_leaves_few_schemas() -> None:
 
 def test_no_time_shows_the_rows_of_another_time() -> None:
     # Given three snapshots, the first of which has a tag
-    metadata, files = new_metadata("s3://lake/_tables/orders", str(uuid4()), 0, 0), Files()
+    metadata, files = new_metadata("s3://lake/_tables/orders", str(uuid4()), 0, 0), in_memory()
     for number in (1, 2, 3):
         metadata = commit_batch(metadata, files, Batch(number, ()), number * 1000, 0)
         tagged = {"snapshot-id": metadata["snapshots"][0]["snapshot-id"], "type": "tag"}
@@ -202,7 +195,7 @@ def test_no_time_shows_the_rows_of_another_time() -> None:
 @pytest.mark.parametrize(("age", "is_kept"), [(2000, True), (1999, False)])
 def test_a_tag_ends_at_the_age_that_its_writer_has_given(age: int, *, is_kept: bool) -> None:
     # Given a tag of the first snapshot: ALTER TABLE ... CREATE TAG release RETAIN ... DAYS
-    metadata, files = new_metadata("s3://lake/_tables/orders", "u", 0, 0), Files()
+    metadata, files = new_metadata("s3://lake/_tables/orders", "u", 0, 0), in_memory()
     metadata = commit_batch(metadata, files, Batch(1, ()), 1000, 0)
     (first,) = metadata["snapshots"]
     metadata["refs"]["release"] = {"snapshot-id": first["snapshot-id"], "type": "tag", "max-ref-age-ms": age}
@@ -215,14 +208,9 @@ def test_a_tag_ends_at_the_age_that_its_writer_has_given(age: int, *, is_kept: b
 
 
 def test_a_manifest_list_of_an_old_writer_has_its_counts_under_other_names() -> None:
-    files = Files()
-    added = commit_batch(
-        new_metadata("s3://lake/_tables/orders", "u", 0, 0),
-        files,
-        Batch(1, [DataFile("s3://lake/a", 1, 2, (0, 0))]),
-        1,
-        0,
-    )
+    files = in_memory()
+    batch = Batch(1, [DataFile("s3://lake/a", 1, 2, (0, 0))])
+    added = commit_batch(new_metadata("s3://lake/_tables/orders", "u", 0, 0), files, batch, 1, 0)
     (expected,) = manifests_of(added, files)
     reader = fastavro.reader(io.BytesIO(files.read(added["snapshots"][0]["manifest-list"])))
     schema, record = json.dumps(reader.writer_schema), dict(next(reader))  # type: ignore[arg-type]

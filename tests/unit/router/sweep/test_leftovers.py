@@ -21,36 +21,25 @@ from tests.unit.router.sweep.sweeping import changes, committed, published, swep
 
 def test_uploads_are_aborted_only_when_no_publish_can_need_them(deployment: Deployment) -> None:
     # Given uploads of a running attempt, of a committed one (named and stray) and of one that is done
-    running = deployment.claimed(deployment.queued("a")).row
-    uploaded(deployment, running)
+    uploaded(deployment, deployment.claimed(deployment.queued("a")).row)
     publishing = committed(deployment, deployment.claimed(deployment.queued("b")))
-    stray = upload(deployment, "lake", lake_key(publishing.partition, publishing.id, 1, 70))
+    useless = [upload(deployment, "lake", lake_key(publishing.partition, publishing.id, 1, 70))]
     done = published(deployment, deployment.queued("c"))
-    late = upload(deployment, "quarantine", quarantine_key(done.partition, done.id, 1, 71))
+    useless += [upload(deployment, "quarantine", quarantine_key(done.partition, done.id, 1, 71))]
+    # And of a superseded manifest, of an earlier generation, and of a preflight
+    superseded = deployment.queued("d", "e")
+    useless += uploaded(deployment, superseded)
+    deployment.ledger.manifests.supersede(superseded, [deployment.manifest("d", "e")], "test", deployment.now)
+    forced = published(deployment, deployment.queued("f"))
+    useless += [upload(deployment, "lake", lake_key(forced.partition, forced.id, 1, 9))]
+    assert deployment.ledger.manifests.force(forced, deployment.now)
+    useless += [upload(deployment, bucket, preflight_key("jr_1")) for bucket in ("lake", "quarantine")]
     # When the sweep runs
-    assert changes(sweep(deployment.services)) == {"aborted": 2}
+    assert changes(sweep(deployment.services)) == {"aborted": len(useless)}
     # Then only what can never be published is aborted
     left = unfinished(deployment)
-    assert stray.key not in left
-    assert late.key not in left
+    assert {item.key for item in useless}.isdisjoint(left)
     assert len(left) == 6
-
-
-def test_uploads_that_a_preflight_left_are_aborted(deployment: Deployment) -> None:
-    for bucket in ("lake", "quarantine"):
-        upload(deployment, bucket, preflight_key("jr_1"))
-    assert changes(sweep(deployment.services)) == {"aborted": 2}
-    assert not unfinished(deployment)
-
-
-def test_uploads_of_a_superseded_manifest_and_of_an_earlier_generation_are_aborted(deployment: Deployment) -> None:
-    row = deployment.queued("a", "b")
-    uploaded(deployment, row)
-    deployment.ledger.manifests.supersede(row, [deployment.manifest("a", "b")], "test", deployment.now)
-    forced = published(deployment, deployment.queued("c"))
-    upload(deployment, "lake", lake_key(forced.partition, forced.id, 1, 9))
-    assert deployment.ledger.manifests.force(forced, deployment.now)
-    assert changes(sweep(deployment.services)) == {"aborted": 4}
 
 
 def test_a_commit_document_that_nobody_can_read_stops_no_other_upload(deployment: Deployment) -> None:

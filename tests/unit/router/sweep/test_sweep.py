@@ -42,14 +42,6 @@ def test_a_publish_older_than_the_limit_is_rolled_forward_and_a_younger_one_left
     assert len(deployment.keys("quarantine")) == 1
 
 
-def test_an_expired_lease_is_released_and_a_live_one_is_not(deployment: Deployment) -> None:
-    row = deployment.claimed(deployment.queued("a")).row
-    assert changes(sweep(deployment.services)) == {}
-    deployment.wait(timedelta(minutes=11))
-    assert changes(sweep(deployment.services)) == {"released": 1}
-    assert deployment.row(row.id).state == State.QUEUED
-
-
 def test_the_leases_of_a_live_run_cost_one_request(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
     # Given manifests that a live run holds, and others of a run that has ended
     deployment.glue.runs = {"batch-job": {"jr_1": "RUNNING", "jr_2": "FAILED"}}

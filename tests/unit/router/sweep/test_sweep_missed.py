@@ -5,12 +5,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lake.dataset_rules import skip_old_days
-from lake.layout import INTENTS
 from lake.settings.operation import SweepSettings
 from lake.time import iso_utc
 from router.estimate.other_costs import Units
@@ -20,9 +18,8 @@ from router.sweep.missed import (
     LISTING,
     OLD_DAYS,
     InputSearch,
-    _adopt,
     _read_search,
-    adopt_missed_of_old_days,
+    adopt_missed,
     begin_round,
     end_round,
     find_datasets,
@@ -79,72 +76,24 @@ def test_versions_that_were_overwritten_or_deleted_since_are_found(deployment: D
     assert owned_keys(deployment) == ["gone/b.json", *["orders/a.json"] * 3]
 
 
-def test_a_page_whose_intent_was_not_written_is_listed_again(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Given an object that only the first round after a week without sweeps looks at, and no room for an intent
-    modified = deployment.put("orders/a.json")
-    deployment.now = modified - timedelta(hours=1)
-    sweep(deployment.services)
-    deployment.wait(A_WEEK)
-    write = deployment.raw_s3.put_object
-
-    def refuse(**request: Any) -> Any:
-        if request["Key"].startswith(INTENTS):
-            raise ClientError({"Error": {"Code": "SlowDown"}}, "PutObject")
-        return write(**request)
-
-    monkeypatch.setattr(deployment.raw_s3, "put_object", refuse)
-    with pytest.raises(ClientError):
-        sweep(deployment.services)
-    monkeypatch.undo()
-    # When the next round is due
-    deployment.wait(timedelta(hours=7))
-    counts = sweep(deployment.services)
-    # Then
-    assert counts["adopted"] == 1
-
-
-def test_a_listing_that_is_far_behind_is_counted_by_every_sweep(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Given rounds that never end, because not every dataset is found
-    monkeypatch.setattr("router.sweep.missed.find_datasets", lambda _: ([], False))
-    deployment.now = NOW
-    assert sweep(deployment.services)["stalled"] == 0
-    deployment.wait(timedelta(days=1))
-    assert sweep(deployment.services)["stalled"] == 0
-    # When more than twice LISTING_DAYS have passed, Then also a sweep whose round is not due yet counts it
-    deployment.wait(timedelta(days=2))
-    assert sweep(deployment.services)["stalled"] == 1
-    deployment.wait(timedelta(minutes=15))
-    assert sweep(deployment.services)["stalled"] == 1
-
-
-def test_a_long_interval_of_the_listing_raises_no_alarm(deployment: Deployment) -> None:
-    deployment.configure(sweep={"listing_hours": 168})
-    deployment.now = NOW
-    for _ in range(14):
-        assert sweep(deployment.services)["stalled"] == 0
-        deployment.wait(timedelta(days=1))
-
-
 @pytest.mark.parametrize("has_time", [True, False])
-@pytest.mark.parametrize(("days", "stalled"), [(27, 0), (29, 1)])
-def test_a_listing_of_old_days_that_is_far_behind_is_counted(
-    deployment: Deployment, *, days: int, stalled: int, has_time: bool
+@pytest.mark.parametrize(
+    ("listing", "hours", "days", "stalled"),
+    [(LISTING, 6, 4, 0), (LISTING, 6, 5, 1), (LISTING, 168, 11, 0), (OLD_DAYS, 6, 27, 0), (OLD_DAYS, 6, 29, 1)],
+)
+def test_a_listing_that_is_far_behind_is_counted(
+    deployment: Deployment, listing: str, *, hours: int, days: int, stalled: int, has_time: bool
 ) -> None:
-    # Given a listing of recent days that is up to date, and one of old days that reads its round for a long time
+    # Given a round that began long ago, of which one dataset could not be listed
+    deployment.configure(sweep={"listing_hours": hours})
     now = deployment.now = NOW
-    until = (now - timedelta(hours=3)).strftime(HOUR_FORMAT)
-    recent = InputSearch(begun_at=iso_utc(now), covered_until=until, passed_over=True)
     long_ago = now - timedelta(days=days)
-    old = InputSearch(iso_utc(long_ago), "2026-10-01T00", until, long_ago.strftime(HOUR_FORMAT), "orders")
+    covered, last = (time.strftime(HOUR_FORMAT) for time in (long_ago, now - timedelta(hours=3)))
+    search = InputSearch(iso_utc(long_ago), "2026-10-01T00", last, covered, "orders", incomplete=True)
     repair = Repair(deployment.services, now + timedelta(minutes=1 if has_time else 0))
-    for listing, position in ((LISTING, recent), (OLD_DAYS, old)):
-        write_progress(deployment.services, listing, asdict(replace(position, incomplete=True)))
+    write_progress(deployment.services, listing, asdict(search))
     # When, Then: also by a sweep that has no time left for it
-    adopt_missed_of_old_days(repair)
+    adopt_missed(repair, listing)
     assert repair.counts["stalled"] == stalled
 
 
@@ -174,7 +123,7 @@ def test_old_days_do_not_lengthen_the_listing_of_recent_ones(
     pages = short_pages(deployment, monkeypatch, 5)
     # When
     repair = Repair(deployment.services, deployment.now + timedelta(minutes=1))
-    search = _adopt(repair, LISTING)
+    search = adopt_missed(repair)
     # Then one page of old days is listed, and one of recent days, where the file is
     assert pages == ["", "orders/", "orders/"]
     assert repair.counts["adopted"] == 5 + 1

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import uuid4
 
 from lake.layout import lake_key, quarantine_key
-from lake.ledger import ManifestRow
+from lake.ledger import ManifestRow, TableRow
 from router.iceberg.commit import DATA, Batch, commit_batch, live_entries, manifests_of
 from router.iceberg.metadata import DataFile, Metadata, following
 from router.tables.batch import TableCatalog
@@ -58,6 +58,12 @@ def table(deployment: Deployment, dataset: str = "orders") -> Metadata:
     entry = TableCatalog(deployment.services, dataset).load()
     assert entry is not None
     return entry.metadata
+
+
+def row_of(deployment: Deployment) -> TableRow:
+    row = deployment.ledger.tables.get("orders")
+    assert row is not None
+    return row
 
 
 def swapped(deployment: Deployment, metadata: Metadata, dataset: str = "orders") -> None:

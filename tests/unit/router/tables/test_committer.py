@@ -14,7 +14,6 @@ from lake.documents import decode_body, get_document
 from lake.errors import InvalidInputError, TableStoppedError, TransientError
 from lake.layout import parse_s3_uri
 from lake.ledger import ManifestRow
-from lake.ledger.datasets import field_id
 from lake.ledger.tables import Tables
 from lake.manifest import Partition
 from lake.time import iso_utc
@@ -36,6 +35,7 @@ from tests.unit.router.tables.tabling import (
     listed,
     name_of,
     publish,
+    row_of,
     shown,
     swapped,
     table,
@@ -105,17 +105,6 @@ def test_a_manifest_without_rows_comes_in_without_a_file(deployment: Deployment)
     assert deployment.row(row.id).is_tabled
 
 
-def test_reserved_names_are_renamed_by_the_name_mapping(deployment: Deployment) -> None:
-    publish(deployment, listed(deployment, "a"))
-    commit(deployment)
-    (names,) = [[field["name"] for field in schema["fields"]] for schema in table(deployment)["schemas"]]
-    assert {"a", "_pos__", "_rescued"} <= set(names)
-    assert (
-        f'{{"field-id":{field_id("_pos")},"names":["_pos"]}}'
-        in table(deployment)["properties"]["schema.name-mapping.default"]
-    )
-
-
 def test_the_catalog_keeps_what_others_have_put_into_the_entry(deployment: Deployment) -> None:
     publish(deployment, listed(deployment, "a"))
     commit(deployment)
@@ -174,7 +163,7 @@ def test_a_manifest_without_a_commit_document_waits_and_holds_back_no_other(depl
     # And it is said for which one a person has to do what
     with pytest.raises(TableStoppedError, match=f"{key} was changed .* restore the object"):
         commit(deployment)
-    assert key in str(stopped(deployment))
+    assert key in str(row_of(deployment).stopped)
     # And an hour that it is in is not emptied of it
     deployment.ledger.tables.list_hour(PARTITION, deployment.now)
     with pytest.raises(TableStoppedError):
@@ -185,7 +174,7 @@ def test_a_manifest_without_a_commit_document_waits_and_holds_back_no_other(depl
     assert commit(deployment) == 2
     assert shown(deployment) == sorted(map(name_of, [*rows, other]))
     assert commit(deployment) is None
-    assert stopped(deployment) is None
+    assert row_of(deployment).stopped is None
 
 
 def cut(deployment: Deployment, row: ManifestRow) -> tuple[str, bytes]:
@@ -197,12 +186,6 @@ def cut(deployment: Deployment, row: ManifestRow) -> tuple[str, bytes]:
     return key, body
 
 
-def stopped(deployment: Deployment) -> str | None:
-    row = deployment.ledger.tables.get("orders")
-    assert row is not None
-    return row.stopped
-
-
 def test_a_manifest_that_is_reprocessed_no_longer_stops_the_table(deployment: Deployment) -> None:
     row = publish(deployment, listed(deployment, "a"))
     cut(deployment, row)
@@ -211,7 +194,7 @@ def test_a_manifest_that_is_reprocessed_no_longer_stops_the_table(deployment: De
     publish(deployment, forced(deployment, row))
     assert commit(deployment) == 1
     assert commit(deployment) is None
-    assert (shown(deployment), stopped(deployment)) == ([name_of(row, 2)], None)
+    assert (shown(deployment), row_of(deployment).stopped) == ([name_of(row, 2)], None)
 
 
 @pytest.mark.parametrize("damage", ["gone", "cut", "not Iceberg", "Avro"])
@@ -234,23 +217,18 @@ def test_a_table_whose_metadata_cannot_be_read_is_stopped(deployment: Deployment
         del entry["Parameters"]["metadata_location"]
     with pytest.raises(TableStoppedError, match="run 'hybrid-router tables rebuild orders'"):
         commit(deployment)
-    assert "tables rebuild orders" in str(stopped(deployment))
+    assert "tables rebuild orders" in str(row_of(deployment).stopped)
     # When a person does so, then it shows everything again
     rebuild_table(deployment.services, "orders")
     while commit(deployment) is not None:
         pass
     assert name_of(late) in shown(deployment)
     assert len(shown(deployment)) == 2
-    assert stopped(deployment) is None
+    assert row_of(deployment).stopped is None
 
 
 def by_changed_rows(deployment: Deployment) -> Metadata:
     return by_another_writer(deployment, "append")
-
-
-def by_property(deployment: Deployment) -> Metadata:
-    metadata = table(deployment)
-    return {**metadata, "properties": {**metadata["properties"], BATCH: "99"}}
 
 
 def by_partitions(deployment: Deployment) -> Metadata:
@@ -266,18 +244,14 @@ def by_earlier_document(deployment: Deployment) -> Metadata:
     return metadata
 
 
-def by_another_table(deployment: Deployment) -> Metadata:
-    return {**table(deployment), "table-uuid": "11111111-1111-4111-8111-111111111111"}
-
-
 @pytest.mark.parametrize(
     ("change", "commands"),
     [
         (by_changed_rows, ["restore", "rebuild"]),
-        (by_property, ["rebuild"]),
+        (lambda world: {**table(world), "properties": {**table(world)["properties"], BATCH: "99"}}, ["rebuild"]),
         (by_partitions, ["rebuild"]),
         (by_earlier_document, ["rebuild"]),
-        (by_another_table, ["rebuild"]),
+        (lambda world: {**table(world), "table-uuid": "11111111-1111-4111-8111-111111111111"}, ["rebuild"]),
     ],
 )
 def test_a_stopped_table_names_the_commands_that_repair_it(
@@ -319,9 +293,8 @@ def test_a_restore_keeps_a_batch_that_is_in_the_table_and_not_closed(deployment:
     assert shown(deployment) == expected
     while commit(deployment) is not None:
         pass
-    assert (shown(deployment), stopped(deployment)) == (expected, None)
-    row = deployment.ledger.tables.get("orders")
-    assert row is not None
+    assert (shown(deployment), row_of(deployment).stopped) == (expected, None)
+    row = row_of(deployment)
     assert (row.applied, row.pending) == (2, None)
 
 
@@ -336,7 +309,7 @@ def test_a_batch_that_another_version_has_begun_stops_its_table(
     monkeypatch.undo()
     with pytest.raises(TableStoppedError, match="a newer version of hybrid-router can"):
         commit(deployment)
-    assert "tables rebuild orders" in str(stopped(deployment))
+    assert "tables rebuild orders" in str(row_of(deployment).stopped)
 
 
 def test_an_hour_that_a_rebuild_lists_again_is_not_forgotten_with_the_batch_before(
@@ -400,7 +373,7 @@ def test_a_batch_that_a_rebuild_overtakes_stops_nothing(
     monkeypatch.setattr(committer, step, rebuilt_meanwhile)
     # Then there is more to do, and it is done
     assert commit(deployment) == number
-    assert (commit(deployment), stopped(deployment)) == (2, None)
+    assert (commit(deployment), row_of(deployment).stopped) == (2, None)
     assert shown(deployment) == sorted(map(name_of, rows))
 
 
@@ -454,9 +427,7 @@ def test_a_table_whose_rebuild_is_interrupted_gets_every_hour(
 def test_a_table_without_an_hour_is_made_and_has_nothing_to_be_filled_with(deployment: Deployment) -> None:
     assert rebuild_table(deployment.services, "orders") == {"hours": 0}
     assert commit(deployment) == 1
-    row = deployment.ledger.tables.get("orders")
-    assert row is not None
-    assert not row.unlisted
+    assert not row_of(deployment).unlisted
 
 
 def test_hours_that_were_listed_for_the_table_before_are_not_those_of_the_new_one(deployment: Deployment) -> None:
@@ -516,9 +487,7 @@ def test_no_batch_needs_the_files_of_an_hour_that_is_to_come(
     # Then the hour waits, and no batch does that could not be finished
     with pytest.raises(TableStoppedError):
         commit(deployment)
-    row = deployment.ledger.tables.get("orders")
-    assert row is not None
-    assert row.pending is None
+    assert row_of(deployment).pending is None
     deployment.raw_s3.put_object(Bucket="control", Key=key, Body=body)
     assert commit(deployment) == 3
     assert shown(deployment) == sorted([*map(name_of, first), name_of(again, 2), name_of(damaged)])

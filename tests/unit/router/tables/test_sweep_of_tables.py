@@ -1,7 +1,7 @@
 """The sweep deletes what no retained snapshot shows, and an hour is complete when its table shows it."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 from types import SimpleNamespace
@@ -27,6 +27,7 @@ from tests.load.request_counts import counted_requests
 from tests.unit.lake.world import PARTITION
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.event_bridge import FakeEventBridge
+from tests.unit.router.sweep.sweeping import repair
 from tests.unit.router.tables.tabling import (
     TABLES,
     by_another_writer,
@@ -47,11 +48,11 @@ def _tables(deployment: Deployment) -> None:
     deployment.ledger.datasets.register("orders")
 
 
-def swept(deployment: Deployment) -> int:
-    repair = Repair(deployment.services, deployment.now + timedelta(minutes=1))
-    delete_replaced(repair)
-    assert repair.errors == []
-    return repair.counts["deleted"]
+def swept(deployment: Deployment, work: Callable[[Repair], object] = delete_replaced) -> int:
+    found = repair(deployment)
+    work(found)
+    assert found.errors == []
+    return found.counts["deleted"]
 
 
 @pytest.mark.parametrize("has_table", [True, False])
@@ -114,7 +115,7 @@ def test_deletions_that_wait_for_their_table_ask_for_it_once(
 def test_a_change_of_a_table_that_gets_no_batch_is_found(deployment: Deployment, change: str) -> None:
     publish(deployment, listed(deployment, "a"))
     commit(deployment)
-    delete_table_files(Repair(deployment.services, deployment.now + timedelta(minutes=1)))
+    cleaned(deployment)
     assert commit(deployment) is None
     # When another writer changes its rows, and nothing is published on the day after
     if change == "gone":
@@ -122,7 +123,7 @@ def test_a_change_of_a_table_that_gets_no_batch_is_found(deployment: Deployment,
     else:
         swapped(deployment, by_another_writer(deployment, change))
     deployment.wait(timedelta(days=1))
-    delete_table_files(Repair(deployment.services, deployment.now + timedelta(minutes=1)))
+    cleaned(deployment)
     # Then the next round stops the table, and its entry stays for the alarm
     with pytest.raises(TableStoppedError):
         commit(deployment)
@@ -152,10 +153,8 @@ def test_tables_that_were_cleaned_starve_no_other(deployment: Deployment, monkey
 
 
 def hours(deployment: Deployment, events: FakeEventBridge | None = None) -> HourState:
-    services = replace(deployment.services, events=events or FakeEventBridge())
-    repair = Repair(services, deployment.now + timedelta(minutes=1))
-    announce_hours(repair)
-    assert repair.errors == []
+    deployment.services = replace(deployment.services, events=events or FakeEventBridge())
+    swept(deployment, announce_hours)
     return deployment.ledger.partitions.get(PARTITION).told
 
 
@@ -259,10 +258,7 @@ def test_a_dataset_with_an_iceberg_table_gets_no_hive_table(deployment: Deployme
 
 
 def cleaned(deployment: Deployment) -> int:
-    repair = Repair(deployment.services, deployment.now + timedelta(minutes=1))
-    delete_table_files(repair)
-    assert repair.errors == []
-    return repair.counts["deleted"]
+    return swept(deployment, delete_table_files)
 
 
 def test_the_folder_of_a_table_is_looked_through_once_a_day(deployment: Deployment) -> None:

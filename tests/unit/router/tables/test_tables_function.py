@@ -1,7 +1,6 @@
 """The function ``tables`` shares its time among the tables, and has Glue compact them as the setting says."""
 
 from collections import Counter
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
@@ -16,14 +15,13 @@ from lake.ledger import Ledger
 from lake.ledger import tables as ledger_of_tables
 from lake.ledger.tables import EXPIRY_ENTRY
 from lake.manifest import Partition
-from lake.settings import DatasetRule
 from router.services import PARALLEL_REQUESTS
 from router.tables import handler
 from router.tables.batch import PARALLEL_TABLES
 from router.tables.handler import TIME_PER_CALL, commit_tables
 from router.telemetry import Metric
 from tests.unit.router.conftest import Deployment, recorded
-from tests.unit.router.tables.tabling import TABLES, commit, listed, publish
+from tests.unit.router.tables.tabling import TABLES, commit, listed, publish, row_of
 
 NAMES = ("clicks", "orders", "visits")
 
@@ -47,16 +45,8 @@ def begun(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> Counter[st
 
 
 def test_tables_that_wait_are_found_by_few_reads(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given three tables, the second of which has more entries than a page, and rules that may be thousands
-    rules_read = Mock()
-
-    class Rules(tuple[DatasetRule, ...]):
-        def __iter__(self) -> Iterator[DatasetRule]:
-            rules_read()
-            return super().__iter__()
-
+    # Given three tables, the second of which has more entries than a page
     deployment.configure(datasets=TABLES)
-    settings = replace(deployment.services.settings, datasets=Rules(deployment.services.settings.datasets))
     monkeypatch.setattr(ledger_of_tables, "PAGE_ITEMS", 4)
     for name, entries in zip(NAMES, (2, 9, 1), strict=True):
         for number in range(entries):
@@ -72,12 +62,11 @@ def test_tables_that_wait_are_found_by_few_reads(deployment: Deployment, monkeyp
     monkeypatch.setattr(deployment.dynamodb, "query", count_items)
     # When
     ledger = Ledger.over(deployment.dynamodb, "ledger")
-    services = replace(deployment.services, ledger=ledger, settings=settings)
+    services = replace(deployment.services, ledger=ledger)
     monkeypatch.setattr(handler, "commit_round", lambda *_: None)
     (behind,) = recorded(lambda: commit_tables(services, lambda _: None), Metric.TABLES_BEHIND_MINUTES)
-    # Then each look takes two reads, and one of the rules; and the age of the oldest entry is that of one table
+    # Then each look takes two reads; and the age of the oldest entry is that of one table
     assert behind == 0
-    assert rules_read.call_count == 2
     assert [entry.dataset for entry in ledger.tables.waiting()] == list(NAMES)
     assert read == [(True, 4), (True, 1)] * 2 + [(False, 2)] + [(True, 4), (True, 1)]
 
@@ -189,15 +178,10 @@ def _dataset(deployment: Deployment) -> None:
     deployment.ledger.datasets.register("orders")
 
 
-def test_a_table_has_no_optimizer_unless_the_setting_asks_for_it(deployment: Deployment) -> None:
-    configure(deployment, compaction=False)
-    publish_one(deployment, "a")
-    assert deployment.glue.optimizers == {}
-
-
 def test_the_setting_switches_the_compaction_on_and_off_with_the_next_batch(deployment: Deployment) -> None:
     configure(deployment, compaction=False)
     publish_one(deployment, "a")
+    assert deployment.glue.optimizers == {}
     # Given retention that the account's catalog has switched on
     deployment.glue.optimizers["orders", "retention"] = {"enabled": True}
     # When
@@ -225,9 +209,7 @@ def test_what_a_person_changed_stays_until_the_setting_changes(deployment: Deplo
     # And an optimizer that is gone already is no error
     configure(deployment, compaction=False)
     publish_one(deployment, "c")
-    row = deployment.ledger.tables.get("orders")
-    assert row is not None
-    assert not row.optimizer_role
+    assert not row_of(deployment).optimizer_role
 
 
 def test_an_optimizer_gets_the_role_of_a_later_deployment(deployment: Deployment) -> None:
@@ -242,14 +224,17 @@ def test_an_optimizer_gets_the_role_of_a_later_deployment(deployment: Deployment
     assert {item["roleArn"] for item in deployment.glue.optimizers.values()} == {role}
 
 
-def test_a_refused_change_is_tried_again_and_holds_back_no_batch(deployment: Deployment) -> None:
+def test_a_refused_change_is_tried_again_and_holds_back_no_batch(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
     configure(deployment, compaction=True)
-    deployment.glue.is_changed_meanwhile = True
+    changed = deployment.glue._error("ConcurrentModificationException", "CreateTableOptimizer")
     publish(deployment, listed(deployment, "a"))
-    with pytest.raises(ClientError, match="ConcurrentModificationException"):
-        commit(deployment)
-    row = deployment.ledger.tables.get("orders")
-    assert row is not None
+    with monkeypatch.context() as patch:
+        patch.setattr(deployment.glue, "create_table_optimizer", Mock(side_effect=changed))
+        with pytest.raises(ClientError, match="ConcurrentModificationException"):
+            commit(deployment)
+    row = row_of(deployment)
     assert (row.applied, row.pending, list(deployment.ledger.tables.outbox("orders"))) == (1, None, [])
     publish_one(deployment, "b")
     assert deployment.glue.optimizers["orders", "compaction"] == ON
