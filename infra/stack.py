@@ -5,7 +5,7 @@ from pathlib import Path
 from aws_cdk import CfnOutput, DefaultStackSynthesizer, Stack, Tags
 from constructs import Construct
 
-from infra.alarms import add_alarms
+from infra.alarms import add_alarm_topic, add_alarms
 from infra.arrivals import ArrivalQueues
 from infra.assets import Assets, asset_prefix
 from infra.encryption import encrypt, grant_key
@@ -15,7 +15,6 @@ from infra.jobs import JobParts
 from infra.machines import Machines
 from infra.names import CODE_MARK, StackNames, StackOutputs, code_version
 from infra.permissions import Grants, add_optimizer, grant_functions, grant_jobs, grant_urgency, grant_verification
-from infra.plain_alarm import add_alarm_topic
 from infra.records import Records
 from infra.schedules import Schedules
 from infra.storage import Catalog, Storage
