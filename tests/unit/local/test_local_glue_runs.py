@@ -1,7 +1,6 @@
 """Glue runs follow Glue's rules: real processes, without the emulator."""
 
 import itertools
-import json
 
 import pytest
 
@@ -41,16 +40,6 @@ def glue(tmp_path):
     harness.processes.kill_all()
 
 
-def test_run_gets_glues_arguments_and_ends_succeeded(glue):
-    # When a job with default arguments runs with an argument of the run
-    job = glue.job("import sys, json; print(json.dumps(sys.argv[1:]))", DefaultArguments={"--a": "1", "--b": "2"})
-    run = glue.run_to_end(job, Arguments={"--b": "3 4"})
-    # Then its script got both, and the run's record has all of its times
-    assert json.loads(glue.log(run["Id"])) == ["--JOB_NAME", "job", "--JOB_RUN_ID", run["Id"], "--a", "1", "--b", "3 4"]
-    assert (run["JobRunState"], run["ErrorMessage"]) == ("SUCCEEDED", "")
-    assert run["CompletedOn"] >= run["StartedOn"]
-
-
 HANDLED = "except ZeroDivisionError:\n  traceback.print_exc()\n  raise SystemExit('give a dataset')"
 
 
@@ -72,23 +61,15 @@ def test_failed_run_has_its_reason_in_one_line(glue, script, message):
     assert run["ErrorMessage"].startswith(message)
 
 
-@pytest.mark.parametrize(
-    ("of_job", "of_run"), [({"--enable-auto-scaling": "true"}, {}), ({}, {"ExecutionClass": "FLEX"})]
-)
-def test_flex_and_auto_scaling_have_the_seconds_of_all_workers(tmp_path, of_job, of_run):
+def test_a_batch_run_has_the_seconds_of_all_workers_and_a_streaming_run_its_time_only(tmp_path):
     # Given a clock that a run looks at when it is asked for, when it gets its workers and when it ends
     glue = GlueHarness(tmp_path, clock=itertools.count(1_800_000_000.0, 60.0).__next__)
     # When a run has five workers of two DPUs for the minute between the last two
-    run = glue.run_to_end(glue.job("", DefaultArguments=of_job), WorkerType="G.2X", NumberOfWorkers=5, **of_run)
+    run = glue.run_to_end(glue.job(""), WorkerType="G.2X", NumberOfWorkers=5)
     # Then it has used ten DPUs for that minute
     assert (run["DPUSeconds"], run["ExecutionTime"]) == (600.0, 60)
     assert run["CompletedOn"] - run["StartedOn"] == 120.0
-
-
-def test_a_run_with_a_fixed_number_of_workers_and_a_streaming_run_have_their_time_only(glue):
-    assert "DPUSeconds" not in glue.run_to_end(glue.job(""))
-    streaming = glue.job("", kind="gluestreaming", DefaultArguments={"--enable-auto-scaling": "true"})
-    assert "DPUSeconds" not in glue.run_to_end(streaming)
+    assert "DPUSeconds" not in glue.run_to_end(glue.job("", kind="gluestreaming"))
 
 
 def test_run_beyond_max_concurrent_runs_is_refused_until_one_has_ended(glue):
