@@ -8,7 +8,7 @@ from infra import assets
 from infra.synth import synth
 from lake.settings import BatchSettings, EmrSettings, Settings
 from local.engines.emr_serverless import Capacity, needed_capacity, spark_properties
-from tests.unit.infra.conftest import Assembly, listed
+from tests.unit.infra.conftest import Assembly
 from tests.unit.infra.resolved_template import ResolvedTemplate
 
 MAX_PARAMETERS = 102_400
@@ -82,18 +82,6 @@ def test_only_the_machine_starts_runs_and_only_lease_take_over_watches_them(othe
     expected = {role: {"GetJobRun"} for role in WATCHERS}
     expected["MachinesOvernight"] = {"StartJobRun", "GetJobRun", "CancelJobRun"}
     assert actions_by_role(other_assembly) == expected
-
-
-def test_the_role_of_the_runs_can_be_passed_to_emr_serverless_only(other_assembly: Assembly) -> None:
-    passes = [
-        (name, statement)
-        for name, statement in other_assembly.statements()
-        if "iam:PassRole" in listed(statement["Action"])
-        and str(statement["Resource"]["Fn::GetAtt"][0]).startswith("EmrRole")
-    ]
-    ((name, statement),) = passes
-    assert name.startswith("MachinesOvernight")
-    assert statement["Condition"] == {"StringEquals": {"iam:PassedToService": "emr-serverless.amazonaws.com"}}
 
 
 def test_a_run_may_do_what_glues_batch_job_does_and_nothing_of_the_stream(other_assembly: Assembly) -> None:

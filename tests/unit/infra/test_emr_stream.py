@@ -1,29 +1,24 @@
 """The stream lane on EMR Serverless in the template: its application, and rights in the place of those on Glue."""
 
-import json
 import re
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
 from infra.emr_serverless import STARTERS
-from infra.quotas import needed_quotas
 from infra.synth import synth
 from lake.engines.emr_serverless import STREAM_LAUNCH, StreamLaunch
-from lake.settings import BatchSettings, EmrSettings, EncryptionSettings, Settings, SparkSettings, StreamSettings
+from lake.layout import SPARK_LOGS
+from lake.settings import EncryptionSettings, Settings, SparkSettings, StreamSettings
 from local.engines.emr_serverless import Capacity, needed_capacity, spark_properties
-from tests.unit.infra.conftest import Assembly, listed
+from tests.unit.infra.conftest import Assembly
 from tests.unit.infra.resolved_template import ACCOUNT, REGION, ResolvedTemplate
-from tests.unit.infra.service_edges import WRITE_EMR_LOG, Edge, Policies
 
 KEY = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/1234abcd-12ab-34cd-56ef-1234567890ab"
-APPLICATION = "AWS::EMRServerless::Application"
 URGENT_ATTRIBUTES = {
     ("Routerroute", f"s3:{name}")
     for name in ("GetObject", "GetObjectVersion", "GetObjectTagging", "GetObjectVersionTagging", "ListBucket")
 }
-POLICY = re.compile(r"DefaultPolicy\w{8}$")
 STREAM = StreamSettings(jobs=2, engine="emr-serverless", emr_min_executors=2)
 
 
@@ -63,19 +58,18 @@ def test_a_run_may_read_its_code_and_write_its_logs(on_emr: Assembly) -> None:
     template = ResolvedTemplate(on_emr.template)
     _, launch = next(launches(on_emr))
     words = f"{launch.entry_point} {launch.arguments} {launch.spark_submit_parameters}"
-    group = f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:{launch.log_group}:log-stream:any"
-    asked = [
-        *(("s3:GetObject", f"arn:aws:s3:::{uri.removeprefix('s3://')}") for uri in re.findall(r"s3://[^\s#]+", words)),
-        ("s3:PutObject", f"arn:aws:s3:::{launch.log_uri.removeprefix('s3://')}any"),
-        ("logs:DescribeLogGroups", "*"),
-        *((action, group) for action in WRITE_EMR_LOG),
-    ]
-    assert len(asked) == 8
+    files = re.findall(r"s3://[^\s#]+", words)
     # Then it may
-    policies, service = Policies.of(template), "emr-serverless.amazonaws.com"
-    source = f"arn:aws:emr-serverless:{REGION}:{ACCOUNT}:/applications/{launch.application}"
-    edges = [Edge("EmrStream", source, service, action, resource, launch.role) for action, resource in asked]
-    assert [edge.action for edge in edges if not policies.allow(edge)] == []
+    assert len(files) == 3
+    assert all(template.may_read("EmrStreamRole", uri) for uri in files)
+    assert on_emr.allowed("s3:PutObject", f"/{SPARK_LOGS}*") == {"EmrStream", "Jobs"}
+    assert launch.log_uri.endswith(f"/{SPARK_LOGS}")
+    # Amazon EMR Serverless User Guide, "Logging and monitoring", for CloudWatch
+    for action in ("DescribeLogStreams", "CreateLogStream", "PutLogEvents"):
+        assert on_emr.allowed(f"logs:{action}", "EmrStreamLog") == {"EmrStream"}
+    assert "EmrStream" in on_emr.allowed("logs:DescribeLogGroups", '"*"')
+    # And EMR Serverless keeps no event logs under a key of its own
+    assert not launch.keeps_event_logs
 
 
 def test_the_roles_have_the_rights_of_glue_in_its_place(on_emr: Assembly, assembly: Assembly) -> None:
@@ -107,30 +101,3 @@ def test_the_roles_have_the_rights_of_glue_in_its_place(on_emr: Assembly, assemb
 
 def test_the_inbox_is_read_by_the_role_of_the_streaming_runs_alone(on_emr: Assembly) -> None:
     assert on_emr.allowed("s3:DeleteObject", "/inbox*") == {"EmrStream"}
-
-
-def test_a_run_uses_the_key_as_those_on_glue_do_and_its_logs_are_kept_under_it(on_emr: Assembly) -> None:
-    def uses(role: str) -> list[str]:
-        return sorted(
-            json.dumps([body["Action"], body["Condition"]])
-            for name, body in on_emr.statements()
-            if name.startswith(f"{role}RoleDefaultPolicy") and str(listed(body["Action"])[0]).startswith("kms:")
-        )
-
-    assert uses("EmrStream") == uses("Jobs") != []
-    assert on_emr.one("AWS::Logs::LogGroup", "EmrStreamLog")["KmsKeyId"] == KEY
-    # And EMR Serverless keeps no event logs under a key of its own
-    assert not any(launch.keeps_event_logs for _, launch in launches(on_emr))
-
-
-def test_the_quotas_count_what_each_engine_needs() -> None:
-    def needed(**fields: Any) -> dict[str, int]:
-        return {item.code: item.needed for item in needed_quotas(Settings(stage="t", **fields))}
-
-    runs, dpus, vcpus = "L-5E4153CA", "L-08F3B322", "L-D05C8A75"
-    glue, emr = needed(), needed(stream=StreamSettings(engine="emr-serverless"))
-    # Then the streaming job takes no run and no DPU of Glue, and its night may have both
-    assert (glue[runs], glue[dpus]) == (50, 500)
-    assert (emr[runs], emr[dpus], emr[vcpus]) == (50, 500, 38)
-    both = BatchSettings(engines=("emr-serverless",))
-    assert needed(stream=STREAM, batch=both, emr=EmrSettings(max_vcpus=64))[vcpus] == 64 + 76

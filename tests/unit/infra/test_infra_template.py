@@ -20,9 +20,9 @@ from router.route.decide_lane import decide_lane
 from tests.records import RECORDS
 from tests.unit.infra.conftest import Assembly
 from tests.unit.infra.resolved_template import ResolvedTemplate
-from tests.unit.infra.service_edges import DELIVERY_STREAM
 
 JOB = "AWS::Glue::Job"
+DELIVERY_STREAM = "AWS::KinesisFirehose::DeliveryStream"
 
 
 def test_every_resource_that_can_be_tagged_has_the_stage(assembly: Assembly) -> None:
