@@ -17,16 +17,6 @@ def _assembly(folder: Path, name: str, template: dict[str, Any]) -> Path:
     return folder
 
 
-def test_changed_template_updates_the_stack_and_its_outputs(cloud, tmp_path):
-    for value in ("old", "old", "new"):
-        parameter = {"Type": "String", "Name": "/changing", "Value": value}
-        resources = {"P": {"Type": "AWS::SSM::Parameter", "Properties": parameter}}
-        template = {"Resources": resources, "Outputs": {"Value": {"Value": value}}}
-        outputs = cloud.deploy(_assembly(tmp_path / "out", "Changing", template))
-        assert outputs == {"Value": value}
-        assert cloud.client("ssm").get_parameter(Name="/changing")["Parameter"]["Value"] == value
-
-
 def test_limits_of_a_job_come_through_cloudformation(cloud, tmp_path):
     command = {"Name": "glueetl", "ScriptLocation": "s3://code/job.py"}
     own = {"limited": {"ExecutionProperty": {"MaxConcurrentRuns": 2}, "Timeout": 240}, "plain": {}}
