@@ -151,44 +151,6 @@ def test_a_queued_file_is_promoted_and_the_stream_converts_it(two: list[LocalUp]
     assert "converted already" in command("promote", *place, urgent).stdout
 
 
-def test_a_failed_manifest_is_converted_by_the_command_that_explain_names(two: list[LocalUp]) -> None:
-    # Given a manifest that is FAILED, because its document was damaged.
-    cloud = two[1]
-    s3, states = (cloud.client(name) for name in ("s3", "stepfunctions"))
-    uri, place = f"s3://{cloud.printed('InputBucket')}/returns/a.ndjson", ("--local", "--stage", cloud.stage)
-    s3.put_object(Bucket=cloud.printed("InputBucket"), Key="returns/a.ndjson", Body=b'{"a":1}\n{"a":2}\n')
-
-    def explained() -> str:
-        return command("explain", *place, uri).stdout
-
-    wait_for("it to be routed", lambda: "COLLECTED" in explained())
-    # A promote of another file of the hour divides the collection.
-    other = f"s3://{cloud.printed('InputBucket')}/returns/b.ndjson"
-    s3.put_object(Bucket=cloud.printed("InputBucket"), Key="returns/b.ndjson", Body=b'{"a":3}\n')
-    wait_for("the other one to be routed", lambda: "COLLECTED" in command("explain", *place, other).stdout)
-    assert command("promote", *place, other).returncode == 0
-    assert "QUEUED  batch lane" in explained()
-    identity = explained().rpartition("manifest   ")[2].split()[0]
-    document = {"Bucket": cloud.printed("ControlBucket"), "Key": f"manifests/{identity[:8]}/{identity}.json"}
-    body = s3.get_object(**document)["Body"].read()
-    s3.put_object(**document, Body=b"damaged")
-    states.start_execution(stateMachineArn=cloud.printed("Overnight"), input='{"dataset": "returns"}')
-    wait_for("it to be FAILED", lambda: "FAILED  batch lane" in explained())
-    advised = explained().partition("run 'hybrid-router ")[2].partition("'")[0].split()
-    assert advised == ["reprocess", "--manifest", identity, "--stage", cloud.stage, "--local"]
-    # When the cause is removed, and the command is run, after a dry run.
-    s3.put_object(**document, Body=body)
-    assert "to be queued again: 1 manifest (1 file, " in command(*advised, "--dry-run").stdout
-    assert "FAILED" in explained()
-    answer = command(*advised, "--now")
-    assert answer.returncode == 0, answer.stderr
-    assert "overnight started: arn:" in answer.stdout
-    # Then it is converted, once, as the promoted file is, and there is nothing left to do.
-    wait_for("it to be converted", lambda: "result     2 rows" in explained())
-    assert len(s3.list_objects_v2(Bucket=cloud.printed("LakeBucket"), Prefix="returns/")["Contents"]) == 2
-    assert command("reprocess", *place, uri).stdout.endswith("queued again: 0 manifests, 1 converted already\n")
-
-
 def test_ctrl_c_ends_its_own_cloud_only(two: list[LocalUp]) -> None:
     """Runs last but one in this file: it ends the first cloud."""
     first, second = two
