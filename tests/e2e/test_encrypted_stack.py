@@ -17,10 +17,10 @@ from lake.settings import DatasetRule, EncryptionSettings, VerifySettings
 from local import isolation
 from local.cloud import LocalCloud
 from local.errors import LocalCloudError
+from tests.e2e.made_by_hand import subscribe_queue
 from tests.e2e.permissions import role_name
 from tests.e2e.scenario import Scenario
 from tests.e2e.stack_settings import e2e_settings
-from tests.e2e.subscription import subscribe_queue
 from tests.unit.docs.pages import CHECKOUT
 
 DATASET = "sealed"
