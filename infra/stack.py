@@ -40,7 +40,7 @@ class HybridRouterStack(Stack):
             Tags.of(self).add(*tag.split("=", 1))
         # The stack has bound a copy, which shares its list of assets with this object; Python cannot reach the copy.
         synthesizer.bind(self)
-        assets = Assets.build(self, checkout, settings, workspace, wheels, synthesizer)
+        assets = Assets(self, checkout, settings, workspace, wheels, synthesizer)
         storage = Storage(self, "Storage", settings)
         arrivals = ArrivalQueues(self, "Arrivals", settings.input.event_window_seconds)
         arrivals.listen_to(storage.input)
@@ -62,7 +62,7 @@ class HybridRouterStack(Stack):
             names.stack,
             has_tables=settings.has_tables,
         )
-        engines = Engines.create(self, JobParts(settings, names, assets, resources), functions)
+        engines = Engines(self, JobParts(settings, names, assets, resources), functions)
         grants = Grants(storage, catalog, engines)
         grant_functions(grants, functions)
         grant_jobs(grants)
