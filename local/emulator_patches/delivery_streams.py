@@ -37,7 +37,7 @@ def _deliver(stream: EmulatorValue) -> None:
     config, source = destination["config"], stream["kinesis_source"]
     asked = [(source["RoleARN"], action, source["KinesisStreamARN"]) for action in READ_ACTIONS]
     # The name of the object is made when it is written.
-    key = f"{config['Prefix'].partition('!{')[0]}any"
+    key = f"{config.get('Prefix', '').partition('!{')[0]}any"
     try:
         for role, action, resource in (*asked, (config["RoleARN"], "s3:PutObject", f"{config['BucketARN']}/{key}")):
             check_role(role, "firehose.amazonaws.com", action, resource, {"sts:externalid": ACCOUNT})
