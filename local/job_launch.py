@@ -244,27 +244,25 @@ class JobRuns:
         self._clock = clock
         self._lock = threading.RLock()
 
-    def log_file(self, job: str, run: str) -> Path:
-        """What a run prints; ``job``: the name of its job, or of its application."""
-        return self._settings.logs / job / f"{run}.log"
-
     def _begin(self, run: str, work: Callable[..., None], *arguments: Any) -> None:  # noqa: ANN401
         threading.Thread(target=work, args=arguments, daemon=True, name=run).start()
 
     def _execute(
         self,
         run: str,
+        job: str,
         launch: Callable[[], JobLaunch],
         role: tuple[str, str, str],
-        log_file: Path,
         minutes: float,
         begins: Callable[[], bool],
     ) -> tuple[str, str]:
         """Run the process of ``launch`` to its end: SUCCEEDED, FAILED or TIMEOUT (killed after ``minutes``), and why.
 
-        ``role``: ARN of the run's role, the service that assumes it, and the name of the session. ``begins``: called
-        when the process has started; False: the run was stopped before, and is killed.
+        ``job``: the name of its job, or of its application. ``role``: ARN of the run's role, the service that assumes
+        it, and the name of the session. ``begins``: called when the process has started; False: the run was stopped
+        before, and is killed.
         """
+        log_file = self._settings.logs / job / f"{run}.log"
         try:
             log_file.parent.mkdir(parents=True, exist_ok=True)
             folder = self._settings.runs / run

@@ -140,9 +140,9 @@ class EmrRuns(JobRuns):
         minutes = request.get("executionTimeoutMinutes", _DEFAULT_MINUTES) or _MAX_MINUTES
         state, details = self._execute(
             run["jobRunId"],
+            application,
             lambda: emr_launch(request, run),
             (str(request.get("executionRoleArn")), PRINCIPAL, run["jobRunId"]),
-            self.log_file(application, run["jobRunId"]),
             minutes,
             lambda: self._has_begun(run),
         )

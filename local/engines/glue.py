@@ -3,7 +3,6 @@
 At StopJobRun, at the timeout and at the end of a streaming run's life, every process of the run gets SIGKILL at once.
 """
 
-import itertools
 import json
 import math
 import sys
@@ -29,8 +28,6 @@ SUCCEEDED = "SUCCEEDED"
 NO_CAPACITY = "There is no spare capacity for a run of the execution class FLEX."
 """The words are not Glue's, which its pages do not tell."""
 CAPACITY_POLL_SECONDS = 0.1
-CONCURRENT_RUNS_EXCEEDED = "ConcurrentRunsExceededException"
-RESOURCE_NUMBER_EXCEEDED = "ResourceNumberLimitExceededException"
 _BATCH_TIMEOUT_MINUTES = 480
 """Glue's default since version 5.0 (https://docs.aws.amazon.com/glue/latest/dg/aws-glue-api-jobs-job.html)."""
 _MAX_STREAM_MINUTES = 14 * 24 * 60
@@ -58,7 +55,7 @@ class GlueRuns(JobRuns):
         run = _new_record(job, request, self._clock())
         with self._lock:
             if sum(run["JobRunState"] in LIVE_STATES for run in runs) >= limit:
-                raise ServiceError(CONCURRENT_RUNS_EXCEEDED, f"Concurrent runs exceeded for {job['Name']}")
+                raise ServiceError("ConcurrentRunsExceededException", f"Concurrent runs exceeded for {job['Name']}")
             self._check_quotas(run)
             runs.insert(0, run)
             self._live[run["Id"]] = run
@@ -72,7 +69,8 @@ class GlueRuns(JobRuns):
             ("task DPUs", sum(map(_dpus, runs)), limits.glue_dpus),
         ):
             if used > limit:
-                raise ServiceError(RESOURCE_NUMBER_EXCEEDED, f"Max {name} per account exceeded: {limit:g}")
+                message = f"Max {name} per account exceeded: {limit:g}"
+                raise ServiceError("ResourceNumberLimitExceededException", message)
 
     def stop(self, run: dict[str, Any]) -> bool:
         """Kill the run: it becomes STOPPING, and STOPPED when its processes have ended.
@@ -95,9 +93,9 @@ class GlueRuns(JobRuns):
         minutes, at_timeout = int(run.get("Timeout", _MAX_STREAM_MINUTES)), "TIMEOUT" if "Timeout" in run else "EXPIRED"
         state, message = self._execute(
             run["Id"],
+            run["JobName"],
             lambda: glue_launch(job, run),
             (str(job.get("Role")), SERVICE, f"GlueJobRunnerSession-{run['Id'][:16]}"),
-            self.log_file(run["JobName"], run["Id"]),
             minutes,
             lambda: self._has_begun(run),
         )
@@ -182,10 +180,7 @@ def _new_record(job: Mapping[str, Any], request: Mapping[str, Any], now: float) 
     }
     if timeout:
         record["Timeout"] = int(timeout)
-    settings = itertools.chain.from_iterable(
-        ((key, source[key]) for key in copied if source.get(key)) for source in (job, request)
-    )
-    return record | dict(settings)
+    return record | {key: source[key] for source in (job, request) for key in copied if source.get(key)}
 
 
 def patch(runs: GlueRuns) -> None:
