@@ -24,7 +24,7 @@ KEYS = ("orders/a b.ndjson", "orders/notes.txt")
 
 
 READY = "Ctrl-C ends everything"
-SETTINGS = "[peak]\nhours = []\ndays = []\n[stream]\ntrigger_seconds = 1\n"
+SETTINGS = "[peak]\nhours = []\ndays = []\n"
 """Without peak hours only urgent files go to the stream lane, at any time of day."""
 
 
@@ -119,36 +119,6 @@ def test_explain_follows_a_file(two: list[LocalUp]) -> None:
     assert elsewhere.returncode == ExitCode.NOT_SO
     assert "is not in the input bucket s3://" in elsewhere.stderr
     assert "Traceback" not in elsewhere.stderr
-
-
-def test_a_queued_file_is_promoted_and_the_stream_converts_it(two: list[LocalUp]) -> None:
-    # Given two files that wait for the overnight execution.
-    cloud = two[0]
-    bucket, place = cloud.printed("InputBucket"), ("--local", "--stage", cloud.stage)
-    urgent, patient = (f"s3://{bucket}/clicks/{name}.ndjson" for name in ("wanted soon", "patient"))
-    s3 = cloud.client("s3")
-    for uri in (urgent, patient):
-        s3.put_object(Bucket=bucket, Key=uri.removeprefix(f"s3://{bucket}/"), Body=b'{"a":1}\n')
-
-    def explained(uri: str) -> str:
-        return command("explain", *place, uri).stdout
-
-    wait_for("both to be routed", lambda: all("COLLECTED" in explained(uri) for uri in (urgent, patient)))
-    # When one is promoted, after a dry run.
-    dry = command("promote", *place, urgent, "--dry-run")
-    assert dry.stdout.splitlines()[-1] == "dry run, nothing was done; to be promoted: 1 (new manifests: 1)"
-    assert "COLLECTED" in explained(urgent)
-    answer = command("promote", *place, urgent)
-    assert answer.returncode == 0, answer.stderr
-    assert f"{urgent} is now in the stream lane" in answer.stdout
-    # Then the stream converts it, explain shows its way, and the other one waits as before.
-    wait_for("the stream to convert it", lambda: "result     1 row," in explained(urgent))
-    way = explained(urgent)
-    steps = ("SUPERSEDED  batch lane", "manually promoted to the stream lane", "DONE  stream lane")
-    assert sorted(steps, key=way.index) == list(steps)
-    assert "QUEUED  batch lane" in explained(patient)
-    # And again: nothing is left to do.
-    assert "converted already" in command("promote", *place, urgent).stdout
 
 
 def test_ctrl_c_ends_its_own_cloud_only(two: list[LocalUp]) -> None:
