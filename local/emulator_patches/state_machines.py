@@ -49,7 +49,7 @@ def patch() -> None:
     wrap(stepfunctions, "_read_map_items", _read_map_items)
     wrap(stepfunctions, "_run_distributed_map", _run_distributed_map)
     wrap(stepfunctions, "_run_sub_machine", _run_sub_machine)
-    stepfunctions._error_matches = _error_matches
+    wrap(stepfunctions, "_error_matches", _error_matches)
     for name, subject in (
         ("_apply_jsonata_arguments", "arguments"),
         ("_apply_jsonata_output", "an output"),
@@ -249,10 +249,8 @@ def _check_size(value: EmulatorValue, subject: str) -> None:
         )
 
 
-def _error_matches(names: list[str], error: str) -> bool:
+def _error_matches(original: Original, names: list[str], error: str) -> bool:
     """Whether a Retry or Catch for ``names`` takes ``error``: wildcards do not match ``UNCATCHABLE``."""
     if error in UNCATCHABLE:
         return error == DATA_LIMIT_EXCEEDED and error in names
-    if "States.ALL" in names or error in names:
-        return True
-    return "States.TaskFailed" in names and error != "States.Timeout"
+    return bool(original(names, error))
