@@ -10,7 +10,7 @@ from infra.arrivals import ArrivalQueues
 from infra.assets import Assets, asset_prefix
 from infra.encryption import encrypt, grant_key
 from infra.engines import Engines
-from infra.functions import TABLES, router_functions
+from infra.functions import SPECS, TABLES, RouterFunction
 from infra.jobs import JobParts
 from infra.machines import Machines
 from infra.names import CODE_MARK, StackNames, StackOutputs, code_version
@@ -55,13 +55,12 @@ class HybridRouterStack(Stack):
             catalog_database=names.catalog_database,
         )
         catalog = Catalog(self, "Catalog", resources, storage)
-        functions = router_functions(
-            self,
-            assets.functions,
-            resources.to_environment(),
-            names.stack,
-            has_tables=settings.has_tables,
-        )
+        router, environment = Construct(self, "Router"), resources.to_environment()
+        functions = {
+            spec.name: RouterFunction(router, spec, assets.functions, environment, names.stack)
+            for spec in SPECS
+            if settings.has_tables or spec.name != TABLES
+        }
         engines = Engines(self, JobParts(settings, names, assets, resources), functions)
         grants = Grants(storage, catalog, engines)
         grant_functions(grants, functions)
