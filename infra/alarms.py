@@ -1,11 +1,18 @@
-"""Which alarms a stage has: one or two for each promise, and those that notice when the stage itself is silent."""
+"""Which alarms a stage has: one or two for each promise, and those that notice when the stage itself is silent.
 
-from collections.abc import Iterator, Mapping
+And the topic by which their messages reach people.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 
-from aws_cdk import Duration
+from aws_cdk import Duration, Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_cloudwatch_actions as cloudwatch_actions
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sns as sns
+from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
 
 from infra.arrivals import ArrivalQueues
@@ -13,11 +20,12 @@ from infra.dashboard import METRIC_PERIOD, OwnMetric, add_dashboard, oldest_even
 from infra.functions import TABLES, RouterFunction
 from infra.machines import Machines
 from infra.names import StackNames
-from infra.plain_alarm import PlainAlarm, total
-from infra.records import delivery_stream_alarms
-from lake.settings import Settings
+from lake.settings import RecordsRule, Settings
+from lake.texts import with_options
 from lake.time import Schedule
 
+RUNBOOK = "docs/runbook.md"
+"""The page with an entry for each alarm, in the repository. A person finds it in the checkout that was deployed."""
 LATE_ARRIVAL_SECONDS = 900
 """An S3 event that waits this long in the queue raises the alarm; usually: ``input.event_window_seconds``."""
 HOUR = Duration.hours(1)
@@ -38,6 +46,71 @@ is late: the window of an alarm slides."""
 TABLES_BEHIND_MINUTES = 15
 ANSWERED = frozenset({"promote", "resubmit"})
 """Functions that only a person's command invokes, which shows their errors."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlainAlarm:
+    """An alarm that publishes to the topic by itself, whatever the others do."""
+
+    name: str
+    """The part before a hyphen is the heading of its entry in the runbook."""
+    metric: cloudwatch.Metric | cloudwatch.MathExpression
+    description: str
+    threshold: float = 1
+    datapoints: tuple[int, int] = (1, 1)
+    """Number of bad periods that raise it, and of periods among which they are."""
+    on_silence: bool = False
+    """It is raised by values below the threshold and by missing data, instead of by values from the threshold on."""
+
+    def create(self, scope: Construct, topic: sns.ITopic, stage: str) -> cloudwatch.Alarm:
+        description = with_options(self.description, f" --stage {stage}")
+        bad, periods = self.datapoints
+        operators, missing = cloudwatch.ComparisonOperator, cloudwatch.TreatMissingData
+        alarm = cloudwatch.Alarm(
+            scope,
+            self.name,
+            metric=self.metric,
+            threshold=self.threshold,
+            evaluation_periods=periods,
+            datapoints_to_alarm=bad if periods > 1 else None,
+            comparison_operator=(
+                operators.LESS_THAN_THRESHOLD if self.on_silence else operators.GREATER_THAN_OR_EQUAL_TO_THRESHOLD
+            ),
+            treat_missing_data=missing.BREACHING if self.on_silence else missing.NOT_BREACHING,
+            alarm_description=f"{description} See {RUNBOOK}#{self.name.partition('-')[0].lower()}",
+        )
+        alarm.add_alarm_action(cloudwatch_actions.SnsAction(topic))
+        return alarm
+
+
+def total(metrics: Sequence[cloudwatch.IMetric], period: Duration) -> cloudwatch.MathExpression:
+    """The sum of at most ten metrics, where a missing value counts as 0: one that comes after ``period`` is not seen.
+
+    Ten is the limit of an alarm's expression (Amazon CloudWatch User Guide, "Limits that apply to alarms").
+    """
+    using = {f"m{number}": metric for number, metric in enumerate(metrics)}
+    expression = " + ".join(f"FILL({name}, 0)" for name in using)
+    return cloudwatch.MathExpression(expression=expression, using_metrics=using, period=period)
+
+
+def add_alarm_topic(scope: Construct, email: str) -> sns.Topic:
+    """The topic for alarms and failed executions.
+
+    ``email`` is subscribed: SNS sends it one mail whose link confirms the subscription. "" if people subscribe later.
+    """
+    topic = sns.Topic(Construct(scope, "AlarmTopic"), "Topic", enforce_ssl=True)
+    # The policy with the refusal of plain HTTP replaces the default one, which let CloudWatch publish.
+    topic.add_to_resource_policy(
+        iam.PolicyStatement(
+            principals=[iam.ServicePrincipal("cloudwatch.amazonaws.com")],
+            actions=["sns:Publish"],
+            resources=[topic.topic_arn],
+            conditions={"StringEquals": {"aws:SourceAccount": Stack.of(scope).account}},
+        )
+    )
+    if email:
+        topic.add_subscription(subscriptions.EmailSubscription(email))
+    return topic
 
 
 def add_alarms(
@@ -62,7 +135,7 @@ def add_alarms(
         *_of_control_plane(own, arrivals, functions, machines),
         *_of_data(own, alarm_lines, settings),
         *_of_lateness_and_cost(own, functions, settings),
-        *(delivery_stream_alarms(settings.records, names, own) if settings.records else ()),
+        *(_of_records(settings.records, names, own) if settings.records else ()),
     ]
     created = [alarm.create(construct, topic, settings.stage) for alarm in alarms]
     add_dashboard(construct, names.stack, own, created, arrivals, functions, machines)
@@ -237,3 +310,78 @@ def _of_lateness_and_cost(
             "The job runs of this day cost alarms.daily_dollars or more: run 'hybrid-router cost' to see what for.",
             settings.alarms.daily_dollars,
         )
+
+
+LATE = Duration.minutes(15)
+"""A record that waits in Firehose for this time in addition to the buffer's, or in its Kinesis stream, raises an alarm;
+AWS recommends one above the largest buffer
+(https://docs.aws.amazon.com/firehose/latest/dev/firehose-cloudwatch-metrics-best-practices.html)."""
+LATE_PERIODS = round(LATE.to_seconds() / METRIC_PERIOD.to_seconds())
+
+
+def _of_records(records: Sequence[RecordsRule], names: StackNames, own: OwnMetric) -> Iterator[PlainAlarm]:
+    """The alarms of all delivery streams of a stage, by the metrics that Firehose and Kinesis write.
+
+    Names, dimension, statistics and units: Amazon Data Firehose Developer Guide, "Monitor Amazon Data Firehose with
+    CloudWatch metrics" (``DeliveryToS3.DataFreshness`` in seconds, ``KinesisMillisBehindLatest`` in milliseconds,
+    ``KafkaOffsetLag`` and ``DataReadFromSource.Records`` as counts, all by ``DeliveryStreamName``).
+    """
+    for record in records:
+        stream = names.delivery_stream(record.name)
+        late = f"FILL(freshness, 0) >= {LATE.to_seconds() + record.buffer_seconds:.0f}"
+        unread, metrics = _of_kinesis(record, stream) if record.kinesis_stream else _of_kafka(stream)
+        metrics["freshness"] = _of_firehose(stream, "DeliveryToS3.DataFreshness")
+        yield PlainAlarm(
+            f"RecordsLate-{record.name}",
+            cloudwatch.MathExpression(
+                expression=f"IF({late} OR {unread}, 1, 0)", using_metrics=metrics, period=METRIC_PERIOD
+            ),
+            f"Firehose reads or delivers the records of {record.name} too late: run 'hybrid-router logs records'.",
+            datapoints=(LATE_PERIODS, LATE_PERIODS),
+        )
+    yield PlainAlarm(
+        "FailedRecords",
+        own("route", "FailedRecordFiles"),
+        "Firehose has written records that it could not deliver: 'hybrid-router failures' lists them.",
+    )
+
+
+def _of_kinesis(record: RecordsRule, stream: str) -> tuple[str, dict[str, cloudwatch.IMetric]]:
+    """Firehose is behind in the stream, or reads nothing of what is put into it.
+
+    A delivery stream that may not read its source writes none of its metrics.
+    """
+    source = record.kinesis_stream.rpartition("/")[2]
+    expression = f"FILL(behind, 0) >= {LATE.to_milliseconds():.0f} OR (FILL(put, 0) > 0 AND FILL(taken, 0) == 0)"
+    return expression, {
+        "behind": _of_firehose(stream, "KinesisMillisBehindLatest"),
+        "put": _metric("AWS/Kinesis", "IncomingRecords", "StreamName", source, "Sum"),
+        "taken": _of_firehose(stream, "DataReadFromKinesisStream.Records", "Sum"),
+    }
+
+
+def _of_kafka(stream: str) -> tuple[str, dict[str, cloudwatch.IMetric]]:
+    """Firehose needs longer than ``LATE`` to read the lag.
+
+    CloudWatch gives the lag in messages, and no number of them is too many for every topic. So it is compared with
+    what is read of the whole topic. AWS does not document whether the lag is that of one partition; if it is, the
+    alarm comes later for a topic with many partitions.
+    """
+    return f"FILL(lag, 0) > {LATE_PERIODS} * FILL(taken, 0)", {
+        "lag": _of_firehose(stream, "KafkaOffsetLag"),
+        "taken": _of_firehose(stream, "DataReadFromSource.Records", "Sum"),
+    }
+
+
+def _of_firehose(stream: str, name: str, statistic: str = "Maximum") -> cloudwatch.Metric:
+    return _metric("AWS/Firehose", name, "DeliveryStreamName", stream, statistic)
+
+
+def _metric(namespace: str, name: str, dimension: str, value: str, statistic: str) -> cloudwatch.Metric:
+    return cloudwatch.Metric(
+        namespace=namespace,
+        metric_name=name,
+        dimensions_map={dimension: value},
+        statistic=statistic,
+        period=METRIC_PERIOD,
+    )

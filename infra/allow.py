@@ -41,7 +41,12 @@ def allow(
         iam.ManagedPolicy(role, apart, statements=[statement], roles=[role])
     else:
         role.add_to_principal_policy(statement)
-    acknowledge_wildcards(role, resources, reason)
+    for resource in resources:
+        name = _nag_notation(Stack.of(role).resolve(resource))
+        if "*" in name and not reason:
+            raise ValueError(f"the resource {name} has a wildcard: pass the reason")
+        if "*" in name:
+            acknowledge_finding(role, f"AwsSolutions-IAM5[Resource::{name}]", reason)
 
 
 def key_pattern(prefix: str) -> str:
@@ -52,21 +57,6 @@ def key_pattern(prefix: str) -> str:
     (API Reference, PutRolePolicy).
     """
     return re.sub(r"[^ -\xff]+", "*", re.sub(r"[*$ (){}\[\]]", "?", prefix)) + "*"
-
-
-def acknowledge_wildcards(scope: Construct, resources: Sequence[str], reason: str) -> None:
-    """Record for cdk-nag why ``scope`` needs the resources that have a wildcard; the others are skipped.
-
-    Raises ``ValueError``: a resource has a wildcard and ``reason`` is empty.
-    """
-    stack = Stack.of(scope)
-    for resource in resources:
-        name = _nag_notation(stack.resolve(resource))
-        if "*" not in name:
-            continue
-        if not reason:
-            raise ValueError(f"the resource {name} has a wildcard: pass the reason")
-        acknowledge_finding(scope, f"AwsSolutions-IAM5[Resource::{name}]", reason)
 
 
 def acknowledge_finding(scope: IConstruct, finding: str, reason: str) -> None:

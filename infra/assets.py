@@ -8,7 +8,6 @@ import hashlib
 import shutil
 import zipfile
 from collections.abc import Collection
-from dataclasses import dataclass
 from importlib.metadata import distribution
 from pathlib import Path
 
@@ -38,30 +37,18 @@ COMPILED_SUFFIXES = frozenset({".so", ".pyd", ".dylib", ".pyc"})
 """Left out: the libraries have Python code for each such file. A test imports every handler from the asset."""
 
 
-@dataclass(frozen=True, slots=True)
 class Assets:
     """``cdk deploy`` uploads each under the hash of its content."""
 
-    functions: lambda_.Code
-    job_code: s3_assets.Asset
-    stream_script: s3_assets.Asset
-    batch_script: s3_assets.Asset
-    settings: s3_assets.Asset
-    wheels: FileAssetLocation | None
-    """None on the local cloud: its jobs use the libraries of this environment."""
-    emr_libraries: s3_assets.Asset | None
-    """None there as well, and where no run is on EMR Serverless."""
-
-    @classmethod
-    def build(
-        cls,
+    def __init__(
+        self,
         scope: Construct,
         checkout: Path,
         settings: Settings,
         workspace: Path,
         wheels: Path | None,
         synthesizer: IStackSynthesizer,
-    ) -> "Assets":
+    ) -> None:
         """Build the assets in ``workspace``, an existing folder that must remain until the app is synthesized.
 
         ``synthesizer`` is that of the stack, bound to it. Raises ``AssetError``: wheels are missing or belong to
@@ -74,15 +61,15 @@ class Assets:
             libraries = unpack(emr_wheels, workspace / "libraries.zip")
         settings_file = workspace / "settings.json"
         settings_file.write_text(dump_settings(settings), encoding="utf-8")
-        return cls(
-            functions=lambda_.Code.from_asset(str(build_lambda_asset(checkout, settings, workspace / "lambda"))),
-            job_code=_asset(scope, "JobCode", build_job_zip(checkout, workspace / "job_code.zip")),
-            stream_script=_asset(scope, "StreamScript", checkout / "streaming_job" / "main.py"),
-            batch_script=_asset(scope, "BatchScript", checkout / "batch_job" / "main.py"),
-            settings=_asset(scope, "Settings", settings_file),
-            wheels=None if glue_wheels is None else _wheels(scope, glue_wheels, synthesizer),
-            emr_libraries=None if libraries is None else _asset(scope, "EmrLibraries", libraries),
-        )
+        self.functions = lambda_.Code.from_asset(str(build_lambda_asset(checkout, settings, workspace / "lambda")))
+        self.job_code = _asset(scope, "JobCode", build_job_zip(checkout, workspace / "job_code.zip"))
+        self.stream_script = _asset(scope, "StreamScript", checkout / "streaming_job" / "main.py")
+        self.batch_script = _asset(scope, "BatchScript", checkout / "batch_job" / "main.py")
+        self.settings = _asset(scope, "Settings", settings_file)
+        self.wheels = None if glue_wheels is None else _wheels(scope, glue_wheels, synthesizer)
+        """None on the local cloud: its jobs use the libraries of this environment."""
+        self.emr_libraries = None if libraries is None else _asset(scope, "EmrLibraries", libraries)
+        """None there as well, and where no run is on EMR Serverless."""
 
     def grant_read(self, role: iam.Role) -> None:
         """Let a job's role read the assets of every deployment of this stage, and nothing else in the bootstrap bucket.

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from aws_cdk import Stack
 from aws_cdk import aws_emrserverless as emrserverless
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from infra.allow import allow, create_role
@@ -91,7 +90,16 @@ class EmrApplication(Construct):
             ),
         )
         """It starts with a job run and stops when it is idle; further runs wait in its queue."""
-        self.role = _create_role(self, assets, self.log)
+        self.role = create_role(self, "emr-serverless")
+        assets.grant_read(self.role)
+        allow(
+            self.role,
+            ("logs:CreateLogStream", "logs:PutLogEvents", "logs:DescribeLogStreams"),
+            [self.log.log_group_arn],
+            "EMR Serverless names the streams of a log group after the application and the job run.",
+        )
+        # https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/logging.html
+        allow(self.role, ("logs:DescribeLogGroups",), ["*"], "The action lists all log groups and has no resource.")
         self.keeps_event_logs = not settings.encryption.kms_key
         """EMR keeps event logs for its Spark UI in a place of its own, under a key of its own."""
 
@@ -219,17 +227,3 @@ def _scaling(stream: StreamSettings) -> dict[str, str]:
         "spark.dynamicAllocation.initialExecutors": str(first),
         "spark.executor.instances": str(first),
     }
-
-
-def _create_role(scope: Construct, assets: Assets, log: logs.LogGroup) -> iam.Role:
-    role = create_role(scope, "emr-serverless")
-    assets.grant_read(role)
-    allow(
-        role,
-        ("logs:CreateLogStream", "logs:PutLogEvents", "logs:DescribeLogStreams"),
-        [log.log_group_arn],
-        "EMR Serverless names the streams of a log group after the application and the job run.",
-    )
-    # https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/logging.html
-    allow(role, ("logs:DescribeLogGroups",), ["*"], "The action lists all log groups and has no resource.")
-    return role

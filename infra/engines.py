@@ -1,11 +1,11 @@
 """Everything that has job runs of a stage: Glue's jobs, and what else the settings name for one of the lanes."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_iam as iam
+from constructs import Construct
 
 from infra.emr_serverless import NOT_DEPLOYED, EmrBatch, EmrStream
 from infra.functions import RouterFunction
@@ -13,47 +13,23 @@ from infra.jobs import JobParts, Jobs
 from infra.log_groups import count_alarm_lines
 from infra.synth import CHECKOUT
 
-if TYPE_CHECKING:
-    from aws_cdk import aws_cloudwatch as cloudwatch
-    from aws_cdk import aws_iam as iam
-    from constructs import Construct
 
-
-@dataclass(frozen=True, slots=True)
 class Engines:
     """What runs jobs, by what it does."""
 
-    jobs: Jobs
-    """Glue's, which every stage has: a verification runs on them."""
-    emr_batch: EmrBatch | None
-    emr_stream: EmrStream | None
-
-    @classmethod
-    def create(cls, scope: Construct, parts: JobParts, functions: Mapping[str, RouterFunction]) -> Engines:
+    def __init__(self, scope: Construct, parts: JobParts, functions: Mapping[str, RouterFunction]) -> None:
         """Create what the settings name, and tell the functions that start a streaming run how."""
-        jobs = Jobs(scope, "Jobs", parts)
-        batch = EmrBatch(scope, "Emr", parts) if parts.settings.batch.uses_emr else None
-        stream = EmrStream(scope, "EmrStream", parts) if parts.settings.stream.on_emr else None
-        if stream is not None:
-            stream.tell(functions)
-        return cls(jobs, batch, stream)
-
-    @property
-    def all(self) -> tuple[Jobs | EmrBatch | EmrStream, ...]:
-        return tuple(item for item in (self.jobs, self.emr_batch, self.emr_stream) if item is not None)
-
-    @property
-    def stream(self) -> Jobs | EmrStream:
-        return self.emr_stream or self.jobs
-
-    @property
-    def roles(self) -> list[iam.Role]:
-        return [item.role for item in self.all]
-
-    @property
-    def stream_application(self) -> str:
+        self.jobs = Jobs(scope, "Jobs", parts)
+        """Glue's, which every stage has: a verification runs on them."""
+        self.emr_batch = EmrBatch(scope, "Emr", parts) if parts.settings.batch.uses_emr else None
+        self.emr_stream = EmrStream(scope, "EmrStream", parts) if parts.settings.stream.on_emr else None
+        if self.emr_stream is not None:
+            self.emr_stream.tell(functions)
+        self.stream = self.emr_stream or self.jobs
+        self.all = tuple(item for item in (self.jobs, self.emr_batch, self.emr_stream) if item is not None)
+        self.roles = [item.role for item in self.all]
+        self.stream_application = self.emr_stream.application.attr_application_id if self.emr_stream else ""
         """What the command line needs to find the streaming runs in addition to their name."""
-        return self.emr_stream.application.attr_application_id if self.emr_stream else ""
 
     @property
     def substitutions(self) -> dict[str, str]:

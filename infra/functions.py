@@ -107,16 +107,3 @@ class RouterFunction(Construct):
             # overlap. The schedule starts the next one anyway.
             self.function.configure_async_invoke(retry_attempts=0, max_event_age=MAX_EVENT_AGE)
         acknowledge_finding(self.function, "AwsSolutions-L1", SAME_PYTHON_AS_GLUE)
-
-
-def router_functions(
-    scope: Construct, code: lambda_.Code, environment: Mapping[str, str], metrics_namespace: str, *, has_tables: bool
-) -> dict[str, RouterFunction]:
-    """Create all functions of ``SPECS``; returns them by their names.
-
-    ``environment`` goes to every function: the names of the deployment's resources. Without ``has_tables`` the function
-    ``tables`` is left out.
-    """
-    router = Construct(scope, "Router")
-    specs = [spec for spec in SPECS if has_tables or spec.name != TABLES]
-    return {spec.name: RouterFunction(router, spec, code, environment, metrics_namespace) for spec in specs}

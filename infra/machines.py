@@ -29,6 +29,20 @@ NESTED_EXECUTION_RULE = "StepFunctionsGetEventsForStepFunctionsExecutionRule"
 """The EventBridge rule by which Step Functions learns of a nested execution's end; AWS fixes its name
 (https://docs.aws.amazon.com/step-functions/latest/dg/connect-stepfunctions.html).
 """
+DELIVER_LOGS_AND_TRACES = (
+    "logs:CreateLogDelivery",
+    "logs:GetLogDelivery",
+    "logs:UpdateLogDelivery",
+    "logs:DeleteLogDelivery",
+    "logs:ListLogDeliveries",
+    "logs:PutResourcePolicy",
+    "logs:DescribeResourcePolicies",
+    "logs:DescribeLogGroups",
+    "xray:PutTraceSegments",
+    "xray:PutTelemetryRecords",
+    "xray:GetSamplingRules",
+    "xray:GetSamplingTargets",
+)
 
 
 class Machines(Construct):
@@ -150,7 +164,8 @@ class Machine(Construct):
         if invoked:
             allow(self.role, ("lambda:InvokeFunction",), list(invoked.values()))
         allow(self.role, ("sns:Publish",), [topic.topic_arn])
-        self._allow_logs_and_traces()
+        reason = "The actions of CloudWatch's log deliveries and of X-Ray have no resources."
+        allow(self.role, DELIVER_LOGS_AND_TRACES, ["*"], reason)
 
     def allow_executions(self, machine: "Machine") -> None:
         """Let the machine start, redrive, describe and stop executions of ``machine``.
@@ -165,26 +180,6 @@ class Machine(Construct):
             [f"{executions}:*", f"{executions}/*"],
             "Executions and child executions of a Map Run get their names when they start.",
         )
-
-    def _allow_logs_and_traces(self) -> None:
-        deliveries = (
-            "logs:CreateLogDelivery",
-            "logs:GetLogDelivery",
-            "logs:UpdateLogDelivery",
-            "logs:DeleteLogDelivery",
-            "logs:ListLogDeliveries",
-            "logs:PutResourcePolicy",
-            "logs:DescribeResourcePolicies",
-            "logs:DescribeLogGroups",
-        )
-        traces = (
-            "xray:PutTraceSegments",
-            "xray:PutTelemetryRecords",
-            "xray:GetSamplingRules",
-            "xray:GetSamplingTargets",
-        )
-        reason = "The actions of CloudWatch's log deliveries and of X-Ray have no resources."
-        allow(self.role, (*deliveries, *traces), ["*"], reason)
 
 
 def _camel_case(name: str) -> str:

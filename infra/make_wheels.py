@@ -46,13 +46,6 @@ def _check_rust() -> None:
         )
 
 
-def _build_reader(folder: Path, machine: str) -> None:
-    _check_rust()
-    arguments = ["build", "--manifest-path", str(CHECKOUT / "native" / "Cargo.toml"), "--release", "--locked", "--zig"]
-    arguments += ["--compatibility", MANYLINUX_TAGS[0], "--target", f"{machine}-unknown-linux-gnu"]
-    _run("maturin", [*arguments, "--target-dir", str(CHECKOUT / "build" / "wheels"), "--out", str(folder)])
-
-
 def _download_wheels(pins: Mapping[str, str], folder: Path, runtime: JobRuntime) -> None:
     """Download the wheels of ``pins`` (name -> version) for ``runtime`` into the existing ``folder``.
 
@@ -91,7 +84,11 @@ def main(architecture: str | None) -> int:
         runtime = JobRuntime.glue() if architecture is None else JobRuntime.emr(architecture)
         with tempfile.TemporaryDirectory(prefix="hybrid-router-wheels-") as workspace:
             folder, pins = Path(workspace), missing_libraries(CHECKOUT, runtime)
-            _build_reader(folder, runtime.machine)
+            _check_rust()
+            arguments = ["build", "--manifest-path", str(CHECKOUT / "native" / "Cargo.toml"), "--release", "--locked"]
+            arguments += ["--zig", "--compatibility", MANYLINUX_TAGS[0]]
+            arguments += ["--target", f"{runtime.machine}-unknown-linux-gnu"]
+            _run("maturin", [*arguments, "--target-dir", str(CHECKOUT / "build" / "wheels"), "--out", str(folder)])
             others = {name: version for name, version in pins.items() if name != READER}
             _download_wheels(others, folder, runtime)
             wheels = sorted(folder.glob("*.whl"))

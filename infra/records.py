@@ -1,13 +1,8 @@
-"""Delivery streams of Amazon Data Firehose: from Kinesis streams and Kafka topics into the input bucket.
+"""Delivery streams of Amazon Data Firehose: from Kinesis streams and Kafka topics into the input bucket."""
 
-Each has an alarm, and there is one on what could not be delivered.
-"""
-
-from collections.abc import Iterator, Sequence
 from typing import Any
 
-from aws_cdk import Duration, RemovalPolicy, Stack
-from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import RemovalPolicy, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kinesisfirehose as firehose
 from aws_cdk import aws_logs as logs
@@ -15,11 +10,9 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from infra.allow import acknowledge_finding, allow, key_pattern
-from infra.dashboard import METRIC_PERIOD, OwnMetric
 from infra.encryption import READ_KINESIS, WRITE_OBJECTS, allow_key
 from infra.log_groups import add_log_group
 from infra.names import StackNames
-from infra.plain_alarm import PlainAlarm
 from lake.settings import RecordsRule, Settings
 from lake.settings.records import BUFFER_MIB, EXTENSION, FAILED_RECORDS
 
@@ -146,78 +139,3 @@ def _source(scope: Construct, record: RecordsRule, role: iam.Role) -> dict[str, 
 
 def _failed_folder(record: RecordsRule) -> str:
     return f"{FAILED_RECORDS}{record.name}/"
-
-
-LATE = Duration.minutes(15)
-"""A record that waits in Firehose for this time in addition to the buffer's, or in its Kinesis stream, raises an alarm;
-AWS recommends one above the largest buffer
-(https://docs.aws.amazon.com/firehose/latest/dev/firehose-cloudwatch-metrics-best-practices.html)."""
-LATE_PERIODS = round(LATE.to_seconds() / METRIC_PERIOD.to_seconds())
-
-
-def delivery_stream_alarms(records: Sequence[RecordsRule], names: StackNames, own: OwnMetric) -> Iterator[PlainAlarm]:
-    """The alarms of all delivery streams of a stage, by the metrics that Firehose and Kinesis write.
-
-    Names, dimension, statistics and units: Amazon Data Firehose Developer Guide, "Monitor Amazon Data Firehose with
-    CloudWatch metrics" (``DeliveryToS3.DataFreshness`` in seconds, ``KinesisMillisBehindLatest`` in milliseconds,
-    ``KafkaOffsetLag`` and ``DataReadFromSource.Records`` as counts, all by ``DeliveryStreamName``).
-    """
-    for record in records:
-        stream = names.delivery_stream(record.name)
-        late = f"FILL(freshness, 0) >= {LATE.to_seconds() + record.buffer_seconds:.0f}"
-        unread, metrics = _of_kinesis(record, stream) if record.kinesis_stream else _of_kafka(stream)
-        metrics["freshness"] = _of_firehose(stream, "DeliveryToS3.DataFreshness")
-        yield PlainAlarm(
-            f"RecordsLate-{record.name}",
-            cloudwatch.MathExpression(
-                expression=f"IF({late} OR {unread}, 1, 0)", using_metrics=metrics, period=METRIC_PERIOD
-            ),
-            f"Firehose reads or delivers the records of {record.name} too late: run 'hybrid-router logs records'.",
-            datapoints=(LATE_PERIODS, LATE_PERIODS),
-        )
-    yield PlainAlarm(
-        "FailedRecords",
-        own("route", "FailedRecordFiles"),
-        "Firehose has written records that it could not deliver: 'hybrid-router failures' lists them.",
-    )
-
-
-def _of_kinesis(record: RecordsRule, stream: str) -> tuple[str, dict[str, cloudwatch.IMetric]]:
-    """Firehose is behind in the stream, or reads nothing of what is put into it.
-
-    A delivery stream that may not read its source writes none of its metrics.
-    """
-    source = record.kinesis_stream.rpartition("/")[2]
-    expression = f"FILL(behind, 0) >= {LATE.to_milliseconds():.0f} OR (FILL(put, 0) > 0 AND FILL(taken, 0) == 0)"
-    return expression, {
-        "behind": _of_firehose(stream, "KinesisMillisBehindLatest"),
-        "put": _metric("AWS/Kinesis", "IncomingRecords", "StreamName", source, "Sum"),
-        "taken": _of_firehose(stream, "DataReadFromKinesisStream.Records", "Sum"),
-    }
-
-
-def _of_kafka(stream: str) -> tuple[str, dict[str, cloudwatch.IMetric]]:
-    """Firehose needs longer than ``LATE`` to read the lag.
-
-    CloudWatch gives the lag in messages, and no number of them is too many for every topic. So it is compared with
-    what is read of the whole topic. AWS does not document whether the lag is that of one partition; if it is, the
-    alarm comes later for a topic with many partitions.
-    """
-    return f"FILL(lag, 0) > {LATE_PERIODS} * FILL(taken, 0)", {
-        "lag": _of_firehose(stream, "KafkaOffsetLag"),
-        "taken": _of_firehose(stream, "DataReadFromSource.Records", "Sum"),
-    }
-
-
-def _of_firehose(stream: str, name: str, statistic: str = "Maximum") -> cloudwatch.Metric:
-    return _metric("AWS/Firehose", name, "DeliveryStreamName", stream, statistic)
-
-
-def _metric(namespace: str, name: str, dimension: str, value: str, statistic: str) -> cloudwatch.Metric:
-    return cloudwatch.Metric(
-        namespace=namespace,
-        metric_name=name,
-        dimensions_map={dimension: value},
-        statistic=statistic,
-        period=METRIC_PERIOD,
-    )

@@ -2,8 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Any
 
 from aws_cdk import aws_scheduler as scheduler
 from aws_cdk import aws_sqs as sqs
@@ -19,7 +17,7 @@ from lake.settings.operation import VERIFY_START
 CATALOG_RATE = "rate(15 minutes)"
 SWEEP_RATE = "rate(15 minutes)"
 PLAN_AHEAD_RATE = "rate(1 hour)"
-PLAN_AHEAD = MappingProxyType({"execution": PLAN_AHEAD_EXECUTION, "dryRun": True, "raiseRefusal": True})
+PLAN_AHEAD = json.dumps({"execution": PLAN_AHEAD_EXECUTION, "dryRun": True, "raiseRefusal": True})
 """A dry run for the next night: its metric raises the alarm before that night. Its summary replaces the last one."""
 MAX_START_RETRIES = 10
 MAX_START_AGE_SECONDS = 3600
@@ -64,11 +62,9 @@ class Schedules(Construct):
         allow(self.role, ("states:StartExecution",), [machine.arn])
         return self._schedule(name, expression, machine.state_machine.state_machine_arn, state)
 
-    def _invoke_function(
-        self, name: str, expression: str, function: RouterFunction, event: Mapping[str, Any] = MappingProxyType({})
-    ) -> None:
+    def _invoke_function(self, name: str, expression: str, function: RouterFunction, event: str = "{}") -> None:
         allow(self.role, ("lambda:InvokeFunction",), [function.function.function_arn])
-        self._schedule(name, expression, function.function.function_arn, text=json.dumps(dict(event)))
+        self._schedule(name, expression, function.function.function_arn, text=event)
 
     def _schedule(
         self, name: str, expression: str, target: str, state: str = "ENABLED", text: str = "{}"

@@ -5,17 +5,16 @@ from pathlib import Path
 from aws_cdk import CfnOutput, DefaultStackSynthesizer, Stack, Tags
 from constructs import Construct
 
-from infra.alarms import add_alarms
+from infra.alarms import add_alarm_topic, add_alarms
 from infra.arrivals import ArrivalQueues
 from infra.assets import Assets, asset_prefix
 from infra.encryption import encrypt, grant_key
 from infra.engines import Engines
-from infra.functions import TABLES, router_functions
+from infra.functions import SPECS, TABLES, RouterFunction
 from infra.jobs import JobParts
 from infra.machines import Machines
 from infra.names import CODE_MARK, StackNames, StackOutputs, code_version
 from infra.permissions import Grants, add_optimizer, grant_functions, grant_jobs, grant_urgency, grant_verification
-from infra.plain_alarm import add_alarm_topic
 from infra.records import Records
 from infra.schedules import Schedules
 from infra.storage import Catalog, Storage
@@ -41,7 +40,7 @@ class HybridRouterStack(Stack):
             Tags.of(self).add(*tag.split("=", 1))
         # The stack has bound a copy, which shares its list of assets with this object; Python cannot reach the copy.
         synthesizer.bind(self)
-        assets = Assets.build(self, checkout, settings, workspace, wheels, synthesizer)
+        assets = Assets(self, checkout, settings, workspace, wheels, synthesizer)
         storage = Storage(self, "Storage", settings)
         arrivals = ArrivalQueues(self, "Arrivals", settings.input.event_window_seconds)
         arrivals.listen_to(storage.input)
@@ -56,14 +55,13 @@ class HybridRouterStack(Stack):
             catalog_database=names.catalog_database,
         )
         catalog = Catalog(self, "Catalog", resources, storage)
-        functions = router_functions(
-            self,
-            assets.functions,
-            resources.to_environment(),
-            names.stack,
-            has_tables=settings.has_tables,
-        )
-        engines = Engines.create(self, JobParts(settings, names, assets, resources), functions)
+        router, environment = Construct(self, "Router"), resources.to_environment()
+        functions = {
+            spec.name: RouterFunction(router, spec, assets.functions, environment, names.stack)
+            for spec in SPECS
+            if settings.has_tables or spec.name != TABLES
+        }
+        engines = Engines(self, JobParts(settings, names, assets, resources), functions)
         grants = Grants(storage, catalog, engines)
         grant_functions(grants, functions)
         grant_jobs(grants)

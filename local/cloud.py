@@ -66,18 +66,11 @@ class LocalCloud:
         self._clients_lock = threading.Lock()
 
     @classmethod
-    def start(
-        cls,
-        state_dir: Path,
-        *,
-        log: Callable[[str], None] = lambda _: None,
-        glue_minute_seconds: float = 60.0,
-    ) -> "LocalCloud":
+    def start(cls, state_dir: Path, *, log: Callable[[str], None] = lambda _: None) -> "LocalCloud":
         """Start an empty local cloud on a free port, with its files under ``state_dir``.
 
         ``state_dir``: a folder for this cloud alone. What an earlier cloud left in it is removed, except the logs.
-        ``log``: called with one line for each step. ``glue_minute_seconds``: seconds that a minute of a Glue job's
-        timeout lasts; tests make it shorter.
+        ``log``: called with one line for each step.
         Raises ``LocalCloudError``: another local cloud uses ``state_dir``, Spark's jars could not be downloaded, or the
         emulator did not start within 60 seconds; the message ends with the end of its log.
         """
@@ -96,7 +89,7 @@ class LocalCloud:
             log(f"starting the local cloud on 127.0.0.1:{port}")
             Limits().write(state_dir)
             key = isolation.AccessKey.random()
-            process = _spawn(listener.fileno(), port, state_dir, glue_minute_seconds, key, lock)
+            process = _spawn(listener.fileno(), port, state_dir, key, lock)
             cloud = cls(state_dir, port, key, process, resources.pop_all())
         try:
             cloud._wait_until_healthy()
@@ -213,12 +206,11 @@ def _claim(state_dir: Path) -> IO[str]:
 
 
 def _spawn(
-    listener: int, port: int, state_dir: Path, glue_minute_seconds: float, key: isolation.AccessKey, lock: IO[str]
+    listener: int, port: int, state_dir: Path, key: isolation.AccessKey, lock: IO[str]
 ) -> subprocess.Popen[bytes]:
-    arguments = (listener, port, state_dir, glue_minute_seconds)
     with (state_dir / "logs" / "emulator.log").open("wb") as log:
         return subprocess.Popen(
-            [sys.executable, "-m", "local.emulator_process", *map(str, arguments)],
+            [sys.executable, "-m", "local.emulator_process", *map(str, (listener, port, state_dir))],
             cwd=_CHECKOUT,
             env=emulator_environment(port, key, state_dir),
             stdin=subprocess.PIPE,

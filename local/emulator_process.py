@@ -43,11 +43,11 @@ def emulator_environment(port: int, key: isolation.AccessKey, state: Path) -> di
     }
 
 
-def main(socket: int, port: int, state: Path, glue_minute_seconds: float) -> None:
+def main(socket: int, port: int, state: Path) -> None:
     """Serve until standard input ends; does not return.
 
     ``socket``: descriptor of an inherited socket that is bound to ``port``. ``state``: the folder for all files of the
-    cloud. ``glue_minute_seconds``: seconds that a minute of a job's timeout lasts.
+    cloud.
     """
     endpoint = f"http://127.0.0.1:{port}"
 
@@ -64,7 +64,6 @@ def main(socket: int, port: int, state: Path, glue_minute_seconds: float) -> Non
         jars=spark_jars.resolve(),
         classes=archive_file(),
         limits=limits,
-        minute_seconds=glue_minute_seconds,
     )
     processes = JobProcesses()
     threading.Thread(target=_end_with_owner, args=(processes,), daemon=True).start()
@@ -103,4 +102,4 @@ def _end_with_owner(processes: JobProcesses) -> None:
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    main(int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]), float(sys.argv[4]))
+    main(int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]))

@@ -244,33 +244,36 @@ class JobRuns:
         self._clock = clock
         self._lock = threading.RLock()
 
-    def log_file(self, job: str, run: str) -> Path:
-        """What a run prints; ``job``: the name of its job, or of its application."""
-        return self._settings.logs / job / f"{run}.log"
-
     def _begin(self, run: str, work: Callable[..., None], *arguments: Any) -> None:  # noqa: ANN401
         threading.Thread(target=work, args=arguments, daemon=True, name=run).start()
 
     def _execute(
         self,
         run: str,
-        launch: JobLaunch,
+        job: str,
+        launch: Callable[[], JobLaunch],
         role: tuple[str, str, str],
-        log_file: Path,
         minutes: float,
         begins: Callable[[], bool],
-    ) -> int | None:
-        """Run the process of ``launch`` to its end; its exit code, or None if it was killed after ``minutes``.
+    ) -> tuple[str, str]:
+        """Run the process of ``launch`` to its end: SUCCEEDED, FAILED or TIMEOUT (killed after ``minutes``), and why.
 
-        ``role``: ARN of the run's role, the service that assumes it, and the name of the session. ``begins``: called
-        when the process has started; False: the run was stopped before, and is killed. Raises ``Exception``: the role
-        may not be assumed, or its files could not be read.
+        ``job``: the name of its job, or of its application. ``role``: ARN of the run's role, the service that assumes
+        it, and the name of the session. ``begins``: called when the process has started; False: the run was stopped
+        before, and is killed.
         """
-        log_file.parent.mkdir(parents=True, exist_ok=True)
-        folder = self._settings.runs / run
-        folder.mkdir(parents=True)
-        key = self._assume_role(*role)
-        self._processes.start(run, prepare(self._settings, folder, launch, key, self._fetch), log_file)
-        if not begins():
-            self._processes.kill(run)
-        return self._processes.wait(run, minutes * self._settings.minute_seconds)
+        log_file = self._settings.logs / job / f"{run}.log"
+        try:
+            log_file.parent.mkdir(parents=True, exist_ok=True)
+            folder = self._settings.runs / run
+            folder.mkdir(parents=True)
+            key = self._assume_role(*role)
+            self._processes.start(run, prepare(self._settings, folder, launch(), key, self._fetch), log_file)
+            if not begins():
+                self._processes.kill(run)
+            code = self._processes.wait(run, minutes * self._settings.minute_seconds)
+        except Exception as error:  # a state machine polls the run: it must reach a final state after any error
+            return "FAILED", f"LAUNCH ERROR | {type(error).__name__}: {error}"
+        if code is None:
+            return "TIMEOUT", f"The run was ended after {minutes} minutes."
+        return ("FAILED", last_error(log_file, code)) if code else ("SUCCEEDED", "")

@@ -19,7 +19,9 @@ ENGINE = re.compile(r"\bEngine\b|\bon_emr\b|\bemr[_.-]|\bEMR\b|\bEmr[A-Z]|GLUE_F
 
 def count() -> dict[str, tuple[int, int | None]]:
     """Figure -> its value in the files that git tracks, and its limit; None if it has none."""
-    sources = {name: (CHECKOUT / name).read_text(encoding="utf-8") for name in _tracked("*.py", "*.md")}
+    command = ["git", "ls-files", "--", "*.py", "*.md"]
+    tracked = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=True).stdout.splitlines()
+    sources = {name: (CHECKOUT / name).read_text(encoding="utf-8") for name in tracked}
     product = {name: text for name, text in sources.items() if name.endswith(".py") and not name.startswith("tests/")}
     tests = [text for name, text in sources.items() if name.endswith(".py") and name not in product]
     pages = [text for name, text in sources.items() if name.endswith(".md")]
@@ -35,11 +37,6 @@ def count() -> dict[str, tuple[int, int | None]]:
         "| None in product Python": (sum(text.count("| None") for text in product.values()), None),
         "Any in product Python": (sum(len(re.findall(r"\bAny\b", text)) for text in product.values()), None),
     }
-
-
-def _tracked(*patterns: str) -> list[str]:
-    command = ["git", "ls-files", "--", *patterns]
-    return subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=True).stdout.splitlines()
 
 
 def _lines(texts: Iterable[str]) -> int:

@@ -47,9 +47,12 @@ DOCUMENTS: dict[str, Any] = {
 
 def reference() -> dict[Path, str]:
     """Path of each file -> its text."""
-    schemas = {command.replace(" ", "-"): _schema(command, kind) for command, kind in DOCUMENTS.items()}
-    pages = {DOCS / "schemas" / f"{name}.json": text for name, text in schemas.items()}
-    return {**pages, DOCS / "settings.md": "\n".join(_settings_page())}
+    pages = {DOCS / "settings.md": "\n".join(_settings_page())}
+    for command, kind in DOCUMENTS.items():
+        title = "Marker of a complete hour" if command == "hour" else f"hybrid-router {command} --json"
+        page = DOCS / "schemas" / f"{command.replace(' ', '-')}.json"
+        pages[page] = json.dumps(schema_of(kind, title), indent=1) + "\n"
+    return pages
 
 
 def _settings_page() -> Iterator[str]:
@@ -81,11 +84,6 @@ def _keys(keys: Iterable[tuple[str, Field]]) -> Iterator[str]:
 
 def _wrapped(text: str, indent: str = "") -> list[str]:
     return textwrap.wrap(text, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
-
-
-def _schema(command: str, kind: Any) -> str:  # noqa: ANN401
-    title = "Marker of a complete hour" if command == "hour" else f"hybrid-router {command} --json"
-    return json.dumps(schema_of(kind, title), indent=1) + "\n"
 
 
 if __name__ == "__main__":

@@ -57,13 +57,13 @@ def install(
         alarms,
         buckets,
         delivery_streams,
-        identities,
         index_lag,
         lambda_functions,
         schedules,
         service_quotas,
         state_machines,
     )
+    from local.emulator_patches.identities import encryption_keys, requests, roles, services  # noqa: PLC0415
 
     state_machines.patch()
     for add in engines:
@@ -75,5 +75,9 @@ def install(
     delivery_streams.patch()
     alarms.patch()
     index_lag.patch(lambda: limits().index_lag_seconds)
-    # Last: it wraps what the others replace.
-    identities.patch(logs / "permissions.jsonl")
+    # Last: they wrap what the others replace.
+    requests.record_uses(logs / "permissions.jsonl")
+    roles.patch()
+    requests.patch()
+    encryption_keys.patch()
+    services.patch()

@@ -1,4 +1,4 @@
-"""S3: ranges of versions, checksums of whole uploads, encryption by the template, and denies of bucket policies.
+"""S3: ranges of versions, checksums of whole uploads, and encryption by the template.
 
 A multipart upload can have a checksum of its whole content; the emulator only knows the one of its parts' own (Amazon
 S3 User Guide, "Checking object integrity for data uploads in Amazon S3": the type FULL_OBJECT). Under a KMS key an ETag
@@ -15,9 +15,6 @@ from types import MappingProxyType
 from typing import Any
 from xml.etree.ElementTree import Element, SubElement, tostring
 
-from ministack.core.iam_actions import _s3_action, s3_service_context  # type: ignore[import-untyped]
-from ministack.core.iam_evaluator import EvalContext, evaluate_resource_policy  # type: ignore[import-untyped]
-from ministack.core.responses import get_account_id, get_region  # type: ignore[import-untyped]
 from ministack.services import s3  # type: ignore[import-untyped]
 from ministack.services.cloudformation import provisioners  # type: ignore[import-untyped]
 
@@ -47,7 +44,6 @@ def patch() -> None:
     provisioners._S3_BUCKET_CONFIGURATIONS += (
         ("BucketEncryption", _configuration, s3._put_bucket_encryption, s3._delete_bucket_encryption),
     )
-    wrap(s3, "_dispatch", _dispatch)
     wrap(s3, "_xml_body", _xml_body)
 
 
@@ -168,28 +164,3 @@ def _get_object(
     part = body[first : last + 1]
     range_headers = {"Content-Length": str(len(part)), "Content-Range": f"bytes {first}-{last}/{len(body)}"}
     return 206, {**response_headers, **range_headers}, part
-
-
-def _dispatch(original: Original, *request: EmulatorValue) -> EmulatorValue:
-    """The explicit denies of a bucket policy hold for the account's root too, whom the emulator lets pass."""
-    method, bucket, key, headers, _body, query_params = request
-    policy = s3._bucket_policies.get(bucket)
-    # Who may change the policy could otherwise not take back a deny of everything.
-    if policy is not None and "policy" not in query_params:
-        path = f"/{bucket}/{key}" if key else f"/{bucket}"
-        action = f"s3:{_s3_action(method, path, query_params)}"
-        account = get_account_id()
-        context = EvalContext(
-            principal_arn=f"arn:aws:iam::{account}:root",
-            principal_type="Root",
-            principal_account=account,
-            action=action,
-            resource_arn=f"arn:aws:s3:::{path.removeprefix('/')}",
-            region=get_region(),
-            # The emulator is reached over loopback only; on AWS these requests would be encrypted.
-            secure_transport=True,
-            service_context=s3_service_context(action, query_params, path, headers),
-        )
-        if evaluate_resource_policy(policy, context).decision == "Deny":
-            return s3._error("AccessDenied", "Access Denied", 403, path)
-    return original(*request)

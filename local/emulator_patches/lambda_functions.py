@@ -1,7 +1,6 @@
-"""Lambda: imports and retries as on AWS, errors by the class of their exception, a log file for each function."""
+"""Lambda: imports as on AWS, errors by the class of their exception, a log file for each function."""
 
 import contextvars
-import json
 import sys
 import threading
 from datetime import UTC, datetime
@@ -10,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from ministack.core import lambda_runtime  # type: ignore[import-untyped]
-from ministack.services import eventbridge, lambda_svc  # type: ignore[import-untyped]
+from ministack.services import lambda_svc  # type: ignore[import-untyped]
 
 from local.emulator_patches import EmulatorValue, Original, wrap
 
@@ -32,7 +31,6 @@ def patch(logs: Path, runtime_dir: Path) -> None:
     wrap(lambda_runtime.Worker, "invoke", _invoke)
     wrap(lambda_svc, "_execute_function_warm", _execute_function_warm)
     wrap(lambda_svc, "_emit_lambda_logs", partial(_emit_lambda_logs, logs))
-    eventbridge._dispatch_to_lambda = dispatch_to_lambda
 
 
 def _patch_worker(runtime_dir: Path) -> None:
@@ -66,18 +64,6 @@ def _execute_function_warm(original: Original, *invocation: EmulatorValue) -> Em
     if result.get("error") and (name := _error_type.get()):
         result["body"]["errorType"] = name
     return result
-
-
-def dispatch_to_lambda(arn: str, payload: str) -> None:
-    """A failed invocation by a schedule or a rule is repeated twice, or as often as the function's configuration says.
-
-    Both invoke asynchronously (AWS Lambda Developer Guide, "Using Lambda with EventBridge Scheduler", "Asynchronous
-    invocation"). Lambda waits one minute and then two; the emulator waits seconds.
-    """
-    func, config, _ = lambda_svc._get_func_record_for_ref(arn)
-    if func and config:
-        record = lambda_svc._execution_record_for_config(func, config)
-        lambda_svc.invoke_async_with_retry(record, json.loads(payload))
 
 
 def _emit_lambda_logs(folder: Path, original: Original, *log: EmulatorValue, **options: EmulatorValue) -> None:

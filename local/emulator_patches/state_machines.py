@@ -1,7 +1,7 @@
 """Step Functions: integrations with job runs, stops and timeouts that end them, JSONata in distributed Maps.
 
-And a state holds 256 KiB, with the errors that no ``States.ALL`` takes: it is the one limit that is enforced here, as
-what JSONata makes of the data is known only when a machine runs.
+Tasks, the reader of a Map and its children act with the role of the state machine. A state holds 256 KiB, with the
+errors that no ``States.ALL`` takes: what JSONata makes of the data is known only when a machine runs.
 """
 
 import contextvars
@@ -16,6 +16,10 @@ from typing import Any, NamedTuple
 from ministack.services import stepfunctions  # type: ignore[import-untyped]
 
 from local.emulator_patches import EmulatorValue, Original, wrap
+from local.emulator_patches.identities.requests import log_refusal
+from local.emulator_patches.identities.roles import check_role
+from local.errors import NotAllowedError
+from local.isolation import ACCOUNT, REGION
 
 POLL_SECONDS = 0.1
 
@@ -41,9 +45,11 @@ RIGHTS: dict[str, Callable[[str, dict[str, Any]], Rights]] = {}
 def patch() -> None:
     wrap(stepfunctions, "_execute_task", _execute_task)
     wrap(stepfunctions, "_invoke_resource_with_timeout", _invoke_with_timeout)
+    wrap(stepfunctions, "_invoke_resource", _invoke_resource)
+    wrap(stepfunctions, "_read_map_items", _read_map_items)
     wrap(stepfunctions, "_run_distributed_map", _run_distributed_map)
     wrap(stepfunctions, "_run_sub_machine", _run_sub_machine)
-    stepfunctions._error_matches = _error_matches
+    wrap(stepfunctions, "_error_matches", _error_matches)
     for name, subject in (
         ("_apply_jsonata_arguments", "arguments"),
         ("_apply_jsonata_output", "an output"),
@@ -60,8 +66,9 @@ def add_integration(
     RIGHTS[name] = rights
 
 
-def use_of_rule(arn: str) -> list[Right]:
+def use_of_rule(name: str) -> list[Right]:
     """What a task needs of the EventBridge rule by which Step Functions learns of its end."""
+    arn = f"arn:aws:events:{REGION}:{ACCOUNT}:rule/StepFunctionsGetEventsFor{name}Rule"
     return [Right(f"events:{action}", arn) for action in ("PutTargets", "PutRule", "DescribeRule")]
 
 
@@ -124,6 +131,8 @@ _LIMITS_OF_MAP = {"MaxConcurrency", "ToleratedFailurePercentage"}
 def _run_distributed_map(original: Original, *given: EmulatorValue) -> EmulatorValue:
     """Evaluates JSONata in the fields that the product's distributed Map has; any other field is an error."""
     state, raw_input, _effective, iterator, execution, context = given
+    machine = _machine(execution["stateMachineArn"])
+    _check(machine, "States.Permissions", [Right("states:StartExecution", machine)])
     if unsupported := state.keys() - _KNOWN - _LIMITS_OF_MAP:
         raise stepfunctions._ExecutionError(
             "States.Runtime", f"The local cloud does not support {' and '.join(sorted(unsupported))}."
@@ -142,6 +151,61 @@ def _run_distributed_map(original: Original, *given: EmulatorValue) -> EmulatorV
     results, following = original(inner, raw_input, items, iterator, execution, {**context, "variables": {}})
     output = stepfunctions._apply_jsonata_output(state, raw_input, context, result=results, default=results)
     return output, following
+
+
+def _invoke_resource(original: Original, resource: str, data: dict[str, Any]) -> EmulatorValue:
+    execution = current_execution.get()
+    if execution is not None:
+        _check(_machine(execution["stateMachineArn"]), *rights_of(resource, data))
+    return original(resource, data)
+
+
+def _read_map_items(original: Original, *given: EmulatorValue) -> EmulatorValue:
+    reader, _effective, context = given
+    asked = Right("s3:GetObject", "arn:aws:s3:::{Bucket}/{Key}".format(**reader["Arguments"]))
+    _check(_machine(context["StateMachine"]["Id"]), "States.ItemReaderFailed", [asked])
+    return original(*given)
+
+
+def rights_of(resource: str, data: dict[str, Any]) -> Rights:
+    """What a task needs; those of job runs are in ``local.engines``.
+
+    Source: AWS Step Functions Developer Guide, "Integrating services", IAM policies of each integration.
+    """
+    for integration, rights in RIGHTS.items():
+        if integration in resource:
+            return rights(resource, data)
+    if "lambda:invoke" in resource:
+        name = data["FunctionName"]
+        arn = name if name.startswith("arn:") else f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{name}"
+        return "Lambda.AWSLambdaException", [Right("lambda:InvokeFunction", arn)]
+    if "sns:publish" in resource:
+        return "Sns.AuthorizationErrorException", [Right("sns:Publish", data["TopicArn"])]
+    if "states:startExecution" in resource:
+        machine = data["StateMachineArn"]
+        asked = [Right("states:StartExecution", machine)]
+        if ".sync" in resource:
+            execution = f"{machine.replace(':stateMachine:', ':execution:')}:any"
+            asked += [Right(f"states:{name}", execution) for name in ("DescribeExecution", "StopExecution")]
+            asked += use_of_rule("StepFunctionsExecution")
+        return "StepFunctions.AccessDeniedException", asked
+    return "States.Permissions", []
+
+
+def _machine(arn: str) -> str:
+    """A Map's child execution belongs to "<state machine>/<label>"."""
+    return arn.partition("/")[0]
+
+
+def _check(machine: str, error: str, asked: list[Right]) -> None:
+    role = stepfunctions._state_machines[machine]["roleArn"]
+    keys = {"aws:sourceaccount": ACCOUNT, "aws:sourcearn": machine}
+    for right in asked:
+        try:
+            check_role(role, "states.amazonaws.com", right.action, right.resource, {**keys, **right.conditions})
+        except NotAllowedError as refusal:
+            log_refusal(machine, str(refusal))
+            raise stepfunctions._ExecutionError(error, str(refusal)) from None
 
 
 MAX_STATE_BYTES = 262_144
@@ -185,10 +249,8 @@ def _check_size(value: EmulatorValue, subject: str) -> None:
         )
 
 
-def _error_matches(names: list[str], error: str) -> bool:
+def _error_matches(original: Original, names: list[str], error: str) -> bool:
     """Whether a Retry or Catch for ``names`` takes ``error``: wildcards do not match ``UNCATCHABLE``."""
     if error in UNCATCHABLE:
         return error == DATA_LIMIT_EXCEEDED and error in names
-    if "States.ALL" in names or error in names:
-        return True
-    return "States.TaskFailed" in names and error != "States.Timeout"
+    return bool(original(names, error))

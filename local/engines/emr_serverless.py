@@ -24,13 +24,12 @@ from local.emulator_patches import EmulatorValue, Original, state_machines, wrap
 from local.emulator_patches.state_machines import Right, Rights
 from local.errors import ServiceError
 from local.isolation import ACCOUNT, REGION
-from local.job_launch import JobLaunch, JobRuns, last_error
+from local.job_launch import JobLaunch, JobRuns
 
 SERVICE = "emr-serverless"
 PRINCIPAL = f"{SERVICE}.amazonaws.com"
 PASSED = {"iam:passedtoservice": PRINCIPAL}
 """The condition key of iam:PassRole."""
-RUN_RULE = f"arn:aws:events:{REGION}:{ACCOUNT}:rule/StepFunctionsGetEventsForEMRServerlessJobRule"
 EXECUTORS = "spark.dynamicAllocation.maxExecutors"
 MODULES = "spark.submit.pyFiles"
 NOT_ALLOWED = ("spark.master",)
@@ -53,6 +52,7 @@ DEFAULT_CORES, DEFAULT_MEMORY_GB, DEFAULT_EXECUTORS = 4, 14, 3
 _DEFAULT_MINUTES = 720
 """Default of executionTimeoutMinutes; 0 means no limit (EMR Serverless API Reference, StartJobRun)."""
 _MAX_MINUTES = 1_000_000
+_STATES = {"SUCCEEDED": SUCCESS, "TIMEOUT": "CANCELLED"}
 _MAX_DETAILS = 256
 """Characters of stateDetails (the same, JobRun)."""
 _PATH = re.compile(r"^/applications(?:/(?P<application>[0-9a-z]+)(?P<runs>/jobruns(?:/(?P<run>[0-9a-z]+))?)?)?/?$")
@@ -137,22 +137,15 @@ class EmrRuns(JobRuns):
         self._processes.kill(run["jobRunId"])
 
     def _run(self, application: str, request: Mapping[str, Any], run: dict[str, Any], needed: Capacity) -> None:
-        log_file = self.log_file(application, run["jobRunId"])
         minutes = request.get("executionTimeoutMinutes", _DEFAULT_MINUTES) or _MAX_MINUTES
-        try:
-            role = (str(request["executionRoleArn"]), PRINCIPAL, run["jobRunId"])
-            launch = emr_launch(request, run)
-            code = self._execute(run["jobRunId"], launch, role, log_file, minutes, lambda: self._has_begun(run))
-            if code is None:
-                details = f"The job run was cancelled after its execution timeout of {minutes} minutes"
-                state = "CANCELLED"
-            elif code:
-                state = "FAILED"
-                details = f"Job failed, ExitCode: {code}. Last few exceptions: {last_error(log_file, code)}"
-            else:
-                state, details = SUCCESS, ""
-        except Exception as error:  # a state machine polls the run: it must reach a final state after any error
-            state, details = "FAILED", f"{type(error).__name__}: {error}"
+        state, details = self._execute(
+            run["jobRunId"],
+            application,
+            lambda: emr_launch(request, run),
+            (str(request.get("executionRoleArn")), PRINCIPAL, run["jobRunId"]),
+            minutes,
+            lambda: self._has_begun(run),
+        )
         with self._lock:
             cancelled = run["state"] == "CANCELLING"
             run["stateDetails"] = "" if cancelled else details[:_MAX_DETAILS]
@@ -160,7 +153,7 @@ class EmrRuns(JobRuns):
             if "startedAt" in run:
                 run |= _used(needed, run["endedAt"] - run["startedAt"])
             # Last: a caller that sees a final state reads the other fields.
-            run["state"] = "CANCELLED" if cancelled else state
+            run["state"] = "CANCELLED" if cancelled else _STATES.get(state, state)
 
     def _has_begun(self, run: dict[str, Any]) -> bool:
         with self._lock:
@@ -358,7 +351,7 @@ def rights(resource: str, data: dict[str, Any]) -> Rights:
     asked = [Right(f"{SERVICE}:StartJobRun", arn), Right("iam:PassRole", data["ExecutionRoleArn"], PASSED)]
     if resource.endswith(".sync"):
         asked += [Right(f"{SERVICE}:{name}", f"{arn}/jobruns/any") for name in ("GetJobRun", "CancelJobRun")]
-        asked += state_machines.use_of_rule(RUN_RULE)
+        asked += state_machines.use_of_rule("EMRServerlessJob")
     return "EMRServerless.AccessDeniedException", asked
 
 

@@ -3,7 +3,6 @@
 At StopJobRun, at the timeout and at the end of a streaming run's life, every process of the run gets SIGKILL at once.
 """
 
-import itertools
 import json
 import math
 import sys
@@ -22,15 +21,13 @@ from local.emulator_patches import EmulatorValue, Original, state_machines, wrap
 from local.emulator_patches.state_machines import Right, Rights
 from local.errors import ServiceError
 from local.isolation import ACCOUNT, REGION
-from local.job_launch import JobLaunch, JobRuns, last_error
+from local.job_launch import JobLaunch, JobRuns
 
 SERVICE = "glue.amazonaws.com"
 SUCCEEDED = "SUCCEEDED"
 NO_CAPACITY = "There is no spare capacity for a run of the execution class FLEX."
 """The words are not Glue's, which its pages do not tell."""
 CAPACITY_POLL_SECONDS = 0.1
-CONCURRENT_RUNS_EXCEEDED = "ConcurrentRunsExceededException"
-RESOURCE_NUMBER_EXCEEDED = "ResourceNumberLimitExceededException"
 _BATCH_TIMEOUT_MINUTES = 480
 """Glue's default since version 5.0 (https://docs.aws.amazon.com/glue/latest/dg/aws-glue-api-jobs-job.html)."""
 _MAX_STREAM_MINUTES = 14 * 24 * 60
@@ -58,7 +55,7 @@ class GlueRuns(JobRuns):
         run = _new_record(job, request, self._clock())
         with self._lock:
             if sum(run["JobRunState"] in LIVE_STATES for run in runs) >= limit:
-                raise ServiceError(CONCURRENT_RUNS_EXCEEDED, f"Concurrent runs exceeded for {job['Name']}")
+                raise ServiceError("ConcurrentRunsExceededException", f"Concurrent runs exceeded for {job['Name']}")
             self._check_quotas(run)
             runs.insert(0, run)
             self._live[run["Id"]] = run
@@ -72,7 +69,8 @@ class GlueRuns(JobRuns):
             ("task DPUs", sum(map(_dpus, runs)), limits.glue_dpus),
         ):
             if used > limit:
-                raise ServiceError(RESOURCE_NUMBER_EXCEEDED, f"Max {name} per account exceeded: {limit:g}")
+                message = f"Max {name} per account exceeded: {limit:g}"
+                raise ServiceError("ResourceNumberLimitExceededException", message)
 
     def stop(self, run: dict[str, Any]) -> bool:
         """Kill the run: it becomes STOPPING, and STOPPED when its processes have ended.
@@ -91,21 +89,17 @@ class GlueRuns(JobRuns):
             self._finish(job, run, "FAILED", NO_CAPACITY, self._clock())
             return
         began = self._clock()
-        log_file = self.log_file(run["JobName"], run["Id"])
         # A streaming job without a timeout ends after its longest life.
         minutes, at_timeout = int(run.get("Timeout", _MAX_STREAM_MINUTES)), "TIMEOUT" if "Timeout" in run else "EXPIRED"
-        try:
-            role = (job["Role"], SERVICE, f"GlueJobRunnerSession-{run['Id'][:16]}")
-            code = self._execute(
-                run["Id"], glue_launch(job, run), role, log_file, minutes, lambda: self._has_begun(run)
-            )
-            if code is None:
-                state, message = at_timeout, f"The run was ended after {minutes} minutes."
-            else:
-                state, message = ("FAILED", last_error(log_file, code)) if code else (SUCCEEDED, "")
-        except Exception as error:  # a state machine polls the run: it must reach a final state after any error
-            state, message = "FAILED", f"LAUNCH ERROR | {type(error).__name__}: {error}"
-        self._finish(job, run, state, message, began)
+        state, message = self._execute(
+            run["Id"],
+            run["JobName"],
+            lambda: glue_launch(job, run),
+            (str(job.get("Role")), SERVICE, f"GlueJobRunnerSession-{run['Id'][:16]}"),
+            minutes,
+            lambda: self._has_begun(run),
+        )
+        self._finish(job, run, at_timeout if state == "TIMEOUT" else state, message, began)
 
     def _has_capacity(self, run: dict[str, Any]) -> bool:
         """Wait, as a run of the class FLEX does, until AWS has spare capacity; False: it had none for too long."""
@@ -136,8 +130,10 @@ class GlueRuns(JobRuns):
             stopped = run["JobRunState"] == "STOPPING"
             run["CompletedOn"] = run["LastModifiedOn"] = round(now, 3)
             run["ExecutionTime"] = math.ceil(used)
-            if _has_dpu_seconds(job, run):
-                # Of all workers: here one process stands in for them, and its clock for the bill.
+            if job["Command"].get("Name") != "gluestreaming":
+                # Of all workers: here one process stands in for them, and its clock for the bill. Glue reports them for
+                # batch runs of the class FLEX or with auto scaling, which all of the product's have
+                # (https://docs.aws.amazon.com/glue/latest/dg/aws-glue-api-jobs-runs.html).
                 run["DPUSeconds"] = round(used * _dpus(run), 3)
             run["ErrorMessage"] = "" if stopped else message
             # Last: a caller that sees a final state reads the other fields.
@@ -163,14 +159,6 @@ def find_run(name: str, run_id: str) -> dict[str, Any] | None:
     return next((run for run in glue._job_runs.get(name, []) if run["Id"] == run_id), None)
 
 
-def _has_dpu_seconds(job: Mapping[str, Any], run: Mapping[str, Any]) -> bool:
-    """Glue reports them for batch runs of the class FLEX or with auto scaling, and for no streaming run
-    (https://docs.aws.amazon.com/glue/latest/dg/aws-glue-api-jobs-runs.html)."""
-    if job["Command"].get("Name") == "gluestreaming":
-        return False
-    return run.get("ExecutionClass") == "FLEX" or run["Arguments"].get("--enable-auto-scaling") == "true"
-
-
 def _dpus(run: Mapping[str, Any]) -> float:
     return float(DPUS[str(run["WorkerType"])] * int(run["NumberOfWorkers"]))
 
@@ -192,10 +180,7 @@ def _new_record(job: Mapping[str, Any], request: Mapping[str, Any], now: float) 
     }
     if timeout:
         record["Timeout"] = int(timeout)
-    settings = itertools.chain.from_iterable(
-        ((key, source[key]) for key in copied if source.get(key)) for source in (job, request)
-    )
-    return record | dict(settings)
+    return record | {key: source[key] for source in (job, request) for key in copied if source.get(key)}
 
 
 def patch(runs: GlueRuns) -> None:

@@ -24,7 +24,7 @@ KEYS = ("orders/a b.ndjson", "orders/notes.txt")
 
 
 READY = "Ctrl-C ends everything"
-SETTINGS = "[peak]\nhours = []\ndays = []\n[stream]\ntrigger_seconds = 1\n"
+SETTINGS = "[peak]\nhours = []\ndays = []\n"
 """Without peak hours only urgent files go to the stream lane, at any time of day."""
 
 
@@ -119,74 +119,6 @@ def test_explain_follows_a_file(two: list[LocalUp]) -> None:
     assert elsewhere.returncode == ExitCode.NOT_SO
     assert "is not in the input bucket s3://" in elsewhere.stderr
     assert "Traceback" not in elsewhere.stderr
-
-
-def test_a_queued_file_is_promoted_and_the_stream_converts_it(two: list[LocalUp]) -> None:
-    # Given two files that wait for the overnight execution.
-    cloud = two[0]
-    bucket, place = cloud.printed("InputBucket"), ("--local", "--stage", cloud.stage)
-    urgent, patient = (f"s3://{bucket}/clicks/{name}.ndjson" for name in ("wanted soon", "patient"))
-    s3 = cloud.client("s3")
-    for uri in (urgent, patient):
-        s3.put_object(Bucket=bucket, Key=uri.removeprefix(f"s3://{bucket}/"), Body=b'{"a":1}\n')
-
-    def explained(uri: str) -> str:
-        return command("explain", *place, uri).stdout
-
-    wait_for("both to be routed", lambda: all("COLLECTED" in explained(uri) for uri in (urgent, patient)))
-    # When one is promoted, after a dry run.
-    dry = command("promote", *place, urgent, "--dry-run")
-    assert dry.stdout.splitlines()[-1] == "dry run, nothing was done; to be promoted: 1 (new manifests: 1)"
-    assert "COLLECTED" in explained(urgent)
-    answer = command("promote", *place, urgent)
-    assert answer.returncode == 0, answer.stderr
-    assert f"{urgent} is now in the stream lane" in answer.stdout
-    # Then the stream converts it, explain shows its way, and the other one waits as before.
-    wait_for("the stream to convert it", lambda: "result     1 row," in explained(urgent))
-    way = explained(urgent)
-    steps = ("SUPERSEDED  batch lane", "manually promoted to the stream lane", "DONE  stream lane")
-    assert sorted(steps, key=way.index) == list(steps)
-    assert "QUEUED  batch lane" in explained(patient)
-    # And again: nothing is left to do.
-    assert "converted already" in command("promote", *place, urgent).stdout
-
-
-def test_a_failed_manifest_is_converted_by_the_command_that_explain_names(two: list[LocalUp]) -> None:
-    # Given a manifest that is FAILED, because its document was damaged.
-    cloud = two[1]
-    s3, states = (cloud.client(name) for name in ("s3", "stepfunctions"))
-    uri, place = f"s3://{cloud.printed('InputBucket')}/returns/a.ndjson", ("--local", "--stage", cloud.stage)
-    s3.put_object(Bucket=cloud.printed("InputBucket"), Key="returns/a.ndjson", Body=b'{"a":1}\n{"a":2}\n')
-
-    def explained() -> str:
-        return command("explain", *place, uri).stdout
-
-    wait_for("it to be routed", lambda: "COLLECTED" in explained())
-    # A promote of another file of the hour divides the collection.
-    other = f"s3://{cloud.printed('InputBucket')}/returns/b.ndjson"
-    s3.put_object(Bucket=cloud.printed("InputBucket"), Key="returns/b.ndjson", Body=b'{"a":3}\n')
-    wait_for("the other one to be routed", lambda: "COLLECTED" in command("explain", *place, other).stdout)
-    assert command("promote", *place, other).returncode == 0
-    assert "QUEUED  batch lane" in explained()
-    identity = explained().rpartition("manifest   ")[2].split()[0]
-    document = {"Bucket": cloud.printed("ControlBucket"), "Key": f"manifests/{identity[:8]}/{identity}.json"}
-    body = s3.get_object(**document)["Body"].read()
-    s3.put_object(**document, Body=b"damaged")
-    states.start_execution(stateMachineArn=cloud.printed("Overnight"), input='{"dataset": "returns"}')
-    wait_for("it to be FAILED", lambda: "FAILED  batch lane" in explained())
-    advised = explained().partition("run 'hybrid-router ")[2].partition("'")[0].split()
-    assert advised == ["reprocess", "--manifest", identity, "--stage", cloud.stage, "--local"]
-    # When the cause is removed, and the command is run, after a dry run.
-    s3.put_object(**document, Body=body)
-    assert "to be queued again: 1 manifest (1 file, " in command(*advised, "--dry-run").stdout
-    assert "FAILED" in explained()
-    answer = command(*advised, "--now")
-    assert answer.returncode == 0, answer.stderr
-    assert "overnight started: arn:" in answer.stdout
-    # Then it is converted, once, as the promoted file is, and there is nothing left to do.
-    wait_for("it to be converted", lambda: "result     2 rows" in explained())
-    assert len(s3.list_objects_v2(Bucket=cloud.printed("LakeBucket"), Prefix="returns/")["Contents"]) == 2
-    assert command("reprocess", *place, uri).stdout.endswith("queued again: 0 manifests, 1 converted already\n")
 
 
 def test_ctrl_c_ends_its_own_cloud_only(two: list[LocalUp]) -> None:

@@ -1,6 +1,7 @@
 """Both lanes in a stack that is encrypted by a KMS key, with the key's policy of docs/deploy.md."""
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -16,16 +17,23 @@ from lake.settings import DatasetRule, EncryptionSettings, VerifySettings
 from local import isolation
 from local.cloud import LocalCloud
 from local.errors import LocalCloudError
+from tests.e2e.made_by_hand import subscribe_queue
 from tests.e2e.permissions import role_name
 from tests.e2e.scenario import Scenario
 from tests.e2e.stack_settings import e2e_settings
-from tests.e2e.subscription import subscribe_queue
-from tests.unit.infra.test_encryption import printed_policy
+from tests.unit.docs.pages import CHECKOUT
 
 DATASET = "sealed"
 
 pytestmark = pytest.mark.long
 """``make permissions`` plays them."""
+
+
+def printed_policy() -> dict[str, Any]:
+    """The key's policy as the page prints it."""
+    page = (CHECKOUT / "docs" / "deploy.md").read_text(encoding="utf-8")
+    (found,) = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
+    return dict(json.loads(found))
 
 
 @pytest.fixture(scope="module")

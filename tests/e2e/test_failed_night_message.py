@@ -6,9 +6,9 @@ from contextlib import ExitStack
 import pytest
 
 from cli.inspect.status import read_alarms
+from tests.e2e.made_by_hand import subscribe_queue
 from tests.e2e.permissions import role_name, without
 from tests.e2e.scenario import Scenario
-from tests.e2e.subscription import subscribe_queue
 
 NOTIFICATION = "hybrid-router: overnight execution failed"
 

@@ -16,9 +16,9 @@ from lake.layout import PLAN_AHEAD_EXECUTION, plan_summary_key
 from lake.ledger import State
 from lake.manifest import ObjectVersion
 from lake.time import iso_utc
+from tests.e2e.made_by_hand import subscribe_queue
 from tests.e2e.permissions import logs, role_name, sentences, without
 from tests.e2e.scenario import Scenario
-from tests.e2e.subscription import subscribe_queue
 from tests.e2e.waiting import wait_for
 
 pytestmark = pytest.mark.long

@@ -13,7 +13,6 @@ from lake.engines import Engine
 from lake.engines.emr_serverless import live_runs, split_run_id
 from lake.ledger import CostRow, State
 from lake.manifest import Lane
-from tests.e2e.permissions import granted, never_used, used
 from tests.e2e.scenario import Scenario
 from tests.e2e.stack_settings import e2e_settings
 from tests.e2e.test_engines import LINES, ROWS
@@ -97,21 +96,3 @@ def test_a_promoted_file_starts_another_run_and_a_kill_cancels_it(on_emr: Scenar
 def open_manifests(scenario: Scenario) -> list[str]:
     manifests = scenario.deployment.ledger.manifests
     return [row.id for state in (State.QUEUED, State.RUNNING) for row in manifests.open(Lane.STREAM, state)]
-
-
-def test_what_these_tests_start_and_end_uses_the_rights_on_emr_serverless(
-    on_emr: Scenario, request: pytest.FixtureRequest
-) -> None:
-    others = {item.name for item in request.session.items if item.path.name == Path(__file__).name}
-    if len(others) < 3:
-        pytest.skip("only after the other tests of this file")
-    # Given what the roles of the stack used, after the other tests of this file
-    stack = f"hybrid-router-{STAGE.replace('_', '-')}"
-    uses = used(on_emr.cloud.logs_dir / "permissions.jsonl", stack)
-    unused = never_used(granted(on_emr.cloud.client("iam"), stack), uses)
-    # Then the right to start and list runs was used by each function that started one, and that to end them
-    on_the_way = ("emr-serverless:StartJobRun", "emr-serverless:ListJobRuns", "iam:PassRole")
-    starters = {"RouterrouteRole", "RouterpromoteRole"}
-    assert not {(role, action) for role in starters for action in on_the_way} & unused
-    assert ("RouterstreamcontrolRole", "emr-serverless:CancelJobRun") not in unused
-    assert ("RouterstreamcontrolRole", "emr-serverless:ListJobRuns") not in unused

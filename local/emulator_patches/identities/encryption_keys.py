@@ -45,28 +45,24 @@ def via(service: str) -> dict[str, str]:
     return {"kms:viaservice": f"{service}.{REGION}.amazonaws.com"}
 
 
-def _key_of(resource: str) -> str | None:
+def _key_of(resource: str) -> EmulatorValue:
     service = resource.split(":")[2]
     if service == "s3":
         bucket, _, key = resource.removeprefix("arn:aws:s3:::").partition("/")
         return _key_of_object(bucket, key)
     if service == "sqs":
         queue = sqs._queue_by_arn(resource)
-        return _text(None if queue is None else queue["attributes"].get("KmsMasterKeyId"))
+        return queue and queue["attributes"].get("KmsMasterKeyId")
     topic = sns._topics.get(resource)
-    return _text(None if topic is None else topic["attributes"].get("KmsMasterKeyId"))
+    return topic and topic["attributes"].get("KmsMasterKeyId")
 
 
-def _text(value: EmulatorValue) -> str | None:
-    return None if value is None else str(value)
-
-
-def _key_of_object(bucket: str, key: str) -> str | None:
+def _key_of_object(bucket: str, key: str) -> EmulatorValue:
     """The key of the current object; of the bucket where there is none, or only older versions."""
     item = s3._buckets.get(bucket, {}).get("objects", {}).get(key)
     if item is not None:
-        return _text(item.get("preserved_headers", {}).get(KEY_HEADER))
-    return _text(s3._bucket_default_sse_headers(bucket).get(KEY_HEADER))
+        return item.get("preserved_headers", {}).get(KEY_HEADER)
+    return s3._bucket_default_sse_headers(bucket).get(KEY_HEADER)
 
 
 def _additional_checks(original: Original, *request: EmulatorValue) -> list[tuple[str, str]]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from local.cloud import LocalCloud
 from local.isolation import BUCKET_PLACE, REGION
-from tests.e2e.functions import create_function
+from tests.e2e.made_by_hand import create_function
 from tests.e2e.waiting import wait_for
 from tests.roles import create_unlimited_role
 

@@ -1,25 +1,19 @@
 """The properties of the emulator that product and patches rely on: a version that differs fails here."""
 
+import json
 import uuid
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from local.errors import LocalCloudError
 from local.limits import Limits
 
 
 @pytest.mark.parametrize("package", ["lake", "local", "ministack", "pyarrow", "pytest", "rich"])
 def test_package_that_is_not_in_the_asset_cannot_be_imported(probe, package):
     assert probe.invoke({"import": package})["errorType"] == "ModuleNotFoundError"
-
-
-@pytest.mark.parametrize("package", ["boto3", "botocore", "dateutil", "zoneinfo", "sqlite3"])
-def test_boto3_and_the_standard_library_are_there(probe, package):
-    assert probe.invoke({"import": package, "item": 1}) == {"item": 1}
-
-
-def test_error_type_is_the_exceptions_class_whatever_its_message(probe):
-    answer = probe.invoke({"fail": True})
-    assert (answer["errorType"], answer["errorMessage"]) == ("ProbeError", "asked to fail,\nover two lines")
 
 
 class OpenItems:
@@ -80,3 +74,30 @@ def test_the_index_shows_every_kind_of_write_after_its_lag(cloud, items):
         # And when its time has come, then the index shows it too
         cloud.limit(Limits(index_lag_seconds=0))
         assert items.in_index() == after
+
+
+def _assembly(folder: Path, name: str, template: dict[str, Any]) -> Path:
+    folder.mkdir(exist_ok=True)
+    (folder / "template.json").write_text(json.dumps(template))
+    stack = {"type": "aws:cloudformation:stack", "properties": {"templateFile": "template.json"}}
+    (folder / "manifest.json").write_text(json.dumps({"artifacts": {name: stack}}))
+    return folder
+
+
+def test_limits_of_a_job_come_through_cloudformation(cloud, tmp_path):
+    command = {"Name": "glueetl", "ScriptLocation": "s3://code/job.py"}
+    own = {"limited": {"ExecutionProperty": {"MaxConcurrentRuns": 2}, "Timeout": 240}, "plain": {}}
+    jobs = {
+        name: {"Type": "AWS::Glue::Job", "Properties": {"Name": name, "Role": "role", "Command": command, **limits}}
+        for name, limits in own.items()
+    }
+    cloud.deploy(_assembly(tmp_path / "out", "Limited", {"Resources": jobs}))
+    limited, plain = (cloud.client("glue").get_job(JobName=name)["Job"] for name in own)
+    assert (limited["ExecutionProperty"], limited["Timeout"]) == ({"MaxConcurrentRuns": 2}, 240)
+    assert (plain["ExecutionProperty"], plain.get("Timeout")) == ({"MaxConcurrentRuns": 1}, None)
+
+
+def test_failed_stack_names_the_resource_and_the_reason(cloud, tmp_path):
+    template = {"Resources": {"Thing": {"Type": "AWS::Nothing::Thing", "Properties": {}}}}
+    with pytest.raises(LocalCloudError, match="AWS::Nothing::Thing"):
+        cloud.deploy(_assembly(tmp_path / "out", "Failing", template))

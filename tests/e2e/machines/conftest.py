@@ -10,8 +10,7 @@ import pytest
 
 from local.cloud import LocalCloud
 from local.isolation import BUCKET_PLACE, REGION
-from tests.e2e.functions import create_function
-from tests.e2e.subscription import subscribe_queue
+from tests.e2e.made_by_hand import create_function, subscribe_queue
 from tests.e2e.waiting import wait_for
 from tests.roles import create_unlimited_role
 
@@ -25,13 +24,8 @@ FUNCTIONS = {
     "BackfillFunction": "stub-backfill",
     "ReprocessFunction": "stub-reprocess",
     "StreamControlFunction": "stub-stream-control",
-    "JobFunction": "stub-start-job-run",
 }
-"""Placeholder -> function. The last one takes the place of Glue in ``OVERNIGHT_WITHOUT_GLUE``."""
-OVERNIGHT_WITHOUT_GLUE = "overnight_without_glue"
-"""The machine ``overnight`` with a function that raises the errors of ``startJobRun`` by name."""
-JOB_RETRIES = 5
-"""Retries for each group of its errors; in the deployed machine there are more."""
+"""Placeholder -> function."""
 NUMBERS = {
     "Stage": "test",
     "HeldWaitSeconds": "1",
@@ -137,13 +131,7 @@ def deployed_machines(cloud: LocalCloud) -> StubbedMachines:
     machines: dict[str, str] = {}
     for name in ("overnight", "backfill", "stream_window"):
         values["OvernightMachine"] = machines.get("overnight", "")
-        machines[name] = _create(cloud, name, _definition(name), values, role)
-    without_glue = _definition("overnight")
-    job = without_glue["States"]["Runs"]["ItemProcessor"]["States"]["RunJob"]
-    job["Resource"] = "arn:aws:states:::lambda:invoke"
-    job["Arguments"] = {"FunctionName": "${JobFunction}", "Payload": {"run": "{% $run %}"}}
-    job["Retry"] = [{**retrier, "MaxAttempts": JOB_RETRIES} for retrier in job["Retry"]]
-    machines[OVERNIGHT_WITHOUT_GLUE] = _create(cloud, OVERNIGHT_WITHOUT_GLUE, without_glue, values, role)
+        machines[name] = _create(cloud, name, values, role)
     return StubbedMachines(cloud, machines, queue, application)
 
 
@@ -182,13 +170,9 @@ def verdict(outcome: str, message: str, *, notify: bool = False) -> dict[str, An
     }
 
 
-def _definition(name: str) -> Any:
-    return json.loads((MACHINES / f"{name}.asl.json").read_text())
-
-
-def _create(cloud: LocalCloud, name: str, machine: Any, values: dict[str, str], role: str) -> str:
+def _create(cloud: LocalCloud, name: str, values: dict[str, str], role: str) -> str:
     # Retries without a wait: a storm of errors takes minutes otherwise.
-    text = re.sub(r'"IntervalSeconds": \d+', '"IntervalSeconds": 0', json.dumps(machine))
+    text = re.sub(r'"IntervalSeconds": \d+', '"IntervalSeconds": 0', (MACHINES / f"{name}.asl.json").read_text())
     definition = re.sub(r"\$\{(\w+)\}", lambda match: values[match[1]], text)
     answer = cloud.client("stepfunctions").create_state_machine(
         name=f"stub-{name}", definition=definition, roleArn=role

@@ -8,12 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.machines.conftest import (
-    JOB_RETRIES,
-    MACHINES,
-    OVERNIGHT_WITHOUT_GLUE,
-    StubbedMachines,
-)
+from tests.e2e.machines.conftest import MACHINES, StubbedMachines
 
 (RETRIER,) = json.loads((MACHINES / "lambda_retry.json").read_text(encoding="utf-8"))
 RETRIES: int = RETRIER["MaxAttempts"]
@@ -59,7 +54,6 @@ def machines(stubbed: StubbedMachines) -> StubbedMachines:
     stubbed.set_answers("stub-backfill", DRY_RUN, FOUND)
     stubbed.set_answers("stub-reprocess", REQUEUED)
     stubbed.set_answers("stub-stream-control", WATCHING, CLOSING, STOPPED)
-    stubbed.set_answers("stub-start-job-run", {})
     return stubbed
 
 
@@ -111,29 +105,3 @@ def test_a_watch_that_fails_is_told_once_and_the_window_goes_on(machines: Stubbe
     assert len(machines.calls("stub-stream-control")) == len(answers)
     (notification,) = machines.take_notifications()
     assert f"could not watch the stream: {LASTING}: {LASTING} of a test" in notification
-
-
-def test_a_storm_while_starting_a_job_ends_its_round_and_the_next_one_converts(machines: StubbedMachines) -> None:
-    # Given: one error more than the retries of the first group
-    errors = job_errors()
-    tries = JOB_RETRIES + 1
-    names = (errors * tries)[:tries]
-    machines.set_answers("stub-start-job-run", *raising(names), {})
-    machines.set_answers("stub-run-status", ONE_OPEN, NOTHING_OPEN)
-    # When, Then
-    assert machines.run(OVERNIGHT_WITHOUT_GLUE, {})["status"] == "SUCCEEDED"
-    assert len(machines.calls("stub-start-job-run")) == tries + 1
-    # Then: the function that looks at the run learns why its job did not start, and only then
-    told, nothing = (call["refusal"] for call in machines.calls("stub-run-status"))
-    assert [call["failure"] for call in machines.calls("stub-run-status")] == ["", ""]
-    assert told.startswith(f"{names[-1]}: ")
-    assert f"{names[-1]} of a test" in told
-    assert nothing == ""
-
-
-def job_errors() -> list[str]:
-    """The first group of errors for which the start of a job is retried."""
-    machine = json.loads((MACHINES / "overnight.asl.json").read_text(encoding="utf-8"))
-    job = machine["States"]["Runs"]["ItemProcessor"]["States"]["RunJob"]
-    errors: list[str] = job["Retry"][0]["ErrorEquals"]
-    return errors

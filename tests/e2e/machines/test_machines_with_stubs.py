@@ -19,20 +19,6 @@ def output(end: dict[str, Any]) -> dict[str, Any]:
     return json.loads(end["output"])
 
 
-def test_an_empty_input_converts_every_run_of_the_plan(stubbed: StubbedMachines) -> None:
-    # Given a plan of two runs.
-    stubbed.set_answers("stub-plan", stubbed.index("s3://control/runs/0", "s3://control/runs/1"))
-    # When overnight starts with {}.
-    end = stubbed.run("overnight", {})
-    # Then there was one Glue run for each run, and the verdict is the output.
-    assert output(end)["verdict"] == "SUCCEEDED"
-    assert stubbed.calls("stub-plan") == [{"execution": end["name"]}]
-    assert sorted(call["run"] for call in stubbed.calls("job")) == ["s3://control/runs/0", "s3://control/runs/1"]
-    assert stubbed.calls("stub-settle") == [{"execution": end["name"]}]
-    assert stubbed.calls("stub-catalog") == [{}]
-    assert stubbed.take_notifications() == []
-
-
 def test_nothing_to_do_starts_no_job(stubbed: StubbedMachines) -> None:
     stubbed.set_answers("stub-plan", stubbed.index())
     stubbed.set_answers("stub-settle", verdict("EMPTY", "nothing was waiting"))
@@ -130,15 +116,6 @@ def test_backfill_finds_all_objects_and_starts_overnight(stubbed: StubbedMachine
     }
     assert result["search"] == TOTALS
     assert result["overnight"]["verdict"] == "SUCCEEDED"
-
-
-def test_a_dry_backfill_only_plans(stubbed: StubbedMachines) -> None:
-    stubbed.set_answers("stub-backfill", {**REQUEST, "dryRun": True}, {**TOTALS, "token": None, "waitSeconds": 0})
-    stubbed.set_answers("stub-plan", {"runs": 4})
-    end = stubbed.run("backfill", {"dataset": "orders", "dryRun": True})
-    assert output(end) == {"dryRun": True, "search": TOTALS, "plan": {"runs": 4}}
-    assert stubbed.calls("stub-plan") == [{**REQUEST, "dryRun": True, "execution": f"dry-run-{end['name']}", **RAISES}]
-    assert stubbed.calls("job") == []
 
 
 def test_a_wrong_backfill_says_what_to_change(stubbed: StubbedMachines) -> None:

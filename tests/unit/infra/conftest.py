@@ -54,11 +54,12 @@ class Assembly:
         return found[0]
 
     def statements(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """(logical id, statement) of every policy: of roles, buckets, queues and topics."""
+        """(logical id, statement) of every policy: of roles, buckets, queues and topics, and whom roles trust."""
         for name, body in self.template["Resources"].items():
             properties = body.get("Properties", {})
             documents = [
                 properties.get("PolicyDocument"),
+                properties.get("AssumeRolePolicyDocument"),
                 *(p["PolicyDocument"] for p in properties.get("Policies", [])),
             ]
             for document in documents:

@@ -3,9 +3,12 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import cached_property
 from hashlib import sha256
 from typing import Any
+
+from tests.unit.infra.conftest import listed
 
 ACCOUNT = "111122223333"
 REGION = "eu-central-1"
@@ -66,6 +69,17 @@ class ResolvedTemplate:
         made_up = f"{self.stack}-{name}"[:51] + f"-{sha256(name.encode()).hexdigest()[:12]}" if self.stack else name
         own = self.template["Resources"][name].get("Properties", {}).get(OWN_NAMES.get(self.kind(name), ""), made_up)
         return str(self.value(own))
+
+    def may_read(self, role: str, uri: str) -> bool:
+        """Whether the policy of the role whose logical id begins so allows ``s3:GetObject`` on an S3 URI."""
+        return any(
+            fnmatchcase(uri, f"s3://{resource.removeprefix('arn:aws:s3:::')}")
+            for name, body in self.of_kind("AWS::IAM::Policy").items()
+            if name.startswith(role)
+            for statement in body["PolicyDocument"]["Statement"]
+            if "s3:GetObject" in listed(statement["Action"])
+            for resource in listed(statement["Resource"])
+        )
 
     def value(self, value: Any) -> Any:
         """The value with all of CloudFormation's functions applied.

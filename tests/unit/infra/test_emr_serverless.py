@@ -1,15 +1,20 @@
-"""EMR Serverless in the template: only where a setting allows it, bounded, and with the permissions of its runs."""
+"""EMR Serverless in the template: only where a setting allows it, bounded, and with rights in the place of Glue's."""
 
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from infra import assets
+from infra.emr_serverless import STARTERS
 from infra.synth import synth
-from lake.settings import BatchSettings, EmrSettings, Settings
+from lake.engines.emr_serverless import STREAM_LAUNCH, StreamLaunch
+from lake.layout import SPARK_LOGS
+from lake.settings import BatchSettings, EmrSettings, EncryptionSettings, Settings, SparkSettings, StreamSettings
 from local.engines.emr_serverless import Capacity, needed_capacity, spark_properties
-from tests.unit.infra.conftest import Assembly, listed
-from tests.unit.infra.resolved_template import ResolvedTemplate
+from tests.unit.infra.conftest import Assembly
+from tests.unit.infra.resolved_template import ACCOUNT, REGION, ResolvedTemplate
 
 MAX_PARAMETERS = 102_400
 """Characters of sparkSubmitParameters (EMR Serverless API Reference, SparkSubmit)."""
@@ -84,18 +89,6 @@ def test_only_the_machine_starts_runs_and_only_lease_take_over_watches_them(othe
     assert actions_by_role(other_assembly) == expected
 
 
-def test_the_role_of_the_runs_can_be_passed_to_emr_serverless_only(other_assembly: Assembly) -> None:
-    passes = [
-        (name, statement)
-        for name, statement in other_assembly.statements()
-        if "iam:PassRole" in listed(statement["Action"])
-        and str(statement["Resource"]["Fn::GetAtt"][0]).startswith("EmrRole")
-    ]
-    ((name, statement),) = passes
-    assert name.startswith("MachinesOvernight")
-    assert statement["Condition"] == {"StringEquals": {"iam:PassedToService": "emr-serverless.amazonaws.com"}}
-
-
 def test_a_run_may_do_what_glues_batch_job_does_and_nothing_of_the_stream(other_assembly: Assembly) -> None:
     # Given the statements of both roles, without those for their own service and log groups
     def of(role: str) -> set[tuple[str, str]]:
@@ -112,3 +105,92 @@ def test_a_run_may_do_what_glues_batch_job_does_and_nothing_of_the_stream(other_
         any(part in resource for part in ("/inbox", "/verify", "/divisions", "Ledger", "landing-zone-1"))
         for resource in more
     ), more
+
+
+KEY = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/1234abcd-12ab-34cd-56ef-1234567890ab"
+URGENT_ATTRIBUTES = {
+    ("Routerroute", f"s3:{name}")
+    for name in ("GetObject", "GetObjectVersion", "GetObjectTagging", "GetObjectVersionTagging", "ListBucket")
+}
+STREAM = StreamSettings(jobs=2, engine="emr-serverless", emr_min_executors=2)
+
+
+@pytest.fixture(scope="module")
+def on_emr(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
+    """Two streaming jobs on EMR Serverless, event logs and a KMS key; the batch lane has Flex. cdk-nag checks it."""
+    encryption = EncryptionSettings(kms_key=KEY)
+    settings = Settings(stage="same", stream=STREAM, spark=SparkSettings(ui_logs=True), encryption=encryption)
+    return Assembly(synth(settings, tmp_path_factory.mktemp("on_emr"), checked=True), settings)
+
+
+def grants(assembly: Assembly) -> set[tuple[str, str]]:
+    return {(role, action) for role, action, _ in assembly.grants() if not action.startswith("kms:")}
+
+
+def launches(assembly: Assembly) -> Iterator[tuple[str, StreamLaunch]]:
+    """Logical id of a function, and what it is told."""
+    for name, body in ResolvedTemplate(assembly.template).resources.items():
+        variables = (body.get("Environment") or {}).get("Variables", {})
+        if STREAM_LAUNCH in variables:
+            yield name, StreamLaunch.from_text(variables[STREAM_LAUNCH])
+
+
+def test_a_streaming_run_has_the_workers_of_the_settings(on_emr: Assembly) -> None:
+    # When the service reads what a function sends
+    _, launch = next(launches(on_emr))
+    properties = spark_properties(launch.request("1", "job", "token"))
+    # Then all workers have sizes that exist, and the driver keeps two executors
+    assert needed_capacity(properties) == Capacity(vcpus=38, gigabytes=152)
+    assert (properties["spark.driver.memory"], properties["spark.driver.memoryOverhead"]) == ("5g", "3g")
+    scaling = {name.rpartition(".")[2]: value for name, value in properties.items() if ".dynamicAllocation." in name}
+    assert scaling == {"enabled": "true", "minExecutors": "2", "maxExecutors": "9", "initialExecutors": "2"}
+
+
+def test_a_streaming_run_may_read_its_code_and_write_its_logs(on_emr: Assembly) -> None:
+    # Given what the service does with the run's role before its code runs, and when it has ended
+    template = ResolvedTemplate(on_emr.template)
+    _, launch = next(launches(on_emr))
+    words = f"{launch.entry_point} {launch.arguments} {launch.spark_submit_parameters}"
+    files = re.findall(r"s3://[^\s#]+", words)
+    # Then it may
+    assert len(files) == 3
+    assert all(template.may_read("EmrStreamRole", uri) for uri in files)
+    assert on_emr.allowed("s3:PutObject", f"/{SPARK_LOGS}*") == {"EmrStream", "Jobs"}
+    assert launch.log_uri.endswith(f"/{SPARK_LOGS}")
+    # Amazon EMR Serverless User Guide, "Logging and monitoring", for CloudWatch
+    for action in ("DescribeLogStreams", "CreateLogStream", "PutLogEvents"):
+        assert on_emr.allowed(f"logs:{action}", "EmrStreamLog") == {"EmrStream"}
+    assert "EmrStream" in on_emr.allowed("logs:DescribeLogGroups", '"*"')
+    # And EMR Serverless keeps no event logs under a key of its own
+    assert not launch.keeps_event_logs
+
+
+def test_the_roles_of_the_stream_have_the_rights_of_glue_in_its_place(on_emr: Assembly, assembly: Assembly) -> None:
+    # Given what differs from a stage on Glue, which also has a dataset with urgent tags and metadata
+    on_glue = {item for item in grants(assembly) if item not in URGENT_ATTRIBUTES}
+    added, removed = grants(on_emr) - on_glue, on_glue - grants(on_emr)
+    starters = {f"Router{name.replace('_', '')}" for name in STARTERS}
+    # Then those who start a run may do it there, list runs, and pass its role
+    starts = {"emr-serverless:StartJobRun", "emr-serverless:ListJobRuns", "iam:PassRole"}
+    expected = {(role, action) for role in starters for action in starts}
+    # And one function may end them, and those who ask for the end of a run may ask
+    expected.add(("Routerstreamcontrol", "emr-serverless:CancelJobRun"))
+    watchers = ("Routerplan", "Routerrunstatus", "Routersweep", "Jobs", "EmrStream")
+    expected |= {(role, "emr-serverless:GetJobRun") for role in watchers}
+    assert {item for item in added if not item[0].startswith("EmrStream")} | {
+        item for item in added if item[1] == "emr-serverless:GetJobRun"
+    } == expected
+    # And the role of the runs has what Glue's had, without the rights that belong to the services' logs
+    of_glue = {action for role, action in on_glue if role == "Jobs" and not action.startswith("logs:")}
+    of_emr = {action for role, action in grants(on_emr) if role == "EmrStream" and not action.startswith("logs:")}
+    assert of_emr == of_glue | {"emr-serverless:GetJobRun"}
+    # And what is gone are the streaming jobs of Glue, and the index of open manifests for its role
+    assert removed == {
+        *((role, action) for role in starters for action in ("glue:StartJobRun", "glue:GetJobRuns")),
+        ("Routerstreamcontrol", "glue:BatchStopJobRun"),
+        ("Jobs", "dynamodb:Query"),
+    }
+
+
+def test_the_inbox_is_read_by_the_role_of_the_streaming_runs_alone(on_emr: Assembly) -> None:
+    assert on_emr.allowed("s3:DeleteObject", "/inbox*") == {"EmrStream"}

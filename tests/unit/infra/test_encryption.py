@@ -1,28 +1,30 @@
 """A stage with a KMS key: everything stored is encrypted by it, and exactly those who have to may use it."""
 
-import json
-import re
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from infra.functions import SPECS
 from infra.synth import synth
-from lake.settings import BatchSettings, DatasetRule, EncryptionSettings, InputSettings, Settings, VerifySettings
+from lake.settings import (
+    BatchSettings,
+    DatasetRule,
+    EncryptionSettings,
+    InputSettings,
+    Settings,
+    StreamSettings,
+    VerifySettings,
+)
 from tests.records import RECORDS
 from tests.unit.infra.conftest import Assembly, listed
 from tests.unit.infra.resolved_template import ResolvedTemplate
-from tests.unit.infra.service_edges import Policies, key_edges
 
-PAGE = Path(__file__).parents[3] / "docs" / "deploy.md"
 KEY = "arn:aws:kms:eu-central-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 INPUT_KEY = KEY.replace("1234abcd", "9876fedc")
 SOURCE_KEY = KEY.replace("1234abcd", "5555aaaa")
 BOOTSTRAP_KEY = KEY.replace("1234abcd", "7777bbbb")
-SERVICE_STATEMENTS = {"EventsOfTheInputBucket", "Alarms", "LogGroups"}
 
 
 @pytest.fixture(scope="module")
@@ -31,6 +33,7 @@ def assembly(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
     settings = Settings(
         stage="encrypted",
         batch=BatchSettings(engines=("glue-flex", "emr-serverless")),
+        stream=StreamSettings(engine="emr-serverless"),
         verify=VerifySettings(share=0.01),
         encryption=EncryptionSettings(kms_key=KEY),
         records=RECORDS,
@@ -42,22 +45,6 @@ def assembly(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
 @pytest.fixture(scope="module")
 def template(assembly: Assembly) -> ResolvedTemplate:
     return ResolvedTemplate(assembly.template)
-
-
-def printed_policy() -> dict[str, Any]:
-    """The key's policy as the page prints it."""
-    (found,) = re.findall(r"```json\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    policy: dict[str, Any] = json.loads(found)
-    return policy
-
-
-def with_key_policy(template: ResolvedTemplate, policy: dict[str, Any]) -> Policies:
-    policies = Policies.of(template)
-    return Policies(policies.trust, policies.identity, {**policies.resource, KEY: policy})
-
-
-def without(policy: dict[str, Any], statement: str) -> dict[str, Any]:
-    return {**policy, "Statement": [item for item in policy["Statement"] if item["Sid"] != statement]}
 
 
 def test_every_resource_that_stores_something_is_encrypted_by_the_key(assembly: Assembly) -> None:
@@ -76,16 +63,15 @@ def test_every_resource_that_stores_something_is_encrypted_by_the_key(assembly: 
     assert table["SSESpecification"] == {"SSEEnabled": True, "SSEType": "KMS"}
     keys["table"] = table["Replicas"][0]["SSESpecification"]["KMSMasterKeyId"]
     assert not any("SqsManagedSseEnabled" in body for body in assembly.resources("AWS::SQS::Queue").values())
-    # Four buckets, two queues, a topic, a table; log groups of functions, of the notifier, of machines, jobs and EMR,
-    # and of delivery streams.
-    assert len(keys) == 8 + len(SPECS) + 1 + 4 + 2 + 1 + len(RECORDS)
+    # Buckets, queues, a topic, a table; log groups: of functions, notifier, machines, jobs, EMR, delivery streams.
+    assert len(keys) == 8 + len(SPECS) + 1 + 4 + 2 + 2 + len(RECORDS)
     assert set(keys.values()) == {KEY}
 
 
 def test_each_role_has_the_key_for_what_it_may_read_or_write_and_for_nothing_else(template: ResolvedTemplate) -> None:
-    policies = Policies.of(template)
-    for role, statements in policies.identity.items():
-        assert dict(granted_uses(statements)) == dict(needed_uses(statements, template)), role
+    for name, policy in template.of_kind("AWS::IAM::Policy").items():
+        statements = policy["PolicyDocument"]["Statement"]
+        assert dict(granted_uses(statements)) == dict(needed_uses(statements, template)), name
 
 
 def granted_uses(statements: list[dict[str, Any]]) -> Iterator[tuple[str, set[str]]]:
@@ -122,29 +108,6 @@ def needed_uses(statements: list[dict[str, Any]], template: ResolvedTemplate) ->
     for action, services in (("kms:Decrypt", reads), ("kms:GenerateDataKey", writes)):
         if services:
             yield action, {f"{service}.eu-central-1.amazonaws.com" for service in services}
-
-
-def test_every_edge_to_an_encrypted_resource_may_use_the_key(template: ResolvedTemplate) -> None:
-    walked = list(key_edges(template, KEY))
-    policies = with_key_policy(template, printed_policy())
-    services = {edge.service for edge in walked if not edge.role}
-    assert services == {f"{name}.amazonaws.com" for name in ("s3", "cloudwatch", "logs.eu-central-1")}
-    assert {edge.service for edge in walked if edge.role} == {
-        "firehose.amazonaws.com",
-        "lambda.amazonaws.com",
-        "scheduler.amazonaws.com",
-        "states.amazonaws.com",
-    }
-    refused = [f"{edge.source}: {edge.action}" for edge in walked if not policies.allow(edge)]
-    assert not refused
-
-
-@pytest.mark.parametrize("statement", sorted(SERVICE_STATEMENTS | {"RolesByTheirPolicies"}))
-def test_the_printed_policy_has_no_statement_too_many(template: ResolvedTemplate, statement: str) -> None:
-    policy = printed_policy()
-    assert {item["Sid"] for item in policy["Statement"]} == SERVICE_STATEMENTS | {"RolesByTheirPolicies"}
-    changed = with_key_policy(template, without(policy, statement))
-    assert not all(changed.allow(edge) for edge in key_edges(template, KEY))
 
 
 def test_the_keys_of_the_input_bucket_and_of_the_bootstrap_bucket_are_for_the_jobs_to_read(

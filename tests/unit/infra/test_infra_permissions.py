@@ -5,6 +5,10 @@ import re
 from pathlib import Path
 
 from infra.storage import KEY_OF_REQUEST
+from infra.synth import synth
+from lake.settings import Settings, StreamSettings
+from lake.settings.records import FAILED_RECORDS
+from tests.records import RECORDS
 from tests.unit.infra.conftest import Assembly, listed
 from tests.unit.infra.resolved_template import ResolvedTemplate
 
@@ -96,6 +100,78 @@ def test_roles_use_only_buckets_of_their_account(assembly: Assembly, other_assem
     # Then none applies to it
     own = {"StringEquals": {"aws:ResourceAccount": {"Ref": "AWS::AccountId"}}}
     assert [statement for statement in statements if statement.get("Condition") != own] == []
+
+
+def test_no_service_acts_for_another_account(assembly: Assembly, other_assembly: Assembly) -> None:
+    # Given who may act in the name of a service; these document no condition for it, and Firehose has its external id
+    without = {f"{name}.amazonaws.com" for name in ("lambda", "glue", "firehose")}
+    found = [
+        (service, name, statement)
+        for name, statement in [*assembly.statements(), *other_assembly.statements()]
+        if isinstance(principal := statement.get("Principal"), dict)
+        for service in listed(principal.get("Service", []))
+    ]
+    # Then all others need the stack's account: a bucket's name, once free, can belong to another one
+    assert {service.partition(".")[0] for service, _, _ in found} >= {"cloudwatch", "s3", "scheduler", "states"}
+    for service, name, statement in found:
+        account = statement.get("Condition", {}).get("StringEquals", {}).get("aws:SourceAccount")
+        assert service in without or account == {"Ref": "AWS::AccountId"}, name
+
+
+def test_a_role_is_passed_to_one_service_only(other_assembly: Assembly) -> None:
+    passes = [item for _, item in other_assembly.statements() if "iam:PassRole" in listed(item["Action"])]
+    assert len(passes) == 2
+    for statement in passes:
+        service = "emr-serverless" if "EmrRole" in str(statement["Resource"]) else "glue"
+        assert statement["Condition"] == {"StringEquals": {"iam:PassedToService": f"{service}.amazonaws.com"}}
+
+
+def test_a_deployment_leaves_running_jobs_their_files(tmp_path: Path) -> None:
+    # Given two versions of a stage whose settings differ, and a stage next to it
+    changed = StreamSettings(trigger_seconds=31)
+    versions = Settings(stage="prod"), Settings(stage="prod", stream=changed), Settings(stage="prod2")
+    old, new, other = (
+        ResolvedTemplate(Assembly(synth(settings, tmp_path / str(number)), settings).template)
+        for number, settings in enumerate(versions)
+    )
+
+    def files(template: ResolvedTemplate) -> set[str]:
+        return {
+            uri
+            for job in template.of_kind("AWS::Glue::Job").values()
+            for uri in (job["Command"]["ScriptLocation"], *job["DefaultArguments"].values())
+            if uri.startswith("s3://")
+        }
+
+    assert files(old) != files(new)
+    assert len(files(old)) == 4
+    # Then each role may read every file of the other one's arguments, and no file of another stage
+    for role, version, allowed in ((new, old, True), (old, new, True), (new, other, False)):
+        assert {role.may_read("JobsRole", uri) for uri in files(version)} == {allowed}
+
+
+def test_firehose_reads_its_source_and_writes_only_its_folders_and_its_log(other_assembly: Assembly) -> None:
+    template = ResolvedTemplate(other_assembly.template)
+
+    def of(role: str) -> set[tuple[str, str]]:
+        return {
+            (action.partition(":")[0], template.value(json.loads(resource)))
+            for name, action, resource in other_assembly.grants()
+            if name == role
+        }
+
+    clicks, payments = RECORDS
+    bucket, place = "arn:aws:s3:::landing-zone-1", payments.msk_cluster
+    logs = "arn:aws:logs:eu-central-1:111122223333:log-group:/aws/kinesisfirehose/hybrid-router-other-clicks:*"
+    folders = {("s3", f"{bucket}/{folder}clicks/*") for folder in ("clicks/records/", FAILED_RECORDS)}
+    assert of("Recordsclicks") == {("s3", bucket), ("kinesis", clicks.kinesis_stream), ("logs", logs), *folders}
+    topic, group = (place.replace(":cluster/", f":{kind}/") for kind in ("topic", "group"))
+    assert of("RecordspaymentsRead") == {
+        ("kafka", place),
+        ("kafka-cluster", place),
+        ("kafka-cluster", f"{topic}/{payments.msk_topic}"),
+        ("kafka-cluster", f"{group}/*"),
+    }
 
 
 def test_no_role_may_scan_the_ledger_or_delete_from_it(assembly: Assembly) -> None:

@@ -20,9 +20,9 @@ from router.route.decide_lane import decide_lane
 from tests.records import RECORDS
 from tests.unit.infra.conftest import Assembly
 from tests.unit.infra.resolved_template import ResolvedTemplate
-from tests.unit.infra.service_edges import DELIVERY_STREAM
 
 JOB = "AWS::Glue::Job"
+DELIVERY_STREAM = "AWS::KinesisFirehose::DeliveryStream"
 
 
 def test_every_resource_that_can_be_tagged_has_the_stage(assembly: Assembly) -> None:
@@ -144,22 +144,17 @@ OLD_VERSIONS = {
 }
 
 
-def test_only_the_input_bucket_keeps_versions_by_default_and_no_data_expires(assembly: Assembly) -> None:
-    assert bucket_of(assembly, "Input") == (True, UPLOADS)
-    # Versions from before protection was switched off expire as well.
-    assert bucket_of(assembly, "Lake") == (False, UPLOADS | OLD_VERSIONS)
-    assert bucket_of(assembly, "Quarantine") == (False, UPLOADS | OLD_VERSIONS)
-    assert bucket_of(assembly, "Control") == (False, UPLOADS | OLD_VERSIONS | DOCUMENTS)
-    assert not assembly.one(LEDGER, "Ledger")["Replicas"][0]["DeletionProtectionEnabled"]
-
-
-def test_protected_buckets_keep_old_versions_for_a_time(other_assembly: Assembly) -> None:
-    # Given a stage with protection; its input bucket is not the stack's. Markers that hide no version expire too.
-    assert len(other_assembly.resources(BUCKET)) == 3
-    assert bucket_of(other_assembly, "Lake") == (True, UPLOADS | OLD_VERSIONS)
-    assert bucket_of(other_assembly, "Quarantine") == (True, UPLOADS | OLD_VERSIONS)
-    assert bucket_of(other_assembly, "Control") == (True, UPLOADS | OLD_VERSIONS | DOCUMENTS)
-    assert other_assembly.one(LEDGER, "Ledger")["Replicas"][0]["DeletionProtectionEnabled"]
+@pytest.mark.parametrize(("stage", "protected"), [("assembly", False), ("other_assembly", True)])
+def test_buckets_keep_old_versions_for_a_time_and_no_data_expires(
+    request: pytest.FixtureRequest, stage: str, protected: bool
+) -> None:
+    # Given a stage with or without protection: versions from before it was switched off expire as well
+    found: Assembly = request.getfixturevalue(stage)
+    for name, rules in (("Lake", {}), ("Quarantine", {}), ("Control", DOCUMENTS)):
+        assert bucket_of(found, name) == (protected, UPLOADS | OLD_VERSIONS | rules)
+    assert found.one(LEDGER, "Ledger")["Replicas"][0]["DeletionProtectionEnabled"] is protected
+    # And the input bucket of a stage without one of its own has versions
+    assert len(found.resources(BUCKET)) == 3 or bucket_of(found, "Input") == (True, UPLOADS)
 
 
 def test_the_input_bucket_forgets_files_and_replaced_versions_where_the_settings_say_so(

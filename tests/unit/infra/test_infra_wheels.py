@@ -11,19 +11,17 @@ from collections.abc import Callable
 from dataclasses import replace
 from importlib.metadata import packages_distributions
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from infra import app, assets
+from infra import assets
 from infra.assets import JOB_PACKAGES
 from infra.emr_serverless import RELEASE
 from infra.synth import CHECKOUT, synth
 from infra.wheels import (
     JOB_LIBRARIES,
     REQUIREMENTS,
-    WHEELS_SUFFIX,
     AssetError,
     JobRuntime,
     check_wheels,
@@ -34,7 +32,6 @@ from infra.wheels import (
 )
 from tests.unit.infra.conftest import Assembly
 from tests.unit.infra.resolved_template import ResolvedTemplate
-from tests.unit.infra.service_edges import Policies, edges
 
 ARGUMENTS = ("--additional-python-modules", "--python-modules-installer-option")
 
@@ -118,23 +115,6 @@ def test_the_runtime_is_the_one_that_the_jobs_are_deployed_on(assembly: Assembly
     assert tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]["requires-python"] == ">=3.11,<3.14"
 
 
-def test_a_deployment_without_its_wheels_is_one_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    # Given a checkout without the zip of wheels.
-    missing = SimpleNamespace(zip=tmp_path / f"missing{WHEELS_SUFFIX}")
-    monkeypatch.setattr(app, "JobRuntime", SimpleNamespace(glue=lambda: missing))
-    monkeypatch.setenv("CDK_CONTEXT_JSON", json.dumps({"stage": "dev"}))
-    monkeypatch.setenv("CDK_OUTDIR", str(tmp_path / "out"))
-    # When
-    code = app.main()
-    # Then
-    printed = capsys.readouterr().err.strip()
-    assert code == 1
-    assert "are missing: run `make wheels`" in printed
-    assert len(printed.splitlines()) == 1
-
-
 def test_wheels_change_two_arguments_and_no_permission(
     tmp_path: Path, assembly: Assembly, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -157,9 +137,7 @@ def test_wheels_change_two_arguments_and_no_permission(
     assert modules.removeprefix("s3://").partition("/")[2] in keys
     # And the jobs' role may read it.
     template = ResolvedTemplate(real.template)
-    reads = [edge for edge in edges(template) if edge.resource.endswith(WHEELS_SUFFIX)]
-    assert len(reads) == 2
-    assert all(Policies.of(template).allow(edge) for edge in reads)
+    assert template.may_read("JobsRole", template.value(job["DefaultArguments"]["--additional-python-modules"]))
     # And nothing else differs from the template for the local cloud.
     assert _without_wheels(real.template) == _without_wheels(assembly.template)
     assert real.template != assembly.template
@@ -230,9 +208,18 @@ def rewrite(made: Path, change: Callable[[dict[str, bytes]], object]) -> Path:
     return target
 
 
-def test_the_zip_of_this_checkout_is_accepted(made: Path, checkout: Path) -> None:
+def test_the_zip_of_this_checkout_is_accepted_and_that_of_another_or_none_refused(made: Path, checkout: Path) -> None:
     assert check(made, checkout) == made
     assert check(rewrite(made, lambda files: files), checkout)
+    (checkout / "native" / "src" / "lib.rs").write_text("// another reader\n")
+    with pytest.raises(AssetError, match="another state of native/"):
+        check(made, checkout)
+    made.write_bytes(b"PK")
+    with pytest.raises(AssetError, match="cannot be read"):
+        check(made, checkout)
+    made.unlink()
+    with pytest.raises(AssetError, match="are missing: run `make wheels`"):
+        check(made, checkout)
 
 
 @pytest.mark.parametrize(
@@ -251,18 +238,6 @@ def test_a_zip_with_other_files_is_refused(
     with pytest.raises(AssetError, match=reason) as error:
         check(rewrite(made, change), checkout)
     assert "run `make wheels`" in str(error.value)
-
-
-def test_a_reader_of_other_sources_is_refused(made: Path, checkout: Path) -> None:
-    (checkout / "native" / "src" / "lib.rs").write_text("// another reader\n")
-    with pytest.raises(AssetError, match="another state of native/"):
-        check(made, checkout)
-
-
-def test_a_damaged_zip_is_refused(tmp_path: Path, made: Path, checkout: Path) -> None:
-    (tmp_path / "x.gluewheels.zip").write_bytes(b"PK")
-    with pytest.raises(AssetError, match="cannot be read"):
-        check(tmp_path / "x.gluewheels.zip", checkout)
 
 
 def test_python_imports_what_spark_unpacks(made: Path, tmp_path: Path) -> None:

@@ -130,6 +130,20 @@ def test_a_run_of_the_batch_lane_that_failed_keeps_its_id_and_its_reason(library
     assert {job_run, f'Some.Error: {job_run.rpartition(":")[2]} FAILED it said "no"'} <= values
 
 
+@pytest.mark.parametrize(("state", "service"), [("RunJob", "Glue"), ("RunOnEmr", "EMRServerless")])
+def test_a_refused_start_is_told_to_the_function_that_looks_at_the_run_and_once_only(
+    library: Path, state: str, service: str
+) -> None:
+    # Given an error with which the service has refused to start a run, too often
+    states = machine("overnight")["States"]["Runs"]["ItemProcessor"]["States"]
+    error = {"errorOutput": {"Error": f"{service}.ThrottlingException", "Cause": "Rate exceeded"}}
+    # Then the round has failed by a refusal, not by a run, and the next one begins without it
+    (rule,) = states[state]["Catch"]
+    told = {name: value_of(library, rule["Assign"][name], states=error) for name in ("refusal", "failure", "jobRun")}
+    assert told == {"refusal": f"{service}.ThrottlingException: Rate exceeded", "failure": "", "jobRun": ""}
+    assert (rule["Next"], states["Check"]["Assign"]["refusal"]) == ("Check", "{% '' %}")
+
+
 @pytest.mark.parametrize(("redriven", "name"), [({}, "b"), ({"RedriveCount": 1}, "b-1")])
 def test_a_backfill_names_its_overnight_execution_so_that_a_repeated_start_finds_it(
     library: Path, redriven: dict[str, int], name: str

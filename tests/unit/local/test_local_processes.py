@@ -1,7 +1,6 @@
 """Ending a session ends all of its processes and no other."""
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -49,15 +48,21 @@ def family() -> Iterator[tuple[subprocess.Popen[str], list[int]]]:
         kill_session(leader.pid)
 
 
-def test_end_of_a_session_is_the_end_of_all_its_processes(family: tuple[subprocess.Popen[str], list[int]]) -> None:
-    # Given a session with processes that left its process group or lost their parent
+def test_end_of_a_session_is_the_end_of_all_its_processes_and_of_no_other(
+    family: tuple[subprocess.Popen[str], list[int]],
+) -> None:
+    # Given a session with processes that left its process group or lost their parent, and another one
     leader, others = family
     assert not any(has_ended(pid) for pid in (leader.pid, *others))
-    # When it is ended, then none of them runs any more on return
-    end_session(leader.pid)
-    assert all(has_ended(pid) for pid in (leader.pid, *others))
-    # And the exit code is still there for the one who started it
-    assert leader.wait() == -9
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, start_new_session=True) as other:
+        # When it is ended, then none of its processes runs any more on return, and the exit code is still there
+        end_session(leader.pid)
+        assert all(has_ended(pid) for pid in (leader.pid, *others))
+        assert leader.wait() == -9
+        # And the other one goes on
+        assert not has_ended(other.pid)
+        other.communicate(b"\n")
+        assert other.returncode == 0
 
 
 def test_processes_that_outlive_their_leader_are_ended(family: tuple[subprocess.Popen[str], list[int]]) -> None:
@@ -66,14 +71,3 @@ def test_processes_that_outlive_their_leader_are_ended(family: tuple[subprocess.
     leader.wait()
     end_session(leader.pid)
     assert all(has_ended(pid) for pid in others)
-
-
-def test_other_sessions_go_on(family: tuple[subprocess.Popen[str], list[int]]) -> None:
-    # Given a process in its own session, started by the same process as the session that ends
-    leader, _others = family
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, start_new_session=True) as other:
-        end_session(leader.pid)
-        assert not has_ended(other.pid)
-        assert not has_ended(os.getpid())
-        other.communicate(b"\n")
-        assert other.returncode == 0

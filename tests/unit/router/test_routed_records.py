@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC, datetime
+from uuid import UUID
 
 import pytest
 
@@ -9,7 +10,6 @@ from lake.layout import canary_key
 from lake.manifest import Lane
 from lake.settings import Settings, parse_settings
 from lake.settings.records import EXTENSION, FAILED_RECORDS
-from local.emulator_patches.delivery_streams import object_key
 from router.route.decide_lane import NOT_DELIVERED, LaneDecision, decide_lane
 from router.route.handler import route
 from router.telemetry import metrics
@@ -28,18 +28,15 @@ def with_records() -> Settings:
     return parse_settings({"stage": "prod", "datasets": rules, "records": records})
 
 
-def key_of_firehose(settings: Settings) -> str:
-    """As the stand-in makes it, which is held to AWS's documentation by tests of its own."""
-    (record,) = settings.records
-    config = {
-        "Prefix": f"{record.folder(settings.datasets)}!{{timestamp:yyyy/MM/dd/HH}}/",
-        "FileExtension": EXTENSION,
-    }
-    return object_key("hybrid-router-prod-web", 1, config)
+def key_of_firehose(folder: str, extension: str = "") -> str:
+    """Amazon Data Firehose Developer Guide, "Configure Amazon S3 object name format"."""
+    return f"{folder}2026/11/23/10/hybrid-router-prod-web-1-2026-11-23-10-15-00-{UUID(int=1)}{extension}"
 
 
 def decided(settings: Settings, now: datetime) -> LaneDecision:
-    return decide_lane(file_of(key_of_firehose(settings), 100), settings, now)
+    (record,) = settings.records
+    key = key_of_firehose(str(record.folder(settings.datasets)), EXTENSION)
+    return decide_lane(file_of(key, 100), settings, now)
 
 
 def test_records_take_the_lane_of_their_dataset() -> None:
@@ -50,7 +47,7 @@ def test_records_take_the_lane_of_their_dataset() -> None:
 
 def test_names_that_firehose_gives_by_default_are_taken_as_the_reason_says() -> None:
     # Given an object of a delivery stream of one's own, which compresses nothing and has no FileExtension
-    file = file_of(object_key("clicks", 1, {"Prefix": "clicks/"}), 100)
+    file = file_of(key_of_firehose("clicks/"), 100)
     default = decide_lane(file, parse_settings({"stage": "prod"}), NIGHT)
     assert default.lane is None
     assert default.reason.endswith('add its ending to input.suffixes, or "" to take every name')

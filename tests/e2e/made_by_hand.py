@@ -1,8 +1,29 @@
-"""A queue in the place of the people who subscribe to a topic."""
+"""What tests make on a local cloud without a template: a function of one file, and a queue in the place of people."""
 
+import io
 import json
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
 
 from local.cloud import LocalCloud
+from local.isolation import AwsClient
+
+
+def create_function(client: AwsClient, name: str, role: str, file: Path, variables: Mapping[str, str]) -> None:
+    """Create a function whose handler is ``handler`` of the file."""
+    code = io.BytesIO()
+    with zipfile.ZipFile(code, "w") as archive:
+        archive.write(file, file.name)
+    client.create_function(
+        FunctionName=name,
+        Runtime="python3.13",
+        Role=role,
+        Handler=f"{file.stem}.handler",
+        Code={"ZipFile": code.getvalue()},
+        Environment={"Variables": dict(variables)},
+        Timeout=30,
+    )
 
 
 def subscribe_queue(cloud: LocalCloud, topic: str, name: str) -> str:
