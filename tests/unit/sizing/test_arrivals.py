@@ -9,8 +9,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from typer import BadParameter
 
 from cli.cost.sizing import simulate_day
@@ -23,7 +21,6 @@ from sizing.arrivals import (
     PARALLEL_READS,
     Profile,
     RecordedFile,
-    divide,
     load_profile,
     parse_profile,
     read_recorded,
@@ -90,13 +87,6 @@ def test_a_curve_without_an_hour_that_exists_is_refused() -> None:
     # Given the day on which the clock goes from 02:00 to 03:00
     with pytest.raises(InvalidInputError, match="2026-03-29 in Europe/Berlin"):
         files_by_hour(curve=[0, 0, 1] + [0] * 21, date="2026-03-29", time_zone="Europe/Berlin")
-
-
-@given(st.integers(0, 10_000), st.lists(st.floats(0.001, 100), min_size=1, max_size=20))
-def test_numbers_in_proportion_add_up(total: int, shares: list[float]) -> None:
-    counts = divide(total, shares)
-    assert sum(counts) == total
-    assert all(abs(count - total * share / sum(shares)) < 1 + 1e-6 for count, share in zip(counts, shares, strict=True))
 
 
 @pytest.mark.parametrize(
