@@ -23,8 +23,7 @@ from local.cloud import LocalCloud
 from local.isolation import REGION
 from tests.chaos.glue_process import PLAN_VARIABLE
 from tests.chaos.injection import Fault
-from tests.chaos.processes import Clients
-from tests.chaos.world import EXPECTED_ERRORS, World
+from tests.chaos.world import EXPECTED_ERRORS, Clients, World
 from tests.e2e.waiting import wait_for
 from tests.roles import create_unlimited_role
 

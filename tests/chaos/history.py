@@ -10,11 +10,10 @@ from typing import Any
 
 import transform.claim_manifest
 from tests.chaos.checker import TERMINAL
-from tests.chaos.fault_space import conditions_for, fault_space
 from tests.chaos.injection import Fault
+from tests.chaos.injection_points import conditions_for, fault_space
 from tests.chaos.inputs import DATASETS, UNREADABLE, Input, random_body, random_settings
-from tests.chaos.processes import Clients
-from tests.chaos.world import World
+from tests.chaos.world import Clients, World
 
 MAX_REPAIR_ROUNDS = 14
 RENEWAL_SECONDS = 0.02

@@ -15,9 +15,9 @@ from lake.ledger.transitions import Manifests
 from local.cloud import LocalCloud
 from router.iceberg.commit import commit_batch
 from tests.chaos import runtime_patches
-from tests.chaos.fault_space import fault_space
 from tests.chaos.history import run_history
-from tests.chaos.processes import Clients, clients
+from tests.chaos.injection_points import fault_space
+from tests.chaos.world import Clients, clients
 from transform.spark_job import JobFailedError
 
 EVERY = 29

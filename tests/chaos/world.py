@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from functools import partial
+from functools import cache, partial
 from random import Random
 from typing import Any
 
@@ -33,17 +33,47 @@ from router.sweep.handler import sweep
 from router.tables.handler import commit_tables
 from streaming_job.micro_batch import convert_manifests
 from tests.chaos.checker import Checker
-from tests.chaos.injection import Fault, Injector, Killed, acting_as
+from tests.chaos.injection import Actor, Fault, Killed, acting_as
 from tests.chaos.inline_spark import InlineSpark
 from tests.chaos.inputs import WITH_TABLE, Input
-from tests.chaos.processes import Clients, Process
 from tests.ledger_table import create_stage
+from tests.unit.router.event_bridge import FakeEventBridge
 from tests.unit.router.events import message, s3_record
 from tests.unit.router.glue import FakeGlue
+from transform.clients import dynamodb_client, s3_client
 from transform.task_model import ConversionContext, JobServices
 
 EXPECTED_ERRORS = (HybridRouterError, BotoCoreError, ClientError, PySparkException)
 """Errors that may end a process of the product: they are no violation, because a later process continues."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clients:
+    """Created once per process and shared by all deployments."""
+
+    s3: Any
+    dynamodb: Any
+    events: FakeEventBridge
+
+
+@cache
+def clients() -> Clients:
+    """Configured like those of every process of the product."""
+    return Clients(s3_client(REGION), dynamodb_client(REGION), FakeEventBridge())
+
+
+class Process(Actor):
+    """A Lambda invocation or a job run."""
+
+    def __init__(self, world: World, name: str) -> None:
+        super().__init__(name, tuple(world.faults), world.counts)
+        self._world = world
+
+    def stall(self) -> None:
+        self._world.stall_past_the_lease(self.name)
+
+    def fired(self, fault: Fault) -> bool:
+        return self._world.record(fault)
 
 
 @dataclass
@@ -125,13 +155,11 @@ class World:
         """Run ``work`` as a process of its own; its result, or None when it died."""
         self.numbers += 1
         name = f"{kind}-{self.numbers}"
-        process = Process(self, name)
-        process.injector = Injector(process, tuple(self.faults), counts=self.counts)
         runs = self.glue.runs.setdefault(job, {}) if job else {}
         runs[name] = "RUNNING"
         state = "FAILED"
         try:
-            with acting_as(process.injector):
+            with acting_as(Process(self, name)):
                 result = work(name)
             state = "SUCCEEDED"
         except Killed:

@@ -17,7 +17,7 @@ from lake.settings.routing import DAYS
 from local.cloud import LocalCloud
 from router.estimate.other_costs import estimate_shares
 from tests.chaos.glue_world import MAX_WAIT_SECONDS, OVER, GlueWorld
-from tests.chaos.processes import clients
+from tests.chaos.world import clients
 
 WINDOW_MESSAGES = 1000
 """Its maximum batch."""
