@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -166,9 +165,9 @@ def working_run(stack: DeployedStack, lane: Lane) -> str:
 
 def stall(run: str) -> None:
     """Stop every process of the run in the middle of its work (SIGSTOP)."""
-    for pid in _members(_leader(run)):
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGSTOP)
+    for process in psutil.Process(_leader(run)).children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            process.suspend()
 
 
 def kill(run: str) -> None:
@@ -198,13 +197,3 @@ def _leader(run: str) -> int:
         if "local.job_child" in arguments and run in arguments[-1]:
             return int(process.pid)
     raise NightFailedError(f"no process of {run} is alive: it ended before it could be stalled or killed")
-
-
-def _members(leader: int) -> list[int]:
-    found = []
-    for pid in psutil.pids():
-        with suppress(ProcessLookupError, PermissionError):
-            # 0 would be this process.
-            if pid not in (0, leader) and os.getsid(pid) == leader:
-                found.append(pid)
-    return found
