@@ -15,7 +15,6 @@ COLORS = 64
 
 
 def main() -> None:
-    """Write docs/images/report.png, report-dark.png and report-days.png."""
     IMAGES.mkdir(parents=True, exist_ok=True)
     usual = render_page(day_of(1))
     with tempfile.TemporaryDirectory() as folder:

@@ -29,7 +29,6 @@ def day_of(executions: int) -> Report:
 
 
 def usual_day() -> Report:
-    """A day of both lanes, and its night."""
     chance = random.Random(7)
     rows = []
     for minute in range(0, 24 * 60, 6):

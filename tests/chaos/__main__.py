@@ -83,7 +83,6 @@ def _show(kind: str, reports: Iterable[Report], replay: str, *, log: bool, per_l
 
 
 def table(fired: Counter[tuple[str, str, str]]) -> str:
-    """Number of injected faults by point and action."""
     actions = sorted({action for _, _, action in fired})
     lines = [f"{'point':26}" + "".join(f"{action:>15}" for action in actions)]
     for point, when in sorted({(point, when) for point, when, _ in fired}):

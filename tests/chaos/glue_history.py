@@ -137,7 +137,6 @@ def _meets_fault(world: GlueWorld, job: str, run: str) -> bool:
 
 
 def _wait_for_leases(world: GlueWorld) -> None:
-    """Until those that nobody renews have expired."""
     expired_at = time.monotonic() + world.settings.batch.lease_seconds + 1
     world.wait("the leases to expire", lambda: time.monotonic() > expired_at)
 

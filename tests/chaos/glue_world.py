@@ -111,7 +111,6 @@ class GlueWorld(World):
             return None
 
     def start(self, job: str, fault: Fault | None, **arguments: str) -> str:
-        """StartJobRun; the run's id."""
         job_arguments = {f"--{name}": value for name, value in arguments.items()} | {"--chaos": self._plan(fault)}
         run: str = self.cloud_glue.start_job_run(JobName=job, Arguments=job_arguments)["JobRunId"]
         return run
@@ -121,11 +120,9 @@ class GlueWorld(World):
         return state
 
     def wait(self, what: str, condition: Callable[[], object], seconds: float = MAX_WAIT_SECONDS) -> None:
-        """Wait for a condition, at most so long; AssertionError after that."""
         wait_for(what, condition, seconds)
 
     def finish(self, job: str, run: str) -> str:
-        """Wait for the end of a run; its state."""
         self.wait(f"the end of {run}", lambda: self.state(job, run) in OVER)
         self.log.append(f"{job} {run[:9]}: {self.state(job, run)}")
         return self.state(job, run)
@@ -142,7 +139,6 @@ class GlueWorld(World):
         os.kill(int(text.partition(" ")[0]), signal.SIGCONT)
 
     def plan_runs(self) -> list[str]:
-        """The run documents of a new execution."""
         from router.plan.handler import plan
 
         self.numbers += 1

@@ -22,8 +22,6 @@ RENEWAL_SECONDS = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The outcome of one history."""
-
     seed: int
     fired: tuple[Fault, ...]
     violations: tuple[str, ...]
@@ -158,7 +156,6 @@ class _History:
         return steps
 
     def _concurrent_work(self) -> None:
-        """Work of other processes while one is stalled."""
         random, world = self._random, self._world
         work = [lambda: world.stream(4), world.execution, self._sweep, self._route_some]
         work += [self._reprocess_any, self._promote]
@@ -176,7 +173,6 @@ class _History:
         self._world.tables()
 
     def _promote(self) -> None:
-        """Make a few files urgent, in any state."""
         world, random = self._world, self._random
         keys = sorted({entry.key for entry in world.inputs})
         chosen = random.sample(keys, min(len(keys), random.randint(1, 3)))

@@ -175,7 +175,6 @@ def patches() -> list[tuple[Any, str, Any]]:
 
 
 def install() -> None:
-    """Patch this process until it ends."""
     for owner, name, value in patches():
         setattr(owner, name, value)
 

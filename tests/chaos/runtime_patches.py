@@ -61,6 +61,5 @@ def connect_to(environment: Mapping[str, str]) -> None:
 
 
 def play(seed: int) -> Report:
-    """One history in this process."""
     with installed():
         return run_history(clients(), seed)

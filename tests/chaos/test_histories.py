@@ -56,7 +56,6 @@ def test_the_same_seed_gives_the_same_history(shared: Clients) -> None:
 
 
 def seeds_of(point: str) -> list[int]:
-    """Seeds of the histories whose first fault is at this point."""
     return [seed for seed, (name, _, _) in enumerate(fault_space()) if name == point]
 
 

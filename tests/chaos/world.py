@@ -125,7 +125,6 @@ class World:
         return Ledger.over(self.clients.dynamodb, self.resources.ledger_table)
 
     def items(self) -> list[dict[str, Any]]:
-        """Raw items of the whole ledger."""
         pages = self.clients.dynamodb.get_paginator("scan").paginate(TableName=self.resources.ledger_table)
         return [item for page in pages for item in page["Items"]]
 
@@ -216,7 +215,6 @@ class World:
         return run_status({"run": uri}, self.router())
 
     def batch(self, uri: str) -> None:
-        """One Glue run over a run document."""
 
         def work(name: str) -> int:
             return batch_job.main.run(self._context(name), {"run": uri})
@@ -224,11 +222,9 @@ class World:
         self.run("batch", work, self.resources.batch_job)
 
     def sweep(self) -> None:
-        """One invocation of ``sweep``."""
         self.run("sweep", lambda _: sweep(self.router()))
 
     def tables(self) -> None:
-        """One invocation of ``tables``."""
         self.run("tables", lambda _: commit_tables(self.router(), lambda _: None))
 
     def shown(self) -> set[str]:
@@ -242,7 +238,6 @@ class World:
         return {task.file.file_path for task in table.scan().plan_files()}
 
     def promote(self, uris: Sequence[str]) -> None:
-        """One invocation of ``promote``."""
         self.run("promote", lambda _: promote({"files": list(uris)}, self.router()))
 
     def reprocess(self, manifests: Sequence[str]) -> None:
@@ -268,7 +263,6 @@ class World:
         self.stalled = False
 
     def router(self) -> RouterServices:
-        """The services of a Lambda."""
         used: Any = (self.ledger(), self.clients.s3, self.glue, self.clock, {}, self.clients.events)
         return RouterServices(self.settings, self.resources, *used)
 

@@ -98,7 +98,6 @@ def put_and_route(world: GlueWorld, files: int, size: int) -> int:
 
 
 def route_while_put(world: GlueWorld, putting: threading.Thread, window_seconds: float) -> None:
-    """Route the events of each window until the last file is put and routed."""
     while putting.is_alive() or world.queue:
         putting.join(window_seconds)
         window = list(world.queue)

@@ -100,7 +100,6 @@ def explain_all(night: Night, day: Day) -> Counter[str]:
 
 
 def _wrong(file: DayFile, versions: Sequence[dict[str, Any]]) -> list[str]:
-    """Why the explanation is not what became of the file."""
     version = versions[-1]
     source = (version["result"] or {}).get("source", {})
     lane, reason = LANES.get(file.part, (version["lane"], ""))

@@ -48,8 +48,6 @@ class NightFailedError(AssertionError):
 
 @dataclass(frozen=True, slots=True)
 class Night:
-    """The running cloud, its stack and its folder."""
-
     scenario: Scenario
     settings: Settings
     folder: Path
@@ -59,7 +57,6 @@ class Night:
 
     @property
     def stack(self) -> DeployedStack:
-        """The deployed stack."""
         return self.scenario.deployment
 
     def command(self, *arguments: str, code: int = 0) -> str:
@@ -88,7 +85,6 @@ class Night:
 
 @contextmanager
 def running_night(folder: Path, day: Day, log: Callable[[str], None]) -> Iterator[Night]:
-    """Start the cloud in an empty folder and deploy the stack."""
     settings = night_settings(len(day.files), day.tables)
     with LocalCloud.start(folder / "cloud") as cloud:
         cloud.client("s3").create_bucket(Bucket=BUCKET, CreateBucketConfiguration=BUCKET_PLACE)
@@ -171,7 +167,6 @@ def stall(run: str) -> None:
 
 
 def kill(run: str) -> None:
-    """Kill every process of the run (SIGKILL)."""
     kill_followers(_leader(run))
 
 

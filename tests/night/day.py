@@ -62,7 +62,6 @@ def put_files(night: Night, files: Iterable[DayFile]) -> None:
 
 
 def put_body(night: Night, file: DayFile, body: bytes) -> None:
-    """Put a body under the key of the file."""
     night.stack.s3.put_object(Bucket=BUCKET, Key=file.key, Body=body)
 
 
@@ -75,7 +74,6 @@ def send_again(night: Night, files: Sequence[DayFile]) -> None:
 
 
 def wait_routed(night: Night, files: Iterable[DayFile]) -> None:
-    """Wait until each file has its arrival row."""
     arrivals, missing = night.stack.ledger.arrivals, [_version(file) for file in files]
 
     def all_routed() -> bool:
@@ -88,7 +86,6 @@ def wait_routed(night: Night, files: Iterable[DayFile]) -> None:
 
 
 def wait_converted(night: Night, *lanes: Lane) -> None:
-    """Wait until the lanes have no open manifest."""
     manifests = night.stack.ledger.manifests
 
     def idle() -> bool:

@@ -215,7 +215,6 @@ def test_documents_that_are_not_used_yet_are_not_read(world: World) -> None:
 
 @pytest.fixture
 def stage(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The stage that the command connects to."""
     stack = SimpleNamespace(s3=world.raw_s3, resources=RESOURCES, ledger=world.ledger)
     monkeypatch.setattr("cli.cost.sizing.connect_to_stage", lambda *_, **__: stack)
     monkeypatch.setattr("cli.cost.sizing.load_settings", lambda _: settings())
