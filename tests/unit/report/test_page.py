@@ -196,7 +196,7 @@ def test_many_executions_are_counted() -> None:
 
 
 def test_rows_above_the_limit_are_counted() -> None:
-    text = table(("n",), [[number(value)] for value in range(MAX_ROWS + 7)])
+    text = table([{"n": number(value)} for value in range(MAX_ROWS + 7)])
     assert text.count("<tr>") == MAX_ROWS + 1
     assert "7 more rows are not shown" in text
 
