@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
-import transform.claim_manifest
+import pytest
+
 from tests.chaos.checker import TERMINAL
 from tests.chaos.injection import Fault
 from tests.chaos.injection_points import conditions_for, fault_space
@@ -37,19 +38,16 @@ def run_history(clients: Clients, seed: int) -> Report:
     random = Random(seed)
     world = World.create(clients, random, random_settings(random), versions=random.random() < 0.7)
     tokens = Random(seed)
-    original, renewals = secrets.token_hex, transform.claim_manifest.RENEWALS_PER_LEASE
-    secrets.token_hex = lambda nbytes=None: tokens.randbytes(nbytes or 32).hex()
-    try:
-        history = _History(world, seed)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(secrets, "token_hex", lambda nbytes=None: tokens.randbytes(nbytes or 32).hex())
+        history = _History(world, seed, patch)
         violations = tuple(history.play())
-    finally:
-        secrets.token_hex, transform.claim_manifest.RENEWALS_PER_LEASE = original, renewals
     counts = (len(world.inputs), history.unpublished)
     return Report(seed, tuple(world.fired), violations, tuple(world.log), *counts)
 
 
 class _History:
-    def __init__(self, world: World, seed: int) -> None:
+    def __init__(self, world: World, seed: int, patch: pytest.MonkeyPatch) -> None:
         self._world = world
         self._pause = threading.Event()
         self._random = world.random
@@ -57,7 +55,8 @@ class _History:
         self._primary = fault_space()[seed % len(fault_space())]
         self._conditions = conditions_for(self._primary[0], self._random)
         if self._primary[0] == "renew":
-            transform.claim_manifest.RENEWALS_PER_LEASE = int(world.settings.batch.lease_seconds / RENEWAL_SECONDS)
+            renewals = int(world.settings.batch.lease_seconds / RENEWAL_SECONDS)
+            patch.setattr("transform.claim_manifest.RENEWALS_PER_LEASE", renewals)
             world.before_tasks = self._await_renewal
 
     def play(self) -> Iterator[str]:
