@@ -163,14 +163,6 @@ def test_the_wait_for_capacity_is_what_the_ledger_has_measured() -> None:
     assert rests_on["start of a run of glue-flex, and its wait"] == (wait, "the ledger")
 
 
-def test_batch_is_cheaper_and_stream_is_sooner() -> None:
-    found = simulated(urgent_share=0, files=1000)
-    stream, batch, hybrid = (option(found, name) for name in ("all-stream", "all-batch", "hybrid"))
-    assert batch.dollars.total < hybrid.dollars.total < stream.dollars.total
-    assert (stream.stream.p95 or 0) < 300 < 3600 < (batch.batch.p50 or 0)
-    assert 0 < hybrid.stream.files < 1000
-
-
 def test_a_stream_that_misses_its_latency_goal_spills() -> None:
     # Given 4 cores, which convert 40 MB a second each
     stream = {"latency_goal_seconds": 32, "max_workers": 2}
