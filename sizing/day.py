@@ -20,8 +20,8 @@ from sizing.batch_lane import divide_collections, simulate_night
 from sizing.options import (
     RoutingOption,
     all_batch,
-    as_one_stream_job,
     night_start,
+    one_stream_job,
     routing_options,
     stream_window,
 )
@@ -53,27 +53,24 @@ def simulate(
     arrivals: Arrivals, settings: Settings, log: Callable[[str], object], measured: Measured = NOTHING_MEASURED
 ) -> Simulation:
     """All options of a day. ``log``: gets a sentence of progress for each option."""
-    stream_jobs, speeds = settings.stream.jobs, Speeds(measured.speeds, settings)
+    speeds = Speeds(measured.speeds, settings)
     groups = [group for window in arrivals.windows for group in window]
     files, size = sum(group.count for group in groups), sum(group.count * group.bytes for group in groups)
     options = []
     peak = busiest_hour(arrivals, settings, speeds)
-    for option in routing_options(as_one_stream_job(settings), peak, stream_jobs):
+    for option in routing_options(settings, peak):
         log(f"{option.name}: {format_count(files, 'file')}")
-        options.append(simulate_option(arrivals, option, measured, stream_jobs))
+        options.append(simulate_option(arrivals, option, measured))
     keys = {group.key for group in groups}
     kinds = sorted({(matching_rule(key, settings.datasets)[1], has_compressed_name(key)) for key in keys})
-    rests_on = assumptions(settings, measured, kinds, arrivals.gzip_ratio, stream_jobs)
+    rests_on = assumptions(settings, measured, kinds, arrivals.gzip_ratio)
     return Simulation(files, size, tuple(options), tuple(rests_on))
 
 
-def simulate_option(
-    arrivals: Arrivals, option: RoutingOption, measured: Measured = NOTHING_MEASURED, stream_jobs: int = 1
-) -> OptionResult:
-    """``stream_jobs``: the number of streaming jobs for which the one of the option's settings stands."""
+def simulate_option(arrivals: Arrivals, option: RoutingOption, measured: Measured = NOTHING_MEASURED) -> OptionResult:
     settings = option.settings
     speeds = Speeds(measured.speeds, settings)
-    stream, router, (peak_bytes, peak_seconds) = route_day(arrivals, settings, speeds, stream_jobs)
+    stream, router, (peak_bytes, peak_seconds) = route_day(arrivals, settings, speeds)
     peak_at = arrivals.night + timedelta(seconds=peak_seconds - DAY_SECONDS)
     backlog = divide_collections(router.collected, settings.batch)
     waiting = [item.row for item in backlog]
@@ -82,7 +79,7 @@ def simulate_option(
     stream_dollars = [stream.dollars]
     if stream.bytes:
         at = (speeds.at(share) for share in (FAST, SLOW))
-        stream_dollars += [route_day(arrivals, settings, changed, stream_jobs)[0].dollars for changed in at]
+        stream_dollars += [route_day(arrivals, settings, changed)[0].dollars for changed in at]
     target, ratio = settings.convert.target_file_bytes, arrivals.gzip_ratio
     size, files, packed = stream.bytes, round(stream.latencies.files), stream.compressed_bytes
     all_rows = ManifestRow("", State.DONE, Lane.STREAM, Partition("", "", 0), "", size, files, packed)
@@ -149,9 +146,7 @@ def busiest_hour(arrivals: Arrivals, settings: Settings, speeds: Speeds) -> floa
     return max(hours) / 3600
 
 
-def route_day(
-    arrivals: Arrivals, settings: Settings, speeds: Speeds, stream_jobs: int
-) -> tuple[StreamLane, Router, tuple[int, float]]:
+def route_day(arrivals: Arrivals, settings: Settings, speeds: Speeds) -> tuple[StreamLane, Router, tuple[int, float]]:
     """Window after window: route decides, the stream lane works, its watch measures the backlog.
 
     Returns the lane, the router with what is left for the night, and the largest backlog of the lane: its bytes, and
@@ -162,7 +157,7 @@ def route_day(
         first = arrivals.night - timedelta(seconds=DAY_SECONDS)
         start, end = ((instant - first).total_seconds() for instant in found)
         window = max(start, 0.0), min(end, float(DAY_SECONDS))
-    stream = StreamLane(settings, window, stream_jobs)
+    stream, jobs = StreamLane(settings, window), one_stream_job(settings.stream)
     router, peak = Router(settings, speeds, arrivals.night, arrivals.gzip_ratio), (0, 0.0)
     backlog = watched = 0.0
     for number, groups in enumerate(arrivals.windows):
@@ -172,8 +167,8 @@ def route_day(
         if is_watched and now - watched >= settings.schedule.watch_seconds:
             backlog, watched = stream.backlog_core_seconds, now
         else:
-            backlog = waiting_core_seconds(settings.stream, backlog, length, watched=is_watched)
-        for manifest in router.route(number, groups, room_core_seconds(settings.stream, backlog)):
+            backlog = waiting_core_seconds(jobs, backlog, length, watched=is_watched)
+        for manifest in router.route(number, groups, room_core_seconds(jobs, backlog)):
             stream.add(manifest)
         backlog += router.admitted_seconds
         peak = max(peak, (stream.backlog_bytes, now), key=lambda found: found[0])

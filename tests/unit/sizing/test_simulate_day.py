@@ -17,7 +17,7 @@ from lake.ledger import DatasetSpeed
 from lake.settings import Settings
 from sizing.assumptions import Measured
 from sizing.day import simulate, simulate_profile
-from sizing.options import as_one_stream_job, night_start, routing_options, stream_window
+from sizing.options import night_start, routing_options, stream_window
 from sizing.result import OptionResult, Simulation
 from tests.unit.docs.pages import CHECKOUT
 from tests.unit.sizing import world
@@ -59,21 +59,8 @@ def test_the_options_are_the_routings_each_with_the_engine_of_its_plan(usual: Si
     assert standard.engine == "glue"
 
 
-@pytest.mark.parametrize(("workers", "together", "dpus"), [(4, 10, 40), (299, 895, 925)])
-def test_several_streaming_jobs_are_one_with_their_workers(workers: int, together: int, dpus: int) -> None:
-    # Given three jobs of four workers, and three of as many as one job can have; one more job run lacks two DPUs
-    several = settings(stream={"jobs": 3, "max_workers": workers}, quota={"dpus": dpus})
-    # When, Then
-    one = as_one_stream_job(several)
-    assert (one.stream.jobs, one.stream.max_workers, one.stream.cores) == (1, together, 3 * several.stream.cores)
-    # And next to them a night has room for as many job runs
-    assert one.max_overnight_runs == several.max_overnight_runs
-    assert as_one_stream_job(settings()) == settings()
-
-
 def test_each_streaming_job_is_billed_for_its_workers_while_next_to_nothing_comes() -> None:
-    several = settings(stream={"jobs": 3, "max_workers": 4})
-    found, alone = (simulated(of, files=10) for of in (several, as_one_stream_job(several)))
+    found, alone = (simulated(settings(stream={"jobs": jobs, "max_workers": 4}), files=10) for jobs in (3, 1))
     said = {item.name: item.value for item in found.assumptions}
     assert said["workers of a quiet stream"] == 3 * 2
     dollars = option(alone, "hybrid").dollars.stream
@@ -89,13 +76,13 @@ def test_the_settings_of_all_stream_can_be_deployed(stream: dict[str, Any], file
     of = settings(stream={"max_workers": 4, **stream})
     busiest = files * 1250 / (24 * 40)
     # When the person writes what the option names into the file
-    (option, *_) = routing_options(as_one_stream_job(of), busiest, of.stream.jobs)
+    (option, *_) = routing_options(of, busiest)
     named = dict(change.split(" = ") for change in option.changes if " = " in change)
     changed = {"max_workers": int(named["stream.max_workers"]), **stream}
     dpus = {"dpus": int(named["quota.dpus"])} if "quota.dpus" in named else {}
     deployed = settings(stream=changed, quota=dpus)
     # Then it is valid, and has the cores of the simulated one
-    assert deployed.stream.jobs * deployed.stream.cores == option.settings.stream.cores
+    assert deployed.stream.cores == option.settings.stream.cores
     assert deployed.stream.max_workers == (4 if files == 1 else max_workers(deployed.stream.worker_type))
 
 
@@ -164,12 +151,17 @@ def test_the_wait_for_capacity_is_what_the_ledger_has_measured() -> None:
 
 
 def test_a_stream_that_misses_its_latency_goal_spills() -> None:
-    # Given 4 cores, which convert 40 MB a second each
-    stream = {"latency_goal_seconds": 32, "max_workers": 2}
-    found = option(simulated(settings(stream=stream), files=3_000, curve=[0] * 9 + [1] * 3 + [0] * 12), "hybrid")
-    assert found.spilled_files > 0
-    assert found.peak_backlog_bytes > 5_000 * MB
-    assert found.stream.files + found.batch.files == 3_000
+    # Given 4 cores, which convert 40 MB a second each, in one streaming job or in each of three
+    day = {"files": 3_000, "curve": [0] * 9 + [1] * 3 + [0] * 12}
+    one, three = (
+        option(
+            simulated(settings(stream={"latency_goal_seconds": 32, "max_workers": 2, "jobs": jobs}), **day), "hybrid"
+        )
+        for jobs in (1, 3)
+    )
+    assert one.spilled_files > 2 * three.spilled_files > 0
+    assert one.peak_backlog_bytes > 5_000 * MB
+    assert one.stream.files + one.batch.files == 3_000
 
 
 @pytest.mark.parametrize(

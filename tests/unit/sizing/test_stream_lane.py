@@ -127,6 +127,14 @@ def test_workers_leave_a_minute_after_their_work() -> None:
     assert one.dollars / DPU_SECOND - 86_400 * MIN_WORKERS == pytest.approx((busy + EXECUTOR_IDLE_SECONDS) * 8)
 
 
+def test_several_streaming_jobs_are_one_with_all_their_executors() -> None:
+    several, one = (
+        converted(lane(jobs=jobs, max_workers=workers), manifest(600.0, seconds=4000, tasks=400))
+        for jobs, workers in ((3, 4), (1, 10))
+    )
+    assert several.latencies.percentile(1) == pytest.approx(one.latencies.percentile(1), rel=0.05)
+
+
 def test_a_quiet_stream_is_billed_for_its_smallest_run_all_day() -> None:
     found, alone = converted(lane()), converted(lane(None))
     assert found.run_seconds == 86_400
