@@ -1,5 +1,6 @@
 """The page of a report: its sections, each a chart with its figures, and the table with the same figures. Pure."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -7,7 +8,7 @@ from lake.engines.description import MICRO, SUCCEEDED
 from lake.ledger import State
 from lake.texts import format_count, format_dollars, format_duration, format_instant, printable
 from report.executions import SCROLLED_FROM, badge, execution_list, outcomes
-from report.figures import MAX_NAMED_MANIFESTS, NO_DATASET, CostFigures, Report
+from report.figures import MAX_NAMED_MANIFESTS, NO_DATASET, CostPart, Report
 from report.html import (
     Cell,
     dollars,
@@ -34,71 +35,52 @@ MAX_BARS = 20
 
 def chart_data(report: Report) -> dict[str, Any]:
     """One entry for each chart that has something to show; times in seconds since the epoch."""
+    lanes = report.figures.lanes.items()
     charts = {
-        "latency": _latency_lines(report),
-        "backlog": _backlog_lines(report),
-        "runs": _run_bars(report.costs),
+        "latency": {
+            lane: {
+                "time": [start for start, _ in found],
+                "files": [percentiles.files for _, percentiles in found],
+                "p50": [percentiles.p50 for _, percentiles in found],
+                "p99": [percentiles.p99 for _, percentiles in found],
+            }
+            for lane, figures in lanes
+            if (found := figures.latency.points())
+        },
+        "backlog": {
+            lane: {"time": [point.instant for point in points], "bytes": [point.bytes for point in points]}
+            for lane, figures in lanes
+            if (points := figures.backlog.points())
+        },
+        "runs": [
+            {
+                "name": run.id,
+                "kind": f"{run.lane}, {run.engine}" if run.state in ("", SUCCEEDED) else run.state,
+                "start": run.start,
+                "end": run.end,
+                "files": run.files,
+                "reason": printable(run.reason)[:MAX_REASON],
+            }
+            for run in report.costs.job_runs[:MAX_RUNS]
+        ],
         "rejects": dict(report.figures.total.rejects.most_common(MAX_BARS)),
-        "cost": _cost_bars(report.costs),
+        "cost": _cost_bars(report.costs.by_lane_and_dataset),
     }
     return {name: data for name, data in charts.items() if data}
 
 
-def _latency_lines(report: Report) -> dict[str, Any]:
-    points = {str(lane): figures.latency.points() for lane, figures in report.figures.lanes.items()}
-    return {
-        lane: {
-            "time": [start for start, _ in found],
-            "files": [percentiles.files for _, percentiles in found],
-            "p50": [percentiles.p50 for _, percentiles in found],
-            "p99": [percentiles.p99 for _, percentiles in found],
-        }
-        for lane, found in points.items()
-        if found
-    }
-
-
-def _backlog_lines(report: Report) -> dict[str, Any]:
-    points = {str(lane): figures.backlog.points() for lane, figures in report.figures.lanes.items()}
-    return {
-        lane: {"time": [point.instant for point in found], "bytes": [point.bytes for point in found]}
-        for lane, found in points.items()
-        if found
-    }
-
-
-def _run_bars(costs: CostFigures) -> list[dict[str, Any]]:
-    return [
-        {
-            "name": run.id,
-            "kind": f"{run.lane}, {run.engine}" if run.state in ("", SUCCEEDED) else run.state,
-            "start": run.start,
-            "end": run.end,
-            "files": run.files,
-            "reason": printable(run.reason)[:MAX_REASON],
-        }
-        for run in costs.job_runs[:MAX_RUNS]
-    ]
-
-
-def _cost_bars(costs: CostFigures) -> dict[str, Any]:
+def _cost_bars(parts: Mapping[tuple[str, str], CostPart]) -> dict[str, Any]:
     """Dollars by dataset, the dearest first, and in each by lane."""
-    sums: dict[str, int] = {}
-    for (_, dataset), part in costs.by_lane_and_dataset.items():
-        sums[dataset] = sums.get(dataset, 0) + part.micro_dollars
-    datasets = sorted(sums, key=lambda name: -sums[name])[:MAX_BARS]
-    lanes = sorted({lane for lane, _ in costs.by_lane_and_dataset})
-    parts = costs.by_lane_and_dataset
-    return (
-        {
-            "datasets": [name or NO_DATASET for name in datasets],
-            "lanes": {
-                lane: [parts[lane, name].dollars if (lane, name) in parts else 0 for name in datasets] for lane in lanes
-            },
-        }
-        if datasets
-        else {}
-    )
+    sums: Counter[str] = Counter()
+    for (_, dataset), part in parts.items():
+        sums[dataset] += part.micro_dollars
+    datasets = [name for name, _ in sums.most_common(MAX_BARS)]
+    nothing = CostPart()
+    lanes = {
+        lane: [parts.get((lane, name), nothing).dollars for name in datasets]
+        for lane in sorted({lane for lane, _ in parts})
+    }
+    return {"datasets": [name or NO_DATASET for name in datasets], "lanes": lanes} if datasets else {}
 
 
 OPEN_ROWS = 10
