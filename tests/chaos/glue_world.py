@@ -138,14 +138,6 @@ class GlueWorld(World):
         assert text is not None
         os.kill(int(text.partition(" ")[0]), signal.SIGCONT)
 
-    def plan_runs(self) -> list[str]:
-        from router.plan.handler import plan
-
-        self.numbers += 1
-        planned = plan({"execution": f"execution-{self.numbers}"}, self.router())
-        body = self.clients.s3.get_object(Bucket=planned["index"]["bucket"], Key=planned["index"]["key"])["Body"]
-        return [entry["run"] for entry in json.loads(body.read())]
-
     def run_document(self, manifests: list[str]) -> str:
         """Write a run document of these manifests without a plan; its URI."""
         self.numbers += 1

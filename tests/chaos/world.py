@@ -111,9 +111,7 @@ class World:
 
     @property
     def checker(self) -> Checker:
-        names = self.resources
-        buckets = (names.input_bucket, names.lake_bucket, names.quarantine_bucket, names.control_bucket)
-        return Checker(self.clients.s3, self.clients.dynamodb, *buckets, names.ledger_table)
+        return Checker(self.clients.s3, self.clients.dynamodb, self.resources)
 
     def clock(self) -> datetime:
         return self.now
@@ -198,18 +196,22 @@ class World:
         if self.run("stream", work, self.resources.stream_job) is not None:
             self.seen_pointers += batch
 
-    def execution(self, *, duplicate_runs: bool = False) -> None:
-        """One execution of the batch lane: plan, one run per run document (or two), and the status of each."""
+    def plan_runs(self) -> list[str]:
+        """The run documents of a new execution; none where its plan died."""
         self.numbers += 1
         execution = f"execution-{self.numbers}"
         planned = self.run("plan", lambda _: plan({"execution": execution}, self.router()))
         if planned is None:
-            return
+            return []
         index = self.clients.s3.get_object(Bucket=planned["index"]["bucket"], Key=planned["index"]["key"])
-        for entry in json.loads(index["Body"].read()):
+        return [entry["run"] for entry in json.loads(index["Body"].read())]
+
+    def execution(self, *, duplicate_runs: bool = False) -> None:
+        """One execution of the batch lane: plan, one run per run document (or two), and the status of each."""
+        for uri in self.plan_runs():
             for _ in range(2 if duplicate_runs else 1):
-                self.batch(entry["run"])
-            self.run("status", partial(self._status, entry["run"]))
+                self.batch(uri)
+            self.run("status", partial(self._status, uri))
 
     def _status(self, uri: str, _: str) -> dict[str, int]:
         return run_status({"run": uri}, self.router())
