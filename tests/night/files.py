@@ -113,11 +113,6 @@ def make_day(files: int, datasets: int = MIN_DATASETS) -> Day:
     )
 
 
-def cut_off(file: DayFile) -> bytes:
-    """The body of a compressed file without its end."""
-    return file.body[: len(file.body) // 2]
-
-
 def _make_file(number: int, part: Part, folder: str) -> DayFile:
     compressed = part == Part.DAMAGED or number % GZIP_EACH == 0
     key = f"{folder}/{number:06}.ndjson{'.gz' if compressed else ''}"
