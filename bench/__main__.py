@@ -7,7 +7,6 @@ import shutil
 import sys
 import time
 from contextlib import ExitStack
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from bench.input_files import Recipe, prepare
 from bench.lake_queries import QUERY_KEYS, WRITERS
 from bench.results import LAKES_MARKERS, MARKERS, Results, check_lakes, check_targets
 from bench.runner import BenchmarkRunner, Figure
+from bench.shapes import SHAPES
 from scripts.markdown_page import replace_between
 
 CHECKOUT = Path(__file__).resolve().parents[1]
@@ -36,9 +36,6 @@ FULL_RECIPES = (
 )
 LAKE_RECIPES = tuple(Recipe(shape, 4, 40_000_000) for shape in QUERY_KEYS)
 """Recipes whose sizes and queries are measured."""
-QUICK_RECIPES = tuple(
-    Recipe(recipe.shape, min(recipe.files, 40), min(recipe.file_bytes, 300_000)) for recipe in FULL_RECIPES
-)
 DOCUMENT = CHECKOUT / "docs" / "performance.md"
 CACHE = CHECKOUT / ".cache" / "bench"
 OUTPUT = CHECKOUT / "build" / "bench"
@@ -53,36 +50,30 @@ def main() -> None:
         "--quick", action="store_true", help="small inputs, a minute or two: shows that it works, not how fast it is"
     )
     parser.add_argument("--rounds", type=int, help="measurements per figure, which is their median (3; quick: 1)")
-    parser.add_argument(
-        "--shapes", nargs="*", choices=[recipe.shape for recipe in FULL_RECIPES], help="only these shapes of data"
-    )
-    parser.add_argument("--lakes", action="store_true", help="only sizes and queries of the lakes that the tools write")
-    parser.add_argument("--output", type=Path, default=OUTPUT, help="folder for results.json, results.md and scratch")
+    parser.add_argument("--shapes", nargs="+", choices=SHAPES, default=tuple(SHAPES), help="only these shapes of data")
+    parser.add_argument("--output", type=Path, default=OUTPUT, help="folder for results.json and scratch")
     parser.add_argument("--document", action="store_true", help="write the tables into docs/performance.md")
     options = parser.parse_args()
-    recipes = [
-        recipe
-        for recipe in (QUICK_RECIPES if options.quick else FULL_RECIPES)
-        if not options.shapes or recipe.shape in options.shapes
-    ]
-    lakes = [
-        replace(recipe, file_bytes=300_000) if options.quick else recipe
-        for recipe in LAKE_RECIPES
-        if not options.shapes or recipe.shape in options.shapes
-    ]
+    recipes, lakes = (
+        [_quick(recipe) if options.quick else recipe for recipe in kind if recipe.shape in options.shapes]
+        for kind in (FULL_RECIPES, LAKE_RECIPES)
+    )
     rounds = options.rounds or (1 if options.quick else 3)
-    results = run_benchmark([] if options.lakes else recipes, lakes, rounds, options.output)
+    results = run_benchmark(recipes, lakes, rounds, options.output)
     (options.output / "results.json").write_text(json.dumps(results.as_json(), indent=1) + "\n")
     text, lakes_text = results.as_markdown(), results.lakes_as_markdown()
-    (options.output / "results.md").write_text(f"{text}\n\n{lakes_text}\n")
-    print(lakes_text if options.lakes else f"{text}\n\n{lakes_text}")
+    print(f"{text}\n\n{lakes_text}")
     if options.document:
         document = replace_between(DOCUMENT.read_text(), lakes_text, *LAKES_MARKERS)
-        DOCUMENT.write_text(document if options.lakes else replace_between(document, text, *MARKERS))
+        DOCUMENT.write_text(replace_between(document, text, *MARKERS))
     targets = [*check_targets(results.figures), *check_lakes(results.lakes)]
     missed = [target.metric for target in targets if not target.met]
     if missed and not options.quick:
         sys.exit(f"missed: {'; '.join(missed)}")
+
+
+def _quick(recipe: Recipe) -> Recipe:
+    return Recipe(recipe.shape, min(recipe.files, 40), min(recipe.file_bytes, 300_000))
 
 
 def run_benchmark(recipes: list[Recipe], lake_recipes: list[Recipe], rounds: int, output: Path) -> Results:
@@ -106,7 +97,8 @@ def run_benchmark(recipes: list[Recipe], lake_recipes: list[Recipe], rounds: int
         for recipe in lake_recipes:
             lakes[recipe.shape] = runner.measure_lakes(prepare(recipe, CACHE, CORES), rounds)
             log(f"{recipe.shape}: lakes of {len(WRITERS)} writers")
-    shutil.rmtree(scratch)
+    # A JVM that ends removes its own files meanwhile.
+    shutil.rmtree(scratch, ignore_errors=True)
     return Results(figures, lakes, {files.shape: files.bytes for files in inputs}, rounds, started, load, CORES)
 
 

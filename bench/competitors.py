@@ -65,18 +65,6 @@ def spark_session(cores: int, scratch: Path) -> SparkSession:
     return session
 
 
-def end_spark() -> None:
-    """End the JVM of this process, and wait for it: at its end it removes its own files."""
-    from pyspark import SparkContext  # noqa: PLC0415
-    from pyspark.sql import SparkSession  # noqa: PLC0415
-
-    session, gateway = SparkSession.getActiveSession(), SparkContext._gateway
-    if session is not None and gateway is not None:
-        session.stop()
-        gateway.proc.stdin.close()
-        gateway.proc.wait()
-
-
 def hybrid_router(files: InputFiles, output: Path, cores: int) -> int:
     """The product's splits, tasks, reader and writer inside Spark, over local files.
 

@@ -1,6 +1,6 @@
 """``python -m bench.iceberg``: processor time, memory and size of the metadata of Iceberg tables, with limits.
 
-fastavro has no compiled files here, as in the function. The requests to ledger, S3 and Glue are not part of it.
+The requests to ledger, S3 and Glue are not part of it.
 """
 
 import json
@@ -13,10 +13,14 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
-import bench.pure_fastavro  # noqa: F401
-from router.iceberg.commit import Batch, commit_batch, manifests_of
-from router.iceberg.metadata import DataFile, new_metadata
 from sizing.peak_memory import peak_bytes
+
+# Before fastavro is imported: the functions do not have its compiled files.
+COMPILED = ("read", "write", "schema", "validation", "logical_readers")
+sys.modules.update(dict.fromkeys(f"fastavro._{name}" for name in COMPILED))  # type: ignore[arg-type]
+
+from router.iceberg.commit import Batch, commit_batch, manifests_of  # noqa: E402
+from router.iceberg.metadata import DataFile, new_metadata  # noqa: E402
 
 MINUTE = 60_000
 DAY = 1440 * MINUTE
@@ -25,23 +29,11 @@ HOUR = "date = DATE '2026-11-21' AND hour = 5"
 Figures = dict[str, float]
 
 
-class Memory:
-    def __init__(self) -> None:
-        self.files: dict[str, bytes] = {}
+class Memory(dict[str, bytes]):
+    """The files of a table's metadata."""
 
-    def read(self, path: str) -> bytes:
-        return self.files[path]
-
-    def write(self, path: str, body: bytes) -> None:
-        self.files[path] = body
-
-
-class Disk:
-    def read(self, path: str) -> bytes:
-        return Path(path).read_bytes()
-
-    def write(self, path: str, body: bytes) -> None:
-        Path(path).write_bytes(body)
+    read = dict.__getitem__
+    write = dict.__setitem__
 
 
 def commit_all(batches: int, manifests: int) -> Figures:
@@ -55,7 +47,7 @@ def commit_all(batches: int, manifests: int) -> Figures:
         if number % 1440 == 0:
             lists = [item["manifest-list"] for item in metadata["snapshots"]]
             current = [item["manifest_path"] for item in manifests_of(metadata, files)]
-            files.files = {name: files.files[name] for name in (*lists, *current)}
+            files = Memory({name: files[name] for name in (*lists, *current)})
     return {"document KiB": len(json.dumps(metadata, separators=(",", ":"))) / 1024}
 
 
@@ -72,13 +64,14 @@ def plan_queries() -> Figures:
         folder = Path(name)
         file = folder / "a.parquet"
         pq.write_table(pa.table({"a": ["1"]}), file)
-        metadata, files = new_metadata(f"{folder}/table", TABLE, 0, 0), Disk()
-        (folder / "table" / "metadata").mkdir(parents=True)
+        metadata, files = new_metadata(f"{folder}/table", TABLE, 0, 0), Memory()
         for number in range(1000):
             add = [DataFile(str(file), file.stat().st_size, 1, (20777 + number // 24, number % 24)) for _ in range(20)]
             metadata = commit_batch(metadata, files, Batch(number + 1, add, columns=["a"]), number * MINUTE, 0)
         document = folder / "table" / "metadata" / "v1.metadata.json"
-        document.write_text(json.dumps(metadata))
+        document.parent.mkdir(parents=True)
+        for path, body in {**files, str(document): json.dumps(metadata).encode()}.items():
+            Path(path).write_bytes(body)
         with duckdb_with_iceberg() as connection:
             started = time.process_time()
             query = f"SELECT count(*) FROM iceberg_scan('{document}') WHERE {HOUR}"  # noqa: S608

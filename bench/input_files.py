@@ -6,6 +6,7 @@ import os
 import shutil
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import repeat
 from pathlib import Path
 from random import Random
 
@@ -77,25 +78,18 @@ def generate(recipe: Recipe, number: int) -> bytes:
 
 def prepare(recipe: Recipe, cache: Path, workers: int) -> InputFiles:
     """The files of a recipe in the folder ``cache``; ``workers`` processes generate them if they are not there yet."""
-    name = f"{recipe.shape}-{recipe.seed}-{recipe.files}x{recipe.file_bytes}-v{FORMAT_VERSION}"
-    counts_file = cache / f"{name}.json"
+    folder = cache / f"{recipe.shape}-{recipe.seed}-{recipe.files}x{recipe.file_bytes}-v{FORMAT_VERSION}"
+    counts_file = folder.with_suffix(".json")
     if not counts_file.exists():
-        _generate_files(recipe, cache / name, counts_file, workers)
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        with ProcessPoolExecutor(workers) as pool:
+            written = pool.map(_write, repeat(recipe), range(recipe.files), repeat(folder))
+            names, rows, sizes = zip(*written, strict=True)
+        # Written last: as long as this file is missing, the next call generates the folder again.
+        counts_file.write_text(json.dumps({"names": names, "rows": sum(rows), "bytes": sum(sizes)}))
     counts = json.loads(counts_file.read_text())
-    names = tuple(counts.pop("names"))
-    return InputFiles(recipe.shape, str(cache / name), names, **counts, keys=SHAPES[recipe.shape].keys)
-
-
-def _generate_files(recipe: Recipe, folder: Path, counts_file: Path, workers: int) -> None:
-    if folder.exists():
-        shutil.rmtree(folder)
-    folder.mkdir(parents=True)
-    with ProcessPoolExecutor(workers) as pool:
-        jobs = [pool.submit(_write, recipe, number, folder) for number in range(recipe.files)]
-        names, rows, sizes = zip(*(job.result() for job in jobs), strict=True)
-    counts = {"names": names, "rows": sum(rows), "bytes": sum(sizes)}
-    # Written last: as long as this file is missing, the next call generates the folder again.
-    counts_file.write_text(json.dumps(counts))
+    return InputFiles(recipe.shape, str(folder), tuple(counts.pop("names")), **counts, keys=SHAPES[recipe.shape].keys)
 
 
 def _write(recipe: Recipe, number: int, folder: Path) -> tuple[str, int, int]:

@@ -2,7 +2,7 @@
 
 import math
 import platform
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from importlib.metadata import version
@@ -76,49 +76,12 @@ def _ratio(metric: str, ratio: float, *, minimum: float = 0, maximum: float = ma
     return Target(metric, f"{ratio:.2f}", limit, minimum <= ratio <= maximum)
 
 
-def speed_table(figures: Sequence[Figure]) -> list[str]:
-    """MB of NDJSON per second and core: a row for each shape, a column for each competitor."""
-    rows = [
-        (f"{shape} ({SHAPES[shape].description})", *(f"{item.mb_per_second_per_core:.0f}" for item in of_shape))
-        for shape, of_shape in _by_shape(figures)
-    ]
-    return markdown_table(["MB/s per core"], [competitor.name for competitor in COMPETITORS], rows)
-
-
-def output_table(figures: Sequence[Figure]) -> list[str]:
-    """Output size and peak memory, both in MB: a row for each shape, a column for each competitor."""
-    rows = [(shape, *map(_output, of_shape)) for shape, of_shape in _by_shape(figures)]
-    return markdown_table(["output MB (memory MB)"], [competitor.name for competitor in COMPETITORS], rows)
-
-
 def outcome_of_targets(targets: Sequence[Target]) -> list[str]:
     """A sentence, and each target that was missed."""
     missed = [item for item in targets if not item.met]
     number = f"{len(targets) - len(missed)} of {len(targets)}"
     met = f"{number} targets are met (`bench/results.py`; `build/bench/results.json` has each)."
     return [met, *(f"- NOT met: {item.metric}: {item.measured}, target {item.target}" for item in missed)]
-
-
-def lake_sizes_table(lakes: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """MB of each lake: a row for each shape, a column for each writer."""
-    rows = [
-        (shape, *(f"{size / 1e6:.1f}" for size in (lake["ndjson_bytes"], *map(lake["bytes"].__getitem__, WRITERS))))
-        for shape, lake in lakes.items()
-    ]
-    return markdown_table(["lake, MB"], ["NDJSON", *WRITERS], rows)
-
-
-def lake_queries_table(lakes: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Milliseconds of the five queries together: a row for each shape and engine, a column for each writer's lake."""
-    rows = [
-        (
-            f"{shape}, {engine}",
-            *(f"{1000 * sum(of_query[writer] for of_query in seconds.values()):.0f}" for writer in WRITERS),
-        )
-        for shape, lake in lakes.items()
-        for engine, seconds in lake["seconds"].items()
-    ]
-    return markdown_table(["ms of five queries on the lake of"], WRITERS, rows)
 
 
 def join_sections(sections: Sequence[Sequence[str]]) -> str:
@@ -128,11 +91,6 @@ def join_sections(sections: Sequence[Sequence[str]]) -> str:
 def _output(figure: Figure) -> str:
     size = f"{figure.output_bytes / 1e6:.1f}"
     return size if figure.peak_bytes is None else f"{size} ({figure.peak_bytes / 1e6:.0f})"
-
-
-def _by_shape(figures: Sequence[Figure]) -> Iterator[tuple[str, Iterator[Figure]]]:
-    """The figures of a shape follow each other."""
-    return groupby(figures, key=lambda figure: figure.shape)
 
 
 CPU_INFO = Path("/proc/cpuinfo")
@@ -166,22 +124,38 @@ class Results:
         }
 
     def as_markdown(self) -> str:
+        """MB of NDJSON per second and core, then output and memory: a row for each shape, a column for each tool."""
+        names = [competitor.name for competitor in COMPETITORS]
+        by_shape = [(shape, list(found)) for shape, found in groupby(self.figures, key=lambda figure: figure.shape)]
+        speeds = [
+            (f"{shape} ({SHAPES[shape].description})", *(f"{item.mb_per_second_per_core:.0f}" for item in found))
+            for shape, found in by_shape
+        ]
+        outputs = [(shape, *map(_output, found)) for shape, found in by_shape]
         return join_sections(
             [
                 self._about(self.sizes),
                 [f"- `{competitor.name}`: {competitor.description}" for competitor in COMPETITORS],
-                speed_table(self.figures),
-                output_table(self.figures),
+                markdown_table(["MB/s per core"], names, speeds),
+                markdown_table(["output MB (memory MB)"], names, outputs),
                 outcome_of_targets(check_targets(self.figures)),
             ]
         )
 
     def lakes_as_markdown(self) -> str:
+        """MB of each lake by its writer, and milliseconds of the five queries together by engine and writer."""
+        sizes, queries = [], []
+        for shape, lake in self.lakes.items():
+            found = (lake["ndjson_bytes"], *map(lake["bytes"].__getitem__, WRITERS))
+            sizes.append((shape, *(f"{size / 1e6:.1f}" for size in found)))
+            for engine, seconds in lake["seconds"].items():
+                sums = (sum(of_query[writer] for of_query in seconds.values()) for writer in WRITERS)
+                queries.append((f"{shape}, {engine}", *(f"{1000 * total:.0f}" for total in sums)))
         return join_sections(
             [
                 self._about({}),
-                lake_sizes_table(self.lakes),
-                lake_queries_table(self.lakes),
+                markdown_table(["lake, MB"], ["NDJSON", *WRITERS], sizes),
+                markdown_table(["ms of five queries on the lake of"], WRITERS, queries),
                 outcome_of_targets(check_lakes(self.lakes)),
             ]
         )

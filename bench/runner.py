@@ -7,9 +7,9 @@ import statistics
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from bench.competitors import COMPETITORS, MAIN_SHAPES, SLOWEST, Competitor, Convert, end_spark
+from bench.competitors import COMPETITORS, MAIN_SHAPES, SLOWEST, Competitor, Convert
 from bench.input_files import InputFiles
 from bench.lake_queries import measure_lakes
 
@@ -25,14 +25,8 @@ WARM_UP_FILES_PER_CORE = 2
 MEGABYTE = 10**6
 
 
-@dataclass(frozen=True, slots=True)
-class Measurement:
-    """What one competitor took for one shape, and what it wrote."""
-
-    seconds: float
-    output_bytes: int
-    peak_bytes: int | None
-    """As ``Convert`` returns it."""
+Measurement = tuple[float, int, int | None]
+"""Seconds, bytes of output, and the peak memory as ``Convert`` returns it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +44,10 @@ class Figure:
 
     @classmethod
     def of(cls, competitor: Competitor, files: InputFiles, measurements: Sequence[Measurement]) -> "Figure":
-        median = statistics.median(item.seconds for item in measurements)
-        speed = files.bytes / MEGABYTE / median
-        peaks = [item.peak_bytes for item in measurements if item.peak_bytes is not None]
-        written, per_core = measurements[-1].output_bytes, speed / competitor.cores
-        return cls(competitor.name, files.shape, median, speed, per_core, written, max(peaks, default=None))
+        seconds, sizes, peaks = zip(*measurements, strict=True)
+        median = statistics.median(seconds)
+        speed, peak = files.bytes / MEGABYTE / median, max((size for size in peaks if size is not None), default=None)
+        return cls(competitor.name, files.shape, median, speed, speed / competitor.cores, sizes[-1], peak)
 
 
 class BenchmarkRunner:
@@ -64,7 +57,7 @@ class BenchmarkRunner:
         self._scratch = scratch
         self._log = log
         self._spark = {
-            cores: stack.enter_context(spark_process(cores, scratch / f"spark-{cores}"))
+            cores: stack.enter_context(measuring_process(cores, scratch / f"spark-{cores}"))
             for cores in sorted({item.cores for item in COMPETITORS if item.in_spark})
         }
 
@@ -88,26 +81,27 @@ class BenchmarkRunner:
         for path in files.paths:
             path.read_bytes()
         if competitor.in_spark:
-            return measure_warm(self._spark[competitor.cores], competitor, files, self._scratch)
+            return self._measure_warm(self._spark[competitor.cores], competitor, files)
         with measuring_process(competitor.cores, self._scratch / competitor.name) as process:
-            return measure_warm(process, competitor, files, self._scratch)
+            return self._measure_warm(process, competitor, files)
+
+    def _measure_warm(self, process: ProcessPoolExecutor, competitor: Competitor, files: InputFiles) -> Measurement:
+        """Convert the first files unmeasured, then measure.
+
+        The compilers have then seen this kind of data. Threads and Python workers have been started (Spark ends workers
+        that were idle for a minute) and have their memory. A job that runs for an hour pays for all of this once.
+        """
+        output, cores = self._scratch / f"{competitor.name}-output", competitor.cores
+        warm_up = files.first_files(WARM_UP_FILES_PER_CORE * cores)
+        process.submit(measure_conversion, competitor.convert, warm_up, output, cores, None).result()
+        _touch_memory(files.bytes // 2)
+        return process.submit(measure_conversion, competitor.convert, files, output, cores, files.rows).result()
 
 
-@contextmanager
-def measuring_process(cores: int, scratch: Path) -> Iterator[ProcessPoolExecutor]:
+def measuring_process(cores: int, scratch: Path) -> ProcessPoolExecutor:
     """One process; what it writes to its outputs, as Spark's JVM does, goes to a log next to ``scratch``."""
     scratch.mkdir(parents=True, exist_ok=True)
-    context = get_context("spawn")
-    with ProcessPoolExecutor(1, context, _begin, (cores, scratch.with_suffix(".log"))) as process:
-        yield process
-
-
-@contextmanager
-def spark_process(cores: int, scratch: Path) -> Iterator[ProcessPoolExecutor]:
-    """A measuring process whose JVM has ended when the block ends without an error."""
-    with measuring_process(cores, scratch) as process:
-        yield process
-        process.submit(end_spark).result()
+    return ProcessPoolExecutor(1, get_context("spawn"), _begin, (cores, scratch.with_suffix(".log")))
 
 
 def _begin(cores: int, log: Path) -> None:
@@ -117,19 +111,6 @@ def _begin(cores: int, log: Path) -> None:
     with log.open("ab") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
-
-
-def measure_warm(process: ProcessPoolExecutor, competitor: Competitor, files: InputFiles, scratch: Path) -> Measurement:
-    """Convert the first files unmeasured, then measure.
-
-    The compilers have then seen this kind of data. Threads and Python workers have been started (Spark ends workers
-    that were idle for a minute) and have their memory. A job that runs for an hour pays for all of this once.
-    """
-    output, cores = scratch / f"{competitor.name}-output", competitor.cores
-    warm_up = files.first_files(WARM_UP_FILES_PER_CORE * cores)
-    process.submit(measure_conversion, competitor.convert, warm_up, output, cores, None).result()
-    _touch_memory(files.bytes // 2)
-    return process.submit(measure_conversion, competitor.convert, files, output, cores, files.rows).result()
 
 
 def _touch_memory(size: int) -> None:
@@ -160,4 +141,4 @@ def measure_conversion(
     shutil.rmtree(output)
     if expected_rows not in (None, rows):
         raise ValueError(f"{files.shape}: {rows} rows were written, the input has {expected_rows}")
-    return Measurement(seconds, size, peak)
+    return seconds, size, peak

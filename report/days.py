@@ -107,9 +107,12 @@ def render_index(stack: str, days: Sequence[Day], made_at: str, options: str = "
     last = next((day.executions for day in days if day.executions), [])
     newest = max(last, key=lambda item: item.planned_at, default=None)
     period = "Executions by the day on which they were planned; cost is of both lanes."
-    header = (
-        f'{_newest(newest)}<p class="faint">{period} Stack {safe(stack)}; made at {format_instant(made_at)}; UTC.</p>'
-    )
+    latest = "<p>No execution has ended yet.</p>"
+    if newest is not None:
+        ended = f"planned {format_instant(newest.planned_at)[:16]}, settled {format_instant(newest.settled_at)[:16]}"
+        late = f", {format_count(newest.late_minutes, 'minute')} after its deadline" if newest.late_minutes else ""
+        latest = f"<p>{badge(newest.outcome)} The latest execution: {ended}{late}. {safe(newest.message)}</p>"
+    header = f'{latest}<p class="faint">{period} Stack {safe(stack)}; made at {format_instant(made_at)}; UTC.</p>'
     rows = "".join(_row(day, days[0]) for day in days)
     head = "".join(f'<th scope="col">{column}</th>' for column in COLUMNS)
     table = f'<table class="days"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
@@ -122,28 +125,18 @@ def render_index(stack: str, days: Sequence[Day], made_at: str, options: str = "
     return render_document(f"The last {DAYS} days", stack, header, main, _figures(days), options)
 
 
-def _newest(item: SettledExecution | None) -> str:
-    if item is None:
-        return "<p>No execution has ended yet.</p>"
-    ended = f"planned {format_instant(item.planned_at)[:16]}, settled {format_instant(item.settled_at)[:16]}"
-    late = f", {format_count(item.late_minutes, 'minute')} after its deadline" if item.late_minutes else ""
-    return f"<p>{badge(item.outcome)} The latest execution: {ended}{late}. {safe(item.message)}</p>"
-
-
 def _tiles(days: Sequence[Day]) -> str:
     failed = sum(day.outcomes["FAILED"] for day in days)
     late = sum(day.late_minutes > 0 for day in days)
-    quarantined, unreadable = (
-        sum(day.sum_of("rejects") for day in days),
-        sum(day.sum_of("failed_files") for day in days),
-    )
+    names = ("bytes", "rows", "rejects", "failed_files")
+    size, rows, quarantined, unreadable = (sum(day.sum_of(name) for day in days) for name in names)
     return number_tiles(
         [
             ("executions", f"{sum(len(day.executions) for day in days):,}", ""),
             ("failed", f"{failed:,}", "bad" if failed else ""),
             ("days with a late end", f"{late:,}", "waiting" if late else ""),
-            ("input", format_size(sum(day.sum_of("bytes") for day in days)), ""),
-            ("rows", large(sum(day.sum_of("rows") for day in days)), ""),
+            ("input", format_size(size), ""),
+            ("rows", large(rows), ""),
             ("lines in the quarantine", f"{quarantined:,}", "waiting" if quarantined else ""),
             ("unreadable files", f"{unreadable:,}", "bad" if unreadable else ""),
             ("cost", format_dollars(sum(day.micro_dollars for day in days) / MICRO), ""),
@@ -152,7 +145,7 @@ def _tiles(days: Sequence[Day]) -> str:
 
 
 def _row(day: Day, newest: Day) -> str:
-    marks = " ".join(outcome_badges(day.outcomes, with_numbers=len(day.executions) > 1))
+    marks = outcome_badges(day.outcomes)
     late = f' <span class="waiting">{format_count(day.late_minutes, "minute")} late</span>' if day.late_minutes else ""
     more = len(day.executions) - len(day.listed)
     values = (
@@ -192,15 +185,8 @@ def _figures(days: Sequence[Day]) -> dict[str, Any]:
         for day in in_order
     ]
     series = {
-        "input": [day.sum_of("bytes") for day in in_order],
-        "quarantine": [day.sum_of("rejects") for day in in_order],
-        "spent": [day.micro_dollars / MICRO for day in in_order],
+        "input": ([day.sum_of("bytes") for day in in_order], kinds),
+        "quarantine": ([day.sum_of("rejects") for day in in_order], ["waiting"]),
+        "spent": ([day.micro_dollars / MICRO for day in in_order], ["other"]),
     }
-    return {
-        name: {
-            "labels": labels,
-            "values": values,
-            "kinds": kinds if name == "input" else ["waiting" if name == "quarantine" else "other"],
-        }
-        for name, values in series.items()
-    }
+    return {name: {"labels": labels, "values": values, "kinds": colors} for name, (values, colors) in series.items()}

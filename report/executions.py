@@ -1,7 +1,7 @@
 """Executions in order of time: outcome and reason of each, and its plan next to its outcome. Pure."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -29,16 +29,10 @@ def badge(outcome: str, label: str = "") -> str:
     return f'<span class="badge {kind}">{safe(label or outcome)}</span>'
 
 
-def outcomes(executions: Sequence[ExecutionFacts]) -> str:
-    """A badge for each outcome; with its number where there are several executions."""
-    counts = Counter(map(outcome_of, executions))
-    return " ".join(outcome_badges(counts, with_numbers=len(executions) > 1))
-
-
-def outcome_badges(counts: Mapping[str, int], *, with_numbers: bool) -> Iterator[str]:
-    """What failed comes first, then what is open."""
-    for outcome in sorted(counts, key=lambda name: (name != FAILED, name not in (OPEN, NOT_SETTLED), name)):
-        yield badge(outcome, f"{counts[outcome]:,} {outcome}" if with_numbers else "")
+def outcome_badges(counts: Counter[str]) -> str:
+    """A badge for each outcome, with its number if there are several: what failed, what is open, the rest."""
+    order = sorted(counts, key=lambda name: (name != FAILED, name not in (OPEN, NOT_SETTLED), name))
+    return " ".join(badge(name, f"{counts[name]:,} {name}" if counts.total() > 1 else "") for name in order)
 
 
 def began(execution: ExecutionFacts) -> float:

@@ -4,7 +4,7 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from html import escape, unescape
@@ -79,17 +79,16 @@ def instant(value: str | float) -> Cell:
     return Cell(shown, shown, numeric=False)
 
 
-def table(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
-    """A table; its columns are numeric where the cells of the first row are.
+def table(rows: Sequence[Mapping[str, Cell]]) -> str:
+    """A table of rows by column, of which there is one at least; a column is numeric where the first row's cell is.
 
     The page works without its script: then the order is that of ``rows``.
     """
-    numeric = [cell.numeric for cell in rows[0]] if rows else [False] * len(columns)
     head = "".join(
-        f'<th scope="col"{_number_class(right)}><button type="button">{safe(column)}</button></th>'
-        for column, right in zip(columns, numeric, strict=True)
+        f'<th scope="col"{_number_class(cell.numeric)}><button type="button">{safe(column)}</button></th>'
+        for column, cell in rows[0].items()
     )
-    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows[:MAX_ROWS])
+    body = "".join(f"<tr>{''.join(map(_cell, row.values()))}</tr>" for row in rows[:MAX_ROWS])
     more = len(rows) - MAX_ROWS
     left = f"<p>{format_count(more, 'more row is', 'more rows are')} not shown.</p>" if more > 0 else ""
     return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{left}'

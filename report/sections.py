@@ -1,13 +1,14 @@
 """The page of a report: its sections, each a chart with its figures, and the table with the same figures. Pure."""
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from lake.engines.description import MICRO, SUCCEEDED
 from lake.ledger import State
 from lake.texts import format_count, format_dollars, format_duration, format_instant, printable
-from report.executions import SCROLLED_FROM, badge, execution_list, outcomes
-from report.figures import MAX_NAMED_MANIFESTS, NO_DATASET, CostFigures, Report
+from report.executions import SCROLLED_FROM, badge, execution_list, outcome_badges, outcome_of
+from report.figures import MAX_NAMED_MANIFESTS, NO_DATASET, CostPart, Report
 from report.html import (
     Cell,
     dollars,
@@ -34,71 +35,52 @@ MAX_BARS = 20
 
 def chart_data(report: Report) -> dict[str, Any]:
     """One entry for each chart that has something to show; times in seconds since the epoch."""
+    lanes = report.figures.lanes.items()
     charts = {
-        "latency": _latency_lines(report),
-        "backlog": _backlog_lines(report),
-        "runs": _run_bars(report.costs),
+        "latency": {
+            lane: {
+                "time": [start for start, _ in found],
+                "files": [percentiles.files for _, percentiles in found],
+                "p50": [percentiles.p50 for _, percentiles in found],
+                "p99": [percentiles.p99 for _, percentiles in found],
+            }
+            for lane, figures in lanes
+            if (found := figures.latency.points())
+        },
+        "backlog": {
+            lane: {"time": [point.instant for point in points], "bytes": [point.bytes for point in points]}
+            for lane, figures in lanes
+            if (points := figures.backlog.points())
+        },
+        "runs": [
+            {
+                "name": run.id,
+                "kind": f"{run.lane}, {run.engine}" if run.state in ("", SUCCEEDED) else run.state,
+                "start": run.start,
+                "end": run.end,
+                "files": run.files,
+                "reason": printable(run.reason)[:MAX_REASON],
+            }
+            for run in report.costs.job_runs[:MAX_RUNS]
+        ],
         "rejects": dict(report.figures.total.rejects.most_common(MAX_BARS)),
-        "cost": _cost_bars(report.costs),
+        "cost": _cost_bars(report.costs.by_lane_and_dataset),
     }
     return {name: data for name, data in charts.items() if data}
 
 
-def _latency_lines(report: Report) -> dict[str, Any]:
-    points = {str(lane): figures.latency.points() for lane, figures in report.figures.lanes.items()}
-    return {
-        lane: {
-            "time": [start for start, _ in found],
-            "files": [percentiles.files for _, percentiles in found],
-            "p50": [percentiles.p50 for _, percentiles in found],
-            "p99": [percentiles.p99 for _, percentiles in found],
-        }
-        for lane, found in points.items()
-        if found
-    }
-
-
-def _backlog_lines(report: Report) -> dict[str, Any]:
-    points = {str(lane): figures.backlog.points() for lane, figures in report.figures.lanes.items()}
-    return {
-        lane: {"time": [point.instant for point in found], "bytes": [point.bytes for point in found]}
-        for lane, found in points.items()
-        if found
-    }
-
-
-def _run_bars(costs: CostFigures) -> list[dict[str, Any]]:
-    return [
-        {
-            "name": run.id,
-            "kind": f"{run.lane}, {run.engine}" if run.state in ("", SUCCEEDED) else run.state,
-            "start": run.start,
-            "end": run.end,
-            "files": run.files,
-            "reason": printable(run.reason)[:MAX_REASON],
-        }
-        for run in costs.job_runs[:MAX_RUNS]
-    ]
-
-
-def _cost_bars(costs: CostFigures) -> dict[str, Any]:
+def _cost_bars(parts: Mapping[tuple[str, str], CostPart]) -> dict[str, Any]:
     """Dollars by dataset, the dearest first, and in each by lane."""
-    sums: dict[str, int] = {}
-    for (_, dataset), part in costs.by_lane_and_dataset.items():
-        sums[dataset] = sums.get(dataset, 0) + part.micro_dollars
-    datasets = sorted(sums, key=lambda name: -sums[name])[:MAX_BARS]
-    lanes = sorted({lane for lane, _ in costs.by_lane_and_dataset})
-    parts = costs.by_lane_and_dataset
-    return (
-        {
-            "datasets": [name or NO_DATASET for name in datasets],
-            "lanes": {
-                lane: [parts[lane, name].dollars if (lane, name) in parts else 0 for name in datasets] for lane in lanes
-            },
-        }
-        if datasets
-        else {}
-    )
+    sums: Counter[str] = Counter()
+    for (_, dataset), part in parts.items():
+        sums[dataset] += part.micro_dollars
+    datasets = [name for name, _ in sums.most_common(MAX_BARS)]
+    nothing = CostPart()
+    lanes = {
+        lane: [parts.get((lane, name), nothing).dollars for name in datasets]
+        for lane in sorted({lane for lane, _ in parts})
+    }
+    return {"datasets": [name or NO_DATASET for name in datasets], "lanes": lanes} if datasets else {}
 
 
 OPEN_ROWS = 10
@@ -136,15 +118,22 @@ def executions(report: Report) -> str:
 
 
 def latency(report: Report) -> str:
-    rows = []
-    for lane, figures in report.figures.lanes.items():
-        if (found := figures.latency.total()) is not None:
-            times = [duration(seconds) for seconds in (found.p50, found.p90, found.p99, found.longest)]
-            others = [number(figures.old_files), number(figures.again)]
-            rows.append([text(lane), number(found.files), *times, *others])
-    columns = ("lane", "files", "50 %", "90 %", "99 %", "longest", "files from before", "manifests converted again")
+    rows = [
+        {
+            "lane": text(lane),
+            "files": number(found.files),
+            "50 %": duration(found.p50),
+            "90 %": duration(found.p90),
+            "99 %": duration(found.p99),
+            "longest": duration(found.longest),
+            "files from before": number(figures.old_files),
+            "manifests converted again": number(figures.again),
+        }
+        for lane, figures in report.figures.lanes.items()
+        if (found := figures.latency.total()) is not None
+    ]
     caption = "<p>A dot or line: half of the files took no longer. The bar or band above it reaches to 99 %.</p>"
-    return _shown("latency", table(columns, rows), rows, "No file was published.", caption)
+    return _shown("latency", rows, "No file was published.", caption)
 
 
 def backlog(report: Report) -> str:
@@ -152,88 +141,72 @@ def backlog(report: Report) -> str:
     for lane, figures in report.figures.lanes.items():
         if points := figures.backlog.points():
             top, last = max(points, key=lambda point: point.bytes), points[-1]
-            numbers = [number(top.files), size(top.bytes), instant(top.instant), number(last.files), size(last.bytes)]
-            rows.append([text(lane), *numbers])
-    columns = ("lane", "most files", "most bytes", "at", "files at the end", "bytes at the end")
-    return _shown("backlog", table(columns, rows), rows, "Nothing waited.")
+            most = {"most files": number(top.files), "most bytes": size(top.bytes), "at": instant(top.instant)}
+            end = {"files at the end": number(last.files), "bytes at the end": size(last.bytes)}
+            rows.append({"lane": text(lane), **most, **end})
+    return _shown("backlog", rows, "Nothing waited.")
 
 
 def runs(report: Report) -> str:
     rows = [
-        [
-            text(run.id),
-            text(run.lane),
-            text(run.engine),
-            text(run.state),
-            instant(run.start),
-            duration(run.end - run.start),
-            number(run.files),
-            size(run.bytes),
-            dollars(run.micro_dollars / MICRO),
-            text(run.reason),
-        ]
+        {
+            "job run": text(run.id),
+            "lane": text(run.lane),
+            "engine": text(run.engine),
+            "end": text(run.state),
+            "start": instant(run.start),
+            "time": duration(run.end - run.start),
+            "files": number(run.files),
+            "bytes": size(run.bytes),
+            "dollars": dollars(run.micro_dollars / MICRO),
+            "reason": text(run.reason),
+        }
         for run in report.costs.job_runs
     ]
-    columns = ("job run", "lane", "engine", "end", "start", "time", "files", "bytes", "dollars", "reason")
     note = f"<p>The time line has the first {MAX_RUNS}.</p>" if len(rows) > MAX_RUNS else ""
-    return _shown("runs", table(columns, rows), rows, "No job run has ended.", note)
+    return _shown("runs", rows, "No job run has ended.", note)
 
 
 def rejects(report: Report) -> str:
     counts = report.figures.total.rejects.most_common()
-    rows = [[text(reason), number(lines)] for reason, lines in counts]
+    rows = [{"reason": text(reason), "lines": number(lines)} for reason, lines in counts]
     failed = report.figures.total.failed_files
     note = f"<p>Unreadable files, in the quarantine by reference: {failed:,}.</p>" if failed else ""
-    return _shown("rejects", table(("reason", "lines"), rows), rows, note or "Every line became a row.", note)
+    return _shown("rejects", rows, note or "Every line became a row.", note)
 
 
 def datasets(report: Report) -> str:
     rows = [
-        [
-            text(name),
-            number(counts.files),
-            size(counts.bytes),
-            number(counts.rows),
-            number(counts.rejects.total()),
-            number(counts.failed_files),
-            number(counts.done),
-            number(counts.failed),
-            number(counts.open),
-        ]
+        {
+            "dataset": text(name),
+            "files": number(counts.files),
+            "bytes": size(counts.bytes),
+            "rows": number(counts.rows),
+            "quarantined lines": number(counts.rejects.total()),
+            "unreadable files": number(counts.failed_files),
+            "done": number(counts.done),
+            "failed": number(counts.failed),
+            "open": number(counts.open),
+        }
         for name, counts in sorted(report.figures.datasets.items(), key=lambda item: -item[1].bytes)
     ]
-    columns = ("dataset", "files", "bytes", "rows", "quarantined lines", "unreadable files", "done", "failed", "open")
     if not rows:
         return "<p>No manifest.</p>"
-    return _folded(table(columns, rows), len(rows), is_open=len(rows) <= OPEN_ROWS) + tables(report)
-
-
-def tables(report: Report) -> str:
-    """What Iceberg tables show; nothing where there is none."""
-    rows = [
-        [
-            text(name),
-            number(len(figures.batches)),
-            number(figures.shown),
-            number(figures.waiting),
-            instant(figures.waiting_since or ""),
-            duration(figures.lag.p50 if figures.lag else None),
-            duration(figures.lag.p99 if figures.lag else None),
-        ]
+    tables = [
+        {
+            "dataset": text(name),
+            "commits": number(len(figures.batches)),
+            "manifests shown": number(figures.shown),
+            "published, not shown yet": number(figures.waiting),
+            "oldest published": instant(figures.waiting_since or ""),
+            "lag, 50 %": duration(figures.lag.p50 if figures.lag else None),
+            "lag, 99 %": duration(figures.lag.p99 if figures.lag else None),
+        }
         for name, figures in sorted(report.figures.tables.items())
         if figures.batches
     ]
-    columns = (
-        "dataset",
-        "commits",
-        "manifests shown",
-        "published, not shown yet",
-        "oldest published",
-        "lag, 50 %",
-        "lag, 99 %",
-    )
-    caption = "<h3>Iceberg tables</h3>"
-    return f"{caption}{_folded(table(columns, rows), len(rows), is_open=len(rows) <= OPEN_ROWS)}" if rows else ""
+    shown = _folded(rows, is_open=len(rows) <= OPEN_ROWS)
+    return f"{shown}<h3>Iceberg tables</h3>{_folded(tables, is_open=len(tables) <= OPEN_ROWS)}" if tables else shown
 
 
 def unfinished(report: Report) -> str:
@@ -272,20 +245,18 @@ def item_list(items: Sequence[tuple[str, str, Sequence[str], str]]) -> str:
 
 def cost(report: Report) -> str:
     rows = [
-        [
-            text(lane),
-            text(dataset or NO_DATASET),
-            number(part.files),
-            size(part.bytes),
-            dollars(part.dollars),
-            dollars_per_gb(part.dollars_per_gb),
-        ]
+        {
+            "lane": text(lane),
+            "dataset": text(dataset or NO_DATASET),
+            "files": number(part.files),
+            "bytes": size(part.bytes),
+            "dollars": dollars(part.dollars),
+            "dollars per GB": dollars_per_gb(part.dollars_per_gb),
+        }
         for (lane, dataset), part in report.costs.by_lane_and_dataset.items()
     ]
     more = f"; the chart has the {MAX_BARS} dearest datasets" if len(rows) > MAX_BARS else ""
-    note = f"<p>From {safe(report.metered)}{more}.</p>"
-    columns = ("lane", "dataset", "files", "bytes", "dollars", "dollars per GB")
-    return _shown("cost", table(columns, rows), rows, "No job run has ended.", note)
+    return _shown("cost", rows, "No job run has ended.", f"<p>From {safe(report.metered)}{more}.</p>")
 
 
 def alarms(report: Report) -> str:
@@ -306,17 +277,17 @@ def alarms(report: Report) -> str:
     return item_list(items) if items else "<p>No alarm has changed its state.</p>"
 
 
-def _shown(name: str, sortable: str, rows: list[list[Cell]], nothing: str, caption: str = "") -> str:
+def _shown(name: str, rows: Sequence[Mapping[str, Cell]], nothing: str, caption: str = "") -> str:
     """A chart, its caption (HTML), and its table, which is folded; ``nothing`` without rows."""
     if not rows:
         return nothing if nothing.startswith("<") else f"<p>{safe(nothing)}</p>"
     canvas = f'<canvas id="{name}" role="img" aria-label="{name}; the table has its figures"></canvas>'
-    return f'<div class="chart">{canvas}</div>{caption}{_folded(sortable, len(rows))}'
+    return f'<div class="chart">{canvas}</div>{caption}{_folded(rows)}'
 
 
-def _folded(sortable: str, rows: int, *, is_open: bool = False) -> str:
+def _folded(rows: Sequence[Mapping[str, Cell]], *, is_open: bool = False) -> str:
     opened = " open" if is_open else ""
-    return f"<details{opened}><summary>Table: {format_count(rows, 'row')}</summary>{sortable}</details>"
+    return f"<details{opened}><summary>Table: {format_count(len(rows), 'row')}</summary>{table(rows)}</details>"
 
 
 SECTIONS: dict[str, Callable[[Report], str]] = {
@@ -335,7 +306,7 @@ SECTIONS: dict[str, Callable[[Report], str]] = {
 def render_page(report: Report) -> str:
     message = f"<p>{safe(report.message)}</p>" if report.message else ""
     made = f"Stack {safe(report.stack)}; made at {format_instant(report.made_at)}; all times are UTC."
-    header = f"""<p class="outcomes">{outcomes(report.executions)}</p>
+    header = f"""<p class="outcomes">{outcome_badges(Counter(map(outcome_of, report.executions)))}</p>
 {message}
 <p class="faint">{safe(report.period)} {made}</p>"""
     parts = "".join(f"<section><h2>{safe(name)}</h2>{make(report)}</section>" for name, make in SECTIONS.items())

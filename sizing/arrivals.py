@@ -21,6 +21,7 @@ from zoneinfo import ZoneInfo
 from lake.aws_types import S3Client
 from lake.dataset_rules import matching_rule
 from lake.documents import decode_body, get_document
+from lake.engines.description import divide
 from lake.errors import InvalidInputError, InvalidSettingsError
 from lake.layout import list_objects, manifest_day_prefix
 from lake.ledger.table import batches_of
@@ -213,6 +214,10 @@ def profile_arrivals(profile: Profile, settings: Settings, night: datetime) -> A
     return Arrivals(night, windows, profile.gzip.ratio)
 
 
+SHARE_UNITS = 10**12
+"""Shares are divided as whole numbers, which add up."""
+
+
 def _kinds(profile: Profile, settings: Settings) -> list[FileGroup]:
     """All kinds of files with their number; the numbers add up to ``profile.files``."""
     keys = file_keys(settings, profile.datasets, urgent=profile.urgent_share > 0)
@@ -225,18 +230,8 @@ def _kinds(profile: Profile, settings: Settings) -> list[FileGroup]:
         )
         if (share := size.share * urgent_share * gzip_share) > 0
     ]
-    files = divide(profile.files, [share for *_, share in kinds])
+    files = divide(profile.files, [round(share * SHARE_UNITS) for *_, share in kinds])
     return [FileGroup(key, size, count, profile.datasets) for (key, size, _), count in zip(kinds, files, strict=True)]
-
-
-def divide(total: int, shares: Sequence[float]) -> list[int]:
-    """Whole numbers in proportion to ``shares`` that add up to ``total``; the largest rests are rounded up."""
-    exact = [total * share / sum(shares) for share in shares]
-    counts = [math.floor(value) for value in exact]
-    by_rest = sorted(range(len(shares)), key=lambda number: counts[number] - exact[number])
-    for number in by_rest[: total - sum(counts)]:
-        counts[number] += 1
-    return counts
 
 
 def _cumulated(profile: Profile, settings: Settings, night: datetime) -> list[float]:

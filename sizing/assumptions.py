@@ -40,14 +40,14 @@ def compressed_speed(price: PriceSettings, ratio: float) -> float:
 
 
 def assumptions(
-    settings: Settings, measured: Measured, kinds: Iterable[tuple[str, bool]], gzip_ratio: float, stream_jobs: int
+    settings: Settings, measured: Measured, kinds: Iterable[tuple[str, bool]], gzip_ratio: float
 ) -> Iterator[Assumption]:
     """All values, in the order of a file's path.
 
     ``kinds`` are names of datasets, and whether their compressed files are meant. ``gzip_ratio``: bytes of NDJSON for
-    each byte of a compressed file. ``stream_jobs``: the number of streaming jobs that the simulated one stands for.
+    each byte of a compressed file.
     """
-    for row in _rows(settings, gzip_ratio, stream_jobs):
+    for row in _rows(settings, gzip_ratio):
         yield Assumption(*row)
     for engine, seconds in sorted(measured.waits.items()):
         yield Assumption(f"start of a run of {engine}, and its wait", seconds, "s", MEASURED, "the ledger")
@@ -58,7 +58,7 @@ def assumptions(
             yield Assumption(what, round(speed / MEGABYTE, 3), "MB/s", MEASURED, "the ledger")
 
 
-def _rows(settings: Settings, gzip_ratio: float, stream_jobs: int) -> Iterator[tuple[str, float, str, Basis, str]]:
+def _rows(settings: Settings, gzip_ratio: float) -> Iterator[tuple[str, float, str, Basis, str]]:
     price, default = settings.price, PriceSettings()
     window = settings.input.event_window_seconds
     yield "window in which events are collected", window, "s", SETTING, "input.event_window_seconds"
@@ -74,9 +74,9 @@ def _rows(settings: Settings, gzip_ratio: float, stream_jobs: int) -> Iterator[t
     yield "NDJSON for each byte of a compressed file", gzip_ratio, "", ASSUMED, RATIO
     yield "Parquet for each byte of NDJSON", OUTPUT_RATIO, "", MEASURED, "docs/performance.md, flat"
     yield "files that a core reads, at most", FILES_PER_SECOND, "/s", MEASURED, "lake/speed.py"
-    if stream_jobs > 1:
+    if settings.stream.jobs > 1:
         what = "streaming jobs, simulated as one with all their executors"
-        yield what, stream_jobs, "", ASSUMED, "sizing/options.py"
+        yield what, settings.stream.jobs, "", ASSUMED, "sizing/options.py"
     yield "interval between looks for urgent files", stream_lane.LOOK_SECONDS, "s", LISTED, "streaming_job/stream.py"
     here = "sizing/stream_lane.py"
     yield "cores for urgent files next to others", stream_lane.URGENT_CORE_SHARE, "", ASSUMED, here
@@ -86,7 +86,7 @@ def _rows(settings: Settings, gzip_ratio: float, stream_jobs: int) -> Iterator[t
     yield "an executor is idle before it is given back", stream_lane.EXECUTOR_IDLE_SECONDS, "s", LISTED, here
     if settings.stream.on_emr:
         yield "first executor of a driver that was alone", stream_lane.FIRST_EXECUTOR_SECONDS, "s", ASSUMED, here
-    workers = stream_jobs * (night.DRIVERS + stream_cluster(settings).min_executors)
+    workers = settings.stream.jobs * (night.DRIVERS + stream_cluster(settings).min_executors)
     yield "workers of a quiet stream", workers, "", ASSUMED, "sizing/options.py"
     yield "schedule to first run", batch_lane.PLAN_SECONDS, "s", ASSUMED, "sizing/batch_lane.py"
     estimate = "router/estimate/night.py"

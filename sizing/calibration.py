@@ -28,6 +28,7 @@ from transform.run_task import run_task
 from transform.spark_job import WORKER_ENVIRONMENT
 from transform.task_model import Task, TaskResult
 
+MEGABYTE = 1_000_000
 FIRST_BYTES = 16 * MIB
 """Input of the first conversion, as stored; one file at least."""
 
@@ -80,27 +81,16 @@ def measure(
     ):
         try:
             _convert(pool, files[:1], settings, cores, Path(folder))
-            convert = partial(_convert, pool, settings=settings, cores=cores, folder=Path(folder))
             for packed in (False, True):
                 kind = [path for path in files if has_compressed_name(path.name) is packed]
-                found += _measure_kind(convert, kind, goal_seconds, log) if kind else []
+                size, seconds = FIRST_BYTES, 0.0
+                while kind and seconds < goal_seconds / 2:
+                    found.append(_convert(pool, files_of(kind, size), settings, cores, Path(folder)))
+                    stored, seconds = found[-1].stored_bytes, found[-1].seconds
+                    log(f"{stored / MEGABYTE:,.0f} MB: {seconds:.1f} s")
+                    size = 2 * max(size, stored)
         except BrokenProcessPool as error:
             raise InvalidInputError("a process was killed, perhaps for its memory: pass fewer --cores") from error
-    return found
-
-
-def _measure_kind(
-    convert: Callable[[Sequence[Path]], Measurement],
-    files: Sequence[Path],
-    goal_seconds: float,
-    log: Callable[[str], object],
-) -> list[Measurement]:
-    found: list[Measurement] = []
-    size = FIRST_BYTES
-    while not found or found[-1].seconds < goal_seconds / 2:
-        found.append(convert(files_of(files, size)))
-        log(f"{found[-1].stored_bytes / 1e6:,.0f} MB: {found[-1].seconds:.1f} s")
-        size = 2 * max(size, found[-1].stored_bytes)
     return found
 
 
@@ -167,9 +157,6 @@ def summarise(files: Sequence[Path], seconds: float, answers: Sequence[tuple[Tas
     )
 
 
-MEGABYTE = 1_000_000
-
-
 @dataclass(frozen=True, slots=True)
 class Advice:
     """A setting of the table ``price``."""
@@ -210,16 +197,14 @@ def report_lines(found: Sequence[Measurement]) -> Iterator[str]:
     """For people: by kind of files a line for each measurement, and what the last one says about the data."""
     for kind in measured_kinds(found):
         yield "compressed files" if kind[0].compressed else "plain files"
-        yield from map(_line, kind)
+        for item in kind:
+            yield (
+                f"{item.stored_bytes / MEGABYTE:>8,.0f} MB  {item.seconds:>7.1f} s  {item.speed / MEGABYTE:>6.0f} MB/s "
+                f"per core  output {item.output_ratio:>5.3f} of the NDJSON  memory of a task "
+                f"{item.peak_bytes / MEGABYTE:>5.0f} MB"
+            )
         last = kind[-1]
         yield f"{last.inflated_bytes / max(last.stored_bytes, 1):.2f} bytes of NDJSON for each byte as stored"
         yield f"{format_count(last.rows, 'row')}, {format_count(last.columns, 'column')}"
         for reason, lines in sorted(last.rejects.items()):
             yield f"rejected: {format_count(lines, 'line')}, {reason}"
-
-
-def _line(item: Measurement) -> str:
-    return (
-        f"{item.stored_bytes / MEGABYTE:>8,.0f} MB  {item.seconds:>7.1f} s  {item.speed / MEGABYTE:>6.0f} MB/s per "
-        f"core  output {item.output_ratio:>5.3f} of the NDJSON  memory of a task {item.peak_bytes / MEGABYTE:>5.0f} MB"
-    )

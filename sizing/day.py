@@ -3,41 +3,31 @@
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import date, timedelta
-from typing import NamedTuple
 
 from lake.dataset_rules import matching_rule
-from lake.ledger import CostShare, ManifestRow, State
+from lake.ledger import ManifestRow, State
 from lake.manifest import Lane, Partition, has_compressed_name
 from lake.settings import PriceSettings, Settings
 from lake.speed import FAST, SLOW, Speeds
 from lake.texts import format_count
 from lake.time import iso_utc
-from router.estimate.other_costs import estimate_shares, expected_share
+from router.estimate.other_costs import Estimate, estimate_shares, expected_share
 from router.plan.night import DIGITS, PlannedNight
 from router.stream.spill import room_core_seconds, waiting_core_seconds
 from sizing.arrivals import DAY_SECONDS, Arrivals, Profile, profile_arrivals
 from sizing.assumptions import NOTHING_MEASURED, Measured, assumptions, compressed_speed
-from sizing.batch_lane import BacklogItem, divide_collections, simulate_night
+from sizing.batch_lane import divide_collections, simulate_night
 from sizing.options import (
     RoutingOption,
     all_batch,
-    as_one_stream_job,
     night_start,
+    one_stream_job,
     routing_options,
     stream_window,
 )
 from sizing.result import Dollars, LaneResult, Latencies, NightResult, OptionResult, Simulation
 from sizing.routing import Router
 from sizing.stream_lane import StreamLane
-
-
-class RoutedDay(NamedTuple):
-    """The day until its night: what the stream lane did, and what is left for the night."""
-
-    stream: StreamLane
-    router: Router
-    peak: tuple[int, float]
-    """Largest backlog of the stream lane in bytes, and when, in seconds from the start of the day."""
 
 
 def simulate_profile(profile: Profile, settings: Settings, log: Callable[[str], object]) -> Simulation:
@@ -63,34 +53,85 @@ def simulate(
     arrivals: Arrivals, settings: Settings, log: Callable[[str], object], measured: Measured = NOTHING_MEASURED
 ) -> Simulation:
     """All options of a day. ``log``: gets a sentence of progress for each option."""
-    stream_jobs, speeds = settings.stream.jobs, Speeds(measured.speeds, settings)
+    speeds = Speeds(measured.speeds, settings)
     groups = [group for window in arrivals.windows for group in window]
     files, size = sum(group.count for group in groups), sum(group.count * group.bytes for group in groups)
     options = []
     peak = busiest_hour(arrivals, settings, speeds)
-    for option in routing_options(as_one_stream_job(settings), peak, stream_jobs):
+    for option in routing_options(settings, peak):
         log(f"{option.name}: {format_count(files, 'file')}")
-        options.append(simulate_option(arrivals, option, measured, stream_jobs))
+        options.append(simulate_option(arrivals, option, measured))
     keys = {group.key for group in groups}
     kinds = sorted({(matching_rule(key, settings.datasets)[1], has_compressed_name(key)) for key in keys})
-    rests_on = assumptions(settings, measured, kinds, arrivals.gzip_ratio, stream_jobs)
+    rests_on = assumptions(settings, measured, kinds, arrivals.gzip_ratio)
     return Simulation(files, size, tuple(options), tuple(rests_on))
 
 
-def simulate_option(
-    arrivals: Arrivals, option: RoutingOption, measured: Measured = NOTHING_MEASURED, stream_jobs: int = 1
-) -> OptionResult:
-    """``stream_jobs``: the number of streaming jobs for which the one of the option's settings stands."""
+def simulate_option(arrivals: Arrivals, option: RoutingOption, measured: Measured = NOTHING_MEASURED) -> OptionResult:
     settings = option.settings
     speeds = Speeds(measured.speeds, settings)
-    day = route_day(arrivals, settings, speeds, stream_jobs)
-    backlog = divide_collections(day.router.collected, settings.batch)
+    stream, router, (peak_bytes, peak_seconds) = route_day(arrivals, settings, speeds)
+    peak_at = arrivals.night + timedelta(seconds=peak_seconds - DAY_SECONDS)
+    backlog = divide_collections(router.collected, settings.batch)
+    waiting = [item.row for item in backlog]
     night = simulate_night(backlog, settings, speeds, arrivals.night, measured.waits)
-    stream_dollars = [day.stream.dollars]
-    if day.stream.bytes:
+    planned, latencies = night or (None, Latencies())
+    stream_dollars = [stream.dollars]
+    if stream.bytes:
         at = (speeds.at(share) for share in (FAST, SLOW))
-        stream_dollars += [route_day(arrivals, settings, changed, stream_jobs).stream.dollars for changed in at]
-    return _result(option, arrivals, day, backlog, night, stream_dollars)
+        stream_dollars += [route_day(arrivals, settings, changed)[0].dollars for changed in at]
+    target, ratio = settings.convert.target_file_bytes, arrivals.gzip_ratio
+    size, files, packed = stream.bytes, round(stream.latencies.files), stream.compressed_bytes
+    all_rows = ManifestRow("", State.DONE, Lane.STREAM, Partition("", "", 0), "", size, files, packed)
+    in_stream = expected_share([all_rows], target, ratio)
+    in_stream = replace(in_stream, manifests=stream.manifests, objects=stream.objects)
+    converted = [in_stream, expected_share(waiting, target, ratio)]
+    other = estimate_shares(converted, router.invocations, stream.manifests, stream.run_seconds)
+    return OptionResult(
+        option.name,
+        option.changes,
+        _lane(files, stream.bytes, stream.manifests, stream.latencies),
+        stream.urgent_latencies.percentile(0.95),
+        _lane(sum(row.files for row in waiting), sum(row.bytes for row in waiting), len(waiting), latencies),
+        router.spilled_files,
+        router.ignored_files,
+        peak_bytes,
+        iso_utc(peak_at) if peak_bytes else None,
+        None
+        if planned is None
+        else NightResult(
+            planned.night.engine.value,
+            len(planned.runs),
+            planned.night.concurrency,
+            planned.night.workers,
+            planned.night.worker_type,
+            sum(len(run.manifests) for run in planned.runs),
+            planned.forecast,
+        ),
+        _dollars(planned, other, stream_dollars),
+    )
+
+
+def _lane(files: int, size: int, manifests: int, found: Latencies) -> LaneResult:
+    return LaneResult(files, size, manifests, found.percentile(0.5), found.percentile(0.95))
+
+
+def _dollars(planned: PlannedNight | None, other: Estimate, stream: list[float]) -> Dollars:
+    """``stream``: what the stream lane costs at the assumed speed, then at every other."""
+    low, night, high = (
+        (planned.forecast.dollars_low, planned.forecast.dollars, planned.forecast.dollars_high)
+        if planned
+        else (0.0, 0.0, 0.0)
+    )
+    return Dollars(
+        stream=round(stream[0], DIGITS),
+        night=night,
+        other=round(other.total, DIGITS),
+        total=round(stream[0] + night + other.total, DIGITS),
+        low=round(min(stream) + low + other.total, DIGITS),
+        high=round(max(stream) + high + other.total, DIGITS),
+        storage_month=round(other.storage_per_month, DIGITS),
+    )
 
 
 def busiest_hour(arrivals: Arrivals, settings: Settings, speeds: Speeds) -> float:
@@ -105,14 +146,18 @@ def busiest_hour(arrivals: Arrivals, settings: Settings, speeds: Speeds) -> floa
     return max(hours) / 3600
 
 
-def route_day(arrivals: Arrivals, settings: Settings, speeds: Speeds, stream_jobs: int = 1) -> RoutedDay:
-    """Window after window: route decides, the stream lane works, its watch measures the backlog."""
+def route_day(arrivals: Arrivals, settings: Settings, speeds: Speeds) -> tuple[StreamLane, Router, tuple[int, float]]:
+    """Window after window: route decides, the stream lane works, its watch measures the backlog.
+
+    Returns the lane, the router with what is left for the night, and the largest backlog of the lane: its bytes, and
+    when it was, in seconds from the start of the day.
+    """
     length, window = settings.input.event_window_seconds, None
     if (found := stream_window(settings, arrivals.night)) is not None:
         first = arrivals.night - timedelta(seconds=DAY_SECONDS)
         start, end = ((instant - first).total_seconds() for instant in found)
         window = max(start, 0.0), min(end, float(DAY_SECONDS))
-    stream = StreamLane(settings, window, stream_jobs)
+    stream, jobs = StreamLane(settings, window), one_stream_job(settings.stream)
     router, peak = Router(settings, speeds, arrivals.night, arrivals.gzip_ratio), (0, 0.0)
     backlog = watched = 0.0
     for number, groups in enumerate(arrivals.windows):
@@ -122,85 +167,10 @@ def route_day(arrivals: Arrivals, settings: Settings, speeds: Speeds, stream_job
         if is_watched and now - watched >= settings.schedule.watch_seconds:
             backlog, watched = stream.backlog_core_seconds, now
         else:
-            backlog = waiting_core_seconds(settings.stream, backlog, length, watched=is_watched)
-        for manifest in router.route(number, groups, room_core_seconds(settings.stream, backlog)):
+            backlog = waiting_core_seconds(jobs, backlog, length, watched=is_watched)
+        for manifest in router.route(number, groups, room_core_seconds(jobs, backlog)):
             stream.add(manifest)
         backlog += router.admitted_seconds
         peak = max(peak, (stream.backlog_bytes, now), key=lambda found: found[0])
     stream.finish()
-    return RoutedDay(stream, router, peak)
-
-
-def _result(
-    option: RoutingOption,
-    arrivals: Arrivals,
-    day: RoutedDay,
-    backlog: list[BacklogItem],
-    night: tuple[PlannedNight, Latencies] | None,
-    stream_dollars: list[float],
-) -> OptionResult:
-    stream, (peak_bytes, peak_seconds) = day.stream, day.peak
-    peak_at = arrivals.night + timedelta(seconds=peak_seconds - DAY_SECONDS)
-    planned, latencies = night or (None, Latencies())
-    waiting = [item.row for item in backlog]
-    converted = _converted(stream, waiting, option.settings.convert.target_file_bytes, arrivals.gzip_ratio)
-    batch_files, batch_bytes = sum(row.files for row in waiting), sum(row.bytes for row in waiting)
-    return OptionResult(
-        option.name,
-        option.changes,
-        _lane(round(stream.latencies.files), stream.bytes, stream.manifests, stream.latencies),
-        stream.urgent_latencies.percentile(0.95),
-        _lane(batch_files, batch_bytes, len(waiting), latencies),
-        day.router.spilled_files,
-        day.router.ignored_files,
-        peak_bytes,
-        iso_utc(peak_at) if peak_bytes else None,
-        None
-        if planned is None
-        else NightResult(
-            planned.night.engine.value,
-            len(planned.runs),
-            planned.night.concurrency,
-            planned.night.workers,
-            planned.night.worker_type,
-            sum(len(run.manifests) for run in planned.runs),
-            planned.forecast,
-        ),
-        _dollars(day, planned, converted, stream_dollars),
-    )
-
-
-def _lane(files: int, size: int, manifests: int, found: Latencies) -> LaneResult:
-    return LaneResult(files, size, manifests, found.percentile(0.5), found.percentile(0.95))
-
-
-def _converted(
-    stream: StreamLane, waiting: list[ManifestRow], target_file_bytes: int, gzip_ratio: float
-) -> list[CostShare]:
-    files, size, packed = stream.latencies.files, stream.bytes, stream.compressed_bytes
-    all_rows = ManifestRow("", State.DONE, Lane.STREAM, Partition("", "", 0), "", size, round(files), packed)
-    in_stream = expected_share([all_rows], target_file_bytes, gzip_ratio)
-    in_stream = replace(in_stream, manifests=stream.manifests, objects=stream.objects)
-    return [in_stream, expected_share(waiting, target_file_bytes, gzip_ratio)]
-
-
-def _dollars(
-    day: RoutedDay, planned: PlannedNight | None, converted: list[CostShare], stream_dollars: list[float]
-) -> Dollars:
-    """``stream_dollars``: those of the stream lane at every speed."""
-    stream = day.stream
-    other = estimate_shares(converted, day.router.invocations, stream.manifests, stream.run_seconds)
-    low, night, high = (
-        (planned.forecast.dollars_low, planned.forecast.dollars, planned.forecast.dollars_high)
-        if planned
-        else (0.0, 0.0, 0.0)
-    )
-    return Dollars(
-        stream=round(stream.dollars, DIGITS),
-        night=night,
-        other=round(other.total, DIGITS),
-        total=round(stream.dollars + night + other.total, DIGITS),
-        low=round(min(stream_dollars) + low + other.total, DIGITS),
-        high=round(max(stream_dollars) + high + other.total, DIGITS),
-        storage_month=round(other.storage_per_month, DIGITS),
-    )
+    return stream, router, peak

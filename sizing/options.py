@@ -6,9 +6,9 @@ from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 from lake.engines import ENGINES
-from lake.engines.description import DPUS, WORKERS, max_workers
+from lake.engines.description import WORKERS, max_workers
 from lake.errors import InvalidInputError
-from lake.settings import DatasetUrgentSettings, Settings
+from lake.settings import DatasetUrgentSettings, Settings, StreamSettings
 from lake.settings.lanes import MAX_LATENCY_GOAL_SECONDS
 from lake.settings.routing import DAYS
 from lake.time import Schedule, local_time, next_local_time
@@ -76,29 +76,17 @@ class RoutingOption:
     changes: tuple[str, ...]
 
 
-def routing_options(settings: Settings, peak_core_seconds: float, stream_jobs: int = 1) -> list[RoutingOption]:
+def routing_options(settings: Settings, peak_core_seconds: float) -> list[RoutingOption]:
     """All files through the stream lane, all overnight, and as the settings say.
 
-    ``peak_core_seconds``: work on one core that arrives per second in the busiest hour. ``stream_jobs``: the number of
-    streaming jobs for which the one of the settings stands.
+    ``peak_core_seconds``: work on one core that arrives per second in the busiest hour.
     """
-    return [
-        _all_stream(settings, peak_core_seconds, stream_jobs),
-        all_batch(settings),
-        RoutingOption(HYBRID, settings, ()),
-    ]
+    return [_all_stream(settings, peak_core_seconds), all_batch(settings), RoutingOption(HYBRID, settings, ())]
 
 
-def as_one_stream_job(settings: Settings) -> Settings:
-    """The settings with one streaming job in place of several: it has all their executors, and a night has no more job
-    runs side by side than next to them.
-    """
-    stream, quota = settings.stream, settings.quota
-    workers = DRIVERS + stream.jobs * (stream.max_workers - DRIVERS)
-    one = replace(settings, stream=replace(stream, jobs=1, max_workers=workers))
-    others = settings.stream_glue_runs - one.stream_glue_runs
-    drivers = math.ceil(settings.stream_dpus - one.stream_dpus)
-    return replace(one, quota=replace(quota, job_runs=quota.job_runs - others, dpus=quota.dpus - drivers))
+def one_stream_job(stream: StreamSettings) -> StreamSettings:
+    """One streaming job in place of several, with all their executors."""
+    return replace(stream, jobs=1, max_workers=DRIVERS + stream.jobs * (stream.max_workers - DRIVERS))
 
 
 def all_batch(settings: Settings) -> RoutingOption:
@@ -112,35 +100,31 @@ def all_batch(settings: Settings) -> RoutingOption:
     return RoutingOption(ALL_BATCH, changed, ("peak.hours = []", "urgent.keys = []", *no_rules))
 
 
-def _all_stream(settings: Settings, peak_core_seconds: float, stream_jobs: int) -> RoutingOption:
-    stream, vcpus = settings.stream, stream_cluster(settings).vcpus
-    executors = stream.max_workers - DRIVERS
-    needed = math.ceil(STREAM_RESERVE * peak_core_seconds / vcpus)
-    of_job = min(DRIVERS + math.ceil(max(needed, executors) / stream_jobs), max_workers(stream.worker_type))
-    workers = DRIVERS + stream_jobs * (of_job - DRIVERS)
-    busy = needed > executors
-    trigger = min(stream.trigger_seconds, BUSY_TRIGGER_SECONDS) if busy else stream.trigger_seconds
-    of_worker = 0 if stream.on_emr else DPUS[stream.worker_type]
-    dpus = math.ceil(workers * of_worker + settings.run_dpus * (1 + settings.max_verifications))
-    drivers = math.ceil((stream_jobs - 1) * of_worker)
+def _all_stream(settings: Settings, peak_core_seconds: float) -> RoutingOption:
+    stream, quota = settings.stream, settings.quota
+    executors = stream.jobs * (stream.max_workers - DRIVERS)
+    needed = math.ceil(STREAM_RESERVE * peak_core_seconds / stream_cluster(settings).vcpus)
+    workers = DRIVERS + math.ceil(max(needed, executors) / stream.jobs)
+    trigger = min(stream.trigger_seconds, BUSY_TRIGGER_SECONDS) if needed > executors else stream.trigger_seconds
     changed = replace(
         settings,
         peak=replace(settings.peak, hours=("00:00-24:00",), days=DAYS),
         datasets=tuple(replace(rule, peak=True) for rule in settings.datasets),
         stream=replace(
             stream,
-            max_workers=workers,
+            max_workers=min(workers, max_workers(stream.worker_type)),
             trigger_seconds=trigger,
             latency_goal_seconds=MAX_LATENCY_GOAL_SECONDS,
         ),
         schedule=replace(settings.schedule, stream_start="cron(0 0 * * ? *)", stream_end="24:00"),
-        quota=replace(settings.quota, dpus=max(dpus, settings.quota.dpus)),
     )
+    dpus = math.ceil(changed.stream_dpus + settings.run_dpus * (1 + settings.max_verifications))
+    changed = replace(changed, quota=replace(quota, dpus=max(dpus, quota.dpus)))
     changes = (
         "peak hours all day, no spilling",
-        f"stream.max_workers = {of_job}",
+        f"stream.max_workers = {changed.stream.max_workers}",
         f"stream.trigger_seconds = {trigger}",
-        *([f"quota.dpus = {dpus + drivers}"] if dpus > settings.quota.dpus else []),
+        *([f"quota.dpus = {dpus}"] if dpus > quota.dpus else []),
     )
     return RoutingOption(ALL_STREAM, changed, changes)
 

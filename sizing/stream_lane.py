@@ -10,7 +10,7 @@ from lake.settings.lanes import BATCH_FILES, SECONDS_PER_CORE
 from lake.speed import Speeds
 from router.estimate.night import DRIVERS, RAMP_SECONDS
 from router.stream.spill import TASK_SECONDS
-from sizing.options import stream_cluster
+from sizing.options import one_stream_job, stream_cluster
 from sizing.result import Latencies
 from sizing.routing import SimulatedManifest, Work
 
@@ -32,14 +32,14 @@ FIRST_EXECUTOR_SECONDS = RAMP_SECONDS
 
 
 class StreamWorkers:
-    """Convert the tasks of manifests, the oldest first. ``jobs``: the streaming jobs whose executors they are."""
+    """Convert the tasks of manifests, the oldest first: the executors of all streaming jobs."""
 
-    def __init__(self, settings: Settings, jobs: int) -> None:
-        self._cluster = stream_cluster(settings)
+    def __init__(self, settings: Settings) -> None:
+        self._cluster, jobs = stream_cluster(settings), settings.stream.jobs
         self.start_seconds = self._cluster.start_seconds
         """Seconds from the start of a run until it begins its first micro-batch."""
         self._drivers, self._min_executors = jobs * DRIVERS, jobs * self._cluster.min_executors
-        self._max_executors = settings.stream.max_workers - DRIVERS
+        self._max_executors = jobs * (settings.stream.max_workers - DRIVERS)
         self._executors, self._busy_until = self._min_executors, 0.0
         self.dollars = 0.0
 
@@ -110,12 +110,12 @@ MAX_POINTERS = 500
 class StreamLane:
     """Converts manifests in the order in which their pointers came, and urgent ones next to the others.
 
-    ``window`` is the stream window, in seconds from the start of the day; None: there is none. ``jobs``: the number of
-    streaming jobs for which the one of ``settings`` stands.
+    ``window`` is the stream window, in seconds from the start of the day; None: there is none. Several streaming jobs
+    are one with all their executors.
     """
 
-    def __init__(self, settings: Settings, window: tuple[float, float] | None, jobs: int = 1) -> None:
-        self._stream, self._speeds = settings.stream, Speeds({}, settings)
+    def __init__(self, settings: Settings, window: tuple[float, float] | None) -> None:
+        self._stream, self._speeds = one_stream_job(settings.stream), Speeds({}, settings)
         self._spread = settings.input.event_window_seconds
         self._window = window
         self._queue: deque[SimulatedManifest] = deque()
@@ -127,7 +127,7 @@ class StreamLane:
         self._live: list[tuple[float, float]] = []
         self._free_at = self._run_started = self._urgent_until = self._begun = self._ended = 0.0
         self._overran = False
-        self._jobs, self._workers = jobs, StreamWorkers(settings, jobs)
+        self._jobs, self._workers = settings.stream.jobs, StreamWorkers(settings)
         self.run_seconds = 0.0
         """Time of all runs; complete after ``finish``."""
         self.backlog_bytes, self.backlog_core_seconds = 0, 0.0

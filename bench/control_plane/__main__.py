@@ -128,23 +128,22 @@ def format_table(measured: Sequence[Measured], load: float) -> str:
     )
     names = ("load, datasets", "function")
     numbers = ("seconds", "of processor", "limit", "peak MiB", "limit", "requests", "index writes/s", "result")
-    return "\n".join([about, "", *markdown_table(names, numbers, map(_row, measured))])
-
-
-def _row(item: Measured) -> Sequence[str]:
-    night = NIGHTS[item.night]
-    return (
-        f"{night.name}, {night.datasets:,}",
-        f"`{item.function}`",
-        f"{item.seconds:.1f}",
-        f"{item.cpu_seconds:.1f}",
-        f"{item.target.seconds}",
-        f"{item.peak_bytes / MIB:.0f}",
-        f"{item.target.mib}",
-        f"{sum(item.requests.values()):,}",
-        f"{item.index_writes_per_second:,}",
-        "met" if item.met else "NOT met",
-    )
+    rows = [
+        (
+            f"{NIGHTS[item.night].name}, {NIGHTS[item.night].datasets:,}",
+            f"`{item.function}`",
+            f"{item.seconds:.1f}",
+            f"{item.cpu_seconds:.1f}",
+            f"{item.target.seconds}",
+            f"{item.peak_bytes / MIB:.0f}",
+            f"{item.target.mib}",
+            f"{sum(item.requests.values()):,}",
+            f"{item.index_writes_per_second:,}",
+            "met" if item.met else "NOT met",
+        )
+        for item in measured
+    ]
+    return "\n".join([about, "", *markdown_table(names, numbers, rows)])
 
 
 if __name__ == "__main__":

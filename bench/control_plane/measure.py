@@ -46,8 +46,9 @@ def main(function: str, night: str, endpoint: str) -> None:
         publish(endpoint, NIGHTS[night].last_hour if function == "hours" else "")
     call = calls(NIGHTS[night], connect(endpoint))[function]
     started, cpu = time.monotonic(), time.process_time()
-    call()
+    answer = call()
     seconds, cpu_seconds = time.monotonic() - started, time.process_time() - cpu
+    assert function != "settle" or answer["verdict"] == "SUCCEEDED", answer
     print(json.dumps({"seconds": seconds, "cpu_seconds": cpu_seconds, "peak_bytes": peak_bytes()}))
 
 
@@ -74,26 +75,27 @@ def publish(endpoint: str, hour: str) -> None:
     urlopen(f"{endpoint}{PUBLISH}{hour}").close()  # noqa: S310
 
 
-def calls(night: Night, services: Services) -> dict[str, Callable[[], dict[str, Any]]]:
+def calls(night: Night, services: Services) -> dict[str, Callable[[], Any]]:
     """The functions by name; ``run_status`` looks at the first run of the plan, ``backfill`` at the first hour."""
     hour = f"{START:%Y-%m-%dT%H}"
     request = {"dataset": night.dataset_names()[0], "from": hour, "to": hour}
+
+    def first_status() -> object:
+        index = read_document(services, plan_summary_key(EXECUTION))["index"]
+        return run_status(
+            {"run": json.loads(get_document(services.s3, index["bucket"], index["key"]))[0]["run"]}, services
+        )
+
     return {
         "plan": lambda: plan({"execution": EXECUTION}, services),
-        "run_status": lambda: dict(run_status({"run": _first_run(services)}, services)),
+        "run_status": first_status,
         "catalog": lambda: catalog(services),
-        "divide": lambda: {"manifests": len(divide(services, CollectionId.numbered(night.last_hour, 1)))},
-        "sweep": lambda: dict(sweep(services)),
+        "divide": lambda: divide(services, CollectionId.numbered(night.last_hour, 1)),
+        "sweep": lambda: sweep(services),
         "hours": lambda: _announce_hours(services),
-        "settle": lambda: _settle(services),
+        "settle": lambda: settle({"execution": EXECUTION}, services),
         "backfill": lambda: backfill({"action": "find", "request": request, "token": None}, services),
     }
-
-
-def _first_run(services: Services) -> str:
-    index = read_document(services, plan_summary_key(EXECUTION))["index"]
-    first: str = json.loads(get_document(services.s3, index["bucket"], index["key"]))[0]["run"]
-    return first
 
 
 def _announce_hours(services: Services) -> dict[str, int]:
@@ -104,12 +106,6 @@ def _announce_hours(services: Services) -> dict[str, int]:
     if repair.errors:
         raise repair.errors[0]
     return dict(repair.counts)
-
-
-def _settle(services: Services) -> dict[str, Any]:
-    answer = settle({"execution": EXECUTION}, services)
-    assert answer["verdict"] == "SUCCEEDED", answer
-    return {"done": answer["done"]}
 
 
 if __name__ == "__main__":

@@ -1,6 +1,5 @@
 """Chromium without a window: what a page becomes in it, what it looks like, and what it writes to the console."""
 
-import html
 import os
 import re
 import shutil
@@ -8,7 +7,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from PIL import Image
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 CONSOLE = re.compile(r":CONSOLE[:(].*?\] (.*)")
@@ -34,15 +32,6 @@ class Chromium:
         """A picture of the page as PNG; ``size`` is ``width,height`` in pixels. The lines of the console."""
         options = (f"--screenshot={path}", f"--window-size={size}", f"--blink-settings=preferredColorScheme={scheme}")
         return self._run(page, *options, "--hide-scrollbars")[1]
-
-    def phone(self, page: str, path: Path, size: str = "390,4000", scheme: int = LIGHT) -> list[str]:
-        """A picture on a narrow screen: in a frame, because a window has a minimum width."""
-        width, height = size.split(",")
-        frame = f'<iframe width="{width}" height="{height}" srcdoc="{html.escape(page)}"></iframe>'
-        outer = f"<style>body {{ margin: 0 }} iframe {{ border: 0; display: block }}</style>{frame}"
-        console = self.picture(outer, path, f"500,{height}", scheme)
-        Image.open(path).crop((0, 0, int(width), int(height))).save(path)
-        return console
 
     def _run(self, page: str, *options: str) -> tuple[str, list[str]]:
         file = self._folder / "page.html"

@@ -15,15 +15,13 @@ COLORS = 64
 
 
 def main() -> None:
-    """Write docs/images/report.png, report-dark.png, report-days.png and report-phone.png."""
     IMAGES.mkdir(parents=True, exist_ok=True)
-    usual, backfills = render_page(day_of(1)), render_page(day_of(5))
+    usual = render_page(day_of(1))
     with tempfile.TemporaryDirectory() as folder:
         chromium = Chromium(Path(folder))
         for name, scheme in (("report.png", LIGHT), ("report-dark.png", DARK)):
             _save(chromium.picture(usual, IMAGES / name, "1000,2450", scheme), IMAGES / name)
         _save(chromium.picture(last_days_page(), IMAGES / "report-days.png", "1100,1000"), IMAGES / "report-days.png")
-        _save(chromium.phone(backfills, IMAGES / "report-phone.png", "390,2000"), IMAGES / "report-phone.png")
 
 
 def _save(console: list[str], path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from lake.ledger import CostRow, CostShare, ManifestRow, State
 from lake.manifest import Lane, Partition
 from lake.time import iso_utc
-from report.days import Day, SettledExecution, last_days, render_index
+from report.days import SettledExecution, last_days, render_index
 from report.figures import ExecutionFacts, Report, cost_figures
 from tests.unit.report.reporting import cost_row, report_of, row
 
@@ -29,7 +29,6 @@ def day_of(executions: int) -> Report:
 
 
 def usual_day() -> Report:
-    """A day of both lanes, and its night."""
     chance = random.Random(7)
     rows = []
     for minute in range(0, 24 * 60, 6):
@@ -87,12 +86,8 @@ def day_of_backfills(number: int) -> Report:
         costs.append(run)
         counts = {"done": 0 if failed else 2, "failed": int(failed), "open": 0, "rows": 0 if failed else 36_501}
         outcome = "FAILED" if failed else "SUCCEEDED_WITH_QUARANTINE" if item == 2 else "SUCCEEDED"
-        verdict = {
-            **counts,
-            "outcome": outcome,
-            "rejects": int(item == 2),
-            "message": DENIED if failed else QUARANTINED,
-        }
+        message = DENIED if failed else QUARANTINED
+        verdict = {**counts, "outcome": outcome, "rejects": int(item == 2), "message": message}
         executions.append(_execution(name, begin, tuple(costs), verdict, files=2, size=12_000_000))
     for minute in (2, 7, 21):
         made = DAY + timedelta(hours=15, minutes=minute)
@@ -101,20 +96,16 @@ def day_of_backfills(number: int) -> Report:
 
 
 def last_days_page() -> str:
-    """The page about the last days."""
-    return render_index("hybrid-router-prod", last_month(), iso_utc(NIGHT + timedelta(hours=8)))
+    """The page about the last thirty days with a night each, but one.
 
-
-def last_month() -> list[Day]:
-    """Thirty days with a night each, but one: two nights failed, one ended late, one day had many backfills."""
+    Two nights failed, one ended late, one day had many backfills.
+    """
     chance = random.Random(3)
     settled, costs = [], {}
     for number in range(30):
         begin = NIGHT + timedelta(days=number - 29)
         costs[f"{begin:%Y-%m-%d}"] = chance.randint(120, 190) * 1_000_000
-        outcome = {6: "FAILED", 22: "FAILED"}.get(
-            number, "SUCCEEDED_WITH_QUARANTINE" if number % 4 == 1 else "SUCCEEDED"
-        )
+        outcome = "SUCCEEDED_WITH_QUARANTINE" if number % 4 == 1 else "FAILED" if number in (6, 22) else "SUCCEEDED"
         files, late = chance.randint(4_000, 5_200), 37 if number == 15 else 0
         rejects = chance.randint(20, 900) if outcome.endswith("QUARANTINE") else 0
         message = DENIED if outcome == "FAILED" else QUARANTINED if rejects else "all 121 manifests are done"
@@ -139,7 +130,8 @@ def last_month() -> list[Day]:
                 asdict(replace(small, name=f"b{hour}", planned_at=iso_utc(begin + timedelta(minutes=hour))))
                 for hour in range(14)
             ]
-    return last_days(settled, costs, NIGHT + timedelta(hours=8))
+    now = NIGHT + timedelta(hours=8)
+    return render_index("hybrid-router-prod", last_days(settled, costs, now), iso_utc(now))
 
 
 def _report(rows: list[ManifestRow], costs: list[CostRow], executions: tuple[ExecutionFacts, ...]) -> Report:

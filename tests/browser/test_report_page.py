@@ -18,7 +18,7 @@ from tests.unit.infra.npm_packages import install
 from tests.unit.report.reporting import cost_row, full_report, report_of
 
 PROBE = """<script>
-const found = { colors: {}, wide: document.documentElement.scrollWidth > innerWidth };
+const found = { colors: {} };
 for (const canvas of document.querySelectorAll("canvas")) {
   const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
   const colors = new Set();
@@ -69,13 +69,20 @@ def test_charts_are_drawn_and_tables_sort(chromium: Chromium, page: str) -> None
     assert found["sorted"] == ["jr_0", "jr_7"]
 
 
-@pytest.mark.parametrize(("scheme", "background"), [(LIGHT, (246, 247, 249)), (DARK, (18, 22, 28))])
-def test_the_page_as_it_is_has_no_error_in_either_scheme(
-    chromium: Chromium, page: str, tmp_path: Path, scheme: int, background: tuple[int, int, int]
+@pytest.mark.parametrize(
+    ("scheme", "background", "red"),
+    [(LIGHT, (246, 247, 249), (198, 40, 40)), (DARK, (18, 22, 28), (255, 123, 114))],
+)
+def test_the_pages_as_they_are_have_no_error_in_either_scheme(
+    chromium: Chromium, page: str, tmp_path: Path, scheme: int, background: tuple[int, ...], red: tuple[int, ...]
 ) -> None:
-    picture = tmp_path / "page.png"
-    assert chromium.picture(page, picture, scheme=scheme) == []
-    assert Image.open(picture).convert("RGB").getpixel((3, 3)) == background
+    picture, colors = tmp_path / "page.png", []
+    for shown in (page, last_days_page()):
+        assert chromium.picture(shown, picture, scheme=scheme) == []
+        image = Image.open(picture).convert("RGB")
+        assert image.getpixel((3, 3)) == background
+        colors.append({color for _, color in image.getcolors(1 << 24) or []})
+    assert red in colors[1]
 
 
 def test_the_library_is_that_of_the_locked_package() -> None:
@@ -124,18 +131,19 @@ def measured(chromium: Chromium, page: str, width: int) -> Any:
 
 
 def measured_day(chromium: Chromium, executions: int, width: int) -> Any:
-    """What ``measured`` finds on the page about a day with this number of executions."""
-    return measured(chromium, render_page(day_of(executions)), width)
+    """What ``measured`` finds on the page about a day with this number of executions; 0: about the last days."""
+    return measured(chromium, render_page(day_of(executions)) if executions else last_days_page(), width)
 
 
-@pytest.mark.parametrize("executions", [1, 5, 200])
+@pytest.mark.parametrize("executions", [0, 1, 5, 200])
 @pytest.mark.parametrize("width", [390, 1280])
 def test_outcomes_and_reasons_are_on_the_screen(chromium: Chromium, executions: int, width: int) -> None:
     found = measured_day(chromium, executions, width)
     assert (found["wide"], found["outside"]) == (False, [])
-    # Then the table of datasets is the only one that is open, and the first chart is within three screens of a phone
-    assert found["open"] == 1
-    assert found["chartsFrom"] < 2400
+    if executions:
+        # Then only the table of datasets is open, and the first chart is within three screens of a phone
+        assert found["open"] == 1
+        assert found["chartsFrom"] < 2400
 
 
 def test_few_files_are_dots_and_many_are_bands(chromium: Chromium) -> None:
@@ -157,17 +165,3 @@ def test_axes_have_a_few_round_numbers(chromium: Chromium) -> None:
     found = measured_day(chromium, 5, 390)
     assert found["seconds"] == ["10 s", "20 s", "1 min", "2 min", "5 min"]
     assert found["lines"] == ["0", "1", "2"]
-
-
-@pytest.mark.parametrize("width", [390, 1280])
-def test_the_last_days_fit_the_screen(chromium: Chromium, width: int) -> None:
-    found = measured(chromium, last_days_page(), width)
-    assert (found["wide"], found["outside"]) == (False, [])
-
-
-@pytest.mark.parametrize("scheme", [LIGHT, DARK])
-def test_the_last_days_have_no_error_in_either_scheme(chromium: Chromium, tmp_path: Path, scheme: int) -> None:
-    picture = tmp_path / "page.png"
-    assert chromium.picture(last_days_page(), picture, scheme=scheme) == []
-    red = {LIGHT: (198, 40, 40), DARK: (255, 123, 114)}[scheme]
-    assert red in {color for _, color in Image.open(picture).convert("RGB").getcolors(1 << 24) or []}

@@ -1,4 +1,4 @@
-"""``python -m tests.chaos``: histories with faults, a table of the injected faults, and the number of violations."""
+"""``python -m tests.chaos``: histories with faults, the injected faults by point, and the number of violations."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import multiprocessing
 import sys
 import tempfile
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from local.cloud import LocalCloud
 from local.limits import Limits
 from tests.chaos.glue_history import HISTORIES, run_glue_history
-from tests.chaos.processes import clients
 from tests.chaos.runtime_patches import connect_to, play
+from tests.chaos.world import clients
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -59,12 +59,13 @@ def _histories(count: int, seed: int, environment: Mapping[str, str], *, log: bo
 
 
 def _show(kind: str, reports: Iterable[Report], replay: str, *, log: bool, per_line: int) -> int:
-    """Print progress, every violation with its replay command, and the table; the number of violated histories."""
-    fired: Counter[tuple[str, str, str]] = Counter()
+    """Print progress, violations with their replay command, and the faults by point; the number of bad histories."""
+    fired: defaultdict[str, Counter[str]] = defaultdict(Counter)
     bad, number, started = 0, 0, time.monotonic()
     inputs = unpublished = 0
     for number, report in enumerate(reports, start=1):
-        fired.update((fault.point, fault.when, fault.action) for fault in report.fired)
+        for fault in report.fired:
+            fired[f"{fault.when} {fault.point}"][fault.action] += 1
         inputs, unpublished = inputs + report.inputs, unpublished + report.unpublished
         if report.violations:
             bad += 1
@@ -74,23 +75,13 @@ def _show(kind: str, reports: Iterable[Report], replay: str, *, log: bool, per_l
             print("".join(f"    {line}\n" for line in report.log))
         if number % per_line == 0:
             seconds = time.monotonic() - started
-            print(f"{number} {kind}, {sum(fired.values())} faults, {seconds:.0f} s, {bad} violations", flush=True)
-    if number:
-        print(table(fired))
+            faults = sum(counts.total() for counts in fired.values())
+            print(f"{number} {kind}, {faults} faults, {seconds:.0f} s, {bad} violations", flush=True)
+    for point, counts in sorted(fired.items()):
+        print(f"{point:26} {', '.join(f'{times} {action}' for action, times in sorted(counts.items()))}")
     if inputs:
         print(f"{unpublished} of {inputs} inputs were in FAILED manifests until these were reprocessed")
     return bad
-
-
-def table(fired: Counter[tuple[str, str, str]]) -> str:
-    """Number of injected faults by point and action."""
-    actions = sorted({action for _, _, action in fired})
-    lines = [f"{'point':26}" + "".join(f"{action:>15}" for action in actions)]
-    for point, when in sorted({(point, when) for point, when, _ in fired}):
-        counts = "".join(f"{fired[point, when, action]:>15}" for action in actions)
-        lines.append(f"{when + ' ' + point:26}{counts}")
-    lines.append(f"{'all':26}" + "".join(f"{sum(n for key, n in fired.items() if key[2] == a):>15}" for a in actions))
-    return "\n".join(lines)
 
 
 if __name__ == "__main__":

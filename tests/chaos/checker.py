@@ -23,11 +23,8 @@ class Checker:
 
     s3: Any
     dynamodb: Any
-    input_bucket: str
-    lake_bucket: str
-    quarantine_bucket: str
-    control_bucket: str
-    ledger_table: str
+    names: Any
+    """Has the names of the buckets and of the ledger's table."""
     found: list[str] = field(default_factory=list)
     _collections: dict[str, Any] = field(default_factory=dict)
     unpublished: int = 0
@@ -63,7 +60,7 @@ class Checker:
     def _read_ledger(self) -> tuple[dict[str, Any], dict[tuple[str, str], dict[str, Any]], dict[str, Any]]:
         """Manifests and parts by id, arrivals by key and version, collections by hour and name."""
         items: list[dict[str, Any]] = []
-        request: dict[str, Any] = {"TableName": self.ledger_table, "ConsistentRead": True}
+        request: dict[str, Any] = {"TableName": self.names.ledger_table, "ConsistentRead": True}
         while True:
             page = self.dynamodb.scan(**request)
             items += page["Items"]
@@ -124,7 +121,7 @@ class Checker:
         if item is not None and "collection" in item:
             division = self._collections[item["collection"]].get("division")
             if division is not None:
-                for manifest, *_ in json.loads(self._get(self.control_bucket, division["key"]))["manifests"]:
+                for manifest, *_ in json.loads(self._get(self.names.control_bucket, division["key"]))["manifests"]:
                     yield from self._last_successors(manifest, manifests)
         elif item is not None and item["state"] == "SUPERSEDED":
             for successor in item["superseded_by"]:
@@ -133,7 +130,7 @@ class Checker:
             yield name
 
     def _files_of(self, name: str) -> list[tuple[str, str]]:
-        body = json.loads(self._get(self.control_bucket, f"manifests/{name[:8]}/{name}.json"))
+        body = json.loads(self._get(self.names.control_bucket, f"manifests/{name[:8]}/{name}.json"))
         files = [(key, version or f"etag:{etag}") for _, key, etag, _, _, version in body["files"]]
         if len(set(files)) != len(files):
             self.found.append(f"manifest {name} lists a file twice")
@@ -147,7 +144,7 @@ class Checker:
                 self.found.append(f"manifest {name} is DONE without a published generation")
             if "published" not in item:
                 continue
-            body = self._get(self.control_bucket, item["published"]["document"]["key"])
+            body = self._get(self.names.control_bucket, item["published"]["document"]["key"])
             if hashlib.sha256(body).hexdigest() != item["published"]["document"]["sha256"]:
                 self.found.append(f"the commit document of {name} is not the one that its row names")
             document = json.loads(body)
@@ -158,7 +155,7 @@ class Checker:
     def _check_objects(self, published: dict[tuple[str, str], tuple[str, str]]) -> None:
         locations = [
             (bucket, item["Key"])
-            for bucket in (self.lake_bucket, self.quarantine_bucket)
+            for bucket in (self.names.lake_bucket, self.names.quarantine_bucket)
             for item in self._list(bucket)
         ]
         checksums = {(bucket, key): self._checksum(bucket, key) for bucket, key in locations}
@@ -171,7 +168,7 @@ class Checker:
 
     def _check_table(self, published: dict[tuple[str, str], tuple[str, str]], shown: set[str]) -> None:
         """The table shows each published object of its dataset, and nothing else."""
-        lake = f"s3://{self.lake_bucket}/{WITH_TABLE}/"
+        lake = f"s3://{self.names.lake_bucket}/{WITH_TABLE}/"
         wanted = {uri for uri in (f"s3://{bucket}/{key}" for bucket, key in published) if uri.startswith(lake)}
         for uri in sorted(wanted ^ shown):
             problem = "is published, and the table does not show it" if uri in wanted else "is only in the table"
@@ -181,7 +178,7 @@ class Checker:
         return self.s3.head_object(Bucket=bucket, Key=key, ChecksumMode="ENABLED").get("ChecksumCRC32")
 
     def _check_no_open_uploads(self) -> None:
-        for bucket in (self.lake_bucket, self.quarantine_bucket):
+        for bucket in (self.names.lake_bucket, self.names.quarantine_bucket):
             for upload in self.s3.list_multipart_uploads(Bucket=bucket).get("Uploads", []):
                 self.found.append(f"an open upload of {bucket}/{upload['Key']} is left over")
 
@@ -209,18 +206,18 @@ class Checker:
         found = Counter(r["line"] for r in records if r["kind"] == "line")
         self.found += differences("the quarantine", lines, found)
         by_reference = (r for r in records if r["kind"] == "file")
-        prefix = f"s3://{self.input_bucket}/"
+        prefix = f"s3://{self.names.input_bucket}/"
         found = Counter(f"{r['source'].removeprefix(prefix)} {r['version']}" for r in by_reference)
         self.found += differences("the quarantine by reference", files, found)
 
     def _lake_rows(self) -> Iterator[str]:
-        for item in self._list(self.lake_bucket):
-            for row in pq.read_table(io.BytesIO(self._get(self.lake_bucket, item["Key"]))).to_pylist():
+        for item in self._list(self.names.lake_bucket):
+            for row in pq.read_table(io.BytesIO(self._get(self.names.lake_bucket, item["Key"]))).to_pylist():
                 yield json.dumps({name: value for name, value in row.items() if value is not None}, sort_keys=True)
 
     def _quarantine_records(self) -> Iterator[dict[str, Any]]:
-        for item in self._list(self.quarantine_bucket):
-            yield from map(json.loads, self._get(self.quarantine_bucket, item["Key"]).splitlines())
+        for item in self._list(self.names.quarantine_bucket):
+            yield from map(json.loads, self._get(self.names.quarantine_bucket, item["Key"]).splitlines())
 
     def _list(self, bucket: str) -> Iterable[dict[str, Any]]:
         """The objects of lake or quarantine, without the metadata of Iceberg tables and the markers of hours."""

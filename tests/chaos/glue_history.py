@@ -11,8 +11,8 @@ from tests.chaos.glue_world import OVER, GlueWorld
 from tests.chaos.history import Report
 from tests.chaos.injection import Fault
 from tests.chaos.inputs import Input, random_body, random_settings
-from tests.chaos.processes import Clients
 from tests.chaos.spark_cluster import CLUSTER_SETTINGS, spark_cluster
+from tests.chaos.world import Clients
 
 BATCH, STREAM = "batch", "stream"
 FILES = 4
@@ -102,46 +102,33 @@ def _arrive(world: GlueWorld, lane: str, *, broken: bool) -> None:
     assert not world.queue
 
 
-def _start(world: GlueWorld, lane: str, fault: Fault | None) -> tuple[str, str]:
-    """Start a run of the lane; the names of its job and of the run."""
-    if lane == STREAM:
-        return world.resources.stream_job, world.start(world.resources.stream_job, fault)
-    (document,) = world.plan_runs()
-    return world.resources.batch_job, world.start(world.resources.batch_job, fault, run=document)
-
-
 def _run_with_fault(world: GlueWorld, lane: str, fault: Fault) -> None:
-    job, run = _run_until(world, lane, fault)
-    world.fired.append(fault)
-    world.log.append(f"{lane}: {world.injected()}")
-    if fault.action != "stall":
-        world.finish(job, run)
-        interrupted = [row["id"] for row in world.open_rows()]
-        _finish_open_manifests(world)
-        world.log += [_owners(world, name) for name in interrupted]
-        return
-    # The stalled run resumes after its lease has expired and another run has finished its work.
-    _wait_for_leases(world)
-    _finish_open_manifests(world)
-    world.resume()
-    world.finish(job, run)
-
-
-def _run_until(world: GlueWorld, lane: str, fault: Fault) -> tuple[str, str]:
-    """The names of the job and of its run that met the fault.
+    """Start runs until one meets the fault, then finish what is open.
 
     A run can lose a lease of seconds on a busy machine: it leaves the manifest to the next run, and meets no fault.
     """
+    job = world.resources.stream_job if lane == STREAM else world.resources.batch_job
     for _ in range(MAX_ROUNDS):
-        job, run = _start(world, lane, fault)
+        run = world.start(job, fault, **({} if lane == STREAM else {"run": world.plan_runs()[0]}))
         if _meets_fault(world, job, run):
-            return job, run
+            break
         rows = [(row["id"], row["state"], row["attempt"]) for row in world.open_rows()]
         world.log.append(f"{lane}: {fault} was not reached: {world.state(job, run)}, open: {rows}")
-        if not rows:
-            break
+        assert rows, f"{fault} was never reached"
         _wait_for_leases(world)
-    raise AssertionError(f"{fault} was never reached: {world.log[-1]}")
+    else:
+        raise AssertionError(f"{fault} was never reached: {world.log[-1]}")
+    world.fired.append(fault)
+    world.log.append(f"{lane}: {world.injected()}")
+    if fault.action == "stall":
+        # It resumes after its lease has expired and another run has finished its work.
+        _wait_for_leases(world)
+        _finish_open_manifests(world)
+        world.resume()
+        world.finish(job, run)
+    else:
+        world.finish(job, run)
+        _finish_open_manifests(world)
 
 
 def _meets_fault(world: GlueWorld, job: str, run: str) -> bool:
@@ -150,7 +137,6 @@ def _meets_fault(world: GlueWorld, job: str, run: str) -> bool:
 
 
 def _wait_for_leases(world: GlueWorld) -> None:
-    """Until those that nobody renews have expired."""
     expired_at = time.monotonic() + world.settings.batch.lease_seconds + 1
     world.wait("the leases to expire", lambda: time.monotonic() > expired_at)
 
@@ -168,14 +154,6 @@ def _finish_open_manifests(world: GlueWorld) -> None:
                     world.finish(world.resources.batch_job, world.start(world.resources.batch_job, None, run=document))
             else:
                 world.finish(world.resources.stream_job, world.start(world.resources.stream_job, None))
-
-
-def _owners(world: GlueWorld, name: str) -> str:
-    """State, attempt and owners of a manifest whose run met the fault."""
-    row = world.ledger().manifests.get(name)
-    assert row is not None
-    earlier = ", ".join(row.earlier_owners) or "-"
-    return f"{name}: {row.state}, attempt {row.attempt} by {row.owner}, earlier owners: {earlier}"
 
 
 def _run_twice(world: GlueWorld) -> None:

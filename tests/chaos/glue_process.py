@@ -8,12 +8,11 @@ import os
 import signal
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.chaos import injection
-from tests.chaos.injection import Fault, Injector
+from tests.chaos.injection import Actor, Fault
 from transform.source import Source
 
 if TYPE_CHECKING:
@@ -27,25 +26,24 @@ MAX_RENEWAL_SECONDS = 30
 """Longer than the interval between two renewals of a lease."""
 
 
-@dataclass(frozen=True, slots=True)
-class RealProcess:
-    """The driver, or a Python worker of its Spark."""
+class RealProcess(Actor):
+    """The driver, or a Python worker of its Spark. ``marks``: a folder whose file ``fired`` gets the process id."""
 
-    marks: Path
-    """Folder in which the injected fault leaves the process id, in the file ``fired``."""
-    name: str = "process"
+    def __init__(self, marks: Path, fault: Fault) -> None:
+        super().__init__("process", (fault,), {})
+        self._mark = marks / "fired"
 
-    def kill(self, fault: Fault) -> None:
+    def kill(self, _: Fault) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
-    def stall(self, fault: Fault) -> None:
+    def stall(self) -> None:
         """Stop all threads, including the renewal of leases, until the history sends SIGCONT."""
         os.kill(os.getpid(), signal.SIGSTOP)
 
     def fired(self, fault: Fault) -> bool:
         """True once per run: in the first of its processes that reaches the fault."""
         try:
-            with (self.marks / "fired").open("x") as mark:
+            with self._mark.open("x") as mark:
                 mark.write(f"{os.getpid()} {fault}")
         except FileExistsError:
             return False
@@ -56,8 +54,7 @@ def install(text: str) -> None:
     """Install the fault of ``{"marks": folder, "fault": [point, when, nth, action] or null}``."""
     plan = json.loads(text)
     if plan["fault"]:
-        fault = Fault(*plan["fault"])
-        injection.WHOLE_PROCESS.append(Injector(RealProcess(Path(plan["marks"])), (fault,)))
+        injection.WHOLE_PROCESS.append(RealProcess(Path(plan["marks"]), Fault(*plan["fault"])))
         injection.install()
 
 

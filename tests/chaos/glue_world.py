@@ -23,8 +23,7 @@ from local.cloud import LocalCloud
 from local.isolation import REGION
 from tests.chaos.glue_process import PLAN_VARIABLE
 from tests.chaos.injection import Fault
-from tests.chaos.processes import Clients
-from tests.chaos.world import EXPECTED_ERRORS, World
+from tests.chaos.world import EXPECTED_ERRORS, Clients, World
 from tests.e2e.waiting import wait_for
 from tests.roles import create_unlimited_role
 
@@ -112,7 +111,6 @@ class GlueWorld(World):
             return None
 
     def start(self, job: str, fault: Fault | None, **arguments: str) -> str:
-        """StartJobRun; the run's id."""
         job_arguments = {f"--{name}": value for name, value in arguments.items()} | {"--chaos": self._plan(fault)}
         run: str = self.cloud_glue.start_job_run(JobName=job, Arguments=job_arguments)["JobRunId"]
         return run
@@ -122,11 +120,9 @@ class GlueWorld(World):
         return state
 
     def wait(self, what: str, condition: Callable[[], object], seconds: float = MAX_WAIT_SECONDS) -> None:
-        """Wait for a condition, at most so long; AssertionError after that."""
         wait_for(what, condition, seconds)
 
     def finish(self, job: str, run: str) -> str:
-        """Wait for the end of a run; its state."""
         self.wait(f"the end of {run}", lambda: self.state(job, run) in OVER)
         self.log.append(f"{job} {run[:9]}: {self.state(job, run)}")
         return self.state(job, run)
@@ -141,15 +137,6 @@ class GlueWorld(World):
         text = self.injected()
         assert text is not None
         os.kill(int(text.partition(" ")[0]), signal.SIGCONT)
-
-    def plan_runs(self) -> list[str]:
-        """The run documents of a new execution."""
-        from router.plan.handler import plan
-
-        self.numbers += 1
-        planned = plan({"execution": f"execution-{self.numbers}"}, self.router())
-        body = self.clients.s3.get_object(Bucket=planned["index"]["bucket"], Key=planned["index"]["key"])["Body"]
-        return [entry["run"] for entry in json.loads(body.read())]
 
     def run_document(self, manifests: list[str]) -> str:
         """Write a run document of these manifests without a plan; its URI."""

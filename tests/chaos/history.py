@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
-import transform.claim_manifest
+import pytest
+
 from tests.chaos.checker import TERMINAL
-from tests.chaos.fault_space import conditions_for, fault_space
 from tests.chaos.injection import Fault
+from tests.chaos.injection_points import conditions_for, fault_space
 from tests.chaos.inputs import DATASETS, UNREADABLE, Input, random_body, random_settings
-from tests.chaos.processes import Clients
-from tests.chaos.world import World
+from tests.chaos.world import Clients, World
 
 MAX_REPAIR_ROUNDS = 14
 RENEWAL_SECONDS = 0.02
@@ -23,8 +23,6 @@ RENEWAL_SECONDS = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The outcome of one history."""
-
     seed: int
     fired: tuple[Fault, ...]
     violations: tuple[str, ...]
@@ -40,19 +38,16 @@ def run_history(clients: Clients, seed: int) -> Report:
     random = Random(seed)
     world = World.create(clients, random, random_settings(random), versions=random.random() < 0.7)
     tokens = Random(seed)
-    original, renewals = secrets.token_hex, transform.claim_manifest.RENEWALS_PER_LEASE
-    secrets.token_hex = lambda nbytes=None: tokens.randbytes(nbytes or 32).hex()
-    try:
-        history = _History(world, seed)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(secrets, "token_hex", lambda nbytes=None: tokens.randbytes(nbytes or 32).hex())
+        history = _History(world, seed, patch)
         violations = tuple(history.play())
-    finally:
-        secrets.token_hex, transform.claim_manifest.RENEWALS_PER_LEASE = original, renewals
     counts = (len(world.inputs), history.unpublished)
     return Report(seed, tuple(world.fired), violations, tuple(world.log), *counts)
 
 
 class _History:
-    def __init__(self, world: World, seed: int) -> None:
+    def __init__(self, world: World, seed: int, patch: pytest.MonkeyPatch) -> None:
         self._world = world
         self._pause = threading.Event()
         self._random = world.random
@@ -60,7 +55,8 @@ class _History:
         self._primary = fault_space()[seed % len(fault_space())]
         self._conditions = conditions_for(self._primary[0], self._random)
         if self._primary[0] == "renew":
-            transform.claim_manifest.RENEWALS_PER_LEASE = int(world.settings.batch.lease_seconds / RENEWAL_SECONDS)
+            renewals = int(world.settings.batch.lease_seconds / RENEWAL_SECONDS)
+            patch.setattr("transform.claim_manifest.RENEWALS_PER_LEASE", renewals)
             world.before_tasks = self._await_renewal
 
     def play(self) -> Iterator[str]:
@@ -159,7 +155,6 @@ class _History:
         return steps
 
     def _concurrent_work(self) -> None:
-        """Work of other processes while one is stalled."""
         random, world = self._random, self._world
         work = [lambda: world.stream(4), world.execution, self._sweep, self._route_some]
         work += [self._reprocess_any, self._promote]
@@ -177,7 +172,6 @@ class _History:
         self._world.tables()
 
     def _promote(self) -> None:
-        """Make a few files urgent, in any state."""
         world, random = self._world, self._random
         keys = sorted({entry.key for entry in world.inputs})
         chosen = random.sample(keys, min(len(keys), random.randint(1, 3)))

@@ -7,8 +7,8 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any
 
 import botocore.awsrequest
 import botocore.client
@@ -18,11 +18,7 @@ from botocore.compat import HTTPHeaders
 from botocore.exceptions import ClientError, ReadTimeoutError
 from obstore.exceptions import GenericError
 
-from tests.chaos.injection_points import INPUT_READ, point_of
-
-RETRIED_BY_BOTOCORE = frozenset({"throttle", "unavailable", "lost attempt"})
-"""Actions that botocore's own retries handle; the product sees the others."""
-ACTIONS = ("kill", "kill worker", "raise", "stall", "lost response", *sorted(RETRIED_BY_BOTOCORE))
+from tests.chaos.injection_points import INPUT_READ, RETRIED_BY_BOTOCORE, point_of
 
 
 class Killed(BaseException):
@@ -42,84 +38,78 @@ class Fault:
         return f"{self.action} {self.when} {self.point} #{self.nth}"
 
 
-class Actor(Protocol):
-    """A process of the product that sends requests."""
+class Actor:
+    """A process of the product that sends requests, the faults it can meet, and how often it reached each point."""
 
-    @property
-    def name(self) -> str:
-        """Shown in the log."""
+    def __init__(self, name: str, faults: tuple[Fault, ...], counts: dict[str, int]) -> None:
+        self.name, self.faults, self.counts = name, faults, counts
+        self.dead = False
 
-    def kill(self, fault: Fault) -> None:
+    def kill(self, _: Fault) -> None:
         """End the process: raises or does not return."""
+        self.dead = True
+        raise Killed
 
-    def stall(self, fault: Fault) -> None:
+    def stall(self) -> None:
         """Suspend the process for longer than a lease."""
+        raise NotImplementedError
 
     def fired(self, fault: Fault) -> bool:
         """Record that the fault is injected now; False: it was injected before."""
-
-
-@dataclass
-class Injector:
-    """The faults of one actor, and how often it has reached each injection point."""
-
-    actor: Actor
-    faults: tuple[Fault, ...]
-    dead: bool = False
-    counts: dict[str, int] = field(default_factory=dict)
-    lock: threading.Lock = field(default_factory=threading.Lock)
+        raise NotImplementedError
 
     def reach(self, point: str) -> list[Fault]:
         """Count one request at the point; the faults that are due at it."""
-        with self.lock:
+        with _counting:
             number = self.counts[point] = self.counts.get(point, 0) + 1
         return [fault for fault in self.faults if fault.point == point and fault.nth == number]
 
 
-CURRENT: ContextVar[Injector | None] = ContextVar("injector", default=None)
-"""The injector of the actor that runs in this thread and in the threads that it starts."""
-WHOLE_PROCESS: list[Injector] = []
-"""At most one injector: that of a process which is one actor as a whole."""
+_counting = threading.Lock()
+CURRENT: ContextVar[Actor | None] = ContextVar("actor", default=None)
+"""The actor that runs in this thread and in the threads that it starts."""
+WHOLE_PROCESS: list[Actor] = []
+"""At most one: a process which is one actor as a whole."""
 _attempts: threading.local = threading.local()
 
 
 @contextlib.contextmanager
-def acting_as(injector: Injector | None) -> Iterator[None]:
-    """Requests inside the context belong to the injector's actor; None: they meet no faults."""
-    token = CURRENT.set(injector)
+def acting_as(actor: Actor | None) -> Iterator[None]:
+    """Requests inside the context belong to the actor; None: they meet no faults."""
+    token = CURRENT.set(actor)
     try:
         yield
     finally:
         CURRENT.reset(token)
 
 
-def call_with_faults(injector: Injector, point: str, url: str, operation: str, call: Callable[[], Any]) -> Any:
+def call_with_faults(actor: Actor, point: str, url: str, operation: str, call: Callable[[], Any]) -> Any:
     """One whole call of the product, with the faults that are due at its point."""
-    if injector.dead:
+    if actor.dead:
         raise Killed
-    faults = [fault for fault in injector.reach(point) if injector.actor.fired(fault)]
+    faults = [fault for fault in actor.reach(point) if actor.fired(fault)]
     for fault in faults:
         if fault.when == "before":
-            _inject(injector, fault, url, operation)
+            _inject(actor, fault, url, operation)
     _attempts.faults = [fault for fault in faults if fault.action in RETRIED_BY_BOTOCORE]
     try:
         response = call()
     finally:
         _attempts.faults = []
-    if injector.dead:
+    if actor.dead:
         raise Killed
     for fault in faults:
         if fault.when == "after":
-            _inject(injector, fault, url, operation)
+            _inject(actor, fault, url, operation)
     return response
 
 
-def _inject(injector: Injector, fault: Fault, url: str, operation: str) -> None:
+def _inject(actor: Actor, fault: Fault, url: str, operation: str) -> None:
     if fault.action in ("kill", "kill worker"):
-        injector.actor.kill(fault)
+        actor.kill(fault)
     elif fault.action == "stall":
-        injector.actor.stall(fault)
-        if injector.dead:
+        actor.stall()
+        if actor.dead:
             raise Killed
     elif fault.action == "raise" and fault.point == INPUT_READ:
         raise GenericError(f"injected: {fault}")
@@ -130,19 +120,19 @@ def _inject(injector: Injector, fault: Fault, url: str, operation: str) -> None:
 
 
 def patches() -> list[tuple[Any, str, Any]]:
-    """(owner, attribute, new value) of each attribute to replace; without a current injector nothing changes."""
+    """(owner, attribute, new value) of each attribute to replace; without a current actor nothing changes."""
     client: Any = botocore.client.BaseClient
     endpoint: Any = botocore.endpoint.Endpoint
     original_call, original_attempt = client._make_api_call, endpoint._do_get_response
     original_start = threading.Thread.start
 
     def make_api_call(self: Any, operation: str, request: dict[str, Any]) -> Any:
-        injector = CURRENT.get() or next(iter(WHOLE_PROCESS), None)
-        if injector is None:
+        actor = CURRENT.get() or next(iter(WHOLE_PROCESS), None)
+        if actor is None:
             return original_call(self, operation, request)
         point = point_of(self.meta.service_model.service_name, operation, request)
         url = self.meta.endpoint_url
-        return call_with_faults(injector, point, url, operation, lambda: original_call(self, operation, request))
+        return call_with_faults(actor, point, url, operation, lambda: original_call(self, operation, request))
 
     def get_response(self: Any, request: Any, operation_model: Any, context: Any) -> Any:
         faults = getattr(_attempts, "faults", [])
@@ -156,13 +146,13 @@ def patches() -> list[tuple[Any, str, Any]]:
         return _error_response(fault, request, operation_model), None
 
     def start(self: threading.Thread) -> None:
-        injector = CURRENT.get()
-        if injector is not None:
+        actor = CURRENT.get()
+        if actor is not None:
             run = self.run
 
             def run_as_actor() -> None:
                 # The process is dead, so no caller may see how its threads ended.
-                with acting_as(injector), contextlib.suppress(Killed):
+                with acting_as(actor), contextlib.suppress(Killed):
                     run()
 
             self.run = run_as_actor  # type: ignore[method-assign]
@@ -171,10 +161,10 @@ def patches() -> list[tuple[Any, str, Any]]:
     original_get = obstore.get
 
     def get(*arguments: Any, **options: Any) -> Any:
-        injector = CURRENT.get() or next(iter(WHOLE_PROCESS), None)
-        if injector is None:
+        actor = CURRENT.get() or next(iter(WHOLE_PROCESS), None)
+        if actor is None:
             return original_get(*arguments, **options)
-        return call_with_faults(injector, INPUT_READ, "", INPUT_READ, lambda: original_get(*arguments, **options))
+        return call_with_faults(actor, INPUT_READ, "", INPUT_READ, lambda: original_get(*arguments, **options))
 
     return [
         (obstore, "get", get),
@@ -185,7 +175,6 @@ def patches() -> list[tuple[Any, str, Any]]:
 
 
 def install() -> None:
-    """Patch this process until it ends."""
     for owner, name, value in patches():
         setattr(owner, name, value)
 

@@ -4,38 +4,35 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
 from pyspark.errors import PySparkException
 
-from tests.chaos.injection import CURRENT, Fault, Injector, Killed, acting_as
+from tests.chaos.injection import CURRENT, Actor, Fault, Killed, acting_as
 
 MAX_ATTEMPTS = 2
 SPECULATION_RATE = 0.05
 
 
-@dataclass
-class Worker:
+class Worker(Actor):
     """The Python worker of one task attempt. The driver survives its death, unless the fault kills both."""
 
-    driver: Injector
-    name: str
-    injector: Injector | None = None
+    def __init__(self, driver: Actor) -> None:
+        super().__init__(f"{driver.name} worker", driver.faults, driver.counts)
+        self._driver = driver
 
     def kill(self, fault: Fault) -> None:
-        assert self.injector is not None
-        self.injector.dead = True
+        self.dead = True
         if fault.action == "kill":
-            self.driver.actor.kill(fault)
+            self._driver.kill(fault)
         raise Killed
 
-    def stall(self, fault: Fault) -> None:
-        self.driver.actor.stall(fault)
+    def stall(self) -> None:
+        self._driver.stall()
 
     def fired(self, fault: Fault) -> bool:
-        return self.driver.actor.fired(fault)
+        return self._driver.fired(fault)
 
 
 class InlineSpark:
@@ -91,7 +88,7 @@ class InlineJob:
         driver = CURRENT.get()
         for _ in range(MAX_ATTEMPTS):
             try:
-                with acting_as(_worker(driver)):
+                with acting_as(driver and Worker(driver)):
                     results = list(self._function(iter([pickle.loads(task)])))
             except Killed:
                 if driver is not None and driver.dead:
@@ -103,11 +100,3 @@ class InlineJob:
                 received: list[Any] = pickle.loads(pickle.dumps(results))
                 return received
         raise PySparkException(f"Job aborted: task failed {MAX_ATTEMPTS} times: {error}")
-
-
-def _worker(driver: Injector | None) -> Injector | None:
-    if driver is None:
-        return None
-    worker = Worker(driver, f"{driver.actor.name} worker")
-    worker.injector = replace(driver, actor=worker)
-    return worker.injector

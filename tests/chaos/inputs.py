@@ -59,8 +59,6 @@ UNREADABLE = Body(b"", readable=False)
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """One object version."""
-
     key: str
     version: str
     """Version id, or ``etag:`` and the ETag."""

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import botocore.endpoint
+import pytest
 
 import router.telemetry
 import transform.clients
@@ -18,24 +19,7 @@ import transform.run_task
 from router.telemetry import logger, metrics
 from tests.chaos import injection
 from tests.chaos.history import Report, run_history
-from tests.chaos.processes import clients
-
-MISSING = object()
-
-
-class TimeWithoutSleep(types.ModuleType):
-    """The module ``time``, but ``sleep`` returns at once."""
-
-    def __init__(self) -> None:
-        super().__init__("time")
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(time, name)
-
-    @staticmethod
-    def sleep(_seconds: float) -> None:
-        """No back-off between two attempts."""
-
+from tests.chaos.world import clients
 
 _start_pool = ThreadPoolExecutor.__init__
 
@@ -52,24 +36,19 @@ def installed() -> Iterator[None]:
     level = logs.level
     changes = [
         *injection.patches(),
-        (botocore.endpoint, "time", TimeWithoutSleep()),
+        (botocore.endpoint, "time", types.SimpleNamespace(**{**vars(time), "sleep": lambda _: None})),
         (ThreadPoolExecutor, "__init__", _start_pool_of_one),
         (transform.run_task, "s3_client", functools.cache(transform.clients.s3_client)),
         (router.telemetry.metrics, "add_metric", lambda **_: None),
     ]
-    originals = [(owner, name, vars(owner).get(name, MISSING)) for owner, name, _ in changes]
-    for owner, name, value in changes:
-        setattr(owner, name, value)
     logs.setLevel(logging.CRITICAL)
     try:
-        yield
+        with pytest.MonkeyPatch.context() as patch:
+            for owner, name, value in changes:
+                patch.setattr(owner, name, value)
+            yield
     finally:
         logs.setLevel(level)
-        for owner, name, value in originals:
-            if value is MISSING:
-                delattr(owner, name)
-            else:
-                setattr(owner, name, value)
 
 
 def connect_to(environment: Mapping[str, str]) -> None:
@@ -82,6 +61,5 @@ def connect_to(environment: Mapping[str, str]) -> None:
 
 
 def play(seed: int) -> Report:
-    """One history in this process."""
     with installed():
         return run_history(clients(), seed)

@@ -15,9 +15,9 @@ from lake.ledger.transitions import Manifests
 from local.cloud import LocalCloud
 from router.iceberg.commit import commit_batch
 from tests.chaos import runtime_patches
-from tests.chaos.fault_space import fault_space
 from tests.chaos.history import run_history
-from tests.chaos.processes import Clients, clients
+from tests.chaos.injection_points import fault_space
+from tests.chaos.world import Clients, clients
 from transform.spark_job import JobFailedError
 
 EVERY = 29
@@ -56,7 +56,6 @@ def test_the_same_seed_gives_the_same_history(shared: Clients) -> None:
 
 
 def seeds_of(point: str) -> list[int]:
-    """Seeds of the histories whose first fault is at this point."""
     return [seed for seed, (name, _, _) in enumerate(fault_space()) if name == point]
 
 

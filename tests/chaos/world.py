@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from functools import partial
+from functools import cache, partial
 from random import Random
 from typing import Any
 
@@ -33,17 +33,47 @@ from router.sweep.handler import sweep
 from router.tables.handler import commit_tables
 from streaming_job.micro_batch import convert_manifests
 from tests.chaos.checker import Checker
-from tests.chaos.injection import Fault, Injector, Killed, acting_as
+from tests.chaos.injection import Actor, Fault, Killed, acting_as
 from tests.chaos.inline_spark import InlineSpark
 from tests.chaos.inputs import WITH_TABLE, Input
-from tests.chaos.processes import Clients, Process
 from tests.ledger_table import create_stage
+from tests.unit.router.event_bridge import FakeEventBridge
 from tests.unit.router.events import message, s3_record
 from tests.unit.router.glue import FakeGlue
+from transform.clients import dynamodb_client, s3_client
 from transform.task_model import ConversionContext, JobServices
 
 EXPECTED_ERRORS = (HybridRouterError, BotoCoreError, ClientError, PySparkException)
 """Errors that may end a process of the product: they are no violation, because a later process continues."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clients:
+    """Created once per process and shared by all deployments."""
+
+    s3: Any
+    dynamodb: Any
+    events: FakeEventBridge
+
+
+@cache
+def clients() -> Clients:
+    """Configured like those of every process of the product."""
+    return Clients(s3_client(REGION), dynamodb_client(REGION), FakeEventBridge())
+
+
+class Process(Actor):
+    """A Lambda invocation or a job run."""
+
+    def __init__(self, world: World, name: str) -> None:
+        super().__init__(name, tuple(world.faults), world.counts)
+        self._world = world
+
+    def stall(self) -> None:
+        self._world.stall_past_the_lease(self.name)
+
+    def fired(self, fault: Fault) -> bool:
+        return self._world.record(fault)
 
 
 @dataclass
@@ -81,9 +111,7 @@ class World:
 
     @property
     def checker(self) -> Checker:
-        names = self.resources
-        buckets = (names.input_bucket, names.lake_bucket, names.quarantine_bucket, names.control_bucket)
-        return Checker(self.clients.s3, self.clients.dynamodb, *buckets, names.ledger_table)
+        return Checker(self.clients.s3, self.clients.dynamodb, self.resources)
 
     def clock(self) -> datetime:
         return self.now
@@ -95,7 +123,6 @@ class World:
         return Ledger.over(self.clients.dynamodb, self.resources.ledger_table)
 
     def items(self) -> list[dict[str, Any]]:
-        """Raw items of the whole ledger."""
         pages = self.clients.dynamodb.get_paginator("scan").paginate(TableName=self.resources.ledger_table)
         return [item for page in pages for item in page["Items"]]
 
@@ -125,13 +152,11 @@ class World:
         """Run ``work`` as a process of its own; its result, or None when it died."""
         self.numbers += 1
         name = f"{kind}-{self.numbers}"
-        process = Process(self, name)
-        process.injector = Injector(process, tuple(self.faults), counts=self.counts)
         runs = self.glue.runs.setdefault(job, {}) if job else {}
         runs[name] = "RUNNING"
         state = "FAILED"
         try:
-            with acting_as(process.injector):
+            with acting_as(Process(self, name)):
                 result = work(name)
             state = "SUCCEEDED"
         except Killed:
@@ -171,24 +196,27 @@ class World:
         if self.run("stream", work, self.resources.stream_job) is not None:
             self.seen_pointers += batch
 
-    def execution(self, *, duplicate_runs: bool = False) -> None:
-        """One execution of the batch lane: plan, one run per run document (or two), and the status of each."""
+    def plan_runs(self) -> list[str]:
+        """The run documents of a new execution; none where its plan died."""
         self.numbers += 1
         execution = f"execution-{self.numbers}"
         planned = self.run("plan", lambda _: plan({"execution": execution}, self.router()))
         if planned is None:
-            return
+            return []
         index = self.clients.s3.get_object(Bucket=planned["index"]["bucket"], Key=planned["index"]["key"])
-        for entry in json.loads(index["Body"].read()):
+        return [entry["run"] for entry in json.loads(index["Body"].read())]
+
+    def execution(self, *, duplicate_runs: bool = False) -> None:
+        """One execution of the batch lane: plan, one run per run document (or two), and the status of each."""
+        for uri in self.plan_runs():
             for _ in range(2 if duplicate_runs else 1):
-                self.batch(entry["run"])
-            self.run("status", partial(self._status, entry["run"]))
+                self.batch(uri)
+            self.run("status", partial(self._status, uri))
 
     def _status(self, uri: str, _: str) -> dict[str, int]:
         return run_status({"run": uri}, self.router())
 
     def batch(self, uri: str) -> None:
-        """One Glue run over a run document."""
 
         def work(name: str) -> int:
             return batch_job.main.run(self._context(name), {"run": uri})
@@ -196,11 +224,9 @@ class World:
         self.run("batch", work, self.resources.batch_job)
 
     def sweep(self) -> None:
-        """One invocation of ``sweep``."""
         self.run("sweep", lambda _: sweep(self.router()))
 
     def tables(self) -> None:
-        """One invocation of ``tables``."""
         self.run("tables", lambda _: commit_tables(self.router(), lambda _: None))
 
     def shown(self) -> set[str]:
@@ -214,7 +240,6 @@ class World:
         return {task.file.file_path for task in table.scan().plan_files()}
 
     def promote(self, uris: Sequence[str]) -> None:
-        """One invocation of ``promote``."""
         self.run("promote", lambda _: promote({"files": list(uris)}, self.router()))
 
     def reprocess(self, manifests: Sequence[str]) -> None:
@@ -240,7 +265,6 @@ class World:
         self.stalled = False
 
     def router(self) -> RouterServices:
-        """The services of a Lambda."""
         used: Any = (self.ledger(), self.clients.s3, self.glue, self.clock, {}, self.clients.events)
         return RouterServices(self.settings, self.resources, *used)
 

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from tests.conformance import tools
 from tests.conformance.expressions import reference_jsonata
-from tests.conformance.opinion import Opinion
 from tests.conformance.protocol import dynamodb_local, minio_server, old_models
 from tests.conformance.readers import parquet_readers
 
@@ -47,7 +46,7 @@ def main() -> int:
     return 1 if surprises else 0
 
 
-def _page(opinions: list[Opinion]) -> str:
+def _page(opinions: list[tools.Opinion]) -> str:
     rows = "".join(f"| {one.name} | {one.asked} | {one.questions:,} | {one.agreed:,} |\n" for one in opinions)
     parts = []
     for one in opinions:

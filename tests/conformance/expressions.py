@@ -9,7 +9,7 @@ from typing import Any
 
 from ministack.services import stepfunctions  # type: ignore[import-untyped]
 
-from tests.conformance.opinion import Opinion
+from tests.conformance.tools import Opinion
 from tests.unit.infra.npm_packages import install
 from tests.unit.infra.test_machine_expressions import CAUSES, FILES, HERE, evaluate, expressions
 

@@ -12,8 +12,7 @@ from botocore.loaders import Loader
 from botocore.model import ServiceModel
 from botocore.validate import ParamValidator
 
-from tests.conformance.opinion import Opinion
-from tests.conformance.tools import REPOSITORY, ToolError, dynamodb, minio, older_python
+from tests.conformance.tools import REPOSITORY, Opinion, ToolError, dynamodb, minio, older_python
 
 PLUGIN = ("-p", "tests.conformance.plugin")
 LEDGER = ("tests/unit/lake", "tests/unit/router")

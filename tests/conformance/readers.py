@@ -14,8 +14,7 @@ import pyarrow.parquet as pq
 from ndjson_arrow import Reader
 
 from lake.settings import ConvertSettings
-from tests.conformance.opinion import Opinion
-from tests.conformance.tools import ToolError, go_programs, older_python
+from tests.conformance.tools import Opinion, ToolError, go_programs, older_python
 from transform.chunk_sample import ChunkSample, Sampling
 from transform.parquet_writer import OpenFile
 

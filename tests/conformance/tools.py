@@ -1,4 +1,4 @@
-"""What the second opinions are made with, from locks with SHA-256, in .cache; DynamoDB Local and MinIO on loopback."""
+"""What a second implementation said; and what it is, from locks with SHA-256, in .cache, its servers on loopback."""
 
 import contextlib
 import hashlib
@@ -10,7 +10,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.unit.lake.world import REGION, SECRET
@@ -19,6 +20,30 @@ HERE = Path(__file__).parent
 REPOSITORY = HERE.parents[1]
 CACHE = REPOSITORY / ".cache"
 COPY_JARS = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
+
+
+@dataclass(frozen=True)
+class Opinion:
+    """One implementation was asked the same questions as the one that the tests use every day."""
+
+    name: str
+    asked: str
+    """What the questions were, as a sentence without its full stop."""
+    questions: int
+    known: Mapping[str, str]
+    """Question on which the two are known to differ -> the reason."""
+    different: Mapping[str, str] = field(default_factory=dict)
+    """Question on which they differ -> how."""
+
+    @property
+    def agreed(self) -> int:
+        return self.questions - len(self.different)
+
+    def surprises(self) -> list[str]:
+        """What has to be understood: each new difference, and each known one that is gone."""
+        new = [f"{self.name}: {name}: {how}" for name, how in self.different.items() if name not in self.known]
+        gone = [f"{self.name}: {name}: now they agree" for name in self.known if name not in self.different]
+        return new + gone
 
 
 class ToolError(Exception):

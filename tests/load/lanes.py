@@ -17,7 +17,7 @@ from lake.settings.routing import DAYS
 from local.cloud import LocalCloud
 from router.estimate.other_costs import estimate_shares
 from tests.chaos.glue_world import MAX_WAIT_SECONDS, OVER, GlueWorld
-from tests.chaos.processes import clients
+from tests.chaos.world import clients
 
 WINDOW_MESSAGES = 1000
 """Its maximum batch."""
@@ -53,19 +53,12 @@ def stream_load(cloud: LocalCloud, _: Path) -> bool:
     They are peak files, and one of ``URGENT_EVERY`` is urgent. Prints the seconds from put to published; False: the age
     of the oldest unconverted file has not stopped growing.
     """
-    files, size, settings = STREAM_FILES, STREAM_BYTES, peak_settings()
-    world = GlueWorld.on(cloud, clients(), Random(0), settings)
+    files, size = STREAM_FILES, STREAM_BYTES
+    world = GlueWorld.on(cloud, clients(), Random(0), peak_settings())
     named = named_files(bodies(size), files, urgent_every=URGENT_EVERY)
-    job = world.resources.stream_job
-    run = world.start(job, None)
-    put_at: dict[str, float] = {}
-    putting = threading.Thread(target=put_at_rate, args=(world, named, STREAM_FILES_PER_SECOND, put_at))
-    putting.start()
+    run = world.start(world.resources.stream_job, None)
     started = time.time()
-    route_while_put(world, putting, settings.input.event_window_seconds)
-    world.wait("the backlog to be empty", lambda: not world.open_rows())
-    published, manifests = published_files(world)
-    world.wait("the end of the streaming run", lambda: world.state(job, run) in OVER)
+    put_at, published, manifests = put_and_convert(world, run, named, STREAM_FILES_PER_SECOND)
     assert published.keys() == put_at.keys(), f"{len(put_at)} files were put, {len(published)} are published"
     ages = _oldest_ages(started, put_at, published)
     keeps_up = ages[-1] <= ages[-2] * MAX_AGE_GROWTH + MAX_AGE_SLACK_SECONDS
@@ -97,13 +90,25 @@ def put_and_route(world: GlueWorld, files: int, size: int) -> int:
     return sum(len(contents[number % BODIES]) for number in range(files))
 
 
-def route_while_put(world: GlueWorld, putting: threading.Thread, window_seconds: float) -> None:
-    """Route the events of each window until the last file is put and routed."""
+def put_and_convert(
+    world: GlueWorld, run: str, files: Sequence[tuple[str, bytes]], rate: float, patience_seconds: float = 0
+) -> tuple[dict[str, float], dict[str, float], int]:
+    """Put files, route the events of each window, and wait for the end of the streaming run and of its backlog.
+
+    Returns when each file was put and when each was published, in seconds since the epoch, and the number of manifests.
+    """
+    put_at: dict[str, float] = {}
+    putting = threading.Thread(target=put_at_rate, args=(world, files, rate, put_at))
+    putting.start()
     while putting.is_alive() or world.queue:
-        putting.join(window_seconds)
+        putting.join(world.settings.input.event_window_seconds)
         window = list(world.queue)
         for first in range(0, len(window), WINDOW_MESSAGES):
             world.route(window[first : first + WINDOW_MESSAGES])
+    world.wait("the backlog to be empty", lambda: not world.open_rows(), MAX_WAIT_SECONDS + patience_seconds)
+    published, manifests = published_files(world)
+    world.wait("the end of the streaming run", lambda: world.state(world.resources.stream_job, run) in OVER)
+    return put_at, published, manifests
 
 
 def named_files(contents: list[bytes], files: int, *, urgent_every: int) -> list[tuple[str, bytes]]:
@@ -173,22 +178,13 @@ def urgent_load(cloud: LocalCloud, _: Path) -> bool:
     Prints their seconds from put to published; False: of those that were put before the end of the backlog, not even
     half were published before it.
     """
-    settings = peak_settings()
-    world = GlueWorld.on(cloud, clients(), Random(0), settings)
+    world = GlueWorld.on(cloud, clients(), Random(0), peak_settings())
     small = bodies(BACKLOG_BYTES // 100)
     backlog_bytes = put_and_route(world, BACKLOG_FILES, BACKLOG_BYTES)
-    job = world.resources.stream_job
-    run = world.start(job, None)
+    run = world.start(world.resources.stream_job, None)
     world.wait("the begin of the backlog", lambda: any(row["state"] == State.RUNNING for row in world.open_rows()))
-    put_at: dict[str, float] = {}
     urgent = named_files(small, URGENT_FILES, urgent_every=1)
-    putting = threading.Thread(target=put_at_rate, args=(world, urgent, 1.0, put_at))
-    putting.start()
-    route_while_put(world, putting, settings.input.event_window_seconds)
-    seconds = MAX_WAIT_SECONDS + backlog_bytes / MIN_BYTES_PER_SECOND
-    world.wait("the backlog to be empty", lambda: not world.open_rows(), seconds)
-    published = published_files(world)[0]
-    world.wait("the end of the streaming run", lambda: world.state(job, run) in OVER)
+    put_at, published = put_and_convert(world, run, urgent, 1.0, backlog_bytes / MIN_BYTES_PER_SECOND)[:2]
     end = max(at for key, at in published.items() if key not in put_at)
     among = [key for key, put in put_at.items() if put < end]
     before = sum(published[key] < end for key in among)

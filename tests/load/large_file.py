@@ -5,23 +5,19 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from obstore.store import LocalStore
-
 from lake.commit import checksum_of
-from lake.manifest import ObjectVersion, Partition
+from lake.manifest import Partition
 from lake.settings import ConvertSettings
+from offline.input_files import InputFiles, LocalFile
 from sizing.peak_memory import peak_bytes, reset_peak_bytes
 from tests.load.lanes import bodies
 from transform.plan_attempt import output_ratio, pack_tasks, split_files
 from transform.run_task import run_task
-from transform.source import Source
 from transform.task_model import Task
 from transform.upload import Uploads
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from typing_extensions import Buffer
 
     from local.cloud import LocalCloud
 
@@ -31,16 +27,6 @@ MAX_MEMORY_GROWTH = 1.2
 """Peak memory of the second half of a large file divided by that of the first half."""
 MIN_OBJECT_BYTES, MAX_OBJECT_BYTES = 64 << 20, 192 << 20
 """Of every output object of a manifest that is larger than the maximum."""
-
-
-class _FolderSource(Source):
-    """Reads ranges of local files instead of S3 objects."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder_store = LocalStore(str(folder))
-
-    def fetch(self, file: ObjectVersion, start: int, end: int) -> Buffer:
-        return self._folder_store.get_range(file.key, start=start, end=end)
 
 
 class _DiscardingS3:
@@ -64,10 +50,10 @@ def large_file_load(_: LocalCloud, folder: Path) -> bool:
     with path.open("wb") as file:
         for number in range(FILE_BYTES // BLOCK_BYTES):
             file.write(blocks[number % len(blocks)])
-    version = ObjectVersion("input", path.name, "0" * 32, path.stat().st_size, "2026-01-01T00:00:00+00:00", "v")
+    version = LocalFile.found(str(path.resolve()))
     settings, partition = ConvertSettings(), Partition("orders", "2026-01-01", 0)
     reset_peak_bytes()
-    source, base, peaks, rows = _FolderSource(folder), peak_bytes(), [], 0
+    source, base, peaks, rows = InputFiles("eu-central-1"), peak_bytes(), [], 0
     splits = split_files([version], set(), settings.split_bytes)
     tasks = pack_tasks(splits, settings.target_file_bytes, output_ratio(source, splits, settings))
     objects: list[int] = []

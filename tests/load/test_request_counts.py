@@ -17,8 +17,7 @@ from router.requests.backfill import backfill
 from router.requests.promote import promote
 from router.sweep.handler import LATE_BILLS, sweep
 from tests.chaos import runtime_patches
-from tests.chaos.processes import clients
-from tests.chaos.world import World
+from tests.chaos.world import World, clients
 from tests.load.request_counts import counted_requests
 
 FILES = 40

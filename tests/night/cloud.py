@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -49,8 +48,6 @@ class NightFailedError(AssertionError):
 
 @dataclass(frozen=True, slots=True)
 class Night:
-    """The running cloud, its stack and its folder."""
-
     scenario: Scenario
     settings: Settings
     folder: Path
@@ -60,7 +57,6 @@ class Night:
 
     @property
     def stack(self) -> DeployedStack:
-        """The deployed stack."""
         return self.scenario.deployment
 
     def command(self, *arguments: str, code: int = 0) -> str:
@@ -89,7 +85,6 @@ class Night:
 
 @contextmanager
 def running_night(folder: Path, day: Day, log: Callable[[str], None]) -> Iterator[Night]:
-    """Start the cloud in an empty folder and deploy the stack."""
     settings = night_settings(len(day.files), day.tables)
     with LocalCloud.start(folder / "cloud") as cloud:
         cloud.client("s3").create_bucket(Bucket=BUCKET, CreateBucketConfiguration=BUCKET_PLACE)
@@ -166,13 +161,12 @@ def working_run(stack: DeployedStack, lane: Lane) -> str:
 
 def stall(run: str) -> None:
     """Stop every process of the run in the middle of its work (SIGSTOP)."""
-    for pid in _members(_leader(run)):
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGSTOP)
+    for process in psutil.Process(_leader(run)).children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            process.suspend()
 
 
 def kill(run: str) -> None:
-    """Kill every process of the run (SIGKILL)."""
     kill_followers(_leader(run))
 
 
@@ -198,13 +192,3 @@ def _leader(run: str) -> int:
         if "local.job_child" in arguments and run in arguments[-1]:
             return int(process.pid)
     raise NightFailedError(f"no process of {run} is alive: it ended before it could be stalled or killed")
-
-
-def _members(leader: int) -> list[int]:
-    found = []
-    for pid in psutil.pids():
-        with suppress(ProcessLookupError, PermissionError):
-            # 0 would be this process.
-            if pid not in (0, leader) and os.getsid(pid) == leader:
-                found.append(pid)
-    return found

@@ -62,8 +62,6 @@ MIN_DATASETS = len({folder.partition("/")[0] for folder in FOLDERS.values()})
 
 @dataclass(frozen=True, slots=True)
 class DayFile:
-    """A file of the day."""
-
     key: str
     part: Part
     body: bytes
@@ -76,14 +74,11 @@ class DayFile:
 
     @property
     def dataset(self) -> str:
-        """The dataset of its key."""
         return self.key.partition("/")[0]
 
 
 @dataclass(frozen=True, slots=True)
 class Day:
-    """All files, each under its own key."""
-
     files: tuple[DayFile, ...]
 
     @property
@@ -101,13 +96,11 @@ class Day:
         return [file for file in self.files if file.part in parts]
 
     def one(self, part: Part) -> DayFile:
-        """The only file of a part."""
         (file,) = self.of(part)
         return file
 
 
 def make_day(files: int, datasets: int = MIN_DATASETS) -> Day:
-    """A day of this number of files in this number of datasets."""
     counts = {part: round(files * share) for part, share in SHARES.items()} | {Part.GONE: 1, Part.DAMAGED: 1}
     counts[Part.WAITING] = files - sum(counts.values())
     parts = [part for part in Part for _ in range(counts[part])]
@@ -118,11 +111,6 @@ def make_day(files: int, datasets: int = MIN_DATASETS) -> Day:
             for number, part in enumerate(parts)
         )
     )
-
-
-def cut_off(file: DayFile) -> bytes:
-    """The body of a compressed file without its end."""
-    return file.body[: len(file.body) // 2]
 
 
 def _make_file(number: int, part: Part, folder: str) -> DayFile:

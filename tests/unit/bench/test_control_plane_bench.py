@@ -97,7 +97,7 @@ def test_the_functions_run_on_a_night() -> None:
         functions = calls(SMALL, services)
         assert sum(1 for _ in services.ledger.manifests.open(Lane.BATCH, State.QUEUED)) == SMALL.divided
         # When, Then: the ten parts of the last hour become a manifest for each dataset, as the hour before has
-        assert functions["divide"]() == {"manifests": 2}
+        assert len(functions["divide"]()) == 2
         planned = functions["plan"]()
         assert (planned["manifests"], planned["files"]) == (SMALL.manifests, 60) == (4, 60)
         for row in services.ledger.manifests.open(Lane.BATCH, State.QUEUED):
@@ -112,7 +112,7 @@ def test_the_functions_run_on_a_night() -> None:
         assert functions["hours"]() == {"completed": 2}
         # And the night is settled when all are
         publish(endpoint, "")
-        assert functions["settle"]() == {"done": 4}
+        assert functions["settle"]()["done"] == 4
 
 
 @pytest.mark.parametrize("datasets", [1, 10])
@@ -129,7 +129,7 @@ def test_settle_reads_a_hundred_rows_and_lists_a_thousand_objects_with_a_request
         publish(endpoint, "")
         urlopen(endpoint + STATISTICS).close()
         # When
-        assert functions["settle"]() == {"done": manifests}
+        assert functions["settle"]()["done"] == manifests
         # Then: a batch in twenty leaves a rest
         with urlopen(endpoint + STATISTICS) as answer:
             requests = json.load(answer)["requests"]

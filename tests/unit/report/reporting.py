@@ -82,7 +82,6 @@ NIGHT = ExecutionFacts(
 
 
 def report_of(*rows: ManifestRow, costs: tuple[CostRow, ...] = (), **changes: Any) -> Report:
-    """A report of these rows."""
     figures = ManifestFigures(MORNING)
     for item in rows:
         figures.add(item)

@@ -24,7 +24,6 @@ NIGHT = SettledExecution(
 
 
 def on(day: int, hour: int = 22, **changes: object) -> dict[str, object]:
-    """An execution of a day of November."""
     planned_at = iso_utc(datetime(2026, 11, day, hour, tzinfo=UTC))
     return asdict(replace(NIGHT, name=f"n{day}-{hour}", planned_at=planned_at, **changes))  # type: ignore[arg-type]
 

@@ -32,21 +32,6 @@ def test_every_percentile_is_that_of_the_sorted_list(counts: dict[float, int]) -
         assert value == every[-(-len(every) * share // 100) - 1]
 
 
-def test_latency_is_by_the_arrival() -> None:
-    latency = LatencyOverTime()
-    latency.add(1000.2, 5, 3)
-    latency.add(1000.9, 7, 1)
-    latency.add(1001.0, 9, 1)
-    # Then each second is a point
-    assert [(start, found.files, found.longest) for start, found in latency.points()] == [
-        (1000, 4, 7),
-        (1001, 1, 9),
-    ]
-    total = latency.total()
-    assert total is not None
-    assert (total.files, total.p50) == (5, 5)
-
-
 @given(st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 10**5), st.integers(1, 9)), max_size=1000))
 def test_no_file_is_lost_when_intervals_are_joined(files: list[tuple[int, int, int]]) -> None:
     latency, backlog = LatencyOverTime(), BacklogOverTime()
@@ -121,7 +106,10 @@ def test_latency_and_backlog_are_those_of_the_files() -> None:
     latency = lane.latency.total()
     assert latency is not None
     assert (latency.files, latency.p50, latency.p99) == (10, 60, 60)
-    assert [found.longest for _, found in lane.latency.points()] == [60, 30]
+    assert [(start - MORNING.timestamp(), found.longest) for start, found in lane.latency.points()] == [
+        (0, 60),
+        (30, 30),
+    ]
     assert lane.backlog.points()[-1][1:] == (10, 1000)
 
 

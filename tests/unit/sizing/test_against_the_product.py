@@ -20,7 +20,7 @@ from router.plan.night import PlannedNight
 from router.route.handler import route
 from router.telemetry import metrics
 from sizing.arrivals import FileGroup
-from sizing.batch_lane import divide_collections, simulate_night
+from sizing.batch_lane import BacklogItem, divide_collections, simulate_night
 from sizing.options import night_start
 from sizing.routing import Router, divide_events
 from tests.unit.router.conftest import SETTINGS, Deployment
@@ -80,11 +80,11 @@ def routed_by_the_product(deployment: Deployment) -> None:
             assert route(SQSEvent({"Records": records}), deployment.services)["batchItemFailures"] == []
 
 
-def routed_by_the_simulator(of: Settings) -> tuple[list[ManifestRow], list[ManifestRow]]:
+def routed_by_the_simulator(of: Settings) -> tuple[list[ManifestRow], list[BacklogItem]]:
     """The manifests of the stream lane, and of the batch lane."""
     router = Router(of, Speeds({}, of), the_night(of))
     stream = [found.row for window, groups in GROUPS.items() for found in router.route(window, groups)]
-    return stream, [item.row for item in divide_collections(router.collected, of.batch)]
+    return stream, divide_collections(router.collected, of.batch)
 
 
 def lanes(rows: Sequence[ManifestRow]) -> dict[Lane, tuple[int, int, int, int]]:
@@ -97,11 +97,7 @@ def lanes(rows: Sequence[ManifestRow]) -> dict[Lane, tuple[int, int, int, int]]:
 
 
 def simulated_night(of: Settings) -> PlannedNight:
-    speeds = Speeds({}, of)
-    router = Router(of, speeds, the_night(of))
-    for window, groups in GROUPS.items():
-        router.route(window, groups)
-    night = simulate_night(divide_collections(router.collected, of.batch), of, speeds, the_night(of))
+    night = simulate_night(routed_by_the_simulator(of)[1], of, Speeds({}, of), the_night(of))
     assert night is not None
     return night[0]
 
@@ -112,8 +108,7 @@ def test_lanes_have_the_same_manifests_files_and_bytes(deployment: Deployment) -
     # Then
     rows = [*deployment.ledger.manifests.open(Lane.STREAM, State.QUEUED), *deployment.waiting()]
     stream, batch = routed_by_the_simulator(deployment.services.settings)
-    found = [*stream, *batch]
-    assert lanes(found) == lanes(rows)
+    assert lanes([*stream, *(item.row for item in batch)]) == lanes(rows)
     assert {row.lane for row in rows} == set(Lane)
 
 

@@ -9,8 +9,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from typer import BadParameter
 
 from cli.cost.sizing import simulate_day
@@ -21,9 +19,7 @@ from lake.manifest_documents import write_manifest
 from lake.time import iso_utc
 from sizing.arrivals import (
     PARALLEL_READS,
-    Profile,
     RecordedFile,
-    divide,
     load_profile,
     parse_profile,
     read_recorded,
@@ -76,27 +72,15 @@ def test_only_compressed_files_have_compressed_names(suffixes: list[str]) -> Non
         assert of.input.suffix_of(group.key) is not None
 
 
-def test_files_arrive_in_the_hours_of_the_curve() -> None:
-    hours = files_by_hour(files=1000, curve=[0] * 8 + [1] * 8 + [3] * 4 + [0] * 4)
+def test_files_arrive_in_the_local_hours_of_the_curve() -> None:
+    hours = files_by_hour(files=1000, curve=[0] * 8 + [1] * 8 + [3] * 4 + [0] * 4, time_zone="Europe/Berlin")
     assert [hours[hour] for hour in (7, 8, 15, 16, 19, 20)] == pytest.approx([0, 50, 50, 150, 150, 0], abs=1)
-
-
-def test_the_curve_is_that_of_the_local_time() -> None:
-    hours = files_by_hour(files=1000, curve=[0] * 9 + [1] + [0] * 14, time_zone="Europe/Berlin")
-    assert hours == {**dict.fromkeys(range(24), 0), 9: 1000}
 
 
 def test_a_curve_without_an_hour_that_exists_is_refused() -> None:
     # Given the day on which the clock goes from 02:00 to 03:00
     with pytest.raises(InvalidInputError, match="2026-03-29 in Europe/Berlin"):
         files_by_hour(curve=[0, 0, 1] + [0] * 21, date="2026-03-29", time_zone="Europe/Berlin")
-
-
-@given(st.integers(0, 10_000), st.lists(st.floats(0.001, 100), min_size=1, max_size=20))
-def test_numbers_in_proportion_add_up(total: int, shares: list[float]) -> None:
-    counts = divide(total, shares)
-    assert sum(counts) == total
-    assert all(abs(count - total * share / sum(shares)) < 1 + 1e-6 for count, share in zip(counts, shares, strict=True))
 
 
 @pytest.mark.parametrize(
@@ -150,30 +134,6 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
             load_profile(path)
 
 
-def test_a_file_of_every_key_is_a_profile(tmp_path: Path) -> None:
-    path = tmp_path / "profile.toml"
-    path.write_text(
-        """
-        files = 10
-        date = "2026-11-19"
-        datasets = 2
-        curve = [0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0]
-        urgent_share = 0.1
-        gzip = { share = 0.5, ratio = 9 }
-        [[sizes]]
-        bytes = 1000
-        [[sizes]]
-        bytes = 2000
-        share = 3
-        """,
-        encoding="utf-8",
-    )
-    found = load_profile(path)
-    assert isinstance(found, Profile)
-    assert [size.share for size in found.sizes] == [1, 3]
-    assert (found.gzip.share, found.gzip.ratio) == (0.5, 9)
-
-
 NIGHT = datetime(2026, 11, 18, 22, tzinfo=UTC)
 MORNING = NIGHT - timedelta(hours=13)
 
@@ -225,19 +185,9 @@ def test_documents_that_are_not_used_yet_are_not_read(world: World) -> None:
 
 @pytest.fixture
 def stage(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The stage that the command connects to."""
     stack = SimpleNamespace(s3=world.raw_s3, resources=RESOURCES, ledger=world.ledger)
     monkeypatch.setattr("cli.cost.sizing.connect_to_stage", lambda *_, **__: stack)
     monkeypatch.setattr("cli.cost.sizing.load_settings", lambda _: settings())
-
-
-@pytest.mark.usefixtures("stage")
-def test_the_command_simulates_the_day(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    recorded(world, MORNING, *(file(f"{number}.json", MORNING) for number in range(3)))
-    simulate_day(ledger=True, day="2026-11-18")
-    out, err = capsys.readouterr()
-    assert "3 files, 300 B a day" in out
-    assert "1 manifest document of the day" in err
 
 
 @pytest.mark.usefixtures("stage")

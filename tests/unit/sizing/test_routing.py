@@ -83,20 +83,22 @@ def test_windows_do_not_keep_step_with_triggers() -> None:
     assert waits == pytest.approx([20 * (n + 0.5) / 40 for n in range(40)], abs=1)
 
 
-def test_a_file_above_the_stream_s_limit_waits_for_the_night_and_the_others_do_not() -> None:
-    of = settings(stream={"latency_goal_seconds": 1, "max_workers": 2}, price={"mb_per_second_per_core": 1.25})
-    groups = [FileGroup("a/file.json", size * MB, 1) for size in (4, 6, 5, 7)]
-    assert bytes_by_lane(of, groups, DAY) == (9 * MB, 13 * MB)
+RULES = [{"name": "a", "prefix": "a/", "urgent": {"max_bytes": 5 * MB}}, {"name": "{folder}"}]
+SLOW = {"stream": {"latency_goal_seconds": 1, "max_workers": 2}, "price": {"mb_per_second_per_core": 1.25}}
 
 
-def test_small_files_of_a_dataset_can_be_urgent() -> None:
-    rules = [{"name": "a", "prefix": "a/", "urgent": {"max_bytes": 5 * MB}}, {"name": "{folder}"}]
-    groups = [FileGroup(f"{dataset}/file.json", size * MB, 1) for dataset in "ab" for size in (4, 6, 5)]
-    assert bytes_by_lane(settings(datasets=rules), groups, EARLY) == (9 * MB, 21 * MB)
+@pytest.mark.parametrize(
+    ("groups", "keys", "at", "expected"),
+    [(SLOW, "a", DAY, (9, 13)), ({"datasets": RULES}, "ab", EARLY, (9, 35))],
+    ids=["above the stream's limit a file waits for the night", "small files of a dataset can be urgent"],
+)
+def test_the_size_of_a_file_decides(groups: dict, keys: str, at: datetime, expected: tuple[int, int]) -> None:
+    files = [FileGroup(f"{dataset}/file.json", size * MB, 1) for dataset in keys for size in (4, 6, 5, 7)]
+    assert bytes_by_lane(settings(**groups), files, at) == (expected[0] * MB, expected[1] * MB)
 
 
 def test_all_batch_has_no_urgent_files() -> None:
-    of = settings(datasets=[{"name": "a", "prefix": "a/", "urgent": {"max_bytes": 5 * MB}}, {"name": "{folder}"}])
+    of = settings(datasets=RULES)
     (option,) = (option for option in routing_options(of, 1.0) if option.name == ALL_BATCH)
     assert bytes_by_lane(option.settings, [FileGroup("a/file.json", 1, 1)], DAY) == (0, 1)
     assert option.changes == ("peak.hours = []", "urgent.keys = []", "no datasets.urgent")

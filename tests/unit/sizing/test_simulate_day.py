@@ -17,7 +17,7 @@ from lake.ledger import DatasetSpeed
 from lake.settings import Settings
 from sizing.assumptions import Measured
 from sizing.day import simulate, simulate_profile
-from sizing.options import as_one_stream_job, night_start, routing_options, stream_window
+from sizing.options import night_start, routing_options, stream_window
 from sizing.result import OptionResult, Simulation
 from tests.unit.docs.pages import CHECKOUT
 from tests.unit.sizing import world
@@ -59,21 +59,8 @@ def test_the_options_are_the_routings_each_with_the_engine_of_its_plan(usual: Si
     assert standard.engine == "glue"
 
 
-@pytest.mark.parametrize(("workers", "together", "dpus"), [(4, 10, 40), (299, 895, 925)])
-def test_several_streaming_jobs_are_one_with_their_workers(workers: int, together: int, dpus: int) -> None:
-    # Given three jobs of four workers, and three of as many as one job can have; one more job run lacks two DPUs
-    several = settings(stream={"jobs": 3, "max_workers": workers}, quota={"dpus": dpus})
-    # When, Then
-    one = as_one_stream_job(several)
-    assert (one.stream.jobs, one.stream.max_workers, one.stream.cores) == (1, together, 3 * several.stream.cores)
-    # And next to them a night has room for as many job runs
-    assert one.max_overnight_runs == several.max_overnight_runs
-    assert as_one_stream_job(settings()) == settings()
-
-
 def test_each_streaming_job_is_billed_for_its_workers_while_next_to_nothing_comes() -> None:
-    several = settings(stream={"jobs": 3, "max_workers": 4})
-    found, alone = (simulated(of, files=10) for of in (several, as_one_stream_job(several)))
+    found, alone = (simulated(settings(stream={"jobs": jobs, "max_workers": 4}), files=10) for jobs in (3, 1))
     said = {item.name: item.value for item in found.assumptions}
     assert said["workers of a quiet stream"] == 3 * 2
     dollars = option(alone, "hybrid").dollars.stream
@@ -89,13 +76,13 @@ def test_the_settings_of_all_stream_can_be_deployed(stream: dict[str, Any], file
     of = settings(stream={"max_workers": 4, **stream})
     busiest = files * 1250 / (24 * 40)
     # When the person writes what the option names into the file
-    (option, *_) = routing_options(as_one_stream_job(of), busiest, of.stream.jobs)
+    (option, *_) = routing_options(of, busiest)
     named = dict(change.split(" = ") for change in option.changes if " = " in change)
     changed = {"max_workers": int(named["stream.max_workers"]), **stream}
     dpus = {"dpus": int(named["quota.dpus"])} if "quota.dpus" in named else {}
     deployed = settings(stream=changed, quota=dpus)
     # Then it is valid, and has the cores of the simulated one
-    assert deployed.stream.jobs * deployed.stream.cores == option.settings.stream.cores
+    assert deployed.stream.cores == option.settings.stream.cores
     assert deployed.stream.max_workers == (4 if files == 1 else max_workers(deployed.stream.worker_type))
 
 
@@ -163,21 +150,18 @@ def test_the_wait_for_capacity_is_what_the_ledger_has_measured() -> None:
     assert rests_on["start of a run of glue-flex, and its wait"] == (wait, "the ledger")
 
 
-def test_batch_is_cheaper_and_stream_is_sooner() -> None:
-    found = simulated(urgent_share=0, files=1000)
-    stream, batch, hybrid = (option(found, name) for name in ("all-stream", "all-batch", "hybrid"))
-    assert batch.dollars.total < hybrid.dollars.total < stream.dollars.total
-    assert (stream.stream.p95 or 0) < 300 < 3600 < (batch.batch.p50 or 0)
-    assert 0 < hybrid.stream.files < 1000
-
-
 def test_a_stream_that_misses_its_latency_goal_spills() -> None:
-    # Given 4 cores, which convert 40 MB a second each
-    stream = {"latency_goal_seconds": 32, "max_workers": 2}
-    found = option(simulated(settings(stream=stream), files=3_000, curve=[0] * 9 + [1] * 3 + [0] * 12), "hybrid")
-    assert found.spilled_files > 0
-    assert found.peak_backlog_bytes > 5_000 * MB
-    assert found.stream.files + found.batch.files == 3_000
+    # Given 4 cores, which convert 40 MB a second each, in one streaming job or in each of three
+    day = {"files": 3_000, "curve": [0] * 9 + [1] * 3 + [0] * 12}
+    one, three = (
+        option(
+            simulated(settings(stream={"latency_goal_seconds": 32, "max_workers": 2, "jobs": jobs}), **day), "hybrid"
+        )
+        for jobs in (1, 3)
+    )
+    assert one.spilled_files > 2 * three.spilled_files > 0
+    assert one.peak_backlog_bytes > 5_000 * MB
+    assert one.stream.files + one.batch.files == 3_000
 
 
 @pytest.mark.parametrize(
@@ -211,7 +195,9 @@ def test_the_night_and_the_window_follow_the_local_clock() -> None:
 
 def test_two_sizes_are_enough() -> None:
     found = simulated_command("--a-day", "1TB", "--files-of", "2.5GB")
-    assert "400 files, 1 TB a day" in found
+    assert "400 files, 1 TB a day; times in Europe/Berlin" in found
+    for word in ("all-stream", "all-batch", "hybrid", "glue-flex", "side by side", "price.dpu_hour_flex"):
+        assert word in found
     assert "as gzip files from their writers, all-batch on" in found
     assert "low to high: S3 read 2 to 0.75 times as fast as assumed" in found
 
@@ -227,7 +213,6 @@ def test_two_sizes_are_enough_for_a_stage_without_urgent_files(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--a-day", "1GB"], "pass one of a profile"),
         (["--a-day", "1GB", "--files-of", "big"], "big is not a size"),
         (["--a-day", f"{'9' * 400}B", "--files-of", "1MB"], "9B is not a size"),
         (["--a-day", "1MB", "--files-of", "1TB"], "files = 0 is wrong"),
@@ -245,21 +230,10 @@ def simulated_command(*arguments: str) -> str:
     return found.stdout
 
 
-def run(tmp_path: Path, text: str, *options: str) -> str:
-    path = tmp_path / "profile.toml"
-    path.write_text(text, encoding="utf-8")
-    return simulated_command(str(path), *options)
-
-
-def test_the_command_prints_a_table_and_every_assumption(tmp_path: Path) -> None:
-    text = run(tmp_path, "files = 100\nsizes = [{ bytes = 1_000_000 }]\n")
-    assert "100 files, 100 MB a day; times in Europe/Berlin" in text
-    for word in ("all-stream", "all-batch", "hybrid", "glue-flex", "side by side", "price.dpu_hour_flex"):
-        assert word in text
-
-
 def test_the_command_prints_json(tmp_path: Path) -> None:
-    body = json.loads(run(tmp_path, "files = 100\nsizes = [{ bytes = 1_000_000 }]\n", "--json"))
+    path = tmp_path / "profile.toml"
+    path.write_text("files = 100\nsizes = [{ bytes = 1_000_000 }]\n", encoding="utf-8")
+    body = json.loads(simulated_command(str(path), "--json"))
     assert body["files"] == 100
     assert {item["basis"] for item in body["assumptions"]} >= {"measured", "listed", "assumed"}
     assert all(item["source"] for item in body["assumptions"])

@@ -80,11 +80,6 @@ def test_a_micro_batch_takes_as_many_pointers_as_the_streaming_job() -> None:
     assert MAX_POINTERS == MAX_POINTERS_PER_TRIGGER
 
 
-def test_a_manifest_waits_for_the_next_trigger() -> None:
-    found = converted(lane(), manifest(601.0))
-    assert found.latencies.percentile(1) == seconds(29 + PEAK)
-
-
 def test_the_files_of_a_manifest_have_arrived_all_through_their_window() -> None:
     # Given a manifest of a window of 20 s, whose middle is 29 s before the trigger
     found = converted(lane(event_window=20), manifest(601.0))
@@ -132,6 +127,14 @@ def test_workers_leave_a_minute_after_their_work() -> None:
     assert one.dollars / DPU_SECOND - 86_400 * MIN_WORKERS == pytest.approx((busy + EXECUTOR_IDLE_SECONDS) * 8)
 
 
+def test_several_streaming_jobs_are_one_with_all_their_executors() -> None:
+    several, one = (
+        converted(lane(jobs=jobs, max_workers=workers), manifest(600.0, seconds=4000, tasks=400))
+        for jobs, workers in ((3, 4), (1, 10))
+    )
+    assert several.latencies.percentile(1) == pytest.approx(one.latencies.percentile(1), rel=0.05)
+
+
 def test_a_quiet_stream_is_billed_for_its_smallest_run_all_day() -> None:
     found, alone = converted(lane()), converted(lane(None))
     assert found.run_seconds == 86_400
@@ -166,11 +169,6 @@ def urgent(queued: float, files: int = 1) -> SimulatedManifest:
     return replace(found, row=replace(found.row, urgent=True, files=files))
 
 
-def test_an_urgent_manifest_waits_for_no_trigger() -> None:
-    found = converted(lane(), urgent(601.0))
-    assert found.latencies.percentile(1) == seconds(4 + URGENT)
-
-
 def test_an_urgent_manifest_does_not_wait_behind_a_backlog_of_many_triggers() -> None:
     # Given 20 GB of peak files, which take many micro-batches, and urgent files in the middle of them, which are nearly
     # all files
@@ -183,16 +181,21 @@ def test_an_urgent_manifest_does_not_wait_behind_a_backlog_of_many_triggers() ->
     assert (found.latencies.percentile(1) or 0) < 1.2 * (alone.latencies.percentile(1) or 0)
 
 
-def test_the_end_of_an_urgent_portion_is_a_look() -> None:
-    # Given a portion from 600 s to 611.75 s, and a pointer after the look at 610 s
-    found = converted(lane(), urgent(600.0), urgent(611.0))
-    # Then it does not wait until the look at 615 s
-    assert found.latencies.percentile(1) == seconds(600 + URGENT - 611 + URGENT)
-
-
-def test_an_urgent_manifest_of_the_night_waits_for_the_start_of_a_run() -> None:
-    found = converted(lane(window=None), urgent(600.0), urgent(605.0))
-    assert found.latencies.percentile(1) == seconds(GLUE_START_SECONDS + URGENT)
+@pytest.mark.parametrize(
+    ("window", "manifests", "longest"),
+    [
+        (WINDOW, [manifest(601.0)], 29 + PEAK),
+        (WINDOW, [urgent(601.0)], 4 + URGENT),
+        # A portion from 600 s to 611.75 s, and a pointer after the look at 610 s: it does not wait until 615 s.
+        (WINDOW, [urgent(600.0), urgent(611.0)], 600 + URGENT - 611 + URGENT),
+        (None, [urgent(600.0), urgent(605.0)], GLUE_START_SECONDS + URGENT),
+    ],
+    ids=["the next trigger", "the next look", "the end of an urgent portion", "the start of a run"],
+)
+def test_a_manifest_waits_for(
+    window: tuple[float, float] | None, manifests: list[SimulatedManifest], longest: float
+) -> None:
+    assert converted(lane(window), *manifests).latencies.percentile(1) == seconds(longest)
 
 
 def on_emr(**stream: Any) -> StreamLane:

@@ -38,7 +38,6 @@ def window_of(of: Settings, at: datetime) -> int:
 
 
 def routed(of: Settings, groups: list[FileGroup], at: datetime) -> list[SimulatedManifest]:
-    """The stream lane's manifests of a window."""
     return router(of).route(window_of(of, at), groups)
 
 
