@@ -89,11 +89,7 @@ def read_document(services: Services, key: str, *members: str) -> dict[str, Any]
     """
     bucket = services.resources.control_bucket
     try:
-        body = get_document(services.s3, bucket, key)
-    except InvalidDocumentError as error:
-        raise InvalidInputError(f"s3://{bucket}/{key} does not exist: plan the execution first") from error
-    try:
-        return parse_document(body, f"s3://{bucket}/{key}", *members)
+        return parse_document(get_document(services.s3, bucket, key), f"s3://{bucket}/{key}", *members)
     except InvalidDocumentError as error:
         raise InvalidInputError(f"{error}; or plan another execution") from error
 
