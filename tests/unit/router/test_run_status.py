@@ -244,7 +244,7 @@ def test_a_run_that_is_done_keeps_its_engine_and_is_not_late(deployment: Deploym
 
 def test_what_cannot_be_judged_holds_up_no_conversion(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
     run = planned_runs(deployment, "glue-flex", "glue")[0]["run"]
-    monkeypatch.setattr("router.executions.run_status.late_minutes", lambda *_: 1 / 0)
+    monkeypatch.setattr("router.executions.run_status.run_seconds", lambda *_: 1 / 0)
     answer = end_of_round(deployment, run, seconds=0)
     assert (answer["open"], answer["engine"]) == (1, "glue-flex")
 
