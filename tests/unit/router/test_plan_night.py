@@ -355,17 +355,6 @@ def test_a_run_has_a_limited_number_of_manifests() -> None:
     assert sorted(len(run.manifests) for run in pack_evenly(backlog, LIMITS, 1, by_size)) == [1, RUN_MANIFESTS]
 
 
-def test_runs_of_a_late_night_begin_with_the_oldest_hours() -> None:
-    backlog = [
-        ManifestRow(f"m{number}", State.QUEUED, Lane.BATCH, hour, "", 100 + number, 1)
-        for number, hour in enumerate(reversed(HOURS * 3))
-    ]
-    runs = pack_oldest_first(backlog, LIMITS, 6, by_size)
-    ages = [row.partition.stamp for run in runs for row in run.manifests]
-    assert ages == sorted(ages)
-    assert 4 <= len(runs) <= 6
-
-
 @pytest.mark.parametrize(
     ("now", "expected"),
     [
