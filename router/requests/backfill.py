@@ -19,7 +19,7 @@ from lake.texts import format_count
 from lake.time import iso_utc
 from router.entry import with_refusals
 from router.ownership.owner import RoutedArrival
-from router.ownership.resolve import OWNER_GRACE, read_arrivals
+from router.ownership.resolve import OWNER_GRACE, read_in_batches
 from router.ownership.take import ArrivalOutcome, take_ownership
 from router.requests.selection import (
     Selection,
@@ -171,7 +171,7 @@ def _record(
 ) -> ListingProgress:
     if request.dry_run:
         with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
-            rows = read_arrivals(services.ledger, pool, list(files))
+            rows = read_in_batches(pool, services.ledger.arrivals.get_many, list(files))
         unknown = [file for file, row in zip(files, rows, strict=True) if row is None or row.manifest is None]
         return replace(
             progress,

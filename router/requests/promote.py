@@ -149,12 +149,9 @@ class Promotion:
         document = read_manifest(services.s3, bucket, row, services.resources.file_buckets)
         drafts = cut_drafts(_arrivals(document, files), services.settings, lambda: new_manifest_id(now))
         if self._dry_run:
-            self._report_moved(row, {arrival.file for draft in drafts for arrival in draft.arrivals}, len(drafts))
+            self._report_moved(row, {file for draft in drafts for file in draft.files}, len(drafts))
             return {}
-        urgent = [
-            draft.manifest(iso_utc(now), [arrival.file for arrival in draft.arrivals])
-            for draft in drafts[:MAX_SUCCESSORS]
-        ]
+        urgent = [draft.manifest(iso_utc(now)) for draft in drafts[:MAX_SUCCESSORS]]
         moved = {file for manifest in urgent for file in manifest.files}
         unmoved = tuple(file for file in document.files if file not in moved)
         # As old as before, so that the alarm for what is open for too long sees its whole age.
@@ -169,7 +166,7 @@ class Promotion:
             "manifest promoted", manifest_id=row.id, files=len(moved), successors=len(urgent), rest=len(unmoved)
         )
         self._report_moved(row, moved, len(urgent))
-        exceeding = {arrival.file for draft in drafts[MAX_SUCCESSORS:] for arrival in draft.arrivals}
+        exceeding = {file for draft in drafts[MAX_SUCCESSORS:] for file in draft.files}
         return {manifest.id: exceeding for manifest in rest if exceeding}
 
     def _point_to(self, manifest: ManifestRow | Manifest) -> None:
