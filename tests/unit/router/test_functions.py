@@ -135,6 +135,12 @@ REFUSED = [
     (plan, {"execution": "dry-run-1", "dataset": "nowhere", "dryRun": True}, "dataset = 'nowhere' is unknown"),
     (plan, {"execution": "x", "datset": "x"}, "overnight does not know the input field 'datset': pass only dataset, "),
     (plan, {"execution": ""}, "execution is missing"),
+    (
+        plan,
+        {"execution": "x", "engine": "emr-serverless"},
+        "engine = 'emr-serverless' is not allowed: pass one of",
+    ),
+    (plan, {"execution": "x", "engine": 1}, "engine = 1 is not allowed: pass one of glue-flex, or add it to batch."),
     (plan, {"execution": "x", "dataset": 7}, "dataset = 7 is unknown: pass one of orders"),
     (plan, {"execution": "x", "to": "2026-02-30"}, "to = '2026-02-30' is not a valid time"),
     (plan, {"execution": "x", "to": "2026-02-20T24"}, "to = '2026-02-20T24' is not a valid time"),
