@@ -100,7 +100,7 @@ def take_ownership(
 
     A routed arrival of a dataset beyond ``max_datasets``, or of a folder that would share one, is recorded as IGNORED.
     Each object version may be given once. A request that fails does not raise: its arrivals are UNSETTLED, and their
-    intent is left to the sweep. Raises ``BotoCoreError``, ``ClientError``: known rows were not read,
+    intent is left to the sweep. Raises ``BotoCoreError``, ``ClientError``: known or old rows were not read,
     ``ledger.keep_days`` was not remembered, or the intent was not written, so no row was. ``skip_known``: read the rows
     of all arrivals first, because most have an owner: a read costs less than a refused write. ``intent``: key of an
     intent that names all routed arrivals already; None: one is written.
@@ -167,25 +167,16 @@ def divide_by_expiry(
     An older one is never recorded as new: its row may have been deleted after it was converted, and it would be
     converted twice. A row that says IGNORED would let a later rule adopt it. Older ones without a row are only logged.
     """
-    oldest = now - MIN_KEPT + CLOCK_MARGIN
+    limit = now - MIN_KEPT + CLOCK_MARGIN
     files = (*(arrival.file for arrival in routed), *ignored)
-    if not any(_is_before(file, oldest) for file in files):
+    oldest = None
+    if any(_is_before(file, limit) for file in files):
+        oldest = services.settings.ledger.oldest_arrival(services.ledger.arrivals.expiries(), now)
+    if oldest is None:
         return list(routed), [], dict(ignored)
-    try:
-        known = services.settings.ledger.oldest_arrival(services.ledger.arrivals.expiries(), now)
-        if known is None:
-            return list(routed), [], dict(ignored)
-        oldest = known
-    except UNANSWERED as error:
-        logger.warning("no answer about rows that have expired", error=str(error))
     recent = [arrival for arrival in routed if not _is_before(arrival.file, oldest)]
     old = [arrival.file for arrival in routed if _is_before(arrival.file, oldest)]
-    recorded = {file: reason for file, reason in ignored.items() if not _is_before(file, oldest)}
-    try:
-        rows = list(pool.map(services.ledger.arrivals.get, old))
-    except UNANSWERED as error:
-        logger.warning("no answer about old arrivals", files=len(old), error=str(error))
-        return recent, [], recorded
+    rows = list(pool.map(services.ledger.arrivals.get, old))
     forgotten = [file for file, row in zip(old, rows, strict=True) if row is None]
     if forgotten:
         logger.error(
@@ -194,7 +185,8 @@ def divide_by_expiry(
             files=len(forgotten),
             first=forgotten[0].uri,
         )
-    return recent, [row for row in rows if row is not None], recorded
+    kept = {file: reason for file, reason in ignored.items() if not _is_before(file, oldest)}
+    return recent, [row for row in rows if row is not None], kept
 
 
 def _is_before(file: ObjectVersion, oldest: datetime) -> bool:
