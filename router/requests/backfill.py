@@ -22,7 +22,6 @@ from router.ownership.resolve import OWNER_GRACE, read_in_batches
 from router.ownership.take import ArrivalOutcome, take_ownership
 from router.requests.selection import (
     Selection,
-    check_kept,
     decode_token,
     encode_token,
     folders_of,
@@ -219,7 +218,7 @@ def backfill(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     action = event.get("action")
     if action == "validate":
         request = _parse(event.get("input"), services)
-        check_kept(request["from"], services)
+        services.settings.ledger.check_kept(request["from"], services.ledger.arrivals.expiries(), services.clock())
         return request
     if action == "find":
         request = _parse(event.get("request"), services)

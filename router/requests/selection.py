@@ -165,11 +165,6 @@ def check_dataset(dataset: object, services: Services) -> None:
     raise UnknownDatasetError(f"dataset = {dataset!r} is unknown: pass one of {names}")
 
 
-def check_kept(first: str, services: Services) -> None:
-    """Raise ``InvalidInputError`` if arrival rows of the hour ``first`` may have expired (``ledger.keep_days``)."""
-    services.settings.ledger.check_kept(first, services.ledger.arrivals.expiries(), services.clock())
-
-
 def _parse_hour(given: Mapping[str, Any], name: str, hour_of_day: str) -> str | None:
     text = given.get(name)
     if text is None:
