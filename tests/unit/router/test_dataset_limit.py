@@ -169,13 +169,8 @@ def test_a_file_of_a_dataset_without_an_answer_stays_in_its_intent(
     ownership = route_arrivals(deployment.services, [file_of("new/a.json"), file_of("orders/a.json")])
     # Then the sweep finds it in the intent, also if its event never comes again
     assert (ownership.count(ArrivalOutcome.UNSETTLED), ownership.count(ArrivalOutcome.OWNED)) == (1, 1)
-    (key,) = intents(deployment)
+    (key,) = deployment.keys("control", INTENTS)
     assert file_of("new/a.json") in [arrival.file for arrival in read_intent(deployment.services, key).arrivals]
-
-
-def intents(deployment: Deployment) -> list[str]:
-    listed = deployment.raw_s3.list_objects_v2(Bucket=deployment.resources.control_bucket, Prefix=INTENTS)
-    return [item["Key"] for item in listed.get("Contents", [])]
 
 
 def test_raising_the_limit_gives_the_file_to_a_redelivery_and_to_the_sweep(deployment: Deployment) -> None:

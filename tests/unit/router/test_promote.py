@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 
 from lake.errors import InvalidInputError
 from lake.layout import INBOX, URGENT, manifest_of_pointer
-from lake.ledger import CommitReference, ManifestRow, State
+from lake.ledger import ManifestRow, State
 from lake.ledger.transitions import Manifests
 from lake.manifest import Lane, Manifest
 from lake.manifest_documents import read_manifest
@@ -181,30 +181,22 @@ def test_a_dry_run_counts_and_writes_nothing(deployment: Deployment) -> None:
     assert deployment.faults.writes == []
 
 
-def _running(deployment: Deployment, row: ManifestRow) -> None:
-    deployment.claimed(row, "jr_7")
-
-
-def _publishing(deployment: Deployment, row: ManifestRow) -> None:
-    deployment.ledger.manifests.commit(deployment.claimed(row), CommitReference("commits/x", "0"), deployment.now)
-
-
-def _failed(deployment: Deployment, row: ManifestRow) -> None:
-    deployment.ledger.manifests.fail(row, "no memory", deployment.now)
-
-
-def _forced(deployment: Deployment, row: ManifestRow) -> None:
-    deployment.ledger.manifests.force(done(deployment, row), deployment.now)
-
-
 @pytest.mark.parametrize(
     ("prepare", "name", "message"),
     [
-        (_running, "tooLate", "is being converted: wait for it"),
-        (_publishing, "tooLate", "is being converted: wait for it"),
+        (Deployment.claimed, "tooLate", "is being converted: wait for it"),
+        (lambda world, row: world.committed(world.claimed(row)), "tooLate", "is being converted: wait for it"),
         (done, "tooLate", "is converted already: explain shows the result"),
-        (_failed, "tooLate", "is FAILED: when the cause is removed, run 'hybrid-router reprocess --manifest {id}'"),
-        (_forced, "notMoved", "is to be reprocessed by the batch lane: start overnight to do it now"),
+        (
+            lambda world, row: world.ledger.manifests.fail(row, "no memory", world.now),
+            "tooLate",
+            "is FAILED: when the cause is removed, run 'hybrid-router reprocess --manifest {id}'",
+        ),
+        (
+            lambda world, row: world.ledger.manifests.force(done(world, row), world.now),
+            "notMoved",
+            "is to be reprocessed by the batch lane: start overnight to do it now",
+        ),
     ],
 )
 def test_what_is_not_queued_for_its_first_publish_is_unchanged(

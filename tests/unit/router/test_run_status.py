@@ -21,7 +21,7 @@ from lake.manifest_documents import format_blocked_run, read_denied, write_denie
 from lake.time import iso_utc
 from router.executions.run_status import found_no_capacity, next_engine, release_unheld, run_status
 from router.telemetry import metrics
-from tests.unit.lake.world import LEASE, MORNING
+from tests.unit.lake.world import MORNING
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.emr import FakeEmr, emr_error
 from tests.unit.router.planning import document, plan_overnight
@@ -287,12 +287,3 @@ def test_where_emr_serverless_cannot_be_reached_the_lease_of_its_run_decides(
     row = deployment.claimed(deployment.queued("a.json"), HOLDER).row
     with pytest.raises(ClientError) if is_raised else nullcontext():
         assert release_unheld(deployment.services, [deployment.row(row.id)]) == []
-
-
-def test_without_emr_serverless_the_lease_of_its_run_decides(deployment: Deployment) -> None:
-    # Given: the engine was taken out of the settings while a run on it had a lease
-    row = deployment.claimed(deployment.queued("a.json"), HOLDER).row
-    assert release_unheld(deployment.services, [deployment.row(row.id)]) == []
-    # When the lease has expired, then the manifest is released
-    deployment.wait(LEASE)
-    assert [released.id for released in release_unheld(deployment.services, [deployment.row(row.id)])] == [row.id]
