@@ -46,13 +46,6 @@ def listed(deployment: Deployment, manifest: str) -> list[str]:
     return [file.key for file in read_manifest(deployment.raw_s3, "control", row, ("input",)).files]
 
 
-def damage(deployment: Deployment, part: str) -> bytes:
-    """Overwrite the document of a part; returns what it was."""
-    body = get_document(deployment.raw_s3, "control", part_key(part))
-    deployment.raw_s3.put_object(Bucket="control", Key=part_key(part), Body=b"{}")
-    return body
-
-
 def test_an_hour_becomes_one_manifest_for_each_dataset_as_old_as_its_oldest_part(deployment: Deployment) -> None:
     # Given three invocations of one hour
     created = deployment.now
@@ -104,7 +97,8 @@ def test_a_damaged_part_keeps_only_the_hours_of_its_datasets_open_until_it_is_re
     # Given two parts of different datasets, one with a damaged document
     damaged = collect(deployment, (PARTITION, "a"))
     collect(deployment, (CLICKS, "b"))
-    body = damage(deployment, damaged)
+    body = get_document(deployment.raw_s3, "control", part_key(damaged))
+    deployment.raw_s3.put_object(Bucket="control", Key=part_key(damaged), Body=b"{}")
     deployment.wait(HOURS)
     # When sweeps divide the hour
     for _ in range(2):

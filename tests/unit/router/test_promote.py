@@ -12,7 +12,7 @@ from lake.errors import InvalidInputError
 from lake.layout import INBOX, URGENT, manifest_of_pointer
 from lake.ledger import ManifestRow, State
 from lake.ledger.transitions import Manifests
-from lake.manifest import Lane, Manifest
+from lake.manifest import Lane
 from lake.manifest_documents import read_manifest
 from router import divide
 from router.ownership.owner import RoutedArrival
@@ -36,19 +36,13 @@ def ask(deployment: Deployment, *names: str, **fields: Any) -> dict[str, Any]:
 
 def live(deployment: Deployment) -> dict[Lane, list[list[str]]]:
     """Names of the files of QUEUED manifests by lane, as rows and documents have them."""
-    found: dict[Lane, list[list[str]]] = {}
+    found: dict[Lane, list[list[str]]] = {lane: [] for lane in Lane}
     for lane in Lane:
-        rows = deployment.ledger.manifests.open(lane, State.QUEUED)
-        found[lane] = sorted(
-            sorted(file.key.split("/")[-1] for file in document(deployment, row).files) for row in rows
-        )
-    return found
-
-
-def document(deployment: Deployment, row: ManifestRow) -> Manifest:
-    manifest = read_manifest(deployment.raw_s3, "control", row, ("input",))
-    assert (manifest.lane, manifest.partition) == (row.lane, row.partition)
-    return manifest
+        for row in deployment.ledger.manifests.open(lane, State.QUEUED):
+            manifest = read_manifest(deployment.raw_s3, "control", row, ("input",))
+            assert (manifest.lane, manifest.partition) == (row.lane, row.partition)
+            found[lane].append(sorted(file.key.split("/")[-1] for file in manifest.files))
+    return {lane: sorted(names) for lane, names in found.items()}
 
 
 def pointed(deployment: Deployment) -> set[str]:

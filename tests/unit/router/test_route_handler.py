@@ -27,42 +27,30 @@ from tests.unit.router.conftest import Deployment
 from tests.unit.router.events import batch, failures, message, raw_message, s3_record
 
 
-def test_files_at_peak_go_through_the_stream_and_are_acknowledged(deployment: Deployment) -> None:
-    # Given: Friday morning in Berlin
-    event = batch(message("m1", s3_record("orders/a.ndjson")), message("m2", s3_record("orders/b.ndjson")))
+def test_urgent_files_and_those_at_peak_go_through_the_stream_and_are_acknowledged(deployment: Deployment) -> None:
+    # Given: Friday morning in Berlin, peak files and an urgent one of the same dataset and hour
+    records = [s3_record(f"orders/{name}.ndjson") for name in ("a", "urgent/c", "b")]
+    event = batch(message("m1", *records[:2]), message("m2", records[2]))
     # When
-    answer = route(event, deployment.services)
-    # Then: one manifest holds both, with a pointer, and a streaming run was started
-    assert failures(answer) == []
-    [row] = deployment.ledger.manifests.open(Lane.STREAM, State.QUEUED)
-    manifest = read_manifest(deployment.s3, "control", row, ("input",))
-    assert [file.key for file in manifest.files] == ["orders/a.ndjson", "orders/b.ndjson"]
-    assert (row.partition, row.bytes, row.files) == (PARTITION, 200, 2)
-    [pointer] = deployment.keys("control", "inbox/")
-    body = deployment.raw_s3.get_object(Bucket="control", Key=pointer)["Body"].read()
-    assert json.loads(body) == {"manifest": row.id}
-    assert deployment.glue.runs == {"stream-job": {"jr_1": "RUNNING"}}
-    arrival = deployment.ledger.arrivals.get(manifest.files[0])
-    assert arrival is not None
-    assert (arrival.manifest, arrival.reason) == (row.id, "peak hours 08:00-20:00 Europe/Berlin")
-
-
-def test_urgent_files_have_a_manifest_and_a_pointer_of_their_own(deployment: Deployment) -> None:
-    # Given: Friday morning in Berlin, a peak file and an urgent one of the same dataset and hour
-    event = batch(message("m1", s3_record("orders/a.ndjson"), s3_record("orders/urgent/b.ndjson")))
-    # When
-    route(event, deployment.services)
-    # Then: row, document and pointer say which is urgent
+    assert failures(route(event, deployment.services)) == []
+    # Then: one manifest holds both peak files, the urgent one has its own; each has a pointer, and the stream runs
     rows = {row.urgent: row for row in deployment.ledger.manifests.open(Lane.STREAM, State.QUEUED)}
     manifests = {urgent: read_manifest(deployment.s3, "control", row, ("input",)) for urgent, row in rows.items()}
     assert {urgent: [file.key for file in found.files] for urgent, found in manifests.items()} == {
-        False: ["orders/a.ndjson"],
-        True: ["orders/urgent/b.ndjson"],
+        False: ["orders/a.ndjson", "orders/b.ndjson"],
+        True: ["orders/urgent/c.ndjson"],
     }
     assert manifests[True].urgent
-    [pointer] = deployment.keys("control", f"{INBOX}{URGENT}")
-    assert manifest_of_pointer(pointer) == rows[True].id
-    assert len(deployment.keys("control", "inbox/")) == 2
+    assert (rows[False].partition, rows[False].bytes, rows[False].files) == (PARTITION, 200, 2)
+    [urgent] = deployment.keys("control", f"{INBOX}{URGENT}")
+    assert manifest_of_pointer(urgent) == rows[True].id
+    [pointer] = set(deployment.keys("control", "inbox/")) - {urgent}
+    body = deployment.raw_s3.get_object(Bucket="control", Key=pointer)["Body"].read()
+    assert json.loads(body) == {"manifest": rows[False].id}
+    assert deployment.glue.runs == {"stream-job": {"jr_1": "RUNNING"}}
+    arrival = deployment.ledger.arrivals.get(manifests[False].files[0])
+    assert arrival is not None
+    assert (arrival.manifest, arrival.reason) == (rows[False].id, "peak hours 08:00-20:00 Europe/Berlin")
 
 
 def test_files_outside_of_peak_wait_and_start_nothing(deployment: Deployment) -> None:
@@ -149,17 +137,12 @@ def test_only_a_fresh_heartbeat_of_a_run_that_goes_on_spares_the_start(deploymen
     assert deployment.glue.runs == ({} if state == "fresh" else {"stream-job": {"jr_1": "RUNNING"}})
 
 
-def lone_surrogate(identity: str) -> dict[str, Any]:
-    """A message whose key is valid JSON, and cannot be encoded."""
+def test_a_message_that_cannot_be_routed_fails_alone(deployment: Deployment) -> None:
+    # Given: one message among others whose key is valid JSON, and cannot be encoded
     record = s3_record("orders/x.ndjson")
     record["s3"]["object"]["key"] = "orders/\ud800.ndjson"
-    return raw_message(identity, json.dumps({"Records": [record]}))
-
-
-def test_a_message_that_cannot_be_routed_fails_alone(deployment: Deployment) -> None:
-    # Given: one message among others whose key cannot be hashed
     good = [message(f"m{number}", s3_record(f"orders/{number}.ndjson")) for number in range(6)]
-    event = batch(*good[:3], lone_surrogate("bad"), *good[3:])
+    event = batch(*good[:3], message("bad", record), *good[3:])
     # When, Then
     assert failures(route(event, deployment.services)) == ["bad"]
     rows = deployment.ledger.manifests.open(Lane.STREAM, State.QUEUED)

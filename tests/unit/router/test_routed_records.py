@@ -7,10 +7,10 @@ import pytest
 
 from lake.layout import canary_key
 from lake.manifest import Lane
-from lake.settings import Settings, parse_settings
+from lake.settings import parse_settings
 from lake.settings.records import EXTENSION, FAILED_RECORDS
 from local.emulator_patches.delivery_streams import object_key
-from router.route.decide_lane import NOT_DELIVERED, LaneDecision, decide_lane
+from router.route.decide_lane import NOT_DELIVERED, decide_lane
 from router.route.handler import route
 from router.telemetry import metrics
 from tests.unit.lake.world import file_of
@@ -22,29 +22,16 @@ PEAK, NIGHT = (datetime(2026, 11, 23, hour, tzinfo=UTC) for hour in (10, 23))
 FAILED = f"{FAILED_RECORDS}web/processing-failed/2026/11/23/10/hybrid-router-prod-web-1-2026-11-23-10-15-00-0f9c"
 
 
-def with_records() -> Settings:
+def test_records_take_the_lane_of_their_dataset() -> None:
+    # Given an object as the stand-in of Firehose names it, which is held to AWS's documentation by tests of its own
     rules = [{"name": "clicks", "prefix": "landing/c"}, {"name": "{folder}"}]
     records = [{"name": "web", "dataset": "clicks", "kinesis_stream": STREAM}]
-    return parse_settings({"stage": "prod", "datasets": rules, "records": records})
-
-
-def key_of_firehose(settings: Settings) -> str:
-    """As the stand-in makes it, which is held to AWS's documentation by tests of its own."""
-    (record,) = settings.records
-    config = {
-        "Prefix": f"{record.folder(settings.datasets)}!{{timestamp:yyyy/MM/dd/HH}}/",
-        "FileExtension": EXTENSION,
-    }
-    return object_key("hybrid-router-prod-web", 1, config)
-
-
-def decided(settings: Settings, now: datetime) -> LaneDecision:
-    return decide_lane(file_of(key_of_firehose(settings), 100), settings, now)
-
-
-def test_records_take_the_lane_of_their_dataset() -> None:
+    settings = parse_settings({"stage": "prod", "datasets": rules, "records": records})
+    prefix = f"{settings.records[0].folder(settings.datasets)}!{{timestamp:yyyy/MM/dd/HH}}/"
+    file = file_of(object_key("hybrid-router-prod-web", 1, {"Prefix": prefix, "FileExtension": EXTENSION}), 100)
+    # When, Then
     for now, lane in ((PEAK, Lane.STREAM), (NIGHT, Lane.BATCH)):
-        decision = decided(with_records(), now)
+        decision = decide_lane(file, settings, now)
         assert (decision.dataset, decision.lane, decision.urgent) == ("clicks", lane, False)
 
 
