@@ -268,16 +268,8 @@ def record_ignored(
 
 
 def _write_row(ledger: Ledger, draft: Draft, arrival: RoutedArrival, stamp: RowStamp) -> ArrivalRow | NoAnswer:
-    row = ArrivalRow(
-        arrival.file,
-        draft.id,
-        arrival.partition,
-        draft.lane,
-        arrival.reason,
-        stamp.recorded_at,
-        stamp.expiry(arrival.file),
-    )
-    adopted = arrival.adopted_row
+    file, adopted, expiry = arrival.file, arrival.adopted_row, stamp.expiry(arrival.file)
+    row = ArrivalRow(file, draft.id, arrival.partition, draft.lane, arrival.reason, stamp.recorded_at, expiry)
     if adopted is None:
         return _confirmed(ledger, row, ledger.arrivals.put)
     current = _confirmed(ledger, row, lambda row: ledger.arrivals.adopt(adopted, row))

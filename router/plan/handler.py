@@ -83,7 +83,21 @@ def plan(event: Mapping[str, Any], services: Services, service_quotas: Any = Non
     waits = recent_waits(services.ledger, services.clock())
     planned = plan_night(rows, settings, speeds, room, start, deadline, waits)
     nonce = secrets.token_hex(4)
-    result = {**_result(services, execution, nonce, planned), "leftFrom": left_from}
+    bucket, runs = services.resources.control_bucket, planned.runs
+    result: dict[str, Any] = {
+        "execution": execution,
+        "index": {"bucket": bucket, "key": plan_index_key(execution, nonce)},
+        "engine": planned.night.engine,
+        "workers": planned.night.workers,
+        "runs": len(runs),
+        "manifests": sum(len(run.manifests) for run in runs),
+        "files": sum(run.files for run in runs),
+        "bytes": sum(run.bytes for run in runs),
+        "maxConcurrency": planned.night.concurrency,
+        "summary": f"s3://{bucket}/{plan_summary_key(execution)}",
+        "forecast": asdict(planned.forecast),
+        "leftFrom": left_from,
+    }
     told = {
         "quotas": room.source,
         "prices": services.settings.price.source,
@@ -97,7 +111,7 @@ def plan(event: Mapping[str, Any], services: Services, service_quotas: Any = Non
         "dryRun": dry_run,
         "selection": asdict(selection),
         # Nothing reads those of a dry run, and the command line reads its summary often.
-        "manifestIds": [] if dry_run else [row.id for run in planned.runs for row in run.manifests],
+        "manifestIds": [] if dry_run else [row.id for run in runs for row in run.manifests],
     }
     if dry_run:
         write_document(services, plan_summary_key(execution), summary)
@@ -127,23 +141,6 @@ def _service_quotas() -> Any:  # noqa: ANN401
     """A client that gives up soon: without an answer the settings hold."""
     config = Config(connect_timeout=5, read_timeout=5, retries={"mode": "standard", "max_attempts": 2})
     return boto3.client("service-quotas", config=config)
-
-
-def _result(services: Services, execution: str, nonce: str, planned: PlannedNight) -> dict[str, Any]:
-    bucket, runs = services.resources.control_bucket, planned.runs
-    return {
-        "execution": execution,
-        "index": {"bucket": bucket, "key": plan_index_key(execution, nonce)},
-        "engine": planned.night.engine,
-        "workers": planned.night.workers,
-        "runs": len(runs),
-        "manifests": sum(len(run.manifests) for run in runs),
-        "files": sum(run.files for run in runs),
-        "bytes": sum(run.bytes for run in runs),
-        "maxConcurrency": planned.night.concurrency,
-        "summary": f"s3://{bucket}/{plan_summary_key(execution)}",
-        "forecast": asdict(planned.forecast),
-    }
 
 
 def _by_dataset(rows: Sequence[ManifestRow], speeds: Speeds) -> list[dict[str, Any]]:
