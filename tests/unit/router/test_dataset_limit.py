@@ -2,7 +2,7 @@
 
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 from unittest.mock import Mock
 
@@ -38,9 +38,8 @@ def datasets(deployment: Deployment) -> list[str]:
 
 def put(deployment: Deployment, key: str) -> Any:
     """Put a file into the input bucket; its event."""
-    deployment.raw_s3.put_object(Bucket="input", Key=key, Body=b"{}\n")
+    modified = deployment.put(key)
     head = deployment.raw_s3.head_object(Bucket="input", Key=key)
-    modified: datetime = head["LastModified"]
     deployment.now = modified + timedelta(seconds=1)
     record = s3_record(key, eTag=head["ETag"].strip('"'), versionId=None, size=3, time=modified.isoformat())
     return batch(message("m1", record))

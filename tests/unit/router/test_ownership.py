@@ -18,7 +18,7 @@ from lake.manifest import Lane, Partition
 from lake.manifest_documents import read_manifest
 from lake.settings import parse_settings
 from lake.time import iso_utc
-from router.ownership.owner import RoutedArrival, cut_drafts
+from router.ownership.owner import Draft, RoutedArrival, cut_drafts
 from router.ownership.resolve import read_intent, without_known, write_intent
 from router.ownership.take import take_ownership
 from router.requests.reprocess import reprocess
@@ -69,12 +69,7 @@ def test_an_hour_that_fails_does_not_affect_others(deployment: Deployment) -> No
     assert owned_files(deployment) == Counter({*keys} - {unacknowledged})
 
 
-SETTINGS = parse_settings(
-    {
-        "stage": "t",
-        "stream": {"manifest_bytes": 100, "manifest_files": 3},
-    }
-)
+SETTINGS = parse_settings({"stage": "t", "stream": {"manifest_bytes": 100, "manifest_files": 3}})
 drafted = st.lists(
     st.builds(
         lambda number, size, partition, lane, urgent: RoutedArrival(
@@ -90,14 +85,14 @@ drafted = st.lists(
 )
 
 
-def numbered() -> object:
+def drafts_of(arrivals: list[RoutedArrival]) -> list[Draft]:
     numbers = itertools.count()
-    return lambda: f"m{next(numbers)}"
+    return cut_drafts(arrivals, SETTINGS, lambda: f"m{next(numbers)}")
 
 
 @given(drafted)
 def test_every_arrival_is_in_exactly_one_draft_of_its_kind(given_arrivals: list[RoutedArrival]) -> None:
-    drafts = cut_drafts(given_arrivals, SETTINGS, numbered())  # type: ignore[arg-type]
+    drafts = drafts_of(given_arrivals)
     held = Counter(arrival.file.key for draft in drafts for arrival in draft.arrivals)
     assert held == Counter(arrival.file.key for arrival in given_arrivals)
     assert len({draft.id for draft in drafts}) == len(drafts)
@@ -119,7 +114,7 @@ def test_every_arrival_is_in_exactly_one_draft_of_its_kind(given_arrivals: list[
 def test_a_draft_is_filled_to_its_limit() -> None:
     # Given six files of half a draft each
     routed = [RoutedArrival(file_of(f"{number}", 50), PARTITION, Lane.STREAM, "why") for number in range(6)]
-    drafts = cut_drafts(routed, SETTINGS, numbered())  # type: ignore[arg-type]
+    drafts = drafts_of(routed)
     assert [len(draft.arrivals) for draft in drafts] == [2, 2, 2]
 
 

@@ -338,10 +338,7 @@ def test_every_manifest_is_in_exactly_one_run(pack: Pack, backlog: list[Manifest
 
 
 def test_a_run_has_a_limited_number_of_manifests() -> None:
-    backlog = [
-        ManifestRow(f"m{number}", State.QUEUED, Lane.BATCH, PARTITION, f"{number:04d}", 0, 1)
-        for number in range(RUN_MANIFESTS + 1)
-    ]
+    backlog = [manifest(number, 0) for number in range(RUN_MANIFESTS + 1)]
     assert sorted(len(run.manifests) for run in pack_evenly(backlog, LIMITS, 1, by_size)) == [1, RUN_MANIFESTS]
 
 
