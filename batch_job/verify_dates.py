@@ -4,8 +4,7 @@ The tasks of the verification run in the Python workers of Spark.
 """
 
 import random
-import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
@@ -43,7 +42,6 @@ MAX_UNREADABLE = 20
 TIME_SHARE = 0.9
 """Share of ``batch.run_timeout_minutes`` in which pages are listed and manifests begun: Glue ends a run after it
 without a report."""
-DATE = re.compile(r"\d{4}-\d\d-\d\d")
 
 
 def verify_dates(context: ConversionContext, which: str) -> int:
@@ -61,9 +59,16 @@ def verify_dates(context: ConversionContext, which: str) -> int:
     documents = list_objects(context.services.s3, context.services.resources.control_bucket, VERIFICATIONS)
     verified = {item["Key"].removeprefix(VERIFICATIONS).removesuffix(".json") for item in documents}
     last = last_settled_date(now, settings.schedule.settled_after)
-    dates = due_dates(last, verified) if which == DUE else [_parse_date(which)]
-    if which != DUE:
-        settings.ledger.check_kept(f"{which}T00", context.services.ledger.arrivals.expiries(), now)
+    if which == DUE:
+        dates = due_dates(last, verified)
+    else:
+        try:
+            dates = [date.fromisoformat(which).isoformat()]
+        except ValueError as error:
+            raise InvalidInputError(
+                f"--verify = {which!r} is not a valid date: set it to {DUE}, or to a date such as 2026-11-20"
+            ) from error
+        settings.ledger.check_kept(f"{dates[0]}T00", context.services.ledger.arrivals.expiries(), now)
     effort = Effort(
         share=settings.verify.share,
         run_tasks=partial(run_tasks, context.spark, context.services.region),
@@ -96,17 +101,6 @@ def last_settled_date(now: datetime, settled_after: timedelta) -> str:
     A manifest that is open for as long is reported by the sweep.
     """
     return ((now.astimezone(UTC) - settled_after).date() - timedelta(days=1)).isoformat()
-
-
-def _parse_date(text: str) -> str:
-    if DATE.fullmatch(text):
-        try:
-            return datetime.strptime(text, "%Y-%m-%d").date().isoformat()
-        except ValueError:
-            pass
-    raise InvalidInputError(
-        f"--verify = {text!r} is not a valid date: set it to {DUE}, or to a date such as 2026-11-20"
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,21 +178,19 @@ class DateCheck:
         hours = Hours(dataset, f"{self.date}T00", f"{self.date}T23")
         reports = []
         for report in HoursCheck(stack, hours, self.effort, context.log).run():
-            if not report.is_empty:
-                context.log(self._format_hour(dataset, report))
-                reports.append(report)
+            if report.is_empty:
+                continue
+            reports.append(report)
+            line = f"verify {dataset} {report}"
+            if report.outcome == HourOutcome.DIFFERS:
+                differences = format_count(len(report.differences), "difference")
+                document = f"s3://{services.resources.control_bucket}/{self.key}"
+                line = (
+                    f"{ALARM} {line}; {differences} in {document}, the first: {report.differences[0]}; for the places "
+                    f"run 'hybrid-router verify --dataset {dataset} --from {report.hour} --to {report.hour}'"
+                )
+            context.log(line)
         return reports
-
-    def _format_hour(self, dataset: str, report: HourReport) -> str:
-        line = f"verify {dataset} {report}"
-        if report.outcome != HourOutcome.DIFFERS:
-            return line
-        differences = format_count(len(report.differences), "difference")
-        document = f"s3://{self.context.services.resources.control_bucket}/{self.key}"
-        return (
-            f"{ALARM} {line}; {differences} in {document}, the first: {report.differences[0]}; for the places "
-            f"run 'hybrid-router verify --dataset {dataset} --from {report.hour} --to {report.hour}'"
-        )
 
 
 Digest = Callable[[S3Client, Any], SideDigest]
@@ -213,12 +205,6 @@ def run_tasks(spark: SparkSession, region: str, function: Digest, tasks: Sequenc
         return []
     try:
         partitions = spark.sparkContext.parallelize(tasks, len(tasks))
-        return partitions.mapPartitions(partial(_run, region, function)).collect()
+        return partitions.mapPartitions(lambda part: map(partial(function, s3_client(region)), part)).collect()
     except (Py4JError, PySparkException) as error:
         raise JobFailedError(failure_reason(str(error))) from error
-
-
-def _run(region: str, function: Digest, tasks: Iterable[Any]) -> Iterator[SideDigest]:
-    s3 = s3_client(region)
-    for task in tasks:
-        yield function(s3, task)

@@ -20,7 +20,7 @@ from lake.hours import ONE_HOUR
 from lake.ledger import CollectionId, CollectionRow, ManifestRow, Part
 from lake.ledger.table import batches_of
 from lake.ledger.transitions import MAX_LISTED
-from lake.manifest import Lane, Manifest, ObjectVersion, Partition, new_manifest_id
+from lake.manifest import Lane, Manifest, Partition, new_manifest_id
 from lake.manifest_documents import (
     DividedManifest,
     Division,
@@ -138,13 +138,6 @@ Collected = dict[str, list[tuple[int, str]]]
 """Dataset -> the texts of its files in the documents of the parts, each after the number of its part."""
 
 
-def _files(texts: Sequence[tuple[int, str]]) -> Iterator[tuple[int, ObjectVersion]]:
-    """Each file after the number of its part; those of ``TEXTS_AT_ONCE`` are decoded at a time."""
-    for some in batches_of(texts, TEXTS_AT_ONCE):
-        for (part, _), files in zip(some, decode_files([text for _, text in some]), strict=True):
-            yield from ((part, file) for file in files)
-
-
 def _cut(services: Services, parts: Sequence[Part], datasets: Collected) -> Iterator[tuple[Manifest, int, int]]:
     """The manifests of some parts of one hour, each before the numbers of the first and the last part with its files.
 
@@ -153,7 +146,12 @@ def _cut(services: Services, parts: Sequence[Part], datasets: Collected) -> Iter
     """
     limits, now = services.settings.batch, services.clock()
     for dataset in sorted(datasets):
-        found = _files(datasets.pop(dataset))
+        found = (
+            (part, file)
+            for some in batches_of(datasets.pop(dataset), TEXTS_AT_ONCE)
+            for (part, _), files in zip(some, decode_files([text for _, text in some]), strict=True)
+            for file in files
+        )
         for piece in cut(found, lambda item: item[1].size, limits.manifest_bytes, limits.manifest_files):
             first, last = piece[0][0], piece[-1][0]
             oldest = parts[first]

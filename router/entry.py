@@ -27,7 +27,7 @@ def with_product_errors(handler: Callable[P, T]) -> Callable[P, T]:
     """Decorate a Lambda handler; it is the outermost decorator, so that nothing passes by it.
 
     Its log lines name the invocation. Errors of the product keep their class. Every other error is logged with its
-    stack trace, which Lambda's own report would lose, and is raised as what ``to_product_error`` makes of it.
+    stack trace, which Lambda's own report would lose, and is transient if a repetition of the invocation can succeed.
     """
 
     handle = logger.inject_lambda_context(handler)
@@ -40,7 +40,18 @@ def with_product_errors(handler: Callable[P, T]) -> Callable[P, T]:
             raise
         except Exception as error:
             logger.exception("the invocation failed")
-            raise to_product_error(error) from error
+            if isinstance(error, RefusedError):
+                message = "another process changed the same row of the ledger: invoke the function again"
+                raise TransientError(message) from error
+            if can_pass(error):
+                raise TransientError(f"{error}: this passes; invoke the function again") from error
+            if isinstance(error, (BotoCoreError, ClientError)):
+                raise TerminalError(
+                    f"{error}: a repetition would fail in the same way; check that the function's role has the "
+                    "permission and that the resource exists, then invoke it again"
+                ) from error
+            message = f"{type(error).__name__}: {error}: the function's log has the stack trace"
+            raise TerminalError(message) from error
 
     return guarded
 
@@ -69,17 +80,3 @@ def with_refusals(
             return {REFUSED: str(error), REFUSED_BY: type(error).__name__}
 
     return with_product_errors(answering)
-
-
-def to_product_error(error: Exception) -> TransientError | TerminalError:
-    """The product's error for any other one: transient if a repetition of the invocation can succeed."""
-    if isinstance(error, RefusedError):
-        return TransientError("another process changed the same row of the ledger: invoke the function again")
-    if can_pass(error):
-        return TransientError(f"{error}: this passes; invoke the function again")
-    if isinstance(error, (BotoCoreError, ClientError)):
-        return TerminalError(
-            f"{error}: a repetition would fail in the same way; check that the function's role has the permission and "
-            "that the resource exists, then invoke it again"
-        )
-    return TerminalError(f"{type(error).__name__}: {error}: the function's log has the stack trace")

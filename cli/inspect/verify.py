@@ -14,7 +14,7 @@ from lake.documents import format_json
 from lake.errors import HybridRouterError, InvalidInputError
 from lake.settings import Settings
 from lake.texts import printable
-from router.requests.selection import check_kept, parse_selection
+from router.requests.selection import parse_selection
 from router.services import Services
 from verify.hours import Effort, HoursCheck
 from verify.report import HourOutcome, HourReport
@@ -65,7 +65,7 @@ def _hours(stack: DeployedStack, settings: Settings, options: dict[str, str]) ->
     assert selection.dataset is not None
     assert selection.first is not None
     assert selection.last is not None
-    check_kept(selection.first, services)
+    settings.ledger.check_kept(selection.first, stack.ledger.arrivals.expiries(), services.clock())
     current = services.clock().replace(tzinfo=None).isoformat(timespec="hours")
     # That an hour which has not begun has no file proves nothing.
     if selection.first > current:

@@ -173,39 +173,21 @@ class Work:
     """The longest file that is one task."""
 
 
-@dataclass(frozen=True, slots=True)
-class Room:
-    """What an engine's quota leaves for a night, the streaming job's reserve taken off."""
-
-    units: float
-    """DPUs or vCPUs."""
-    runs: int
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """The chosen way, and whether it ends in time."""
-
-    night: Night
-    fits: bool
-    """Whether it ends before the deadline, with the margin."""
-    options: tuple[Night, ...]
-    """The best way of each engine, allowed or not, cheapest first; the chosen one is among them."""
-
-
 def choose(
     work: Work,
     offers: Iterable[Offer],
-    rooms: Mapping[Engine, Room],
+    rooms: Mapping[Engine, tuple[float, int]],
     allowed: Collection[Engine],
     workers: int,
     seconds: float,
-) -> Choice:
+) -> tuple[Night, bool, list[Night]]:
     """The way to do ``work`` within ``seconds`` from its start, on an ``allowed`` engine.
 
+    With it comes whether it ends in time, with the margin; and the best way of each engine, allowed or not, cheapest
+    first: the chosen one is among them.
     An engine on spare capacity has to leave time for one wait in vain where what is left could then go to another one.
-    ``workers``: workers of a run (``batch.workers``); multiples of it are considered too, where the quota has room.
-    Raises ``ValueError``: no allowed engine has room for a single run.
+    ``rooms``: what ``EngineDescription.room`` gives. ``workers``: of a run (``batch.workers``); multiples of it are
+    considered too, where the quota has room. Raises ``ValueError``: no allowed engine has room for a single run.
     """
     limit = seconds * (1 - MARGIN)
     waits = {engine: ENGINES[engine].max_wait_seconds for engine in Engine}
@@ -217,11 +199,7 @@ def choose(
     if not candidates:
         raise ValueError(f"no engine of {', '.join(allowed)} has room for one run of {workers} workers")
     chosen = _best(candidates, limits)
-    return Choice(
-        chosen,
-        chosen.seconds <= limit,
-        tuple(sorted(options, key=lambda item: (item.dollars, item.seconds))),
-    )
+    return chosen, chosen.seconds <= limit, sorted(options, key=lambda item: (item.dollars, item.seconds))
 
 
 def _best(nights: list[Night], limits: Mapping[Engine, float]) -> Night:
@@ -232,24 +210,16 @@ def _best(nights: list[Night], limits: Mapping[Engine, float]) -> Night:
     return min((item for item in fitting if item.dollars <= limit), key=lambda item: (item.seconds, item.dollars))
 
 
-def _nights(work: Work, offer: Offer, room: Room, workers: int) -> Iterator[Night]:
+def _nights(work: Work, offer: Offer, room: tuple[float, int], workers: int) -> Iterator[Night]:
     """Ways with this offer, from one run after the other up to all that the quota allows; runs fill whole rounds."""
-    largest = min(room.units / offer.quota_units, max_workers(offer.worker_type))
+    units, most_runs = room
+    largest = min(units / offer.quota_units, max_workers(offer.worker_type))
     for size in (factor * workers for factor in SIZES if factor * workers <= largest):
-        most = min(int(room.units // (size * offer.quota_units)), room.runs, work.max_runs)
-        for concurrency in _steps_up_to(most):
+        most = min(int(units // (size * offer.quota_units)), most_runs, work.max_runs)
+        # 1, 2, 4, ... and the most.
+        for concurrency in sorted({*(1 << power for power in range(most.bit_length())), most}) if most > 0 else ():
             rounds = math.ceil(work.min_runs / concurrency)
             runs = concurrency * rounds
             each = RunWork(work.core_seconds / runs, work.longest_seconds)
             seconds, dollars = rounds * run_seconds(each, size, offer), runs * run_dollars(each, size, offer)
             yield Night(offer.engine, offer.worker_type, size, concurrency, runs, seconds, dollars)
-
-
-def _steps_up_to(most: int) -> Iterator[int]:
-    """1, 2, 4, ... and ``most``."""
-    number = 1
-    while number < most:
-        yield number
-        number *= 2
-    if most >= 1:
-        yield most

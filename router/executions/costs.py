@@ -1,12 +1,13 @@
 """The costs of the job runs of one run: what each engine bills, divided among the datasets by the time of the tasks."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.engines import ENGINES, read_bill
 from lake.engines.description import Bill
+from lake.faults import can_pass
 from lake.ledger import ManifestRow, State
 from lake.ledger.costs import CostRow, CostShare, DueBill, divide_cost
 from lake.manifest import Lane
@@ -28,26 +29,28 @@ class RunCosts:
     bills: dict[str, Bill | None] = field(default_factory=dict)
     """By job run: each is read once."""
 
-    def add(self, rows: Iterable[ManifestRow]) -> None:
-        self.rows += rows
+    def record(self, services: Services, job_run: str) -> None:
+        """Write the rows that are missing. Idempotent.
 
-    def record(self, services: Services, job_run: str = "") -> int:
-        """Write the rows that are missing; the number of them. Idempotent.
-
-        ``job_run`` is one more job run, which may have held no manifest. Job runs that were started for another run
-        document are left to that one. A bill that is not final is awaited by the sweep.
+        ``job_run`` is one more job run, which may have held no manifest; empty: none is known. Job runs that were
+        started for another run document are left to that one. A bill that is not final is awaited by the sweep. What
+        cannot be recorded, whatever the reason is, holds up no conversion: the last status of a run is followed by no
+        other one, so the sweep records what only did not get through now.
         """
         held = [owner for row in self.rows for owner in (*row.earlier_owners, row.owner) if owner]
-        written = 0
-        for holder in dict.fromkeys([job_run, *held] if job_run else held):
-            bill = self.bill(services, holder)
-            if bill is None:
-                logger.info("no bill of a job run yet", job_run=holder, run=self.run)
-            elif bill.final:
-                written += services.ledger.costs.record(self._row(bill, services))
-            else:
-                services.ledger.costs.await_bill(DueBill(holder, self.run, iso_utc(services.clock())))
-        return written
+        try:
+            for holder in dict.fromkeys([job_run, *held] if job_run else held):
+                bill = self.bill(services, holder)
+                if bill is None:
+                    logger.info("no bill of a job run yet", job_run=holder, run=self.run)
+                elif bill.final:
+                    services.ledger.costs.record(self._row(bill, services))
+                else:
+                    services.ledger.costs.await_bill(DueBill(holder, self.run, iso_utc(services.clock())))
+        except Exception as error:
+            logger.exception("the costs of a run are not recorded", run=self.run, job_run=job_run)
+            if job_run and can_pass(error):
+                leave_to_sweep(services, job_run, self.run)
 
     def record_late(self, services: Services, job_run: str, *, estimate: bool) -> bool:
         """Write the row of a job run whose bill was awaited; False: it is not final yet.
@@ -92,21 +95,22 @@ def cost_shares(micro_dollars: int, job_run: str, rows: Sequence[ManifestRow]) -
     held if it has published nothing.
     """
     held = [row for row in rows if row.owner == job_run] or [row for row in rows if job_run in row.earlier_owners]
-    published = [row for row in held if row.owner == job_run and _is_published(row)]
-    among = published or held
-    converted = [_counts(row) if published else CostShare(row.partition.dataset, 0) for row in among]
-    times = [share.task_milliseconds for share in converted]
-    weights = times if any(times) else [row.bytes for row in among]
-    return divide_cost(micro_dollars, converted, weights)
+    published = [
+        row
+        for row in held
+        if row.owner == job_run
+        and row.state == State.DONE
+        and row.published
+        and row.published.generation == row.generation
+    ]
+    shares = list(map(_converted, published)) or [CostShare(row.partition.dataset, 0) for row in held]
+    times = [share.task_milliseconds for share in shares]
+    weights = times if any(times) else [row.bytes for row in published or held]
+    return divide_cost(micro_dollars, shares, weights)
 
 
-def _is_published(row: ManifestRow) -> bool:
-    return row.state == State.DONE and row.published is not None and row.published.generation == row.generation
-
-
-def _counts(row: ManifestRow) -> CostShare:
-    share = CostShare(row.partition.dataset, 0, row.bytes, row.files, 1)
+def _converted(row: ManifestRow) -> CostShare:
     assert row.published is not None
     totals = row.published.totals
     objects, written = totals.lake.count + totals.quarantine.count, totals.lake.bytes + totals.quarantine.bytes
-    return replace(share, task_milliseconds=totals.task_milliseconds, objects=objects, written_bytes=written)
+    return CostShare(row.partition.dataset, 0, row.bytes, row.files, 1, totals.task_milliseconds, objects, written)

@@ -4,14 +4,13 @@ The rows of a plan's manifests are read as they are now: after splits and promot
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
 from lake.engines import ENGINES, Engine, run_is_terminal
 from lake.engines.description import Bill
 from lake.errors import InvalidDocumentError, InvalidInputError, TerminalError
-from lake.faults import can_pass
 from lake.ledger import ManifestRow, State
 from lake.ledger.table import batches_of
 from lake.manifest import Lane
@@ -20,8 +19,8 @@ from lake.successors import follow
 from lake.texts import printable
 from lake.time import iso_utc
 from router.entry import with_product_errors
-from router.estimate.night import Offer, RunWork, offers, run_seconds
-from router.executions.costs import RunCosts, leave_to_sweep
+from router.estimate.night import RunWork, offers, run_seconds
+from router.executions.costs import RunCosts
 from router.services import Services, container_services, in_parallel, read_document
 from router.telemetry import Metric, count, logger, metrics
 
@@ -66,12 +65,15 @@ def run_status(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
         logger.exception("the list of denied manifests is damaged", run=uri)
         denied = frozenset()
     costs, refusal = RunCosts(uri, document["execution"]), str(event.get("refusal") or "")
-    failure = _format_failure(str(event.get("failure") or ""))
+    failure, job_run = str(event.get("failure") or ""), str(event.get("jobRun") or "")
+    if failure:
+        fault = fault_of_blocked_run(failure)
+        failure = f"{FAILED_RUN}: {printable(failure)}" if fault is None else printable(fault)
     reason = f"{REFUSED_RUN}: {printable(refusal)}" if refusal else failure
     if reason:
         logger.error("job run refused or failed", reason=reason)
     for rows in current_row_pages(services, document["manifests"]):
-        costs.add(rows)
+        costs.rows += rows
         running = [row for row in rows if row.state == State.RUNNING]
         freed = release_unheld(services, running, failure=failure)
         waiting = [row for row in rows if row.state == State.QUEUED]
@@ -86,7 +88,7 @@ def run_status(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
         status["held"] += len(running) - len(freed)
         status["denied"] += sum(row.open and row.state != State.RUNNING and row.id in denied for row in rows)
         released += len(freed)
-    _record_costs(services, costs, str(event.get("jobRun") or ""))
+    costs.record(services, job_run)
     logger.info("run status", run=uri, released=released, counts=status)
     if "engine" not in event:
         return status
@@ -103,13 +105,17 @@ def _next_engine(
     """The engine of the next job run; what cannot be judged, whatever the reason is, holds up no conversion."""
     engine, job_run = Engine(event["engine"]), str(event.get("jobRun") or "")
     left, now = max(status["open"] - status["denied"], 0), services.clock()
+    following, late = engine, 0.0
     try:
         bill = costs.bill(services, job_run) if job_run else None
         refusal, failed = str(event.get("refusal") or ""), bool(event.get("failed"))
         no_capacity = found_no_capacity(engine, refusal, bill, failed=failed)
-        following = next_engine(document, engine, now, no_capacity=no_capacity) if left else engine
-        share = left / max(status["open"] + status["terminal"], 1)
-        late = late_minutes(document, tuple(offers(services.settings)), following, share, now)
+        if left:
+            following = next_engine(document, engine, now, no_capacity=no_capacity)
+            (offer,) = (offer for offer in offers(services.settings) if offer.engine == following)
+            work = RunWork(document["coreSeconds"] * left / (status["open"] + status["terminal"]))
+            end = now + timedelta(seconds=run_seconds(work, document["workers"], offer))
+            late = max(0.0, (end - datetime.fromisoformat(document["deadline"])) / timedelta(minutes=1))
     except Exception:
         logger.exception("the next engine was not chosen: the run keeps the one that it has", run=event["run"])
         return engine
@@ -117,27 +123,6 @@ def _next_engine(
         logger.warning("engine changed", run=event["run"], engine=following, before=engine, no_capacity=no_capacity)
     count(Metric.NIGHT_LATE_MINUTES, late)
     return following
-
-
-def _record_costs(services: Services, costs: RunCosts, job_run: str) -> None:
-    """A cost that cannot be recorded, whatever the reason is, holds up no conversion.
-
-    The last status of a run is followed by no other one, so the sweep records what only did not get through now.
-    """
-    try:
-        costs.record(services, job_run)
-    except Exception as error:
-        logger.exception("the costs of a run are not recorded", run=costs.run, job_run=job_run)
-        if job_run and can_pass(error):
-            leave_to_sweep(services, job_run, costs.run)
-
-
-def _format_failure(failure: str) -> str:
-    """The reason of the manifests that a failed job run has left; empty: it has not failed."""
-    if not failure:
-        return ""
-    fault = fault_of_blocked_run(failure)
-    return f"{FAILED_RUN}: {printable(failure)}" if fault is None else printable(fault)
 
 
 STOPPED = "STOPPED"
@@ -166,17 +151,6 @@ def next_engine(run: Mapping[str, Any], engine: Engine, now: datetime, *, no_cap
     return Engine(run["fallback"]) if no_capacity or iso_utc(now) > run["beginBy"] else engine
 
 
-def late_minutes(run: Mapping[str, Any], offers: Sequence[Offer], engine: Engine, left: float, now: datetime) -> float:
-    """Minutes after the deadline at which a run is expected to end that begins its next job run ``now`` (aware).
-
-    ``left``: share of the run's manifests that are open; with 0 it has ended.
-    """
-    (offer,) = (offer for offer in offers if offer.engine == engine)
-    seconds = run_seconds(RunWork(run["coreSeconds"] * left), run["workers"], offer) if left else 0.0
-    late = (now - datetime.fromisoformat(run["deadline"])).total_seconds() + seconds
-    return round(max(0.0, late) / 60, 1) if left else 0.0
-
-
 def current_row_pages(
     services: Services, manifests: Iterable[str], on_lost: Callable[[int, TerminalError], object] = lambda *_: None
 ) -> Iterator[list[ManifestRow]]:
@@ -186,7 +160,11 @@ def current_row_pages(
     are damaged or missing: ``on_lost`` gets the number of those of a page, and the error of one of them.
     """
     damaged: list[TerminalError] = []
-    for page in follow(services.ledger, manifests, follows=_is_superseded, on_damage=damaged.append):
+
+    def follows(row: ManifestRow) -> bool:
+        return row.state == State.SUPERSEDED and row.lane != Lane.STREAM
+
+    for page in follow(services.ledger, manifests, follows=follows, on_damage=damaged.append):
         lost = [manifest for manifest, row in page if row is None]
         if lost:
             missing = f"the ledger has no row of manifest {lost[0]}, which was planned: restore the ledger to a point"
@@ -195,10 +173,6 @@ def current_row_pages(
             on_lost(len(lost), error)
             damaged.clear()
         yield [row for _, row in page if row is not None and row.state != State.SUPERSEDED and row.lane != Lane.STREAM]
-
-
-def _is_superseded(row: ManifestRow) -> bool:
-    return row.state == State.SUPERSEDED and row.lane != Lane.STREAM
 
 
 def queued_successors(services: Services, manifests: Iterable[str]) -> list[ManifestRow]:
@@ -246,15 +220,9 @@ def reason_to_release(services: Services, row: ManifestRow, ended_runs: dict[str
     if owner is None:
         return None
     if owner not in ended_runs:
-        ended_runs[owner] = run_is_terminal(services.job_clients, _jobs_of(services, row), owner)
+        resources = services.resources
+        # Each shard: another one may have taken the manifest.
+        stream_jobs = [resources.stream_job_of(shard) for shard in services.settings.glue_shards]
+        jobs = stream_jobs if row.lane == Lane.STREAM else [resources.batch_job]
+        ended_runs[owner] = run_is_terminal(services.job_clients, jobs, owner)
     return f"run {owner} has ended without finishing it" if ended_runs[owner] else None
-
-
-def _jobs_of(services: Services, row: ManifestRow) -> list[str]:
-    """The Glue jobs that the owner of a manifest can be a run of, the likeliest first."""
-    if row.lane != Lane.STREAM:
-        return [services.resources.batch_job]
-    likeliest = services.settings.shards.of(row.id)
-    # Another one may have taken it: the number of shards was different, or its pointer was in another inbox.
-    names = sorted(services.settings.glue_shards, key=lambda shard: shard != likeliest)
-    return [services.resources.stream_job_of(shard) for shard in names]

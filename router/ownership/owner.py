@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import secrets
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TypeVar
 
@@ -35,10 +35,10 @@ UNANSWERED = (BotoCoreError, ClientError, RefusedError, HybridRouterError)
 T = TypeVar("T")
 
 
-def register_datasets(services: Services, pool: ThreadPoolExecutor, recorded: Sequence[RecordedDraft]) -> None:
+def register_datasets(services: Services, pool: ThreadPoolExecutor, recorded: Sequence[Draft]) -> None:
     """Register the datasets of all owners in parallel; what has no answer is left to each owner's own request."""
     datasets = services.ledger.datasets
-    names = {arrival.partition.dataset for item in recorded for arrival in item.draft.arrivals}
+    names = {arrival.partition.dataset for draft in recorded for arrival in draft.arrivals}
     if len(names) < 2:
         return
     try:
@@ -47,20 +47,29 @@ def register_datasets(services: Services, pool: ThreadPoolExecutor, recorded: Se
         logger.warning("no answer about names of datasets", datasets=len(names), error=str(error))
 
 
-def enqueue_manifest(services: Services, recorded: RecordedDraft, now: datetime) -> Manifest | NoAnswer:
-    """The QUEUED manifest; ``NO_ANSWER`` when one of its writes has none or another process has abandoned it."""
-    manifest = recorded.draft.manifest(iso_utc(now), recorded.files)
-    ledger, bucket = services.ledger, services.resources.control_bucket
+def create_owner(services: Services, draft: Draft, now: datetime) -> Manifest | Part | NoAnswer:
+    """The QUEUED manifest, or the part once it is in a collection.
+
+    ``NO_ANSWER`` when one of its writes has none or another process has abandoned it.
+    """
     try:
-        write_manifest(services.s3, bucket, manifest)
-        ledger.datasets.register(manifest.partition.dataset)
-        ledger.partitions.list_manifest(manifest.partition, manifest.id, now)
-        if ledger.manifests.enqueue(manifest) == State.ABANDONED:
-            raise OwnershipError(f"manifest {manifest.id} was presumed dead and abandoned: its events are redelivered")
-        write_pointer(services, manifest.id, urgent=manifest.urgent)
+        if draft.lane == Lane.STREAM:
+            return _enqueue_manifest(services, draft, now)
+        return _collect_part(services, draft, now)
     except UNANSWERED as error:
-        logger.warning("manifest not enqueued", manifest_id=manifest.id, error=str(error))
+        logger.warning("owner not created", owner=draft.id, lane=draft.lane, error=str(error))
         return NO_ANSWER
+
+
+def _enqueue_manifest(services: Services, draft: Draft, now: datetime) -> Manifest:
+    manifest = draft.manifest(iso_utc(now))
+    ledger, bucket = services.ledger, services.resources.control_bucket
+    write_manifest(services.s3, bucket, manifest)
+    ledger.datasets.register(manifest.partition.dataset)
+    ledger.partitions.list_manifest(manifest.partition, manifest.id, now)
+    if ledger.manifests.enqueue(manifest) == State.ABANDONED:
+        raise OwnershipError(f"manifest {manifest.id} was presumed dead and abandoned: its events are redelivered")
+    write_pointer(services, manifest.id, urgent=manifest.urgent)
     logger.info(
         "manifest enqueued",
         manifest_id=manifest.id,
@@ -87,22 +96,15 @@ MAX_TRIES = 20
 """Collections that may be closed concurrently, before the part is left to its intent."""
 
 
-def collect_part(services: Services, recorded: RecordedDraft, now: datetime) -> Part | NoAnswer:
-    """The part, once it is in a collection; ``NO_ANSWER`` when a write has none or another process has abandoned it."""
+def _collect_part(services: Services, draft: Draft, now: datetime) -> Part:
     files: dict[str, list[ObjectVersion]] = {}
-    owned = set(recorded.files)
-    for arrival in recorded.draft.arrivals:
-        if arrival.file in owned:
-            files.setdefault(arrival.partition.dataset, []).append(arrival.file)
-    part, body = new_part(recorded.draft.id, recorded.draft.partition.stamp, iso_utc(now), files)
-    try:
-        write_part(services.s3, services.resources.control_bucket, part, body)
-        for dataset in part.datasets:
-            services.ledger.datasets.register(dataset)
-        collection = _add(services, part, now)
-    except UNANSWERED as error:
-        logger.warning("part not collected", part=part.id, error=str(error))
-        return NO_ANSWER
+    for arrival in draft.arrivals:
+        files.setdefault(arrival.partition.dataset, []).append(arrival.file)
+    part, body = new_part(draft.id, draft.partition.stamp, iso_utc(now), files)
+    write_part(services.s3, services.resources.control_bucket, part, body)
+    for dataset in part.datasets:
+        services.ledger.datasets.register(dataset)
+    collection = _add(services, part, now)
     logger.info("part collected", part=part.id, collection=str(collection), files=part.files, bytes=part.bytes)
     return part
 
@@ -157,9 +159,13 @@ class Draft:
     def partition(self) -> Partition:
         return self.arrivals[0].partition
 
-    def manifest(self, created_at: str, files: Collection[ObjectVersion]) -> Manifest:
-        """The manifest of ``files``, those of the draft whose arrival rows name it; ``created_at`` is ISO 8601, UTC."""
-        return Manifest(self.id, self.lane, self.partition, created_at, tuple(sorted(files)), self.urgent)
+    @property
+    def files(self) -> list[ObjectVersion]:
+        return [arrival.file for arrival in self.arrivals]
+
+    def manifest(self, created_at: str) -> Manifest:
+        """``created_at`` is ISO 8601, UTC."""
+        return Manifest(self.id, self.lane, self.partition, created_at, tuple(sorted(self.files)), self.urgent)
 
 
 def cut(items: Iterable[T], size: Callable[[T], int], max_bytes: int, max_files: int) -> Iterator[tuple[T, ...]]:
@@ -218,18 +224,10 @@ class RowStamp:
         return self.expires_at if file.version_id is not None and file.bucket == self.input_bucket else None
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedDraft:
-    """A draft, and those of its files whose arrival rows name it."""
-
-    draft: Draft
-    files: list[ObjectVersion]
-
-
 def record_drafts(
     ledger: Ledger, pool: ThreadPoolExecutor, drafts: Sequence[Draft], stamp: RowStamp
-) -> tuple[list[RecordedDraft], list[ArrivalRow]]:
-    """Write the arrival rows of all drafts; the drafts to enqueue, and the rows that name another owner.
+) -> tuple[list[Draft], list[ArrivalRow]]:
+    """Write the arrival rows of all drafts; drafts of the arrivals whose rows name them, and the rows of other owners.
 
     A draft with an unconfirmed row is not enqueued: that row may still be written late, and must never name a manifest
     that does not list its file.
@@ -241,10 +239,10 @@ def record_drafts(
     recorded, owned_elsewhere = [], []
     for draft, written in zip(drafts, writes, strict=True):
         rows = [(arrival, future.result()) for arrival, future in written]
-        files = [arrival.file for arrival, row in rows if row is not NO_ANSWER and row.manifest == draft.id]
+        own = tuple(arrival for arrival, row in rows if row is not NO_ANSWER and row.manifest == draft.id)
         unconfirmed = any(row is NO_ANSWER for _, row in rows)
-        if files and not unconfirmed:
-            recorded.append(RecordedDraft(draft, files))
+        if own and not unconfirmed:
+            recorded.append(replace(draft, arrivals=own))
         owned_elsewhere += [row for _, row in rows if row is not NO_ANSWER and row.manifest != draft.id]
     return recorded, owned_elsewhere
 
@@ -270,16 +268,8 @@ def record_ignored(
 
 
 def _write_row(ledger: Ledger, draft: Draft, arrival: RoutedArrival, stamp: RowStamp) -> ArrivalRow | NoAnswer:
-    row = ArrivalRow(
-        arrival.file,
-        draft.id,
-        arrival.partition,
-        draft.lane,
-        arrival.reason,
-        stamp.recorded_at,
-        stamp.expiry(arrival.file),
-    )
-    adopted = arrival.adopted_row
+    file, adopted, expiry = arrival.file, arrival.adopted_row, stamp.expiry(arrival.file)
+    row = ArrivalRow(file, draft.id, arrival.partition, draft.lane, arrival.reason, stamp.recorded_at, expiry)
     if adopted is None:
         return _confirmed(ledger, row, ledger.arrivals.put)
     current = _confirmed(ledger, row, lambda row: ledger.arrivals.adopt(adopted, row))
@@ -310,7 +300,7 @@ def is_data(key: str) -> bool:
 
 
 def count_ignored(
-    ledger: Ledger, ignored: Mapping[ObjectVersion, str], adopted: Iterable[RecordedDraft], now: datetime
+    ledger: Ledger, ignored: Mapping[ObjectVersion, str], adopted: Iterable[Draft], now: datetime
 ) -> None:
     """Count the files that became IGNORED, and no longer count those that were and have an owner now.
 
@@ -322,11 +312,9 @@ def count_ignored(
     try:
         for reason, files in groups.items():
             ledger.ignored.add(reason, files, now)
-        for recorded in adopted:
-            owned = set(recorded.files)
-            for arrival in recorded.draft.arrivals:
-                row = arrival.adopted_row
-                if row is not None and row.manifest is None and arrival.file in owned and is_data(arrival.file.key):
-                    ledger.ignored.take_back(row.reason, arrival.file)
+        for arrival in (arrival for draft in adopted for arrival in draft.arrivals):
+            row = arrival.adopted_row
+            if row is not None and row.manifest is None and is_data(arrival.file.key):
+                ledger.ignored.take_back(row.reason, arrival.file)
     except UNANSWERED as error:
         logger.warning("ignored files not counted", reasons=list(groups), error=str(error))

@@ -52,19 +52,24 @@ def resolve_owners(
             if arrival is None:
                 duplicates.append((row.file, None))
             else:
-                orphans.append(_no_longer_ignored(arrival, row))
+                # In the lane of today: an earlier one had neither a lane nor a partition.
+                partition = Partition.of(arrival.partition.dataset, datetime.fromisoformat(row.file.arrived_at))
+                reason = f"{arrival.reason} (was IGNORED: {row.reason})"
+                orphans.append(RoutedArrival(row.file, partition, arrival.lane, reason, row, arrival.urgent))
             continue
         try:
             owner = _owner(services.ledger, owners, row, now)
         except UNANSWERED as error:
             logger.warning("no answer about an owner", uri=row.file.uri, manifest_id=row.manifest, error=str(error))
             continue
-        if owner is None:
-            continue
-        if owner.state == State.ABANDONED:
-            orphans.append(_orphan(row, arrival))
-            continue
-        duplicates.append((row.file, owner))
+        if owner is not None and owner.state == State.ABANDONED:
+            # As its first owner recorded it, and as urgent as it is today.
+            assert row.partition is not None
+            assert row.lane is not None
+            reason, urgent = f"{row.reason} (adopted from {row.manifest})", arrival is not None and arrival.urgent
+            orphans.append(RoutedArrival(row.file, row.partition, row.lane, reason, row, urgent))
+        elif owner is not None:
+            duplicates.append((row.file, owner))
     return orphans, duplicates
 
 
@@ -78,21 +83,6 @@ def _owner(ledger: Ledger, owners: dict[str, ManifestRow | None], row: ArrivalRo
     return owners[row.manifest]
 
 
-def _no_longer_ignored(arrival: RoutedArrival, row: ArrivalRow) -> RoutedArrival:
-    """The arrival as it was recorded, in the lane of today: an earlier one had neither a lane nor a partition."""
-    partition = Partition.of(arrival.partition.dataset, datetime.fromisoformat(row.file.arrived_at))
-    reason = f"{arrival.reason} (was IGNORED: {row.reason})"
-    return RoutedArrival(row.file, partition, arrival.lane, reason, row, arrival.urgent)
-
-
-def _orphan(row: ArrivalRow, offered: RoutedArrival | None) -> RoutedArrival:
-    """The arrival as its first owner recorded it: partition and lane are fixed. It is as urgent as it is today."""
-    assert row.partition is not None
-    assert row.lane is not None
-    urgent = offered is not None and offered.urgent
-    return RoutedArrival(row.file, row.partition, row.lane, f"{row.reason} (adopted from {row.manifest})", row, urgent)
-
-
 K = TypeVar("K")
 R = TypeVar("R")
 
@@ -100,33 +90,20 @@ R = TypeVar("R")
 def without_known(ledger: Ledger, pool: ThreadPoolExecutor, arrivals: Sequence[RoutedArrival]) -> list[RoutedArrival]:
     """The arrivals about which something has to be decided or written; the others are duplicates.
 
-    An arrival stays if it has no row, if it is IGNORED, if its owner does not exist or is ABANDONED, or if a read has
-    no answer.
+    An arrival stays if it has no row, if it is IGNORED, or if its owner does not exist, is ABANDONED or has a damaged
+    row. Raises ``BotoCoreError``, ``ClientError``.
     """
-
-    def or_none(read: Callable[[Sequence[K]], list[R | None]], keys: Sequence[K]) -> list[R | None]:
-        try:
-            return read(keys)
-        except UNANSWERED as error:
-            logger.warning("rows not read in batches: each arrival is looked up", rows=len(keys), error=str(error))
-            return [None] * len(keys)
-
-    files = [arrival.file for arrival in arrivals]
-    rows = _read_in_batches(pool, partial(or_none, ledger.arrivals.get_many), files)
+    rows = read_in_batches(pool, ledger.arrivals.get_many, [arrival.file for arrival in arrivals])
     owners = list({row.manifest for row in rows if row is not None and row.manifest is not None})
-    found = _read_in_batches(pool, partial(or_none, ledger.manifests.get_many), owners)
+    found = read_in_batches(pool, partial(ledger.manifests.get_many, on_damage=lambda _: None), owners)
     alive = {row.id for row in found if row is not None and row.state != State.ABANDONED}
     return [arrival for arrival, row in zip(arrivals, rows, strict=True) if row is None or row.manifest not in alive]
 
 
-def read_arrivals(ledger: Ledger, pool: ThreadPoolExecutor, files: Sequence[ObjectVersion]) -> list[ArrivalRow | None]:
-    """The rows of different object versions by consistent reads, in their order; None: there is none."""
-    return _read_in_batches(pool, ledger.arrivals.get_many, files)
-
-
-def _read_in_batches(
+def read_in_batches(
     pool: ThreadPoolExecutor, read: Callable[[Sequence[K]], list[R | None]], keys: Sequence[K]
 ) -> list[R | None]:
+    """The rows of different keys by consistent reads of many, in their order; None: there is none."""
     return [row for rows in pool.map(read, batches_of(keys)) for row in rows]
 
 

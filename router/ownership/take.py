@@ -6,27 +6,28 @@ pointer in the inbox then; a part enters the collection of its hour in the same 
 acknowledged after all of them only. The intent is deleted once every arrival has an owner.
 """
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
+from lake.dataset_rules import folder_of, format_taken, named_datasets
 from lake.faults import NO_ANSWER, NoAnswer
-from lake.ledger import ManifestRow, Part, State
+from lake.ledger import ArrivalRow, Part, State
 from lake.manifest import Identity, Lane, Manifest, ObjectVersion, new_manifest_id
-from lake.shards import Shards
+from lake.settings.operation import CLOCK_MARGIN, MIN_KEPT
+from lake.settings.routing import name_of_folder
 from lake.time import iso_utc
-from router.ownership.limits import divide_by_dataset_limit, divide_by_expiry, recent_only
 from router.ownership.owner import (
+    UNANSWERED,
     Draft,
-    RecordedDraft,
     RoutedArrival,
     RowStamp,
-    collect_part,
     count_ignored,
+    create_owner,
     cut_drafts,
-    enqueue_manifest,
     is_data,
     record_drafts,
     record_ignored,
@@ -34,6 +35,7 @@ from router.ownership.owner import (
 )
 from router.ownership.resolve import delete_intent, resolve_owners, without_known, write_intent
 from router.services import PARALLEL_REQUESTS, Services
+from router.telemetry import logger
 
 
 class ArrivalOutcome(StrEnum):
@@ -66,23 +68,8 @@ class Ownership:
     def set_outcome(self, files: Iterable[ObjectVersion], outcome: ArrivalOutcome) -> None:
         self.outcomes.update((Identity.of(file), outcome) for file in files)
 
-    def add_owner(self, owner: Manifest | Part, shards: Shards) -> None:
-        """Add a manifest that is QUEUED now, or a part that is in its collection."""
-        if isinstance(owner, Manifest):
-            self.manifests.append(owner)
-            self.add_waiting(owner.files, shards.of(owner.id))
-        else:
-            self.parts.append(owner)
-
     def add_waiting(self, files: Iterable[ObjectVersion], shard: str) -> None:
         self.waiting_in_stream.setdefault(shard, set()).update(map(Identity.of, files))
-
-    def add_duplicates(self, files: Iterable[tuple[ObjectVersion, ManifestRow | None]], shards: Shards) -> None:
-        """Add arrivals with the row of their owner; None: they are IGNORED as before."""
-        for file, owner in files:
-            self.set_outcome([file], ArrivalOutcome.DUPLICATE)
-            if owner is not None and owner.state == State.QUEUED and owner.lane == Lane.STREAM:
-                self.add_waiting([file], shards.of(owner.id))
 
     def include(self, other: "Ownership") -> None:
         self.outcomes.update(other.outcomes)
@@ -113,12 +100,12 @@ def take_ownership(
 
     A routed arrival of a dataset beyond ``max_datasets``, or of a folder that would share one, is recorded as IGNORED.
     Each object version may be given once. A request that fails does not raise: its arrivals are UNSETTLED, and their
-    intent is left to the sweep. Raises ``BotoCoreError``, ``ClientError``: ``ledger.keep_days`` was not remembered or
-    the intent was not written, so no row was. ``skip_known``: read the rows of all arrivals first, because most have an
-    owner: a read costs less than a refused write. ``intent``: key of an intent that names all routed arrivals already;
-    None: one is written.
+    intent is left to the sweep. Raises ``BotoCoreError``, ``ClientError``: known or old rows were not read,
+    ``ledger.keep_days`` was not remembered, or the intent was not written, so no row was. ``skip_known``: read the rows
+    of all arrivals first, because most have an owner: a read costs less than a refused write. ``intent``: key of an
+    intent that names all routed arrivals already; None: one is written.
     """
-    ledger, now = services.ledger, services.clock()
+    ledger, shards, now = services.ledger, services.settings.shards, services.clock()
     stamp = RowStamp(iso_utc(now), services.settings.ledger.expiry(now), services.resources.input_bucket)
     arrivals, ownership = list(routed), Ownership()
     ownership.set_outcome([*(arrival.file for arrival in arrivals), *ignored], ArrivalOutcome.UNSETTLED)
@@ -130,38 +117,138 @@ def take_ownership(
         undecided = without_known(ledger, pool, arrivals) if skip_known else arrivals
         if services.settings.ledger.keep_days and (undecided or ignored):
             ledger.arrivals.remember_expiry(services.settings.ledger.keep_days, now)
-        recent, old_rows = divide_by_expiry(services, pool, undecided, now)
-        recorded_as_ignored, old_ignored = recent_only(services, ignored, now)
+        recent, old_rows, recent_ignored = divide_by_expiry(services, pool, undecided, ignored, now)
         admitted, unanswered, refused, beyond = divide_by_dataset_limit(services, recent)
         if intent is None and (admitted or unanswered):
             intent = write_intent(services, [*admitted, *unanswered], now)
         recorded, owned_elsewhere = record_drafts(ledger, pool, new_drafts(admitted), stamp)
-        new, unowned, given = record_ignored(ledger, pool, {**recorded_as_ignored, **refused}, stamp)
+        new, unowned, given = record_ignored(ledger, pool, {**recent_ignored, **refused}, stamp)
         offered = {Identity.of(arrival.file): arrival for arrival in (*admitted, *unanswered)}
         orphans, duplicates = resolve_owners(services, [*owned_elsewhere, *old_rows, *given], offered, now)
         adopted, _ = record_drafts(ledger, pool, new_drafts(orphans), stamp)
         recorded += adopted
         register_datasets(services, pool, recorded)
-        owners = list(pool.map(lambda draft: _create_owner(services, draft, now), recorded))
+        owners = list(pool.map(lambda draft: create_owner(services, draft, now), recorded))
     left = {arrival.file for arrival in undecided}
     ownership.set_outcome((item.file for item in arrivals if item.file not in left), ArrivalOutcome.DUPLICATE)
+    old_ignored = (file for file in ignored if file not in recent_ignored)
     ownership.set_outcome([*old_ignored, *(row.file for row in unowned)], ArrivalOutcome.IGNORED)
     ownership.beyond_dataset_limit = beyond
     ownership.newly_ignored = {row.file: row.reason for row in new if is_data(row.file.key)}
     count_ignored(ledger, ownership.newly_ignored, adopted, now)
-    ownership.add_duplicates(duplicates, services.settings.shards)
+    ownership.set_outcome((file for file, _ in duplicates), ArrivalOutcome.DUPLICATE)
+    for file, row in duplicates:
+        if row is not None and row.state == State.QUEUED and row.lane == Lane.STREAM:
+            ownership.add_waiting([file], shards.of(row.id))
     for draft, owner in zip(recorded, owners, strict=True):
-        if owner is not NO_ANSWER:
-            ownership.set_outcome(draft.files, ArrivalOutcome.OWNED)
-            ownership.add_owner(owner, services.settings.shards)
+        if owner is NO_ANSWER:
+            continue
+        ownership.set_outcome(draft.files, ArrivalOutcome.OWNED)
+        if isinstance(owner, Manifest):
+            ownership.manifests.append(owner)
+            ownership.add_waiting(owner.files, shards.of(owner.id))
+        else:
+            ownership.parts.append(owner)
     settled = (ownership.outcomes[Identity.of(item.file)] != ArrivalOutcome.UNSETTLED for item in arrivals)
     if intent is not None and all(settled):
         delete_intent(services, intent)
     return ownership
 
 
-def _create_owner(services: Services, recorded: RecordedDraft, now: datetime) -> Manifest | Part | NoAnswer:
-    """The owner of a draft's files; ``NO_ANSWER``: it may not exist."""
-    if recorded.draft.lane == Lane.STREAM:
-        return enqueue_manifest(services, recorded, now)
-    return collect_part(services, recorded, now)
+def divide_by_expiry(
+    services: Services,
+    pool: ThreadPoolExecutor,
+    routed: Sequence[RoutedArrival],
+    ignored: Mapping[ObjectVersion, str],
+    now: datetime,
+) -> tuple[list[RoutedArrival], list[ArrivalRow], dict[ObjectVersion, str]]:
+    """Divide arrivals: those that may be new; the rows of older ones; the ignored files that may be new, with reason.
+
+    An older one is never recorded as new: its row may have been deleted after it was converted, and it would be
+    converted twice. A row that says IGNORED would let a later rule adopt it. Older ones without a row are only logged.
+    """
+    limit = now - MIN_KEPT + CLOCK_MARGIN
+    files = (*(arrival.file for arrival in routed), *ignored)
+    oldest = None
+    if any(_is_before(file, limit) for file in files):
+        oldest = services.settings.ledger.oldest_arrival(services.ledger.arrivals.expiries(), now)
+    if oldest is None:
+        return list(routed), [], dict(ignored)
+    recent = [arrival for arrival in routed if not _is_before(arrival.file, oldest)]
+    old = [arrival.file for arrival in routed if _is_before(arrival.file, oldest)]
+    rows = list(pool.map(services.ledger.arrivals.get, old))
+    forgotten = [file for file, row in zip(old, rows, strict=True) if row is None]
+    if forgotten:
+        logger.error(
+            "files without a row are older than ledger.keep_days: they may have been converted, so they are not taken; "
+            "look for them in the lake, and put a file that is missing there into the input again",
+            files=len(forgotten),
+            first=forgotten[0].uri,
+        )
+    kept = {file: reason for file, reason in ignored.items() if not _is_before(file, oldest)}
+    return recent, [row for row in rows if row is not None], kept
+
+
+def _is_before(file: ObjectVersion, oldest: datetime) -> bool:
+    return datetime.fromisoformat(file.arrived_at) < oldest
+
+
+def divide_by_dataset_limit(
+    services: Services, routed: Sequence[RoutedArrival]
+) -> tuple[list[RoutedArrival], list[RoutedArrival], dict[ObjectVersion, str], int]:
+    """Divide arrivals: those to own; those whose dataset the ledger gave no answer about; those to ignore, with reason.
+
+    The last part of the answer is the number of those that ``max_datasets`` has no room for. A dataset that a rule
+    names outright is never refused, and does not count. Of the folders that would share a dataset one has it.
+    """
+    named, limit = named_datasets(services.settings.datasets), services.settings.max_datasets
+    folders = {arrival.file: _folder(services, arrival) for arrival in routed}
+    new: dict[str, set[str]] = {}
+    for arrival in routed:
+        if (name := arrival.partition.dataset) not in named:
+            new.setdefault(name, set()).add(folders[arrival.file] or name)
+    # Of new folders the one whose name is that of the dataset gets it.
+    asked = {name: name if name in found else min(found) for name, found in new.items()}
+    datasets = services.ledger.datasets
+    answers: dict[str, str | NoAnswer | None]
+    try:
+        answers = {**datasets.admit(asked, limit, named)}
+    except UNANSWERED as error:
+        logger.warning("no answer about new datasets", datasets=len(asked), error=str(error))
+        answers = {name: datasets.folders.get(name, NO_ANSWER) for name in asked}
+    admitted, unanswered, refused = [], [], {}
+    beyond: Counter[str] = Counter()
+    for arrival in routed:
+        name, folder = arrival.partition.dataset, folders[arrival.file]
+        if name not in asked:
+            admitted.append(arrival)
+        elif (owner := answers[name]) is NO_ANSWER:
+            unanswered.append(arrival)
+        elif owner is None:
+            refused[arrival.file] = (
+                f"keys have created as many datasets as max_datasets allows ({limit:,}), and its folder would be "
+                "another: raise max_datasets and deploy; then the sweep takes recent files, and the state machine "
+                "backfill takes all"
+            )
+            beyond[name] += 1
+        elif folder in (owner, None):
+            admitted.append(arrival)
+        else:
+            prefix = arrival.file.key.partition(f"{folder}/")[0] + f"{folder}/"
+            refused[arrival.file] = format_taken(str(folder), name, f"which the folder {owner!r} has", prefix)
+    if beyond:
+        logger.error(
+            "files of further datasets are ignored: max_datasets is reached",
+            max_datasets=limit,
+            files=beyond.total(),
+            datasets=sorted(beyond)[:10],
+        )
+    return admitted, unanswered, refused, beyond.total()
+
+
+def _folder(services: Services, arrival: RoutedArrival) -> str | None:
+    """The folder that gives a file its dataset by the rules of today; None: it has the dataset for another reason."""
+    if arrival.file.bucket != services.resources.input_bucket:
+        return None
+    folder = folder_of(arrival.file.key, services.settings.datasets)
+    return folder if folder is not None and name_of_folder(folder) == arrival.partition.dataset else None

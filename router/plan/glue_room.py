@@ -35,7 +35,20 @@ def read_glue_room(services: Services, service_quotas: Any, *, at_once: bool) ->
 
     ``service_quotas`` is a client of Service Quotas. ``at_once``: the night begins now, beside the runs that are alive.
     """
-    dpus, runs, source = _read_quotas(services.settings, service_quotas)
+    quota, source = services.settings.quota, "quota.* of the settings"
+    dpus: float = quota.dpus
+    runs = quota.job_runs
+    try:
+        account = [read_quota(service_quotas, "glue", code) for code in (DPU_QUOTA, RUN_QUOTA)]
+        if account[0] is None or account[1] is None:
+            source = f"{source}; Service Quotas lists no such quotas of Glue here"
+        else:
+            dpus, runs = min(dpus, account[0]), min(runs, int(account[1]))
+            quotas = f"{account[0]:g} DPU, {format_count(int(account[1]), 'job run')}"
+            source = f"the account ({quotas}) and {source}, the smaller ones"
+    except (BotoCoreError, ClientError) as error:
+        logger.warning("quotas not read", error=str(error))
+        source = f"{source}; the account's could not be read: {error}"
     alive: list[JobRunTypeDef] = []
     try:
         if at_once:
@@ -49,22 +62,6 @@ def read_glue_room(services: Services, service_quotas: Any, *, at_once: bool) ->
     # A run may have more workers than batch.workers: its plan has chosen them.
     dpus, runs = dpus - sum(map(dpus_of, alive)), runs - len(alive)
     return _beside_others(services.settings, dpus, runs, source)
-
-
-def _read_quotas(settings: Settings, service_quotas: Any) -> tuple[float, int, str]:  # noqa: ANN401
-    """DPUs, job runs, and where they come from."""
-    dpus, runs = settings.quota.dpus, settings.quota.job_runs
-    try:
-        account = [read_quota(service_quotas, "glue", code) for code in (DPU_QUOTA, RUN_QUOTA)]
-    except (BotoCoreError, ClientError) as error:
-        logger.warning("quotas not read", error=str(error))
-        return dpus, runs, f"quota.* of the settings; the account's could not be read: {error}"
-    if account[0] is None or account[1] is None:
-        return dpus, runs, "quota.* of the settings; Service Quotas lists no such quotas of Glue here"
-    account_runs = int(account[1])
-    quotas = f"{account[0]:g} DPU, {format_count(account_runs, 'job run')}"
-    source = f"the account ({quotas}) and quota.* of the settings, the smaller ones"
-    return min(dpus, account[0]), min(runs, account_runs), source
 
 
 def configured_room(settings: Settings) -> GlueRoom:

@@ -27,11 +27,12 @@ from router.estimate.night import recent_waits
 from router.executions.costs import leave_to_sweep
 from router.executions.run_status import queued_successors, read_rows, reason_to_release, release_unheld
 from router.plan.glue_room import configured_room, read_glue_room
-from router.plan.night import PlannedNight, allowed_engines, plan_night
-from router.requests.selection import Selection, check_fields, open_rows, parse_flag, parse_selection
+from router.plan.night import PlannedNight, plan_night
+from router.requests.selection import Selection, open_rows, parse_fields, parse_flag, parse_selection
 from router.services import Services, container_services, in_parallel, read_document, write_document
 from router.telemetry import Metric, count, logger, metrics
 
+COUNTS = ("runs", "manifests", "files", "bytes")
 FIELDS = ("dataset", "from", "to", "dryRun", "engine")
 MAX_DATASETS = 200
 """Datasets that a dry run names: a state machine passes its answer on, and a state has at most 256 KiB."""
@@ -53,13 +54,18 @@ def plan(event: Mapping[str, Any], services: Services, service_quotas: Any = Non
     hold. Raises ``InvalidInputError``: unknown field, invalid time, ``from`` later than ``to``, unknown dataset, an
     engine that the settings do not allow, missing ``execution``.
     """
-    given = {key: value for key, value in event.items() if key != "execution"}
-    check_fields(given, FIELDS, "overnight")
-    execution = event.get("execution")
+    given = parse_fields({name: event[name] for name in event if name != "execution"}, FIELDS, "overnight", "{}")
+    execution, batch = event.get("execution"), services.settings.batch
     if not isinstance(execution, str) or not execution:
         raise InvalidInputError("execution is missing: pass the name of the state machine's execution")
     selection, dry_run = parse_selection(given, services), parse_flag(given, "dryRun")
-    engines = allowed_engines(given, services.settings.batch)
+    engine = given.get("engine")
+    if engine is not None and engine not in batch.engines:
+        raise InvalidInputError(
+            f"engine = {engine!r} is not allowed: pass one of {', '.join(batch.engines)}, "
+            "or add it to batch.engines and deploy the stack again"
+        )
+    engines = batch.engines if engine is None else (engine,)
     overnight = Schedule.parse(services.settings.schedule.overnight)
     later = overnight.next_start(services.settings.time_zone, services.clock()) if dry_run else None
     room = (
@@ -71,13 +77,27 @@ def plan(event: Mapping[str, Any], services: Services, service_quotas: Any = Non
     if left_from:
         logger.warning("too many manifests: the oldest are planned", manifests=len(rows), left_from=left_from)
     speeds = Speeds(services.ledger.datasets.speeds(), services.settings)
-    settings = replace(services.settings, batch=replace(services.settings.batch, engines=engines))
+    settings = replace(services.settings, batch=replace(batch, engines=engines))
     start = later or services.clock()
     deadline = next_local_time(settings.schedule.deadline, settings.time_zone, start)
     waits = recent_waits(services.ledger, services.clock())
     planned = plan_night(rows, settings, speeds, room, start, deadline, waits)
     nonce = secrets.token_hex(4)
-    result = {**_result(services, execution, nonce, planned), "leftFrom": left_from}
+    bucket, runs = services.resources.control_bucket, planned.runs
+    result: dict[str, Any] = {
+        "execution": execution,
+        "index": {"bucket": bucket, "key": plan_index_key(execution, nonce)},
+        "engine": planned.night.engine,
+        "workers": planned.night.workers,
+        "runs": len(runs),
+        "manifests": sum(len(run.manifests) for run in runs),
+        "files": sum(run.files for run in runs),
+        "bytes": sum(run.bytes for run in runs),
+        "maxConcurrency": planned.night.concurrency,
+        "summary": f"s3://{bucket}/{plan_summary_key(execution)}",
+        "forecast": asdict(planned.forecast),
+        "leftFrom": left_from,
+    }
     told = {
         "quotas": room.source,
         "prices": services.settings.price.source,
@@ -91,14 +111,22 @@ def plan(event: Mapping[str, Any], services: Services, service_quotas: Any = Non
         "dryRun": dry_run,
         "selection": asdict(selection),
         # Nothing reads those of a dry run, and the command line reads its summary often.
-        "manifestIds": [] if dry_run else [row.id for run in planned.runs for row in run.manifests],
+        "manifestIds": [] if dry_run else [row.id for run in runs for row in run.manifests],
     }
     if dry_run:
         write_document(services, plan_summary_key(execution), summary)
     else:
         _write_runs(services, execution, nonce, planned)
         summary = _write_first_summary(services, execution, summary)
-        _record(services, execution, summary)
+        expected = summary["forecast"]
+        facts = {
+            "planned_at": summary["plannedAt"],
+            "ends_at": expected["end"],
+            "deadline": expected["deadline"],
+            "engine": summary["engine"],
+            "micro_dollars": round(expected["dollars"] * MICRO),
+        }
+        services.ledger.executions.record(execution, "plan", {**{name: summary[name] for name in COUNTS}, **facts})
     late = summary["forecast"]["late_minutes"]
     if (later and execution == PLAN_AHEAD_EXECUTION) or not dry_run:
         # No night is late whose start is unknown, or that a person only asks about, such as how long one engine takes.
@@ -115,46 +143,25 @@ def _service_quotas() -> Any:  # noqa: ANN401
     return boto3.client("service-quotas", config=config)
 
 
-def _result(services: Services, execution: str, nonce: str, planned: PlannedNight) -> dict[str, Any]:
-    bucket, runs = services.resources.control_bucket, planned.runs
-    return {
-        "execution": execution,
-        "index": {"bucket": bucket, "key": plan_index_key(execution, nonce)},
-        "engine": planned.night.engine,
-        "workers": planned.night.workers,
-        "runs": len(runs),
-        "manifests": sum(len(run.manifests) for run in runs),
-        "files": sum(run.files for run in runs),
-        "bytes": sum(run.bytes for run in runs),
-        "maxConcurrency": planned.night.concurrency,
-        "summary": f"s3://{bucket}/{plan_summary_key(execution)}",
-        "forecast": asdict(planned.forecast),
-    }
-
-
 def _by_dataset(rows: Sequence[ManifestRow], speeds: Speeds) -> list[dict[str, Any]]:
     """The backlog of each dataset, the largest first; at most ``MAX_DATASETS``."""
     found: dict[str, list[ManifestRow]] = {}
     for row in rows:
         found.setdefault(row.partition.dataset, []).append(row)
-    entries: list[dict[str, Any]] = [
-        {
-            "dataset": name,
-            "files": sum(row.files for row in own),
-            "bytes": sum(row.bytes for row in own),
-            "compressedBytes": sum(row.compressed_bytes for row in own),
-            "coreSeconds": sum(map(speeds.core_seconds, own)),
-            "speedIs": _source_of_speed([speeds.is_measured(row) for row in own]),
-        }
-        for name, own in found.items()
-    ]
+    entries: list[dict[str, Any]] = []
+    for name, own in found.items():
+        measured = {speeds.is_measured(row) for row in own}
+        entries.append(
+            {
+                "dataset": name,
+                "files": sum(row.files for row in own),
+                "bytes": sum(row.bytes for row in own),
+                "compressedBytes": sum(row.compressed_bytes for row in own),
+                "coreSeconds": sum(map(speeds.core_seconds, own)),
+                "speedIs": "partly measured" if len(measured) > 1 else "measured" if True in measured else "assumed",
+            }
+        )
     return sorted(entries, key=lambda entry: -entry["bytes"])[:MAX_DATASETS]
-
-
-def _source_of_speed(measured: Sequence[bool]) -> str:
-    if all(measured):
-        return "measured"
-    return "partly measured" if any(measured) else "assumed"
 
 
 def _write_runs(services: Services, execution: str, nonce: str, planned: PlannedNight) -> None:
@@ -206,28 +213,11 @@ def _write_first_summary(services: Services, execution: str, summary: dict[str, 
     return summary
 
 
-COUNTS = ("runs", "manifests", "files", "bytes")
-
-
-def _record(services: Services, execution: str, summary: Mapping[str, Any]) -> None:
-    expected = summary["forecast"]
-    facts = {
-        "planned_at": summary["plannedAt"],
-        "ends_at": expected["end"],
-        "deadline": expected["deadline"],
-        "engine": summary["engine"],
-        "micro_dollars": round(expected["dollars"] * MICRO),
-    }
-    services.ledger.executions.record(execution, "plan", {**{name: summary[name] for name in COUNTS}, **facts})
-
-
 REPLAN_PUBLISHING_AFTER = timedelta(minutes=3)
 """A manifest that has been PUBLISHING for longer is planned, so that a run rolls it forward.
 
 Much longer than a publish takes; a publisher that is still alive does no harm, because publishing is idempotent.
 """
-
-
 MAX_MANIFESTS = 1_000_000
 """Manifests of a plan. It needs 757 B and 0.4 ms for each, so this is about half of the function's memory and time."""
 

@@ -2,14 +2,12 @@
 
 import heapq
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
 
 from lake.engines import ENGINES, Engine
 from lake.engines.description import WORKERS
-from lake.errors import InvalidInputError
 from lake.ledger import ManifestRow
 from lake.settings import BatchSettings, Settings
 from lake.settings.lanes import RUN_FILES, RUN_MANIFESTS
@@ -18,10 +16,7 @@ from lake.time import iso_utc
 from router.estimate.night import (
     DRIVERS,
     MARGIN,
-    Choice,
     Night,
-    Offer,
-    Room,
     RunWork,
     Work,
     choose,
@@ -30,7 +25,7 @@ from router.estimate.night import (
     run_dollars,
     run_seconds,
 )
-from router.estimate.other_costs import Estimate, estimate_shares, expected_share
+from router.estimate.other_costs import estimate_shares, expected_share
 from router.plan.glue_room import GlueRoom
 
 DIGITS = 6
@@ -77,53 +72,6 @@ class Forecast:
     """How much later than the deadline it ends; 0: it does not."""
     options: tuple[Option, ...]
     """The best way of each engine, allowed or not, cheapest first."""
-
-
-def forecast(
-    works: Sequence[Sequence[RunWork]],
-    other: Estimate,
-    choice: Choice,
-    offer: Offer,
-    start: datetime,
-    deadline: datetime,
-) -> Forecast:
-    """Expected duration and cost of runs, in this order, as many side by side as the choice says.
-
-    ``works``: work of each run if S3 is read fast, as expected, and slowly. ``other``: what the manifests cost besides
-    the runs.
-    """
-    night = choice.night
-    ends = [last_end(runs, night.workers, night.concurrency, offer) for runs in works]
-    prices = [round(sum(run_dollars(work, night.workers, offer) for work in runs), DIGITS) for runs in works]
-    (low, seconds, high), (dollars_low, dollars, dollars_high) = ends, prices
-    allowed = (deadline - start).total_seconds()
-    return Forecast(
-        minutes=round(seconds / 60, 1),
-        dollars=dollars,
-        dollars_low=dollars_low,
-        dollars_high=dollars_high,
-        minutes_low=round(low / 60, 1),
-        minutes_high=round(high / 60, 1),
-        other_dollars=round(other.total, DIGITS),
-        storage_dollars_per_month=round(other.storage_per_month, DIGITS),
-        start=iso_utc(start),
-        end=iso_utc(start + timedelta(seconds=seconds)),
-        deadline=iso_utc(deadline),
-        fits=seconds <= allowed * (1 - MARGIN),
-        late_minutes=round(max(0.0, seconds - allowed) / 60, 1),
-        options=tuple(
-            Option(
-                item.engine.value,
-                item.worker_type,
-                item.workers,
-                item.concurrency,
-                item.runs,
-                round(item.seconds / 60, 1),
-                round(item.dollars, DIGITS),
-            )
-            for item in choice.options
-        ),
-    )
 
 
 MAX_TRIES = 8
@@ -197,22 +145,6 @@ def pack_oldest_first(
     return [run for run in runs if run.manifests]
 
 
-def allowed_engines(given: Mapping[str, Any], batch: BatchSettings) -> tuple[str, ...]:
-    """The engine that the input field ``engine`` names; without one, all of ``batch.engines``.
-
-    Raises ``InvalidInputError``: the settings do not allow the engine, so it may not be deployed.
-    """
-    asked = given.get("engine")
-    if asked is None:
-        return batch.engines
-    if asked not in batch.engines:
-        raise InvalidInputError(
-            f"engine = {asked!r} is not allowed: pass one of {', '.join(batch.engines)}, "
-            "or add it to batch.engines and deploy the stack again"
-        )
-    return (asked,)
-
-
 MAX_RUN_SECONDS = 3600
 """Longest work of a run of ``batch.workers``, also of input whose stored bytes take long, such as compressed files."""
 
@@ -227,8 +159,8 @@ class PlannedNight:
     begin_by: tuple[datetime, ...]
     """When each run has to begin in order to end before the deadline, aware."""
     fallback: Engine | None
-    """The engine on which a run goes on that begins later or finds no capacity; None: no other one is allowed and takes
-    the runs of this night."""
+    """The engine on which a run goes on that begins later or finds no capacity: the cheapest other one that needs no
+    spare capacity, and has room for the same runs or lets them wait. None: there is none that is allowed."""
 
 
 def plan_night(
@@ -244,17 +176,17 @@ def plan_night(
 
     ``start`` and ``deadline`` are aware. ``waits``: what ``offers`` takes.
     """
-    batch, core_seconds = settings.batch, speeds.core_seconds
+    batch, core_seconds, time = settings.batch, speeds.core_seconds, (deadline - start).total_seconds()
     total = sum(map(core_seconds, rows))
     longest = max(map(speeds.longest_seconds, rows), default=0.0)
     work = Work(total, _min_runs(rows, total, settings), max(len(rows), 1), longest)
-    rooms = {engine.name: Room(*engine.room(settings, glue.dpus, glue.runs)) for engine in ENGINES.values()}
+    rooms = {engine.name: engine.room(settings, glue.dpus, glue.runs) for engine in ENGINES.values()}
     offered = tuple(offers(settings, waits))
     allowed = [Engine(name) for name in batch.engines]
-    choice = choose(work, offered, rooms, allowed, batch.workers, (deadline - start).total_seconds())
-    pack = pack_evenly if choice.fits else pack_oldest_first
-    runs = pack(rows, batch, choice.night.runs, core_seconds)
-    (offer,) = (offer for offer in offered if offer.engine == choice.night.engine)
+    night, fits, options = choose(work, offered, rooms, allowed, batch.workers, time)
+    runs = (pack_evenly if fits else pack_oldest_first)(rows, batch, night.runs, core_seconds)
+    (offer,) = (offer for offer in offered if offer.engine == night.engine)
+    # If S3 is read fast, as expected, and slowly.
     works = [
         [
             RunWork(sum(map(each.core_seconds, run.manifests)), max(map(each.longest_seconds, run.manifests)))
@@ -262,24 +194,47 @@ def plan_night(
         ]
         for each in (speeds.at(FAST), speeds, speeds.at(SLOW))
     ]
-    expected = works[1]
-    begin_by = tuple(deadline - timedelta(seconds=run_seconds(work, choice.night.workers, offer)) for work in expected)
+    low, seconds, high = (last_end(each, night.workers, night.concurrency, offer) for each in works)
+    dollars_low, dollars, dollars_high = (
+        round(sum(run_dollars(work, night.workers, offer) for work in each), DIGITS) for each in works
+    )
     other = estimate_shares([expected_share(rows, settings.convert.target_file_bytes)])
-    found = forecast(works, other, choice, offer, start, deadline)
-    return PlannedNight(tuple(runs), choice.night, found, begin_by, _fallback(choice, allowed, rooms))
-
-
-def _fallback(choice: Choice, allowed: Collection[Engine], rooms: Mapping[Engine, Room]) -> Engine | None:
-    """The cheapest other engine that needs no spare capacity, and has room for the same runs or lets them wait."""
-    night = choice.night
+    forecast = Forecast(
+        minutes=round(seconds / 60, 1),
+        dollars=dollars,
+        dollars_low=dollars_low,
+        dollars_high=dollars_high,
+        minutes_low=round(low / 60, 1),
+        minutes_high=round(high / 60, 1),
+        other_dollars=round(other.total, DIGITS),
+        storage_dollars_per_month=round(other.storage_per_month, DIGITS),
+        start=iso_utc(start),
+        end=iso_utc(start + timedelta(seconds=seconds)),
+        deadline=iso_utc(deadline),
+        fits=seconds <= time * (1 - MARGIN),
+        late_minutes=round(max(0.0, seconds - time) / 60, 1),
+        options=tuple(
+            Option(
+                item.engine.value,
+                item.worker_type,
+                item.workers,
+                item.concurrency,
+                item.runs,
+                round(item.seconds / 60, 1),
+                round(item.dollars, DIGITS),
+            )
+            for item in options
+        ),
+    )
+    begin_by = tuple(deadline - timedelta(seconds=run_seconds(work, night.workers, offer)) for work in works[1])
 
     def takes_runs(engine: Engine) -> bool:
-        units, room = night.workers * ENGINES[engine].quota_units(night.worker_type), rooms[engine]
-        has_room = night.concurrency * units <= room.units and night.concurrency <= room.runs
+        (units, most), each = rooms[engine], night.workers * ENGINES[engine].quota_units(night.worker_type)
+        has_room = night.concurrency * each <= units and night.concurrency <= most
         return not ENGINES[engine].max_wait_seconds and (has_room or ENGINES[engine].queues_runs)
 
-    others = (option.engine for option in choice.options if option.engine in allowed and option.engine != night.engine)
-    return next(filter(takes_runs, others), None)
+    others = (option.engine for option in options if option.engine in allowed and option.engine != night.engine)
+    return PlannedNight(tuple(runs), night, forecast, begin_by, next(filter(takes_runs, others), None))
 
 
 def _min_runs(rows: Sequence[ManifestRow], core_seconds: float, settings: Settings) -> int:

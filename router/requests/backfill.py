@@ -10,7 +10,6 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from lake.aws_types import ListObjectVersionsOutputTypeDef
 from lake.dataset_rules import dataset_prefixes, matching_rule, takes_no_folder
 from lake.errors import InvalidInputError, OwnershipError
 from lake.layout import is_archived
@@ -19,11 +18,10 @@ from lake.texts import format_count
 from lake.time import iso_utc
 from router.entry import with_refusals
 from router.ownership.owner import RoutedArrival
-from router.ownership.resolve import OWNER_GRACE, read_arrivals
+from router.ownership.resolve import OWNER_GRACE, read_in_batches
 from router.ownership.take import ArrivalOutcome, take_ownership
 from router.requests.selection import (
     Selection,
-    check_kept,
     decode_token,
     encode_token,
     folders_of,
@@ -135,26 +133,13 @@ def _list_page(services: Services, request: ListingRequest, prefix: str, progres
         markers["VersionIdMarker"] = progress.version_marker
     if takes_no_folder(prefix, services.settings.datasets):
         markers["Delimiter"] = "/"
-    page = services.s3.list_object_versions(
-        Bucket=services.resources.input_bucket, Prefix=prefix, OptionalObjectAttributes=["RestoreStatus"], **markers
-    )
-    progress = _record(services, request, _requested(services, request, page), progress)
-    if progress.waits:
-        return progress
-    if page["IsTruncated"]:
-        return replace(progress, key_marker=page["NextKeyMarker"], version_marker=page.get("NextVersionIdMarker") or "")
-    return replace(progress, prefix=progress.prefix + 1, key_marker="", version_marker="")
-
-
-def _requested(
-    services: Services, request: ListingRequest, page: ListObjectVersionsOutputTypeDef
-) -> dict[ObjectVersion, bool]:
-    """The object versions of a page that the request is about, and whether each is archived.
-
-    A version that another one has replaced is an arrival of its own, and so is one under a delete marker.
-    """
     settings, bucket = services.settings, services.resources.input_bucket
-    selection, requested = Selection(request.dataset, request.first, request.last), {}
+    page = services.s3.list_object_versions(
+        Bucket=bucket, Prefix=prefix, OptionalObjectAttributes=["RestoreStatus"], **markers
+    )
+    selection = Selection(request.dataset, request.first, request.last)
+    files: dict[ObjectVersion, bool] = {}
+    # A version that another one has replaced is an arrival of its own, and so is one under a delete marker.
     for item in page.get("Versions", []):
         key, modified = item["Key"], item["LastModified"]
         if not selection.selects(Partition.of(request.dataset, modified)) or settings.input.suffix_of(key) is None:
@@ -162,16 +147,22 @@ def _requested(
         # Asked last: there can be thousands of rules, and years of files.
         if matching_rule(key, settings.datasets)[1] == request.dataset:
             file = ObjectVersion.of(bucket, key, item["ETag"], item["Size"], modified, item.get("VersionId"))
-            requested[file] = is_archived(item)
-    return requested
+            files[file] = is_archived(item)
+    progress = _record(services, request, files, progress)
+    if progress.waits:
+        return progress
+    if page["IsTruncated"]:
+        return replace(progress, key_marker=page["NextKeyMarker"], version_marker=page.get("NextVersionIdMarker") or "")
+    return replace(progress, prefix=progress.prefix + 1, key_marker="", version_marker="")
 
 
 def _record(
     services: Services, request: ListingRequest, files: Mapping[ObjectVersion, bool], progress: ListingProgress
 ) -> ListingProgress:
+    """``files``: those of a page that the request is about, and whether each is archived."""
     if request.dry_run:
         with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
-            rows = read_arrivals(services.ledger, pool, list(files))
+            rows = read_in_batches(pool, services.ledger.arrivals.get_many, list(files))
         unknown = [file for file, row in zip(files, rows, strict=True) if row is None or row.manifest is None]
         return replace(
             progress,
@@ -227,7 +218,7 @@ def backfill(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     action = event.get("action")
     if action == "validate":
         request = _parse(event.get("input"), services)
-        check_kept(request["from"], services)
+        services.settings.ledger.check_kept(request["from"], services.ledger.arrivals.expiries(), services.clock())
         return request
     if action == "find":
         request = _parse(event.get("request"), services)

@@ -64,33 +64,30 @@ def promote(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     collection that could not be divided, if no other file was moved.
     """
     fields = parse_fields(event, FIELDS, "promote", EXAMPLE)
-    target, dry_run = parse_target(fields, services, ("files",), "promote", EXAMPLE), parse_flag(fields, "dryRun")
+    _, files, selection = parse_target(fields, services, ("files",), "promote", EXAMPLE)
+    dry_run = parse_flag(fields, "dryRun")
     report, fault = Report(PROMOTE_COUNTS), None
     # Named files can be in one manifest by different ways, and one supersede moves them together.
-    threads = 1 if target.selection is None else PARALLEL_MOVES
+    threads = 1 if selection is None else PARALLEL_MOVES
     with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool, ThreadPoolExecutor(threads) as movers:
         work = Promotion(services, pool, report, dry_run=dry_run)
-        if target.selection is None:
-            visit(movers, find_files(services, pool, target.files, report), work.move)
+        if selection is None:
+            visit(movers, find_files(services, pool, files, report), work.move)
         else:
-            manifests, fault = find_queued(services, target.selection, report, dry_run=dry_run)
+            manifests, fault = find_queued(services, selection, report, dry_run=dry_run)
             visit(movers, dict.fromkeys(manifests), work.move)
-    _start_streams(services, work.waiting, report)
-    logger.info("promoted", dry_run=dry_run, counts=report.counts)
-    if fault is not None and not report.counts["promoted"]:
-        raise fault
-    return report.answer(dry_run=dry_run)
-
-
-def _start_streams(services: Services, shards: Collection[str], report: Report) -> None:
     try:
-        ensure_all_running(services, sorted(shards))
+        ensure_all_running(services, sorted(work.waiting))
     except FailedStartsError as error:
         report.messages.insert(0, str(error))
     except (BotoCoreError, ClientError, TransientError) as error:
         # The files have moved: a failed promote would hide it.
         message = f"the streaming job was not started ({error}): remove the cause, then the sweep starts it"
         report.messages.insert(0, message)
+    logger.info("promoted", dry_run=dry_run, counts=report.counts)
+    if fault is not None and not report.counts["promoted"]:
+        raise fault
+    return report.answer(dry_run=dry_run)
 
 
 class Promotion:
@@ -147,14 +144,16 @@ class Promotion:
         services, bucket = self._services, self._services.resources.control_bucket
         now = services.clock()
         document = read_manifest(services.s3, bucket, row, services.resources.file_buckets)
-        drafts = cut_drafts(_arrivals(document, files), services.settings, lambda: new_manifest_id(now))
+        requested = set(map(Identity.of, document.files if files is None else files))
+        listed = [file for file in document.files if Identity.of(file) in requested]
+        if len(listed) < len(requested):
+            raise InvalidDocumentError(f"manifest {document.id} lacks files that it should have: this is a defect")
+        arrivals = [RoutedArrival(file, row.partition, Lane.STREAM, REASON, urgent=True) for file in listed]
+        drafts = cut_drafts(arrivals, services.settings, lambda: new_manifest_id(now))
         if self._dry_run:
-            self._report_moved(row, {arrival.file for draft in drafts for arrival in draft.arrivals}, len(drafts))
+            self._report_moved(row, {file for draft in drafts for file in draft.files}, len(drafts))
             return {}
-        urgent = [
-            draft.manifest(iso_utc(now), [arrival.file for arrival in draft.arrivals])
-            for draft in drafts[:MAX_SUCCESSORS]
-        ]
+        urgent = [draft.manifest(iso_utc(now)) for draft in drafts[:MAX_SUCCESSORS]]
         moved = {file for manifest in urgent for file in manifest.files}
         unmoved = tuple(file for file in document.files if file not in moved)
         # As old as before, so that the alarm for what is open for too long sees its whole age.
@@ -169,7 +168,7 @@ class Promotion:
             "manifest promoted", manifest_id=row.id, files=len(moved), successors=len(urgent), rest=len(unmoved)
         )
         self._report_moved(row, moved, len(urgent))
-        exceeding = {arrival.file for draft in drafts[MAX_SUCCESSORS:] for arrival in draft.arrivals}
+        exceeding = {file for draft in drafts[MAX_SUCCESSORS:] for file in draft.files}
         return {manifest.id: exceeding for manifest in rest if exceeding}
 
     def _point_to(self, manifest: ManifestRow | Manifest) -> None:
@@ -181,14 +180,6 @@ class Promotion:
         message = f"{_format_files(moved)} {when} in the stream lane, in {into}, no longer in {row.id}"
         self._report.add("promoted", len(moved), message)
         self._report.add("manifests", manifests)
-
-
-def _arrivals(document: Manifest, files: Files) -> list[RoutedArrival]:
-    requested = set(map(Identity.of, document.files if files is None else files))
-    listed = [file for file in document.files if Identity.of(file) in requested]
-    if len(listed) < len(requested):
-        raise InvalidDocumentError(f"manifest {document.id} lacks files that it should have: this is a defect")
-    return [RoutedArrival(file, document.partition, Lane.STREAM, REASON, urgent=True) for file in listed]
 
 
 def _format_files(files: Collection[ObjectVersion]) -> str:

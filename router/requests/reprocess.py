@@ -5,7 +5,7 @@ One conditional update for each manifest.
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -136,7 +136,7 @@ def reprocess(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     ``request`` queues nothing twice. Raises ``InvalidInputError``: the input is not valid; says what to pass.
     """
     fields = parse_fields(event, FIELDS, "reprocess", EXAMPLE)
-    target = parse_target(fields, services, ("manifests", "files"), "reprocess", EXAMPLE)
+    manifests, files, selection = parse_target(fields, services, ("manifests", "files"), "reprocess", EXAMPLE)
     only = fields.get("only") or Only.FAILED
     if only not in list(Only):
         raise InvalidInputError(f"only = {only!r} is unknown: pass {' or '.join(Only)}")
@@ -146,16 +146,17 @@ def reprocess(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     report = ReprocessReport.continuing(fields.get("token"))
     is_complete = True
     with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
-        work = Reprocessing(services, pool, report, Only(only), request, dry_run=dry_run)
-        if target.selection is not None:
+        work = Reprocessing(services, report, Only(only), request, dry_run)
+        if selection is not None:
             stop_at = services.clock() + TIME_PER_CALL
-            for rows in find_listed(services, pool, target.selection, report, stop_at):
-                work.queue_selected(rows)
+            for rows in find_listed(services, pool, selection, report, stop_at):
+                # Successors of superseded ones are among the rows.
+                list(pool.map(work.take_step, (row for row in rows if row.state != State.ABANDONED)))
             is_complete = not report.place
-        elif target.files:
-            work.queue_named(find_files(services, pool, target.files, report))
+        elif files:
+            visit(pool, find_files(services, pool, files, report), work.queue_named)
         else:
-            work.queue_named(dict.fromkeys(target.manifests))
+            visit(pool, dict.fromkeys(manifests), work.queue_named)
     logger.info("reprocessed", request=request, dry_run=dry_run, totals=report.counts)
     return {
         **report.answer(dry_run=dry_run),
@@ -165,97 +166,82 @@ def reprocess(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     }
 
 
+@dataclass(slots=True)
 class Reprocessing:
-    """The work of one invocation. Each manifest is one conditional update, so all of it can be repeated.
+    """The work of one invocation. Each manifest is one conditional update, so all of it can be repeated."""
 
-    ``request``: the id by which a repetition queues no manifest twice.
-    """
+    services: Services
+    report: ReprocessReport
+    only: Only
+    request: str
+    """The id by which a repetition queues no manifest twice."""
+    dry_run: bool
+    visited: set[str] = field(default_factory=set)
+    looks: int = 0
 
-    def __init__(
-        self,
-        services: Services,
-        pool: ThreadPoolExecutor,
-        report: ReprocessReport,
-        only: Only,
-        request: str,
-        *,
-        dry_run: bool,
-    ) -> None:
-        self._services, self._pool, self._report = services, pool, report
-        self._only, self._request, self._dry_run = only, request, dry_run
-        self._visited: set[str] = set()
-        self._looks = 0
-
-    def queue_named(self, files: Mapping[str, Files]) -> None:
-        """Queue manifests by id; a superseded one is followed to the successors that hold the files; None: to all."""
-        visit(self._pool, files, self._queue_named)
-
-    def queue_selected(self, rows: Iterable[ManifestRow]) -> None:
-        """Queue manifests of a selection; those that stay are counted. Their successors are among the rows."""
-        list(self._pool.map(self._take_step, (row for row in rows if row.state != State.ABANDONED)))
-
-    def _queue_named(self, manifest: str, files: Files) -> Mapping[str, Files]:
-        if manifest in self._visited:
+    def queue_named(self, manifest: str, files: Files) -> Mapping[str, Files]:
+        """Queue a manifest; of a superseded one, return the successors that hold the files; None: all of them."""
+        if manifest in self.visited:
             return {}
-        row = self._services.ledger.manifests.get(manifest)
+        row = self.services.ledger.manifests.get(manifest)
         if row is not None and row.state in REPLACED:
             return self._successors(row, files)
-        self._visited.add(manifest)
-        self._take_step(row, f"manifest {manifest} ")
+        self.visited.add(manifest)
+        self.take_step(row, f"manifest {manifest} ")
         return {}
 
-    def _take_step(self, row: ManifestRow | None, subject: str = "") -> None:
+    def take_step(self, row: ManifestRow | None, subject: str = "") -> None:
         """``subject`` begins the message about a manifest that stays; without it the manifest is only counted."""
-        step = next_reprocess_step(row, self._only, self._request)
+        step = next_reprocess_step(row, self.only, self.request)
         if row is not None and step.step == Step.ACT:
             self._queue(row)
         elif step.step == Step.LEAVE:
-            if row is not None and row.open and row.request == self._request:
-                self._report.select(row)
-            self._report.add(step.count, 1, f"{subject}{step.why}" if subject else None)
+            if row is not None and row.open and row.request == self.request:
+                self.report.select(row)
+            self.report.add(step.count, 1, f"{subject}{step.why}" if subject else None)
 
     def _queue(self, row: ManifestRow) -> None:
-        ledger, now, message = self._services.ledger, self._services.clock(), _format_queued(row, dry_run=self._dry_run)
-        if self._dry_run:
+        ledger, now, message = self.services.ledger, self.services.clock(), _format_queued(row, dry_run=self.dry_run)
+        if self.dry_run:
             message += self._describe_input(row)
         else:
             ledger.partitions.touch(row.partition, now)
-            if not ledger.manifests.force(row, now, self._request):
-                self._report.add("open", 1, f"manifest {row.id} changed meanwhile: reprocess it again")
+            if not ledger.manifests.force(row, now, self.request):
+                self.report.add("open", 1, f"manifest {row.id} changed meanwhile: reprocess it again")
                 return
             logger.info("manifest reprocessed", manifest_id=row.id, generation=row.generation + 1)
         # Read after the manifest was queued: lines that were given back before are among them.
         if row.published is not None and ledger.resubmissions.of(row.partition):
             message += f"; {LINES_GIVEN_BACK}"
-        self._report.add("queued", 1, message)
-        self._report.add("files", row.files)
-        self._report.add("bytes", row.bytes)
-        self._report.select(row)
+        self.report.add("queued", 1, message)
+        self.report.add("files", row.files)
+        self.report.add("bytes", row.bytes)
+        self.report.select(row)
 
     def _successors(self, row: ManifestRow, files: Files) -> Mapping[str, Files]:
         if files is None and row.collection is not None:
-            self._report.add("unknown", 1, f"{row.id} is a part of the collection {row.collection}: name files of it")
+            self.report.add("unknown", 1, f"{row.id} is a part of the collection {row.collection}: name files of it")
             return {}
         try:
-            held = successors(self._services, row, files)
+            held = successors(self.services, row, files)
         except UnusableDocumentError as error:
-            self._report.add("unusable", 1, f"the successors of manifest {row.id} cannot be followed: {error}")
+            self.report.add("unusable", 1, f"the successors of manifest {row.id} cannot be followed: {error}")
             return {}
         if not held:
-            self._report.add("open", 1, f"the collection {row.collection} waits in the batch lane already")
+            self.report.add("open", 1, f"the collection {row.collection} waits in the batch lane already")
         return held
 
     def _describe_input(self, row: ManifestRow) -> str:
         """What is gone or archived of the manifest's input, by listing versions, which needs no right to read them."""
-        if self._looks + row.files > MAX_LOOKS:
+        if self.looks + row.files > MAX_LOOKS:
             return "; its files were not looked at: name fewer manifests to have that done"
-        self._looks += row.files
-        resources = self._services.resources
+        self.looks += row.files
+        resources = self.services.resources
         try:
-            manifest = read_manifest(self._services.s3, resources.control_bucket, row, resources.file_buckets)
+            manifest = read_manifest(self.services.s3, resources.control_bucket, row, resources.file_buckets)
         except UnusableDocumentError as error:
             return f"; it cannot be converted: {error}"
-        gone = [file for file in manifest.files if not _is_there(self._services, file)]
+        gone = [file for file in manifest.files if not _is_there(self.services, file)]
         if not gone:
             return ""
         files = format_count(len(gone), "of its files is gone or archived", "of its files are gone or archived")
@@ -339,7 +325,10 @@ def next_reprocess_step(row: ManifestRow | None, only: Only, request: str) -> Ne
     if row.request == request:
         return NextStep(Step.LEAVE, "repeated", f"was queued by this request before and is {row.state} now")
     if row.open:
-        return NextStep(Step.LEAVE, "open", _why_open(row))
+        why = f"waits in the {row.lane} lane already: its next run converts it"
+        if row.state != State.QUEUED:
+            why = f"is {row.state} by run {row.owner}: wait until it has ended"
+        return NextStep(Step.LEAVE, "open", why)
     if row.state == State.FAILED or only == Only.ALL or has_unreadable_files(row):
         return NextStep(Step.ACT)
     again = f"'hybrid-router reprocess --manifest {row.id} --all' converts it again"
@@ -349,9 +338,3 @@ def next_reprocess_step(row: ManifestRow | None, only: Only, request: str) -> Ne
 def has_unreadable_files(row: ManifestRow) -> bool:
     """Whether a DONE manifest left files out, which are in the quarantine by reference."""
     return row.state == State.DONE and row.published is not None and row.published.totals.failed_files > 0
-
-
-def _why_open(row: ManifestRow) -> str:
-    if row.state == State.QUEUED:
-        return f"waits in the {row.lane} lane already: its next run converts it"
-    return f"is {row.state} by run {row.owner}: wait until it has ended"

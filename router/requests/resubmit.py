@@ -79,7 +79,12 @@ def _record(services: Services, resubmission: Resubmission, sha256: str) -> tupl
     if known is not None:
         return known, None
     check_resubmission(services.s3, services.ledger, control, resubmission, earlier)
-    row = _new_row(services, resubmission, sha256)
+    key = resubmitted_lines_key(resubmission.name)
+    head = services.s3.head_object(Bucket=control, Key=key)
+    # By its ETag, also where the bucket keeps versions: the jobs may read documents by their keys alone.
+    file = ObjectVersion.of(control, key, head["ETag"], head["ContentLength"], head["LastModified"], None)
+    now = iso_utc(services.clock())
+    row = ResubmissionRow(resubmission.name, resubmission.partition, file, sha256, resubmission.lines, now)
     intent = write_intent(services, [_arrival(row)], services.clock())
     if not resubmissions.record(row, len(earlier)):
         raise OwnershipError(f"another resubmission of {row.partition} came first: run the same command again")
@@ -88,15 +93,6 @@ def _record(services: Services, resubmission: Resubmission, sha256: str) -> tupl
 
 def _arrival(row: ResubmissionRow) -> RoutedArrival:
     return RoutedArrival(row.file, row.partition, Lane.BATCH, REASON)
-
-
-def _new_row(services: Services, resubmission: Resubmission, sha256: str) -> ResubmissionRow:
-    bucket, key = services.resources.control_bucket, resubmitted_lines_key(resubmission.name)
-    head = services.s3.head_object(Bucket=bucket, Key=key)
-    # By its ETag, also where the bucket keeps versions: the jobs may read documents by their keys alone.
-    file = ObjectVersion.of(bucket, key, head["ETag"], head["ContentLength"], head["LastModified"], None)
-    now = iso_utc(services.clock())
-    return ResubmissionRow(resubmission.name, resubmission.partition, file, sha256, resubmission.lines, now)
 
 
 def check_resubmission(

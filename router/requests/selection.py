@@ -54,15 +54,6 @@ class Selection:
         return (self.first is None or self.first <= hour) and (self.last is None or hour <= self.last)
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
-    """What a request is about: one of the three is given."""
-
-    manifests: tuple[str, ...] = ()
-    files: tuple[S3Uri, ...] = ()
-    selection: Selection | None = None
-
-
 def open_rows(services: Services, lane: Lane, state: State, selection: Selection) -> Iterable[ManifestRow]:
     """Open manifests of the selection, oldest first, from the index: a hint that a consistent read has to confirm.
 
@@ -72,19 +63,13 @@ def open_rows(services: Services, lane: Lane, state: State, selection: Selection
     return (row for row in rows if selection.selects(row.partition))
 
 
-def check_fields(given: Mapping[str, Any], known: Collection[str], function: str) -> None:
-    """Raise ``InvalidInputError`` for fields that ``function`` does not know."""
-    unknown = sorted(set(given) - set(known))
-    if unknown:
-        names = ", ".join(map(repr, unknown))
-        raise InvalidInputError(f"{function} does not know the input field {names}: pass only {', '.join(known)}")
-
-
 def parse_fields(given: object, known: Collection[str], function: str, example: str) -> Mapping[str, Any]:
-    """``given``, if it is an object of known fields; raises ``InvalidInputError`` with the example otherwise."""
+    """``given``, if it is an object of known fields; raises ``InvalidInputError`` otherwise: says what to pass."""
     if not isinstance(given, dict):
         raise InvalidInputError(f"{function} needs an object as its input: pass {example}")
-    check_fields(given, known, function)
+    if unknown := sorted(set(given) - set(known)):
+        names = ", ".join(map(repr, unknown))
+        raise InvalidInputError(f"{function} does not know the input field {names}: pass only {', '.join(known)}")
     return given
 
 
@@ -111,8 +96,10 @@ def parse_selection(given: Mapping[str, Any], services: Services) -> Selection:
 
 def parse_target(
     given: Mapping[str, Any], services: Services, lists: Collection[str], function: str, example: str
-) -> Target:
-    """Read what a request is about; ``lists`` are the fields of ``manifests`` and ``files`` that ``function`` takes.
+) -> tuple[tuple[str, ...], tuple[S3Uri, ...], Selection | None]:
+    """Manifests, files or a selection: the one that a request is about.
+
+    ``lists`` are the fields of ``manifests`` and ``files`` that ``function`` takes.
 
     Raises ``InvalidInputError``: not exactly one kind of target, a list that is not valid or too long, or what
     ``parse_selection`` raises.
@@ -124,10 +111,10 @@ def parse_target(
         problem = " and ".join(kinds) if kinds else f"neither {' nor '.join(lists)} nor a dataset or hours"
         raise InvalidInputError(f"{function} was given {problem}: pass {example}")
     if kinds == ["manifests"]:
-        return Target(manifests=_parse_list(given, "manifests", _parse_manifest_id, function, example))
+        return _parse_list(given, "manifests", _parse_manifest_id, function, example), (), None
     if kinds == ["files"]:
-        return Target(files=_parse_list(given, "files", parse_s3_uri, function, example))
-    return Target(selection=parse_selection(given, services))
+        return (), _parse_list(given, "files", parse_s3_uri, function, example), None
+    return (), (), parse_selection(given, services)
 
 
 def _parse_list(
@@ -176,11 +163,6 @@ def check_dataset(dataset: object, services: Services) -> None:
     known = sorted(named_datasets(rules) | set(services.ledger.datasets.names()))
     names = format_names(known) or f"the folders of s3://{services.resources.input_bucket}"
     raise UnknownDatasetError(f"dataset = {dataset!r} is unknown: pass one of {names}")
-
-
-def check_kept(first: str, services: Services) -> None:
-    """Raise ``InvalidInputError`` if arrival rows of the hour ``first`` may have expired (``ledger.keep_days``)."""
-    services.settings.ledger.check_kept(first, services.ledger.arrivals.expiries(), services.clock())
 
 
 def _parse_hour(given: Mapping[str, Any], name: str, hour_of_day: str) -> str | None:

@@ -1,8 +1,8 @@
 """Which lane an arrival takes, and why: peak hours, urgency by key, size, tags and metadata. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from types import MappingProxyType
@@ -39,13 +39,7 @@ Attributes = Mapping[Attribute, Mapping[str, str] | NotRead]
 """What has been read of an object: values by their names."""
 
 
-def first_match(values: Mapping[str, str], patterns: Sequence[str]) -> str | None:
-    """The first of the patterns ``name=value`` that the values match; None: none does."""
-    for pattern in patterns:
-        name, _, value = pattern.partition("=")
-        if name in values and fnmatchcase(values[name], value):
-            return pattern
-    return None
+DAY_MINUTES = 24 * 60
 
 
 def peak_window(peak: PeakSettings, time_zone: str, now: datetime) -> str | None:
@@ -56,22 +50,14 @@ def peak_window(peak: PeakSettings, time_zone: str, now: datetime) -> str | None
     """
     local = now.astimezone(ZoneInfo(time_zone))
     minute = local.hour * 60 + local.minute
-    today, yesterday = local.date(), local.date() - timedelta(days=1)
     for window in peak.hours:
-        first, _, last = window.partition("-")
-        start, end = minutes_of_day(first), minutes_of_day(last)
-        if start < end:
-            inside = start <= minute < end and _is_peak_day(peak, today)
-        else:
-            evening = minute >= start and _is_peak_day(peak, today)
-            inside = evening or (minute < end and _is_peak_day(peak, yesterday))
-        if inside:
-            return window
+        start, end = map(minutes_of_day, window.split("-"))
+        end += DAY_MINUTES if end <= start else 0
+        for days_ago in (0, 1):
+            begun_on = DAYS[(local.date() - timedelta(days=days_ago)).weekday()]
+            if begun_on in peak.days and start <= minute + days_ago * DAY_MINUTES < end:
+                return window
     return None
-
-
-def _is_peak_day(peak: PeakSettings, day: date) -> bool:
-    return DAYS[day.weekday()] in peak.days
 
 
 WAITS = "waits for the overnight run"
@@ -156,9 +142,11 @@ def _urgency(
     arrival: ObjectVersion, rule: DatasetRule, settings: Settings, attributes: Attributes
 ) -> tuple[str | None, list[str], Attribute | None]:
     """Why the file is urgent, or None; which attributes are not known and why; and the next one to be read."""
-    urgent = _urgent_without_request(arrival, rule, settings)
-    if urgent is not None:
-        return urgent, [], None
+    for key in settings.urgent.keys:
+        if fnmatchcase(arrival.key, key):
+            return f"urgent: the key matches {key}", [], None
+    if rule.urgent.takes_size(arrival.size):
+        return f"urgent: its size ({format_count(arrival.size, 'byte')}) is within datasets.urgent", [], None
     notes: list[str] = []
     for attribute, patterns in ((Attribute.TAGS, rule.urgent.tags), (Attribute.METADATA, rule.urgent.metadata)):
         if not patterns:
@@ -168,15 +156,9 @@ def _urgency(
             return None, notes, attribute
         if isinstance(found, NotRead):
             notes.append(f"its {attribute} were not read: {found.reason}")
-        elif pattern := first_match(found, patterns):
-            return f"urgent: {pattern} is in its {attribute}", [], None
+            continue
+        for pattern in patterns:
+            name, _, value = pattern.partition("=")
+            if name in found and fnmatchcase(found[name], value):
+                return f"urgent: {pattern} is in its {attribute}", [], None
     return None, notes, None
-
-
-def _urgent_without_request(arrival: ObjectVersion, rule: DatasetRule, settings: Settings) -> str | None:
-    for pattern in settings.urgent.keys:
-        if fnmatchcase(arrival.key, pattern):
-            return f"urgent: the key matches {pattern}"
-    if rule.urgent.takes_size(arrival.size):
-        return f"urgent: its size ({format_count(arrival.size, 'byte')}) is within datasets.urgent"
-    return None

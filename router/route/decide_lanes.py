@@ -38,10 +38,21 @@ def decide_lanes(
         decisions[arrival] = decision
         if decision.unread is not None:
             waiting.append(arrival)
+    attributes: dict[ObjectVersion, ReadAttributes] = {arrival: {} for arrival in waiting}
+
+    def read_and_decide(arrival: ObjectVersion) -> LaneDecision | NoAnswer:
+        try:
+            return read_until_decided(
+                lambda: decide_lane(arrival, services.settings, now, attributes[arrival]),
+                lambda attribute: read_attribute(services.s3, arrival, attribute),
+                attributes[arrival],
+            )
+        except (BotoCoreError, ClientError) as error:
+            logger.warning("lane not decided: the event is redelivered", key=arrival.key, error=str(error))
+            return NO_ANSWER
+
     if waiting:
-        attributes: dict[ObjectVersion, ReadAttributes] = {arrival: {} for arrival in waiting}
-        decided = in_parallel(lambda item: _read_and_decide(services, *item, now), attributes.items())
-        decisions.update(zip(waiting, decided, strict=True))
+        decisions.update(zip(waiting, in_parallel(read_and_decide, waiting), strict=True))
         _log_not_read(attributes.values())
     peak = {
         arrival: decision
@@ -55,20 +66,6 @@ def decide_lanes(
 
 
 ReadAttributes = dict[Attribute, Mapping[str, str] | NotRead]
-
-
-def _read_and_decide(
-    services: Services, arrival: ObjectVersion, attributes: ReadAttributes, now: datetime
-) -> LaneDecision | NoAnswer:
-    try:
-        return read_until_decided(
-            lambda: decide_lane(arrival, services.settings, now, attributes),
-            lambda attribute: read_attribute(services.s3, arrival, attribute),
-            attributes,
-        )
-    except (BotoCoreError, ClientError) as error:
-        logger.warning("lane not decided: the event is redelivered", key=arrival.key, error=str(error))
-        return NO_ANSWER
 
 
 def read_until_decided(

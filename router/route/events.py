@@ -77,33 +77,24 @@ class VersionLookup:
 
         Raises ``BotoCoreError``, ``ClientError``: S3 did not answer: the event has to be redelivered.
         """
-        file = announced.file
-        if announced.names_version or file.bucket != self._services.resources.input_bucket:
+        file, s3, own = announced.file, self._services.s3, self._services.resources.input_bucket
+        if announced.names_version or file.bucket != own:
             return file
         if self._fault is not None:
             raise self._fault
         try:
-            return self._look_up(file)
+            if self._has_versions is None:
+                # Once they were switched on, the bucket keeps the version `null` next to others.
+                self._has_versions = "Status" in s3.get_bucket_versioning(Bucket=own)
+            versions = list(list_versions(s3, own, file.key)) if self._has_versions else []
         except (BotoCoreError, ClientError) as error:
             if can_pass(error):
                 self._fault = error
             raise
-
-    def _look_up(self, file: ObjectVersion) -> ObjectVersion:
-        if not self._bucket_has_versions():
-            return file
-        versions = list_versions(self._services.s3, file.bucket, file.key)
         matching = [item["VersionId"] for item in versions if item["ETag"].strip('"') == file.etag]
         # Without one it is gone by now. The manifest that owns it reports that.
-        version = UNVERSIONED if UNVERSIONED in matching else next(iter(matching), None)
+        version = UNVERSIONED if UNVERSIONED in matching else next(iter(matching), UNVERSIONED)
         return replace(file, version_id=None if version == UNVERSIONED else version)
-
-    def _bucket_has_versions(self) -> bool:
-        """Whether versions were ever switched on; after that the bucket keeps the version ``null`` next to others."""
-        if self._has_versions is None:
-            bucket = self._services.resources.input_bucket
-            self._has_versions = "Status" in self._services.s3.get_bucket_versioning(Bucket=bucket)
-        return self._has_versions
 
 
 PAUSES = (10, 60, 300)

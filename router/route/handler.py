@@ -9,7 +9,7 @@ from aws_lambda_powertools.utilities.data_classes import SQSEvent, event_source
 from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.errors import InvalidInputError, TransientError
-from lake.faults import NO_ANSWER, Fault, NoAnswer, can_pass, judge
+from lake.faults import NO_ANSWER, Fault, can_pass, judge
 from lake.layout import CANARY
 from lake.manifest import Identity, ObjectVersion, Partition
 from lake.settings.records import FAILED_RECORDS
@@ -53,12 +53,7 @@ def route(event: SQSEvent, services: Services) -> dict[str, Any]:
             logger.error("message refused: it is redelivered", message_id=message.message_id, error=str(error))
             failed.append(message.message_id)
     ownership = Ownership()
-    not_routed: set[str] = set()
-    for part, outcome in _own_messages(services, messages):
-        if outcome is NO_ANSWER:
-            not_routed.update(part)
-        else:
-            ownership.include(outcome)
+    not_routed = _own_messages(services, messages, ownership)
     unsettled = {identity for identity, outcome in ownership.outcomes.items() if outcome == ArrivalOutcome.UNSETTLED}
     not_started: set[Identity] = set()
     for shard, waiting in ownership.waiting_in_stream.items():
@@ -80,32 +75,28 @@ def route(event: SQSEvent, services: Services) -> dict[str, Any]:
     return {"batchItemFailures": [{"itemIdentifier": message} for message in failed]}
 
 
-def _own_messages(
-    services: Services, messages: Mapping[str, list[ObjectVersion]]
-) -> list[tuple[Iterable[str], Ownership | NoAnswer]]:
-    """Route the arrivals of all messages at once; returns the outcome of each part. ``NO_ANSWER`` comes again.
+def _own_messages(services: Services, messages: Mapping[str, list[ObjectVersion]], ownership: Ownership) -> set[str]:
+    """Route the arrivals of all messages at once, and add the outcome to ``ownership``; the messages to redeliver.
 
     An error that no fault of the environment explains can belong to one message. Then each half is routed by itself, so
     that this message fails alone. Raises what concerns every message and stays until a person acts.
     """
+    # The objects of a canary are deleted before long and leave no row.
+    files = (file for files in messages.values() for file in files if not file.key.startswith(CANARY))
     try:
-        return [(messages, route_arrivals(services, _arrivals(messages)))]
+        ownership.include(route_arrivals(services, {Identity.of(file): file for file in files}.values()))
     except Exception as error:
         passes = can_pass(error) or isinstance(error, TransientError)
         if judge(error) == Fault.ENVIRONMENT and not passes:
             raise
         if passes or len(messages) <= 1:
             logger.exception("messages not routed: they are redelivered", extra={"message_ids": list(messages)})
-            return [(messages, NO_ANSWER)]
+            return set(messages)
+    else:
+        return set()
     names, half = list(messages), len(messages) // 2
     parts = ({name: messages[name] for name in part} for part in (names[:half], names[half:]))
-    return [result for part in parts for result in _own_messages(services, part)]
-
-
-def _arrivals(messages: Mapping[str, list[ObjectVersion]]) -> Iterable[ObjectVersion]:
-    """Each object version once; without the objects of a canary, which are deleted before long and leave no row."""
-    files = (file for files in messages.values() for file in files if not file.key.startswith(CANARY))
-    return {Identity.of(file): file for file in files}.values()
+    return {name for part in parts for name in _own_messages(services, part, ownership)}
 
 
 def route_arrivals(services: Services, arrivals: Iterable[ObjectVersion]) -> Ownership:

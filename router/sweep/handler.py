@@ -198,5 +198,5 @@ def _record_bill(services: Services, due: DueBill, *, estimate: bool) -> bool:
     document = read_document(services, key, "execution", "manifests")
     costs = RunCosts(run, document["execution"])
     for rows in current_row_pages(services, document["manifests"]):
-        costs.add(rows)
+        costs.rows += rows
     return costs.record_late(services, due.job_run, estimate=estimate)

@@ -22,6 +22,9 @@ MAX_HISTORIES = 150
 MAX_SHRUNK_FAULTS = 3
 NO_ROW = '[Condition("pk", "missing")]'
 """The condition of a row that is written for the first time."""
+WITHOUT_AN_OWNER = changed(
+    "router.ownership.take.create_owner", "        return NO_ANSWER", '        return Part("", "", "", 0, 0, "", ())'
+)
 RULES: dict[str, tuple[str, Mutation]] = {
     "skip the fence": ("workers", replaced("lake.ledger.transitions.Claim.fence", property(lambda _: []))),
     "publish before audit": ("workers", mutations.publish_before_audit),
@@ -112,10 +115,7 @@ RULES: dict[str, tuple[str, Mutation]] = {
             "self._table.transact(actions[:2]); self._table.transact(actions[2:])",
         ),
     ),
-    "an unanswered part counts as added": (
-        "collections",
-        changed("router.ownership.take.collect_part", "        return NO_ANSWER", "        return part"),
-    ),
+    "an unanswered part counts as added": ("collections", WITHOUT_AN_OWNER),
     "an open collection is divided": (
         "collections",
         all_of(
@@ -167,15 +167,7 @@ RULES: dict[str, tuple[str, Mutation]] = {
         changed("lake.ledger.collections.Collections.close_hour", NO_ROW, "[]"),
     ),
     # Ownership
-    "acknowledge before the manifest": (
-        "ownership",
-        changed(
-            "router.ownership.take._create_owner",
-            "return collect_part(services, recorded, now)",
-            "owner = collect_part(services, recorded, now)\n"
-            '    return Part("", "", "", 0, 0, "", ()) if owner is NO_ANSWER else owner',
-        ),
-    ),
+    "acknowledge before the manifest": ("ownership", WITHOUT_AN_OWNER),
     "adopt without abandoning": (
         "ownership",
         replaced(
@@ -185,7 +177,7 @@ RULES: dict[str, tuple[str, Mutation]] = {
     ),
     "a draft with an unconfirmed row": (
         "ownership",
-        changed("router.ownership.take.record_drafts", "if files and not unconfirmed:", "if files:"),
+        changed("router.ownership.take.record_drafts", "if own and not unconfirmed:", "if own:"),
     ),
     "find no missed arrivals": ("arrivals", replaced("router.sweep.handler.adopt_missed", lambda _: None)),
     "adopt unconditionally": (
@@ -220,7 +212,7 @@ RULES: dict[str, tuple[str, Mutation]] = {
     ),
     "take what may be forgotten": (
         "forgotten versions",
-        replaced("router.ownership.take.divide_by_expiry", lambda _, __, routed, ___: (list(routed), [])),
+        replaced("router.ownership.take.divide_by_expiry", lambda *given: (list(given[2]), [], given[3])),
     ),
     "queue again for the same request": (
         "requests",

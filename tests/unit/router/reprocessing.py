@@ -3,8 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from lake.ledger import ManifestRow
-from lake.manifest import Lane, Manifest, ObjectVersion, Partition, new_manifest_id
+from lake.manifest import Lane, Manifest, Partition, new_manifest_id
 from lake.manifest_documents import write_manifest
 from router.requests.reprocess import reprocess
 from tests.unit.lake.transitions import TOTALS
@@ -48,17 +47,14 @@ def convert(deployment: Deployment, manifest: str, *, unreadable: bool = False) 
 
 def superseded(deployment: Deployment, manifest: str, *parts: tuple[str, ...]) -> list[str]:
     """The manifest's files in successors of their own; their ids."""
-    row = deployment.row(manifest)
-    successors = [successor(deployment, row, tuple(file_of(f"orders/{name}") for name in part)) for part in parts]
+    row, now = deployment.row(manifest), deployment.now
+    files = (tuple(file_of(f"orders/{name}") for name in part) for part in parts)
+    successors = [Manifest(new_manifest_id(now), Lane.BATCH, row.partition, now.isoformat(), part) for part in files]
+    for item in successors:
+        write_manifest(deployment.raw_s3, "control", item)
     assert deployment.ledger.manifests.supersede(row, successors, "poison", deployment.now)
     deployment.faults.writes.clear()
     return [item.id for item in successors]
-
-
-def successor(deployment: Deployment, row: ManifestRow, files: tuple[ObjectVersion, ...]) -> Manifest:
-    made = Manifest(new_manifest_id(deployment.now), Lane.BATCH, row.partition, deployment.now.isoformat(), files)
-    write_manifest(deployment.raw_s3, "control", made)
-    return made
 
 
 def ask(deployment: Deployment, *names: str, request: str = "request-1", **fields: Any) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from botocore.exceptions import ClientError
 from lake.dataset_rules import dataset_prefixes
 from lake.errors import InvalidInputError, OwnershipError
 from lake.ledger.arrivals import Arrivals
+from lake.manifest import Partition
 from router.ownership.resolve import OWNER_GRACE
 from router.requests import backfill as find_module
 from router.requests.backfill import backfill
@@ -56,13 +57,15 @@ def test_an_unknown_dataset_is_answered_with_some_of_many(deployment: Deployment
 
 
 def test_objects_without_an_event_become_arrivals_of_the_batch_lane(deployment: Deployment) -> None:
-    deployment.put("orders/a.json", "orders/b ü+\n.JSON", "orders/c.csv", "clicks/d.json")
+    deployment.put("orders/b ü+\n.JSON", "orders/c.csv", "clicks/d.json")
+    modified = deployment.put("orders/a.json")
     result = find(deployment)
     totals = {"found": 2, "known": 0, "recorded": 2, "unsettled": 0, "bytes": 6, "archived": 0}
     assert result == {"token": None, "waitSeconds": 0, **totals}
     assert found_files(deployment) == ["orders/a.json", "orders/b ü+\n.JSON"]
     [row] = deployment.ledger.arrivals.versions("input", "orders/a.json")
     assert (row.lane, row.reason) == ("batch", "backfill 2000-01-01T00 to 2100-01-01T23")
+    assert row.partition == Partition.of("orders", modified)
     assert find(deployment)["recorded"] == 0
 
 
@@ -79,13 +82,6 @@ def test_a_dry_run_counts_the_archived_objects_that_nobody_owns(deployment: Depl
     result = find(deployment, dryRun=True)
     assert {name: result[name] for name in totals} == totals
     assert deployment.faults.writes == []
-
-
-def test_the_partition_is_the_hour_of_the_last_modification(deployment: Deployment) -> None:
-    modified = deployment.put("orders/a.json")
-    find(deployment)
-    [row] = deployment.waiting()
-    assert row.partition.stamp == f"{modified:%Y-%m-%dT%H}"
 
 
 @pytest.mark.parametrize("hours", [-1, 1])

@@ -46,13 +46,6 @@ def listed(deployment: Deployment, manifest: str) -> list[str]:
     return [file.key for file in read_manifest(deployment.raw_s3, "control", row, ("input",)).files]
 
 
-def damage(deployment: Deployment, part: str) -> bytes:
-    """Overwrite the document of a part; returns what it was."""
-    body = get_document(deployment.raw_s3, "control", part_key(part))
-    deployment.raw_s3.put_object(Bucket="control", Key=part_key(part), Body=b"{}")
-    return body
-
-
 def test_an_hour_becomes_one_manifest_for_each_dataset_as_old_as_its_oldest_part(deployment: Deployment) -> None:
     # Given three invocations of one hour
     created = deployment.now
@@ -104,7 +97,8 @@ def test_a_damaged_part_keeps_only_the_hours_of_its_datasets_open_until_it_is_re
     # Given two parts of different datasets, one with a damaged document
     damaged = collect(deployment, (PARTITION, "a"))
     collect(deployment, (CLICKS, "b"))
-    body = damage(deployment, damaged)
+    body = get_document(deployment.raw_s3, "control", part_key(damaged))
+    deployment.raw_s3.put_object(Bucket="control", Key=part_key(damaged), Body=b"{}")
     deployment.wait(HOURS)
     # When sweeps divide the hour
     for _ in range(2):
@@ -202,24 +196,12 @@ def test_a_file_is_followed_from_its_part_to_its_manifest(deployment: Deployment
     # When it is, then each is in the manifest of its dataset
     divide(services, FIRST)
     held = followed()
-    assert {deployment.row(manifest).partition: found for manifest, found in held.items()} == {
-        PARTITION: {files[0]},
-        CLICKS: {files[1]},
-    }
-
-
-def test_a_file_is_followed_to_a_manifest_whose_document_was_changed(deployment: Deployment) -> None:
-    # Given a divided part, and the document of one of its manifests is damaged
-    part = collect(deployment, (PARTITION, "a"), (CLICKS, "b"))
-    files: list[ObjectVersion] = [file_of("orders/a"), file_of("clicks/b")]
-    services, row = deployment.services, deployment.row(part)
-    divide(services, FIRST)
-    held = files_by_successor(services.s3, services.ledger, services.resources, row, files)
-    manifests = {file: manifest for manifest, found in held.items() for file in found}
-    deployment.raw_s3.put_object(Bucket="control", Key=manifest_key(manifests[files[0]]), Body=b"damaged")
-    # Then the files that no other one lists are in it
-    assert files_by_successor(services.s3, services.ledger, services.resources, row, files) == held
-    # And with two of them nothing is known
-    deployment.raw_s3.put_object(Bucket="control", Key=manifest_key(manifests[files[1]]), Body=b"damaged")
+    manifests = {deployment.row(manifest).partition: manifest for manifest in held}
+    assert held == {manifests[PARTITION]: {files[0]}, manifests[CLICKS]: {files[1]}}
+    # And also where the document of one of them was changed: what no other one lists is in it
+    deployment.raw_s3.put_object(Bucket="control", Key=manifest_key(manifests[PARTITION]), Body=b"damaged")
+    assert followed() == held
+    # But with two of them nothing is known
+    deployment.raw_s3.put_object(Bucket="control", Key=manifest_key(manifests[CLICKS]), Body=b"damaged")
     with pytest.raises(InvalidDocumentError, match="was changed after the ledger recorded it"):
-        files_by_successor(services.s3, services.ledger, services.resources, row, files)
+        followed()

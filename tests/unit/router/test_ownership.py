@@ -2,13 +2,10 @@
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
-from unittest.mock import Mock
 
 import pytest
 from botocore.exceptions import ReadTimeoutError
@@ -21,7 +18,7 @@ from lake.manifest import Lane, Partition
 from lake.manifest_documents import read_manifest
 from lake.settings import parse_settings
 from lake.time import iso_utc
-from router.ownership.owner import RoutedArrival, cut_drafts
+from router.ownership.owner import Draft, RoutedArrival, cut_drafts
 from router.ownership.resolve import read_intent, without_known, write_intent
 from router.ownership.take import take_ownership
 from router.requests.reprocess import reprocess
@@ -72,12 +69,7 @@ def test_an_hour_that_fails_does_not_affect_others(deployment: Deployment) -> No
     assert owned_files(deployment) == Counter({*keys} - {unacknowledged})
 
 
-SETTINGS = parse_settings(
-    {
-        "stage": "t",
-        "stream": {"manifest_bytes": 100, "manifest_files": 3},
-    }
-)
+SETTINGS = parse_settings({"stage": "t", "stream": {"manifest_bytes": 100, "manifest_files": 3}})
 drafted = st.lists(
     st.builds(
         lambda number, size, partition, lane, urgent: RoutedArrival(
@@ -93,17 +85,19 @@ drafted = st.lists(
 )
 
 
-def numbered() -> object:
+def drafts_of(arrivals: list[RoutedArrival]) -> list[Draft]:
     numbers = itertools.count()
-    return lambda: f"m{next(numbers)}"
+    return cut_drafts(arrivals, SETTINGS, lambda: f"m{next(numbers)}")
 
 
 @given(drafted)
 def test_every_arrival_is_in_exactly_one_draft_of_its_kind(given_arrivals: list[RoutedArrival]) -> None:
-    drafts = cut_drafts(given_arrivals, SETTINGS, numbered())  # type: ignore[arg-type]
+    drafts = drafts_of(given_arrivals)
     held = Counter(arrival.file.key for draft in drafts for arrival in draft.arrivals)
     assert held == Counter(arrival.file.key for arrival in given_arrivals)
     assert len({draft.id for draft in drafts}) == len(drafts)
+    hours = [draft.partition.stamp for draft in drafts if draft.lane == Lane.BATCH]
+    assert len(hours) == len(set(hours))
     for draft in drafts:
         assert draft.arrivals
         if draft.lane == Lane.BATCH:
@@ -117,19 +111,10 @@ def test_every_arrival_is_in_exactly_one_draft_of_its_kind(given_arrivals: list[
         assert size <= SETTINGS.stream.manifest_bytes or len(draft.arrivals) == 1
 
 
-def test_an_invocation_has_one_draft_for_each_hour_of_the_batch_lane() -> None:
-    hours = [Partition(dataset, "2026-11-20", hour) for hour in (9, 10) for dataset in ("orders", "clicks")]
-    routed = [
-        RoutedArrival(file_of(f"{number}", 500), hour, Lane.BATCH, "why") for number, hour in enumerate(hours * 9)
-    ]
-    drafts = cut_drafts(routed, SETTINGS, numbered())  # type: ignore[arg-type]
-    assert [len(draft.arrivals) for draft in drafts] == [18, 18]
-
-
 def test_a_draft_is_filled_to_its_limit() -> None:
     # Given six files of half a draft each
     routed = [RoutedArrival(file_of(f"{number}", 50), PARTITION, Lane.STREAM, "why") for number in range(6)]
-    drafts = cut_drafts(routed, SETTINGS, numbered())  # type: ignore[arg-type]
+    drafts = drafts_of(routed)
     assert [len(draft.arrivals) for draft in drafts] == [2, 2, 2]
 
 
@@ -174,69 +159,24 @@ def test_ignored_arrivals_need_no_intent(deployment: Deployment) -> None:
     assert deployment.faults.writes == ["put_item", "update_item", "update_item"]
 
 
-NEW, NO_RULE, QUEUED, DONE, NO_OWNER, DEAD = (file_of(f"orders/{name}.json") for name in "abcdef")
-RETURNED = file_of("orders/g.json", version=None)
-KNOWN = {QUEUED, DONE, RETURNED}
-
-
-def routed(file: Any) -> RoutedArrival:
-    return RoutedArrival(file, PARTITION, Lane.BATCH, "test")
-
-
-def record(deployment: Deployment, file: Any, manifest: str | None) -> None:
-    deployment.ledger.arrivals.put(ArrivalRow(file, manifest, PARTITION, Lane.BATCH, "test", iso_utc(MORNING)))
-
-
-@pytest.fixture
-def arrivals(deployment: Deployment) -> list[RoutedArrival]:
-    """One of each kind."""
-    manifests = deployment.ledger.manifests
-    queued, done = deployment.queued("c.json"), deployment.queued("d.json")
-    record(deployment, NO_RULE, None)
-    record(deployment, QUEUED, queued.id)
-    record(deployment, RETURNED, queued.id)
-    record(deployment, DONE, done.id)
-    manifests.fail(done, "ended", deployment.now)
-    record(deployment, NO_OWNER, "20261120T093000nobody")
-    record(deployment, DEAD, "20261120T093000abandoned")
-    manifests.abandon("20261120T093000abandoned", deployment.now)
-    later = replace(RETURNED, arrived_at=iso_utc(MORNING + timedelta(hours=1)))
-    return [*map(routed, (NEW, NO_RULE, QUEUED, DONE, NO_OWNER, DEAD)), routed(later)]
-
-
-@pytest.fixture
-def pool() -> Iterator[ThreadPoolExecutor]:
+def test_only_arrivals_with_a_living_owner_are_known(deployment: Deployment) -> None:
+    # Given one of each kind
+    new, no_rule, waiting, ended, no_owner, dead, unreadable = (file_of(f"orders/{name}.json") for name in "abcdefg")
+    returned = file_of("orders/h.json", version=None)
+    queued, failed, damaged = (deployment.queued(name) for name in ("queued", "failed", "damaged"))
+    owners = {no_rule: None, waiting: queued.id, returned: queued.id, ended: failed.id, unreadable: damaged.id}
+    for file, owner in {**owners, no_owner: "20261120T093000nobody", dead: "20261120T093000abandoned"}.items():
+        deployment.ledger.arrivals.put(ArrivalRow(file, owner, PARTITION, Lane.BATCH, "test", iso_utc(MORNING)))
+    deployment.ledger.manifests.fail(failed, "ended", deployment.now)
+    deployment.ledger.manifests.abandon("20261120T093000abandoned", deployment.now)
+    deployment.damage(damaged)
+    again = replace(returned, arrived_at=iso_utc(MORNING + timedelta(hours=1)))
+    files = (new, no_rule, waiting, ended, no_owner, dead, unreadable, again)
+    # When, Then
     with ThreadPoolExecutor(1) as pool:
-        yield pool
-
-
-def test_only_arrivals_with_a_living_owner_are_known(
-    deployment: Deployment, arrivals: list[RoutedArrival], pool: ThreadPoolExecutor
-) -> None:
-    remaining = without_known(deployment.ledger, pool, arrivals)
-    assert {arrival.file.key for arrival in arrivals} - {arrival.file.key for arrival in remaining} == {
-        file.key for file in KNOWN
-    }
-
-
-@pytest.mark.parametrize("rows", ["arrivals", "manifests"])
-def test_a_read_without_an_answer_makes_nothing_known(
-    deployment: Deployment,
-    arrivals: list[RoutedArrival],
-    pool: ThreadPoolExecutor,
-    rows: str,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    # Given reads of the arrivals, or of their owners, that get no answer
-    no_answer = Mock(side_effect=ReadTimeoutError(endpoint_url="loopback"))
-    monkeypatch.setattr(type(getattr(deployment.ledger, rows)), "get_many", no_answer)
-
-    # When / Then every arrival stays, for the writes that decide
-    assert without_known(deployment.ledger, pool, arrivals) == arrivals
-    # Then the log says why: a missing permission would make every listing slow, and nothing else would tell
-    (warning,) = caplog.records
-    assert (warning.levelname, "loopback" in vars(warning)["error"]) == ("WARNING", True)
+        arrivals = [RoutedArrival(file, PARTITION, Lane.BATCH, "test") for file in files]
+        left = [arrival.file for arrival in without_known(deployment.ledger, pool, arrivals)]
+    assert left == [new, no_rule, no_owner, dead, unreadable]
 
 
 def test_an_hour_with_a_new_manifest_is_unsettled(deployment: Deployment) -> None:

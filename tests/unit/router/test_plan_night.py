@@ -308,7 +308,7 @@ rows = st.lists(
         ),
         st.integers(0, 9999),
         st.integers(0, 120),
-        st.integers(1, 12),
+        st.sampled_from([1, 12, 80_000, RUN_FILES + 1]),
         st.sampled_from(HOURS),
     ),
     unique_by=lambda row: row.id,
@@ -334,36 +334,12 @@ def test_every_manifest_is_in_exactly_one_run(pack: Pack, backlog: list[Manifest
     assert Counter(row.id for run in runs for row in run.manifests) == Counter(row.id for row in backlog)
     for run in runs:
         assert run.manifests
-        assert len(run.manifests) == 1 or run.bytes <= 300
-
-
-def test_small_files_fill_a_run_by_their_number() -> None:
-    # Given: manifests of many empty files, and one that has more files than a run may have
-    backlog = [
-        ManifestRow(f"m{number}", State.QUEUED, Lane.BATCH, PARTITION, f"{number:04d}", 0, files)
-        for number, files in enumerate([80_000, 80_000, 80_000, RUN_FILES + 1])
-    ]
-    # When, Then: the large one has a run of its own
-    assert sorted(run.files for run in pack_evenly(backlog, LIMITS, 1, by_size)) == [80_000, 160_000, RUN_FILES + 1]
+        assert len(run.manifests) == 1 or (run.bytes <= 300 and run.files <= RUN_FILES)
 
 
 def test_a_run_has_a_limited_number_of_manifests() -> None:
-    backlog = [
-        ManifestRow(f"m{number}", State.QUEUED, Lane.BATCH, PARTITION, f"{number:04d}", 0, 1)
-        for number in range(RUN_MANIFESTS + 1)
-    ]
+    backlog = [manifest(number, 0) for number in range(RUN_MANIFESTS + 1)]
     assert sorted(len(run.manifests) for run in pack_evenly(backlog, LIMITS, 1, by_size)) == [1, RUN_MANIFESTS]
-
-
-def test_runs_of_a_late_night_begin_with_the_oldest_hours() -> None:
-    backlog = [
-        ManifestRow(f"m{number}", State.QUEUED, Lane.BATCH, hour, "", 100 + number, 1)
-        for number, hour in enumerate(reversed(HOURS * 3))
-    ]
-    runs = pack_oldest_first(backlog, LIMITS, 6, by_size)
-    ages = [row.partition.stamp for run in runs for row in run.manifests]
-    assert ages == sorted(ages)
-    assert 4 <= len(runs) <= 6
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ from botocore.exceptions import ClientError
 
 from lake.errors import InvalidInputError
 from lake.layout import INBOX, URGENT, manifest_of_pointer
-from lake.ledger import CommitReference, ManifestRow, State
+from lake.ledger import ManifestRow, State
 from lake.ledger.transitions import Manifests
-from lake.manifest import Lane, Manifest
+from lake.manifest import Lane
 from lake.manifest_documents import read_manifest
 from router import divide
 from router.ownership.owner import RoutedArrival
@@ -20,7 +20,7 @@ from router.ownership.take import take_ownership
 from router.requests import promote as move
 from router.requests.promote import PARALLEL_MOVES, promote
 from router.requests.selection import MAX_MESSAGES
-from router.stream.runs import FailedStartsError
+from router.stream.runs import EndingRunError, FailedStartsError
 from tests.unit.lake.faults import Crash
 from tests.unit.lake.transitions import done
 from tests.unit.lake.world import PARTITION, file_of
@@ -36,35 +36,18 @@ def ask(deployment: Deployment, *names: str, **fields: Any) -> dict[str, Any]:
 
 def live(deployment: Deployment) -> dict[Lane, list[list[str]]]:
     """Names of the files of QUEUED manifests by lane, as rows and documents have them."""
-    found: dict[Lane, list[list[str]]] = {}
+    found: dict[Lane, list[list[str]]] = {lane: [] for lane in Lane}
     for lane in Lane:
-        rows = deployment.ledger.manifests.open(lane, State.QUEUED)
-        found[lane] = sorted(
-            sorted(file.key.split("/")[-1] for file in document(deployment, row).files) for row in rows
-        )
-    return found
-
-
-def document(deployment: Deployment, row: ManifestRow) -> Manifest:
-    manifest = read_manifest(deployment.raw_s3, "control", row, ("input",))
-    assert (manifest.lane, manifest.partition) == (row.lane, row.partition)
-    return manifest
+        for row in deployment.ledger.manifests.open(lane, State.QUEUED):
+            manifest = read_manifest(deployment.raw_s3, "control", row, ("input",))
+            assert (manifest.lane, manifest.partition) == (row.lane, row.partition)
+            found[lane].append(sorted(file.key.split("/")[-1] for file in manifest.files))
+    return {lane: sorted(names) for lane, names in found.items()}
 
 
 def pointed(deployment: Deployment) -> set[str]:
     """Manifests of the urgent pointers: a promoted file does not wait behind those of peak hours."""
     return {manifest_of_pointer(key) or "" for key in deployment.keys("control", f"{INBOX}{URGENT}")}
-
-
-def test_files_that_are_moved_while_the_last_run_is_ending_are_reported_with_what_to_do(deployment: Deployment) -> None:
-    # Given a run that has reported its end, and that Glue has not ended yet
-    owned(deployment, "a")
-    deployment.ledger.stream.begin_run(deployment.glue.start_job_run(JobName="stream-job")["JobRunId"], deployment.now)
-    deployment.ledger.stream.end()
-    # Then the answer has the counts of what was moved
-    answer = ask(deployment, "a")
-    assert counts(answer) == {"promoted": 1, "manifests": 1}
-    assert "is ending: run 'hybrid-router stream start' in a minute" in answer["messages"][0]
 
 
 @pytest.mark.parametrize(
@@ -74,6 +57,7 @@ def test_files_that_are_moved_while_the_last_run_is_ending_are_reported_with_wha
             ClientError({"Error": {"Code": "AccessDeniedException", "Message": "not allowed"}}, "StartJobRun"),
             "not allowed): remove the cause, then the sweep starts it",
         ),
+        (EndingRunError("job"), "run 'hybrid-router stream start' in a minute, or the sweep starts the next one"),
         # No run is started by itself after it.
         (FailedStartsError("job", 9, "FAILED", None), "remove the cause, then run 'hybrid-router stream start'"),
     ],
@@ -191,30 +175,22 @@ def test_a_dry_run_counts_and_writes_nothing(deployment: Deployment) -> None:
     assert deployment.faults.writes == []
 
 
-def _running(deployment: Deployment, row: ManifestRow) -> None:
-    deployment.claimed(row, "jr_7")
-
-
-def _publishing(deployment: Deployment, row: ManifestRow) -> None:
-    deployment.ledger.manifests.commit(deployment.claimed(row), CommitReference("commits/x", "0"), deployment.now)
-
-
-def _failed(deployment: Deployment, row: ManifestRow) -> None:
-    deployment.ledger.manifests.fail(row, "no memory", deployment.now)
-
-
-def _forced(deployment: Deployment, row: ManifestRow) -> None:
-    deployment.ledger.manifests.force(done(deployment, row), deployment.now)
-
-
 @pytest.mark.parametrize(
     ("prepare", "name", "message"),
     [
-        (_running, "tooLate", "is being converted: wait for it"),
-        (_publishing, "tooLate", "is being converted: wait for it"),
+        (Deployment.claimed, "tooLate", "is being converted: wait for it"),
+        (lambda world, row: world.committed(world.claimed(row)), "tooLate", "is being converted: wait for it"),
         (done, "tooLate", "is converted already: explain shows the result"),
-        (_failed, "tooLate", "is FAILED: when the cause is removed, run 'hybrid-router reprocess --manifest {id}'"),
-        (_forced, "notMoved", "is to be reprocessed by the batch lane: start overnight to do it now"),
+        (
+            lambda world, row: world.ledger.manifests.fail(row, "no memory", world.now),
+            "tooLate",
+            "is FAILED: when the cause is removed, run 'hybrid-router reprocess --manifest {id}'",
+        ),
+        (
+            lambda world, row: world.ledger.manifests.force(done(world, row), world.now),
+            "notMoved",
+            "is to be reprocessed by the batch lane: start overnight to do it now",
+        ),
     ],
 )
 def test_what_is_not_queued_for_its_first_publish_is_unchanged(

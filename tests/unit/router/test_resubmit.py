@@ -196,22 +196,3 @@ def test_of_a_reprocess_and_a_resubmission_at_once_one_warns(deployment: Deploym
     messages += request(deployment, name)["messages"]
     # Then
     assert sum("given back repaired: if a setting" in message for message in messages) >= 1
-
-
-def test_expired_arrivals_are_not_taken_again(deployment: Deployment) -> None:
-    name = uploaded(deployment, lines_of(done(deployment, "a"), 0))
-    deployment.configure(ledger={"keep_days": 40})
-    request(deployment, name)
-    # When DynamoDB has deleted the row
-    (row,) = recorded(deployment)
-    pk = next(
-        item["pk"]
-        for item in deployment.dynamodb.scan(TableName="ledger")["Items"]
-        if item["pk"].startswith("arrival#") and item["file"][1] == row.file.key
-    )
-    deployment.dynamodb.delete_item(TableName="ledger", Key={"pk": pk, "sk": row.file.version})
-    deployment.wait(timedelta(days=45))
-    # Then
-    with pytest.raises(OwnershipError, match=r"have no manifest yet: the sweep .* in 5 minutes"):
-        request(deployment, name)
-    assert manifests_of_lines(deployment) == [resubmitted_lines_key(name)]

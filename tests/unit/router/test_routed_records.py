@@ -8,9 +8,9 @@ import pytest
 
 from lake.layout import canary_key
 from lake.manifest import Lane
-from lake.settings import Settings, parse_settings
+from lake.settings import parse_settings
 from lake.settings.records import EXTENSION, FAILED_RECORDS
-from router.route.decide_lane import NOT_DELIVERED, LaneDecision, decide_lane
+from router.route.decide_lane import NOT_DELIVERED, decide_lane
 from router.route.handler import route
 from router.telemetry import metrics
 from tests.unit.lake.world import file_of
@@ -19,35 +19,26 @@ from tests.unit.router.events import batch, failures, message, s3_record
 
 STREAM = "arn:aws:kinesis:eu-central-1:111122223333:stream/clicks"
 PEAK, NIGHT = (datetime(2026, 11, 23, hour, tzinfo=UTC) for hour in (10, 23))
+NAME = f"2026/11/23/10/hybrid-router-prod-web-1-2026-11-23-10-15-00-{UUID(int=1)}"
+"""As in the Amazon Data Firehose Developer Guide, "Configure Amazon S3 object name format"."""
 FAILED = f"{FAILED_RECORDS}web/processing-failed/2026/11/23/10/hybrid-router-prod-web-1-2026-11-23-10-15-00-0f9c"
 
 
-def with_records() -> Settings:
+def test_records_take_the_lane_of_their_dataset() -> None:
+    # Given an object of a delivery stream that the stack makes
     rules = [{"name": "clicks", "prefix": "landing/c"}, {"name": "{folder}"}]
     records = [{"name": "web", "dataset": "clicks", "kinesis_stream": STREAM}]
-    return parse_settings({"stage": "prod", "datasets": rules, "records": records})
-
-
-def key_of_firehose(folder: str, extension: str = "") -> str:
-    """Amazon Data Firehose Developer Guide, "Configure Amazon S3 object name format"."""
-    return f"{folder}2026/11/23/10/hybrid-router-prod-web-1-2026-11-23-10-15-00-{UUID(int=1)}{extension}"
-
-
-def decided(settings: Settings, now: datetime) -> LaneDecision:
-    (record,) = settings.records
-    key = key_of_firehose(str(record.folder(settings.datasets)), EXTENSION)
-    return decide_lane(file_of(key, 100), settings, now)
-
-
-def test_records_take_the_lane_of_their_dataset() -> None:
+    settings = parse_settings({"stage": "prod", "datasets": rules, "records": records})
+    file = file_of(f"{settings.records[0].folder(settings.datasets)}{NAME}{EXTENSION}", 100)
+    # When, Then
     for now, lane in ((PEAK, Lane.STREAM), (NIGHT, Lane.BATCH)):
-        decision = decided(with_records(), now)
+        decision = decide_lane(file, settings, now)
         assert (decision.dataset, decision.lane, decision.urgent) == ("clicks", lane, False)
 
 
 def test_names_that_firehose_gives_by_default_are_taken_as_the_reason_says() -> None:
     # Given an object of a delivery stream of one's own, which compresses nothing and has no FileExtension
-    file = file_of(key_of_firehose("clicks/"), 100)
+    file = file_of(f"clicks/{NAME}", 100)
     default = decide_lane(file, parse_settings({"stage": "prod"}), NIGHT)
     assert default.lane is None
     assert default.reason.endswith('add its ending to input.suffixes, or "" to take every name')

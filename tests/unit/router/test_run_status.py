@@ -13,7 +13,7 @@ from botocore.exceptions import ClientError, EndpointConnectionError
 from lake.engines import Engine
 from lake.engines.description import Bill
 from lake.engines.emr_serverless import run_id
-from lake.errors import InvalidDocumentError, InvalidInputError
+from lake.errors import InvalidDocumentError
 from lake.layout import denial_key
 from lake.ledger import DatasetMeasurement, State
 from lake.manifest import Partition
@@ -21,7 +21,7 @@ from lake.manifest_documents import format_blocked_run, read_denied, write_denie
 from lake.time import iso_utc
 from router.executions.run_status import found_no_capacity, next_engine, release_unheld, run_status
 from router.telemetry import metrics
-from tests.unit.lake.world import LEASE, MORNING
+from tests.unit.lake.world import MORNING
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.emr import FakeEmr, emr_error
 from tests.unit.router.planning import document, plan_overnight
@@ -44,32 +44,37 @@ def test_the_verdict_names_why_a_job_run_did_not_start(deployment: Deployment) -
     assert deployment.row(second.id).reason == f"its job run did not start: {REFUSAL}\\nnext line"
     assert deployment.row(first.id).reason is None
     assert REFUSAL in settled(deployment)["message"]
+    # And what another run works on keeps its reason
+    run = deployment.glue.start_job_run(JobName="batch-job")["JobRunId"]
+    reason = deployment.claimed(deployment.row(second.id), run).row.reason
+    run_status({"run": RUN, "refusal": "another"}, deployment.services)
+    assert deployment.row(second.id).reason == reason
 
 
-def test_a_manifest_that_a_run_works_on_keeps_its_reason(deployment: Deployment) -> None:
+BLOCKED = f"States.TaskFailed: jr_1 FAILED {format_blocked_run('jr_1', 's3:PutObject on lake is denied')}"
+
+
+@pytest.mark.parametrize(
+    ("recorded", "failure", "reason"),
+    [
+        ("", FAILURE, f"its last job run failed: {FAILURE}"),
+        ("its last job run failed: before", "States.Timeout: ", "its last job run failed: States.Timeout: "),
+        ("its job run did not start: before", FAILURE, f"its last job run failed: {FAILURE}"),
+        # What the run itself has recorded says more.
+        ("s3:GetObject is denied", FAILURE, "s3:GetObject is denied"),
+        # A job run that did not begin would have recorded the fault alone.
+        ("", BLOCKED, "s3:PutObject on lake is denied"),
+    ],
+)
+def test_the_verdict_names_how_a_job_run_failed_that_left_no_reason(
+    deployment: Deployment, recorded: str, failure: str, reason: str
+) -> None:
     (row,) = planned(deployment, "a.json")
-    deployment.claimed(row, deployment.glue.start_job_run(JobName="batch-job")["JobRunId"])
-    run_status({"run": RUN, "refusal": REFUSAL}, deployment.services)
-    assert deployment.row(row.id).reason is None
-
-
-def test_the_verdict_names_how_a_job_run_failed_that_could_not_write_the_ledger(deployment: Deployment) -> None:
-    # Given: a run whose job failed before it claimed anything
-    (row,) = planned(deployment, "a.json")
-    # When, Then
-    run_status({"run": RUN, "refusal": "", "failure": FAILURE}, deployment.services)
-    assert deployment.row(row.id).reason == f"its last job run failed: {FAILURE}"
-    assert FAILURE in settled(deployment)["message"]
-    # And the next one replaces it
-    run_status({"run": RUN, "failure": "States.Timeout: "}, deployment.services)
-    assert deployment.row(row.id).reason == "its last job run failed: States.Timeout: "
-
-
-def test_a_job_run_that_did_not_begin_leaves_the_fault_alone_as_reason(deployment: Deployment) -> None:
-    (row,) = planned(deployment, "a.json")
-    failure = f"States.TaskFailed: jr_1 FAILED {format_blocked_run('jr_1', 's3:PutObject on lake is denied')}"
-    run_status({"run": RUN, "failure": failure}, deployment.services)
-    assert deployment.row(row.id).reason == "s3:PutObject on lake is denied"
+    if recorded:
+        deployment.ledger.manifests.record_reason(row, recorded)
+    run_status({"run": RUN, "refusal": "", "failure": failure}, deployment.services)
+    assert deployment.row(row.id).reason == reason
+    assert reason in settled(deployment)["message"]
 
 
 def test_what_an_ended_run_held_is_released_with_the_error_of_the_run(deployment: Deployment) -> None:
@@ -87,13 +92,6 @@ def test_what_an_ended_run_held_is_released_with_the_error_of_the_run(deployment
     assert status == {"open": 1, "terminal": 0, "held": 0, "denied": 0}
     reason = deployment.row(row.id).reason
     assert reason == f"run jr_1 has ended without finishing it; its last job run failed: {FAILURE}"
-
-
-def test_what_the_run_itself_has_recorded_stays(deployment: Deployment) -> None:
-    (row,) = planned(deployment, "a.json")
-    deployment.ledger.manifests.record_reason(row, "s3:GetObject is denied")
-    run_status({"run": RUN, "failure": FAILURE}, deployment.services)
-    assert deployment.row(row.id).reason == "s3:GetObject is denied"
 
 
 def test_open_manifests_that_were_denied_are_counted(deployment: Deployment) -> None:
@@ -211,86 +209,46 @@ def late_minutes() -> float:
 
 
 def test_the_plan_names_the_dearer_engine_and_when_each_run_has_to_begin(deployment: Deployment) -> None:
-    for item in planned_runs(deployment, "glue-flex", "glue"):
+    index = planned_runs(deployment, "glue-flex", "glue")
+    for item in index:
         assert (item["engine"], item["fallback"]) == ("glue-flex", "glue")
         run = document(deployment, item["run"])
         assert (run["fallback"], run["beginBy"]) == (item["fallback"], item["beginBy"])
         # An hour of work, the wait for capacity and the start
         assert run["beginBy"] < run["deadline"]
+    # And a person may ask for one of the engines
+    answer = plan_overnight(deployment, execution="asked", engine="glue")
+    (item, *_) = document(deployment, "s3://{bucket}/{key}".format(**answer["index"]))
+    assert item["engine"] == document(deployment, item["run"])["engine"] == answer["engine"] == "glue"
 
 
-def test_a_run_without_capacity_goes_on_on_the_other_engine_and_no_other_run_does(deployment: Deployment) -> None:
-    first, second, *_ = (item["run"] for item in planned_runs(deployment, "glue-flex", "glue"))
+def test_a_run_without_capacity_or_time_goes_on_on_the_other_engine_and_no_other_run_does(
+    deployment: Deployment,
+) -> None:
+    first, second, third, *_ = (item["run"] for item in planned_runs(deployment, "glue-flex", "glue"))
     assert end_of_round(deployment, first, seconds=0)["engine"] == "glue"
     assert end_of_round(deployment, second, seconds=60)["engine"] == "glue-flex"
     assert late_minutes() == 0
-
-
-def test_a_run_that_is_late_goes_on_on_the_other_engine_and_raises_the_metric(deployment: Deployment) -> None:
-    run = planned_runs(deployment, "glue-flex", "glue")[0]["run"]
+    # When one is done after the deadline, then it keeps its engine and is not late
     deployment.wait(timedelta(hours=24))
-    assert end_of_round(deployment, run, seconds=60)["engine"] == "glue"
-    assert late_minutes() > 60
-
-
-def test_a_run_that_is_done_keeps_its_engine_and_is_not_late(deployment: Deployment) -> None:
-    run = planned_runs(deployment, "glue-flex", "glue")[0]["run"]
-    (manifest,) = document(deployment, run)["manifests"]
+    (manifest,) = document(deployment, third)["manifests"]
     done(deployment, deployment.row(manifest), 10)
-    deployment.wait(timedelta(hours=24))
-    assert end_of_round(deployment, run, seconds=0)["engine"] == "glue-flex"
+    assert end_of_round(deployment, third, seconds=0)["engine"] == "glue-flex"
     assert late_minutes() == 0
+    # When one is late, then it goes on, and the metric is raised
+    assert end_of_round(deployment, second, seconds=60)["engine"] == "glue"
+    assert late_minutes() > 60
 
 
 def test_what_cannot_be_judged_holds_up_no_conversion(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
     run = planned_runs(deployment, "glue-flex", "glue")[0]["run"]
-    monkeypatch.setattr("router.executions.run_status.late_minutes", lambda *_: 1 / 0)
+    monkeypatch.setattr("router.executions.run_status.run_seconds", lambda *_: 1 / 0)
     answer = end_of_round(deployment, run, seconds=0)
     assert (answer["open"], answer["engine"]) == (1, "glue-flex")
 
 
 APPLICATION, JOB_RUN = "00application", "00jobrun"
 HOLDER = run_id(APPLICATION, JOB_RUN)
-
-
-def allow(deployment: Deployment, *engines: str) -> None:
-    """Glue standard costs more than EMR Serverless, as before version 6.0."""
-    services = deployment.services
-    settings = services.settings
-    batch, price = replace(settings.batch, engines=engines), replace(settings.price, dpu_hour=0.44)
-    deployment.services = replace(services, settings=replace(settings, batch=batch, price=price))
-
-
-@pytest.mark.parametrize(
-    ("allowed", "fields", "engine"),
-    [
-        (("glue-flex",), {}, "glue-flex"),
-        (("glue", "emr-serverless"), {}, "emr-serverless"),
-        (("glue", "emr-serverless"), {"engine": "glue"}, "glue"),
-        (("emr-serverless", "glue"), {"engine": "glue"}, "glue"),
-    ],
-)
-def test_every_run_of_a_plan_names_its_engine(
-    deployment: Deployment, allowed: tuple[str, ...], fields: dict[str, Any], engine: str
-) -> None:
-    # Given EMR Serverless, which is cheaper than Glue by the default prices
-    allow(deployment, *allowed)
-    deployment.queued("a.json")
-    # When
-    answer = plan_overnight(deployment, **fields)
-    # Then the state machine finds it in the index, and people in the documents
-    (item,) = document(deployment, "s3://{bucket}/{key}".format(**answer["index"]))
-    assert item["engine"] == engine
-    assert document(deployment, item["run"])["engine"] == engine
-    assert document(deployment, answer["summary"])["engine"] == engine
-
-
-@pytest.mark.parametrize("engine", ["emr-serverless", "spark", 1, ""])
-def test_an_engine_that_the_settings_do_not_allow_is_refused(deployment: Deployment, engine: object) -> None:
-    deployment.queued("a.json")
-    with pytest.raises(InvalidInputError, match=r"engine = .* pass one of glue-flex, or add it to batch.engines"):
-        plan_overnight(deployment, engine=engine)
-    assert deployment.keys("control", "plans/") == []
 
 
 @pytest.mark.parametrize(
@@ -329,12 +287,3 @@ def test_where_emr_serverless_cannot_be_reached_the_lease_of_its_run_decides(
     row = deployment.claimed(deployment.queued("a.json"), HOLDER).row
     with pytest.raises(ClientError) if is_raised else nullcontext():
         assert release_unheld(deployment.services, [deployment.row(row.id)]) == []
-
-
-def test_without_emr_serverless_the_lease_of_its_run_decides(deployment: Deployment) -> None:
-    # Given: the engine was taken out of the settings while a run on it had a lease
-    row = deployment.claimed(deployment.queued("a.json"), HOLDER).row
-    assert release_unheld(deployment.services, [deployment.row(row.id)]) == []
-    # When the lease has expired, then the manifest is released
-    deployment.wait(LEASE)
-    assert [released.id for released in release_unheld(deployment.services, [deployment.row(row.id)])] == [row.id]

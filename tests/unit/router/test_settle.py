@@ -102,7 +102,7 @@ def test_an_execution_that_has_nothing_left_says_why(deployment: Deployment) -> 
 
 
 def test_an_execution_that_was_never_planned_has_no_verdict(deployment: Deployment) -> None:
-    with pytest.raises(InvalidInputError, match="does not exist: plan the execution first"):
+    with pytest.raises(InvalidInputError, match="or plan another execution"):
         settled(deployment)
 
 
