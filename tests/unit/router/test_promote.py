@@ -20,7 +20,7 @@ from router.ownership.take import take_ownership
 from router.requests import promote as move
 from router.requests.promote import PARALLEL_MOVES, promote
 from router.requests.selection import MAX_MESSAGES
-from router.stream.runs import EndingRunError, FailedStartsError
+from router.stream.runs import FailedStartsError
 from tests.unit.lake.faults import Crash
 from tests.unit.lake.transitions import done
 from tests.unit.lake.world import PARTITION, file_of
@@ -57,7 +57,6 @@ def pointed(deployment: Deployment) -> set[str]:
             ClientError({"Error": {"Code": "AccessDeniedException", "Message": "not allowed"}}, "StartJobRun"),
             "not allowed): remove the cause, then the sweep starts it",
         ),
-        (EndingRunError("job"), "run 'hybrid-router stream start' in a minute, or the sweep starts the next one"),
         # No run is started by itself after it.
         (FailedStartsError("job", 9, "FAILED", None), "remove the cause, then run 'hybrid-router stream start'"),
     ],
