@@ -29,15 +29,6 @@ if TYPE_CHECKING:
     from tests.model.world import World
     from transform.task_model import Split, Task
 
-WRONG_COUNTS = (
-    "file that no task has read",
-    "row that was read and not written",
-    "bytes that were not read",
-    "line that is nothing",
-)
-WRONG_RESULTS = ("task without a result", "task with two results", *WRONG_COUNTS)
-"""How the results of a Spark job can be wrong. With ``WRONG_COUNTS`` its tasks have lost the lines of their files."""
-
 WIDE_COLUMNS = 700
 COLUMN_NAME_BYTES = 199
 """With three files in one dataset, the names need more room than an item has."""
@@ -67,16 +58,12 @@ class FakeSparkJob:
         self._session = session
 
     def run(self, tasks: Sequence[Task]) -> list[TaskResult | TaskFault]:
-        wrong_results = self._session.world.wrong_results
-        wrong = wrong_results.pop(0) if wrong_results else ""
         results: list[TaskResult | TaskFault] = []
         for task in tasks:
             self._spend_time()
-            results.append(self._run_partition(task, wrong))
+            results.append(self._run_partition(task))
             self._spend_time()
-        if wrong == "task without a result":
-            return results[:-1]
-        return [*results, results[0]] if wrong == "task with two results" else results
+        return results
 
     def _spend_time(self) -> None:
         if self._session.world.slow:
@@ -84,17 +71,17 @@ class FakeSparkJob:
         for keeper in [*self._session.keepers]:
             keeper.renew_all()
 
-    def _run_partition(self, task: Task, wrong: str) -> TaskResult | TaskFault:
+    def _run_partition(self, task: Task) -> TaskResult | TaskFault:
         """A fault of the environment is a result, as ``transform.run_task`` makes it."""
         try:
-            return self._task(task, wrong)
+            return self._task(task)
         except (TransientError, BotoCoreError, ClientError) as error:
             fault = fault_of(error)
             if fault is None:
                 raise
             return TaskFault(task.manifest, fault)
 
-    def _task(self, task: Task, wrong: str) -> TaskResult:
+    def _task(self, task: Task) -> TaskResult:
         world = self._session.world
         files = [split.file for split in task.splits]
         denied = tuple(file for file in files if not may_read(world.denied, file))
@@ -106,14 +93,13 @@ class FakeSparkJob:
         failures += tuple(FileFailure(file, "denied", fault_of(_denied_read())) for file in denied)
         if failures:
             unread = {failure.file for failure in failures}
-            read = tuple(_split_result(split, "") for split in task.splits if split.file not in unread)
+            read = tuple(_split_result(split) for split in task.splits if split.file not in unread)
             return TaskResult(task.manifest, task.number, (), (), read, (), failures, 1)
         if any(file.key in world.poisonous for file in files):
             names = [file.key.split("/")[-1] for file in files]
             raise JobFailedError(f"MemoryError: one of {names} needs too much memory")
-        lost = wrong in WRONG_COUNTS
-        rows = [{"row": name_of(file), "run": self._session.run} for file in files if not lost]
-        rejected_files = [file for file in files if has_reject(file) and not lost]
+        rows = [{"row": name_of(file), "run": self._session.run} for file in files]
+        rejected_files = [file for file in files if has_reject(file)]
         rejects = [{"reject": name_of(file)} for file in rejected_files]
         rejects += [file_record(file, reason) for file, reason in task.excluded]
         number = task.number * NUMBERS_PER_TASK
@@ -126,10 +112,8 @@ class FakeSparkJob:
                 key = quarantine_key(*generation, number + 1)
                 quarantine.append(_add(uploads, folder, task.quarantine_bucket, key, rejects))
             uploads.finish()
-        splits = tuple(_split_result(split, wrong) for split in task.splits)
+        splits = tuple(_split_result(split) for split in task.splits)
         published, rejected = (tuple(item.result() for item in group) for group in (objects, quarantine))
-        if wrong == "file that no task has read":
-            splits = ()
         contents = tuple(_content(rejected_files, task, item.size) for item in rejected)
         columns = _new_columns(task, files) if world.wide else ("a", "b")
         return TaskResult(task.manifest, task.number, published, rejected, splits, columns, (), 1, contents)
@@ -147,16 +131,9 @@ def _new_columns(task: Task, files: Sequence[ObjectVersion]) -> tuple[str, ...]:
     return tuple(new_columns(names, task.known_columns)[: limit - len(task.known_columns)])
 
 
-def _split_result(split: Split, wrong: str) -> SplitResult:
+def _split_result(split: Split) -> SplitResult:
     rejects = {"not an object": 1} if has_reject(split.file) else {}
-    lines, rows, size = 1 + len(rejects), 1, split.size
-    if wrong in WRONG_COUNTS:
-        rejects, rows = {}, 0
-    if wrong == "row that was read and not written":
-        lines = rows = 1
-    if wrong == "bytes that were not read":
-        lines, size = 0, size - 1
-    return SplitResult(split, lines, rows, 0, rejects, size, False, None)
+    return SplitResult(split, 1 + len(rejects), 1, 0, rejects, split.size, False, None)
 
 
 def _content(rejected: Sequence[ObjectVersion], task: Task, size: int) -> QuarantineContent:

@@ -124,7 +124,6 @@ def _prepare(world: World, scenario: Scenario) -> None:
         worker(world, None, "before", ids)
         expire_rows(world)
     world.poisonous, world.unreadable = frozenset(scenario.poisonous), frozenset(scenario.unreadable)
-    world.wrong_results = list(scenario.wrong_results)
     world.dynamodb.catch_up()
 
 

@@ -20,7 +20,6 @@ import router.ownership.owner
 import router.ownership.take
 import transform.finalize
 import transform.give_up
-from lake.commit import SourceCount
 from lake.errors import LeaseLostError
 from lake.ledger.table import Condition, LedgerTable
 from lake.manifest import Partition
@@ -154,20 +153,6 @@ def abort_before_the_release() -> AbstractContextManager[Any]:
         replaced("transform.finalize.give_up", abort_first),
         replaced("transform.convert.give_up", abort_first),
     )()
-
-
-def _unchecked_source(_: Any, file: Any, splits: Any) -> Any:
-    rows = sum(item.rows for item in splits)
-    return SourceCount(file.uri, file.version, file.size, rows, rows, 0, {}, None, None)
-
-
-audit_nothing = all_of(
-    *(
-        replaced(f"transform.audit.{check}", lambda *_: None)
-        for check in ("_check_results", "_check_rows", "_check_quarantine")
-    ),
-    replaced("transform.audit._source_count", _unchecked_source),
-)
 
 
 def an_own_division_is_carried_out() -> AbstractContextManager[Any]:

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from lake.manifest import Lane
 from tests.model.clients import KINDS
 from tests.model.environment import ALLOW, DENY
-from tests.model.fake_spark import WRONG_RESULTS
 from tests.model.scheduler import (
     CRASH,
     LATE,
@@ -59,8 +58,6 @@ class Scenario:
     events: tuple[str, ...] = ("expire_lease", "report_stopped")
     poisonous: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()
-    wrong_results: tuple[str, ...] = ()
-    """How the results of the first Spark jobs are wrong."""
     wide: bool = False
     """Every file has many columns of its own."""
     max_attempts: int | None = None
@@ -198,7 +195,6 @@ SCENARIOS = {
             expired=("a", "b"),
             events=("expire_lease", "advance_hours"),
         ),
-        Scenario("wrong results", ("worker1", "worker2"), (("a", "b"),), wrong_results=WRONG_RESULTS, events=()),
         # One attempt is enough, because neither a denial nor a full dataset may use one up.
         Scenario(
             "denied",

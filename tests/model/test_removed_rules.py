@@ -10,8 +10,7 @@ from lake.ledger.transitions import Manifests
 from lake.manifest import Lane
 from router.requests.reprocess import next_reprocess_step
 from tests.model import mutations
-from tests.model.fake_spark import WRONG_RESULTS
-from tests.model.histories import History, histories_with_one_fault, play, scripted
+from tests.model.histories import History, histories_with_one_fault, scripted
 from tests.model.mutations import Mutation, all_of, changed, only_conditions, replaced
 from tests.model.random_histories import explore
 from tests.model.scenarios import SCENARIOS
@@ -79,7 +78,6 @@ RULES: dict[str, tuple[str, Mutation]] = {
         "unreadable",
         replaced("lake.publish.totals_of", lambda document, etags: totals_of(replace(document, quarantine=()), etags)),
     ),
-    "audit nothing": ("wrong results", mutations.audit_nothing),
     "no grace period": (
         "reprocess",
         changed(
@@ -354,18 +352,6 @@ def test_removing_any_rule_is_detected(rule: str) -> None:
     # Then one of them breaks a promise, and not because the mutation does not fit the product any more
     assert history is not None
     assert "failed: TypeError" not in str(history.violation), history.describe()
-
-
-@pytest.mark.parametrize("wrong", WRONG_RESULTS)
-def test_each_kind_of_wrong_results_is_published_without_the_audit(wrong: str) -> None:
-    # Given one Spark job whose results are wrong
-    scenario = replace(SCENARIOS["wrong results"], wrong_results=(wrong,))
-    assert play(scenario, lambda *_: "").violation is None
-    # When nothing is audited
-    with mutations.audit_nothing():
-        history = play(scenario, lambda *_: "")
-    # Then lines are lost, or the attempt's names collide
-    assert history.violation is not None
 
 
 def test_a_random_violation_is_shrunk_to_few_faults() -> None:

@@ -72,8 +72,6 @@ class World:
     """Keys of files that kill every job that reads them."""
     unreadable: frozenset[str] = frozenset()
     """Keys of files that cannot be read completely."""
-    wrong_results: list[str] = field(default_factory=list)
-    """How the results of the next Spark jobs are wrong; see ``FakeSparkJob``."""
     tells_hours: bool = False
     """No process outlives a Lambda function, so what readers are told of an hour is checked."""
     wide: bool = False
