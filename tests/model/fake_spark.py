@@ -19,7 +19,7 @@ from transform.give_up import fault_of
 from transform.quarantine_writer import QuarantineContent, file_record
 from transform.source import DeniedFileError
 from transform.spark_job import JobFailedError
-from transform.task_model import NUMBERS_PER_TASK, FileFailure, SplitResult, TaskFault, TaskResult, new_columns
+from transform.task_model import NUMBERS_PER_TASK, FileFailure, SplitResult, TaskFault, TaskResult
 from transform.upload import Uploads
 
 if TYPE_CHECKING:
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from tests.model.world import World
     from transform.task_model import Split, Task
 
-WIDE_COLUMNS = 700
-COLUMN_NAME_BYTES = 199
-"""With three files in one dataset, the names need more room than an item has."""
 MEMORY = next((folder for folder in ("/dev/shm",) if Path(folder).is_dir()), None)
 """A folder that is not on a disk, where the system has one: each history makes several folders and removes them."""
 
@@ -115,20 +112,12 @@ class FakeSparkJob:
         splits = tuple(_split_result(split) for split in task.splits)
         published, rejected = (tuple(item.result() for item in group) for group in (objects, quarantine))
         contents = tuple(_content(rejected_files, task, item.size) for item in rejected)
-        columns = _new_columns(task, files) if world.wide else ("a", "b")
-        return TaskResult(task.manifest, task.number, published, rejected, splits, columns, (), 1, contents)
+        return TaskResult(task.manifest, task.number, published, rejected, splits, ("a", "b"), (), 1, contents)
 
 
 def has_reject(file: ObjectVersion) -> bool:
     """Whether a line of the file goes to the quarantine."""
     return file.key.endswith("a.ndjson")
-
-
-def _new_columns(task: Task, files: Sequence[ObjectVersion]) -> tuple[str, ...]:
-    """Columns of the files, as many as the reader's limit lets a task add to the known ones."""
-    names = [f"{file.key}-{number}".rjust(COLUMN_NAME_BYTES, "x") for file in files for number in range(WIDE_COLUMNS)]
-    limit = max(task.settings.column_limit, len(task.known_columns))
-    return tuple(new_columns(names, task.known_columns)[: limit - len(task.known_columns)])
 
 
 def _split_result(split: Split) -> SplitResult:

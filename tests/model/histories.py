@@ -54,7 +54,7 @@ class History:
 def play(scenario: Scenario, fault_at: Callable[[int, Actor, str], str], used_id_succeeds: bool = False) -> History:
     """Run the scenario to its end under the faults; then repair without faults, and check every promise."""
     history = History(scenario)
-    world = World(slow=scenario.slow, versions=scenario.versions, wide=scenario.wide)
+    world = World(slow=scenario.slow, versions=scenario.versions)
     if scenario.max_attempts is not None:
         world.settings = with_attempts(scenario.max_attempts)
     if scenario.forgotten:

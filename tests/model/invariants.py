@@ -136,9 +136,6 @@ class InvariantChecker:
         """
         if (identity, row["generation"]) in self._world.causes:
             return True
-        allowed = self._world.attempts_without_cause
-        if allowed is not None and row["attempt"] - row["base_attempt"] >= allowed:
-            return True
         keys = {name.partition(" ")[0] for name in self._documents.files_of(identity)}
         poisonous = keys & self._world.poisonous
         return bool(poisonous) and (poisonous == keys or "published" in row)

@@ -58,8 +58,6 @@ class Scenario:
     events: tuple[str, ...] = ("expire_lease", "report_stopped")
     poisonous: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()
-    wide: bool = False
-    """Every file has many columns of its own."""
     max_attempts: int | None = None
     """Maximum attempts of a manifest; None: more than any history needs."""
     call_faults: bool = True
@@ -195,22 +193,13 @@ SCENARIOS = {
             expired=("a", "b"),
             events=("expire_lease", "advance_hours"),
         ),
-        # One attempt is enough, because neither a denial nor a full dataset may use one up.
+        # One attempt is enough, because a denial may not use one up.
         Scenario(
             "denied",
             ("worker1", "route1", "overnight1", "sweep1"),
             (("a",), ("b",)),
             arriving=("c",),
             events=(*(f"{DENY}{kind}" for kind in KINDS), ALLOW),
-            max_attempts=1,
-            call_faults=False,
-        ),
-        Scenario(
-            "wide",
-            ("worker1", "worker2", "sweep1"),
-            (("a",), ("b",), ("c",)),
-            events=(),
-            wide=True,
             max_attempts=1,
             call_faults=False,
         ),

@@ -259,12 +259,6 @@ def dynamodb(cloud: LocalCloud) -> Any:
     return client
 
 
-def test_dynamodb_refuses_an_item_that_is_too_large_like_the_emulator(dynamodb: Any) -> None:
-    request = {"TableName": RESOURCES.ledger_table, "Item": {"pk": "large", "sk": "x", "text": "x" * (400 << 10)}}
-    answers = [response_or_code(each.put_item, **request) for each in (FakeDynamoDB(), dynamodb)]
-    assert answers == ["ValidationException"] * 2
-
-
 def test_dynamodb_answers_like_the_emulator(dynamodb: Any) -> None:
     assert _plain(dynamodb_answers(FakeDynamoDB())) == _plain(dynamodb_answers(dynamodb))
 

@@ -246,6 +246,7 @@ RULES: dict[str, tuple[str, Mutation]] = {
             )
         ),
     ),
+    "reserve no columns": ("workers", replaced("transform.finalize._reserve_columns", lambda *_: True)),
     "fail where nothing can be converted": (
         "all expired",
         replaced("lake.ledger.transitions.Manifests.keep_published", Manifests.fail),
@@ -254,18 +255,6 @@ RULES: dict[str, tuple[str, Mutation]] = {
     "keep the list of unreadable files": (
         "expired",
         replaced("lake.commit.CommitDocument.rejected_lines", property(lambda document: document.quarantine)),
-    ),
-    "reserve no columns": ("wide", replaced("transform.finalize._reserve_columns", lambda *_: True)),
-    "count an attempt without room": (
-        "wide",
-        changed("transform.finalize._reserve_columns", ", counted=attempt.columns_full", ""),
-    ),
-    "more columns than an item holds": (
-        "wide",
-        replaced(
-            "lake.ledger.datasets.divide_by_room",
-            lambda columns, names, _: (tuple(name for name in names if name not in columns), ()),
-        ),
     ),
 }
 """Each removed rule: the scenario that needs it, and its mutation."""

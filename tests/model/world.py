@@ -74,8 +74,6 @@ class World:
     """Keys of files that cannot be read completely."""
     tells_hours: bool = False
     """No process outlives a Lambda function, so what readers are told of an hour is checked."""
-    wide: bool = False
-    """Every file has many columns of its own."""
     denied: set[str] = field(default_factory=set)
     """What is refused until an event allows it again; see ``denial``."""
     blocked_runs: set[str] = field(default_factory=set)
@@ -96,8 +94,6 @@ class World:
     """The recorded bytes of documents of parts that are damaged, by key."""
     causes: set[tuple[str, int]] = field(default_factory=set)
     """Manifest and generation of each publish that an event has made impossible."""
-    attempts_without_cause: int | None = None
-    """After so many attempts FAILED needs no other cause, because crashes use them up; None: it always does."""
     issued_at: datetime = START
     """When the request that is being applied was sent; its sender may have stalled since."""
     after_write: Callable[[], None] = lambda: None
