@@ -30,7 +30,6 @@ from router.sweep.manifests import divide_collections
 from router.sweep.repair import Repair
 from router.telemetry import logger
 from streaming_job.micro_batch import convert_manifests
-from tests.model.clients import BLOCKING
 from tests.model.fake_spark import FakeLeaseKeeper, FakeSource, FakeSparkJob, FakeSparkSession
 from tests.model.pools import inline_pools
 from tests.model.scheduler import Violation
@@ -56,7 +55,7 @@ def fake_runtime(world: World) -> Iterator[None]:
     with ExitStack() as stack:
         stack.enter_context(inline_pools())
         stack.enter_context(patch("transform.convert.SparkJob", FakeSparkJob))
-        stack.enter_context(patch("transform.preflight.Source", lambda *_: FakeSource(world)))
+        stack.enter_context(patch("transform.preflight.Source", lambda *_: FakeSource()))
         # The model has no input data from which a ratio could be sampled.
         stack.enter_context(patch("transform.plan_attempt.output_ratio", lambda *_: None))
         stack.enter_context(patch("transform.convert.LeaseKeeper", FakeLeaseKeeper))
@@ -236,14 +235,12 @@ def overnight(world: World, actor: Actor | None, name: str) -> None:
             number += 1
             run = f"{name}/{number}"
             world.run_documents[run] = entry["run"]
-            if world.denied & BLOCKING:
-                world.blocked_runs.add(run)
             try:
                 batch_job.main.run(conversion(world, world.transform(actor), run), {"run": entry["run"]})
             finally:
                 world.stopped_runs.add(run)
             status = run_status({"run": entry["run"], "jobRun": run}, services)
-            if status["open"] <= status["denied"]:
+            if not status["open"]:
                 break
     verdict = settle({"execution": name}, services)
     _check_verdict(world, verdict, _planned(world, name))

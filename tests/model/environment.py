@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from tests.model.world import World
 
 
-DENY, ALLOW = "deny-", "allow"
 KEEP = timedelta(days=60)
 """How long the ledger keeps the row of an arrival, in scenarios in which rows expire."""
 
@@ -25,8 +24,6 @@ def apply_event(world: World, event: str, actor: Actor) -> None:
     """Apply an event at a request of the actor."""
     if event == "report_stopped":
         world.stopped_runs.add(actor.name)
-    elif event.startswith(DENY):
-        world.denied.add(event.removeprefix(DENY))
     else:
         EVENTS[event](world)
 
@@ -80,12 +77,6 @@ def _delete_input(world: World) -> None:
         world.remove(file)
 
 
-def allow(world: World) -> None:
-    """Everything that was denied is allowed again."""
-    world.denied.clear()
-    world.blocked_runs.clear()
-
-
 def _add_rule(world: World) -> None:
     """Files that were ignored so far are routed by every process that starts from now on."""
     world.suffixes += (".txt",)
@@ -124,7 +115,6 @@ EVENTS: dict[str, Callable[[World], object]] = {
     "lose_upload": _lose_upload,
     "add_rule": _add_rule,
     "put_again": _put_again,
-    ALLOW: allow,
     "overwrite_input": _overwrite_input,
     "delete_input": _delete_input,
 }

@@ -12,12 +12,10 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.errors import TransientError
 from lake.layout import lake_key, quarantine_key
-from tests.model.clients import access_denied, may_read
 from tests.model.world import LEASE, name_of
 from transform.claim_manifest import LeaseKeeper
 from transform.give_up import fault_of
 from transform.quarantine_writer import QuarantineContent, file_record
-from transform.source import DeniedFileError
 from transform.spark_job import JobFailedError
 from transform.task_model import NUMBERS_PER_TASK, FileFailure, SplitResult, TaskFault, TaskResult
 from transform.upload import Uploads
@@ -81,13 +79,9 @@ class FakeSparkJob:
     def _task(self, task: Task) -> TaskResult:
         world = self._session.world
         files = [split.file for split in task.splits]
-        denied = tuple(file for file in files if not may_read(world.denied, file))
         failures = tuple(
-            FileFailure(file, "truncated")
-            for file in files
-            if file not in denied and (file.key in world.unreadable or not world.s3.has(file))
+            FileFailure(file, "truncated") for file in files if file.key in world.unreadable or not world.s3.has(file)
         )
-        failures += tuple(FileFailure(file, "denied", fault_of(_denied_read())) for file in denied)
         if failures:
             unread = {failure.file for failure in failures}
             read = tuple(_split_result(split) for split in task.splits if split.file not in unread)
@@ -137,23 +131,11 @@ def _add(uploads: Uploads, folder: str, bucket: str, key: str, records: list[dic
     return uploads.add(path, bucket, key, len(records))
 
 
-@dataclass(frozen=True)
 class FakeSource:
     """In place of the source that the preflight reads."""
 
-    world: World
-
-    def fetch(self, file: ObjectVersion, start: int, end: int) -> bytes:
-        if not may_read(self.world.denied, file):
-            raise _denied_read()
+    def fetch(self, _file: ObjectVersion, start: int, end: int) -> bytes:
         return b"x" * (end - start)
-
-
-def _denied_read() -> DeniedFileError:
-    """As ``transform.source`` raises it."""
-    error = DeniedFileError("denied")
-    error.__cause__ = access_denied("GetObject")
-    return error
 
 
 class FakeLeaseKeeper(LeaseKeeper):

@@ -25,11 +25,11 @@ from tests.model.actors import (
     sweeper,
     worker,
 )
-from tests.model.environment import KEEP, allow, apply_event, expire, expire_rows, force_all
+from tests.model.environment import KEEP, apply_event, expire, expire_rows, force_all
 from tests.model.invariants import InvariantChecker
 from tests.model.scenarios import Scenario, single_faults, switches
 from tests.model.scheduler import Actor, Scheduler, Violation
-from tests.model.world import LONG_AGO, OWNER_DIED, World, with_attempts
+from tests.model.world import LONG_AGO, OWNER_DIED, World
 
 MAX_REPAIR_ROUNDS = 14
 
@@ -55,8 +55,6 @@ def play(scenario: Scenario, fault_at: Callable[[int, Actor, str], str], used_id
     """Run the scenario to its end under the faults; then repair without faults, and check every promise."""
     history = History(scenario)
     world = World(slow=scenario.slow, versions=scenario.versions)
-    if scenario.max_attempts is not None:
-        world.settings = with_attempts(scenario.max_attempts)
     if scenario.forgotten:
         world.settings = replace(world.settings, ledger=LedgerSettings(keep_days=KEEP.days))
     world.s3.used_id_succeeds = used_id_succeeds
@@ -171,7 +169,6 @@ def _announced(world: World, scenario: Scenario) -> list[ObjectVersion]:
 
 def _repair(world: World, checker: InvariantChecker, scenario: Scenario) -> None:
     """Without faults: events are redelivered, sweep and workers run on their schedules, until all promises hold."""
-    allow(world)
     world.restore_parts()
     for number in range(MAX_REPAIR_ROUNDS):
         world.wait(timedelta(hours=2))

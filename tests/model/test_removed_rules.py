@@ -15,7 +15,6 @@ from tests.model.mutations import Mutation, all_of, changed, only_conditions, re
 from tests.model.random_histories import explore
 from tests.model.scenarios import SCENARIOS
 from tests.model.world import PARTITION
-from transform.give_up import give_up
 
 MAX_HISTORIES = 150
 MAX_SHRUNK_FAULTS = 3
@@ -227,14 +226,6 @@ RULES: dict[str, tuple[str, Mutation]] = {
             lambda row, only, request: next_reprocess_step(row, only, f"not {request}"),
         ),
     ),
-    # What an attempt may use up or commit
-    "count faults of the environment": (
-        "denied",
-        replaced(
-            "transform.convert.give_up", lambda *given, **options: give_up(*given, **{**options, "counted": True})
-        ),
-    ),
-    "claim without a preflight": ("denied", replaced("batch_job.main.check_environment", lambda *_, **__: None)),
     "record a cost again": ("overnight", changed("lake.ledger.costs.Costs._record", NO_ROW, "[]")),
     # A generation leaves out what it cannot read, although the one before has published its rows.
     "replace rows by fewer": (

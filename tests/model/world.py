@@ -14,7 +14,7 @@ from lake.resource_names import ResourceNames
 from lake.settings import parse_settings
 from lake.time import iso_utc
 from router.services import Services as RouterServices
-from tests.model.clients import ActorClient, DenyingClient, FakeGlue
+from tests.model.clients import ActorClient, FakeGlue
 from tests.model.fake_dynamodb import FakeDynamoDB
 from tests.model.fake_s3 import FakeS3
 from tests.unit.router.event_bridge import FakeEventBridge
@@ -74,10 +74,6 @@ class World:
     """Keys of files that cannot be read completely."""
     tells_hours: bool = False
     """No process outlives a Lambda function, so what readers are told of an hour is checked."""
-    denied: set[str] = field(default_factory=set)
-    """What is refused until an event allows it again; see ``denial``."""
-    blocked_runs: set[str] = field(default_factory=set)
-    """Runs that began while the input or the output was denied, which it still is."""
     slow: bool = False
     """Every task takes longer than half of a lease."""
     arrived: list[ObjectVersion] = field(default_factory=list)
@@ -244,7 +240,7 @@ class World:
         return None if item is None else dict(json.loads(item.body))
 
     def _client(self, actor: Actor | None, client: Any) -> Any:
-        return ActorClient(self, actor, DenyingClient(client, self.denied) if client is self.s3 else client)
+        return ActorClient(self, actor, client)
 
 
 def name_of(file: ObjectVersion) -> str:
