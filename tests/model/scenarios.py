@@ -78,12 +78,6 @@ SCENARIOS = {
             events=("expire_lease", "force", "advance_hours", "report_stopped"),
         ),
         Scenario(
-            "force",
-            ("worker1", "force1", "worker2", "sweep1", "force2"),
-            (("a",),),
-            events=("expire_lease", "advance_hours"),
-        ),
-        Scenario(
             "requests",
             ("worker1", "reprocess1", "worker2", "reprocess2", "sweep1"),
             (("a",), ("b",)),
