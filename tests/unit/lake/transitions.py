@@ -1,12 +1,11 @@
-"""Every transition of a manifest as a function of a row, and the states from which it is legal."""
+"""Rows of manifests in each state, and results of published ones."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from lake.commit import GenerationResult, ResultObject, SourceCount
 from lake.documents import encode, encode_document
-from lake.errors import InvalidInputError, LeaseLostError
 from lake.layout import result_key
-from lake.ledger import Claim, CollectionId, CommitReference, ManifestRow, PublishedTotals, State
+from lake.ledger import CollectionId, CommitReference, ManifestRow, PublishedTotals
 from lake.ledger.manifest_row import NO_OBJECTS, PublishedObjects
 from lake.manifest import Manifest
 from lake.manifest_documents import new_part
@@ -68,69 +67,3 @@ def put_result(
     result = GenerationResult(row.id, generation, 1, "jr_1", row.partition, at, at, 0, 0, 0, 0, 0, 0, 0, *lists)
     key = result_key(row.id, generation)
     world.raw_s3.put_object(Bucket="control", Key=key, Body=encode_document(encode(result)))
-
-
-def claim(world: World, row: ManifestRow) -> bool:
-    return world.ledger.manifests.claim(row, "jr_2", world.now, LEASE) is not None
-
-
-def release(world: World, row: ManifestRow) -> bool:
-    return world.ledger.manifests.release(row, "because", world.now)
-
-
-def commit(world: World, row: ManifestRow) -> bool:
-    try:
-        world.ledger.manifests.commit(Claim(row, "jr_1"), CommitReference("commits/other.json", "1" * 64), world.now)
-    except LeaseLostError:
-        return False
-    return True
-
-
-def renew(world: World, row: ManifestRow) -> bool:
-    try:
-        world.ledger.manifests.renew(Claim(row, "jr_1"), world.now, LEASE)
-    except LeaseLostError:
-        return False
-    return True
-
-
-def finish(world: World, row: ManifestRow) -> bool:
-    return world.ledger.manifests.finish(row, TOTALS, world.now)
-
-
-def fail(world: World, row: ManifestRow) -> bool:
-    return world.ledger.manifests.fail(row, "because", world.now)
-
-
-def force(world: World, row: ManifestRow) -> bool:
-    try:
-        return world.ledger.manifests.force(row, world.now)
-    except InvalidInputError:
-        return False
-
-
-def supersede(world: World, row: ManifestRow) -> bool:
-    return world.ledger.manifests.supersede(row, [world.manifest("a.json"), world.manifest("b.json")], "why", world.now)
-
-
-Transition = Callable[[World, ManifestRow], bool]
-LEGAL: dict[Transition, tuple[str, ...]] = {
-    claim: ("QUEUED", "EXPIRED"),
-    renew: ("RUNNING",),
-    release: ("RUNNING", "EXPIRED"),
-    commit: ("RUNNING",),
-    finish: ("PUBLISHING",),
-    fail: ("QUEUED", "RUNNING", "EXPIRED", "PUBLISHING"),
-    force: ("DONE", "FAILED", "FAILED PUBLISH"),
-    supersede: ("QUEUED", "RUNNING", "EXPIRED"),
-}
-AFTERWARDS: dict[Transition, State] = {
-    claim: State.RUNNING,
-    renew: State.RUNNING,
-    release: State.QUEUED,
-    commit: State.PUBLISHING,
-    finish: State.DONE,
-    fail: State.FAILED,
-    force: State.QUEUED,
-    supersede: State.SUPERSEDED,
-}
