@@ -345,10 +345,9 @@ class Manifests(Rows):
         Only forward: the mark of a batch that is not above the one in the row is refused, and nothing happens.
         """
         while row.tabled is None or row.tabled.batch < tabled.batch:
-            before = row.tabled
-            seen = Condition("tabled", "=", encode(before)) if before else Condition("tabled", "missing")
+            key, seen = manifest_row_key(row.id), [Condition.same("tabled", encode(row.tabled))]
             try:
-                self._table.update(manifest_row_key(row.id), assign={"tabled": encode(tabled)}, conditions=[seen])
+                self._table.update(key, assign={"tabled": encode(tabled)}, conditions=seen)
             except RefusedError:
                 row = self._current(row.id)
             else:
