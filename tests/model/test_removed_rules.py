@@ -35,7 +35,6 @@ RULES: dict[str, tuple[str, Mutation]] = {
         changed("transform.finalize.write_commit", "put_document(s3, control_bucket, key, body)", "pass"),
     ),
     "roll forward by listing": ("workers", mutations.roll_forward_by_listing),
-    "commit without reading again": ("workers", replaced("transform.finalize._commit", mutations.commit_once)),
     "delete later generations": (
         "reprocess",
         replaced("router.sweep.leftovers.may_delete", lambda row, due, generation: generation != due.generation),
@@ -65,13 +64,6 @@ RULES: dict[str, tuple[str, Mutation]] = {
     "leave the quarantine out": (
         "workers",
         changed("transform.finalize.commit_document", "tuple(quarantine),", "(),"),
-    ),
-    "quarantine no excluded file": (
-        "unreadable",
-        all_of(
-            replaced("tests.model.fake_spark.file_record", lambda *_: {"kind": "nothing"}),
-            replaced("transform.audit._check_quarantine", lambda *_: None),
-        ),
     ),
     "totals without the quarantine": (
         "unreadable",
@@ -142,7 +134,6 @@ RULES: dict[str, tuple[str, Mutation]] = {
             "    ledger.collections.finish(division.collection)\n    datasets: dict[str, list[ManifestRow]] = {}",
         ),
     ),
-    "a late part touches no hour": ("late part", mutations.late_part_touches_no_hour),
     "a late part touches its hours afterwards": ("late part", mutations.a_late_part_touches_its_hours_afterwards),
     "a look reads no collections": (
         "late part of a divided hour",
@@ -190,14 +181,6 @@ RULES: dict[str, tuple[str, Mutation]] = {
         changed("lake.ledger.arrivals.Arrivals.adopt", "conditions=unchanged", "conditions=[]"),
     ),
     "resume no intents": ("intents", replaced("router.sweep.handler.resume_intents", lambda _: None)),
-    "delete the intent before the rows": (
-        "intents",
-        changed(
-            "router.ownership.take.write_intent",
-            "    return key",
-            "    delete_intent(services, key)\n    return key",
-        ),
-    ),
     "rows without an intent": (
         "intents",
         replaced("router.ownership.take.write_intent", lambda *_: "intents/unwritten.json"),
