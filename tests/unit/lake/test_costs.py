@@ -18,11 +18,7 @@ from lake.settings import EmrSettings, PriceSettings, Settings
 from tests.unit.lake.world import World
 
 START, END = datetime(2026, 11, 20, 22, tzinfo=UTC), datetime(2026, 11, 20, 23, tzinfo=UTC)
-
-
 RUN = "s3://control/plans/night/runs/00000.json"
-
-
 GLUE = {
     "Id": "jr_1",
     "JobRunState": "SUCCEEDED",
@@ -33,8 +29,6 @@ GLUE = {
     "NumberOfWorkers": 10,
     "Arguments": {"--run": RUN},
 }
-
-
 EMR = {
     "state": "FAILED",
     "createdAt": START,
@@ -44,8 +38,6 @@ EMR = {
     "billedResourceUtilization": {"vCPUHour": 20.5, "memoryGBHour": 82.0, "storageGBHour": 0.0},
     "jobDriver": {"sparkSubmit": {"entryPointArguments": ["--settings", "x", "--run", RUN]}},
 }
-
-
 PRICE = PriceSettings(
     dpu_hour=0.44,
     dpu_hour_flex=0.29,
@@ -172,8 +164,6 @@ def test_parts_add_up_to_the_whole(total: int, weights: list[int]) -> None:
 
 
 SHARES = (CostShare("orders", 700, 10, 1, 1, 5, 2, 4), CostShare("clicks", 300))
-
-
 ROW = CostRow(
     id="jr_1",
     lane=Lane.BATCH,
@@ -190,8 +180,6 @@ ROW = CostRow(
     state="FAILED",
     reason="killed by signal 9",
 )
-
-
 DAY = date(2026, 11, 21)
 
 
