@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -19,7 +20,7 @@ from moto import mock_aws
 from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.s3.models import S3Backend, s3_backends
 
-from lake.commit import CommitDocument, write_commit
+from lake.commit import ALGORITHM, WHOLE_OBJECT, CommitDocument, PendingObject, UploadedPart, checksum_of, write_commit
 from lake.layout import commit_key
 from lake.ledger import Claim, Ledger, ManifestRow
 from lake.manifest import Lane, Manifest, ObjectVersion, Partition, new_manifest_id
@@ -113,6 +114,16 @@ class World:
 
 def file_of(key: str, size: int = 100, version: str | None = "v1") -> ObjectVersion:
     return ObjectVersion("input", key, f"etag-of-{key[-100:]}", size, MORNING.isoformat(), version)
+
+
+def upload(s3: Any, bucket: str, key: str, body: bytes, rows: int = 1) -> PendingObject:
+    """A multipart upload of one part."""
+    checksum = checksum_of(io.BytesIO(body))
+    created = s3.create_multipart_upload(Bucket=bucket, Key=key, ChecksumAlgorithm=ALGORITHM, ChecksumType=WHOLE_OBJECT)
+    upload_id = created["UploadId"]
+    part = s3.upload_part(Bucket=bucket, Key=key, UploadId=upload_id, PartNumber=1, Body=body, ChecksumCRC32=checksum)
+    parts = (UploadedPart(part["ETag"].strip('"'), checksum),)
+    return PendingObject(bucket, key, upload_id, parts, checksum, len(body), rows)
 
 
 @contextmanager
