@@ -119,7 +119,7 @@ class Manifests(Rows):
         try:
             self._table.put(**self._first_row(row))
         except RefusedError:
-            return self._current(row.id).state
+            return self.current(row.id).state
         return State.QUEUED
 
     def enqueue_listed(self, rows: Sequence[ManifestRow], now: datetime) -> bool:
@@ -148,7 +148,7 @@ class Manifests(Rows):
         try:
             self._table.put(manifest_row_key(manifest), row_attributes(row), [Condition("pk", "missing")])
         except RefusedError:
-            return self._current(manifest)
+            return self.current(manifest)
         return row
 
     def claim(self, row: ManifestRow, owner: str, now: datetime, lease: timedelta, nonce: str = "") -> Claim | None:
@@ -224,7 +224,7 @@ class Manifests(Rows):
         try:
             self._table.update(manifest_row_key(claim.row.id), assign=changes, remove=["reason"], conditions=conditions)
         except RefusedError as error:
-            current = self._current(claim.row.id)
+            current = self.current(claim.row.id)
             published = current.published
             if current.document != document and (published is None or published.document != document):
                 raise lease_lost(claim) from error
@@ -326,7 +326,7 @@ class Manifests(Rows):
             try:
                 self._table.update(key, assign={"tabled": encode(tabled)}, conditions=seen)
             except RefusedError:
-                row = self._current(row.id)
+                row = self.current(row.id)
             else:
                 return
 
@@ -335,14 +335,14 @@ class Manifests(Rows):
         try:
             self._table.update(manifest_row_key(row.id), assign=changes, remove=remove, conditions=row_unchanged(row))
         except RefusedError:
-            return self._current(row.id)
+            return self.current(row.id)
         return None
 
     def _transact(self, row: ManifestRow, actions: list[dict[str, Any]]) -> ManifestRow | None:
         try:
             self._table.transact(actions)
         except RefusedError:
-            return self._current(row.id)
+            return self.current(row.id)
         return None
 
     def _close(self, row: ManifestRow, changes: dict[str, Any], remove: Sequence[str], now: datetime) -> bool:
@@ -357,7 +357,7 @@ class Manifests(Rows):
             current = self._update(row, changes, remove)
         return current is None or (current.state == changes["state"] and current.document == row.document)
 
-    def _current(self, manifest: str) -> ManifestRow:
+    def current(self, manifest: str) -> ManifestRow:
         if (row := self.get(manifest)) is None:
             raise InvalidInputError(f"the ledger has no manifest {manifest}: rows are never deleted, check its id")
         return row
