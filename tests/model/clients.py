@@ -22,7 +22,7 @@ class ActorClient:
 
     def __init__(self, world: World, actor: Actor | None, client: Any) -> None:
         self._world, self._actor, self._target = world, actor, client
-        self.exceptions = client.exceptions
+        self.exceptions = getattr(client, "exceptions", None)
 
     def __getattr__(self, operation: str) -> Callable[..., Any]:
         if operation == "get_paginator":

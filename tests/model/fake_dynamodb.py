@@ -16,18 +16,8 @@ MISSING = re.compile(r"attribute_not_exists\((#\w+)\)")
 CLAUSE = re.compile(r"(SET|ADD|REMOVE) ")
 
 
-class TransactionCanceledException(ClientError):  # noqa: N818
-    """As boto3 names it."""
-
-
-class Exceptions:
-    TransactionCanceledException = TransactionCanceledException
-
-
 class FakeDynamoDB:
     """The calls of ``meta.client`` that the ledger makes."""
-
-    exceptions = Exceptions
 
     def __init__(self) -> None:
         self.items: dict[tuple[str, str], Item] = {}
@@ -70,7 +60,7 @@ class FakeDynamoDB:
         if any(reason["Code"] != "None" for reason in reasons):
             error = {"Code": "TransactionCanceledException", "Message": "cancelled"}
             response: Any = {"Error": error, "CancellationReasons": reasons}
-            raise TransactionCanceledException(response, "TransactWriteItems")
+            raise ClientError(response, "TransactWriteItems")
         for action in TransactItems:
             ((kind, request),) = action.items()
             self._put(request) if kind == "Put" else self._update(request)
