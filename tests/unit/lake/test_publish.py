@@ -15,8 +15,7 @@ from lake.errors import NewerDocumentError, TransientError, UploadsVanishedError
 from lake.layout import commit_key, lake_key, quarantine_key
 from lake.ledger import CommitReference, ManifestRow, State
 from lake.publish import complete_all, roll_back, roll_forward
-from tests.unit.lake.transitions import row_in_state
-from tests.unit.lake.world import PARTITION, World, upload
+from tests.unit.lake.world import PARTITION, World, row_in_state, upload
 
 BODIES = (b"first" * 10, b"second" * 10)
 

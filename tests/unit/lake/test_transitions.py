@@ -13,8 +13,7 @@ from lake.ledger.manifest_row import MAX_EARLIER_OWNERS
 from lake.ledger.transitions import successor_row
 from lake.manifest import Lane, manifest_sha256
 from lake.time import epoch_milliseconds, iso_utc
-from tests.unit.lake.transitions import DOCUMENT, STATES, TOTALS, done, row_in_state
-from tests.unit.lake.world import LEASE, PARTITION, World
+from tests.unit.lake.world import DOCUMENT, LEASE, PARTITION, STATES, TOTALS, World, done, row_in_state
 
 OTHER_DOCUMENT = CommitReference("commits/other.json", "1" * 64)
 SUCCESSORS = ("successor-1", "successor-2")
