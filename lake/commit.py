@@ -19,9 +19,8 @@ from typing import IO, Final
 
 from lake.aws_types import S3Client
 from lake.documents import (
-    damaged,
-    decode,
     decode_body,
+    decode_found,
     encode,
     encode_body,
     encode_document,
@@ -247,7 +246,4 @@ def find_result(s3: S3Client, control_bucket: str, manifest: str, generation: in
     """The result of a generation; None: it has none. Raises ``InvalidDocumentError`` when its document is damaged."""
     key = result_key(manifest, generation)
     document = find_document(s3, control_bucket, key)
-    try:
-        return None if document is None else decode(GenerationResult, document)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise damaged(f"s3://{control_bucket}/{key}") from error
+    return None if document is None else decode_found(GenerationResult, document, f"s3://{control_bucket}/{key}")

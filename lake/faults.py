@@ -38,14 +38,7 @@ class NoAnswer(Enum):
 
 
 NO_ANSWER: Final = NoAnswer.NO_ANSWER
-RIGHTS_CODES = frozenset(
-    {
-        "403",
-        "AccessDenied",
-        "AccessDeniedException",
-        "AllAccessDisabled",
-    }
-)
+RIGHTS_CODES = frozenset({"403", "AccessDenied", "AccessDeniedException", "AllAccessDisabled"})
 """A permission is missing: in the role, in the policy of the bucket, table or key, or above the account."""
 CREDENTIAL_CODES = frozenset(
     {

@@ -1,4 +1,4 @@
-"""Documents that rows of the ledger bind by their SHA-256: manifests, parts, and what collections became.
+"""Documents that rows of the ledger bind by their SHA-256: manifests, parts, what collections became, resubmissions.
 
 Also what an attempt could not read: files that the next one leaves out, manifests that no further job run tries.
 """
@@ -7,7 +7,7 @@ import hashlib
 import json
 import re
 import secrets
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -24,8 +24,8 @@ from lake.documents import (
     put_document,
 )
 from lake.errors import InvalidDocumentError
-from lake.layout import denial_key, division_key, exclusions_key, manifest_key, parse_s3_uri, part_key
-from lake.ledger import CollectionId, CommitReference, Ledger, ManifestRow, Part, State
+from lake.layout import denial_key, division_key, exclusions_key, manifest_key, parse_s3_uri, part_key, resubmission_key
+from lake.ledger import CollectionId, CommitReference, Ledger, ManifestRow, Part, ResubmissionRow, State
 from lake.manifest import Lane, Manifest, ObjectVersion, Partition, check_buckets, decode_manifest
 
 
@@ -233,3 +233,42 @@ def write_denied(s3: S3Client, control_bucket: str, run: str, manifests: Iterabl
 
 def _key(run: str) -> str:
     return denial_key(parse_s3_uri(run).key)
+
+
+MAX_LINES = 100_000
+"""Maximum number of lines in one resubmission: their offsets are compared in the memory of a function."""
+
+
+@dataclass(frozen=True, slots=True)
+class RejectedLines:
+    source: str
+    """URI of the input file."""
+    version: str
+    manifest: str
+    """The manifest that has rejected them, in this generation."""
+    generation: int
+    offsets: tuple[int, ...]
+    """First byte of each line, in the decompressed file where it is compressed."""
+
+    def identities(self) -> Iterator[tuple[str, str, int]]:
+        return ((self.source, self.version, offset) for offset in self.offsets)
+
+
+@dataclass(frozen=True, slots=True)
+class Resubmission:
+    name: str
+    partition: Partition
+    rejected: tuple[RejectedLines, ...]
+
+    @property
+    def lines(self) -> int:
+        return sum(len(item.offsets) for item in self.rejected)
+
+    def identities(self) -> Iterator[tuple[str, str, int]]:
+        return (identity for item in self.rejected for identity in item.identities())
+
+
+def read_resubmission(s3: S3Client, control_bucket: str, row: ResubmissionRow) -> Resubmission:
+    """Get the document that a row of the ledger is bound to. Raises ``UnusableDocumentError``."""
+    body = get_bound_document(s3, control_bucket, resubmission_key(row.name), row.document_sha256)
+    return decode_body(Resubmission, body, "resubmission")

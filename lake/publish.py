@@ -61,11 +61,11 @@ def roll_forward(
             for bucket in buckets:
                 for item in list_objects(s3, bucket, prefix):
                     s3.delete_object(Bucket=bucket, Key=item["Key"])
-        return _current_state(ledger, row)
+        return ledger.manifests.current(row.id).state
     except UploadsVanishedError as error:
         reason = f"{error}; {advise_reprocess(row.id)}"
         roll_back(s3, ledger, row, document.written, reason, clock())
-        return _current_state(ledger, row)
+        return ledger.manifests.current(row.id).state
     # They were reserved before the commit; a command that drops columns may have crashed since, before it put them
     # back. A refused one is in the files all the same: nothing after the commit point may fail because of data.
     ledger.datasets.reserve_columns(row.partition.dataset, document.new_columns, MAX_COLUMN_LIMIT)
@@ -74,7 +74,7 @@ def roll_forward(
         ledger.tables.list_generation(row.partition.dataset, row.id, row.generation, clock())
     if ledger.manifests.finish(row, totals_of(document, etags), clock()):
         return State.DONE
-    return _current_state(ledger, row)
+    return ledger.manifests.current(row.id).state
 
 
 def complete_all(s3: S3Client, objects: Iterable[PendingObject]) -> dict[tuple[str, str], str]:
@@ -196,8 +196,3 @@ def _completion(item: PendingObject, etags: Mapping[int, str]) -> dict[str, Any]
         "ChecksumCRC32": item.checksum,
         "MultipartUpload": {"Parts": parts},
     }
-
-
-def _current_state(ledger: Ledger, row: ManifestRow) -> State:
-    current = ledger.manifests.get(row.id)
-    return current.state if current is not None else row.state

@@ -1,6 +1,6 @@
 """Names of the resources of one deployment, as its stack passes them to Lambdas, Glue jobs and the command line."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 
 from lake.errors import InvalidInputError
@@ -27,23 +27,17 @@ class ResourceNames:
     catalog_database: str
 
     @classmethod
-    def from_environment(cls, environment: Mapping[str, str]) -> "ResourceNames":
-        """Read ``INPUT_BUCKET``, ``LAKE_BUCKET``, ... of a Lambda's environment; raises ``InvalidInputError``."""
-        return cls._read({key.lower(): value for key, value in environment.items()}, "environment variable", str.upper)
+    def read(cls, source: Mapping[str, str]) -> "ResourceNames":
+        """Read ``INPUT_BUCKET``, ... of a Lambda's environment, or ``input_bucket``, ... of a Glue job's arguments.
 
-    @classmethod
-    def from_arguments(cls, arguments: Mapping[str, str]) -> "ResourceNames":
-        """Read ``input_bucket``, ... of a Glue job's arguments, without their dashes; raises ``InvalidInputError``."""
-        return cls._read(arguments, "job argument", "--{}".format)
-
-    @classmethod
-    def _read(cls, source: Mapping[str, str], kind: str, format_name: Callable[[str], str]) -> "ResourceNames":
-        missing = [item.name for item in fields(cls) if not source.get(item.name)]
-        if missing:
+        Raises ``InvalidInputError``.
+        """
+        values = {key.lower(): value for key, value in source.items()}
+        if missing := [item.name for item in fields(cls) if not values.get(item.name)]:
             raise InvalidInputError(
-                f"the {kind} {format_name(missing[0])} is missing: deploy the stack again, it sets all of them"
+                f"the variable or argument {missing[0]} is missing: deploy the stack again, it sets all of them"
             )
-        return cls(**{item.name: source[item.name] for item in fields(cls)})
+        return cls(**{item.name: values[item.name] for item in fields(cls)})
 
     @property
     def stack(self) -> str:
@@ -70,5 +64,5 @@ class ResourceNames:
         return {key.upper(): value for key, value in asdict(self).items()}
 
     def to_arguments(self) -> dict[str, str]:
-        """Inverse of ``from_arguments``, as default arguments of a Glue job."""
+        """The default arguments of a Glue job."""
         return {f"--{key}": value for key, value in asdict(self).items()}

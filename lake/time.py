@@ -51,6 +51,7 @@ WEEKDAYS = ("MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN")
 """In the order of ``datetime.weekday``."""
 RATE = re.compile(r"rate\((?P<number>[1-9][0-9]{0,4}) (?P<unit>minute|hour|day)s?\)")
 AT = re.compile(r"at\([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\)")
+PART = re.compile(r"(\*|[0-9A-Z]+(?:-[0-9A-Z]+)?)(?:/(0*[1-9][0-9]*))?")
 _DAY_MINUTES = 24 * 60
 _MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 _FIELDS: tuple[tuple[str, int, int, tuple[str, ...]], ...] = (
@@ -192,25 +193,19 @@ def _values(text: str, name: str, low: int, high: int, names: tuple[str, ...]) -
 
 def _part(part: str, low: int, high: int, names: tuple[str, ...]) -> list[int] | None:
     """The numbers of ``*``, a value or a range, each with an increment or without; None if it is none of them."""
-    text, slash, step = part.partition("/")
-    if slash and not (_is_number(step) and int(step) >= 1):
-        return None
+    found = PART.fullmatch(part)
+    text, step = found.groups() if found else ("", None)
     ends = [low, high] if text == "*" else [_number(end, low, names) for end in text.split("-")]
-    if len(ends) > 2 or not all(end is not None and low <= end <= high for end in ends):
+    if not all(low <= end <= high for end in ends):
         return None
-    first, last = ends[0], high if slash and len(ends) == 1 else ends[-1]
-    assert first is not None
-    assert last is not None
+    first, last = ends[0], high if step and len(ends) == 1 else ends[-1]
     # A range such as FRI-MON passes the end of the week.
     numbers = range(first, last + 1) if first <= last else [*range(first, high + 1), *range(low, last + 1)]
-    return list(numbers)[:: int(step) if slash else 1]
+    return list(numbers)[:: int(step or 1)]
 
 
-def _number(text: str, low: int, names: tuple[str, ...]) -> int | None:
+def _number(text: str, low: int, names: tuple[str, ...]) -> int:
+    """-1: it is no number."""
     if text in names:
         return names.index(text) + low
-    return int(text) if _is_number(text) else None
-
-
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit()
+    return int(text) if text.isdigit() else -1

@@ -159,7 +159,7 @@ def container_services() -> Services:
     ``InvalidInputError``: an environment variable is missing; ``InvalidSettingsError``: the settings file is missing or
     not valid.
     """
-    resources = ResourceNames.from_environment(os.environ)
+    resources = ResourceNames.read(os.environ)
     settings = load_settings(ASSET_ROOT / os.environ.get("SETTINGS_FILE", "settings.json"))
     launch, queue = os.environ.get(STREAM_LAUNCH), os.environ.get(ARRIVALS_QUEUE, "")
     session = new_session()

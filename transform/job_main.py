@@ -138,7 +138,7 @@ def open_services(arguments: Mapping[str, str]) -> JobServices:
     Raises ``InvalidInputError``: an argument is missing, or ``--settings`` is not a valid S3 URI;
     ``InvalidSettingsError``: a setting is wrong; the error names its key and value.
     """
-    resources = ResourceNames.from_arguments(arguments)
+    resources = ResourceNames.read(arguments)
     region = _required(arguments, "region")
     s3 = s3_client(region)
     ledger = Ledger.over(dynamodb_client(region), resources.ledger_table)

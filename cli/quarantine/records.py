@@ -15,7 +15,7 @@ from lake.errors import TerminalError
 from lake.layout import is_own_key, list_objects, parse_generation, parse_s3_uri, partition_prefix
 from lake.ledger import ManifestRow, ResubmissionRow
 from lake.manifest import Partition
-from lake.resubmission import read_resubmission
+from lake.manifest_documents import read_resubmission
 from router.requests.selection import Selection, parse_hours
 
 Dataset = Annotated[str | None, typer.Option(help="Only this dataset.")]

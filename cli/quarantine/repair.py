@@ -34,7 +34,7 @@ from lake.errors import InvalidInputError
 from lake.layout import resubmission_key, resubmitted_lines_key
 from lake.ledger.table import batches_of
 from lake.manifest import Partition, new_manifest_id
-from lake.resubmission import MAX_LINES, RejectedLines, Resubmission
+from lake.manifest_documents import MAX_LINES, RejectedLines, Resubmission
 from lake.settings import ConvertSettings
 from lake.texts import format_count, printable, shell_word
 from router.requests.resubmit import check_resubmission

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import get_type_hints
 
 from lake.aws_types import DynamoDBClient
-from lake.ledger.arrivals import ArrivalRow, Arrivals, IgnoredFiles, IgnoredGroup, ResubmissionRow, Resubmissions
+from lake.ledger.arrivals import ArrivalRow, Arrivals, IgnoredFiles, ResubmissionRow, Resubmissions
 from lake.ledger.collections import CollectionId, CollectionRow, Collections, Part
 from lake.ledger.costs import CostRow, Costs, CostShare, DatasetMeasurement, DatasetSpeed, Executions
 from lake.ledger.datasets import DatasetRow, Datasets
@@ -72,7 +72,6 @@ __all__ = [
     "HourCounts",
     "HourRow",
     "HourState",
-    "IgnoredGroup",
     "Ledger",
     "ManifestCounts",
     "ManifestRow",

@@ -150,22 +150,17 @@ class Costs(Rows):
     def record(self, row: CostRow) -> bool:
         """Store the row and add it to the sum of its day; False: it was there already.
 
-        A row never changes: the first one to write it decides. One with many shares is stored as several, and one that
-        exceeds a transaction by several transactions, each of which can be repeated by itself.
+        A row never changes: the first one to write it decides. One with many shares is stored as several, each of which
+        can be repeated by itself.
         """
-        recorded = [self._record(pieces) for pieces in batches_of(_pieces(row), MAX_PIECES)]
+        recorded = [self._record(piece) for piece in _pieces(row)]
         return any(recorded)
 
-    def _record(self, pieces: Sequence[CostRow]) -> bool:
-        missing, name, first = [Condition("pk", "missing")], self._table.name, pieces[0]
-        keys = [Key(_partition(first.lane, first.day), piece.id) for piece in pieces]
-        dollars = sum(piece.micro_dollars for piece in pieces)
+    def _record(self, row: CostRow) -> bool:
+        name, key, missing = self._table.name, Key(_partition(row.lane, row.day), row.id), [Condition("pk", "missing")]
         requests = [
-            *(
-                update_request(name, key, encode(piece), {}, (), missing)
-                for key, piece in zip(keys, pieces, strict=True)
-            ),
-            update_request(name, _sum_key(first.day), {}, {"micro_dollars": dollars}, (), ()),
+            update_request(name, key, encode(row), {}, (), missing),
+            update_request(name, _sum_key(row.day), {}, {"micro_dollars": row.micro_dollars}, (), ()),
         ]
         try:
             self._table.transact([{"Update": request} for request in requests])
@@ -215,9 +210,6 @@ PIECE = "+"
 """Precedes the number of each piece after the first. The pieces of a row are read one after another."""
 MAX_SHARES = 1_000
 """Shares of an item, which has at most 400 KB (DynamoDB's "Service quotas"): 100 to 200 bytes for each."""
-
-MAX_PIECES = 10
-"""Pieces of a transaction, which has at most 4 MB."""
 
 
 def _pieces(row: CostRow) -> list[CostRow]:

@@ -122,16 +122,14 @@ class Datasets(Rows):
         self.folders: dict[str, str] = {}
         """Folders of the datasets that this process knows to be let in, which are never taken back either."""
 
-    def admit(
-        self, folders: Mapping[str, str], max_datasets: int, named: Collection[str] = ()
-    ) -> dict[str, str | None]:
+    def admit(self, folders: Mapping[str, str], max_datasets: int) -> dict[str, str | None]:
         """The folder whose files each dataset has: the first one that asked; None: ``max_datasets`` others exist.
 
         ``folders``: the folder of each dataset, which gets it if no other one has it; folders can have one name by
         ``name_of_folder``. Many are let in by each transaction, because transactions for one dataset each would be
         cancelled by one another: all of them change the row of the count. Idempotent. Nothing is ever taken back: a
         lower limit lets in no further dataset. A dataset that exists already, because the settings named it, is let in
-        without being counted. ``named``: datasets that do not count.
+        without being counted.
 
         Raises ``TransientError`` when other callers let in some of them again and again.
         """
@@ -139,7 +137,7 @@ class Datasets(Rows):
         for names in batches_of(unread, MAX_TRANSACTION_ACTIONS - 1):
             for _ in range(MAX_TRIES):
                 new = self._without_row(names, folders)
-                room = max(max_datasets - self._number(named), 0) if new else 0
+                room = max(max_datasets - self._number(), 0) if new else 0
                 if not room or self._put_admissions(new[:room], folders, max_datasets):
                     break
             else:
@@ -321,14 +319,11 @@ class Datasets(Rows):
         totals = {"input_bytes": measured.input_bytes, "output_bytes": measured.output_bytes}
         self._table.update(key, assign=speeds, add=totals)
 
-    def _number(self, named: Collection[str]) -> int:
-        """The datasets that count; those that exist already are counted by the first call of a deployment."""
-        item = self._table.get(NUMBER)
-        if item is None:
-            others = sum(1 for other in self.names() if other not in named)
+    def _number(self) -> int:
+        """The datasets that keys have created; the first call of a deployment begins the count."""
+        if (item := self._table.get(NUMBER)) is None:
             with suppress(RefusedError):
-                self._table.put(NUMBER, {"number": others}, [Condition("pk", "missing")])
-            item = self._table.get(NUMBER)
+                self._table.put(NUMBER, {"number": 0}, [Condition("pk", "missing")])
         return 0 if item is None else int(item["number"])
 
 

@@ -73,9 +73,8 @@ class Partitions(Rows):
         found = {"counts": asdict(counts), "settled": row.touched} if state == HourState.COMPLETE else {}
         changes = {"told": state, "told_at": iso_utc(now), "revision": row.revision + 1, **found}
         # Before the first revision there is no attribute to compare.
-        same = Condition("revision", "=", row.revision) if row.revision else Condition("revision", "missing")
-        untouched = Condition("touched", "=", row.touched)
-        return self._table.update_once(_key(row.partition), changes, ("waits_for",), [same, untouched])
+        same = [Condition.same("revision", row.revision or None), Condition("touched", "=", row.touched)]
+        return self._table.update_once(_key(row.partition), changes, ("waits_for",), same)
 
     def announced(self, row: HourRow) -> bool:
         """Marker and event of the row's revision are out; False: there is another revision by now.

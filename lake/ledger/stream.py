@@ -83,10 +83,9 @@ class Stream(Rows):
             if known is not None and now - datetime.fromisoformat(item["start_at"]) < settles:
                 return str(known)
             token = uuid.uuid4().hex
-            unchanged = Condition("start_token", "missing") if known is None else Condition("start_token", "=", known)
+            beginning = {"start_token": token, "start_at": iso_utc(now)}
             try:
-                beginning = {"start_token": token, "start_at": iso_utc(now)}
-                self._table.update(self._key, assign=beginning, conditions=[unchanged])
+                self._table.update(self._key, assign=beginning, conditions=[Condition.same("start_token", known)])
             except RefusedError:
                 continue
             return token
@@ -98,7 +97,7 @@ class Stream(Rows):
         """
         if row.started_run == run:
             return
-        known = Condition("started_run", "missing") if row.started_run is None else _is("started_run", row.started_run)
+        known = Condition.same("started_run", row.started_run)
         starting = {"starts": row.starts + 1, "started_run": run, "started_at": iso_utc(now)}
         # Another caller has counted another run, or this one.
         with suppress(RefusedError):
@@ -106,7 +105,7 @@ class Stream(Rows):
 
     def record_start_failure(self, row: StreamRow, reason: str) -> None:
         with suppress(RefusedError):
-            same = _is("started_run", row.started_run)
+            same = Condition("started_run", "=", row.started_run)
             self._table.update(self._key, assign={"start_failure": reason}, conditions=[same])
 
     def forget_starts(self) -> None:
@@ -156,16 +155,12 @@ class Stream(Rows):
 
         False: it was measured, or others were admitted, since ``row`` was read.
         """
-        same = Condition("backlog_at", "missing") if row.backlog_at is None else _is("backlog_at", row.backlog_at)
-        return self._table.update_once(self._key, _backlog(core_milliseconds, now, spilling), (), [same])
+        same = [Condition.same("backlog_at", row.backlog_at)]
+        return self._table.update_once(self._key, _backlog(core_milliseconds, now, spilling), (), same)
 
 
 def _backlog(core_milliseconds: int, now: datetime, spilling: bool) -> dict[str, object]:
     return {"backlog_milliseconds": core_milliseconds, "backlog_at": iso_utc(now), "spilling": spilling}
-
-
-def _is(attribute: str, value: str | None) -> Condition:
-    return Condition(attribute, "=", value)
 
 
 CANARY = "canary"

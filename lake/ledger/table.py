@@ -54,6 +54,11 @@ class Condition:
     holds for a missing attribute."""
     value: Any = None
 
+    @classmethod
+    def same(cls, attribute: str, value: object) -> "Condition":
+        """The attribute has still this value; None: it is still missing."""
+        return cls(attribute, "missing") if value is None else cls(attribute, "=", value)
+
 
 class RefusedError(Exception):
     """A condition of a write did not hold: read the item to learn why."""

@@ -119,7 +119,7 @@ class Manifests(Rows):
         try:
             self._table.put(**self._first_row(row))
         except RefusedError:
-            return self._current(row.id).state
+            return self.current(row.id).state
         return State.QUEUED
 
     def enqueue_listed(self, rows: Sequence[ManifestRow], now: datetime) -> bool:
@@ -148,7 +148,7 @@ class Manifests(Rows):
         try:
             self._table.put(manifest_row_key(manifest), row_attributes(row), [Condition("pk", "missing")])
         except RefusedError:
-            return self._current(manifest)
+            return self.current(manifest)
         return row
 
     def claim(self, row: ManifestRow, owner: str, now: datetime, lease: timedelta, nonce: str = "") -> Claim | None:
@@ -172,12 +172,9 @@ class Manifests(Rows):
         names = ("state", "attempt", "owner", "claim_nonce", "earlier_owners", "lease_until", "changed_at")
         changes: dict[str, Any] = {name: encode(getattr(claimed, name)) for name in names}
         changes |= open_attributes(row, claimed.state)
-        try:
-            self._update(row, changes)
-        except RefusedError:
-            current = self._current(row.id)
-            if (current.state, current.claim_nonce) != (State.RUNNING, claimed.claim_nonce):
-                return None
+        current = self._update(row, changes)
+        if current and (current.state, current.claim_nonce) != (State.RUNNING, claimed.claim_nonce):
+            return None
         return Claim(claimed, owner)
 
     def renew(self, claim: Claim, now: datetime, lease: timedelta) -> None:
@@ -209,12 +206,8 @@ class Manifests(Rows):
             changes["exclusions"] = exclusions
         if not counted:
             changes["base_attempt"] = row.base_attempt + 1
-        try:
-            self._update(row, changes)
-        except RefusedError:
-            current = self._current(row.id)
-            return current.state == State.QUEUED and current.attempt == row.attempt
-        return True
+        current = self._update(row, changes)
+        return current is None or (current.state == State.QUEUED and current.attempt == row.attempt)
 
     def commit(self, claim: Claim, document: CommitReference, now: datetime) -> None:
         """RUNNING to PUBLISHING: the commit point; the reasons of earlier attempts are over.
@@ -231,7 +224,7 @@ class Manifests(Rows):
         try:
             self._table.update(manifest_row_key(claim.row.id), assign=changes, remove=["reason"], conditions=conditions)
         except RefusedError as error:
-            current = self._current(claim.row.id)
+            current = self.current(claim.row.id)
             published = current.published
             if current.document != document and (published is None or published.document != document):
                 raise lease_lost(claim) from error
@@ -286,13 +279,10 @@ class Manifests(Rows):
             **open_attributes(replace(row, lane=Lane.BATCH), State.QUEUED),
         }
         forgotten = FORGOTTEN if request is not None else (*FORGOTTEN, "request")
-        try:
-            self._update(row, changes if request is None else {**changes, "request": request}, forgotten)
-        except RefusedError:
-            # The client may have repeated this request's own write.
-            current = self._current(row.id)
-            return request is not None and current.request == request and current.generation == row.generation + 1
-        return True
+        current = self._update(row, changes if request is None else {**changes, "request": request}, forgotten)
+        # The client may have repeated this request's own write.
+        own = current is not None and current.request == request and current.generation == row.generation + 1
+        return current is None or (request is not None and own)
 
     def supersede(self, row: ManifestRow, successors: Sequence[Manifest], reason: str, now: datetime) -> bool:
         """Replace a manifest that has published nothing by others, in one transaction; False: the row has changed.
@@ -302,10 +292,10 @@ class Manifests(Rows):
         """
         if row.state not in CLAIMABLE:
             return False
-        table = self._table.name
+        table, ids = self._table.name, [manifest.id for manifest in successors]
         changes = {
             "state": State.SUPERSEDED,
-            "superseded_by": [manifest.id for manifest in successors],
+            "superseded_by": ids,
             "reason": reason,
             "changed_at": iso_utc(now),
         }
@@ -316,28 +306,15 @@ class Manifests(Rows):
             attributes = row_attributes(successor_row(row, manifest))
             first = put_request(table, manifest_row_key(manifest.id), attributes, [Condition("pk", "missing")])
             actions.append({"Put": first})
-        try:
-            self._table.transact(actions)
-        except RefusedError:
-            current = self._current(row.id)
-            superseded_by = tuple(manifest.id for manifest in successors)
-            return current.state == State.SUPERSEDED and current.superseded_by == superseded_by
-        return True
+        current = self._transact(row, actions)
+        return current is None or (current.state == State.SUPERSEDED and list(current.superseded_by) == ids)
 
     def record_reason(self, row: ManifestRow, reason: str) -> bool:
         """Change the reason of an open manifest, for people, and nothing else; False: the row has changed.
 
         A row that has this reason is left as it is.
         """
-        if not row.open:
-            return False
-        if row.reason == reason:
-            return True
-        try:
-            self._update(row, {"reason": reason})
-        except RefusedError:
-            return False
-        return True
+        return row.open and (row.reason == reason or self._update(row, {"reason": reason}) is None)
 
     def mark_tabled(self, row: ManifestRow, tabled: Tabled) -> None:
         """Note what the dataset's table shows; the state of the row is of no importance. Idempotent, by any caller.
@@ -345,35 +322,42 @@ class Manifests(Rows):
         Only forward: the mark of a batch that is not above the one in the row is refused, and nothing happens.
         """
         while row.tabled is None or row.tabled.batch < tabled.batch:
-            before = row.tabled
-            seen = Condition("tabled", "=", encode(before)) if before else Condition("tabled", "missing")
+            key, seen = manifest_row_key(row.id), [Condition.same("tabled", encode(row.tabled))]
             try:
-                self._table.update(manifest_row_key(row.id), assign={"tabled": encode(tabled)}, conditions=[seen])
+                self._table.update(key, assign={"tabled": encode(tabled)}, conditions=seen)
             except RefusedError:
-                row = self._current(row.id)
+                row = self.current(row.id)
             else:
                 return
 
-    def _update(self, row: ManifestRow, changes: dict[str, Any], remove: Sequence[str] = ()) -> None:
-        self._table.update(manifest_row_key(row.id), assign=changes, remove=remove, conditions=row_unchanged(row))
+    def _update(self, row: ManifestRow, changes: dict[str, Any], remove: Sequence[str] = ()) -> ManifestRow | None:
+        """The current row, if it has changed since ``row``; None: the update was applied."""
+        try:
+            self._table.update(manifest_row_key(row.id), assign=changes, remove=remove, conditions=row_unchanged(row))
+        except RefusedError:
+            return self.current(row.id)
+        return None
+
+    def _transact(self, row: ManifestRow, actions: list[dict[str, Any]]) -> ManifestRow | None:
+        try:
+            self._table.transact(actions)
+        except RefusedError:
+            return self.current(row.id)
+        return None
 
     def _close(self, row: ManifestRow, changes: dict[str, Any], remove: Sequence[str], now: datetime) -> bool:
         changes = {**changes, "changed_at": iso_utc(now), "finished_at": iso_utc(now)}
         is_first_publish = changes["state"] == State.DONE and row.generation == 1
         may_leave_objects = row.state == State.PUBLISHING and not is_first_publish
-        try:
-            if may_leave_objects:
-                table, key = self._table.name, manifest_row_key(row.id)
-                end = {"Update": update_request(table, key, changes, {}, remove, row_unchanged(row))}
-                self._table.transact([end, deletion_action(table, row, now)])
-            else:
-                self._update(row, changes, remove)
-        except RefusedError:
-            current = self._current(row.id)
-            return current.state == changes["state"] and current.document == row.document
-        return True
+        if may_leave_objects:
+            table, key = self._table.name, manifest_row_key(row.id)
+            end = {"Update": update_request(table, key, changes, {}, remove, row_unchanged(row))}
+            current = self._transact(row, [end, deletion_action(table, row, now)])
+        else:
+            current = self._update(row, changes, remove)
+        return current is None or (current.state == changes["state"] and current.document == row.document)
 
-    def _current(self, manifest: str) -> ManifestRow:
+    def current(self, manifest: str) -> ManifestRow:
         if (row := self.get(manifest)) is None:
             raise InvalidInputError(f"the ledger has no manifest {manifest}: rows are never deleted, check its id")
         return row

@@ -1,14 +1,17 @@
 """What a field of the settings declares: the accepted values, the unit, and the sentence that documents it; its parser.
 
-Also the rules that several settings share.
+The sentence is the text below the field. Also the rules that several settings share.
 """
 
+import ast
+import inspect
 import re
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from datetime import date
 from functools import cache
+from itertools import pairwise
 from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -58,6 +61,7 @@ def like(matches: re.Pattern[str] | Callable[[str], bool], described: str, *, or
 
 @dataclass(frozen=True, slots=True)
 class Field:
+    owner: type[Any]
     name: str
     kind: type[Any]
     """The type of the value; of each item of a list."""
@@ -66,7 +70,10 @@ class Field:
     default: Any
     rules: tuple[Rule, ...]
     unit: str | None
-    meaning: str
+
+    @property
+    def meaning(self) -> str:
+        return _texts(self.owner)[self.name]  # type: ignore[arg-type]  # Any class can be hashed.
 
     @property
     def allowed(self) -> str:
@@ -82,9 +89,21 @@ def declared(settings: type[Any]) -> tuple[Field, ...]:
 def _declared(settings: type[Any]) -> tuple[Field, ...]:
     hints = get_type_hints(settings, include_extras=True)
     return tuple(
-        _field(item.name, hints[item.name], item.default, item.default is item.default_factory is MISSING)
+        _field(settings, item.name, hints[item.name], item.default, item.default is item.default_factory is MISSING)
         for item in fields(settings)
     )
+
+
+@cache
+def _texts(settings: type[Any]) -> dict[str, str]:
+    """The text below each field, from the source: only commands that explain settings need it."""
+    (body,) = ast.parse(inspect.getsource(settings)).body
+    texts = {}
+    for item, below in pairwise(getattr(body, "body", ())):
+        match item, below:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                texts[name] = " ".join(text.split())
+    return texts
 
 
 def declared_keys(settings: type[Any], path: str = "") -> Iterator[tuple[str, Field]]:
@@ -96,18 +115,18 @@ def declared_keys(settings: type[Any], path: str = "") -> Iterator[tuple[str, Fi
             yield path + field.name, field
 
 
-def _field(name: str, hint: Any, default: Any, required: bool) -> Field:  # noqa: ANN401
-    kind, extras = (get_args(hint)[0], get_args(hint)[1:]) if get_origin(hint) is Annotated else (hint, ())
+def _field(owner: type[Any], name: str, hint: Any, default: Any, required: bool) -> Field:  # noqa: ANN401
+    kind, *rules = get_args(hint) if get_origin(hint) is Annotated else (hint,)
     is_list = get_origin(kind) is tuple
     return Field(
+        owner,
         name,
         get_args(kind)[0] if is_list else kind,
         is_list,
         required,
         None if default is MISSING else default,
-        tuple(extra for extra in extras if isinstance(extra, Rule)),
-        next((extra.unit for extra in extras if isinstance(extra, Rule)), None),
-        " ".join(extra for extra in extras if isinstance(extra, str)),
+        tuple(rules),
+        rules[0].unit if rules else None,
     )
 
 

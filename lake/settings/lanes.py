@@ -31,54 +31,32 @@ HELD_ROUNDS = 60
 class StreamSettings:
     """The stream lane."""
 
-    manifest_bytes: Annotated[
-        int,
-        span(1, 64 * GIB, "bytes"),
-        "Maximum size, as stored, of the files of one manifest; a larger file gets a manifest of its own.",
-    ] = GIB
-    manifest_files: Annotated[int, span(1, 10_000), "Maximum number of files of one manifest."] = 1000
-    trigger_seconds: Annotated[
-        int, span(1, 3600, "seconds"), "Interval between micro-batches; urgent files do not wait for it."
-    ] = 5
-    idle_minutes: Annotated[
-        float,
-        span(0.05, 1440, "minutes"),
-        "Time without work after which the run ends outside the stream window.",
-    ] = 15
-    latency_goal_seconds: Annotated[
-        int,
-        span(1, MAX_LATENCY_GOAL_SECONDS, "seconds"),
-        "Time in which a peak file that is not urgent is to be published. Such files are admitted to the stream lane "
-        "while all workers convert what waits in half of this time; the others spill to the batch lane. A file that "
-        "takes longer than this alone goes to the batch lane, urgent or not.",
-    ] = 300
-    engine: Annotated[
-        str,
-        one_of((Engine.GLUE.value, Engine.EMR_SERVERLESS.value)),
-        "Where the streaming jobs run: glue, with two workers at least; or emr-serverless, where a small driver alone "
-        "waits while the stream is quiet.",
-    ] = Engine.GLUE.value
-    worker_type: Annotated[
-        str,
-        one_of(tuple(WORKERS)),
-        "Size of the workers, by the names of Glue; emr-serverless has G.1X, G.2X and G.4X. Each vCPU of an executor "
-        "converts one task at a time.",
-    ] = "G.1X"
-    max_workers: Annotated[
-        int, span(2, MAX_WORKERS), "Upper limit of auto scaling of each streaming job, the driver's worker included."
-    ] = 10
-    emr_min_executors: Annotated[
-        int,
-        span(0, MAX_WORKERS - 1),
-        "Executors that a streaming job on EMR Serverless keeps while it has nothing to convert. With 0 the first file "
-        "after a quiet time waits until an executor has started.",
-    ] = 0
-    jobs: Annotated[
-        int,
-        span(1, MAX_SHARDS),
-        "Number of streaming jobs that divide the manifests of the stream lane evenly among themselves, each with its "
-        "own inbox and workers.",
-    ] = 1
+    manifest_bytes: Annotated[int, span(1, 64 * GIB, "bytes")] = GIB
+    """Maximum size, as stored, of the files of one manifest; a larger file gets a manifest of its own."""
+    manifest_files: Annotated[int, span(1, 10_000)] = 1000
+    """Maximum number of files of one manifest."""
+    trigger_seconds: Annotated[int, span(1, 3600, "seconds")] = 5
+    """Interval between micro-batches; urgent files do not wait for it."""
+    idle_minutes: Annotated[float, span(0.05, 1440, "minutes")] = 15
+    """Time without work after which the run ends outside the stream window."""
+    latency_goal_seconds: Annotated[int, span(1, MAX_LATENCY_GOAL_SECONDS, "seconds")] = 300
+    """Time in which a peak file that is not urgent is to be published. Such files are admitted to the stream lane while
+    all workers convert what waits in half of this time; the others spill to the batch lane. A file that takes longer
+    than this alone goes to the batch lane, urgent or not."""
+    engine: Annotated[str, one_of((Engine.GLUE.value, Engine.EMR_SERVERLESS.value))] = Engine.GLUE.value
+    """Where the streaming jobs run: glue, with two workers at least; or emr-serverless, where a small driver alone
+    waits while the stream is quiet."""
+    worker_type: Annotated[str, one_of(tuple(WORKERS))] = "G.1X"
+    """Size of the workers, by the names of Glue; emr-serverless has G.1X, G.2X and G.4X. Each vCPU of an executor
+    converts one task at a time."""
+    max_workers: Annotated[int, span(2, MAX_WORKERS)] = 10
+    """Upper limit of auto scaling of each streaming job, the driver's worker included."""
+    emr_min_executors: Annotated[int, span(0, MAX_WORKERS - 1)] = 0
+    """Executors that a streaming job on EMR Serverless keeps while it has nothing to convert. With 0 the first file
+    after a quiet time waits until an executor has started."""
+    jobs: Annotated[int, span(1, MAX_SHARDS)] = 1
+    """Number of streaming jobs that divide the manifests of the stream lane evenly among themselves, each with its own
+    inbox and workers."""
 
     def conflicts(self) -> Iterator[InvalidSettingsError]:
         types = ENGINES[self.engine].worker_types
@@ -120,53 +98,31 @@ class StreamSettings:
 class BatchSettings:
     """The batch lane."""
 
-    manifest_bytes: Annotated[
-        int,
-        span(1, 1 << 50, "bytes"),
-        "Maximum size, as stored, of the files of one manifest; a larger file gets one of its own.",
-    ] = 64 * GIB
-    manifest_files: Annotated[int, span(1, 50_000), "Maximum number of files of one manifest."] = 10_000
-    run_bytes: Annotated[
-        int,
-        span(1, 1 << 50, "bytes"),
-        "Maximum input of one job run, less than an hour of work on all its workers; one manifest may exceed it. A "
-        "run has some minutes in which it does not convert, so small runs cost time.",
-    ] = 4096 * GIB
-    max_runs: Annotated[
-        int,
-        span(1, 1000),
-        "Maximum number of job runs in parallel, on all engines together; fewer on Glue where quota has no room for "
-        "them next to the streaming job.",
-    ] = 50
-    max_attempts: Annotated[
-        int,
-        span(1, 20),
-        "Failed attempts after which a manifest of the stream lane is superseded into the batch lane, and one of the "
-        "batch lane is split or FAILED; also consecutive job runs without progress before a run of the plan is "
-        "abandoned.",
-    ] = 3
-    lease_seconds: Annotated[
-        int,
-        span(10, 3600, "seconds"),
-        "Time after which another run can claim a manifest whose holder does not renew its lease, in both lanes.",
-    ] = 600
-    run_timeout_minutes: Annotated[int, span(1, 10_080, "minutes"), "Time after which the engine ends a job run."] = 480
-    worker_type: Annotated[
-        str,
-        one_of(tuple(WORKERS)),
-        "Size of the workers, by the names of Glue: G.1X or G.2X with glue-flex, G.4X with emr-serverless as well, "
-        "G.8X with glue only.",
-    ] = "G.1X"
-    workers: Annotated[
-        int, span(2, MAX_WORKERS), "Upper limit of auto scaling of a job run, the driver's worker included."
-    ] = 10
-    engines: Annotated[
-        tuple[str, ...],
-        one_of(tuple(engine.value for engine in Engine)),
-        "Engines that a plan may use: glue-flex (cheaper, but a run may wait for capacity, and workers can be "
-        "reclaimed), glue, emr-serverless. A plan takes the cheapest one that ends in time, unless an execution names "
-        "another one.",
-    ] = (Engine.GLUE_FLEX.value,)
+    manifest_bytes: Annotated[int, span(1, 1 << 50, "bytes")] = 64 * GIB
+    """Maximum size, as stored, of the files of one manifest; a larger file gets one of its own."""
+    manifest_files: Annotated[int, span(1, 50_000)] = 10_000
+    """Maximum number of files of one manifest."""
+    run_bytes: Annotated[int, span(1, 1 << 50, "bytes")] = 4096 * GIB
+    """Maximum input of one job run, less than an hour of work on all its workers; one manifest may exceed it. A run has
+    some minutes in which it does not convert, so small runs cost time."""
+    max_runs: Annotated[int, span(1, 1000)] = 50
+    """Maximum number of job runs in parallel, on all engines together; fewer on Glue where quota has no room for them
+    next to the streaming job."""
+    max_attempts: Annotated[int, span(1, 20)] = 3
+    """Failed attempts after which a manifest of the stream lane is superseded into the batch lane, and one of the batch
+    lane is split or FAILED; also consecutive job runs without progress before a run of the plan is abandoned."""
+    lease_seconds: Annotated[int, span(10, 3600, "seconds")] = 600
+    """Time after which another run can claim a manifest whose holder does not renew its lease, in both lanes."""
+    run_timeout_minutes: Annotated[int, span(1, 10_080, "minutes")] = 480
+    """Time after which the engine ends a job run."""
+    worker_type: Annotated[str, one_of(tuple(WORKERS))] = "G.1X"
+    """Size of the workers, by the names of Glue: G.1X or G.2X with glue-flex, G.4X with emr-serverless as well, G.8X
+    with glue only."""
+    workers: Annotated[int, span(2, MAX_WORKERS)] = 10
+    """Upper limit of auto scaling of a job run, the driver's worker included."""
+    engines: Annotated[tuple[str, ...], one_of(tuple(engine.value for engine in Engine))] = (Engine.GLUE_FLEX.value,)
+    """Engines that a plan may use: glue-flex (cheaper, but a run may wait for capacity, and workers can be reclaimed),
+    glue, emr-serverless. A plan takes the cheapest one that ends in time, unless an execution names another one."""
 
     def conflicts(self) -> Iterator[InvalidSettingsError]:
         if not self.engines or len(set(self.engines)) < len(self.engines):
@@ -208,51 +164,34 @@ MAX_COLUMN_LIMIT = 1000
 class ConvertSettings:
     """Conversion to Parquet, the same in both lanes."""
 
-    split_bytes: Annotated[
-        int,
-        span(1, 16 * GIB, "bytes"),
-        "Maximum size of the parts into which an uncompressed file is split for the tasks.",
-    ] = 256 * MIB
+    split_bytes: Annotated[int, span(1, 16 * GIB, "bytes")] = 256 * MIB
+    """Maximum size of the parts into which an uncompressed file is split for the tasks."""
     # A file can have 1.5 times its target, and is one part of an upload: S3 takes up to 5 GiB.
-    target_file_bytes: Annotated[int, span(1, 3 * GIB, "bytes"), "Approximate size of a Parquet file."] = 128 * MIB
-    row_group_bytes: Annotated[
-        int,
-        span(1, 512 * MIB, "bytes"),
-        "Size, before compression, of the columns of one row group; one that takes 48 MiB of memory ends before.",
-    ] = 128 * MIB
-    compression: Annotated[str, one_of(("zstd", "snappy")), "Codec of the Parquet pages."] = "zstd"
-    zstd_level: Annotated[
-        int, span(1, 19), "Level of zstd: 9 makes files 4 to 13 % smaller at about a quarter of the speed."
-    ] = 1
-    column_limit: Annotated[
-        int,
-        span(1, MAX_COLUMN_LIMIT),
-        "Maximum number of columns of a dataset; one that has more keeps them. Further keys go to the column _rescued.",
-    ] = MAX_COLUMN_LIMIT
-    max_line_bytes: Annotated[int, span(1024, 64 * MIB, "bytes"), "A longer line is quarantined."] = 16 * MIB
-    concatenated: Annotated[
-        bool,
-        "Whether rows need no newline between them: a file is a sequence of JSON objects, on one line or printed over "
-        "many. One task reads each file.",
-    ] = False
-    min_bytes_per_second: Annotated[
-        int,
-        span(0, GIB, "bytes per second"),
-        "Slowest speed of a file after its first minute, in bytes as stored per second of processor time; a tenth of "
-        "it for a compressed file. A slower file is excluded as unreadable. Waiting for S3 does not count. 0: no file "
-        "is too slow.",
-    ] = 1_000_000
-    max_core_minutes: Annotated[
-        float,
-        span(1, 5_040, "minutes"),
-        "Processor time after which a file, or the part of it that a task reads at once, is excluded too; at most "
-        "half of batch.run_timeout_minutes.",
-    ] = 60
-    provenance: Annotated[
-        bool,
-        "Whether rows have the columns _source, _offset and _arrived_at: file, byte offset of the line, time of "
-        "arrival.",
-    ] = False
+    target_file_bytes: Annotated[int, span(1, 3 * GIB, "bytes")] = 128 * MIB
+    """Approximate size of a Parquet file."""
+    row_group_bytes: Annotated[int, span(1, 512 * MIB, "bytes")] = 128 * MIB
+    """Size, before compression, of the columns of one row group; one that takes 48 MiB of memory ends before."""
+    compression: Annotated[str, one_of(("zstd", "snappy"))] = "zstd"
+    """Codec of the Parquet pages."""
+    zstd_level: Annotated[int, span(1, 19)] = 1
+    """Level of zstd: 9 makes files 4 to 13 % smaller at about a quarter of the speed."""
+    column_limit: Annotated[int, span(1, MAX_COLUMN_LIMIT)] = MAX_COLUMN_LIMIT
+    """Maximum number of columns of a dataset; one that has more keeps them. Further keys go to the column _rescued."""
+    max_line_bytes: Annotated[int, span(1024, 64 * MIB, "bytes")] = 16 * MIB
+    """A longer line is quarantined."""
+    concatenated: bool = False
+    """Whether rows need no newline between them: a file is a sequence of JSON objects, on one line or printed over
+    many. One task reads each file."""
+    min_bytes_per_second: Annotated[int, span(0, GIB, "bytes per second")] = 1_000_000
+    """Slowest speed of a file after its first minute, in bytes as stored per second of processor time; a tenth of it
+    for a compressed file. A slower file is excluded as unreadable. Waiting for S3 does not count. 0: no file is too
+    slow."""
+    max_core_minutes: Annotated[float, span(1, 5_040, "minutes")] = 60
+    """Processor time after which a file, or the part of it that a task reads at once, is excluded too; at most half of
+    batch.run_timeout_minutes."""
+    provenance: bool = False
+    """Whether rows have the columns _source, _offset and _arrived_at: file, byte offset of the line, time of
+    arrival."""
 
     def conflicts(self) -> Iterator[InvalidSettingsError]:
         slowest = self.split_bytes / (60 * self.max_core_minutes)

@@ -56,43 +56,29 @@ MAX_TAGS = 50
 class EmrSettings:
     """The EMR Serverless application of the batch lane, and what it has in common with the one of the stream lane."""
 
-    max_vcpus: Annotated[
-        int,
-        span(4, 1_000_000),
-        "Maximum number of vCPUs of all workers of the batch lane together. Job runs for which there is no room wait "
-        "in the queue.",
-    ] = 400
-    architecture: Annotated[
-        str,
-        one_of((X86, ARM)),
-        "Processor of the workers in both lanes; Arm is cheaper. Each has a build of the libraries.",
-    ] = X86
+    max_vcpus: Annotated[int, span(4, 1_000_000)] = 400
+    """Maximum number of vCPUs of all workers of the batch lane together. Job runs for which there is no room wait in
+    the queue."""
+    architecture: Annotated[str, one_of((X86, ARM))] = X86
+    """Processor of the workers in both lanes; Arm is cheaper. Each has a build of the libraries."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """All settings of one stage."""
 
-    stage: Annotated[
-        str,
-        like(STAGE_NAME, "1 to 43 lower case letters, digits and underscores, not ending in _tables"),
-        "Name of the deployment, part of every resource name.",
-    ]
-    time_zone: Annotated[str, TIME_ZONE, "Time zone of peak hours and schedules."] = "UTC"
-    max_datasets: Annotated[
-        int,
-        span(1, 100_000),
-        "Maximum number of datasets that keys create by rules named {folder}; files of further ones are recorded as "
-        "IGNORED, with an alarm, and taken when it is raised. Datasets that a rule names do not count.",
-    ] = 1000
+    stage: Annotated[str, like(STAGE_NAME, "1 to 43 lower case letters, digits and underscores, not ending in _tables")]
+    """Name of the deployment, part of every resource name."""
+    time_zone: Annotated[str, TIME_ZONE] = "UTC"
+    """Time zone of peak hours and schedules."""
+    max_datasets: Annotated[int, span(1, 100_000)] = 1000
+    """Maximum number of datasets that keys create by rules named {folder}; files of further ones are recorded as
+    IGNORED, with an alarm, and taken when it is raised. Datasets that a rule names do not count."""
     tags: Annotated[
         tuple[str, ...],
-        like(
-            TAG,
-            "name=value of letters (EMR Serverless: a to z), digits, spaces and .:/=+@_-, such as team=data",
-        ),
-        "Tags of every resource of the stack, in addition to hybrid-router:stage.",
+        like(TAG, "name=value of letters (EMR Serverless: a to z), digits, spaces and .:/=+@_-, such as team=data"),
     ] = ()
+    """Tags of every resource of the stack, in addition to hybrid-router:stage."""
     input: InputSettings = field(default_factory=InputSettings)
     datasets: tuple[DatasetRule, ...] = (DatasetRule(FOLDER),)
     records: tuple[RecordsRule, ...] = ()

@@ -36,31 +36,23 @@ MIN_KEPT = timedelta(days=MAX_REDELIVERY_DAYS + WAY_BACK)
 class SweepSettings:
     """The age at which ``sweep`` repairs or reports something."""
 
-    grace_minutes: Annotated[
-        float,
-        span(0, 10_080, "minutes"),
-        "Time for which a replaced generation is kept next to the new one: longer than any query that may still read "
-        "it.",
-    ] = 60
-    missed_minutes: Annotated[
-        float,
-        span(10, 10_080, "minutes"),
-        "Age at which an object without an arrival is searched for by listing.",
-    ] = 120
-    listing_hours: Annotated[float, span(0, 168, "hours"), "Minimum interval between two such listings."] = 6
+    grace_minutes: Annotated[float, span(0, 10_080, "minutes")] = 60
+    """Time for which a replaced generation is kept next to the new one: longer than any query that may still read
+    it."""
+    missed_minutes: Annotated[float, span(10, 10_080, "minutes")] = 120
+    """Age at which an object without an arrival is searched for by listing."""
+    listing_hours: Annotated[float, span(0, 168, "hours")] = 6
+    """Minimum interval between two such listings."""
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerSettings:
     """How long the ledger remembers."""
 
-    keep_days: Annotated[
-        int,
-        span(0, 36_500, "days"),
-        "Days after which DynamoDB may delete the row of an arrival; 0: never. A file that arrived before is never "
-        "taken as new, and a backfill of its hour is refused. The input bucket has to keep versions: rows of files "
-        "without a version, and of manifests, are always kept.",
-    ] = 0
+    keep_days: Annotated[int, span(0, 36_500, "days")] = 0
+    """Days after which DynamoDB may delete the row of an arrival; 0: never. A file that arrived before is never taken
+    as new, and a backfill of its hour is refused. The input bucket has to keep versions: rows of files without a
+    version, and of manifests, are always kept."""
 
     def check_versions(self, bucket: str, status: str | None) -> None:
         """Raise ``InvalidSettingsError`` if rows should expire and the input bucket keeps no versions.
@@ -115,17 +107,16 @@ loses nothing but work."""
 class ScheduleSettings:
     """When the state machines start and stop, in ``time_zone``; schedules are EventBridge Scheduler expressions."""
 
-    overnight: Annotated[str, SCHEDULE, "Start of the overnight execution."] = "cron(0 22 * * ? *)"
-    deadline: Annotated[str, TIME, "Time by which the overnight execution should be complete."] = "06:00"
-    stream_start: Annotated[str, SCHEDULE, "Start of the stream window."] = "cron(45 7 ? * MON-FRI *)"
-    stream_end: Annotated[str, TIME, "End of the stream window, at which the streaming run is requested to stop."] = (
-        "20:15"
-    )
-    watch_seconds: Annotated[
-        int,
-        span(1, 3600, "seconds"),
-        "Interval at which stream_window checks the streaming run; after 400 checks at least a minute.",
-    ] = 60
+    overnight: Annotated[str, SCHEDULE] = "cron(0 22 * * ? *)"
+    """Start of the overnight execution."""
+    deadline: Annotated[str, TIME] = "06:00"
+    """Time by which the overnight execution should be complete."""
+    stream_start: Annotated[str, SCHEDULE] = "cron(45 7 ? * MON-FRI *)"
+    """Start of the stream window."""
+    stream_end: Annotated[str, TIME] = "20:15"
+    """End of the stream window, at which the streaming run is requested to stop."""
+    watch_seconds: Annotated[int, span(1, 3600, "seconds")] = 60
+    """Interval at which stream_window checks the streaming run; after 400 checks at least a minute."""
 
     @property
     def settled_after(self) -> timedelta:
@@ -165,37 +156,19 @@ OWN = "price.* of the settings"
 class PriceSettings:
     """Prices, for forecasts and for what job runs have cost; the assumed speed, for forecasts."""
 
-    dpu_hour: Annotated[
-        float,
-        span(0, 100, "US dollars"),
-        "Price of one DPU hour of Glue 6.0, standard execution class and streaming jobs; before 6.0 it was 0.44.",
-    ] = 0.308
-    dpu_hour_flex: Annotated[
-        float,
-        span(0, 100, "US dollars"),
-        "Price of one DPU hour of Glue 6.0, flex execution class; before 6.0 it was 0.29.",
-    ] = 0.203
-    emr_vcpu_hour: Annotated[
-        float,
-        span(0, 100, "US dollars"),
-        "Price of one vCPU hour of EMR Serverless, Linux, x86-64; Arm costs 20 % less.",
-    ] = 0.052624
-    emr_gb_hour: Annotated[
-        float,
-        span(0, 100, "US dollars"),
-        "Price of one hour of one GB of its memory on x86-64; Arm costs 20 % less.",
-    ] = 0.0057785
-    mb_per_second_per_core: Annotated[
-        float,
-        span(0.1, 10_000, "MB per second and vCPU"),
-        "Speed that a forecast assumes for plain files of a dataset whose speed the ledger has not measured yet.",
-    ] = 40.0
-    compressed_mb_per_second_per_core: Annotated[
-        float,
-        span(0.1, 10_000, "MB per second and vCPU"),
-        "Speed that a forecast assumes for compressed files, in bytes as stored: 126 MB/s of NDJSON, less than "
-        "measured (performance.md, gzip), by 8 bytes of NDJSON for each stored byte (assumed).",
-    ] = 15.75
+    dpu_hour: Annotated[float, span(0, 100, "US dollars")] = 0.308
+    """Price of one DPU hour of Glue 6.0, standard execution class and streaming jobs; before 6.0 it was 0.44."""
+    dpu_hour_flex: Annotated[float, span(0, 100, "US dollars")] = 0.203
+    """Price of one DPU hour of Glue 6.0, flex execution class; before 6.0 it was 0.29."""
+    emr_vcpu_hour: Annotated[float, span(0, 100, "US dollars")] = 0.052624
+    """Price of one vCPU hour of EMR Serverless, Linux, x86-64; Arm costs 20 % less."""
+    emr_gb_hour: Annotated[float, span(0, 100, "US dollars")] = 0.0057785
+    """Price of one hour of one GB of its memory on x86-64; Arm costs 20 % less."""
+    mb_per_second_per_core: Annotated[float, span(0.1, 10_000, "MB per second and vCPU")] = 40.0
+    """Speed that a forecast assumes for plain files of a dataset whose speed the ledger has not measured yet."""
+    compressed_mb_per_second_per_core: Annotated[float, span(0.1, 10_000, "MB per second and vCPU")] = 15.75
+    """Speed that a forecast assumes for compressed files, in bytes as stored: 126 MB/s of NDJSON, less than measured
+    (performance.md, gzip), by 8 bytes of NDJSON for each stored byte (assumed)."""
 
     @property
     def source(self) -> str:
@@ -211,22 +184,14 @@ MAX_KEEP_HOURS = 720
 class TablesSettings:
     """Tables of datasets with ``table = "iceberg"``."""
 
-    commit_seconds: Annotated[
-        int,
-        span(10, 3600, "seconds"),
-        "Interval in which published files are brought into the tables: a shorter one makes more snapshots. Above a "
-        "minute, whole minutes.",
-    ] = 60
-    keep_hours: Annotated[
-        float,
-        span(0, MAX_KEEP_HOURS, "hours"),
-        "Time for which a snapshot of a table can be read after the next one, and with it the rows that were replaced; "
-        "a tag of yours keeps it for longer.",
-    ] = 24
-    compaction: Annotated[
-        bool,
-        "Let Glue's table optimizer compact the files of an hour where there are many small ones.",
-    ] = False
+    commit_seconds: Annotated[int, span(10, 3600, "seconds")] = 60
+    """Interval in which published files are brought into the tables: a shorter one makes more snapshots. Above a
+    minute, whole minutes."""
+    keep_hours: Annotated[float, span(0, MAX_KEEP_HOURS, "hours")] = 24
+    """Time for which a snapshot of a table can be read after the next one, and with it the rows that were replaced; a
+    tag of yours keeps it for longer."""
+    compaction: bool = False
+    """Let Glue's table optimizer compact the files of an hour where there are many small ones."""
 
     def conflicts(self) -> Iterator[InvalidSettingsError]:
         # Rounded as ``tables`` does, which has a minute.
@@ -255,95 +220,66 @@ class NotifyQuarantine(StrEnum):
 class AlarmSettings:
     """Which outcomes reach a person. A failure always does."""
 
-    email: Annotated[
-        str,
-        like(ADDRESS, "one address, such as data@example.com", or_empty=True),
-        "Address that the stack subscribes to the topic of the alarms, with one mail to confirm it; empty: none.",
-    ] = ""
-    notify_quarantine: Annotated[
-        str,
-        one_of(tuple(choice.value for choice in NotifyQuarantine)),
-        "What an execution that succeeded notifies people of: never; files: files that could not be read as a whole; "
-        "lines: rejected lines as well.",
-    ] = NotifyQuarantine.FILES.value
-    daily_dollars: Annotated[
-        float,
-        span(0, 10_000_000, "US dollars"),
-        "Cost of the job runs of one day (UTC) above which the alarm DailyDollars is raised; 0: there is no such "
-        "alarm.",
-    ] = 100
-    max_quarantined_share: Annotated[
-        float,
-        span(0, 1, "share from 0 to 1"),
-        "Share of a dataset's lines, or of its files, in the quarantine after an execution, or of the files of an hour "
-        "that no rule takes, above which an alarm is raised; 1: there is no such alarm.",
-    ] = 0.05
+    email: Annotated[str, like(ADDRESS, "one address, such as data@example.com", or_empty=True)] = ""
+    """Address that the stack subscribes to the topic of the alarms, with one mail to confirm it; empty: none."""
+    notify_quarantine: Annotated[str, one_of(tuple(choice.value for choice in NotifyQuarantine))] = (
+        NotifyQuarantine.FILES.value
+    )
+    """What an execution that succeeded notifies people of: never; files: files that could not be read as a whole;
+    lines: rejected lines as well."""
+    daily_dollars: Annotated[float, span(0, 10_000_000, "US dollars")] = 100
+    """Cost of the job runs of one day (UTC) above which the alarm DailyDollars is raised; 0: there is no such alarm."""
+    max_quarantined_share: Annotated[float, span(0, 1, "share from 0 to 1")] = 0.05
+    """Share of a dataset's lines, or of its files, in the quarantine after an execution, or of the files of an hour
+    that no rule takes, above which an alarm is raised; 1: there is no such alarm."""
 
 
 @dataclass(frozen=True, slots=True)
 class EncryptionSettings:
     """The keys with which AWS encrypts what the stack stores."""
 
-    kms_key: Annotated[
-        str,
-        KMS_KEY,
-        "ARN of a symmetric KMS key in the stack's account and region, for its buckets, ledger, queues, topic and "
-        "logs; empty: the keys of the services.",
-    ] = ""
-    bootstrap_key: Annotated[
-        str,
-        KMS_KEY,
-        "ARN of your KMS key that encrypts the files of 'cdk bootstrap', for the jobs' right to read their code; "
-        "empty: the key of the service.",
-    ] = ""
+    kms_key: Annotated[str, KMS_KEY] = ""
+    """ARN of a symmetric KMS key in the stack's account and region, for its buckets, ledger, queues, topic and logs;
+    empty: the keys of the services."""
+    bootstrap_key: Annotated[str, KMS_KEY] = ""
+    """ARN of your KMS key that encrypts the files of 'cdk bootstrap', for the jobs' right to read their code; empty:
+    the key of the service."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProtectionSettings:
     """What makes a wrong deletion recoverable or impossible. The protocol needs none of it."""
 
-    versions: Annotated[
-        bool,
-        f"Whether lake, quarantine and control keep what was overwritten or deleted for {KEPT_VERSION_DAYS} days. On "
-        "in a stage called prod.",
-    ] = False
-    deletion: Annotated[bool, "Whether DynamoDB refuses to delete the ledger. On in a stage called prod."] = False
+    versions: bool = False
+    """Whether lake, quarantine and control keep what was overwritten or deleted for 30 days. On in a stage called
+    prod."""
+    deletion: bool = False
+    """Whether DynamoDB refuses to delete the ledger. On in a stage called prod."""
 
 
 @dataclass(frozen=True, slots=True)
 class QuotaSettings:
     """What this stage may use of the account's quotas of AWS Glue, which 'hybrid-router doctor' shows."""
 
-    dpus: Annotated[
-        int,
-        span(1, 1_000_000, "DPUs"),
-        "DPUs of all job runs together; those of the streaming jobs on Glue are kept free for urgent files.",
-    ] = 500
-    job_runs: Annotated[
-        int,
-        span(2, 100_000),
-        "Job runs at the same time; one of them is kept free for each streaming job on Glue.",
-    ] = 50
+    dpus: Annotated[int, span(1, 1_000_000, "DPUs")] = 500
+    """DPUs of all job runs together; those of the streaming jobs on Glue are kept free for urgent files."""
+    job_runs: Annotated[int, span(2, 100_000)] = 50
+    """Job runs at the same time; one of them is kept free for each streaming job on Glue."""
 
 
 @dataclass(frozen=True, slots=True)
 class SparkSettings:
     """What Spark records about its own work."""
 
-    ui_logs: Annotated[
-        bool,
-        "Whether Spark's event logs of every job run are kept in the control bucket for 30 days, for "
-        "Spark's history server or the page of Glue.",
-    ] = False
+    ui_logs: bool = False
+    """Whether Spark's event logs of every job run are kept in the control bucket for 30 days, for Spark's history
+    server or the page of Glue."""
 
 
 @dataclass(frozen=True, slots=True)
 class VerifySettings:
     """The daily proof of published data from its input files."""
 
-    share: Annotated[
-        float,
-        span(0, 1, "share from 0 to 1"),
-        "Share of the published manifests that are compared every day at 13:00, chosen by their ids; 0: nothing is "
-        "scheduled.",
-    ] = 0.0
+    share: Annotated[float, span(0, 1, "share from 0 to 1")] = 0.0
+    """Share of the published manifests that are compared every day at 13:00, chosen by their ids; 0: nothing is
+    scheduled."""

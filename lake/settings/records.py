@@ -31,40 +31,23 @@ _NAME = like(DATASET_NAME, "lower case letters, digits and underscore")
 class RecordsRule:
     """One ``[[records]]``: a Kinesis stream, or a topic of Amazon MSK, that Firehose writes into the input bucket."""
 
-    name: Annotated[
-        str,
-        _NAME,
-        "Name of the delivery stream within the stage. Another source needs another name: AWS replaces the delivery "
-        "stream, and two of them cannot have one name.",
-    ]
-    dataset: Annotated[str, _NAME, "Dataset of the records. A rule of [[datasets]] has to give the keys this name."]
-    kinesis_stream: Annotated[
-        str,
-        like(KINESIS_STREAM_ARN, "the ARN of a Kinesis stream", or_empty=True),
-        "ARN of the Kinesis stream; either it or records.msk_cluster is set.",
-    ] = ""
-    kinesis_kms_key: Annotated[
-        str,
-        KMS_KEY,
-        "ARN of the KMS key that encrypts the Kinesis stream, for the right to read it; empty: not one of yours.",
-    ] = ""
-    msk_cluster: Annotated[
-        str,
-        like(MSK_CLUSTER_ARN, "the ARN of an Amazon MSK cluster", or_empty=True),
-        "ARN of the Amazon MSK cluster, provisioned or serverless, that lets in roles (IAM authentication) and that "
-        "Firehose reaches by a private VPC connection.",
-    ] = ""
-    msk_topic: Annotated[
-        str,
-        like(TOPIC, "the name of a Kafka topic", or_empty=True),
-        "Name of its topic; set together with records.msk_cluster.",
-    ] = ""
+    name: Annotated[str, _NAME]
+    """Name of the delivery stream within the stage. Another source needs another name: AWS replaces the delivery
+    stream, and two of them cannot have one name."""
+    dataset: Annotated[str, _NAME]
+    """Dataset of the records. A rule of [[datasets]] has to give the keys this name."""
+    kinesis_stream: Annotated[str, like(KINESIS_STREAM_ARN, "the ARN of a Kinesis stream", or_empty=True)] = ""
+    """ARN of the Kinesis stream; either it or records.msk_cluster is set."""
+    kinesis_kms_key: Annotated[str, KMS_KEY] = ""
+    """ARN of the KMS key that encrypts the Kinesis stream, for the right to read it; empty: not one of yours."""
+    msk_cluster: Annotated[str, like(MSK_CLUSTER_ARN, "the ARN of an Amazon MSK cluster", or_empty=True)] = ""
+    """ARN of the Amazon MSK cluster, provisioned or serverless, that lets in roles (IAM authentication) and that
+    Firehose reaches by a private VPC connection."""
+    msk_topic: Annotated[str, like(TOPIC, "the name of a Kafka topic", or_empty=True)] = ""
+    """Name of its topic; set together with records.msk_cluster."""
     # Amazon Data Firehose API Reference, BufferingHints.
-    buffer_seconds: Annotated[
-        int,
-        span(0, 900, "seconds"),
-        f"Maximum time for which Firehose collects records for one object; {BUFFER_MIB} MiB of them end it sooner.",
-    ] = 60
+    buffer_seconds: Annotated[int, span(0, 900, "seconds")] = 60
+    """Maximum time for which Firehose collects records for one object; 64 MiB of them end it sooner."""
 
     def conflicts(self) -> Iterator[InvalidSettingsError]:
         stream, cluster, topic = "records.kinesis_stream", "records.msk_cluster", "records.msk_topic"

@@ -29,37 +29,23 @@ METADATA_PATTERN = re.compile(r"[^=A-Z\x00-\x1f\x7f]+=[^\x00-\x1f\x7f]*")
 class InputSettings:
     """The input bucket."""
 
-    bucket: Annotated[
-        str,
-        like(BUCKET_NAME, "the name of an S3 bucket", or_empty=True),
-        "Name of an existing bucket; empty: the stack creates one with versioning.",
-    ] = ""
-    kms_key: Annotated[
-        str,
-        KMS_KEY,
-        "ARN of the KMS key that encrypts the objects of your own bucket, for the right to read them; empty: none "
-        "does.",
-    ] = ""
+    bucket: Annotated[str, like(BUCKET_NAME, "the name of an S3 bucket", or_empty=True)] = ""
+    """Name of an existing bucket; empty: the stack creates one with versioning."""
+    kms_key: Annotated[str, KMS_KEY] = ""
+    """ARN of the KMS key that encrypts the objects of your own bucket, for the right to read them; empty: none does."""
     suffixes: Annotated[
-        tuple[str, ...],
-        like(re.compile(r"\..*"), "a suffix that begins with a dot", or_empty=True),
-        "A key that ends in none of these, in any case, is recorded as IGNORED; an empty one takes every key. The "
-        "reader detects the compression by content.",
+        tuple[str, ...], like(re.compile(r"\..*"), "a suffix that begins with a dot", or_empty=True)
     ] = tuple(f"{text}{codec}" for codec in ("", ".gz", ".bz2", ".zst") for text in (".ndjson", ".jsonl", ".json"))
-    keep_days: Annotated[
-        int,
-        span(0, 36_500, "days"),
-        "Days after which S3 deletes a file of the stack's own bucket, converted or not, and a replaced version 35 "
-        "days or more after its replacement; 0: never. A deleted file cannot be converted again: no backfill, "
-        "reprocess or verify of its hour.",
-    ] = 0
+    """A key that ends in none of these, in any case, is recorded as IGNORED; an empty one takes every key. The reader
+    detects the compression by content."""
+    keep_days: Annotated[int, span(0, 36_500, "days")] = 0
+    """Days after which S3 deletes a file of the stack's own bucket, converted or not, and a replaced version 35 days or
+    more after its replacement; 0: never. A deleted file cannot be converted again: no backfill, reprocess or verify of
+    its hour."""
     # AWS Lambda API, MaximumBatchingWindowInSeconds; with more than 10 events of a batch it is at least 1.
-    event_window_seconds: Annotated[
-        int,
-        span(1, 300, "seconds"),
-        "Time for which Lambda collects the events of new files, for both lanes: a longer one makes fewer manifests, "
-        "each of more files, and each file waits for half of it on average.",
-    ] = 5
+    event_window_seconds: Annotated[int, span(1, 300, "seconds")] = 5
+    """Time for which Lambda collects the events of new files, for both lanes: a longer one makes fewer manifests, each
+    of more files, and each file waits for half of it on average."""
 
     def conflicts(self) -> Iterator[InvalidSettingsError]:
         if self.keep_days and self.bucket:
@@ -90,26 +76,20 @@ def _longest_first(suffixes: tuple[str, ...]) -> list[tuple[str, str]]:
 class DatasetUrgentSettings:
     """What makes files of one dataset urgent in addition to ``urgent.keys``; each rule is enough."""
 
-    tags: Annotated[
-        tuple[str, ...],
-        like(TAG_PATTERN, "name=value, such as priority=high"),
-        "Tags, each as name=value: the value is a shell pattern, the name ends at the first =, both are "
-        "case-sensitive. A file that has one of these tags when it arrives is urgent. Each file of the dataset costs "
-        "one request (GetObjectTagging), unless its key or its size makes it urgent.",
-    ] = ()
+    tags: Annotated[tuple[str, ...], like(TAG_PATTERN, "name=value, such as priority=high")] = ()
+    """Tags, each as name=value: the value is a shell pattern, the name ends at the first =, both are case-sensitive. A
+    file that has one of these tags when it arrives is urgent. Each file of the dataset costs one request
+    (GetObjectTagging), unless its key or its size makes it urgent."""
     metadata: Annotated[
-        tuple[str, ...],
-        like(METADATA_PATTERN, "name=value with the name in lower case, such as priority=high"),
-        "Items of the object's own metadata (x-amz-meta-...), written as the tags; S3 keeps their names in lower case. "
-        "Each file of the dataset costs one request (HeadObject), unless its key, its size or its tags make it urgent.",
+        tuple[str, ...], like(METADATA_PATTERN, "name=value with the name in lower case, such as priority=high")
     ] = ()
-    min_bytes: Annotated[
-        int,
-        span(0, 1 << 50, "bytes"),
-        "Size from which a file is urgent, and up to max_bytes if that is set too; 0: no lower limit. With neither, no "
-        "file is urgent by its size. Sizes cost no request.",
-    ] = 0
-    max_bytes: Annotated[int, span(0, 1 << 50, "bytes"), "Size up to which a file is urgent; 0: no upper limit."] = 0
+    """Items of the object's own metadata (x-amz-meta-...), written as the tags; S3 keeps their names in lower case.
+    Each file of the dataset costs one request (HeadObject), unless its key, its size or its tags make it urgent."""
+    min_bytes: Annotated[int, span(0, 1 << 50, "bytes")] = 0
+    """Size from which a file is urgent, and up to max_bytes if that is set too; 0: no lower limit. With neither, no
+    file is urgent by its size. Sizes cost no request."""
+    max_bytes: Annotated[int, span(0, 1 << 50, "bytes")] = 0
+    """Size up to which a file is urgent; 0: no upper limit."""
 
     def conflicts(self) -> Iterator[InvalidSettingsError]:
         if 0 < self.max_bytes < self.min_bytes:
@@ -130,22 +110,18 @@ def _is_dataset_name(name: str) -> bool:
 class DatasetRule:
     """One ``[[datasets]]``: which keys belong to a dataset. The first rule that matches a key decides."""
 
-    name: Annotated[
-        str,
-        like(_is_dataset_name, "lower case letters, digits and underscore, or {folder}"),
-        "Name of the dataset; or {folder}: the folder after the prefix, as web_logs for web-logs/. One dataset has the "
-        "files of one folder: files of another folder that would get the same name are recorded as IGNORED. After "
-        "{folder}, a rule with a name takes the files without a folder.",
-    ]
-    prefix: Annotated[str, "The rule matches keys that begin with it; empty: all keys."] = ""
-    peak: Annotated[bool, "Whether peak hours send files of this dataset to the stream lane."] = True
-    table: Annotated[
-        str,
-        one_of((HIVE, ICEBERG)),
-        "Table of the dataset in the catalog. hive: over the folders of its hours; readers can see replaced rows for "
-        "sweep.grace_minutes. iceberg: an Apache Iceberg table of the database that ends with _tables; readers see a "
-        "whole publish or nothing of it. All rules {folder} have the same, and so do all rules of one dataset.",
-    ] = HIVE
+    name: Annotated[str, like(_is_dataset_name, "lower case letters, digits and underscore, or {folder}")]
+    """Name of the dataset; or {folder}: the folder after the prefix, as web_logs for web-logs/. One dataset has the
+    files of one folder: files of another folder that would get the same name are recorded as IGNORED. After {folder}, a
+    rule with a name takes the files without a folder."""
+    prefix: str = ""
+    """The rule matches keys that begin with it; empty: all keys."""
+    peak: bool = True
+    """Whether peak hours send files of this dataset to the stream lane."""
+    table: Annotated[str, one_of((HIVE, ICEBERG))] = HIVE
+    """Table of the dataset in the catalog. hive: over the folders of its hours; readers can see replaced rows for
+    sweep.grace_minutes. iceberg: an Apache Iceberg table of the database that ends with _tables; readers see a whole
+    publish or nothing of it. All rules {folder} have the same, and so do all rules of one dataset."""
     urgent: DatasetUrgentSettings = field(default_factory=DatasetUrgentSettings)
 
     def dataset_of(self, key: str) -> str | None:
@@ -228,11 +204,9 @@ def rule_conflicts(rules: Sequence[DatasetRule]) -> Iterator[InvalidSettingsErro
 class UrgentSettings:
     """Files that go to the stream lane at any hour."""
 
-    keys: Annotated[
-        tuple[str, ...],
-        "Shell patterns for the whole key, case-sensitive; * matches slashes as well. A file whose key matches one is "
-        "urgent; empty: no file is urgent by its key.",
-    ] = ("*/urgent/*",)
+    keys: tuple[str, ...] = ("*/urgent/*",)
+    """Shell patterns for the whole key, case-sensitive; * matches slashes as well. A file whose key matches one is
+    urgent; empty: no file is urgent by its key."""
 
 
 def _is_window(hours: str) -> bool:
@@ -248,8 +222,7 @@ class PeakSettings:
     hours: Annotated[
         tuple[str, ...],
         like(_is_window, "HH:MM-HH:MM such as 08:00-20:00, a start before 24:00 that differs from the end"),
-        "Windows in time_zone; one may pass midnight. Empty: there are no peak hours.",
     ] = ("08:00-20:00",)
-    days: Annotated[
-        tuple[str, ...], one_of(DAYS), "Days on which the windows begin. Empty: there are no peak hours."
-    ] = DAYS[:5]
+    """Windows in time_zone; one may pass midnight. Empty: there are no peak hours."""
+    days: Annotated[tuple[str, ...], one_of(DAYS)] = DAYS[:5]
+    """Days on which the windows begin. Empty: there are no peak hours."""

@@ -212,7 +212,7 @@ def divide_by_dataset_limit(
     datasets = services.ledger.datasets
     answers: dict[str, str | NoAnswer | None]
     try:
-        answers = {**datasets.admit(asked, limit, named)}
+        answers = {**datasets.admit(asked, limit)}
     except UNANSWERED as error:
         logger.warning("no answer about new datasets", datasets=len(asked), error=str(error))
         answers = {name: datasets.folders.get(name, NO_ANSWER) for name in asked}

@@ -11,7 +11,7 @@ from lake.errors import InvalidInputError, OwnershipError
 from lake.layout import resubmission_key, resubmitted_lines_key
 from lake.ledger import Ledger, ResubmissionRow, State
 from lake.manifest import Identity, Lane, ObjectVersion, is_manifest_id
-from lake.resubmission import MAX_LINES, Resubmission, read_resubmission
+from lake.manifest_documents import MAX_LINES, Resubmission, read_resubmission
 from lake.texts import format_count
 from lake.time import iso_utc
 from router.entry import with_refusals

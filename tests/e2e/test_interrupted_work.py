@@ -22,7 +22,7 @@ from router.ownership.resolve import write_intent
 from tests.e2e.scenario import Scenario
 from tests.e2e.stack_settings import e2e_settings
 from tests.e2e.waiting import wait_for
-from tests.unit.lake.uploads import upload
+from tests.unit.lake.world import upload
 
 pytestmark = pytest.mark.long
 """``make permissions`` plays them."""

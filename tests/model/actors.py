@@ -12,7 +12,7 @@ from aws_lambda_powertools.utilities.data_classes import SQSEvent
 
 import batch_job.main
 from lake.errors import InvalidSettingsError
-from lake.layout import INBOX, INTENTS, manifest_of_pointer
+from lake.layout import INBOX, INTENTS, list_objects, manifest_of_pointer
 from lake.ledger import State
 from lake.manifest import Identity, Lane
 from router.executions.run_status import run_status
@@ -30,7 +30,6 @@ from router.sweep.manifests import divide_collections
 from router.sweep.repair import Repair
 from router.telemetry import logger
 from streaming_job.micro_batch import convert_manifests
-from tests.model.clients import BLOCKING
 from tests.model.fake_spark import FakeLeaseKeeper, FakeSource, FakeSparkJob, FakeSparkSession
 from tests.model.pools import inline_pools
 from tests.model.scheduler import Violation
@@ -56,7 +55,7 @@ def fake_runtime(world: World) -> Iterator[None]:
     with ExitStack() as stack:
         stack.enter_context(inline_pools())
         stack.enter_context(patch("transform.convert.SparkJob", FakeSparkJob))
-        stack.enter_context(patch("transform.preflight.Source", lambda *_: FakeSource(world)))
+        stack.enter_context(patch("transform.preflight.Source", lambda *_: FakeSource()))
         # The model has no input data from which a ratio could be sampled.
         stack.enter_context(patch("transform.plan_attempt.output_ratio", lambda *_: None))
         stack.enter_context(patch("transform.convert.LeaseKeeper", FakeLeaseKeeper))
@@ -164,7 +163,8 @@ def stream(world: World, actor: Actor | None, name: str) -> None:
     def wait(_: float) -> None:
         world.wait(LEASE / 3)
 
-    new = [key for key in _listed(services.s3, INBOX) if key not in world.seen_pointers]
+    listed = (item["Key"] for item in list_objects(services.s3, "control", INBOX))
+    new = [key for key in listed if key not in world.seen_pointers]
     given = [manifest_of_pointer(key) or key for key in new if _can_be_read(services.s3, key)]
     outcomes = convert_manifests(replace(conversion(world, services, name), wait=wait), given)
     left_to_the_sweep = {outcome.manifest for outcome in outcomes if outcome.fault is not None}
@@ -177,15 +177,6 @@ def stream(world: World, actor: Actor | None, name: str) -> None:
     world.seen_pointers.update(new)
     for key in new:
         services.s3.delete_object(Bucket="control", Key=key)
-
-
-def _listed(s3: Any, prefix: str) -> list[str]:
-    keys: list[str] = []
-    while True:
-        page = s3.list_objects_v2(Bucket="control", Prefix=prefix, StartAfter=keys[-1] if keys else "")
-        keys += [item["Key"] for item in page.get("Contents", [])]
-        if not page["IsTruncated"]:
-            return keys
 
 
 def _can_be_read(s3: Any, key: str) -> bool:
@@ -236,14 +227,12 @@ def overnight(world: World, actor: Actor | None, name: str) -> None:
             number += 1
             run = f"{name}/{number}"
             world.run_documents[run] = entry["run"]
-            if world.denied & BLOCKING:
-                world.blocked_runs.add(run)
             try:
                 batch_job.main.run(conversion(world, world.transform(actor), run), {"run": entry["run"]})
             finally:
                 world.stopped_runs.add(run)
             status = run_status({"run": entry["run"], "jobRun": run}, services)
-            if status["open"] <= status["denied"]:
+            if not status["open"]:
                 break
     verdict = settle({"execution": name}, services)
     _check_verdict(world, verdict, _planned(world, name))

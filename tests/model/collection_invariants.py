@@ -70,15 +70,6 @@ class CollectionInvariants:
                     if manifest not in rows:
                         yield manifest, self._documents.files_of(manifest)
 
-    def manifests_of(self, part: str, row: Item) -> list[str]:
-        """The manifests that a part has become; empty while it is not divided."""
-        hour, _, name = row["collection"].partition("/")
-        for collection in (name, part):
-            division = self._division(hour, collection)
-            if division is not None and part in division["parts"]:
-                return [manifest for manifest, *_ in division["manifests"]]
-        return []
-
     def check(self, rows: dict[str, Item]) -> None:
         """The row of an arrival names a part if and only if the part lists the file."""
         owners: dict[str, str] = {}

@@ -13,23 +13,11 @@ Item = dict[str, Any]
 COMPARISON = re.compile(r"(#\w+) (=|>|<) (:\w+)")
 SIZE = re.compile(r"size\((#\w+)\) = (:\w+)")
 MISSING = re.compile(r"attribute_not_exists\((#\w+)\)")
-MAX_ITEM_BYTES = 400 << 10
-"""Amazon DynamoDB Developer Guide, "Service quotas"."""
 CLAUSE = re.compile(r"(SET|ADD|REMOVE) ")
-
-
-class TransactionCanceledException(ClientError):  # noqa: N818
-    """As boto3 names it."""
-
-
-class Exceptions:
-    TransactionCanceledException = TransactionCanceledException
 
 
 class FakeDynamoDB:
     """The calls of ``meta.client`` that the ledger makes."""
-
-    exceptions = Exceptions
 
     def __init__(self) -> None:
         self.items: dict[tuple[str, str], Item] = {}
@@ -72,7 +60,7 @@ class FakeDynamoDB:
         if any(reason["Code"] != "None" for reason in reasons):
             error = {"Code": "TransactionCanceledException", "Message": "cancelled"}
             response: Any = {"Error": error, "CancellationReasons": reasons}
-            raise TransactionCanceledException(response, "TransactWriteItems")
+            raise ClientError(response, "TransactWriteItems")
         for action in TransactItems:
             ((kind, request),) = action.items()
             self._put(request) if kind == "Put" else self._update(request)
@@ -134,12 +122,6 @@ class FakeDynamoDB:
 
     def _put(self, request: Item) -> None:
         item = {name: _stored(value) for name, value in request["Item"].items()}
-        self._store(item)
-
-    def _store(self, item: Item) -> None:
-        if _size(item) > MAX_ITEM_BYTES:
-            message = "Item size has exceeded the maximum allowed size"
-            raise ClientError({"Error": {"Code": "ValidationException", "Message": message}}, "Write")
         self.items[item["pk"], item["sk"]] = item
 
     def _update(self, request: Item) -> None:
@@ -158,7 +140,7 @@ class FakeDynamoDB:
                     current = item[names[name]]
                     amount = current | amount if isinstance(amount, frozenset) else current + amount
                 item[names[name]] = amount
-        self._store(item)
+        self.items[item["pk"], item["sk"]] = item
 
 
 def _stored(value: Any) -> Any:
@@ -172,14 +154,3 @@ def _stored(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _stored(item) for name, item in value.items()}
     return value
-
-
-def _size(value: Any) -> int:
-    """About the bytes that DynamoDB counts: names and texts, and a few for each number and element."""
-    if isinstance(value, str):
-        return len(value.encode())
-    if isinstance(value, dict):
-        return sum(_size(name) + _size(item) + 1 for name, item in value.items())
-    if isinstance(value, list | frozenset):
-        return 3 + sum(_size(item) + 1 for item in value)
-    return 8

@@ -222,6 +222,7 @@ class FakeS3:
         if used is not None and used.state == "completed" and self.used_id_succeeds:
             return {}
         upload = self._open_upload(Bucket, Key, UploadId, "CompleteMultipartUpload")
+        assert upload.algorithm is None or (ChecksumCRC32 and ChecksumType == "FULL_OBJECT")
         for part in MultipartUpload["Parts"]:
             known = upload.parts.get(part["PartNumber"], ("", b""))
             is_named = part.get("ChecksumCRC32") == crc32_of(known[1]) or upload.algorithm is None

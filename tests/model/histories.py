@@ -1,5 +1,6 @@
 """One history: a scenario, the faults at its steps, and then repairs until no work is left."""
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -8,28 +9,14 @@ from functools import partial
 from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.errors import HybridRouterError
+from lake.ledger import State
 from lake.manifest import ObjectVersion
 from lake.settings import LedgerSettings
-from tests.model.actors import (
-    backfiller,
-    fake_runtime,
-    forcer,
-    looker,
-    overnight,
-    planner,
-    promoter,
-    receive,
-    reprocesser,
-    route,
-    stream,
-    sweeper,
-    worker,
-)
-from tests.model.environment import KEEP, allow, apply_event, expire, expire_rows, force_all
+from tests.model import actors
 from tests.model.invariants import InvariantChecker
 from tests.model.scenarios import Scenario, single_faults, switches
 from tests.model.scheduler import Actor, Scheduler, Violation
-from tests.model.world import LONG_AGO, OWNER_DIED, World, with_attempts
+from tests.model.world import LONG_AGO, OWNER_DIED, World
 
 MAX_REPAIR_ROUNDS = 14
 
@@ -54,9 +41,7 @@ class History:
 def play(scenario: Scenario, fault_at: Callable[[int, Actor, str], str], used_id_succeeds: bool = False) -> History:
     """Run the scenario to its end under the faults; then repair without faults, and check every promise."""
     history = History(scenario)
-    world = World(slow=scenario.slow, versions=scenario.versions, wide=scenario.wide)
-    if scenario.max_attempts is not None:
-        world.settings = with_attempts(scenario.max_attempts)
+    world = World(slow=scenario.slow, versions=scenario.versions)
     if scenario.forgotten:
         world.settings = replace(world.settings, ledger=LedgerSettings(keep_days=KEEP.days))
     world.s3.used_id_succeeds = used_id_succeeds
@@ -70,7 +55,7 @@ def play(scenario: Scenario, fault_at: Callable[[int, Actor, str], str], used_id
             history.faults[step] = fault
         return fault
 
-    with fake_runtime(world):
+    with actors.fake_runtime(world):
         try:
             _prepare(world, scenario)
             scheduler = Scheduler(record, partial(apply_event, world), checker.check, world.clock, world.set_issued_at)
@@ -111,20 +96,19 @@ def _prepare(world: World, scenario: Scenario) -> None:
         world.orphan(*scenario.orphaned)
         world.wait(OWNER_DIED)
     if scenario.expired:
-        worker(world, None, "before", ids)
+        actors.worker(world, None, "before", ids)
         world.wait(timedelta(hours=2))
-        sweeper(world, None)
+        actors.sweeper(world, None)
         expire(world, restored=scenario.missing, expired=scenario.expired)
-        reprocesser(world, None)
-        sweeper(world, None)
+        actors.reprocesser(world, None)
+        actors.sweeper(world, None)
     if scenario.reprocessed:
-        worker(world, None, "before", ids)
+        actors.worker(world, None, "before", ids)
         force_all(world)
     if scenario.forgotten:
-        worker(world, None, "before", ids)
+        actors.worker(world, None, "before", ids)
         expire_rows(world)
     world.poisonous, world.unreadable = frozenset(scenario.poisonous), frozenset(scenario.unreadable)
-    world.wrong_results = list(scenario.wrong_results)
     world.dynamodb.catch_up()
 
 
@@ -133,10 +117,10 @@ def _publish_hour(world: World, *, closed_early: bool) -> None:
     world.tells_hours = True
     world.collected("a")
     if closed_early:
-        planner(world, None)
+        actors.planner(world, None)
     world.wait(timedelta(hours=1))
-    planner(world, None)
-    worker(world, None, "before")
+    actors.planner(world, None)
+    actors.worker(world, None, "before")
     world.wait(timedelta(hours=1))
 
 
@@ -144,19 +128,19 @@ def _actor(world: World, scenario: Scenario, name: str) -> Actor:
     actor = Actor(name, lambda: None)
     kind = name.rstrip("0123456789")
     bodies: dict[str, Callable[[], object]] = {
-        "worker": lambda: worker(world, actor, name),
-        "sweep": lambda: sweeper(world, actor),
-        "look": lambda: looker(world, actor),
-        "stream": lambda: stream(world, actor, name),
-        "plan": lambda: planner(world, actor),
-        "overnight": lambda: overnight(world, actor, name),
-        "queue": lambda: receive(world, actor),
-        "backfill": lambda: backfiller(world, actor),
-        "force": lambda: forcer(world, actor),
-        "reprocess": lambda: reprocesser(world, actor),
-        "promote": lambda: promoter(world, actor, scenario.urgent),
-        "promote_all": lambda: promoter(world, actor),
-        "route": lambda: route(world, actor, _announced(world, scenario), scenario.lane),
+        "worker": lambda: actors.worker(world, actor, name),
+        "sweep": lambda: actors.sweeper(world, actor),
+        "look": lambda: actors.looker(world, actor),
+        "stream": lambda: actors.stream(world, actor, name),
+        "plan": lambda: actors.planner(world, actor),
+        "overnight": lambda: actors.overnight(world, actor, name),
+        "queue": lambda: actors.receive(world, actor),
+        "backfill": lambda: actors.backfiller(world, actor),
+        "force": lambda: actors.forcer(world, actor),
+        "reprocess": lambda: actors.reprocesser(world, actor),
+        "promote": lambda: actors.promoter(world, actor, scenario.urgent),
+        "promote_all": lambda: actors.promoter(world, actor),
+        "route": lambda: actors.route(world, actor, _announced(world, scenario), scenario.lane),
     }
     actor.body = bodies[kind]
     return actor
@@ -172,16 +156,15 @@ def _announced(world: World, scenario: Scenario) -> list[ObjectVersion]:
 
 def _repair(world: World, checker: InvariantChecker, scenario: Scenario) -> None:
     """Without faults: events are redelivered, sweep and workers run on their schedules, until all promises hold."""
-    allow(world)
     world.restore_parts()
     for number in range(MAX_REPAIR_ROUNDS):
         world.wait(timedelta(hours=2))
         try:
-            route(world, None, _announced(world, scenario), scenario.lane)
-            receive(world, None)
-            sweeper(world, None)
-            stream(world, None, f"repair-stream-{number}")
-            worker(world, None, f"repair-{number}")
+            actors.route(world, None, _announced(world, scenario), scenario.lane)
+            actors.receive(world, None)
+            actors.sweeper(world, None)
+            actors.stream(world, None, f"repair-stream-{number}")
+            actors.worker(world, None, f"repair-{number}")
         except (HybridRouterError, BotoCoreError, ClientError) as error:
             raise Violation(f"a repair failed: {type(error).__name__}: {error}") from error
         try:
@@ -219,3 +202,107 @@ def scripted(scenario: Scenario, script: Sequence[tuple[str, str, str]]) -> Hist
     history = play(scenario, fault_at)
     assert not pending or history.violation, f"the script did not reach {pending}: {history.describe()}"
     return history
+
+
+KEEP = timedelta(days=60)
+"""How long the ledger keeps the row of an arrival, in scenarios in which rows expire."""
+
+
+def apply_event(world: World, event: str, actor: Actor) -> None:
+    """Apply an event at a request of the actor."""
+    if event == "report_stopped":
+        world.stopped_runs.add(actor.name)
+    else:
+        EVENTS[event](world)
+
+
+def force_all(world: World) -> None:
+    """``force`` on every manifest that is DONE or FAILED."""
+    manifests = world.router(None).ledger.manifests
+    for item in list(world.rows().values()):
+        if item["state"] in (State.DONE, State.FAILED):
+            row = manifests.get(item["id"])
+            assert row is not None
+            manifests.force(row, world.now)
+
+
+def expire(world: World, restored: Sequence[str], expired: Sequence[str]) -> None:
+    """Files that were missing are there again; others are deleted, as by a rule of their bucket, for ever."""
+    for file in world.arrived:
+        name = file.key.removeprefix("orders/").removesuffix(".ndjson")
+        if name in restored:
+            world.s3.put_object(Bucket=file.bucket, Key=file.key, Body=world.bodies[file.key, file.etag])
+        if name in expired:
+            world.remove(file)
+    world.inputs_expired = True
+
+
+def _change_documents(world: World) -> None:
+    for identity, item in world.rows().items():
+        if item["state"] == State.PUBLISHING:
+            world.causes.add((identity, item["generation"]))
+            world.s3.put_object(Bucket="control", Key=item["document"]["key"], Body=b"{}")
+
+
+def _lose_upload(world: World) -> None:
+    for upload in world.s3.open_uploads()[:1]:
+        manifest, _, rest = world.s3.uploads[upload].key.rsplit("/", 1)[-1].partition("-g")
+        world.causes.add((manifest, int(rest.partition("-")[0])))
+        world.s3.uploads[upload].state = "aborted"
+
+
+def _overwrite_input(world: World) -> None:
+    """The first file that is there is put again with another content; the event of the new version waits."""
+    file = next((file for file in world.arrived if world.s3.has(file)), None)
+    if file is not None:
+        world.send_events(world.arrive(file.key.split("/")[1].removesuffix(".ndjson")))
+
+
+def _delete_input(world: World) -> None:
+    """The last file that is there is deleted; with versions its bytes stay, and its version can be read."""
+    file = next((file for file in reversed(world.arrived) if world.s3.has(file)), None)
+    if file is not None:
+        world.remove(file)
+
+
+def _add_rule(world: World) -> None:
+    """Files that were ignored so far are routed by every process that starts from now on."""
+    world.suffixes += (".txt",)
+    suffixes = (*world.settings.input.suffixes, ".txt")
+    world.settings = replace(world.settings, input=replace(world.settings.input, suffixes=suffixes))
+
+
+def _put_again(world: World) -> None:
+    """All files are put again with the same bytes; without versions they are the same arrivals, with new events."""
+    for file in world.arrived:
+        world.s3.put_object(Bucket=file.bucket, Key=file.key, Body=world.bodies[file.key, file.etag])
+        world.send_events([file])
+
+
+def expire_rows(world: World) -> None:
+    """Months pass, in which no process lives: DynamoDB deletes the rows that have expired.
+
+    Without versions, the same bytes are put again shortly before. The first events come again after it.
+    """
+    world.send_events(world.arrived)
+    world.wait(KEEP - timedelta(hours=12))
+    if not world.versions:
+        _put_again(world)
+    world.wait(timedelta(hours=15))
+    items = world.dynamodb.items
+    for key in [key for key, item in items.items() if item.get("expires_at", math.inf) <= world.now.timestamp()]:
+        del items[key]
+
+
+EVENTS: dict[str, Callable[[World], object]] = {
+    "expire_lease": lambda world: world.wait(world.lease + timedelta(seconds=1)),
+    "advance_hours": lambda world: world.wait(timedelta(hours=2)),
+    "begin_new_query": lambda world: world.seen_pointers.clear(),
+    "force": force_all,
+    "change_document": _change_documents,
+    "lose_upload": _lose_upload,
+    "add_rule": _add_rule,
+    "put_again": _put_again,
+    "overwrite_input": _overwrite_input,
+    "delete_input": _delete_input,
+}

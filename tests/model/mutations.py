@@ -12,16 +12,12 @@ from pkgutil import resolve_name
 from typing import Any
 from unittest.mock import patch
 
-from botocore.exceptions import BotoCoreError, ClientError
-
 import lake.manifest_documents
 import lake.publish
 import router.ownership.owner
 import router.ownership.take
 import transform.finalize
 import transform.give_up
-from lake.commit import SourceCount
-from lake.errors import LeaseLostError
 from lake.ledger.table import Condition, LedgerTable
 from lake.manifest import Partition
 
@@ -127,18 +123,6 @@ def roll_forward_by_listing() -> AbstractContextManager[Any]:
     return patch("lake.publish.read_commit", listed)
 
 
-def commit_once(context, claim, named, uploaded):
-    """Without reading the row again where there was no answer."""
-    services = context.services
-    try:
-        services.ledger.manifests.commit(claim, named, context.clock())
-    except (LeaseLostError, BotoCoreError, ClientError):
-        for item in uploaded:
-            lake.publish.abort_upload(services.s3, item.bucket, item.key, item.upload_id)
-        return False
-    return True
-
-
 def abort_before_the_release() -> AbstractContextManager[Any]:
     """The uploads of a commit without an answer are aborted while it may still be applied."""
     give_up = transform.give_up.give_up
@@ -156,20 +140,6 @@ def abort_before_the_release() -> AbstractContextManager[Any]:
     )()
 
 
-def _unchecked_source(_: Any, file: Any, splits: Any) -> Any:
-    rows = sum(item.rows for item in splits)
-    return SourceCount(file.uri, file.version, file.size, rows, rows, 0, {}, None, None)
-
-
-audit_nothing = all_of(
-    *(
-        replaced(f"transform.audit.{check}", lambda *_: None)
-        for check in ("_check_results", "_check_rows", "_check_quarantine")
-    ),
-    replaced("transform.audit._source_count", _unchecked_source),
-)
-
-
 def an_own_division_is_carried_out() -> AbstractContextManager[Any]:
     """In place of the one that is committed."""
     write, read = lake.manifest_documents.write_division, lake.manifest_documents.read_division
@@ -184,9 +154,6 @@ def an_own_division_is_carried_out() -> AbstractContextManager[Any]:
         return read(s3, bucket, own.get(collection, reference))
 
     return patch.multiple("router.divide", write_division=remembered, read_division=read_own)
-
-
-late_part_touches_no_hour = changed("router.ownership.owner._add", "if any(row.final for row in rows):", "if False:")
 
 
 def a_late_part_touches_its_hours_afterwards() -> AbstractContextManager[Any]:

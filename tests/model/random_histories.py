@@ -1,14 +1,8 @@
-"""Random histories: hypothesis draws the faults of every step, and shrinks a violation to few faults."""
+"""Random histories: a seed decides the faults of every step; of a violation, only the faults that it needs are left."""
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
-
-from hypothesis import Phase, find, settings
-from hypothesis import strategies as st
-from hypothesis.errors import NoSuchExample
-from hypothesis.strategies import SearchStrategy
 
 from tests.model.histories import History, play
 from tests.model.scenarios import Scenario, single_faults
@@ -30,90 +24,39 @@ MAX_FAULTS = {
 }
 """Per history: the product bounds its attempts, so the model bounds the reasons to repeat them."""
 MAX_CRASHES = 2
-BYTES_PER_STEP = 2
 STEPS = {"poison": 400}
 DEFAULT_STEPS = 200
 """Number of steps with random faults, more than most histories have; later steps have none."""
 
 
-@dataclass(frozen=True)
-class FaultPlan:
+class RandomFaults:
     """The random decisions of one history."""
 
-    crashes: int
-    switch_rate: float
-    expiry_rate: float
-    used_id_succeeds: bool
-    draws: bytes
-    """``BYTES_PER_STEP`` bytes for each step. They are one value for hypothesis, not one per step: it varies and
-    repeats separate values, which makes whole histories alike (measured in docs/adr/tools.md)."""
-
-
-def fault_plans(scenario: Scenario) -> SearchStrategy[FaultPlan]:
-    """Plans of the scenario; they shrink to fewer faults, because a draw of zero is not a fault."""
-    size = STEPS.get(scenario.name, DEFAULT_STEPS) * BYTES_PER_STEP
-    expiry_rates = EXPIRY_RATES if "expire_lease" in scenario.events else EXPIRY_RATES[:1]
-    return st.builds(
-        FaultPlan,
-        crashes=st.integers(0, MAX_CRASHES),
-        switch_rate=st.sampled_from(SWITCH_RATES),
-        expiry_rate=st.sampled_from(expiry_rates),
-        used_id_succeeds=st.booleans(),
-        draws=st.binary(min_size=size, max_size=size),
-    )
-
-
-def play_plan(scenario: Scenario, plan: FaultPlan) -> History:
-    """The history of a plan; the same plan gives the same history."""
-    return play(scenario, _PlannedFaults(scenario, plan).fault_at, plan.used_id_succeeds)
-
-
-class _PlannedFaults:
-    def __init__(self, scenario: Scenario, plan: FaultPlan) -> None:
-        self._scenario = scenario
-        self._plan = plan
-        self._remaining = Counter(MAX_FAULTS | {CRASH: plan.crashes})
+    def __init__(self, scenario: Scenario, random: Random) -> None:
+        self._scenario, self._random = scenario, random
+        self._steps = STEPS.get(scenario.name, DEFAULT_STEPS)
+        self._switch_rate = random.choice(SWITCH_RATES)
+        self._expiry_rate = random.choice(EXPIRY_RATES) if "expire_lease" in scenario.events else 0
+        self._remaining = Counter(MAX_FAULTS | {CRASH: random.randint(0, MAX_CRASHES)})
 
     def fault_at(self, step: int, actor: Actor, operation: str) -> str:
-        """A draw is uniform in [0, 1): first no fault, then a switch, then any other fault."""
-        position = (step - 1) * BYTES_PER_STEP
-        drawn = self._plan.draws[position : position + BYTES_PER_STEP]
-        switch_rate = self._plan.switch_rate
-        no_fault_rate = (1 - switch_rate) * (1 - FAULT_RATE)
-        draw = int.from_bytes(drawn, "big") / 256**BYTES_PER_STEP - no_fault_rate
-        if draw < 0:
+        random, faults = self._random, single_faults(self._scenario, operation)
+        if step > self._steps:
             return ""
-        if draw < switch_rate:
-            return self._switch(draw / switch_rate, actor)
-        return self._fault((draw - switch_rate) / (1 - no_fault_rate - switch_rate), operation)
-
-    def _switch(self, draw: float, actor: Actor) -> str:
-        without_expiry = 1 - self._plan.expiry_rate
-        expiry = draw >= without_expiry
-        draw = (draw - without_expiry) / self._plan.expiry_rate if expiry else draw / without_expiry
-        name = _pick(self._scenario.actors, draw)
-        if expiry and self._take("expire_lease"):
-            return f"expire_lease:{name}"
-        return "" if name == actor.name else f"{SWITCH}:{name}"
-
-    def _fault(self, draw: float, operation: str) -> str:
-        faults = single_faults(self._scenario, operation)
-        fault = _pick(faults, draw) if faults else ""
+        if random.random() < self._switch_rate:
+            name = random.choice(self._scenario.actors)
+            if random.random() < self._expiry_rate and self._take("expire_lease"):
+                return f"expire_lease:{name}"
+            return "" if name == actor.name else f"{SWITCH}:{name}"
+        fault = random.choice(faults) if faults and random.random() < FAULT_RATE else ""
         return fault if self._take(fault) else ""
 
     def _take(self, fault: str) -> bool:
         """Whether the fault may still occur; counts it."""
-        limited = fault in self._remaining
-        if limited and self._remaining[fault] == 0:
-            return False
-        if limited:
-            self._remaining[fault] -= 1
-        return True
-
-
-def _pick(options: Sequence[str], draw: float) -> str:
-    """The option at a draw from [0, 1]."""
-    return options[min(int(draw * len(options)), len(options) - 1)]
+        if fault not in self._remaining:
+            return True
+        self._remaining[fault] -= 1
+        return self._remaining[fault] >= 0
 
 
 @dataclass
@@ -124,37 +67,27 @@ class Exploration:
     faults: Counter[str] = field(default_factory=Counter)
     """Number of faults by kind."""
     violation: History | None = None
-    """The history with the fewest faults that breaks a promise."""
 
 
 def explore(scenario: Scenario, seed: int, max_histories: int, *, shrink: bool = True) -> Exploration:
-    """Play random histories until one breaks a promise, then shrink it; the same seed gives the same histories.
-
-    ``max_histories``: limit of the search; shrinking plays further histories. ``shrink``: false: the first violation
-    that is found.
-    """
-    found = Exploration()
-
-    def breaks_a_promise(plan: FaultPlan) -> bool:
-        history = play_plan(scenario, plan)
+    """Play random histories until one breaks a promise; the same seed gives the same histories."""
+    found, random = Exploration(), Random(seed)
+    while found.histories < max_histories and found.violation is None:
+        used_id_succeeds = random.random() < 0.5
+        history = play(scenario, RandomFaults(scenario, random).fault_at, used_id_succeeds)
         found.histories += 1
         found.faults.update(fault.partition(":")[0] for fault in history.faults.values())
-        return history.violation is not None
-
-    try:
-        plan = find(
-            fault_plans(scenario),
-            breaks_a_promise,
-            settings=_settings(max_histories, shrink=shrink),
-            random=Random(seed),
-        )
-    except NoSuchExample:
-        return found
-    found.violation = play_plan(scenario, plan)
+        if history.violation:
+            found.violation = _shrunk(history, used_id_succeeds) if shrink else history
     return found
 
 
-def _settings(max_histories: int, *, shrink: bool) -> settings:
-    """Deterministic: no database of earlier failures, no deadline, the seed alone decides."""
-    phases = (Phase.generate, Phase.shrink) if shrink else (Phase.generate,)
-    return settings(max_examples=max_histories, phases=phases, database=None, deadline=None, derandomize=False)
+def _shrunk(history: History, used_id_succeeds: bool) -> History:
+    """The history without the faults that it does not need to break a promise."""
+    # Without a later fault, an earlier one may not be needed either.
+    for step in (*sorted(history.faults, reverse=True), *sorted(history.faults)):
+        fewer = {at: fault for at, fault in history.faults.items() if at != step}
+        if step in history.faults:
+            shorter = play(history.scenario, lambda now, *_, fewer=fewer: fewer.get(now, ""), used_id_succeeds)
+            history = shorter if shorter.violation else history
+    return history

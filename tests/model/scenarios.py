@@ -3,9 +3,6 @@
 from dataclasses import dataclass
 
 from lake.manifest import Lane
-from tests.model.clients import KINDS
-from tests.model.environment import ALLOW, DENY
-from tests.model.fake_spark import WRONG_RESULTS
 from tests.model.scheduler import (
     CRASH,
     LATE,
@@ -59,14 +56,6 @@ class Scenario:
     events: tuple[str, ...] = ("expire_lease", "report_stopped")
     poisonous: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()
-    wrong_results: tuple[str, ...] = ()
-    """How the results of the first Spark jobs are wrong."""
-    wide: bool = False
-    """Every file has many columns of its own."""
-    max_attempts: int | None = None
-    """Maximum attempts of a manifest; None: more than any history needs."""
-    call_faults: bool = True
-    """False: requests meet only the scenario's events."""
     slow: bool = False
     urgent: tuple[str, ...] = ()
     """Files that the promote actors make urgent."""
@@ -87,12 +76,6 @@ SCENARIOS = {
             (("a", "b"),),
             reprocessed=True,
             events=("expire_lease", "force", "advance_hours", "report_stopped"),
-        ),
-        Scenario(
-            "force",
-            ("worker1", "force1", "worker2", "sweep1", "force2"),
-            (("a",),),
-            events=("expire_lease", "advance_hours"),
         ),
         Scenario(
             "requests",
@@ -198,26 +181,6 @@ SCENARIOS = {
             expired=("a", "b"),
             events=("expire_lease", "advance_hours"),
         ),
-        Scenario("wrong results", ("worker1", "worker2"), (("a", "b"),), wrong_results=WRONG_RESULTS, events=()),
-        # One attempt is enough, because neither a denial nor a full dataset may use one up.
-        Scenario(
-            "denied",
-            ("worker1", "route1", "overnight1", "sweep1"),
-            (("a",), ("b",)),
-            arriving=("c",),
-            events=(*(f"{DENY}{kind}" for kind in KINDS), ALLOW),
-            max_attempts=1,
-            call_faults=False,
-        ),
-        Scenario(
-            "wide",
-            ("worker1", "worker2", "sweep1"),
-            (("a",), ("b",), ("c",)),
-            events=(),
-            wide=True,
-            max_attempts=1,
-            call_faults=False,
-        ),
         Scenario("slow", ("worker1", "sweep1", "worker2"), (("a", "b"),), slow=True, events=("report_stopped",)),
     )
 }
@@ -225,8 +188,6 @@ SCENARIOS = {
 
 def single_faults(scenario: Scenario, operation: str) -> list[str]:
     """Faults of a call and events of the environment, one of which can occur at a request."""
-    if not scenario.call_faults:
-        return list(scenario.events)
     faults = [CRASH, LOSE_REQUEST, REFUSE]
     faults += [] if is_read(operation) else [LOSE_RESPONSE, REPEAT, LATE, REPEAT_LATE]
     faults += [STALE_READ] if operation == "query" else []

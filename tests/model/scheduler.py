@@ -10,7 +10,6 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError, ReadTimeoutError
 
 from lake.errors import HybridRouterError
-from tests.model.fake_dynamodb import TransactionCanceledException
 
 MAX_STEPS = 3000
 """More requests than any history needs: an actor that sends more is in an endless loop."""
@@ -233,7 +232,6 @@ def service_error(operation: str, number: int) -> ClientError:
     response: Any = {"Error": {"Code": code, "Message": "model"}, "ResponseMetadata": {"HTTPStatusCode": status}}
     if code == "TransactionCanceledException":
         response["CancellationReasons"] = [{"Code": "TransactionConflict"}]
-        return TransactionCanceledException(response, operation)
     return ClientError(response, operation)
 
 

@@ -231,7 +231,7 @@ def play(scenario: str, fault: str, number: int) -> bool:
     rows[0] = world.publish(forced(world.world, rows[0]))
     failing = _publishing(world, rows[1])
     SCENARIOS[scenario](world, rows)
-    is_stopped = scenario in STOPPED
+    is_stopped = scenario == STOPPED
     faults = world.faulty.faults
     if fault == "pause":
         faults.pause = (number, lambda: _meanwhile(world, rows, is_stopped=is_stopped))
@@ -284,10 +284,8 @@ def _end(world: TableWorld, rows: list[ManifestRow], failing: ManifestRow, scena
     roll_back(world.world.s3, world.world.ledger, failing, document.written, "an upload is gone", world.world.now)
     assert world.world.row(failing.id).state == State.FAILED
     world.check()
-    if scenario in STOPPED:
-        if (repaired := STOPPED[scenario]) is None:
-            return
-        repaired(world.world.services, DATASET)
+    if scenario == STOPPED:
+        restore_table(world.world.services, DATASET)
     world.commit()
     world.restored = False
     world.check_end(rows)
@@ -316,26 +314,6 @@ def _roll_back_main(world: TableWorld, rows: list[ManifestRow]) -> None:
     world.swap({**metadata, "refs": refs, "current-snapshot-id": first})
 
 
-def _other_rows(world: TableWorld, rows: list[ManifestRow]) -> None:
-    """Another writer deletes the rows of a manifest."""
-    del rows
-    world.restored = True
-    catalog, before = TableCatalog(world.world.services, DATASET), world.metadata()
-    entries = [item for manifest in manifests_of(before, catalog) for item in live_entries(manifest, catalog)]
-    after = commit_batch(before, catalog, Batch(0, [], [_data_file(entry) for entry in entries[:FILES]]), 0, 0)
-    *_, last = after["snapshots"]
-    snapshots = [*before["snapshots"], {**last, "summary": {"operation": "delete"}}]
-    refs = {**after["refs"], TAG: before["refs"][TAG]}
-    world.swap({**after, "snapshots": snapshots, "refs": refs, "properties": before["properties"]})
-
-
-def _another_table(world: TableWorld, rows: list[ManifestRow]) -> None:
-    """Another table takes the name, with the same properties."""
-    del rows
-    world.restored = True
-    world.swap({**world.metadata(), "table-uuid": "another"})
-
-
 def _rebuilt(world: TableWorld, rows: list[ManifestRow]) -> None:
     """A person has made a new table, which has no hour yet."""
     del rows
@@ -349,15 +327,9 @@ SCENARIOS: dict[str, Callable[[TableWorld, list[ManifestRow]], None]] = {
     "compacted": lambda world, _: world.compact(),
     "rebuilt": _rebuilt,
     "rolled back": _roll_back_main,
-    "rows of another writer": _other_rows,
-    "another table": _another_table,
 }
-STOPPED: dict[str, Callable[[Services, str], Any] | None] = {
-    "rolled back": restore_table,
-    "rows of another writer": restore_table,
-    "another table": rebuild_table,
-}
-"""Scenarios in which the committer has to stop, and what a person runs then."""
+STOPPED = "rolled back"
+"""The scenario in which the committer has to stop until a person restores the table."""
 
 
 def histories(scenario: str) -> Iterator[tuple[str, int]]:

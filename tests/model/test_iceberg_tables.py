@@ -81,7 +81,6 @@ def number_is_written_in_a_second_swap() -> AbstractContextManager[Any]:
     return patch.object(TableCatalog, "swap", swap_twice)
 
 
-NO_COMPARISON_OF_ANCESTRY = replaced(f"{COMMITTER}.foreign_change", lambda _: None)
 RULES: dict[str, tuple[str, Mutation]] = {
     "property is not compared": ("batches", replaced(f"{COMMITTER}.is_applied", lambda *_: False)),
     "no look after a refused swap": ("batches", no_look_after_a_refused_swap),
@@ -147,12 +146,7 @@ RULES: dict[str, tuple[str, Mutation]] = {
         "rebuilt",
         changed(f"{COMMITTER}._list_hours", "def list_hour", "tables.note(row, unlisted=None)\n\n    def list_hour"),
     ),
-    "ancestry is not compared": ("rolled back", NO_COMPARISON_OF_ANCESTRY),
-    "changes of rows are not compared": ("rows of another writer", NO_COMPARISON_OF_ANCESTRY),
-    "UUID is not compared": (
-        "another table",
-        changed(f"{COMMITTER}.is_applied", 'metadata["table-uuid"] != row.uuid', "False"),
-    ),
+    "ancestry is not compared": ("rolled back", replaced(f"{COMMITTER}.foreign_change", lambda _: None)),
 }
 """Each removed rule: the scenario in which it is missed, and its mutation."""
 

@@ -1,4 +1,5 @@
-"""One deployment in memory, and the clock that its services and all actors share."""
+# ruff: noqa: N803 (the names are boto3's)
+"""One deployment in memory, the clock that its services and all actors share, and the clients of an actor."""
 
 from __future__ import annotations
 
@@ -14,11 +15,12 @@ from lake.resource_names import ResourceNames
 from lake.settings import parse_settings
 from lake.time import iso_utc
 from router.services import Services as RouterServices
-from tests.model.clients import ActorClient, DenyingClient, FakeGlue
 from tests.model.fake_dynamodb import FakeDynamoDB
 from tests.model.fake_s3 import FakeS3
+from tests.model.scheduler import is_read
 from tests.unit.router.event_bridge import FakeEventBridge
 from tests.unit.router.events import message, s3_record
+from tests.unit.router.glue import glue_client
 from transform.task_model import JobServices
 
 if TYPE_CHECKING:
@@ -72,16 +74,8 @@ class World:
     """Keys of files that kill every job that reads them."""
     unreadable: frozenset[str] = frozenset()
     """Keys of files that cannot be read completely."""
-    wrong_results: list[str] = field(default_factory=list)
-    """How the results of the next Spark jobs are wrong; see ``FakeSparkJob``."""
     tells_hours: bool = False
     """No process outlives a Lambda function, so what readers are told of an hour is checked."""
-    wide: bool = False
-    """Every file has many columns of its own."""
-    denied: set[str] = field(default_factory=set)
-    """What is refused until an event allows it again; see ``denial``."""
-    blocked_runs: set[str] = field(default_factory=set)
-    """Runs that began while the input or the output was denied, which it still is."""
     slow: bool = False
     """Every task takes longer than half of a lease."""
     arrived: list[ObjectVersion] = field(default_factory=list)
@@ -98,8 +92,6 @@ class World:
     """The recorded bytes of documents of parts that are damaged, by key."""
     causes: set[tuple[str, int]] = field(default_factory=set)
     """Manifest and generation of each publish that an event has made impossible."""
-    attempts_without_cause: int | None = None
-    """After so many attempts FAILED needs no other cause, because crashes use them up; None: it always does."""
     issued_at: datetime = START
     """When the request that is being applied was sent; its sender may have stalled since."""
     after_write: Callable[[], None] = lambda: None
@@ -250,7 +242,7 @@ class World:
         return None if item is None else dict(json.loads(item.body))
 
     def _client(self, actor: Actor | None, client: Any) -> Any:
-        return ActorClient(self, actor, DenyingClient(client, self.denied) if client is self.s3 else client)
+        return ActorClient(self, actor, client)
 
 
 def name_of(file: ObjectVersion) -> str:
@@ -261,3 +253,82 @@ def name_of(file: ObjectVersion) -> str:
 def with_attempts(number: int) -> Settings:
     """The model's settings with this number of attempts."""
     return replace(SETTINGS, batch=replace(SETTINGS.batch, max_attempts=number))
+
+
+class ActorClient:
+    """One service as one actor sees it."""
+
+    def __init__(self, world: World, actor: Actor | None, client: Any) -> None:
+        self._world, self._actor, self._target = world, actor, client
+        self.exceptions = getattr(client, "exceptions", None)
+
+    def __getattr__(self, operation: str) -> Callable[..., Any]:
+        if operation == "get_paginator":
+            return lambda name: _Paginator(getattr(self, name))
+        scheduler, actor, method = self._world.scheduler, self._actor, getattr(self._target, operation)
+        self._world.wait(timedelta(milliseconds=1))
+        if actor is None or scheduler is None:
+            return lambda **request: self._call_without_faults(operation, method, request)
+        return lambda **request: scheduler.call(actor, self._target, operation, request)
+
+    def _call_without_faults(self, operation: str, method: Callable[..., Any], request: dict[str, Any]) -> Any:
+        response = method(**request)
+        if not is_read(operation):
+            self._world.issued_at = self._world.now
+            self._world.after_write()
+        return response
+
+
+@dataclass(frozen=True)
+class _Paginator:
+    call: Callable[..., Any]
+
+    def paginate(self, **request: Any) -> Any:
+        while True:
+            page = self.call(**request)
+            yield page
+            if not page["IsTruncated"]:
+                return
+            if "Uploads" in page:
+                request |= {"KeyMarker": page["NextKeyMarker"], "UploadIdMarker": page["NextUploadIdMarker"]}
+            elif "Versions" in page:
+                request["KeyMarker"] = page["NextKeyMarker"]
+            else:
+                request["StartAfter"] = page["Contents"][-1]["Key"]
+
+
+USED = {
+    "StartedOn": datetime(2026, 11, 20, 22, tzinfo=UTC),
+    "CompletedOn": datetime(2026, 11, 20, 23, tzinfo=UTC),
+    "ExecutionTime": 3600,
+    "DPUSeconds": 7201.5,
+}
+"""What every job run of an execution has used."""
+
+
+class FakeGlue:
+    """Job runs are the actors: terminal once the actor ends, or once Glue reports it as stopped.
+
+    A started run is an actor that the history has anyway.
+    """
+
+    def __init__(self, world: World) -> None:
+        self.exceptions = glue_client().exceptions
+        self._world = world
+
+    def get_job_run(self, *, JobName: str, RunId: str) -> dict[str, Any]:
+        return {"JobRun": self._run(RunId)}
+
+    def get_job_runs(self, *, JobName: str, MaxResults: int) -> dict[str, Any]:
+        actors = {} if self._world.scheduler is None else self._world.scheduler.actors
+        return {"JobRuns": [self._run(name) for name in actors if name.rstrip("0123456789") == "stream"]}
+
+    def start_job_run(self, *, JobName: str) -> dict[str, str]:
+        return {"JobRunId": "started"}
+
+    def _run(self, run: str) -> dict[str, Any]:
+        if not self._world.run_is_terminal(run):
+            return {"Id": run, "JobRunState": "RUNNING"}
+        ended = {"Id": run, "JobRunState": "STOPPED"}
+        document = self._world.run_documents.get(run)
+        return ended if document is None else {**ended, **USED, "Arguments": {"--run": document}}

@@ -15,8 +15,7 @@ from lake.settings import Settings, parse_settings
 from lake.texts import with_options
 from router.requests.resubmit import resubmit
 from router.services import Services
-from tests.unit.lake.transitions import TOTALS
-from tests.unit.lake.world import PARTITION, World
+from tests.unit.lake.world import PARTITION, TOTALS, World
 
 
 class Stack(World):

@@ -19,8 +19,7 @@ from lake.manifest import Lane, Manifest, ObjectVersion, new_manifest_id
 from lake.manifest_documents import write_manifest
 from tests.unit.cli.schemas import valid_json
 from tests.unit.cli.stack_world import FakeServices, execution, put_summary, stack_of
-from tests.unit.lake.transitions import DOCUMENT, done, put_result
-from tests.unit.lake.world import LEASE, PARTITION, World, file_of
+from tests.unit.lake.world import DOCUMENT, LEASE, PARTITION, World, done, file_of, put_result
 
 FILE = S3Uri("input", "orders/a")
 OPTIONS = " --stage test"

@@ -18,8 +18,7 @@ from lake.ledger import ArrivalRow, ManifestRow
 from lake.manifest import Lane, ObjectVersion, Partition
 from tests.unit.cli.schemas import valid_json
 from tests.unit.cli.stack_world import FakeServices, stack_of
-from tests.unit.lake.transitions import TOTALS, done, put_result
-from tests.unit.lake.world import PARTITION, World
+from tests.unit.lake.world import PARTITION, TOTALS, World, done, put_result
 
 NO_RULE = "no rule of [[datasets]] matches the key"
 

@@ -17,8 +17,7 @@ from lake.ledger import CostRow, CostShare
 from lake.manifest import Lane
 from tests.unit.cli.schemas import valid_json
 from tests.unit.cli.stack_world import MACHINE, NIGHT, FakeServices, execution, put_summary, stack_of
-from tests.unit.lake.transitions import done
-from tests.unit.lake.world import World
+from tests.unit.lake.world import World, done
 
 VERDICT = {"outcome": "SUCCEEDED_WITH_QUARANTINE", "rows": 101, "rejects": 793, "failed_files": 1, "done": 2}
 DATASET = {

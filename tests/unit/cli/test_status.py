@@ -18,8 +18,7 @@ from lake.time import iso_utc
 from router.sweep.missed import HOUR_FORMAT, LISTING, OLD_DAYS, InputSearch
 from tests.unit.cli.schemas import valid_json
 from tests.unit.cli.stack_world import NIGHT, FakeServices, execution, put_summary, stack_of
-from tests.unit.lake.transitions import done
-from tests.unit.lake.world import MORNING, World
+from tests.unit.lake.world import MORNING, World, done
 
 Page = Callable[..., str]
 BERLIN = ZoneInfo("Europe/Berlin")

@@ -19,8 +19,7 @@ from lake.manifest import ObjectVersion
 from router.tables.handler import rebuild_table as rebuild
 from tests.unit.cli.schemas import valid_json
 from tests.unit.cli.stack_world import FakeLambda, FakeServices, stack_of, stack_with, with_settings
-from tests.unit.lake.transitions import DOCUMENT, TOTALS
-from tests.unit.lake.world import PARTITION
+from tests.unit.lake.world import DOCUMENT, PARTITION, TOTALS
 from tests.unit.router.conftest import Deployment, measure_speed
 from tests.unit.router.tables.tabling import TABLES, commit, listed, publish, swapped, table
 

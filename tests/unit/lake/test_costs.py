@@ -1,31 +1,24 @@
 """What job runs have used, by the engine's own answer, and what they cost: bills and their rows."""
 
-from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, ReadTimeoutError
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lake.engines import ENGINES, Engine, read_bill
 from lake.engines.description import MAX_REASON, Bill, divide
 from lake.ledger import CostRow, CostShare
-from lake.ledger.costs import MAX_PIECES, MAX_SHARES
-from lake.ledger.table import LedgerTable
+from lake.ledger.costs import MAX_SHARES
 from lake.manifest import Lane
 from lake.settings import EmrSettings, PriceSettings, Settings
 from tests.unit.lake.world import World
 
 START, END = datetime(2026, 11, 20, 22, tzinfo=UTC), datetime(2026, 11, 20, 23, tzinfo=UTC)
-
-
 RUN = "s3://control/plans/night/runs/00000.json"
-
-
 GLUE = {
     "Id": "jr_1",
     "JobRunState": "SUCCEEDED",
@@ -36,8 +29,6 @@ GLUE = {
     "NumberOfWorkers": 10,
     "Arguments": {"--run": RUN},
 }
-
-
 EMR = {
     "state": "FAILED",
     "createdAt": START,
@@ -47,8 +38,6 @@ EMR = {
     "billedResourceUtilization": {"vCPUHour": 20.5, "memoryGBHour": 82.0, "storageGBHour": 0.0},
     "jobDriver": {"sparkSubmit": {"entryPointArguments": ["--settings", "x", "--run", RUN]}},
 }
-
-
 PRICE = PriceSettings(
     dpu_hour=0.44,
     dpu_hour_flex=0.29,
@@ -175,8 +164,6 @@ def test_parts_add_up_to_the_whole(total: int, weights: list[int]) -> None:
 
 
 SHARES = (CostShare("orders", 700, 10, 1, 1, 5, 2, 4), CostShare("clicks", 300))
-
-
 ROW = CostRow(
     id="jr_1",
     lane=Lane.BATCH,
@@ -193,8 +180,6 @@ ROW = CostRow(
     state="FAILED",
     reason="killed by signal 9",
 )
-
-
 DAY = date(2026, 11, 21)
 
 
@@ -223,33 +208,19 @@ def test_the_sum_of_a_day_is_that_of_its_rows(world: World, costs: list[int]) ->
     assert world.ledger.costs.day_sum(DAY) == sum(costs)
 
 
-@pytest.mark.parametrize(("item", "full_items"), [(MAX_SHARES, 2), (10, MAX_PIECES)])
-def test_a_row_with_more_datasets_than_an_item_can_hold_is_stored_whole(
-    world: World, monkeypatch: pytest.MonkeyPatch, item: int, full_items: int
-) -> None:
-    # Given an interval of the streaming job in which datasets were converted that fill some items and begin another one
-    monkeypatch.setattr("lake.ledger.costs.MAX_SHARES", item)
-    transactions: list[int] = []
-    transact = LedgerTable.transact
-
-    def send(table: LedgerTable, actions: Sequence[dict[str, Any]]) -> None:
-        transactions.append(len(actions))
-        if transactions == [MAX_PIECES + 1, 2]:
-            raise ConnectionError
-        transact(table, actions)
-
-    monkeypatch.setattr(LedgerTable, "transact", send)
-    names = [f"dataset_number_{number:05d}" for number in range(full_items * item + 1)]
+def test_a_row_with_more_datasets_than_an_item_can_hold_is_stored_whole(world: World) -> None:
+    # Given an interval of the streaming job in which datasets were converted that fill two items and begin another one
+    names = [f"dataset_number_{number:05d}" for number in range(2 * MAX_SHARES + 1)]
     shares = tuple(CostShare(name, 7, 10**9, 3, 1, 9, 2, 10**8) for name in names)
     row = CostRow.of_bill(bill(), Lane.STREAM, 7 * len(names), shares)
-    # When its only transaction is sent, or the second of two is not, and it is recorded twice more
-    with suppress(ConnectionError):
+    # When the second one is not written, and it is recorded twice more
+    world.faults.drop = 2
+    with pytest.raises(ReadTimeoutError):
         world.ledger.costs.record(row)
-    assert [world.ledger.costs.record(row), world.ledger.costs.record(row)] == [full_items == MAX_PIECES, False]
+    assert [world.ledger.costs.record(row), world.ledger.costs.record(row)] == [True, False]
     # Then all of its shares and all that it has used are there once
     day = date(2026, 11, 20)
     (found,) = world.ledger.costs.of_days(day, day)
     assert (replace(found, shares=()), set(found.shares)) == (replace(row, shares=()), set(shares))
     assert len(found.shares) == len(shares)
     assert world.ledger.costs.day_sum(day) == 7 * len(names)
-    assert max(transactions) <= MAX_PIECES + 1

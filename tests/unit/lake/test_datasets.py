@@ -1,8 +1,6 @@
 """Dataset rows: what each write changes, how many columns have room, and which of them have a field id."""
 
-from collections.abc import Callable
 from datetime import date, timedelta
-from typing import Any
 
 import pytest
 
@@ -24,41 +22,27 @@ WIDE = [f"column_{number:04}" for number in range(1000)]
 MB = 1_000_000
 
 
-def written_keys(world: World, write: Callable[[], object]) -> list[tuple[str, str]]:
-    """Primary keys that the writes of ``write`` name."""
-    keys: list[tuple[str, str]] = []
-    table = world.ledger.datasets._table
-    send = table._write
-
-    def record(operation: str, request: dict[str, Any]) -> None:
-        key = request.get("Key") or request["Item"]
-        keys.append((key["pk"], key["sk"]))
-        send(operation, request)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(table, "_write", record)
-        write()
-    return keys
+def measurement_characters(world: World) -> int:
+    key = {"pk": "dataset#orders", "sk": "measurement"}
+    return len(str(world.dynamodb.get_item(TableName=RESOURCES.ledger_table, Key=key)["Item"]))
 
 
 def test_a_registered_dataset_is_read_and_not_written(world: World) -> None:
     world.ledger.datasets.register("orders")
-    assert written_keys(world, lambda: world.ledger.datasets.register("orders")) == []
+    world.faults.reset()
+    world.ledger.datasets.register("orders")
+    assert world.faults.writes == []
     assert list(world.ledger.datasets.names()) == ["orders"]
 
 
 def test_a_measurement_does_not_write_the_columns_again(world: World) -> None:
     # Given: a dataset with many columns
     datasets = world.ledger.datasets
-    datasets.register("orders")
     datasets.reserve_columns("orders", WIDE, 1000)
     # When
-    ((pk, sk),) = written_keys(
-        world, lambda: datasets.add_measurement("orders", DatasetMeasurement(100 * MB, 10 * MB, 1000, 40 * MB, 800))
-    )
+    datasets.add_measurement("orders", DatasetMeasurement(100 * MB, 10 * MB, 1000, 40 * MB, 800))
     # Then: the item of the measurement is a small one
-    item = world.dynamodb.get_item(TableName=RESOURCES.ledger_table, Key={"pk": pk, "sk": sk})["Item"]
-    assert len(str(item)) < 1000
+    assert measurement_characters(world) < 1000
     row = datasets.get("orders")
     assert row is not None
     assert (len(row.columns), row.measured.output_ratio) == (1000, 0.1)
@@ -99,8 +83,7 @@ def test_slow_files_that_are_the_dataset_decide_and_earlier_ones_are_forgotten(w
     found = measured(world, *[DatasetMeasurement(100 * MB, 1, 20_000)] * 9)
     # Then, and the row does not grow
     assert found.plain == 5 * MB
-    key = {"pk": "dataset#orders", "sk": "measurement"}
-    assert len(str(world.dynamodb.get_item(TableName=RESOURCES.ledger_table, Key=key)["Item"])) < 1500
+    assert measurement_characters(world) < 1500
 
 
 def test_small_manifests_are_one_sample_when_they_are_large_enough(world: World) -> None:
@@ -114,17 +97,6 @@ def test_small_manifests_are_one_sample_when_they_are_large_enough(world: World)
 
 def test_compressed_files_stand_for_plain_ones_that_were_never_measured(world: World) -> None:
     assert measured(world, DatasetMeasurement(100 * MB, 1, 10_000, 100 * MB, 10_000)) == DatasetSpeed(10 * MB, 10 * MB)
-
-
-def test_what_manifests_write_of_two_datasets_shares_no_partition_key(world: World) -> None:
-    datasets = world.ledger.datasets
-    partitions = {}
-    for name in ("orders", "clicks"):
-        datasets.register(name)
-        keys = written_keys(world, lambda name=name: datasets.reserve_columns(name, ["a"], 9))  # type: ignore[misc]
-        keys += written_keys(world, lambda name=name: datasets.add_measurement(name, DatasetMeasurement(1, 1, 1)))  # type: ignore[misc]
-        partitions[name] = {pk for pk, _ in keys}
-    assert partitions["orders"].isdisjoint(partitions["clicks"])
 
 
 def test_all_datasets_are_found_by_name(world: World) -> None:
@@ -147,12 +119,8 @@ def test_all_datasets_are_found_by_name(world: World) -> None:
 
 
 OVERHEAD = 4
-
-
 NEEDED = MAX_NAME_BYTES + OVERHEAD
 """Free bytes with which the longest name still fits."""
-
-
 NO_LIMIT = 1_000_000
 
 
@@ -245,11 +213,6 @@ def test_a_dataset_that_has_its_columns_gets_a_hundred_new_ones_a_day(world: Wor
     assert datasets.reserve_columns("orders", names("committed", 200), 1000) == ()
 
 
-def unnumbered(world: World) -> set[str]:
-    row = world.ledger.datasets.get("orders")
-    return set() if row is None else set(row.unnumbered)
-
-
 def test_of_columns_with_one_field_id_the_first_has_it(world: World) -> None:
     # Given
     first, second = WITH_ONE_FIELD_ID
@@ -258,19 +221,14 @@ def test_of_columns_with_one_field_id_the_first_has_it(world: World) -> None:
     datasets = world.ledger.datasets
     # When: they come one after the other
     datasets.reserve_columns("orders", [first, "a"], 10)
-    assert unnumbered(world) == set()
     datasets.reserve_columns("orders", ["b", second], 10)
-    # Then
-    assert unnumbered(world) == {second}
-    # And the first keeps it when it is dropped and comes again
+    # And the first is dropped and comes again; or they come together
     assert datasets.drop_columns("orders", columns(world), [first])
     datasets.reserve_columns("orders", [first], 10)
-    assert unnumbered(world) == {second}
-
-
-def test_of_columns_with_one_field_id_that_come_together_one_has_it(world: World) -> None:
-    world.ledger.datasets.reserve_columns("orders", WITH_ONE_FIELD_ID, 10)
-    assert unnumbered(world) == {WITH_ONE_FIELD_ID[1]}
+    datasets.reserve_columns("clicks", WITH_ONE_FIELD_ID, 10)
+    # Then
+    rows = [datasets.get(name) for name in ("orders", "clicks")]
+    assert [row.unnumbered for row in rows if row] == [frozenset({second})] * 2
 
 
 def test_what_two_callers_drop_takes_no_column_that_came_between_them(world: World) -> None:

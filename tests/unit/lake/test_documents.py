@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lake.documents import encode_body, find_document, read_uri
-from lake.errors import InvalidDocumentError, InvalidInputError, NewerDocumentError
+from lake.errors import InvalidDocumentError, InvalidInputError
 from lake.layout import manifest_key
 from lake.ledger.manifest_row import queued_row
 from lake.manifest import Lane, Manifest, decode_manifest, new_manifest_id
@@ -62,12 +62,6 @@ def test_a_manifest_may_only_name_input_buckets(world: World) -> None:
     foreign = replace(file_of("orders/a.json"), bucket="secrets")
     with pytest.raises(InvalidDocumentError, match="names the bucket 'secrets'"):
         decode_manifest(encode_body(replace(world.manifest(), files=(foreign,))), ("input",))
-
-
-@pytest.mark.parametrize("text", [b"", b"[]", b"{}", b'{"format": 1, "files": [[1]]}', b'{"format": 2}'])
-def test_a_manifest_of_an_unknown_format_is_left_to_the_version_that_wrote_it(text: bytes) -> None:
-    with pytest.raises(NewerDocumentError, match="deploy it again"):
-        decode_manifest(text, ("input",))
 
 
 def test_another_version_of_an_excluded_file_is_not_excluded(world: World) -> None:

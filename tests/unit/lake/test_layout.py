@@ -65,14 +65,14 @@ def test_an_arrival_key_is_short_and_unique() -> None:
 
 
 def test_resource_names_read_back_what_they_wrote() -> None:
-    assert ResourceNames.from_environment(RESOURCES.to_environment() | {"PATH": "/bin"}) == RESOURCES
+    assert ResourceNames.read(RESOURCES.to_environment() | {"PATH": "/bin"}) == RESOURCES
     arguments = {key.removeprefix("--"): value for key, value in RESOURCES.to_arguments().items()}
-    assert ResourceNames.from_arguments(arguments) == RESOURCES
+    assert ResourceNames.read(arguments) == RESOURCES
 
 
-def test_the_error_names_the_missing_variable() -> None:
-    with pytest.raises(InvalidInputError, match="environment variable LEDGER_TABLE is missing"):
-        ResourceNames.from_environment(RESOURCES.to_environment() | {"LEDGER_TABLE": ""})
+def test_the_error_names_the_missing_resource() -> None:
+    with pytest.raises(InvalidInputError, match="argument ledger_table is missing"):
+        ResourceNames.read(RESOURCES.to_environment() | {"LEDGER_TABLE": ""})
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from lake.faults import can_pass
-from lake.ledger.table import MAX_TRANSACTION_ACTIONS, MAX_TRIES, Condition, Key, LedgerTable, RefusedError, put_request
+from lake.ledger.table import MAX_TRANSACTION_ACTIONS, MAX_TRIES, Key, LedgerTable, RefusedError
 from tests.unit.lake.world import World
 
 KEY = Key("manifest#m", "manifest")
@@ -123,23 +123,16 @@ def waiting_table(client: Any, waits: list[float]) -> LedgerTable:
     return LedgerTable(client, "ledger", waits.append)
 
 
-def write_by(table: LedgerTable, operation: str) -> None:
-    if operation == "put_item":
-        table.put(KEY, {"state": "QUEUED"}, [Condition("pk", "missing")])
-    elif operation == "update_item":
-        table.update(KEY, assign={"state": "QUEUED"})
-    else:
-        table.transact([{"Put": put_request("ledger", KEY, {}, [])}])
-
-
-@pytest.mark.parametrize("operation", ["put_item", "update_item", "transact_write_items"])
-def test_a_conflict_is_repeated_after_a_wait(operation: str) -> None:
-    conflict = error(CANCELLED, "None", "TransactionConflict") if operation.startswith("transact") else CONFLICT
+@pytest.mark.parametrize(
+    ("write", "conflict"),
+    [(put, CONFLICT), (update, CONFLICT), (transact, error(CANCELLED, "None", "TransactionConflict"))],
+)
+def test_a_conflict_is_repeated_after_a_wait(write: Callable[[LedgerTable], None], conflict: ClientError) -> None:
     client = FakeClient(conflict, conflict, {})
     waits: list[float] = []
-    write_by(waiting_table(client, waits), operation)
-    assert [request["operation"] for request in client.requests] == [operation] * 3
-    assert len(waits) == 2
+    write(waiting_table(client, waits))
+    assert len({request["operation"] for request in client.requests}) == 1
+    assert (len(client.requests), len(waits)) == (3, 2)
 
 
 def test_a_conflict_beside_a_condition_that_failed_is_decided_by_the_next_try() -> None:
@@ -147,14 +140,14 @@ def test_a_conflict_beside_a_condition_that_failed_is_decided_by_the_next_try() 
         error(CANCELLED, "TransactionConflict", "ConditionalCheckFailed"), error(CANCELLED, "ConditionalCheckFailed")
     )
     with pytest.raises(RefusedError):
-        write_by(waiting_table(client, []), "transact_write_items")
+        transact(waiting_table(client, []))
 
 
 def test_conflicts_are_repeated_a_bounded_number_of_times() -> None:
     client = FakeClient(*[CONFLICT] * 100)
     waits: list[float] = []
     with pytest.raises(ClientError, match="TransactionConflictException"):
-        write_by(waiting_table(client, waits), "put_item")
+        put(waiting_table(client, waits))
     assert len(client.requests) == MAX_TRIES
     assert sum(waits) < 6
 

@@ -4,22 +4,18 @@ import hashlib
 from dataclasses import replace
 from datetime import timedelta
 from itertools import product
-from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
 from botocore.exceptions import ClientError
 
-from lake.commit import CommitDocument, PendingObject, SourceCount, UploadedPart, read_result, write_commit
+from lake.commit import CommitDocument, SourceCount, UploadedPart, read_result, write_commit
 from lake.errors import NewerDocumentError, TransientError, UploadsVanishedError
 from lake.layout import commit_key, lake_key, quarantine_key
-from lake.ledger import CommitReference, ManifestRow, PublishedObjects, PublishedTotals, State
-from lake.ledger.manifest_row import digest_objects
+from lake.ledger import CommitReference, ManifestRow, State
 from lake.publish import complete_all, roll_back, roll_forward
-from tests.unit.lake.transitions import row_in_state
-from tests.unit.lake.uploads import upload
-from tests.unit.lake.world import PARTITION, World
+from tests.unit.lake.world import PARTITION, World, row_in_state, upload
 
 BODIES = (b"first" * 10, b"second" * 10)
 
@@ -79,23 +75,6 @@ def test_the_result_document_has_what_the_generation_read_and_wrote(world: World
     assert published == {}
 
 
-def test_the_row_has_the_totals_and_a_digest_of_the_objects_as_they_are_listed(world: World) -> None:
-    # Given, When
-    row, _ = publishing(world)
-    roll(world, row)
-    # Then
-    after = world.row(row.id).published
-    assert after is not None
-    objects = (listed(world, "lake"), listed(world, "quarantine"))
-    assert after.totals == PublishedTotals(10, {"not JSON": 1}, 0, *objects, task_milliseconds=1500)
-    assert (after.totals.lake.count, after.totals.lake.bytes) == (2, sum(map(len, BODIES)))
-
-
-def listed(world: World, bucket: str) -> PublishedObjects:
-    found = world.raw_s3.list_objects_v2(Bucket=bucket)["Contents"]
-    return digest_objects((item["Key"], item["Size"], item["ETag"].strip('"')) for item in found)
-
-
 def test_vanished_uploads_leave_nothing_behind_and_fail_the_manifest(world: World) -> None:
     # Given: one of the uploads was aborted, the others are unchanged
     row, document = publishing(world)
@@ -145,8 +124,6 @@ def remove_document(world: World, row: ManifestRow) -> None:
 
 
 HARMS = [(change_document, "was changed after"), (remove_document, "is gone")]
-
-
 BUCKETS = ("lake", "quarantine")
 
 
@@ -231,22 +208,6 @@ def test_a_repeated_completion_without_an_answer_does_not_say_that_the_upload_is
     with pytest.raises(ClientError, match="SlowDown"):
         complete_all(s3, [item])
     assert complete_all(world.s3, [item]).keys() == {("lake", KEY)}
-
-
-def test_a_completion_has_the_checksums_that_s3_verifies() -> None:
-    requests: list[dict[str, Any]] = []
-    s3: Any = SimpleNamespace(
-        complete_multipart_upload=lambda **request: requests.append(request),
-        head_object=lambda **_: {"ETag": '"object"', "ContentLength": 9, "ChecksumCRC32": "whole"},
-    )
-    parts = (UploadedPart("etag-1", "part-1"), UploadedPart("etag-2", "part-2"))
-    assert complete_all(s3, [PendingObject("lake", KEY, "u", parts, "whole", 9, 1)]) == {("lake", KEY): "object"}
-    (request,) = requests
-    assert (request["ChecksumType"], request["ChecksumCRC32"]) == ("FULL_OBJECT", "whole")
-    assert request["MultipartUpload"]["Parts"] == [
-        {"PartNumber": 1, "ETag": '"etag-1"', "ChecksumCRC32": "part-1"},
-        {"PartNumber": 2, "ETag": '"etag-2"', "ChecksumCRC32": "part-2"},
-    ]
 
 
 def test_an_upload_whose_part_another_writer_has_replaced_is_gone(world: World) -> None:

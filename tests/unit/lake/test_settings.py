@@ -20,11 +20,7 @@ from lake.settings import (
 from lake.shards import MAX_SHARDS
 
 KEY = "arn:aws:kms:eu-central-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"
-
-
 ALIAS = "arn:aws:kms:eu-central-1:111122223333:alias/lake"
-
-
 DEV = Path(__file__).parents[3] / "settings" / "dev.toml"
 
 
@@ -301,8 +297,6 @@ def test_quotas_without_room_for_a_run_beside_the_stream_are_refused(changes: di
 
 
 ON_EMR = {"engine": "emr-serverless"}
-
-
 LAUNCH = StreamLaunch("00app", "arn", "s3://code/main.py", "--a 1 --b 2", "--conf x=y", 1440, "/logs")
 
 

@@ -1,4 +1,4 @@
-"""Transitions of a manifest: where each is legal, what it writes, and what a refused one was."""
+"""Manifest rows: where each transition is legal, what it writes, what a refused one was; claims, generations, lists."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -7,39 +7,138 @@ from typing import Any
 
 import pytest
 
-from lake.errors import LeaseLostError
-from lake.ledger import Claim, CommitReference, ManifestRow, Published, State
+from lake.errors import InvalidInputError, LeaseLostError, TerminalError
+from lake.ledger import Claim, CommitReference, Failure, ManifestRow, Published, State
+from lake.ledger.manifest_row import MAX_EARLIER_OWNERS
 from lake.ledger.transitions import successor_row
-from lake.manifest import Lane
+from lake.manifest import Lane, manifest_sha256
 from lake.time import epoch_milliseconds, iso_utc
-from tests.unit.lake.transitions import (
-    AFTERWARDS,
-    DOCUMENT,
-    LEGAL,
-    STATES,
-    TOTALS,
-    Transition,
-    claim,
-    commit,
-    fail,
-    finish,
-    force,
-    release,
-    row_in_state,
-    supersede,
-)
-from tests.unit.lake.world import LEASE, World
+from tests.unit.lake.world import DOCUMENT, LEASE, PARTITION, STATES, TOTALS, World, done, row_in_state
+
+OTHER_DOCUMENT = CommitReference("commits/other.json", "1" * 64)
+SUCCESSORS = ("successor-1", "successor-2")
+
+
+def claim(world: World, row: ManifestRow) -> bool:
+    held = world.ledger.manifests.claim(row, "jr_2", world.now, LEASE, "nonce")
+    assert held is None or held.row == world.row(row.id)
+    return held is not None
+
+
+def renew(world: World, row: ManifestRow) -> bool:
+    try:
+        world.ledger.manifests.renew(Claim(row, "jr_1"), world.now, LEASE)
+    except LeaseLostError:
+        return False
+    return True
+
+
+def release(world: World, row: ManifestRow) -> bool:
+    return world.ledger.manifests.release(row, "because", world.now)
+
+
+def release_uncounted(world: World, row: ManifestRow) -> bool:
+    return world.ledger.manifests.release(row, "because", world.now, "exclusions/a.json", counted=False)
+
+
+def commit(world: World, row: ManifestRow) -> bool:
+    try:
+        world.ledger.manifests.commit(Claim(row, "jr_1"), OTHER_DOCUMENT, world.now)
+    except LeaseLostError:
+        return False
+    return True
+
+
+def finish(world: World, row: ManifestRow) -> bool:
+    return world.ledger.manifests.finish(row, TOTALS, world.now)
+
+
+def fail(world: World, row: ManifestRow) -> bool:
+    return world.ledger.manifests.fail(row, "because", world.now)
+
+
+def force(world: World, row: ManifestRow, request: str | None = "request-1") -> bool:
+    try:
+        return world.ledger.manifests.force(row, world.now, request)
+    except InvalidInputError:
+        return False
+
+
+def supersede(world: World, row: ManifestRow) -> bool:
+    successors = [replace(world.manifest(f"{name}.json"), id=name) for name in SUCCESSORS]
+    if not world.ledger.manifests.supersede(row, successors, "because", world.now):
+        return False
+    for successor in successors:
+        assert_row(world, successor_row(row, successor))
+    return True
+
+
+Transition = Callable[[World, ManifestRow], bool]
+LEGAL: dict[Transition, tuple[str, ...]] = {
+    claim: ("QUEUED", "EXPIRED"),
+    renew: ("RUNNING",),
+    release: ("RUNNING", "EXPIRED"),
+    release_uncounted: ("RUNNING", "EXPIRED"),
+    commit: ("RUNNING",),
+    finish: ("PUBLISHING",),
+    fail: ("QUEUED", "RUNNING", "EXPIRED", "PUBLISHING"),
+    force: ("DONE", "FAILED", "FAILED PUBLISH"),
+    supersede: ("QUEUED", "RUNNING", "EXPIRED"),
+}
+
+
+def changed(world: World, row: ManifestRow, transition: Transition) -> ManifestRow:
+    """The row after the transition."""
+    now, until = iso_utc(world.now), epoch_milliseconds(world.now + LEASE)
+    released = {"state": State.QUEUED, "reason": "because", "lease_until": 0}
+    claimed = {"state": State.RUNNING, "attempt": row.attempt + 1, "owner": "jr_2", "claim_nonce": "nonce"}
+    published, forgotten = Published(1, DOCUMENT, TOTALS), ("document", "exclusions", "reason", "finished_at")
+    queued = {"state": State.QUEUED, "lane": Lane.BATCH, "generation": 2, "base_attempt": row.attempt, "lease_until": 0}
+    changes: dict[Transition, dict[str, Any]] = {
+        claim: {**claimed, "lease_until": until, "earlier_owners": (row.owner,) if row.owner else ()},
+        renew: {"lease_until": until, "changed_at": row.changed_at},
+        release: released,
+        release_uncounted: {**released, "exclusions": "exclusions/a.json", "base_attempt": row.base_attempt + 1},
+        commit: {"state": State.PUBLISHING, "document": OTHER_DOCUMENT, "reason": None},
+        finish: {"state": State.DONE, "reason": None, "published": published, "finished_at": now},
+        fail: {"state": State.FAILED, "reason": "because", "finished_at": now},
+        force: {**queued, "forced_at": now, "request": "request-1", **dict.fromkeys(forgotten)},
+        supersede: {"state": State.SUPERSEDED, "superseded_by": SUCCESSORS, "reason": "because"},
+    }
+    return replace(row, **{"changed_at": now, **changes[transition]})
+
+
+def assert_row(world: World, expected: ManifestRow) -> None:
+    """The row is this one, without empty attributes, and in the index while it is open, or if it did not get through.
+
+    The manifests of these tests that are DONE have an unreadable file.
+    """
+    assert world.row(expected.id) == expected
+    key = {"pk": f"manifest#{expected.id}", "sk": "manifest"}
+    item: dict[str, Any] = world.dynamodb.get_item(TableName="ledger", Key=key, ConsistentRead=True)["Item"]
+    assert None not in item.values()
+    listed = "UNREADABLE" if expected.state == State.DONE else expected.state
+    entry = (f"{expected.lane}#{listed}", f"{expected.created_at}#{expected.id}")
+    in_index = expected.open or expected.state in (State.DONE, State.FAILED)
+    assert (item.get("open"), item.get("open_order")) == (entry if in_index else (None, None))
 
 
 @pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("transition", LEGAL)
-def test_a_transition_is_applied_only_where_it_is_legal(world: World, transition: Transition, state: str) -> None:
-    row = row_in_state(world, state)
-    legal = state in LEGAL[transition]
-    assert transition(world, row) == legal
-    after = world.row(row.id)
-    assert after.state == (AFTERWARDS[transition] if legal else row.state)
-    assert legal or after == row
+def test_a_transition_changes_these_attributes_where_it_is_legal(
+    world: World, transition: Transition, state: str
+) -> None:
+    # Given a row, which has the reason of an attempt before if it is open
+    before = row_in_state(world, state)
+    assert world.ledger.manifests.record_reason(before, "it crashed") == before.open
+    row = world.row(before.id)
+    assert row == (replace(before, reason="it crashed") if before.open else before)
+    world.wait(timedelta(minutes=1))
+    # When
+    applied = transition(world, row)
+    # Then
+    assert applied == (state in LEGAL[transition])
+    assert_row(world, changed(world, row, transition) if applied else row)
 
 
 @pytest.mark.parametrize("transition", LEGAL)
@@ -47,7 +146,7 @@ def test_a_transition_is_fenced_against_concurrent_changes(world: World, transit
     # Given: a row that another run has claimed, also after its lease expired
     row = row_in_state(world, LEGAL[transition][0])
     if transition is force:
-        world.ledger.manifests.force(row, world.now)
+        force(world, row, None)
     elif transition is finish:
         world.ledger.manifests.fail(row, "uploads vanished", world.now)
     elif row.state == State.QUEUED:
@@ -61,18 +160,11 @@ def test_a_transition_is_fenced_against_concurrent_changes(world: World, transit
     assert world.row(row.id) == meanwhile
 
 
-@pytest.mark.parametrize("transition", [claim, release, commit, finish, fail, supersede])
+@pytest.mark.parametrize("transition", LEGAL)
 def test_a_repeated_transition_recognises_that_it_was_applied(world: World, transition: Transition) -> None:
     """As the client's own retry does it: the first attempt was applied, the second one is refused."""
-    row = row_in_state(world, LEGAL[transition][0])
-    repeat_writes(world)
-    assert transition(world, row)
-    assert world.row(row.id).state == AFTERWARDS[transition]
-
-
-def repeat_writes(world: World) -> None:
-    """Send every write twice, and return the second answer only."""
-    call = world.faults.call
+    # Given
+    row, call = row_in_state(world, LEGAL[transition][0]), world.faults.call
 
     def twice(name: str, method: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
         if name in ("put_item", "update_item", "transact_write_items"):
@@ -80,9 +172,9 @@ def repeat_writes(world: World) -> None:
         return call(name, method, kwargs)
 
     world.faults.call = twice  # type: ignore[method-assign]
-
-
-OTHER_DOCUMENT = CommitReference("commits/other.json", "1" * 64)
+    # When, Then
+    assert transition(world, row)
+    assert_row(world, changed(world, row, transition))
 
 
 def test_a_repeated_commit_recognises_what_was_published_and_forced_meanwhile(world: World) -> None:
@@ -137,120 +229,11 @@ def test_a_manifest_that_others_have_superseded_is_not_superseded_by_these(world
     assert world.row(row.id).superseded_by == (others[0].id,)
 
 
-def assert_row(world: World, expected: ManifestRow) -> None:
-    """The row is this one, without empty attributes, and in the index while it is open, or if it did not get through.
-
-    The manifests of these tests that are DONE have an unreadable file.
-    """
-    assert world.row(expected.id) == expected
-    key = {"pk": f"manifest#{expected.id}", "sk": "manifest"}
-    item: dict[str, Any] = world.dynamodb.get_item(TableName="ledger", Key=key, ConsistentRead=True)["Item"]
-    assert None not in item.values()
-    listed = "UNREADABLE" if expected.state == State.DONE else expected.state
-    entry = (f"{expected.lane}#{listed}", f"{expected.created_at}#{expected.id}")
-    in_index = expected.open or expected.state in (State.DONE, State.FAILED)
-    assert (item.get("open"), item.get("open_order")) == (entry if in_index else (None, None))
-
-
-def claim_it(world: World, row: ManifestRow) -> dict[str, Any]:
-    held = world.ledger.manifests.claim(row, "jr_1", world.now, LEASE, "nonce")
-    assert held is not None
-    assert held.row == world.row(row.id)
-    until = epoch_milliseconds(world.now + LEASE)
-    return {"state": State.RUNNING, "attempt": 1, "owner": "jr_1", "claim_nonce": "nonce", "lease_until": until}
-
-
-def renew_it(world: World, row: ManifestRow) -> dict[str, Any]:
-    world.ledger.manifests.renew(Claim(row, "jr_1"), world.now, LEASE)
-    return {"lease_until": epoch_milliseconds(world.now + LEASE), "changed_at": row.changed_at}
-
-
-def release_it(world: World, row: ManifestRow) -> dict[str, Any]:
-    assert world.ledger.manifests.release(row, "because", world.now)
-    return {"state": State.QUEUED, "reason": "because", "lease_until": 0}
-
-
-def release_it_uncounted(world: World, row: ManifestRow) -> dict[str, Any]:
-    assert world.ledger.manifests.release(row, "because", world.now, "exclusions/a.json", counted=False)
-    changes = {"exclusions": "exclusions/a.json", "base_attempt": row.base_attempt + 1}
-    return {"state": State.QUEUED, "reason": "because", "lease_until": 0, **changes}
-
-
-def commit_it(world: World, row: ManifestRow) -> dict[str, Any]:
-    world.ledger.manifests.commit(Claim(row, "jr_1"), DOCUMENT, world.now)
-    return {"state": State.PUBLISHING, "document": DOCUMENT, "reason": None}
-
-
-def finish_it(world: World, row: ManifestRow) -> dict[str, Any]:
-    assert finish(world, row)
-    published = Published(1, DOCUMENT, TOTALS)
-    return {"state": State.DONE, "reason": None, "published": published, "finished_at": iso_utc(world.now)}
-
-
-def fail_it(world: World, row: ManifestRow) -> dict[str, Any]:
-    assert fail(world, row)
-    return {"state": State.FAILED, "reason": "because", "finished_at": iso_utc(world.now)}
-
-
-def force_it(world: World, row: ManifestRow) -> dict[str, Any]:
-    assert world.ledger.manifests.force(row, world.now, "request-1")
-    forgotten = dict.fromkeys(("document", "exclusions", "reason", "finished_at"))
-    changes = {"generation": 2, "base_attempt": row.attempt, "lease_until": 0, "request": "request-1", **forgotten}
-    return {"state": State.QUEUED, "lane": Lane.BATCH, "forced_at": iso_utc(world.now), **changes}
-
-
-def supersede_it(world: World, row: ManifestRow) -> dict[str, Any]:
-    successors = [world.manifest("a.json"), world.manifest("b.json")]
-    assert world.ledger.manifests.supersede(row, successors, "because", world.now)
-    for successor in successors:
-        assert_row(world, successor_row(row, successor))
-    superseded_by = tuple(successor.id for successor in successors)
-    return {"state": State.SUPERSEDED, "superseded_by": superseded_by, "reason": "because"}
-
-
-@pytest.mark.parametrize("has_reason", [False, True])
-@pytest.mark.parametrize(
-    ("apply", "states"),
-    [
-        (claim_it, ["QUEUED"]),
-        (renew_it, ["RUNNING"]),
-        (release_it, ["RUNNING"]),
-        (release_it_uncounted, ["RUNNING"]),
-        (commit_it, ["RUNNING"]),
-        (finish_it, ["PUBLISHING"]),
-        (fail_it, ["QUEUED", "RUNNING", "PUBLISHING"]),
-        (force_it, ["DONE", "FAILED", "FAILED PUBLISH"]),
-        (supersede_it, ["QUEUED", "RUNNING"]),
-    ],
-)
-def test_a_transition_changes_these_attributes(
-    world: World, apply: Callable[[World, ManifestRow], dict[str, Any]], states: list[str], has_reason: bool
-) -> None:
-    for state in states:
-        # Given a row, and perhaps the reason of an attempt before
-        row = row_in_state(world, state)
-        if has_reason:
-            world.ledger.manifests.record_reason(row, "it crashed")
-            row = world.row(row.id)
-        world.wait(timedelta(minutes=1))
-        # When
-        changes = apply(world, row)
-        # Then
-        assert_row(world, replace(row, **{"changed_at": iso_utc(world.now), **changes}))
-
-
 def test_an_abandoned_row_has_the_time_of_its_fence(world: World) -> None:
     world.wait(timedelta(minutes=1))
     row = world.ledger.manifests.abandon("nobody", world.now)
     assert row == world.row("nobody")
     assert (row.id, row.changed_at) == ("nobody", iso_utc(world.now))
-
-
-@pytest.mark.parametrize("state", STATES)
-def test_only_an_open_manifest_gets_a_reason(world: World, state: str) -> None:
-    row = row_in_state(world, state)
-    assert world.ledger.manifests.record_reason(row, "denied") == row.open
-    assert world.row(row.id).reason == ("denied" if row.open else row.reason)
 
 
 def test_a_reason_is_written_once_and_not_into_a_row_that_has_changed(world: World) -> None:
@@ -263,3 +246,118 @@ def test_a_reason_is_written_once_and_not_into_a_row_that_has_changed(world: Wor
     world.claimed(row)
     assert not world.ledger.manifests.record_reason(row, "other")
     assert world.row(row.id).reason == "denied"
+
+
+def test_a_row_keeps_the_owners_of_its_attempts_up_to_the_maximum(world: World) -> None:
+    row = world.queued("a.json")
+    for number in range(1, MAX_EARLIER_OWNERS + 4):
+        claim = world.claimed(world.row(row.id), f"jr_{number}")
+        assert claim.row == world.row(row.id)
+        world.wait(LEASE)
+    last = world.row(row.id)
+    assert last.owner == f"jr_{MAX_EARLIER_OWNERS + 3}"
+    assert last.earlier_owners == tuple(f"jr_{number}" for number in range(3, MAX_EARLIER_OWNERS + 3))
+
+
+def test_a_queued_row_has_what_its_manifest_has_and_no_history(world: World) -> None:
+    manifest = replace(world.manifest("a.json", "b.json.gz", lane=Lane.STREAM), urgent=True)
+    world.ledger.manifests.enqueue(manifest)
+    assert world.row(manifest.id) == ManifestRow(
+        id=manifest.id,
+        state=State.QUEUED,
+        lane=Lane.STREAM,
+        partition=PARTITION,
+        created_at=manifest.created_at,
+        bytes=200,
+        files=2,
+        compressed_bytes=100,
+        urgent=True,
+        manifest_sha256=manifest_sha256(manifest),
+        changed_at=manifest.created_at,
+    )
+
+
+def test_a_live_lease_excludes_other_claims_to_its_last_millisecond(world: World) -> None:
+    row = world.queued("a.json")
+    world.claimed(row)
+    world.wait(LEASE - timedelta(milliseconds=1))
+    assert not claim(world, world.row(row.id))
+    world.wait(timedelta(milliseconds=1))
+    assert claim(world, world.row(row.id))
+
+
+def test_what_was_published_is_never_superseded(world: World) -> None:
+    row = row_in_state(world, "DONE")
+    force(world, row)
+    forced = world.row(row.id)
+    assert not supersede(world, forced)
+    assert world.row(row.id) == forced
+
+
+@pytest.mark.parametrize(
+    ("state", "missing"),
+    [("QUEUED", "manifest_sha256"), ("QUEUED", "partition"), ("DONE", "published")],
+)
+def test_a_row_without_an_attribute_that_is_always_written_is_refused(world: World, state: str, missing: str) -> None:
+    row = row_in_state(world, state)
+    key = {"pk": f"manifest#{row.id}", "sk": "manifest"}
+    world.dynamodb.update_item(
+        TableName="ledger", Key=key, UpdateExpression="REMOVE #n", ExpressionAttributeNames={"#n": missing}
+    )
+    with pytest.raises(TerminalError, match=rf"{row.id} is damaged .*{missing}.*restore the ledger"):
+        world.row(row.id)
+
+
+def test_supersede_is_all_or_nothing(world: World) -> None:
+    # Given: a row that has changed
+    source, successor = world.queued("a.json", "b.json"), world.manifest("a.json")
+    held = world.claimed(source)
+    # When, Then
+    assert not world.ledger.manifests.supersede(source, [successor], "split", world.now)
+    assert world.ledger.manifests.get(successor.id) is None
+    assert world.row(source.id) == held.row
+
+
+def test_a_successor_never_replaces_a_manifest_that_is_there(world: World) -> None:
+    source, there = world.queued("a.json"), world.manifest("b.json")
+    assert world.ledger.manifests.supersede(world.queued("b.json"), [there], "merge", world.now)
+    assert not world.ledger.manifests.supersede(source, [there], "merge", world.now)
+    assert world.row(source.id) == source
+
+
+def test_enqueue_after_abandon_and_abandon_after_enqueue(world: World) -> None:
+    abandoned, alive = world.manifest("a.json"), world.manifest("b.json")
+    manifests = world.ledger.manifests
+    manifests.abandon(abandoned.id, world.now)
+    assert manifests.enqueue(abandoned) == State.ABANDONED
+    assert manifests.enqueue(alive) == State.QUEUED
+    assert manifests.abandon(alive.id, world.now).state == State.QUEUED
+    assert manifests.abandon(abandoned.id, world.now).state == State.ABANDONED
+
+
+def test_a_request_that_is_repeated_recognises_the_generation_that_it_queued(world: World) -> None:
+    # Given: a manifest that a request has forced, whose answer was lost
+    row = row_in_state(world, "FAILED")
+    assert world.ledger.manifests.force(row, world.now, "request-1")
+    # When, Then: the same write again was this request's own, also after a claim; another request's was not
+    assert world.ledger.manifests.force(row, world.now, "request-1")
+    world.claimed(world.row(row.id))
+    assert world.ledger.manifests.force(row, world.now, "request-1")
+    assert not world.ledger.manifests.force(row, world.now, "request-2")
+    assert not world.ledger.manifests.force(row, world.now)
+    assert (world.row(row.id).generation, world.row(row.id).request) == (2, "request-1")
+    # When a later request has no name, then that of the generation before is forgotten
+    fail(world, world.row(row.id))
+    force(world, world.row(row.id), None)
+    assert (world.row(row.id).generation, world.row(row.id).request) == (3, None)
+
+
+def listed(world: World, failure: Failure, lane: Lane = Lane.BATCH) -> list[str]:
+    return [row.id for row in world.ledger.manifests.failures(lane, failure)]
+
+
+def test_only_a_manifest_with_unreadable_files_is_listed_when_it_is_done(world: World) -> None:
+    unreadable = done(world, world.queued("a.json"))
+    done(world, world.queued("b.json"), replace(TOTALS, failed_files=0))
+    assert listed(world, Failure.UNREADABLE) == [unreadable.id]
+    assert listed(world, Failure.FAILED) == listed(world, Failure.UNREADABLE, Lane.STREAM) == []

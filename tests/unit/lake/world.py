@@ -2,32 +2,51 @@
 
 from __future__ import annotations
 
+import io
+import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from threading import RLock
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
 import boto3
 import moto.s3.urls
+from botocore import xform_name
 from botocore.config import Config
 from moto import mock_aws
-from moto.core.models import DEFAULT_ACCOUNT_ID
+from moto.core.exceptions import ServiceException
+from moto.core.models import DEFAULT_ACCOUNT_ID, botocore_stubber
+from moto.dynamodb.responses import DynamoHandler
 from moto.s3.models import S3Backend, s3_backends
+from werkzeug.exceptions import HTTPException
 
-from lake.commit import CommitDocument, write_commit
-from lake.layout import commit_key
-from lake.ledger import Claim, Ledger, ManifestRow
+from lake.commit import (
+    ALGORITHM,
+    WHOLE_OBJECT,
+    CommitDocument,
+    GenerationResult,
+    PendingObject,
+    ResultObject,
+    SourceCount,
+    UploadedPart,
+    checksum_of,
+    write_commit,
+)
+from lake.documents import encode, encode_document
+from lake.layout import commit_key, result_key
+from lake.ledger import Claim, CollectionId, CommitReference, Ledger, ManifestRow, PublishedTotals
+from lake.ledger.manifest_row import NO_OBJECTS, PublishedObjects
 from lake.manifest import Lane, Manifest, ObjectVersion, Partition, new_manifest_id
-from lake.manifest_documents import write_manifest
+from lake.manifest_documents import new_part, write_manifest
 from lake.publish import roll_forward
 from lake.resource_names import ResourceNames
 from tests.ledger_table import create_ledger_table
-from tests.unit.lake.direct_dynamodb import send_directly
 from tests.unit.lake.faults import Faults
 
 REGION = "eu-central-1"
@@ -115,6 +134,16 @@ def file_of(key: str, size: int = 100, version: str | None = "v1") -> ObjectVers
     return ObjectVersion("input", key, f"etag-of-{key[-100:]}", size, MORNING.isoformat(), version)
 
 
+def upload(s3: Any, bucket: str, key: str, body: bytes, rows: int = 1) -> PendingObject:
+    """A multipart upload of one part."""
+    checksum = checksum_of(io.BytesIO(body))
+    created = s3.create_multipart_upload(Bucket=bucket, Key=key, ChecksumAlgorithm=ALGORITHM, ChecksumType=WHOLE_OBJECT)
+    upload_id = created["UploadId"]
+    part = s3.upload_part(Bucket=bucket, Key=key, UploadId=upload_id, PartNumber=1, Body=body, ChecksumCRC32=checksum)
+    parts = (UploadedPart(part["ETag"].strip('"'), checksum),)
+    return PendingObject(bucket, key, upload_id, parts, checksum, len(body), rows)
+
+
 @contextmanager
 def new_world() -> Iterator[World]:
     # Tests with the emulator may have run before, in the same process.
@@ -195,3 +224,102 @@ def _one_at_a_time(client: Any) -> None:
             return type(client)._make_api_call(client, operation, parameters)
 
     client._make_api_call = in_turn
+
+
+DIRECT = frozenset(
+    {
+        "CreateTable",
+        "GetItem",
+        "BatchGetItem",
+        "PutItem",
+        "UpdateItem",
+        "DeleteItem",
+        "Query",
+        "Scan",
+        "TransactWriteItems",
+        "TransactGetItems",
+    }
+)
+"""The operations on items, and the one that every world begins with."""
+METADATA = {"HTTPStatusCode": 200, "HTTPHeaders": {}, "RetryAttempts": 0}
+
+
+def send_directly(client: Any) -> None:
+    """Let this client's requests for items reach moto's handlers as a call.
+
+    boto3 checks and serializes the parameters as ever. A request that moto refuses goes the long way too, where it is
+    refused again: its error is the one that boto3 makes of a response.
+    """
+
+    def answer(model: Any, params: dict[str, Any], **_: Any) -> tuple[Any, dict[str, Any]] | None:
+        if not botocore_stubber.enabled or model.name not in DIRECT:
+            return None
+        handler = DynamoHandler()
+        handler.body = handler.params = json.loads(params["body"])
+        handler.current_account, handler.region = DEFAULT_ACCOUNT_ID, client.meta.region_name
+        try:
+            result = getattr(handler, xform_name(model.name))().result
+        except (ServiceException, HTTPException):
+            return None
+        body = {name: result[name] for name in model.output_shape.members if result.get(name) is not None}
+        return SimpleNamespace(status_code=200), {**body, "ResponseMetadata": dict(METADATA)}
+
+    client.meta.events.register("before-call.dynamodb", answer)
+
+
+DOCUMENT = CommitReference("commits/c.json", "0" * 64)
+TOTALS = PublishedTotals(10, {"not JSON": 2}, 1, PublishedObjects(1, 100, "0" * 64), NO_OBJECTS, 1000)
+STATES = (
+    *("QUEUED", "RUNNING", "EXPIRED", "PUBLISHING", "DONE", "FAILED", "FAILED PUBLISH"),
+    *("SUPERSEDED", "COLLECTED", "ABANDONED"),
+)
+
+
+def row_in_state(world: World, state: str) -> ManifestRow:
+    """The row of a manifest that legal transitions have brought to ``state``."""
+    manifests = world.ledger.manifests
+    if state == "ABANDONED":
+        return manifests.abandon("crashed", world.now)
+    if state == "COLLECTED":
+        part, _ = new_part("part", PARTITION.stamp, world.now.isoformat(), {"orders": [file_of("a.json")]})
+        assert world.ledger.collections.add(CollectionId.numbered(PARTITION.stamp, 1), part, world.now)
+        return world.row("part")
+    row = world.queued("a.json", "b.json")
+    if state == "SUPERSEDED":
+        manifests.supersede(row, [world.manifest("a.json", "b.json")], "because", world.now)
+    if state in ("RUNNING", "EXPIRED", "PUBLISHING", "DONE", "FAILED", "FAILED PUBLISH"):
+        claim = world.claimed(row)
+        if state == "EXPIRED":
+            world.wait(LEASE)
+        if state == "FAILED":
+            manifests.fail(claim.row, "because", world.now)
+        if state in ("PUBLISHING", "DONE", "FAILED PUBLISH"):
+            manifests.commit(claim, DOCUMENT, world.now)
+        if state == "DONE":
+            manifests.finish(world.row(row.id), TOTALS, world.now)
+        if state == "FAILED PUBLISH":
+            manifests.fail(world.row(row.id), "because", world.now)
+    return world.row(row.id)
+
+
+def done(world: World, row: ManifestRow, totals: PublishedTotals = TOTALS) -> ManifestRow:
+    """The QUEUED manifest, published by a document that is not there."""
+    world.ledger.manifests.commit(world.claimed(row), DOCUMENT, world.now)
+    assert world.ledger.manifests.finish(world.row(row.id), totals, world.now)
+    return world.row(row.id)
+
+
+def put_result(
+    world: World,
+    row: ManifestRow | Manifest,
+    sources: Iterable[SourceCount],
+    files: Iterable[ResultObject] = (),
+    quarantine: Iterable[ResultObject] = (),
+    generation: int = 1,
+) -> None:
+    """The result document of a published generation; only its lists, its generation and its time are of use."""
+    lists = (tuple(sources), tuple(files), tuple(quarantine))
+    at = world.now.isoformat()
+    result = GenerationResult(row.id, generation, 1, "jr_1", row.partition, at, at, 0, 0, 0, 0, 0, 0, 0, *lists)
+    key = result_key(row.id, generation)
+    world.raw_s3.put_object(Bucket="control", Key=key, Body=encode_document(encode(result)))

@@ -6,9 +6,8 @@ from typing import Any
 from lake.manifest import Lane, Manifest, Partition, new_manifest_id
 from lake.manifest_documents import write_manifest
 from router.requests.reprocess import reprocess
-from tests.unit.lake.transitions import TOTALS
-from tests.unit.lake.transitions import done as publish
-from tests.unit.lake.world import PARTITION, file_of
+from tests.unit.lake.world import PARTITION, TOTALS, file_of
+from tests.unit.lake.world import done as publish
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.owning import owned
 

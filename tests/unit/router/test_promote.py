@@ -22,8 +22,7 @@ from router.requests.promote import PARALLEL_MOVES, promote
 from router.requests.selection import MAX_MESSAGES
 from router.stream.runs import FailedStartsError
 from tests.unit.lake.faults import Crash
-from tests.unit.lake.transitions import done
-from tests.unit.lake.world import PARTITION, file_of
+from tests.unit.lake.world import PARTITION, done, file_of
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.owning import counts, owned
 from tests.unit.router.planning import HOURS, collected

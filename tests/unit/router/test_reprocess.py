@@ -14,8 +14,7 @@ from router.ownership.owner import RoutedArrival
 from router.ownership.take import take_ownership
 from router.plan.handler import plan
 from router.requests import reprocess as handler_module
-from tests.unit.lake.transitions import DOCUMENT, TOTALS
-from tests.unit.lake.world import PARTITION
+from tests.unit.lake.world import DOCUMENT, PARTITION, TOTALS
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.owning import counts, owned
 from tests.unit.router.planning import HOURS

@@ -10,8 +10,7 @@ from lake.errors import InvalidDocumentError, InvalidInputError, OwnershipError
 from lake.layout import INTENTS, RESUBMISSIONS, resubmission_key, resubmitted_lines_key
 from lake.ledger import ResubmissionRow
 from lake.manifest import Lane, Partition, new_manifest_id
-from lake.manifest_documents import read_manifest
-from lake.resubmission import RejectedLines, Resubmission
+from lake.manifest_documents import RejectedLines, Resubmission, read_manifest
 from router.ownership.resolve import OWNER_GRACE
 from router.requests.reprocess import reprocess
 from router.requests.resubmit import resubmit

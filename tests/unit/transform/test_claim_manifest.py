@@ -22,9 +22,7 @@ from lake.settings import BatchSettings, Settings
 from tests.model import world as model
 from tests.model.actors import conversion, fake_runtime
 from tests.model.fake_spark import FakeSparkJob
-from tests.unit.lake.transitions import row_in_state
-from tests.unit.lake.uploads import upload
-from tests.unit.lake.world import PARTITION, World
+from tests.unit.lake.world import PARTITION, World, row_in_state, upload
 from transform import claim_manifest
 from transform.claim_manifest import LeaseKeeper, claim_or_finish
 from transform.convert import convert

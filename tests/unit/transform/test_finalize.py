@@ -15,8 +15,7 @@ from lake.ledger.transitions import Manifests
 from lake.manifest import ObjectVersion
 from lake.manifest_documents import read_exclusions, read_manifest
 from lake.settings import ConvertSettings, Settings
-from tests.unit.lake.uploads import upload
-from tests.unit.lake.world import PARTITION, World
+from tests.unit.lake.world import PARTITION, World, upload
 from transform import finalize
 from transform.outcome import ConversionOutcome
 from transform.plan_attempt import Attempt

@@ -16,8 +16,7 @@ from lake.manifest import Lane, Manifest, Partition
 from lake.manifest_documents import read_manifest, write_manifest
 from lake.settings import BatchSettings, Settings
 from lake.time import iso_utc
-from tests.unit.lake.transitions import row_in_state
-from tests.unit.lake.world import World
+from tests.unit.lake.world import World, row_in_state
 from transform.give_up import EnvironmentFault, attempts_allowed, fault_of, record_fault, set_apart, supersede_or_fail
 from transform.source import UnreadableFileError
 from transform.task_model import ConversionContext, JobServices

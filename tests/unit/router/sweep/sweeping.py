@@ -11,8 +11,8 @@ from lake.ledger import Claim, ManifestRow
 from lake.manifest import Lane, Partition
 from router.sweep.handler import COUNTS, sweep
 from router.sweep.repair import Repair
-from tests.unit.lake.uploads import upload as upload_body
 from tests.unit.lake.world import PARTITION
+from tests.unit.lake.world import upload as upload_body
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.event_bridge import FakeEventBridge
 

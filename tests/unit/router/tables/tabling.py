@@ -11,7 +11,7 @@ from router.iceberg.commit import DATA, Batch, commit_batch, live_entries, manif
 from router.iceberg.metadata import DataFile, Metadata, following
 from router.tables.batch import TableCatalog
 from router.tables.committer import commit_round
-from tests.unit.lake.uploads import upload
+from tests.unit.lake.world import upload
 from tests.unit.router.conftest import Deployment
 
 TABLES = [{"name": "{folder}", "table": "iceberg"}]
