@@ -19,7 +19,7 @@ from transform.give_up import fault_of
 from transform.quarantine_writer import QuarantineContent, file_record
 from transform.source import DeniedFileError
 from transform.spark_job import JobFailedError
-from transform.task_model import NUMBERS_PER_TASK, FileFailure, SplitResult, TaskFault, TaskResult, new_columns
+from transform.task_model import NUMBERS_PER_TASK, FileFailure, SplitResult, TaskFault, TaskResult
 from transform.upload import Uploads
 
 if TYPE_CHECKING:
@@ -144,7 +144,8 @@ def _new_columns(task: Task, files: Sequence[ObjectVersion]) -> tuple[str, ...]:
     """Columns of the files, as many as the reader's limit lets a task add to the known ones."""
     names = [f"{file.key}-{number}".rjust(COLUMN_NAME_BYTES, "x") for file in files for number in range(WIDE_COLUMNS)]
     limit = max(task.settings.column_limit, len(task.known_columns))
-    return tuple(new_columns(names, task.known_columns)[: limit - len(task.known_columns)])
+    new = [name for name in names if name not in task.known_columns]
+    return tuple(new[: limit - len(task.known_columns)])
 
 
 def _split_result(split: Split, wrong: str) -> SplitResult:
