@@ -120,10 +120,10 @@ def _newly_unnumbered(services: JobServices, attempt: Attempt, new_columns: Sequ
 def _commit(
     context: ConversionContext, claim: Claim, reference: CommitReference, uploaded: Iterable[PendingObject]
 ) -> bool:
-    """The commit point. Refused or unanswered, the row is read before anything is aborted.
+    """The commit point. Refused or unanswered, the row decides.
 
     Raises ``BotoCoreError``, ``ClientError``: a fault of the environment was the cause, and the ledger does not have
-    the commit: nothing was aborted yet.
+    the commit.
     """
     manifests = context.services.ledger.manifests
     refusal: Exception | None = None
@@ -139,7 +139,7 @@ def _commit(
     fault = None if refusal is None else fault_of(refusal)
     reason = COMMIT_UNSETTLED if fault is None else str(fault)
     # An update without an answer may still be applied: only a row that has left this attempt settles it.
-    give_up(context, claim, reason, (), counted=fault is None)
+    give_up(context, claim, reason, uploaded, counted=fault is None)
     row = manifests.get(claim.row.id)
     assert row is not None
     published = None if row.published is None else row.published.document
@@ -147,7 +147,6 @@ def _commit(
         return True
     if fault is not None and refusal is not None:
         raise refusal
-    give_up(context, claim, reason, uploaded)
     return False
 
 

@@ -11,7 +11,7 @@ from datetime import datetime
 from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.commit import PendingObject
-from lake.errors import TerminalError
+from lake.errors import HybridRouterError, TerminalError
 from lake.faults import (
     CREDENTIAL_CODES,
     CREDENTIAL_ERRORS,
@@ -53,10 +53,15 @@ def give_up(
     the row, and for the person who reads it. ``exclusions``: key of the document that names the files which the next
     attempt leaves out. ``counted``: whether the attempt uses up a try.
     """
-    services = context.services
-    released = services.ledger.manifests.release(claim.row, reason, context.clock(), exclusions, counted=counted)
-    if released or _can_no_longer_commit(services, claim):
-        _abort(services, uploaded)
+    services, manifests = context.services, context.services.ledger.manifests
+    if not manifests.release(claim.row, reason, context.clock(), exclusions, counted=counted):
+        row = manifests.get(claim.row.id)
+        if row is None:
+            return
+        other_attempt = (row.generation, row.attempt) != (claim.row.generation, claim.row.attempt)
+        if not other_attempt and row.state not in (State.QUEUED, State.SUPERSEDED):
+            return
+    _abort(services, uploaded)
 
 
 def _abort(services: JobServices, uploaded: Iterable[PendingObject]) -> None:
@@ -65,18 +70,17 @@ def _abort(services: JobServices, uploaded: Iterable[PendingObject]) -> None:
         abort_upload(services.s3, item.bucket, item.key, item.upload_id)
 
 
-def record_fault(context: ConversionContext, manifest: str, fault: "EnvironmentFault") -> None:
-    """Let the row of a waiting or PUBLISHING manifest name the fault, so that the verdict of the execution names it.
+def record_fault(context: ConversionContext, manifests: Iterable[str], fault: "EnvironmentFault") -> None:
+    """Let the row of the first QUEUED or PUBLISHING manifest name the fault, so that the execution's verdict names it.
 
     An error is only logged: the log has the fault as well.
     """
-    ledger = context.services.ledger
+    ledger = context.services.ledger.manifests
     try:
-        row = ledger.manifests.get(manifest)
-        if row is not None and row.state != State.RUNNING:
-            ledger.manifests.record_reason(row, str(fault))
-    except (BotoCoreError, ClientError) as error:
-        context.log(f"the ledger does not have the reason of manifest {manifest}, this log alone has it: {error}")
+        rows = map(ledger.get, manifests)
+        any(row is not None and row.state != State.RUNNING and ledger.record_reason(row, str(fault)) for row in rows)
+    except (HybridRouterError, BotoCoreError, ClientError) as error:
+        context.log(f"the ledger does not have the reason, this log alone has it: {error}")
 
 
 def exclude_and_give_up(
@@ -95,15 +99,6 @@ def exclude_and_give_up(
     file, failure = next(iter(failures.items()))
     reason = f"{format_count(len(failures), 'file')} cannot be read to their end (first: {file.uri}: {failure})"
     give_up(context, attempt.claim, reason, uploaded, key)
-
-
-def _can_no_longer_commit(services: JobServices, claim: Claim) -> bool:
-    """Whether the row has left this attempt without a commit, so that none of it can follow."""
-    row = services.ledger.manifests.get(claim.row.id)
-    if row is None:
-        return False
-    other_attempt = (row.generation, row.attempt) != (claim.row.generation, claim.row.attempt)
-    return other_attempt or row.state in (State.QUEUED, State.SUPERSEDED)
 
 
 def attempts_allowed(settings: Settings, row: ManifestRow) -> int:
@@ -216,20 +211,14 @@ ACTIONS = {
     "CompleteMultipartUpload": "s3:PutObject",
     "CreateMultipartUpload": "s3:PutObject",
     "DeleteObject": "s3:DeleteObject",
-    "GetItem": "dynamodb:GetItem",
-    "GetJobRun": "glue:GetJobRun",
     "GetObject": READ_ACTION,
     "HeadObject": "s3:GetObject",
     "ListMultipartUploads": "s3:ListBucketMultipartUploads",
     "ListObjectsV2": "s3:ListBucket",
-    "PutItem": "dynamodb:PutItem",
     "PutObject": "s3:PutObject",
-    "Query": "dynamodb:Query",
-    "TransactWriteItems": "dynamodb:PutItem and dynamodb:UpdateItem",
-    "UpdateItem": "dynamodb:UpdateItem",
     "UploadPart": "s3:PutObject",
 }
-"""IAM actions of the requests that the jobs make (Service Authorization Reference)."""
+"""IAM actions of the S3 requests that the jobs make (Service Authorization Reference); other services name them."""
 CHECK_CREDENTIALS = "check the role of the job, its session and the clock of its machine"
 WAIT = "the next run tries it again: if it persists, look at the health of the service"
 NAMED_ACTION = re.compile(r"not authorized to perform: ([a-z0-9-]+:[A-Za-z]+)")

@@ -20,7 +20,7 @@ from tests.unit.lake.transitions import row_in_state
 from tests.unit.lake.world import World
 from transform.give_up import EnvironmentFault, attempts_allowed, fault_of, record_fault, set_apart, supersede_or_fail
 from transform.source import UnreadableFileError
-from transform.task_model import ConversionContext, JobServices
+from transform.task_model import JobServices
 
 SETTINGS = Settings("test", batch=BatchSettings(max_attempts=5))
 
@@ -146,19 +146,17 @@ def answer(code: str, operation: str, status: int = 400, message: str = "no") ->
     return ClientError(response, operation)
 
 
+REFUSED = "User: u is not authorized to perform:"
+
+
 @pytest.mark.parametrize(
     ("error", "action"),
     [
         (answer("AccessDenied", "GetObject", 403), "s3:GetObject"),
         (answer("403", "HeadObject", 403), "s3:GetObject"),
         (answer("AccessDenied", "CreateMultipartUpload", 403), "s3:PutObject"),
-        (answer("AccessDeniedException", "UpdateItem"), "dynamodb:UpdateItem"),
-        (
-            answer(
-                "AccessDenied", "GetObject", 403, "User: u is not authorized to perform: kms:Decrypt on resource: k"
-            ),
-            "kms:Decrypt",
-        ),
+        (answer("AccessDeniedException", "UpdateItem", 400, f"{REFUSED} dynamodb:UpdateItem"), "dynamodb:UpdateItem"),
+        (answer("AccessDenied", "GetObject", 403, f"{REFUSED} kms:Decrypt on resource: k"), "kms:Decrypt"),
     ],
 )
 def test_a_missing_permission_is_named(error: ClientError, action: str) -> None:
@@ -214,22 +212,24 @@ def test_any_other_error_counts(error: Exception) -> None:
 FAULT = EnvironmentFault("AWS could not be reached", "look at its network", passing=True)
 
 
-def note_fault(world: World, manifest: str) -> list[str]:
-    """The lines of the job's log after FAULT was recorded for the manifest."""
+def note_fault(world: World, *manifests: str) -> list[str]:
+    """The lines of the job's log after FAULT was recorded."""
     lines: list[str] = []
-    spark: Any = None
-    record_fault(
-        ConversionContext(spark, services(world), "jr_1", world.clock, lambda _: False, lines.append), manifest, FAULT
-    )
+    context: Any = SimpleNamespace(services=services(world), log=lines.append)
+    record_fault(context, manifests, FAULT)
     return lines
 
 
-# While another run is at work, the fault is not that of its attempt.
-@pytest.mark.parametrize(("state", "recorded"), [("QUEUED", True), ("PUBLISHING", True), ("RUNNING", False)])
-def test_a_manifest_that_waits_has_the_fault_of_the_environment(world: World, state: str, recorded: bool) -> None:
-    row = row_in_state(world, state)
-    assert note_fault(world, row.id) == note_fault(world, "of another deployment") == []
-    assert world.row(row.id).reason == (str(FAULT) if recorded else row.reason)
+@pytest.mark.parametrize("state", ["QUEUED", "PUBLISHING"])
+def test_the_first_manifest_that_waits_has_the_fault_of_the_environment(world: World, state: str) -> None:
+    # Given others before it. While another run is at work, the fault is not that of its attempt
+    others, waiting = [row_in_state(world, other) for other in ("RUNNING", "DONE")], row_in_state(world, state)
+    last = row_in_state(world, "QUEUED")
+    # When
+    assert note_fault(world, "of another deployment", *(row.id for row in others), waiting.id, last.id) == []
+    # Then
+    assert [world.row(row.id) for row in (*others, last)] == [*others, last]
+    assert world.row(waiting.id).reason == str(FAULT)
 
 
 def test_a_fault_that_also_keeps_the_ledger_from_it_is_in_the_log(
@@ -238,4 +238,4 @@ def test_a_fault_that_also_keeps_the_ledger_from_it_is_in_the_log(
     no_answer = ReadTimeoutError(endpoint_url="https://ledger")
     monkeypatch.setattr(world.ledger.manifests, "get", Mock(side_effect=no_answer))
     (line,) = note_fault(world, "m")
-    assert line == f"the ledger does not have the reason of manifest m, this log alone has it: {no_answer}"
+    assert line == f"the ledger does not have the reason, this log alone has it: {no_answer}"
