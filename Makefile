@@ -157,8 +157,8 @@ fuzz: setup ## new examples for every property; the reader and the Parquet write
 chaos: setup ## kill, stall and repeat everything, then count every line, about 40 minutes; SEED=n: that one history
 	@$(PY) -m tests.chaos --seed $(SEED) $(if $(filter command%,$(origin SEED)),--histories 1 --log,--glue -1)
 
-hostile: setup ## files of a hostile uploader at full size through task and sample, with limits; prints the table
-	@$(PY) -m tests.hostile
+hostile: setup ## files of a hostile uploader at full size through task and sample, with limits
+	@HOSTILE_FILES=full $(PY) -m pytest tests/hostile
 
 browser: setup ## a report in Chromium: no error on its console, charts drawn, light, dark and on a phone
 	@scripts/browser.sh
