@@ -7,10 +7,9 @@ from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 import pytest
-from ndjson_arrow import Reader, SplitCounts, can_split, detect_codec
+from ndjson_arrow import Reader, SplitCounts, can_split
 
-from tests.oracle import ndjson_oracle as oracle
-from tests.unit.native.reader_driver import ReadResult, assert_same, chunks_of, read_file, read_split
+from tests.unit.native.reader_driver import ReadResult, chunks_of, read_file, read_split
 
 ROWS = b"".join(b'{"id":%d,"text":"line %d"}\n' % (number, number * 7919) for number in range(3000)) + b"broken\n\n"
 
@@ -23,19 +22,6 @@ def compress_zstd(data: bytes) -> bytes:
 
 
 CODECS: list[tuple[str, Compress]] = [("gzip", gzip.compress), ("bzip2", bz2.compress), ("zstd", compress_zstd)]
-
-
-@pytest.mark.parametrize(("name", "compress"), CODECS)
-@pytest.mark.parametrize("step", [1, 1000, 1 << 20])
-def test_every_member_is_read_for_any_size_of_chunks(name: str, compress: Compress, step: int) -> None:
-    # Given a line that starts in one member and ends in a later one
-    compressed = compress(ROWS[:5000]) + compress(b"") + compress(ROWS[5000:])
-    # When
-    read = read_file(compressed, cuts=range(0, len(compressed), step))
-    # Then
-    assert_same(read, oracle.read(ROWS))
-    assert [counts.codec for counts in read.counts] == [name]
-    assert detect_codec(compressed[:4]) == name
 
 
 @pytest.mark.parametrize(("name", "compress"), CODECS)

@@ -32,19 +32,6 @@ def test_an_endless_line_is_counted_exactly_and_not_kept() -> None:
     assert peak_bytes() - before < 100 * MEBIBYTE
 
 
-def test_a_line_of_the_maximum_length_is_a_row_and_one_byte_more_is_a_reject() -> None:
-    # Given lines of 100, 101 and 100 bytes
-    fits = b'{"a":"' + b"x" * 92 + b'"}'
-    data = fits + b"\n" + fits + b" \n" + fits
-    assert len(fits) == 100
-    for cuts in ([], [50, 150, 201], range(len(data))):
-        # When
-        read = read_file(data, cuts=cuts, max_line_bytes=100)
-        # Then
-        assert [(reject.offset, reject.length) for reject in read.rejects] == [(101, 101)]
-        assert_same(read, oracle.read(data, max_line_bytes=100))
-
-
 def test_distinct_keys_beyond_the_limit_cost_no_memory() -> None:
     # Given 400,000 distinct keys, 20 per row
     reader, result = Reader(column_limit=50, flush_bytes=2 * MEBIBYTE), ReadResult()
