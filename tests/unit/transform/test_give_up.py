@@ -115,15 +115,6 @@ def test_what_is_set_apart_of_a_forced_manifest_waits_since_then_in_the_batch_la
     assert kinds == {(Lane.BATCH, False, claim.row.forced_at)}
 
 
-def test_a_file_alone_fails(world: World) -> None:
-    row = tried_row(world, Lane.BATCH, "a")
-    assert supersede_or_fail(services(world), row, world.now)
-    after = world.row(row.id)
-    assert (after.state, after.superseded_by) == (State.FAILED, ())
-    assert after.reason is not None
-    assert after.reason.startswith("given up after 1 attempt: it crashed; when the cause is removed, run ")
-
-
 def test_a_manifest_that_was_published_before_fails_and_stays_published(world: World) -> None:
     done = row_in_state(world, "DONE")
     assert world.ledger.manifests.force(done, world.now)
@@ -131,14 +122,6 @@ def test_a_manifest_that_was_published_before_fails_and_stays_published(world: W
     assert supersede_or_fail(services(world), row, world.now)
     after = world.row(done.id)
     assert (after.state, after.published) == (State.FAILED, done.published)
-
-
-def test_a_manifest_that_another_run_has_claimed_is_left_to_it(world: World) -> None:
-    row = tried_row(world, Lane.BATCH, "a", "b")
-    world.claimed(row)
-    claimed = world.row(row.id)
-    assert not supersede_or_fail(services(world), row, world.now)
-    assert world.row(row.id) == claimed
 
 
 def answer(code: str, operation: str, status: int = 400, message: str = "no") -> ClientError:
