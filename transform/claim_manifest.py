@@ -84,7 +84,6 @@ def publish(
 
 
 def _release_ended(context: ConversionContext, row: ManifestRow) -> ConversionOutcome | None:
-    """Queue a RUNNING manifest whose run or lease has ended; None: read its row again."""
     # A live lease of this very run belongs to another call in it.
     own, now = row.owner == context.run, context.clock()
     if row.has_live_lease(now) and (own or not context.run_is_terminal(row.owner or "")):
@@ -152,6 +151,7 @@ class LeaseKeeper:
         self._context = context
         self._claims: dict[str, Claim] = {}
         self._lease = timedelta(seconds=context.services.settings.batch.lease_seconds)
+        self._interval = self._lease.total_seconds() / RENEWALS_PER_LEASE
         self._ended = threading.Event()
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._renew_repeatedly, name="lease-keeper", daemon=True)
@@ -192,11 +192,6 @@ class LeaseKeeper:
                 f"{len(unanswered)} of {len(claims)} leases were not renewed (first: {unanswered[0]}); the next try "
                 f"is in {self._interval:g} s, each lease ends {self._lease.total_seconds():g} s after its last renewal"
             )
-
-    @property
-    def _interval(self) -> float:
-        """Seconds between two rounds."""
-        return self._lease.total_seconds() / RENEWALS_PER_LEASE
 
     def _renew_repeatedly(self) -> None:
         while not self._ended.wait(self._interval):

@@ -234,5 +234,4 @@ def repeat_while_passing(context: ConversionContext, request: Callable[[], Answe
 
 
 def _seconds_before_try(number: int) -> float:
-    """The wait before the try ``number`` (from 0): twice as long each time, and random."""
     return FIRST_WAIT_SECONDS * (1 << number) * random.uniform(0.5, 1)  # noqa: S311

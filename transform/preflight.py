@@ -97,7 +97,6 @@ def _input_fault(
 def _try_files(
     services: JobServices, source: Source, manifest: str, number: int
 ) -> tuple[bool, EnvironmentFault | None]:
-    """Whether one of ``number`` files of the manifest can be read, and the fault if none can."""
     fault: EnvironmentFault | None = None
     try:
         row, resources = services.ledger.manifests.get(manifest), services.resources
@@ -121,7 +120,6 @@ def _try_files(
 
 
 def _sample(manifests: Sequence[str], others: Iterable[str], *, every: bool) -> Iterator[tuple[str, int]]:
-    """Manifests, with the number of their files to try."""
     drawn = _draw(manifests[1:], len(manifests) if every else MAX_SAMPLED)
     for position, manifest in enumerate([*manifests[:1], *drawn]):
         yield manifest, MAX_FILES if position <= MAX_SAMPLED else 1

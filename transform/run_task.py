@@ -168,7 +168,6 @@ class TaskRun:
         self._uploads.finish()
 
     def _read(self, chunk: Buffer, deadline: SplitDeadline) -> None:
-        """Parse the chunk piece by piece, and write each batch that is full."""
         with memoryview(chunk) as view:
             self._read_bytes += len(view)
             for start in range(0, len(view), PIECE_BYTES):

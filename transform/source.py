@@ -301,7 +301,6 @@ class ReadAhead:
         return answers.popleft()
 
     def _drop(self) -> None:
-        """Forget the next range, whose split ended early."""
         block = self._blocks[0]
         if len(block.ranges) > 1:
             self._receive()

@@ -285,7 +285,6 @@ def _report_unowned(
 
 
 def _is_counted(report: HourReport, row: ManifestRow) -> bool:
-    """Whether a manifest has published something; what should have and has not is reported."""
     if row.published is None and row.state in (State.SUPERSEDED, State.ABANDONED):
         return False
     report.manifests += 1

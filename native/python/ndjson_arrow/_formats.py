@@ -143,7 +143,6 @@ def _open_end(line: bytes) -> bytes:
 
 
 def _replace_strings(line: bytes, text: bytes) -> bytes:
-    """The line with ``text`` in place of each string that ends."""
     return STRING.sub(lambda found: text if found[1] else found[0], line)
 
 
