@@ -151,8 +151,7 @@ permissions: setup ## every end-to-end test, the long ones too, and then: which 
 
 fuzz: setup ## new examples for every property; the reader and the Parquet writer, each SECONDS=60 SEED=0
 	@$(PY) -m pytest --quiet $(PROPERTIES) --hypothesis-profile=random --hypothesis-seed=$(SEED)
-	@$(PY) -m tests.fuzz.fuzz_reader --seconds $(SECONDS) --seed $(SEED) --keep build/fuzz
-	@$(PY) -m tests.fuzz.fuzz_parquet --seconds $(SECONDS) --seed $(SEED) --keep build/fuzz
+	@FUZZ_SECONDS=$(SECONDS) FUZZ_SEED=$(SEED) $(PY) -m pytest $(addprefix tests/unit/native/test_native_,properties.py fuzz.py)
 
 chaos: setup ## kill, stall and repeat everything, then count every line, about 40 minutes; SEED=n: that one history
 	@$(PY) -m tests.chaos --seed $(SEED) $(if $(filter command%,$(origin SEED)),--histories 1 --log,--glue -1)
