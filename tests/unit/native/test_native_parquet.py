@@ -71,11 +71,6 @@ def test_a_batch_must_start_with_the_previous_columns(tmp_path: Path) -> None:
         file.write(batch_of(Reader(), b'{"b":1}'))
 
 
-def test_unknown_compression_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match='compression is "lzo": it must be "none", "snappy" or "zstd"'):
-        ParquetFile(tmp_path / "file.parquet", compression="lzo")
-
-
 def test_an_error_of_the_operating_system_is_an_os_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         ParquetFile(tmp_path / "missing" / "file.parquet")

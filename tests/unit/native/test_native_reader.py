@@ -51,13 +51,6 @@ def test_a_split_is_done_when_the_next_line_starts_after_it() -> None:
     assert reader.close().rows == 1
 
 
-def test_an_empty_range_is_done_at_once() -> None:
-    reader = Reader()
-    reader.open("file", start=5, end=5)
-    assert reader.done
-    assert reader.close().lines == 0
-
-
 def test_the_counts_have_an_error_if_a_split_is_closed_too_early() -> None:
     reader = Reader()
     reader.open("file")

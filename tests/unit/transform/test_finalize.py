@@ -7,17 +7,15 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
 
-from lake.commit import read_commit
 from lake.errors import LeaseLostError
 from lake.layout import lake_key, quarantine_key
-from lake.ledger import CostShare, ManifestRow, State
+from lake.ledger import ManifestRow, State
 from lake.ledger.transitions import Manifests
 from lake.manifest_documents import read_manifest
 from lake.settings import ConvertSettings, Settings
 from tests.unit.lake.uploads import upload
 from tests.unit.lake.world import PARTITION, World
 from transform import finalize
-from transform.outcome import ConversionOutcome
 from transform.plan_attempt import Attempt
 from transform.quarantine_writer import QuarantineContent
 from transform.task_model import ConversionContext, JobServices, Split, SplitResult, Task, TaskResult
@@ -59,46 +57,6 @@ def result_of(world: World, task: Task) -> TaskResult:
     )
 
 
-def results(world: World, attempt: Attempt) -> list[TaskResult]:
-    """In another order than that of the tasks."""
-    return [result_of(world, task) for task in reversed(attempt.tasks)]
-
-
-def uploads(world: World, bucket: str) -> list[str]:
-    return [item["Key"] for item in world.raw_s3.list_multipart_uploads(Bucket=bucket).get("Uploads", [])]
-
-
-def written_bytes(found: list[TaskResult]) -> int:
-    return sum(item.size for result in found for item in result.uploaded)
-
-
-def done(row: ManifestRow, found: list[TaskResult]) -> ConversionOutcome:
-    share = CostShare("orders", 0, 200, 2, 1, 1000, 4, written_bytes(found))
-    return ConversionOutcome(row.id, State.DONE, 2 * ROWS, 2, None, converted=share)
-
-
-def test_what_adds_up_is_published_and_measured(world: World) -> None:
-    # Given two files
-    attempt = planned(world, world.queued("a.json", "b.json"))
-    row = attempt.claim.row
-    found = results(world, attempt)
-    # When, Then
-    assert finalize.finalize(context(world), attempt, found) == done(row, found)
-    after = world.row(row.id)
-    assert after.state == State.DONE
-    for bucket in ("lake", "quarantine"):
-        assert (len(world.keys(bucket)), uploads(world, bucket)) == (2, [])
-    assert after.published is not None
-    document = read_commit(world.raw_s3, "control", after.published.document)
-    assert [(source.uri, source.rows) for source in document.sources] == [(f.uri, ROWS) for f in attempt.manifest.files]
-    assert [item.key for item in document.objects] == world.keys("lake")
-    assert (document.attempt, document.run, document.started_at) == (1, "jr_1", "2026-11-20T09:30:00Z")
-    dataset = world.ledger.datasets.get("orders")
-    assert dataset is not None
-    assert dataset.columns == ("c0", "c1") == document.new_columns
-    assert (dataset.measured.input_bytes, dataset.measured.plain.rest) == (200, (200, 1000))
-
-
 NO_ANSWER = ReadTimeoutError(endpoint_url="https://ledger")
 DEFECT = ClientError({"Error": {"Code": "ValidationException", "Message": "no"}}, "UpdateItem")
 """Not a fault of the environment: a repetition would be refused as well."""
@@ -138,7 +96,7 @@ def test_a_commit_that_is_refused_or_gets_no_answer_is_settled_by_the_row(
     attempt, lines = planned(world, world.queued("a.json")), list[str]()
     # When
     with pytest.raises(ReadTimeoutError) if tries == 0 else nullcontext():
-        finalize.finalize(replace(context(world), log=lines.append), attempt, results(world, attempt))
+        finalize.finalize(replace(context(world), log=lines.append), attempt, [result_of(world, attempt.tasks[0])])
     # Then
     row = world.row(attempt.manifest.id)
     assert (row.state, row.tries) == (state, tries)
