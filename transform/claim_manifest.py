@@ -14,7 +14,7 @@ from lake.ledger import Claim, ManifestRow, State
 from lake.manifest import Lane
 from lake.publish import roll_forward
 from lake.texts import advise_reprocess
-from transform.give_up import attempts_allowed, format_given_up, supersede_or_fail
+from transform.give_up import format_given_up, supersede_or_fail
 from transform.outcome import HELD, UNKNOWN, WAITING, ConversionOutcome, done_outcome
 from transform.plan_attempt import find_kept_generation
 from transform.task_model import ConversionContext, JobServices
@@ -112,7 +112,8 @@ def _claim(context: ConversionContext, row: ManifestRow) -> Claim | None:
     """
     services, now = context.services, context.clock()
     kept = find_kept_generation(services, row)
-    is_given_up = row.tries >= attempts_allowed(services.settings, row)
+    # An attempt that only found unreadable files does not count.
+    is_given_up = row.tries >= services.settings.batch.max_attempts + (row.exclusions is not None)
     if kept is not None and (is_given_up or not kept.to_convert):
         # Not FAILED: no later reprocess can replace what is published.
         why = f"{kept.reason}; {format_given_up(row)}" if kept.to_convert else kept.reason

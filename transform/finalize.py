@@ -11,9 +11,11 @@ from lake.commit import CommitDocument, PendingObject, write_commit
 from lake.errors import AuditError, LeaseLostError
 from lake.layout import commit_key
 from lake.ledger import Claim, CommitReference, DatasetMeasurement, State
+from lake.manifest_documents import write_exclusions
+from lake.texts import format_count
 from transform.audit import audit
 from transform.claim_manifest import publish
-from transform.give_up import denied_files, exclude_and_give_up, fault_of, give_up, set_apart, slow_files
+from transform.give_up import fault_of, give_up, set_apart
 from transform.outcome import ConversionOutcome
 from transform.plan_attempt import Attempt, measure_conversion
 from transform.task_model import ConversionContext, JobServices, TaskResult
@@ -27,13 +29,18 @@ def finalize(context: ConversionContext, attempt: Attempt, results: Sequence[Tas
     Raises ``BotoCoreError``, ``ClientError``: S3 or the ledger did not answer; the caller gives the attempt up, which
     is safe at every point.
     """
-    services = context.services
-    failures = {failure.file: failure.reason for result in results for failure in result.failures}
+    services, row = context.services, attempt.claim.row
+    failures = [failure for result in results for failure in result.failures]
     uploaded = [item for result in results for item in result.uploaded]
-    if slow_files(results) or denied_files(results):
-        return set_apart(context, attempt, results, uploaded)
+    if any(failure.slow or failure.denied for failure in failures):
+        return set_apart(context, attempt, failures, uploaded)
     if failures:
-        exclude_and_give_up(context, attempt, failures, uploaded)
+        # The next attempt runs without the files that failed in this one and in those before.
+        excluded = attempt.excluded | {failure.file: failure.reason for failure in failures}
+        exclusions = write_exclusions(services.s3, services.resources.control_bucket, row, excluded)
+        first = f"{failures[0].file.uri}: {failures[0].reason}"
+        number = format_count(len(excluded.keys() - attempt.excluded.keys()), "file")
+        give_up(context, attempt.claim, f"{number} cannot be read to their end (first: {first})", uploaded, exclusions)
         return None
     try:
         document = commit_document(services, attempt, results)
@@ -42,7 +49,6 @@ def finalize(context: ConversionContext, attempt: Attempt, results: Sequence[Tas
         return None
     if not _reserve_columns(context, attempt, document):
         return None
-    row = attempt.claim.row
     key = commit_key(row.id, row.generation, row.attempt, secrets.token_hex(4))
     reference = write_commit(services.s3, services.resources.control_bucket, key, document)
     if not _commit(context, attempt.claim, reference, document.written):

@@ -4,7 +4,7 @@ Errors that are not a manifest's fault are data: the cause, what a person does a
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -27,15 +27,14 @@ from lake.faults import (
     judge,
 )
 from lake.ledger import Claim, ManifestRow, State
-from lake.manifest import Lane, Manifest, ObjectVersion, new_manifest_id
-from lake.manifest_documents import read_manifest, write_exclusions, write_manifest
+from lake.manifest import Lane, Manifest, new_manifest_id
+from lake.manifest_documents import read_manifest, write_manifest
 from lake.publish import abort_upload
-from lake.settings import Settings
 from lake.texts import advise_reprocess, format_count
 from lake.time import iso_utc
 from transform.outcome import GIVEN_UP, ConversionOutcome
 from transform.plan_attempt import Attempt
-from transform.task_model import ConversionContext, JobServices, TaskResult
+from transform.task_model import ConversionContext, FileFailure, JobServices, TaskResult
 
 
 def give_up(
@@ -83,29 +82,6 @@ def record_fault(context: ConversionContext, manifests: Iterable[str], fault: "E
         context.log(f"the ledger does not have the reason, this log alone has it: {error}")
 
 
-def exclude_and_give_up(
-    context: ConversionContext,
-    attempt: Attempt,
-    failures: Mapping[ObjectVersion, str],
-    uploaded: Iterable[PendingObject],
-) -> None:
-    """Give the attempt up; the next one runs without the files that failed in this one and in those before.
-
-    Raises botocore's errors.
-    """
-    services = context.services
-    excluded = {**attempt.excluded, **failures}
-    key = write_exclusions(services.s3, services.resources.control_bucket, attempt.claim.row, excluded)
-    file, failure = next(iter(failures.items()))
-    reason = f"{format_count(len(failures), 'file')} cannot be read to their end (first: {file.uri}: {failure})"
-    give_up(context, attempt.claim, reason, uploaded, key)
-
-
-def attempts_allowed(settings: Settings, row: ManifestRow) -> int:
-    """Maximum number of attempts of this generation; one that only found unreadable files does not count."""
-    return settings.batch.max_attempts + (row.exclusions is not None)
-
-
 def format_given_up(row: ManifestRow) -> str:
     why = row.reason or "its runs ended without reporting a result"
     return f"{GIVEN_UP} {format_count(row.tries, 'attempt')}: {why}"
@@ -147,32 +123,23 @@ def _plan_successors(services: JobServices, row: ManifestRow, now: datetime) -> 
     return [replace(fresh, id=new_manifest_id(now), files=files) for files in halves]
 
 
-def denied_files(results: Iterable[TaskResult]) -> "dict[ObjectVersion, EnvironmentFault]":
-    return {
-        failure.file: failure.denied for result in results for failure in result.failures if failure.denied is not None
-    }
-
-
 def why_all_wait(attempt: Attempt, results: Sequence[TaskResult]) -> "EnvironmentFault | None":
     """The fault for which the whole manifest waits; None if no file was denied, or the denied ones can be set apart.
 
     They cannot where no other file was read: then nothing tells a denied file from a denied bucket. A manifest that was
     published is never superseded, so no file of it leaves it; what it has published stays visible meanwhile.
     """
-    denied = denied_files(results)
+    failures = [failure for result in results for failure in result.failures]
+    denied = {failure.file: failure.denied for failure in failures if failure.denied is not None}
     if not denied:
         return None
     read = {item.split.file for result in results for item in result.splits if item.split.file.size} - denied.keys()
-    read |= {failure.file for result in results for failure in result.failures if failure.slow}
+    read |= {failure.file for failure in failures if failure.slow}
     return None if read and attempt.claim.row.published is None else next(iter(denied.values()))
 
 
-def slow_files(results: Iterable[TaskResult]) -> dict[ObjectVersion, str]:
-    return {failure.file: failure.reason for result in results for failure in result.failures if failure.slow}
-
-
 def set_apart(
-    context: ConversionContext, attempt: Attempt, results: Sequence[TaskResult], uploaded: Iterable[PendingObject]
+    context: ConversionContext, attempt: Attempt, failures: Iterable[FileFailure], uploaded: Iterable[PendingObject]
 ) -> ConversionOutcome | None:
     """Supersede the manifest by one of its slow files, or else of its denied ones, and one of its others.
 
@@ -180,8 +147,8 @@ def set_apart(
     row's lane; this run converts what stays in its own. None: the row has changed. Raises botocore's errors.
     """
     services, row, now = context.services, attempt.claim.row, context.clock()
-    slow = slow_files(results)
-    chosen = slow or denied_files(results)
+    slow = {failure.file: failure.reason for failure in failures if failure.slow}
+    chosen = slow or {failure.file for failure in failures if failure.denied is not None}
     apart = tuple(file for file in attempt.manifest.files if file in chosen)
     others = tuple(file for file in attempt.manifest.files if file not in chosen)
     # The document of a manifest that was reprocessed has the lane and the age of its first generation.

@@ -12,25 +12,17 @@ from botocore.exceptions import ClientError, ConnectTimeoutError, NoCredentialsE
 
 from lake.errors import AuditError, InvalidDocumentError, TransientError
 from lake.ledger import ManifestRow, State
-from lake.manifest import Lane, Manifest, Partition
+from lake.manifest import Lane, Manifest
 from lake.manifest_documents import read_manifest, write_manifest
 from lake.settings import BatchSettings, Settings
 from lake.time import iso_utc
 from tests.unit.lake.transitions import row_in_state
 from tests.unit.lake.world import World
-from transform.give_up import EnvironmentFault, attempts_allowed, fault_of, record_fault, set_apart, supersede_or_fail
+from transform.give_up import EnvironmentFault, fault_of, record_fault, set_apart, supersede_or_fail
 from transform.source import UnreadableFileError
-from transform.task_model import JobServices
+from transform.task_model import FileFailure, JobServices
 
 SETTINGS = Settings("test", batch=BatchSettings(max_attempts=5))
-
-
-FIRST_ROW = ManifestRow("m", State.QUEUED, Lane.BATCH, Partition("orders", "2026-11-20", 9), "", 100, 1)
-
-
-@pytest.mark.parametrize(("exclusions", "allowed"), [(None, 5), ("exclusions/m.json", 6)])
-def test_the_attempt_that_found_unreadable_files_does_not_count(exclusions: str | None, allowed: int) -> None:
-    assert attempts_allowed(SETTINGS, replace(FIRST_ROW, exclusions=exclusions)) == allowed
 
 
 def services(world: World) -> JobServices:
@@ -104,12 +96,11 @@ def test_what_is_set_apart_of_a_forced_manifest_waits_since_then_in_the_batch_la
     claim = world.claimed(forced_row(world))
     manifest = read_manifest(world.raw_s3, "control", claim.row, ("input",))
     fault = EnvironmentFault("denied", "it", passing=False, denied=True)
-    failure = SimpleNamespace(file=manifest.files[0], denied=fault, slow=False)
+    failures = [FileFailure(manifest.files[0], "denied", denied=fault)]
     context: Any = SimpleNamespace(services=services(world), clock=world.clock)
     attempt: Any = SimpleNamespace(claim=claim, manifest=manifest)
-    results: Any = [SimpleNamespace(failures=[failure])]
     # When
-    assert set_apart(context, attempt, results, ()) is not None
+    assert set_apart(context, attempt, failures, ()) is not None
     # Then
     kinds = {(one.lane, one.urgent, one.created_at) for one in successors(world, world.row(claim.row.id))}
     assert kinds == {(Lane.BATCH, False, claim.row.forced_at)}
