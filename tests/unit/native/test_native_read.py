@@ -6,6 +6,8 @@ import os
 import tarfile
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
+from typing import Any
 
 import duckdb
 import ndjson_arrow
@@ -15,7 +17,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from ndjson_arrow import Reject, RejectedLineError, UnreadableFileError
-from ndjson_arrow._formats import recognise
 
 from tests.fuzz.fuzz_reader import make_input
 from tests.oracle import ndjson_oracle as oracle
@@ -146,6 +147,14 @@ def test_rows_and_rejects_are_those_of_the_oracle(rng: Random) -> None:
     assert [(item.offset, item.length, item.reason, item.line) for item in rejects] == expected.rejects
 
 
+def recognise(lines: list[bytes | None], rows: int, rejects: dict[str, int], *, opening: bytes | None) -> str | None:
+    """``opening``: the first rejected line, if it is the first line of the file."""
+    counts: Any = SimpleNamespace(rows=rows, rejects=rejects, elements=False)
+    offset = 100 if opening is None else 0
+    found: Any = [SimpleNamespace(line=line, head=opening, offset=offset) for line in lines]
+    return ndjson_arrow.find_other_format(counts, found, concatenated=False)
+
+
 @pytest.mark.parametrize(
     ("lines", "rows", "name"),
     [
@@ -181,7 +190,7 @@ def test_rows_and_rejects_are_those_of_the_oracle(rng: Random) -> None:
         ([b"<?xml version='1.0'?>", b"<a/>"], 0, "XML"),
     ],
 )
-def test_other_formats_are_named(lines: list[bytes], rows: int, name: str) -> None:
+def test_other_formats_are_named(lines: list[bytes | None], rows: int, name: str) -> None:
     text = recognise(lines, rows, {"not JSON": len(lines)}, opening=lines[0])
     assert text is not None
     assert name in text
