@@ -49,10 +49,6 @@ class Effort:
     """Whether folders of days before the hours are listed: a file that was added to one, and has no row in the ledger,
     is found by the sweep, too."""
 
-    def chooses(self, manifest: str) -> bool:
-        """Whether a manifest is in the share: the same ones each time."""
-        return zlib.crc32(manifest.encode()) < self.share * (1 << 32)
-
 
 @dataclass(frozen=True, slots=True)
 class HoursCheck:
@@ -111,7 +107,8 @@ class HoursCheck:
             rows[manifest] = self.stack.ledger.manifests.get(manifest)
         ours = [row for _, row in sorted(rows.items()) if row is not None and row.partition == partition]
         ours = self.stack.with_current_marks(ours)
-        chosen = [row for row in ours if _is_counted(report, row) and self.effort.chooses(row.id)]
+        share = self.effort.share * (1 << 32)
+        chosen = [row for row in ours if _is_counted(report, row) and zlib.crc32(row.id.encode()) < share]
         for row, outcome in zip(chosen, pool.map(self._compare, chosen), strict=True):
             published: Collection[str] | None = None
             if isinstance(outcome, CheckedManifest):

@@ -76,7 +76,8 @@ def find_other_format(counts: SplitCounts, rejects: Sequence[Reject], *, concate
     if not concatenated and (values := _values(lines, rows, reasons, opens_file=opening is not None)):
         return values
     numbers = (*BINARY, *COMPRESSED) if sum(reasons.values()) > rows else BINARY
-    format_name = _binary_format(opening or b"", numbers)
+    opening = opening or b""
+    format_name = "a tar archive" if opening[256:262] == b"\0ustar" else _magic(opening, numbers)
     if lines and rows == 0:
         # A zero byte of UTF-16 before the first of concatenated objects is a reject of its own.
         format_name = format_name or _magic(b"".join(lines[:2]), TEXT_LIKE) or _text_format(lines[0]) or _table(lines)
@@ -122,10 +123,6 @@ def _replace_strings(line: bytes, text: bytes) -> bytes:
 
 def _magic(line: bytes, numbers: Sequence[tuple[bytes, str]]) -> str | None:
     return next((name for magic, name in numbers if line.startswith(magic)), None)
-
-
-def _binary_format(line: bytes, numbers: Sequence[tuple[bytes, str]]) -> str | None:
-    return "a tar archive" if line[256:262] == b"\0ustar" else _magic(line, numbers)
 
 
 def _text_format(line: bytes) -> str | None:
