@@ -300,16 +300,9 @@ def test_a_foreign_object_is_found(hour: VerifiedHour) -> None:
 
 
 def test_a_deleted_input_cannot_be_proven(hour: VerifiedHour) -> None:
-    # Given one of the input's versions is gone
-    bucket = hour.world.services.resources.input_bucket
-    version = hour.files["orders/a.json"].version_id
-    assert version
-    hour.world.services.s3.delete_object(Bucket=bucket, Key="orders/a.json", VersionId=version)
-
-    # When
+    file = hour.files["orders/a.json"]
+    hour.world.services.s3.delete_object(Bucket=file.bucket, Key=file.key, VersionId=str(file.version_id))
     report = hour.verify()
-
-    # Then
     assert report.outcome == HourOutcome.UNPROVEN
     assert "orders/a.json" in report.unproven[0]
     assert "is gone" in report.unproven[0]
