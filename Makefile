@@ -151,14 +151,13 @@ permissions: setup ## every end-to-end test, the long ones too, and then: which 
 
 fuzz: setup ## new examples for every property; the reader and the Parquet writer, each SECONDS=60 SEED=0
 	@$(PY) -m pytest --quiet $(PROPERTIES) --hypothesis-profile=random --hypothesis-seed=$(SEED)
-	@$(PY) -m tests.fuzz.fuzz_reader --seconds $(SECONDS) --seed $(SEED) --keep build/fuzz
-	@$(PY) -m tests.fuzz.fuzz_parquet --seconds $(SECONDS) --seed $(SEED) --keep build/fuzz
+	@FUZZ_SECONDS=$(SECONDS) FUZZ_SEED=$(SEED) $(PY) -m pytest $(addprefix tests/unit/native/test_native_,properties.py fuzz.py)
 
 chaos: setup ## kill, stall and repeat everything, then count every line, about 40 minutes; SEED=n: that one history
 	@$(PY) -m tests.chaos --seed $(SEED) $(if $(filter command%,$(origin SEED)),--histories 1 --log,--glue -1)
 
-hostile: setup ## files of a hostile uploader at full size through task and sample, with limits; prints the table
-	@$(PY) -m tests.hostile
+hostile: setup ## files of a hostile uploader at full size through task and sample, with limits
+	@HOSTILE_FILES=full $(PY) -m pytest tests/hostile
 
 browser: setup ## a report in Chromium: no error on its console, charts drawn, light, dark and on a phone
 	@scripts/browser.sh

@@ -14,7 +14,7 @@ from lake.ledger import Claim, ManifestRow, State
 from lake.manifest import Lane
 from lake.publish import roll_forward
 from lake.texts import advise_reprocess
-from transform.give_up import attempts_allowed, format_given_up, supersede_or_fail
+from transform.give_up import format_given_up, supersede_or_fail
 from transform.outcome import HELD, UNKNOWN, WAITING, ConversionOutcome, done_outcome
 from transform.plan_attempt import find_kept_generation
 from transform.task_model import ConversionContext, JobServices
@@ -84,7 +84,6 @@ def publish(
 
 
 def _release_ended(context: ConversionContext, row: ManifestRow) -> ConversionOutcome | None:
-    """Queue a RUNNING manifest whose run or lease has ended; None: read its row again."""
     # A live lease of this very run belongs to another call in it.
     own, now = row.owner == context.run, context.clock()
     if row.has_live_lease(now) and (own or not context.run_is_terminal(row.owner or "")):
@@ -113,7 +112,8 @@ def _claim(context: ConversionContext, row: ManifestRow) -> Claim | None:
     """
     services, now = context.services, context.clock()
     kept = find_kept_generation(services, row)
-    is_given_up = row.tries >= attempts_allowed(services.settings, row)
+    # An attempt that only found unreadable files does not count.
+    is_given_up = row.tries >= services.settings.batch.max_attempts + (row.exclusions is not None)
     if kept is not None and (is_given_up or not kept.to_convert):
         # Not FAILED: no later reprocess can replace what is published.
         why = f"{kept.reason}; {format_given_up(row)}" if kept.to_convert else kept.reason
@@ -152,6 +152,7 @@ class LeaseKeeper:
         self._context = context
         self._claims: dict[str, Claim] = {}
         self._lease = timedelta(seconds=context.services.settings.batch.lease_seconds)
+        self._interval = self._lease.total_seconds() / RENEWALS_PER_LEASE
         self._ended = threading.Event()
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._renew_repeatedly, name="lease-keeper", daemon=True)
@@ -192,11 +193,6 @@ class LeaseKeeper:
                 f"{len(unanswered)} of {len(claims)} leases were not renewed (first: {unanswered[0]}); the next try "
                 f"is in {self._interval:g} s, each lease ends {self._lease.total_seconds():g} s after its last renewal"
             )
-
-    @property
-    def _interval(self) -> float:
-        """Seconds between two rounds."""
-        return self._lease.total_seconds() / RENEWALS_PER_LEASE
 
     def _renew_repeatedly(self) -> None:
         while not self._ended.wait(self._interval):

@@ -90,20 +90,16 @@ def object_store(region: str, bucket: str) -> S3Store:
     Raises ``NoCredentialsError``: no credentials were found; a later call looks for them again.
     """
     with _SESSION_LOCK:
-        credentials = credential_provider(session(region))
+        current = session(region)
+        if current.get_credentials() is None:
+            raise NoCredentialsError
+        credentials = Boto3CredentialProvider(current, ttl=CREDENTIALS_KEPT)
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
     options: dict[str, Any] = {}
     if endpoint is not None:
         http = {"allow_http": endpoint.startswith("http://")}
         options = {"endpoint": endpoint, "virtual_hosted_style_request": False, "client_options": http}
     return S3Store(bucket, region=region, credential_provider=credentials, **options)
-
-
-def credential_provider(current: boto3.Session) -> Boto3CredentialProvider:
-    """Gives a reader the credentials of a session; raises ``NoCredentialsError`` if it finds none."""
-    if current.get_credentials() is None:
-        raise NoCredentialsError
-    return Boto3CredentialProvider(current, ttl=CREDENTIALS_KEPT)
 
 
 class InputRanges(Protocol):

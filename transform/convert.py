@@ -4,6 +4,7 @@ import random
 import traceback
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
@@ -45,37 +46,34 @@ def convert(manifest_ids: Sequence[str], context: ConversionContext) -> list[Con
     the Spark session has ended, or ``MAX_ROUNDS`` rounds were not enough. Claims that were not given back end with
     their leases.
     """
-    return _Conversion(context).run(list(dict.fromkeys(manifest_ids)))
+    ids, conversion = list(dict.fromkeys(manifest_ids)), _Conversion(context)
+    outcomes: dict[str, ConversionOutcome] = {}
+    waits = 0
+    for _ in range(MAX_ROUNDS):
+        open_ids = [manifest for manifest in ids if manifest not in outcomes]
+        if not open_ids:
+            return [outcomes[manifest] for manifest in ids]
+        ended = conversion.play_round(open_ids)
+        ids += dict.fromkeys(
+            successor for item in ended.values() for successor in item.successors if successor not in ids
+        )
+        passing = [item.manifest for item in ended.values() if item.unanswered]
+        if passing and waits < MAX_WAITS:
+            number = format_count(len(passing), "manifest is", "manifests are")
+            context.log(f"{number} tried again soon: {ended[passing[0]].reason}")
+            context.wait(_seconds_before_try(waits))
+            waits += 1
+            ended = {manifest: item for manifest, item in ended.items() if manifest not in passing}
+        outcomes |= ended
+    number = format_count(len(ids) - len(outcomes), "manifest")
+    raise TransientError(f"{number} did not end after {MAX_ROUNDS} rounds: run the job again")
 
 
+@dataclass(frozen=True, slots=True)
 class _Conversion:
-    def __init__(self, context: ConversionContext) -> None:
-        self._context = context
+    _context: ConversionContext
 
-    def run(self, ids: list[str]) -> list[ConversionOutcome]:
-        """``ids`` grows by the successors of superseded manifests."""
-        outcomes: dict[str, ConversionOutcome] = {}
-        waits = 0
-        for _ in range(MAX_ROUNDS):
-            open_ids = [manifest for manifest in ids if manifest not in outcomes]
-            if not open_ids:
-                return [outcomes[manifest] for manifest in ids]
-            ended = self._play_round(open_ids)
-            ids += dict.fromkeys(
-                successor for item in ended.values() for successor in item.successors if successor not in ids
-            )
-            passing = [item.manifest for item in ended.values() if item.fault is not None and item.fault.passing]
-            if passing and waits < MAX_WAITS:
-                number = format_count(len(passing), "manifest is", "manifests are")
-                self._context.log(f"{number} tried again soon: {ended[passing[0]].reason}")
-                self._context.wait(_seconds_before_try(waits))
-                waits += 1
-                ended = {manifest: item for manifest, item in ended.items() if manifest not in passing}
-            outcomes |= ended
-        number = format_count(len(ids) - len(outcomes), "manifest")
-        raise TransientError(f"{number} did not end after {MAX_ROUNDS} rounds: run the job again")
-
-    def _play_round(self, open_ids: Sequence[str]) -> dict[str, ConversionOutcome]:
+    def play_round(self, open_ids: Sequence[str]) -> dict[str, ConversionOutcome]:
         """Claim every manifest and try to convert it; outcomes of those that need no further round."""
         outcomes, tried = self._attempt(open_ids, skip_tried=True)
         # A manifest that has failed before is tried alone, so that it cannot fail the others' job. It is claimed at its
@@ -93,7 +91,7 @@ class _Conversion:
             fault = fault_of(error)
             reason = self._log_error(manifest, error, "another run claims it")
             if fault is not None:
-                record_fault(self._context, manifest, fault)
+                record_fault(self._context, [manifest], fault)
             return ConversionOutcome(manifest, WAITING, reason=reason, fault=fault)
         if isinstance(claimed, Claim):
             keeper.add(claimed)
@@ -131,7 +129,7 @@ class _Conversion:
             self._log_error(claim.row.id, error, "its claim ends with its lease unless it was released")
         if fault is None:
             return None
-        record_fault(self._context, claim.row.id, fault)
+        record_fault(self._context, [claim.row.id], fault)
         return ConversionOutcome(claim.row.id, WAITING, reason=reason, fault=fault)
 
     def _attempt(self, manifests: Sequence[str], *, skip_tried: bool) -> tuple[dict[str, ConversionOutcome], list[str]]:
@@ -236,5 +234,4 @@ def repeat_while_passing(context: ConversionContext, request: Callable[[], Answe
 
 
 def _seconds_before_try(number: int) -> float:
-    """The wait before the try ``number`` (from 0): twice as long each time, and random."""
     return FIRST_WAIT_SECONDS * (1 << number) * random.uniform(0.5, 1)  # noqa: S311

@@ -65,22 +65,19 @@ class SplitDeadline:
         Raises ``SlowFileError``: it is a task of the stream lane: the batch lane decides whether the file can be read;
         ``UnreadableNowError``: it is a task of the batch lane.
         """
-        seconds = self._processor_time() - self._begun
-        if (limit := self._broken_limit(seconds)) is None:
+        limits, seconds = self._settings, self._processor_time() - self._begun
+        if self._stream_seconds is not None and seconds > self._stream_seconds:
+            limit = "more than the stream lane has for it (stream.latency_goal_seconds)"
+        elif seconds > limits.max_core_minutes * 60:
+            limit = f"more than convert.max_core_minutes ({limits.max_core_minutes:g})"
+        elif seconds > GRACE_SECONDS and self._read_bytes < self._slowest * seconds:
+            limit = f"slower than convert.min_bytes_per_second ({limits.min_bytes_per_second:,})"
+            if self._slowest != limits.min_bytes_per_second:
+                limit += " allows a compressed file"
+        else:
             return
         took = f"{format_count(self._read_bytes, 'byte')} took {round(seconds / 60, 1):g} minutes of processor time"
         if self._stream_seconds is not None:
             raise SlowFileError(f"{took}, {limit}")
         advice = f"{took}, {limit}: if the file is in order, change the setting and, for a stage, deploy it"
         raise UnreadableNowError(advice, self._split.file)
-
-    def _broken_limit(self, seconds: float) -> str | None:
-        limits = self._settings
-        if self._stream_seconds is not None and seconds > self._stream_seconds:
-            return "more than the stream lane has for it (stream.latency_goal_seconds)"
-        if seconds > limits.max_core_minutes * 60:
-            return f"more than convert.max_core_minutes ({limits.max_core_minutes:g})"
-        if seconds > GRACE_SECONDS and self._read_bytes < self._slowest * seconds:
-            speed = f"slower than convert.min_bytes_per_second ({limits.min_bytes_per_second:,})"
-            return speed if self._slowest == limits.min_bytes_per_second else f"{speed} allows a compressed file"
-        return None

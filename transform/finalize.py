@@ -11,9 +11,11 @@ from lake.commit import CommitDocument, PendingObject, write_commit
 from lake.errors import AuditError, LeaseLostError
 from lake.layout import commit_key
 from lake.ledger import Claim, CommitReference, DatasetMeasurement, State
+from lake.manifest_documents import write_exclusions
+from lake.texts import format_count
 from transform.audit import audit
 from transform.claim_manifest import publish
-from transform.give_up import denied_files, exclude_and_give_up, fault_of, give_up, set_apart, slow_files
+from transform.give_up import fault_of, give_up, set_apart
 from transform.outcome import ConversionOutcome
 from transform.plan_attempt import Attempt, measure_conversion
 from transform.task_model import ConversionContext, JobServices, TaskResult
@@ -27,13 +29,18 @@ def finalize(context: ConversionContext, attempt: Attempt, results: Sequence[Tas
     Raises ``BotoCoreError``, ``ClientError``: S3 or the ledger did not answer; the caller gives the attempt up, which
     is safe at every point.
     """
-    services = context.services
-    failures = {failure.file: failure.reason for result in results for failure in result.failures}
+    services, row = context.services, attempt.claim.row
+    failures = [failure for result in results for failure in result.failures]
     uploaded = [item for result in results for item in result.uploaded]
-    if slow_files(results) or denied_files(results):
-        return set_apart(context, attempt, results, uploaded)
+    if any(failure.slow or failure.denied for failure in failures):
+        return set_apart(context, attempt, failures, uploaded)
     if failures:
-        exclude_and_give_up(context, attempt, failures, uploaded)
+        # The next attempt runs without the files that failed in this one and in those before.
+        excluded = attempt.excluded | {failure.file: failure.reason for failure in failures}
+        exclusions = write_exclusions(services.s3, services.resources.control_bucket, row, excluded)
+        first = f"{failures[0].file.uri}: {failures[0].reason}"
+        number = format_count(len(excluded.keys() - attempt.excluded.keys()), "file")
+        give_up(context, attempt.claim, f"{number} cannot be read to their end (first: {first})", uploaded, exclusions)
         return None
     try:
         document = commit_document(services, attempt, results)
@@ -42,7 +49,6 @@ def finalize(context: ConversionContext, attempt: Attempt, results: Sequence[Tas
         return None
     if not _reserve_columns(context, attempt, document):
         return None
-    row = attempt.claim.row
     key = commit_key(row.id, row.generation, row.attempt, secrets.token_hex(4))
     reference = write_commit(services.s3, services.resources.control_bucket, key, document)
     if not _commit(context, attempt.claim, reference, document.written):
@@ -120,10 +126,10 @@ def _newly_unnumbered(services: JobServices, attempt: Attempt, new_columns: Sequ
 def _commit(
     context: ConversionContext, claim: Claim, reference: CommitReference, uploaded: Iterable[PendingObject]
 ) -> bool:
-    """The commit point. Refused or unanswered, the row is read before anything is aborted.
+    """The commit point. Refused or unanswered, the row decides.
 
     Raises ``BotoCoreError``, ``ClientError``: a fault of the environment was the cause, and the ledger does not have
-    the commit: nothing was aborted yet.
+    the commit.
     """
     manifests = context.services.ledger.manifests
     refusal: Exception | None = None
@@ -139,7 +145,7 @@ def _commit(
     fault = None if refusal is None else fault_of(refusal)
     reason = COMMIT_UNSETTLED if fault is None else str(fault)
     # An update without an answer may still be applied: only a row that has left this attempt settles it.
-    give_up(context, claim, reason, (), counted=fault is None)
+    give_up(context, claim, reason, uploaded, counted=fault is None)
     row = manifests.get(claim.row.id)
     assert row is not None
     published = None if row.published is None else row.published.document
@@ -147,7 +153,6 @@ def _commit(
         return True
     if fault is not None and refusal is not None:
         raise refusal
-    give_up(context, claim, reason, uploaded)
     return False
 
 

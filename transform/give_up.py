@@ -4,14 +4,14 @@ Errors that are not a manifest's fault are data: the cause, what a person does a
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.commit import PendingObject
-from lake.errors import TerminalError
+from lake.errors import HybridRouterError, TerminalError
 from lake.faults import (
     CREDENTIAL_CODES,
     CREDENTIAL_ERRORS,
@@ -27,15 +27,14 @@ from lake.faults import (
     judge,
 )
 from lake.ledger import Claim, ManifestRow, State
-from lake.manifest import Lane, Manifest, ObjectVersion, new_manifest_id
-from lake.manifest_documents import read_manifest, write_exclusions, write_manifest
+from lake.manifest import Lane, Manifest, new_manifest_id
+from lake.manifest_documents import read_manifest, write_manifest
 from lake.publish import abort_upload
-from lake.settings import Settings
 from lake.texts import advise_reprocess, format_count
 from lake.time import iso_utc
 from transform.outcome import GIVEN_UP, ConversionOutcome
 from transform.plan_attempt import Attempt
-from transform.task_model import ConversionContext, JobServices, TaskResult
+from transform.task_model import ConversionContext, FileFailure, JobServices, TaskResult
 
 
 def give_up(
@@ -53,10 +52,15 @@ def give_up(
     the row, and for the person who reads it. ``exclusions``: key of the document that names the files which the next
     attempt leaves out. ``counted``: whether the attempt uses up a try.
     """
-    services = context.services
-    released = services.ledger.manifests.release(claim.row, reason, context.clock(), exclusions, counted=counted)
-    if released or _can_no_longer_commit(services, claim):
-        _abort(services, uploaded)
+    services, manifests = context.services, context.services.ledger.manifests
+    if not manifests.release(claim.row, reason, context.clock(), exclusions, counted=counted):
+        row = manifests.get(claim.row.id)
+        if row is None:
+            return
+        other_attempt = (row.generation, row.attempt) != (claim.row.generation, claim.row.attempt)
+        if not other_attempt and row.state not in (State.QUEUED, State.SUPERSEDED):
+            return
+    _abort(services, uploaded)
 
 
 def _abort(services: JobServices, uploaded: Iterable[PendingObject]) -> None:
@@ -65,50 +69,17 @@ def _abort(services: JobServices, uploaded: Iterable[PendingObject]) -> None:
         abort_upload(services.s3, item.bucket, item.key, item.upload_id)
 
 
-def record_fault(context: ConversionContext, manifest: str, fault: "EnvironmentFault") -> None:
-    """Let the row of a waiting or PUBLISHING manifest name the fault, so that the verdict of the execution names it.
+def record_fault(context: ConversionContext, manifests: Iterable[str], fault: "EnvironmentFault") -> None:
+    """Let the row of the first QUEUED or PUBLISHING manifest name the fault, so that the execution's verdict names it.
 
     An error is only logged: the log has the fault as well.
     """
-    ledger = context.services.ledger
+    ledger = context.services.ledger.manifests
     try:
-        row = ledger.manifests.get(manifest)
-        if row is not None and row.state != State.RUNNING:
-            ledger.manifests.record_reason(row, str(fault))
-    except (BotoCoreError, ClientError) as error:
-        context.log(f"the ledger does not have the reason of manifest {manifest}, this log alone has it: {error}")
-
-
-def exclude_and_give_up(
-    context: ConversionContext,
-    attempt: Attempt,
-    failures: Mapping[ObjectVersion, str],
-    uploaded: Iterable[PendingObject],
-) -> None:
-    """Give the attempt up; the next one runs without the files that failed in this one and in those before.
-
-    Raises botocore's errors.
-    """
-    services = context.services
-    excluded = {**attempt.excluded, **failures}
-    key = write_exclusions(services.s3, services.resources.control_bucket, attempt.claim.row, excluded)
-    file, failure = next(iter(failures.items()))
-    reason = f"{format_count(len(failures), 'file')} cannot be read to their end (first: {file.uri}: {failure})"
-    give_up(context, attempt.claim, reason, uploaded, key)
-
-
-def _can_no_longer_commit(services: JobServices, claim: Claim) -> bool:
-    """Whether the row has left this attempt without a commit, so that none of it can follow."""
-    row = services.ledger.manifests.get(claim.row.id)
-    if row is None:
-        return False
-    other_attempt = (row.generation, row.attempt) != (claim.row.generation, claim.row.attempt)
-    return other_attempt or row.state in (State.QUEUED, State.SUPERSEDED)
-
-
-def attempts_allowed(settings: Settings, row: ManifestRow) -> int:
-    """Maximum number of attempts of this generation; one that only found unreadable files does not count."""
-    return settings.batch.max_attempts + (row.exclusions is not None)
+        rows = map(ledger.get, manifests)
+        any(row is not None and row.state != State.RUNNING and ledger.record_reason(row, str(fault)) for row in rows)
+    except (HybridRouterError, BotoCoreError, ClientError) as error:
+        context.log(f"the ledger does not have the reason, this log alone has it: {error}")
 
 
 def format_given_up(row: ManifestRow) -> str:
@@ -152,32 +123,23 @@ def _plan_successors(services: JobServices, row: ManifestRow, now: datetime) -> 
     return [replace(fresh, id=new_manifest_id(now), files=files) for files in halves]
 
 
-def denied_files(results: Iterable[TaskResult]) -> "dict[ObjectVersion, EnvironmentFault]":
-    return {
-        failure.file: failure.denied for result in results for failure in result.failures if failure.denied is not None
-    }
-
-
 def why_all_wait(attempt: Attempt, results: Sequence[TaskResult]) -> "EnvironmentFault | None":
     """The fault for which the whole manifest waits; None if no file was denied, or the denied ones can be set apart.
 
     They cannot where no other file was read: then nothing tells a denied file from a denied bucket. A manifest that was
     published is never superseded, so no file of it leaves it; what it has published stays visible meanwhile.
     """
-    denied = denied_files(results)
+    failures = [failure for result in results for failure in result.failures]
+    denied = {failure.file: failure.denied for failure in failures if failure.denied is not None}
     if not denied:
         return None
     read = {item.split.file for result in results for item in result.splits if item.split.file.size} - denied.keys()
-    read |= {failure.file for result in results for failure in result.failures if failure.slow}
+    read |= {failure.file for failure in failures if failure.slow}
     return None if read and attempt.claim.row.published is None else next(iter(denied.values()))
 
 
-def slow_files(results: Iterable[TaskResult]) -> dict[ObjectVersion, str]:
-    return {failure.file: failure.reason for result in results for failure in result.failures if failure.slow}
-
-
 def set_apart(
-    context: ConversionContext, attempt: Attempt, results: Sequence[TaskResult], uploaded: Iterable[PendingObject]
+    context: ConversionContext, attempt: Attempt, failures: Iterable[FileFailure], uploaded: Iterable[PendingObject]
 ) -> ConversionOutcome | None:
     """Supersede the manifest by one of its slow files, or else of its denied ones, and one of its others.
 
@@ -185,8 +147,8 @@ def set_apart(
     row's lane; this run converts what stays in its own. None: the row has changed. Raises botocore's errors.
     """
     services, row, now = context.services, attempt.claim.row, context.clock()
-    slow = slow_files(results)
-    chosen = slow or denied_files(results)
+    slow = {failure.file: failure.reason for failure in failures if failure.slow}
+    chosen = slow or {failure.file for failure in failures if failure.denied is not None}
     apart = tuple(file for file in attempt.manifest.files if file in chosen)
     others = tuple(file for file in attempt.manifest.files if file not in chosen)
     # The document of a manifest that was reprocessed has the lane and the age of its first generation.
@@ -216,20 +178,14 @@ ACTIONS = {
     "CompleteMultipartUpload": "s3:PutObject",
     "CreateMultipartUpload": "s3:PutObject",
     "DeleteObject": "s3:DeleteObject",
-    "GetItem": "dynamodb:GetItem",
-    "GetJobRun": "glue:GetJobRun",
     "GetObject": READ_ACTION,
     "HeadObject": "s3:GetObject",
     "ListMultipartUploads": "s3:ListBucketMultipartUploads",
     "ListObjectsV2": "s3:ListBucket",
-    "PutItem": "dynamodb:PutItem",
     "PutObject": "s3:PutObject",
-    "Query": "dynamodb:Query",
-    "TransactWriteItems": "dynamodb:PutItem and dynamodb:UpdateItem",
-    "UpdateItem": "dynamodb:UpdateItem",
     "UploadPart": "s3:PutObject",
 }
-"""IAM actions of the requests that the jobs make (Service Authorization Reference)."""
+"""IAM actions of the S3 requests that the jobs make (Service Authorization Reference); other services name them."""
 CHECK_CREDENTIALS = "check the role of the job, its session and the clock of its machine"
 WAIT = "the next run tries it again: if it persists, look at the health of the service"
 NAMED_ACTION = re.compile(r"not authorized to perform: ([a-z0-9-]+:[A-Za-z]+)")

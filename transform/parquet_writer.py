@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from ndjson_arrow import Batch, ParquetFile
+from ndjson_arrow import Batch, ParquetFile, column_name
 
-from lake.ledger.datasets import field_id
+from lake.ledger.datasets import ADDED_COLUMNS, field_id
 from lake.settings import ConvertSettings
 from transform.chunk_sample import ChunkSample, Sampling
-from transform.task_model import arrow_schema
 
 MAX_ROW_GROUP_ROWS = 1 << 20
 """Rows of one row group, however few bytes they have: pyarrow's default. What decodes a column chunk holds it whole."""
@@ -89,7 +88,9 @@ class OpenFile:
         The columns of which the file has no value are left out: readers by name see NULL.
         """
         names, keys = ([values[index] for index in self._file.columns] for values in self._columns)
-        schema = arrow_schema(names, keys).serialize()
+        schema = pa.schema(
+            pa.field(name, pa.string(), metadata=_metadata(name, key)) for name, key in zip(names, keys, strict=True)
+        ).serialize()
         numbered = self._unnumbered is not None and not self._unnumbered & {*names}
         field_ids = [field_id(name) for name in names] if numbered else None
         self._file.close({"ARROW:schema": base64.b64encode(schema).decode()}, field_ids)
@@ -99,6 +100,11 @@ class OpenFile:
         # The path as bytes: pyarrow takes a text such as `file:x` for a URI, and encodes only UTF-8.
         with pa.OSFile(os.fsencode(self.path), "r") as data:  # type: ignore[arg-type]
             self._sample.check(pq.ParquetFile(data), self._columns[0])
+
+
+def _metadata(name: str, key: str) -> dict[bytes, bytes] | None:
+    # A known column with a hashed name has no key until the input has it again.
+    return None if name in ADDED_COLUMNS or (not key and name != column_name("")) else {b"original_key": key.encode()}
 
 
 class ParquetFiles:

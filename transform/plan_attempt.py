@@ -14,7 +14,7 @@ from ndjson_arrow import Batch, Reader, can_split
 from lake.commit import CommitDocument, SourceCount, read_commit
 from lake.errors import ForeignBucketError
 from lake.ledger import Claim, DatasetMeasurement, ManifestRow
-from lake.ledger.datasets import is_full
+from lake.ledger.datasets import NOT_MEASURED, DatasetRow, is_full
 from lake.manifest import Lane, Manifest, ObjectVersion
 from lake.manifest_documents import read_exclusions, read_manifest
 from lake.settings import ConvertSettings
@@ -116,19 +116,17 @@ def plan_attempt(context: ConversionContext, claim: Claim) -> Attempt:
             concatenated=rules.concatenated,
             provenance=rules.provenance,
         )
-    dataset = services.ledger.datasets.get(manifest.partition.dataset)
-    known = () if dataset is None else dataset.columns
-    unnumbered = frozenset() if dataset is None else dataset.unnumbered
-    if settings.provenance and not (dataset and dataset.provenance):
-        services.ledger.datasets.note_provenance(manifest.partition.dataset)
-    limit = settings.column_limit
-    if dataset is not None:
-        limit = dataset.column_limit(limit, context.clock().astimezone(UTC).date())
+    name = manifest.partition.dataset
+    dataset = services.ledger.datasets.get(name) or DatasetRow(name, (), NOT_MEASURED)
+    known = dataset.columns
+    if settings.provenance and not dataset.provenance:
+        services.ledger.datasets.note_provenance(name)
+    limit = dataset.column_limit(settings.column_limit, context.clock().astimezone(UTC).date())
     full = is_full(known, limit)
     settings = replace(settings, column_limit=min(limit, len(known)) if full else limit)
     input_keys = services.settings.input_kms_keys
     source = Source(services.region, input_keys, resources.input_bucket)
-    packed = divide_input(source, files, settings, None if dataset is None else dataset.measured.output_ratio)
+    packed = divide_input(source, files, settings, dataset.measured.output_ratio)
     left_out = tuple((file, reason) for file, reason in excluded.items() if kept is None or file not in kept.sources)
     tasks = tuple(
         Task(
@@ -144,7 +142,7 @@ def plan_attempt(context: ConversionContext, claim: Claim) -> Attempt:
             settings,
             input_keys,
             resources.input_bucket,
-            unnumbered if services.settings.has_table(manifest.partition.dataset) else None,
+            dataset.unnumbered if services.settings.has_table(name) else None,
             stream_seconds(services.settings.stream) if claim.row.lane == Lane.STREAM else None,
             () if splits else left_out,
         )
@@ -196,16 +194,14 @@ MIN_OUTPUT_RATIO = 0.01
 """A lower ratio would put too much input into one task."""
 
 
-def split_file(file: ObjectVersion, split_bytes: int, *, whole: bool) -> list[Split]:
-    """Ranges of about equal size, none above ``split_bytes``, that tile the file; ``whole``: it is one range."""
-    count = 1 if whole else max(1, -(-file.size // split_bytes))
-    borders = [file.size * number // count for number in range(count + 1)]
-    return [Split(file, start, end) for start, end in pairwise(borders)]
-
-
 def split_files(files: Sequence[ObjectVersion], whole: Collection[ObjectVersion], split_bytes: int) -> list[Split]:
-    """The splits of a manifest's files, in order; those in ``whole`` are one split each."""
-    return [split for file in files for split in split_file(file, split_bytes, whole=file in whole)]
+    """Splits of about equal size, none above ``split_bytes``, that tile each file; those in ``whole`` are one each."""
+    splits = []
+    for file in files:
+        count = 1 if file in whole else max(1, -(-file.size // split_bytes))
+        borders = [file.size * number // count for number in range(count + 1)]
+        splits += [Split(file, start, end) for start, end in pairwise(borders)]
+    return splits
 
 
 def pack_tasks(
@@ -329,8 +325,8 @@ def measure_conversion(results: Sequence[TaskResult]) -> DatasetMeasurement:
     compressed_milliseconds = 0
     for result in results:
         compressed = sum(split.bytes for split in result.splits if split.compressed)
-        every = sum(split.bytes for split in result.splits)
-        compressed_milliseconds += round(result.milliseconds * compressed / every) if every else 0
+        every = sum(split.bytes for split in result.splits) or 1
+        compressed_milliseconds += round(result.milliseconds * compressed / every)
     return DatasetMeasurement(
         input_bytes=sum(split.split.size for split in splits),
         output_bytes=sum(item.size for result in results for item in result.objects),

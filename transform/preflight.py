@@ -9,8 +9,6 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.errors import HybridRouterError, TransientError
 from lake.layout import preflight_key
-from lake.ledger import State
-from lake.manifest import ObjectVersion
 from lake.manifest_documents import format_blocked_run, read_manifest
 from lake.publish import abort_upload
 from transform.give_up import EnvironmentFault, fault_of, record_fault
@@ -57,8 +55,7 @@ def check_environment(
         fault, denied = _input_fault(context, manifests, others, every=every)
     if fault is None:
         return
-    if (waiting := _first_waiting(context, manifests)) is not None:
-        record_fault(context, waiting, fault)
+    record_fault(context, manifests[:MAX_SAMPLED], fault)
     raise BlockedRunError(context.run, fault, denied)
 
 
@@ -100,10 +97,13 @@ def _input_fault(
 def _try_files(
     services: JobServices, source: Source, manifest: str, number: int
 ) -> tuple[bool, EnvironmentFault | None]:
-    """Whether one of ``number`` files of the manifest can be read, and the fault if none can."""
     fault: EnvironmentFault | None = None
     try:
-        for file in _draw(_files(services, manifest), number):
+        row, resources = services.ledger.manifests.get(manifest), services.resources
+        if row is None:
+            return False, None
+        document = read_manifest(services.s3, resources.control_bucket, row, resources.file_buckets)
+        for file in _draw([file for file in document.files if file.size], number):
             try:
                 source.fetch(file, 0, 1)
             except DeniedFileError as error:
@@ -120,7 +120,6 @@ def _try_files(
 
 
 def _sample(manifests: Sequence[str], others: Iterable[str], *, every: bool) -> Iterator[tuple[str, int]]:
-    """Manifests, with the number of their files to try."""
     drawn = _draw(manifests[1:], len(manifests) if every else MAX_SAMPLED)
     for position, manifest in enumerate([*manifests[:1], *drawn]):
         yield manifest, MAX_FILES if position <= MAX_SAMPLED else 1
@@ -131,21 +130,3 @@ def _sample(manifests: Sequence[str], others: Iterable[str], *, every: bool) -> 
 
 def _draw(items: Sequence[Item], number: int) -> list[Item]:
     return random.sample(items, min(len(items), number))
-
-
-def _files(services: JobServices, manifest: str) -> list[ObjectVersion]:
-    resources = services.resources
-    row = services.ledger.manifests.get(manifest)
-    if row is None:
-        return []
-    document = read_manifest(services.s3, resources.control_bucket, row, resources.file_buckets)
-    return [file for file in document.files if file.size]
-
-
-def _first_waiting(context: ConversionContext, manifests: Sequence[str]) -> str | None:
-    try:
-        rows = map(context.services.ledger.manifests.get, manifests[:MAX_SAMPLED])
-        return next((row.id for row in rows if row is not None and row.state == State.QUEUED), None)
-    except (HybridRouterError, BotoCoreError, ClientError) as error:
-        context.log(f"the ledger could not be read: {error}; this log alone has the reason")
-        return None

@@ -20,6 +20,8 @@ from lake.manifest import ObjectVersion
 if TYPE_CHECKING:
     from ndjson_arrow import Reject
 
+    from transform.task_model import Split
+
 
 MAX_EXPANSION = 20
 """Bytes of records of single lines for each byte of the input ..."""
@@ -43,17 +45,6 @@ def line_record(file: ObjectVersion, reject: Reject) -> dict[str, Any]:
     return record
 
 
-def remainder_records(
-    file: ObjectVersion, start: int, end: int, counted: Mapping[str, int], kept: Mapping[str, int]
-) -> list[dict[str, Any]]:
-    """Rejected lines that the sample of one split left out, by reason: ``count`` lines somewhere in [start, end)."""
-    return [
-        _record("lines", file, start, end - start, reason, count=count - kept.get(reason, 0))
-        for reason, count in counted.items()
-        if count > kept.get(reason, 0)
-    ]
-
-
 def file_record(file: ObjectVersion, reason: str) -> dict[str, Any]:
     return _record("file", file, 0, file.size, reason)
 
@@ -68,31 +59,8 @@ def encode_record(record: Mapping[str, Any]) -> bytes:
     return json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 
-class QuarantineBudget:
-    """How many bytes the records of single lines may take in one task.
-
-    Each record repeats the URI of its file, so that short lines would take a thousand times their size. What is beyond
-    the budget is only counted, in the record that ``remainder_records`` makes for each reason.
-    """
-
-    def __init__(self) -> None:
-        self._left = FREE_BYTES
-
-    def affordable(self, records: Iterable[Mapping[str, Any]], input_bytes: int) -> list[Mapping[str, Any]]:
-        """The first of the records, as long as they fit; ``input_bytes`` is the stored size of what they come from."""
-        self._left += MAX_EXPANSION * input_bytes
-        kept = []
-        for record in records:
-            size = len(encode_record(record))
-            if size > self._left:
-                break
-            self._left -= size
-            kept.append(record)
-        return kept
-
-
 class QuarantineFiles:
-    """Writes records to local files; passes each finished file on.
+    """Writes the records of one task to local files; passes each finished file on.
 
     ``target_bytes``: a file ends when it has at least this size. ``on_finished``: called with the path of a whole file
     and what was read back from it; it removes the file.
@@ -105,6 +73,30 @@ class QuarantineFiles:
         self._path: Path | None = None
         self._bytes = 0
         self._count = 0
+        self._left = FREE_BYTES
+
+    def write_rejects(self, split: Split, counted: Mapping[str, int], rejects: Iterable[Reject]) -> None:
+        """Write the first rejects of a split, and for each reason the number of its other lines.
+
+        The records of single lines have a budget, because each one repeats the URI of its file: those of short lines
+        would take a thousand times their size.
+        """
+        self._left += MAX_EXPANSION * split.size
+        records, others = [], Counter(counted)
+        for reject in rejects:
+            record = line_record(split.file, reject)
+            size = len(encode_record(record))
+            if size > self._left:
+                break
+            self._left -= size
+            records.append(record)
+            others[reject.reason] -= 1
+        records += [
+            _record("lines", split.file, split.start, split.size, reason, count=count)
+            for reason, count in others.items()
+            if count
+        ]
+        self.write(records)
 
     def write(self, records: Iterable[Mapping[str, Any]]) -> None:
         lines = [encode_record(record) for record in records]

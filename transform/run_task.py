@@ -5,7 +5,6 @@ import os
 import shutil
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
@@ -13,25 +12,19 @@ from pathlib import Path
 from time import thread_time
 
 import pyarrow as pa
-from ndjson_arrow import Batch, Reader, Reject, SplitCounts, find_other_format
+from ndjson_arrow import Batch, Reader, find_other_format
 
 from lake.aws_types import Buffer
 from lake.commit import PendingObject
 from lake.layout import lake_key, quarantine_key
+from lake.ledger.datasets import ADDED_COLUMNS
 from lake.manifest import ObjectVersion
 from transform.chunk_sample import Sampling
 from transform.clients import InputRanges, OutputFiles, s3_client
 from transform.file_deadline import MIN_STREAM_SECONDS, SlowFileError, SplitDeadline
 from transform.give_up import fault_of
 from transform.parquet_writer import ParquetFiles
-from transform.quarantine_writer import (
-    QuarantineBudget,
-    QuarantineContent,
-    QuarantineFiles,
-    file_record,
-    line_record,
-    remainder_records,
-)
+from transform.quarantine_writer import QuarantineContent, QuarantineFiles, file_record
 from transform.source import (
     S3_REQUESTS,
     DeniedFileError,
@@ -41,15 +34,7 @@ from transform.source import (
     UnreadableFileError,
     UnreadableNowError,
 )
-from transform.task_model import (
-    FileFailure,
-    Split,
-    SplitResult,
-    Task,
-    TaskFault,
-    TaskResult,
-    new_columns,
-)
+from transform.task_model import FileFailure, Split, SplitResult, Task, TaskFault, TaskResult
 from transform.upload import Uploads
 
 PIECE_BYTES = 512 << 10
@@ -69,20 +54,20 @@ def run_task(
     """
     started = time.monotonic()
     task_run = TaskRun(task, uploads, folder)
-    task_run.write_excluded()
     with ReadAhead(source, task.splits, requests=requests) as ahead:
         for index, split in enumerate(task.splits):
             task_run.read_split(index, split, ahead)
     task_run.finish()
     if task_run.failures:
         uploads.abort()
+    known = {*task.known_columns, *ADDED_COLUMNS}
     return TaskResult(
         task.manifest,
         task.number,
         tuple(future.result() for future in task_run.objects) if not task_run.failures else (),
         tuple(future.result() for future in task_run.quarantine) if not task_run.failures else (),
         tuple(task_run.results),
-        tuple(new_columns(task_run.columns, task.known_columns)),
+        tuple(name for name in task_run.columns if name not in known),
         tuple(task_run.failures.values()),
         round((time.monotonic() - started) * 1000),
         tuple(task_run.quarantine_contents) if not task_run.failures else (),
@@ -104,7 +89,6 @@ class TaskRun:
         )
         self._parquet = ParquetFiles(folder, settings, self._upload_parquet, Sampling.of(task), task.unnumbered)
         self._rejects = QuarantineFiles(folder, settings.target_file_bytes, self._upload_quarantine)
-        self._quarantine_budget = QuarantineBudget()
         self._input_bytes = max(1, sum(split.size for split in task.splits))
         self._read_bytes = 0
         self._begun = thread_time() if task.stream_seconds is not None else 0.0
@@ -114,25 +98,22 @@ class TaskRun:
         self.quarantine_contents: list[QuarantineContent] = []
         self.results: list[SplitResult] = []
         self.failures: dict[ObjectVersion, FileFailure] = {}
-
-    def write_excluded(self) -> None:
-        self._rejects.write([file_record(file, reason) for file, reason in self._task.excluded])
+        self._rejects.write([file_record(file, reason) for file, reason in task.excluded])
 
     def read_split(self, index: int, split: Split, ahead: ReadAhead) -> None:
         """Read one split; a file that cannot be read to its end goes to ``failures``, and is read no further."""
         if split.file in self.failures:
             return
-        seconds = self._stream_seconds()
-        if seconds is not None and seconds < MIN_STREAM_SECONDS:
-            self.failures[split.file] = FileFailure(split.file, "its task has no time left", slow=True)
-            return
-        reader = self._reader
-        reader.open(
-            _source_value(split.file),
-            start=split.start,
-            end=None if split.whole else split.end,
-            arrived_at=split.file.arrived_at,
-        )
+        seconds = self._task.stream_seconds
+        if seconds is not None:
+            # Half of what is left of twice the time of a file: any number of slow files take no longer than that.
+            seconds -= (thread_time() - self._begun) / 2
+            if seconds < MIN_STREAM_SECONDS:
+                self.failures[split.file] = FileFailure(split.file, "its task has no time left", slow=True)
+                return
+        reader, file = self._reader, split.file
+        source = file.uri if file.version_id is None else f"{file.uri}?versionId={file.version_id}"
+        reader.open(source, start=split.start, end=None if split.whole else split.end, arrived_at=file.arrived_at)
         failure: FileFailure | None = None
         deadline = SplitDeadline(split, self._task.settings, thread_time, seconds)
         try:
@@ -161,16 +142,21 @@ class TaskRun:
         if failure is not None or reason is not None:
             self.failures.setdefault(split.file, failure or FileFailure(split.file, str(reason)))
             return
-        self._write_rejects(split, counts, rejects)
-        self.results.append(_split_result(split, counts))
-
-    def _stream_seconds(self) -> float | None:
-        """Processor time that the next split has before its file leaves the stream lane; None in the batch lane.
-
-        Half of what is left of twice the time of a file: any number of slow files together take no longer than that.
-        """
-        limit = self._task.stream_seconds
-        return None if limit is None else limit - (thread_time() - self._begun) / 2
+        if counts.rejects and not self.failures:
+            self._rejects.write_rejects(split, counts.rejects, rejects)
+        first = counts.first_reject
+        self.results.append(
+            SplitResult(
+                split,
+                counts.lines,
+                counts.rows,
+                counts.blank_lines,
+                dict(counts.rejects),
+                counts.bytes,
+                counts.codec is not None,
+                None if first is None else f"{first.reason} at byte {first.offset}",
+            )
+        )
 
     def finish(self) -> None:
         batch = self._reader.flush()
@@ -182,7 +168,6 @@ class TaskRun:
         self._uploads.finish()
 
     def _read(self, chunk: Buffer, deadline: SplitDeadline) -> None:
-        """Parse the chunk piece by piece, and write each batch that is full."""
         with memoryview(chunk) as view:
             self._read_bytes += len(view)
             for start in range(0, len(view), PIECE_BYTES):
@@ -206,14 +191,6 @@ class TaskRun:
         self.columns = batch.names
         self._parquet.write(batch, min(1.0, self._read_bytes / self._input_bytes))
 
-    def _write_rejects(self, split: Split, counts: SplitCounts, rejects: list[Reject]) -> None:
-        if not counts.rejects or self.failures:
-            return
-        records = self._quarantine_budget.affordable((line_record(split.file, item) for item in rejects), split.size)
-        kept = Counter(record["reason"] for record in records)
-        self._rejects.write(records)
-        self._rejects.write(remainder_records(split.file, split.start, split.end, counts.rejects, kept))
-
     def _upload_parquet(self, path: Path, rows: int) -> None:
         task = self._task
         number = task.object_number(len(self.objects))
@@ -226,25 +203,6 @@ class TaskRun:
         key = quarantine_key(task.partition, task.manifest, task.generation, number)
         self.quarantine.append(self._uploads.add(path, task.quarantine_bucket, key, content.records))
         self.quarantine_contents.append(content)
-
-
-def _source_value(file: ObjectVersion) -> str:
-    """The value of the column ``_source``: the file's URI, with its version where the bucket has versions."""
-    return file.uri if file.version_id is None else f"{file.uri}?versionId={file.version_id}"
-
-
-def _split_result(split: Split, counts: SplitCounts) -> SplitResult:
-    first = counts.first_reject
-    return SplitResult(
-        split,
-        counts.lines,
-        counts.rows,
-        counts.blank_lines,
-        dict(counts.rejects),
-        counts.bytes,
-        counts.codec is not None,
-        None if first is None else f"{first.reason} at byte {first.offset}",
-    )
 
 
 def run_partition(tasks: Iterable[Task]) -> Iterator[TaskResult | TaskFault]:

@@ -12,13 +12,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import obstore
 from botocore.exceptions import (
     BotoCoreError,
     ClientError,
-    IncompleteReadError,
     NoCredentialsError,
     ReadTimeoutError,
 )
@@ -28,7 +27,7 @@ from lake.aws_types import Buffer, S3Client
 from lake.errors import TerminalError, TransientError
 from lake.faults import FOREIGN_KEY_CODE, Fault, error_code, is_denial, judge, refused_key
 from lake.manifest import UNVERSIONED, ObjectVersion
-from lake.texts import format_count, reprocess_file_command
+from lake.texts import reprocess_file_command
 from transform.clients import InputRanges, object_store, s3_client
 
 if TYPE_CHECKING:
@@ -84,8 +83,8 @@ class Source:
         """The bytes [start, end) of this version and of no other.
 
         Raises ``UnreadableFileError``: the version was deleted, overwritten or archived, its key cannot be used, or it
-        is shorter than its event says; ``DeniedFileError``: S3 refuses the read; ``TransientError``: anything else:
-        trying again can succeed.
+        ends before ``start``; ``DeniedFileError``: S3 refuses the read; ``TransientError``: anything else: trying again
+        can succeed.
         """
         try:
             data = self._fetch_by_client(file, start, end) if needs_client(file.key) else self._get(file, start, end)
@@ -100,23 +99,13 @@ class Source:
                 raise
             except UnreadableFileError:
                 raise error from None
-        size = len(memoryview(data))
-        if size != end - start:
-            self._refuse_size(file, start + size, end)
+        received = len(memoryview(data))
+        if received != end - start:
+            # Of the object or only of this answer: nothing proves which.
+            raise TransientError(
+                f"an answer for {file.uri} has {received:,} bytes instead of {end - start:,} and is tried again"
+            )
         return data
-
-    def _refuse_size(self, file: ObjectVersion, received: int, end: int) -> NoReturn:
-        """Another size than the event's: of the object, or only of the answer, which is not proven to be S3's."""
-        try:
-            stored = self._client.head_object(**_request(file))["ContentLength"]
-        except (ClientError, BotoCoreError) as error:
-            if judge(error) != Fault.FILE:
-                raise TransientError(f"the size of {file.uri} could not be read and is tried again: {error}") from error
-            stored = received
-        if stored == file.size:
-            cause = IncompleteReadError(actual_bytes=received, expected_bytes=end)
-            raise TransientError(f"an answer for {file.uri} ended at byte {received} and is tried again") from cause
-        raise UnreadableFileError(f"it ends at byte {received}, but its event names {format_count(file.size, 'byte')}")
 
     def _get(self, file: ObjectVersion, start: int, end: int) -> Buffer:
         options: dict[str, object] = (
@@ -135,7 +124,12 @@ class Source:
             return self._fetch_by_client(file, start, end)
 
     def _fetch_by_client(self, file: ObjectVersion, start: int, end: int) -> Buffer:
-        request = _request(file)
+        request: dict[str, Any] = {"Bucket": file.bucket, "Key": file.key}
+        if file.version_id is not None:
+            request["VersionId"] = file.version_id
+        if file.version_id in (None, UNVERSIONED):
+            # The version null is replaced by the next one that is put while versions are suspended.
+            request["IfMatch"] = f'"{file.etag}"'
         if (start, end) != (0, file.size):
             request["Range"] = f"bytes={start}-{end - 1}"
         try:
@@ -166,16 +160,6 @@ def _receive(body: StreamingBody, file: ObjectVersion) -> bytearray:
     return received
 
 
-def _request(file: ObjectVersion) -> dict[str, Any]:
-    request = {"Bucket": file.bucket, "Key": file.key}
-    if file.version_id is not None:
-        request["VersionId"] = file.version_id
-    if file.version_id in (None, UNVERSIONED):
-        # The version null is replaced by the next one that is put while versions are suspended.
-        request["IfMatch"] = f'"{file.etag}"'
-    return request
-
-
 def needs_client(key: str) -> bool:
     """Whether obstore's paths cannot express the key (empty, ``.`` and ``..`` segments, control characters)."""
     segments = key.split("/")
@@ -189,13 +173,9 @@ def _deleted(file: ObjectVersion) -> str:
 def _read_error(
     file: ObjectVersion, error: ClientError | BotoCoreError, input_keys: Collection[str] | None
 ) -> TerminalError | TransientError:
-    if isinstance(error, ClientError) and judge(error, input_keys) == Fault.FILE:
-        return _file_error(file, error)
-    kind = DeniedFileError if is_denial(error) else TransientError
-    return kind(f"{file.uri} could not be read and is tried again: {error}")
-
-
-def _file_error(file: ObjectVersion, error: ClientError) -> UnreadableFileError:
+    if not isinstance(error, ClientError) or judge(error, input_keys) != Fault.FILE:
+        kind = DeniedFileError if is_denial(error) else TransientError
+        return kind(f"{file.uri} could not be read and is tried again: {error}")
     code = error_code(error)
     if (key := refused_key(error)) is not None:
         advice = (
@@ -321,7 +301,6 @@ class ReadAhead:
         return answers.popleft()
 
     def _drop(self) -> None:
-        """Forget the next range, whose split ended early."""
         block = self._blocks[0]
         if len(block.ranges) > 1:
             self._receive()

@@ -1,22 +1,18 @@
 """The values that the driver and its tasks exchange: plain and picklable, no open file and no connection.
 
-Also the columns of the lake in a Parquet file, and what a job run converts with: services, its own id, clock and log.
+Also what a job run converts with: services, its own id, clock and log.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-from ndjson_arrow import column_name
-
 from lake.aws_types import S3Client
 from lake.ledger import Ledger
-from lake.ledger.datasets import ADDED_COLUMNS
 from lake.manifest import INFLATED_RATIO, ObjectVersion, Partition, has_compressed_name
 
 if TYPE_CHECKING:
@@ -148,28 +144,6 @@ class TaskFault:
 
     manifest: str
     fault: EnvironmentFault
-
-
-ORIGINAL_KEY = b"original_key"
-
-
-def arrow_schema(names: Sequence[str], keys: Sequence[str]) -> pa.Schema:
-    """The columns of a reader's batch, all strings; the metadata of a field hold its original key."""
-    return pa.schema(
-        [pa.field(name, pa.string(), metadata=_metadata(name, key)) for name, key in zip(names, keys, strict=True)]
-    )
-
-
-def new_columns(names: Sequence[str], known: Collection[str]) -> list[str]:
-    known_names = {*known, *ADDED_COLUMNS}
-    return [name for name in names if name not in known_names]
-
-
-def _metadata(name: str, key: str) -> dict[bytes, bytes] | None:
-    # A known column with a hashed name has no key until the input has it again.
-    if name in ADDED_COLUMNS or (not key and name != column_name("")):
-        return None
-    return {ORIGINAL_KEY: key.encode()}
 
 
 @dataclass(frozen=True, slots=True)

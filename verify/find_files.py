@@ -104,7 +104,6 @@ def current_rows(stack: Stack, index: "FileIndex", report: HourReport) -> dict[s
 
 
 def _pages(stack: Stack, hours: Hours, stop_at: datetime | None, *, old_days: bool) -> Iterator[list[ObjectVersion]]:
-    """Versions that may be of these hours."""
     bucket = stack.resources.input_bucket
     first, last = (datetime.strptime(text, HOUR_FORMAT).replace(tzinfo=UTC) for text in (hours.first, hours.last))
     for prefix in stack.prefixes:

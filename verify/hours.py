@@ -49,11 +49,8 @@ class Effort:
     """Whether folders of days before the hours are listed: a file that was added to one, and has no row in the ledger,
     is found by the sweep, too."""
 
-    def chooses(self, manifest: str) -> bool:
-        """Whether a manifest is in the share: the same ones each time."""
-        return zlib.crc32(manifest.encode()) < self.share * (1 << 32)
 
-
+@dataclass(frozen=True, slots=True)
 class HoursCheck:
     """Compares hours one after another; listings come first, ledger rows afterwards.
 
@@ -61,11 +58,10 @@ class HoursCheck:
     compared. ``on_progress``: called with a line of text for each manifest; from several threads.
     """
 
-    def __init__(self, stack: Stack, hours: Hours, effort: Effort, on_progress: Callable[[str], None]) -> None:
-        self._stack = stack
-        self._hours = hours
-        self._effort = effort
-        self._on_progress = on_progress
+    stack: Stack
+    hours: Hours
+    effort: Effort
+    on_progress: Callable[[str], None]
 
     def run(self) -> Iterator[HourReport]:
         """The report of each hour, in order.
@@ -76,38 +72,48 @@ class HoursCheck:
         with (
             tempfile.TemporaryDirectory(prefix="hybrid-router-verify-") as folder,
             closing(FileIndex(Path(folder))) as index,
-            ThreadPoolExecutor(self._effort.parallel_manifests) as pool,
+            ThreadPoolExecutor(self.effort.parallel_manifests) as pool,
         ):
-            effort = self._effort
-            unowned = find_files(self._stack, self._hours, index, effort.stop_at, old_days=effort.old_days)
-            for stamp in self._hours.stamps():
+            stop_at, old_days = self.effort.stop_at, self.effort.old_days
+            unowned = find_files(self.stack, self.hours, index, stop_at, old_days=old_days)
+            for stamp in self.hours.stamps():
                 report = HourReport(hour=stamp)
-                _report_unowned_files(self._stack, report, unowned.get(stamp, UnownedFiles()), self._hours)
+                files = unowned.get(stamp, UnownedFiles())
+                problem = "is in the input bucket, and the ledger does not know it"
+                _report_unowned(self.stack, report, files.unknown, None, problem)
+                command = f"hybrid-router backfill --dataset {self.hours.dataset} --from {stamp} --to {stamp}"
+                for file, reason in files.ignored:
+                    report.cannot_be_proven(
+                        f"{file.uri} (version {file.version}) was ignored when it arrived, because {reason}; "
+                        f"the rules select it today: run '{command}'"
+                    )
                 self._check_hour(report, index, pool)
                 yield report
 
     def _check_hour(self, report: HourReport, index: FileIndex, pool: ThreadPoolExecutor) -> None:
         date, _, hour = report.hour.partition("T")
-        partition = Partition(self._hours.dataset, date, int(hour))
+        partition = Partition(self.hours.dataset, date, int(hour))
         self._add_resubmitted(partition, index, report)
-        told = self._stack.ledger.partitions.get(partition)
+        told = self.stack.ledger.partitions.get(partition)
         objects, unnamed, has_marker = self._list_objects(partition)
-        rows = current_rows(self._stack, index, report)
+        rows = current_rows(self.stack, index, report)
         for manifest, row in sorted(rows.items()):
             # That of an abandoned owner has no partition.
             if row is None or row.partition != partition:
                 problem = f"belongs to {manifest}, which the ledger does not have as a manifest of this hour"
-                _report_unowned(self._stack, report, sorted(index.files_of(manifest)), manifest, problem)
+                _report_unowned(self.stack, report, sorted(index.files_of(manifest)), manifest, problem)
         self._add_listed(partition, rows, report)
         for manifest in objects.keys() - rows.keys():
-            rows[manifest] = self._stack.ledger.manifests.get(manifest)
+            rows[manifest] = self.stack.ledger.manifests.get(manifest)
         ours = [row for _, row in sorted(rows.items()) if row is not None and row.partition == partition]
-        ours = self._stack.with_current_marks(ours)
-        chosen = [row for row in ours if _is_counted(report, row) and self._effort.chooses(row.id)]
+        ours = self.stack.with_current_marks(ours)
+        share = self.effort.share * (1 << 32)
+        chosen = [row for row in ours if _is_counted(report, row) and zlib.crc32(row.id.encode()) < share]
         for row, outcome in zip(chosen, pool.map(self._compare, chosen), strict=True):
             published: Collection[str] | None = None
             if isinstance(outcome, CheckedManifest):
-                report.add(outcome.report)
+                report.compared += 1
+                report.merge(outcome.report)
                 _check_files(report, row.id, outcome, index)
                 published = outcome.objects
             else:
@@ -123,7 +129,7 @@ class HoursCheck:
             kept = self._kept_objects(row, uris)
             for uri in (uri for uri in uris if uri not in kept):
                 self._check_object(report, uri, row, None)
-        check_table(self._stack, partition, ours, report)
+        check_table(self.stack, partition, ours, report)
         self._check_marker(report, told, ours, has_marker=has_marker)
 
     def _check_object(
@@ -140,7 +146,7 @@ class HoursCheck:
             return
         generation, current = _generation_of(uri), 0 if row.published is None else row.published.generation
         if generation < current:
-            if not (self._stack.has_table and row.is_tabled):
+            if not (self.stack.has_table and row.is_tabled):
                 report.cannot_be_proven(
                     f"{uri} was replaced by generation {current}: the sweep deletes it after a while"
                 )
@@ -157,9 +163,9 @@ class HoursCheck:
         self, report: HourReport, told: HourRow, rows: Iterable[ManifestRow], *, has_marker: bool
     ) -> None:
         """``told``: the hour's row before marker and ``rows`` were read; one that has changed since proves nothing."""
-        if told != self._stack.ledger.partitions.get(told.partition):
+        if told != self.stack.ledger.partitions.get(told.partition):
             return
-        uri = f"s3://{self._stack.resources.lake_bucket}/{complete_marker_key(told.partition)}"
+        uri = f"s3://{self.stack.resources.lake_bucket}/{complete_marker_key(told.partition)}"
         waits = next((row for row in rows if row.open or row.state == State.FAILED), None)
         if has_marker and told.is_settled and waits is not None:
             report.differs(Difference(uri, f"says that the hour is complete, and manifest {waits.id} is {waits.state}"))
@@ -172,25 +178,25 @@ class HoursCheck:
         if row is None or row.published is None or min(map(_generation_of, uris)) >= row.published.generation:
             return ()
         try:
-            document = read_commit(self._stack.s3, self._stack.resources.control_bucket, row.published.document)
+            document = read_commit(self.stack.s3, self.stack.resources.control_bucket, row.published.document)
         except UnusableDocumentError:
             return ()
         return {f"s3://{item.bucket}/{item.key}" for item in (*document.objects, *document.quarantine)}
 
     def _add_resubmitted(self, partition: Partition, index: FileIndex, report: HourReport) -> None:
         """Add the files of lines that a person has given back, which no listing of the input has."""
-        for resubmission in self._stack.ledger.resubmissions.of(partition):
-            arrival = self._stack.ledger.arrivals.get(resubmission.file)
+        for resubmission in self.stack.ledger.resubmissions.of(partition):
+            arrival = self.stack.ledger.arrivals.get(resubmission.file)
             if arrival is not None and arrival.manifest is not None:
                 index.add(report.hour, arrival.manifest, [resubmission.file])
                 continue
             problem = "was given back, and no manifest has it"
             advice = "run 'hybrid-router quarantine retry <file>' again"
-            _report_unowned(self._stack, report, [resubmission.file], None, problem, advice)
+            _report_unowned(self.stack, report, [resubmission.file], None, problem, advice)
 
     def _add_listed(self, partition: Partition, rows: dict[str, ManifestRow | None], report: HourReport) -> None:
         """Add the manifests of the hour none of whose files is left in the input: only the ledger's list has them."""
-        ledger = self._stack.ledger
+        ledger = self.stack.ledger
         for page in follow(ledger, ledger.partitions.manifests(partition), parallel=1):
             for manifest, row in page:
                 if manifest in rows:
@@ -210,8 +216,8 @@ class HoursCheck:
         """
         named: dict[str, list[str]] = defaultdict(list)
         unnamed, has_marker = [], False
-        for bucket in self._stack.resources.output_buckets:
-            for item in list_objects(self._stack.s3, bucket, partition_prefix(partition)):
+        for bucket in self.stack.resources.output_buckets:
+            for item in list_objects(self.stack.s3, bucket, partition_prefix(partition)):
                 uri, parsed = f"s3://{bucket}/{item['Key']}", parse_generation(item["Key"])
                 if is_complete_marker(item["Key"]):
                     has_marker = True
@@ -223,14 +229,14 @@ class HoursCheck:
 
     def _compare(self, row: ManifestRow) -> CheckedManifest | str:
         """A text says why the manifest was not compared: whatever it is, the others are."""
-        if self._effort.stop_at is not None and self._stack.clock() >= self._effort.stop_at:
+        if self.effort.stop_at is not None and self.stack.clock() >= self.effort.stop_at:
             return f"was {TOO_LATE}"
-        self._on_progress(
+        self.on_progress(
             f"{row.partition}: manifest {row.id}, {format_count(row.files, 'file')}, {row.bytes / 1e6:,.1f} MB"
         )
-        run_tasks = self._effort.run_tasks or self._run_here
+        run_tasks = self.effort.run_tasks or self._run_here
         try:
-            checked = check_manifest(self._stack, row, run_tasks, find_place=self._effort.find_place)
+            checked = check_manifest(self.stack, row, run_tasks, find_place=self.effort.find_place)
             # The sweep may have deleted objects of the generation that was compared, or a rebuild emptied the table.
             return CHANGED if checked.report.differences and self._has_changed(row) else checked
         except Exception as error:
@@ -238,23 +244,13 @@ class HoursCheck:
             return f"could not be compared ({type(error).__name__}: {error}): verify this hour again"
 
     def _has_changed(self, row: ManifestRow) -> bool:
-        current = self._stack.ledger.manifests.get(row.id)
+        current = self.stack.ledger.manifests.get(row.id)
         assert current is not None
-        (marked,) = self._stack.with_current_marks([current])
+        (marked,) = self.stack.with_current_marks([current])
         return (marked.published, marked.tabled) != (row.published, row.tabled)
 
     def _run_here(self, function: Callable[[S3Client, Any], SideDigest], tasks: Sequence[Any]) -> Iterable[SideDigest]:
-        return (function(self._stack.s3, task) for task in tasks)
-
-
-def _report_unowned_files(stack: Stack, report: HourReport, files: UnownedFiles, hours: Hours) -> None:
-    _report_unowned(stack, report, files.unknown, None, "is in the input bucket, and the ledger does not know it")
-    command = f"hybrid-router backfill --dataset {hours.dataset} --from {report.hour} --to {report.hour}"
-    for file, reason in files.ignored:
-        report.cannot_be_proven(
-            f"{file.uri} (version {file.version}) was ignored when it arrived, because {reason}; "
-            f"the rules select it today: run '{command}'"
-        )
+        return (function(self.stack.s3, task) for task in tasks)
 
 
 def _report_unowned(
@@ -286,7 +282,6 @@ def _report_unowned(
 
 
 def _is_counted(report: HourReport, row: ManifestRow) -> bool:
-    """Whether a manifest has published something; what should have and has not is reported."""
     if row.published is None and row.state in (State.SUPERSEDED, State.ABANDONED):
         return False
     report.manifests += 1

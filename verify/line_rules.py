@@ -45,12 +45,8 @@ def _drop(_: object) -> None:
 DECODER = json.JSONDecoder(parse_int=_drop, parse_float=_drop, parse_constant=_refuse, object_pairs_hook=_drop)
 
 
-def parse_line(
-    raw: bytes, *, first: bool, max_line_bytes: int, verbatim: list[str] | None = None
-) -> list[Member] | None:
+def parse_line(raw: bytes, *, first: bool, verbatim: list[str] | None = None) -> list[Member] | None:
     """The members of the row; None for a blank line. Each as it is in the line, key and value, goes to ``verbatim``."""
-    if len(raw) > max_line_bytes:
-        raise RejectedError("line too long")
     if first:
         raw = raw.removeprefix(BYTE_ORDER_MARK)
     if not raw.strip(b" \t\r"):

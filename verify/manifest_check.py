@@ -9,6 +9,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +105,7 @@ class _Comparison:
         expected = self._expected_files()
         rules = InputRules(self.document.max_line_bytes, self.document.concatenated, in_lake.provenance)
         parts = group_by_size([item.file.size for item in expected])
-        for digest in run_tasks(digest_input, [InputTask(tuple(expected[part]), rules) for part in parts]):
+        for digest in run_tasks(partial(digest_input, rules), [expected[part] for part in parts]):
             in_files.add(digest)
         self.report.files = len(self.manifest.files)
         self.report.merge(in_lake.report)
@@ -219,12 +220,6 @@ class ExpectedFile:
     """Its counts in the commit document."""
 
 
-@dataclass(frozen=True, slots=True)
-class InputTask:
-    files: tuple[ExpectedFile, ...]
-    rules: InputRules
-
-
 def group_by_size(sizes: Sequence[int]) -> Iterator[slice]:
     """At most ``MAX_TASKS`` ranges of consecutive items, each of about the same size."""
     share = sum(sizes) / MAX_TASKS
@@ -262,11 +257,11 @@ def digest_lake(s3: S3Client, objects: Sequence[PendingObject]) -> SideDigest:
     return digest
 
 
-def digest_input(s3: S3Client, task: InputTask) -> SideDigest:
+def digest_input(rules: InputRules, s3: S3Client, files: Iterable[ExpectedFile]) -> SideDigest:
     """The rows of input files; rejected lines are compared with the quarantine, counts with the commit document."""
     digest = SideDigest()
-    for expected in task.files:
-        _read_file(s3, task.rules, expected, digest)
+    for expected in files:
+        _read_file(s3, rules, expected, digest)
     return digest
 
 

@@ -12,17 +12,10 @@ from lake.texts import format_count
 from verify.elements import Line
 
 
-@dataclass(frozen=True, slots=True)
-class QuarantinedLine:
-    length: int
-    reason: str
-    digest: bytes | None
-    """Digest of its bytes; None if the record has the line by reference only."""
-
-
 @dataclass(slots=True)
 class QuarantinedFile:
-    lines: dict[int, QuarantinedLine] = field(default_factory=dict)
+    lines: dict[int, tuple[int, str, bytes | None]] = field(default_factory=dict)
+    """By offset: length, reason and digest of the bytes; None if the record has the line by reference only."""
     counted: Counter[str] = field(default_factory=Counter)
     """Lines without a record of their own, by reason."""
     whole: list[str] = field(default_factory=list)
@@ -38,9 +31,10 @@ class QuarantinedFile:
         if record is None:
             self.counted[reason] -= 1
             return None
-        if (record.length, record.reason) != (line.length, reason):
-            return f"is {reason}, and its quarantine record says {record.reason}, {format_count(record.length, 'byte')}"
-        if record.digest is not None and record.digest != line_digest(line.body or b""):
+        length, recorded, digest = record
+        if (length, recorded) != (line.length, reason):
+            return f"is {reason}, and its quarantine record says {recorded}, {format_count(length, 'byte')}"
+        if digest is not None and digest != line_digest(line.body or b""):
             return "is in the quarantine with other bytes"
         return None
 
@@ -85,6 +79,4 @@ def _add(record: dict[str, Any], file: QuarantinedFile) -> None:
     else:
         body = base64.b64decode(record["line_base64"]) if "line_base64" in record else None
         body = record["line"].encode() if "line" in record else body
-        file.lines[record["offset"]] = QuarantinedLine(
-            record["length"], reason, None if body is None else line_digest(body)
-        )
+        file.lines[record["offset"]] = (record["length"], reason, None if body is None else line_digest(body))

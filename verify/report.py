@@ -75,10 +75,6 @@ class HourReport(ManifestReport):
     missed: int = 0
     """Manifests of the share that were not compared, because the time was over or of an error."""
 
-    def add(self, report: ManifestReport) -> None:
-        self.compared += 1
-        self.merge(report)
-
     @property
     def outcome(self) -> HourOutcome:
         """A difference weighs more than what could not be compared."""

@@ -41,7 +41,7 @@ def parse_row(line: bytes, *, first: bool) -> Pairs | None:
 
     Raises ``RejectedError``: the line is not a row; its argument is the reason.
     """
-    members = line_rules.parse_line(line, first=first, max_line_bytes=len(line))
+    members = line_rules.parse_line(line, first=first)
     return None if members is None else sorted((column_name(key), text) for key, text in members if text is not None)
 
 
@@ -83,17 +83,13 @@ class RowMultiset:
         return [bucket for bucket in range(BUCKETS) if self.sums[bucket] != other.sums[bucket]]
 
 
-TOO_LONG = "line too long"
-NOT_JSON = "not JSON"
-
-
 def row_of(line: Line) -> Pairs | None:
     """The row of a line or an element; None for a blank line. Raises ``RejectedError``: its reason."""
     if line.body is None:
-        raise RejectedError(TOO_LONG)
+        raise RejectedError("line too long")
     pairs = parse_row(line.body, first=line.offset == 0)
     if pairs is None and line.is_element:
-        raise RejectedError(NOT_JSON)
+        raise RejectedError("not JSON")
     return pairs
 
 
@@ -112,6 +108,7 @@ def read_lines(s3: S3Client, file: ObjectVersion, rules: InputRules) -> Iterator
     Raises ``GoneError``: S3 no longer has this version; ``OSError``, ``EOFError``, ``ValueError``: it cannot be
     decompressed to its end.
     """
+    source = file.uri if file.version_id is None else f"{file.uri}?versionId={file.version_id}"
     with open_text(s3, file) as stream:
         for line in lines_of(stream, rules.max_line_bytes, concatenated=rules.concatenated):
             try:
@@ -120,13 +117,9 @@ def read_lines(s3: S3Client, file: ObjectVersion, rules: InputRules) -> Iterator
                 yield line, str(rejected)
                 continue
             if pairs is not None and rules.provenance:
-                pairs = sorted([*pairs, *_provenance(file, line)])
+                places = [("_source", source), ("_offset", str(line.offset)), ("_arrived_at", file.arrived_at)]
+                pairs = sorted([*pairs, *places])
             yield line, pairs
-
-
-def _provenance(file: ObjectVersion, line: Line) -> Pairs:
-    source = file.uri if file.version_id is None else f"{file.uri}?versionId={file.version_id}"
-    return [("_source", source), ("_offset", str(line.offset)), ("_arrived_at", file.arrived_at)]
 
 
 BATCH_ROWS = 4096

@@ -1,12 +1,8 @@
-"""Differential fuzzing of the native Parquet writer against pyarrow's, with pyarrow, Polars and DuckDB as readers.
-
-python -m tests.fuzz.fuzz_parquet --seconds 60 --seed 7
-"""
+"""Differential fuzzing of the native Parquet writer against pyarrow's, with pyarrow, Polars and DuckDB as readers."""
 
 import base64
 import json
 import random
-import sys
 import tempfile
 from collections.abc import Iterator
 from functools import cache
@@ -18,8 +14,6 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 from ndjson_arrow import Batch, ParquetFile, Reader
-
-from tests.fuzz.rounds import main
 
 MAX_BOUND_BYTES = 64
 MANY_ROWS_SHARE = 0.05
@@ -172,7 +166,3 @@ def _bounds(path: Path) -> list[tuple[Any, Any, int]]:
         maximum = max((chunk.max for chunk in chunks if chunk.has_min_max), default=None)
         columns.append((minimum, maximum, sum(chunk.null_count for chunk in chunks)))
     return columns
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.modules[__name__]))

@@ -1,14 +1,9 @@
-"""Differential fuzzing of the native reader: mutated NDJSON, fed and split at random positions, against the oracle.
-
-python -m tests.fuzz.fuzz_reader --seconds 60 --seed 7
-"""
+"""Differential fuzzing of the native reader: mutated NDJSON, fed and split at random positions, against the oracle."""
 
 import json
 import random
-import sys
 from typing import TypedDict
 
-from tests.fuzz.rounds import main
 from tests.oracle import ndjson_oracle as oracle
 from tests.unit.native.reader_driver import assert_same, read_file
 
@@ -119,7 +114,3 @@ def check_array(data: bytes, found: oracle.OracleResult) -> None:
         assert sum(offset > data.index(b"[") for offset in offsets) == len(array)
         assert not reasons & {"not JSON", "invalid UTF-8", "trailing characters"}
         assert len(found.rows) <= sum(isinstance(element, dict) for element in array)
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.modules[__name__]))

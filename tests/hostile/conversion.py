@@ -24,7 +24,7 @@ from sizing.peak_memory import peak_bytes, reset_peak_bytes
 from tests.hostile.corpus import CORPUS, MIB, HostileFile
 from tests.unit.verify.test_both_readers import count_lines
 from transform.file_deadline import GRACE_SECONDS
-from transform.plan_attempt import output_ratio, split_file
+from transform.plan_attempt import output_ratio, split_files
 from transform.run_task import run_task
 from transform.task_model import Task
 
@@ -119,7 +119,7 @@ def _convert(file: HostileFile, count: int, folder: Path) -> Cost:
         file.write(stream, count)
     size = path.stat().st_size
     version = ObjectVersion("input", file.key, "e", size, "2026-11-01T00:00:00Z", "v")
-    splits = tuple(split_file(version, -(-size // file.splits), whole=file.compressed))
+    splits = tuple(split_files([version], [version] if file.compressed else (), -(-size // file.splits)))
     source: Any = CountingSource(path)
     reset_peak_bytes()
     started = time.process_time()

@@ -181,10 +181,3 @@ class ConversionWorld:
 
     def prefix(self, manifest: str, generation: int = 1, dataset: str = "orders") -> str:
         return lake_prefix(Partition.of(dataset, NOON), manifest, generation)
-
-
-def remove_bucket(name: str) -> None:
-    """Remove a bucket with its objects, for tests that cannot choose a name of their own."""
-    bucket = boto3.resource("s3").Bucket(name)
-    bucket.object_versions.all().delete()
-    bucket.delete()

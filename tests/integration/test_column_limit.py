@@ -48,21 +48,3 @@ def test_eight_files_of_objects_keyed_by_uuids(world: ConversionWorld, spark: Sp
     assert values == expected + Counter({"1": 1})
     assert any("go to _rescued" in line for line in world.log_lines)
     assert world.unfinished_uploads() == []
-
-
-def test_a_replay_has_the_same_members_in_columns_and_rescued(world: ConversionWorld, spark: SparkSession) -> None:
-    # Given: a manifest that is converted while the dataset has room for one more column
-    world.configure("convert", column_limit=3)
-    world.services.ledger.datasets.reserve_columns("orders", ["a", "b"], 3)
-    manifest = world.enqueue([world.put("orders/a.json", b'{"a":1,"c":2}\n{"d":3.10,"b":4}\n')])
-    world.convert([manifest], spark)
-    before = [members(row) for row in world.lake()]
-
-    # When: it is converted again, now that the dataset is full
-    assert world.services.ledger.manifests.force(world.row(manifest), world.clock())
-    world.convert([manifest], spark)
-
-    # Then: of either generation every member is there, as it was in the file
-    rows = world.lake()
-    assert [members(row) for row in rows] == before * 2
-    assert [row.get("_rescued") for row in rows] == [None, '{"d":3.10}'] * 2

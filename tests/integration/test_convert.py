@@ -1,19 +1,11 @@
 """convert on real Spark and S3 over HTTP: every row, reject and column of the input is in the output, exactly."""
 
 import gzip
-import io
-import random
-from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from lake.manifest import Lane
 from tests.integration.conversion_world import ConversionWorld
-from tests.oracle import ndjson_oracle
-
-DATA = Path(__file__).parents[3] / "shared" / "data"
 
 
 def test_rows_rejects_and_blank_lines_add_up(world: ConversionWorld, spark: SparkSession) -> None:
@@ -43,14 +35,7 @@ def test_rows_rejects_and_blank_lines_add_up(world: ConversionWorld, spark: Spar
     dataset = world.services.ledger.datasets.get("orders")
     assert dataset is not None
     assert set(dataset.columns) == {"a", "date__", "__b", "hour__"}
-
-
-def expected(*bodies: bytes) -> list[dict[str, str]]:
-    return [row for body in bodies for _, row in ndjson_oracle.read(body).rows]
-
-
-def in_any_order(rows: list[dict[str, str | None]] | list[dict[str, str]]) -> list[str]:
-    return sorted(repr(sorted(row.items())) for row in rows)
+    assert dataset.measured.input_bytes == plain.size + packed.size
 
 
 @pytest.mark.parametrize(
@@ -73,14 +58,13 @@ def test_rows_without_lines_of_their_own(
     assert [(record["offset"], record["line"]) for record in world.quarantine()] == [(body.index(b"3"), "3")]
 
 
-@pytest.mark.parametrize(
-    "key",
-    ["a+b c%20d.json", "ä/😀.json", "a//b.json", "/a.json", "a\nb.json", "x/../y.json", "a#b?c=d&e.json", "k" * 1024],
-)
-def test_keys_of_every_kind_are_read(world: ConversionWorld, spark: SparkSession, key: str) -> None:
-    manifest = world.enqueue([world.put(key, b'{"a":1}\n')])
+KEYS = ["a+b c%20d.json", "ä/😀.json", "a//b.json", "/a.json", "a\nb.json", "x/../y.json", "a#b?c=d&e.json", "k" * 1024]
+
+
+def test_keys_of_every_kind_are_read(world: ConversionWorld, spark: SparkSession) -> None:
+    manifest = world.enqueue([world.put(key, b'{"a":1}\n') for key in KEYS])
     (outcome,) = world.convert([manifest], spark)
-    assert (outcome.state, outcome.rows) == ("DONE", 1)
+    assert (outcome.state, outcome.rows, outcome.reason) == ("DONE", len(KEYS), None)
 
 
 def test_provenance_tells_two_versions_of_a_key_apart(world: ConversionWorld, spark: SparkSession) -> None:
@@ -107,43 +91,3 @@ def test_provenance_tells_two_versions_of_a_key_apart(world: ConversionWorld, sp
     dataset = world.services.ledger.datasets.get("orders")
     assert dataset is not None
     assert dataset.provenance
-
-
-def test_known_columns_come_first_and_new_ones_are_remembered(world: ConversionWorld, spark: SparkSession) -> None:
-    # Given a dataset with known columns, and keys that drift from row to row
-    world.services.ledger.datasets.reserve_columns("orders", ["b", "z"], 1000)
-    world.configure("convert", row_group_bytes=2_000, split_bytes=5_000, target_file_bytes=1_000_000)
-    generator = random.Random(1)
-    body = b"".join(
-        b'{"k%d":%d,"b":"%s"}\n' % (row // 20, row, generator.randbytes(8).hex().encode()) for row in range(900)
-    )
-    manifest = world.enqueue([world.put("orders/a.json", body)])
-
-    # When
-    (outcome,) = world.convert([manifest], spark)
-
-    # Then one file holds all rows with all columns of which it has a value
-    assert outcome.rows == 900
-    assert in_any_order(world.lake()) == in_any_order(expected(body))
-    resources = world.services.resources
-    (key,) = world.keys(resources.lake_bucket)
-    file = io.BytesIO(world.services.s3.get_object(Bucket=resources.lake_bucket, Key=key)["Body"].read())
-    assert pq.read_schema(file).names == ["b", "_rescued", *(f"k{number}" for number in range(45))]
-    dataset = world.services.ledger.datasets.get("orders")
-    assert dataset is not None
-    assert set(dataset.columns) == {"b", "z", *(f"k{number}" for number in range(45))}
-
-
-def test_many_manifests_in_one_call(world: ConversionWorld, spark: SparkSession) -> None:
-    # Given manifests of both lanes, one id twice, one unknown
-    ids = [
-        world.enqueue([world.put(f"orders/{number}.json", b'{"a":%d}\n' % number)], lane)
-        for number, lane in enumerate([Lane.BATCH, Lane.STREAM, Lane.BATCH])
-    ]
-
-    # When
-    outcomes = world.convert([*ids, ids[0], "20260101T000000unknown"], spark)
-
-    # Then
-    assert [outcome.state for outcome in outcomes] == ["DONE", "DONE", "DONE", "UNKNOWN"]
-    assert in_any_order(world.lake()) == in_any_order([{"a": "0"}, {"a": "1"}, {"a": "2"}])

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import boto3
 import pytest
 from botocore.client import BaseClient
-from botocore.exceptions import ClientError, ReadTimeoutError
+from botocore.exceptions import ReadTimeoutError
 from typer.testing import CliRunner
 
 from cli.errors import ExitCode
@@ -55,19 +55,9 @@ def test_a_folder_of_a_bucket_is_converted_once(
     assert (tried.exit_code, json.loads(tried.stdout)["rows"]) == (ExitCode.FINE, 1), tried.output
 
 
-EXPIRED: Any = {"Error": {"Code": "ExpiredToken", "Message": "expired"}}
-
-
-@pytest.mark.parametrize(
-    ("error", "advice"),
-    [
-        (ClientError(EXPIRED, "GetObject"), "sign in again"),
-        (ReadTimeoutError(endpoint_url="https://s3"), "check the network"),
-    ],
-)
 @pytest.mark.parametrize("operation", ["GetObject", "ListObjectsV2"])
 def test_s3_that_does_not_answer_ends_the_call_with_what_to_do_and_the_next_one_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, advice: str, operation: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, operation: str
 ) -> None:
     s3, bucket = boto3.client("s3"), f"convert-{secrets.token_hex(4)}"
     s3.create_bucket(Bucket=bucket, CreateBucketConfiguration=BUCKET_PLACE)
@@ -79,7 +69,7 @@ def test_s3_that_does_not_answer_ends_the_call_with_what_to_do_and_the_next_one_
 
     def fail(client: BaseClient, name: str, arguments: Any) -> Any:
         if name == operation:
-            raise error
+            raise ReadTimeoutError(endpoint_url="https://s3")
         return request(client, name, arguments)
 
     with monkeypatch.context() as failing:
@@ -87,7 +77,7 @@ def test_s3_that_does_not_answer_ends_the_call_with_what_to_do_and_the_next_one_
         code, told = converted(tmp_path / "out", *asked)
     # Then
     assert (code, told["files"], told["refused"]) == (ExitCode.NOT_REACHABLE, 0, {})
-    assert advice in str(told["stopped"])
+    assert "check the network" in str(told["stopped"])
     assert "tried again" not in str(told["stopped"])
     code, told = converted(tmp_path / "out", *asked)
     assert (code, told["rows"], told["stopped"]) == (ExitCode.FINE, 1, None)

@@ -18,9 +18,7 @@ from router.settle.verdict import ExecutionOutcome, Tally, judge
 from streaming_job.micro_batch import convert_manifests
 from streaming_job.stream import InboxStream
 from tests.integration.conversion_world import ConversionWorld
-from transform import preflight
 from transform.convert import MAX_WAITS
-from transform.outcome import ConversionOutcome
 from transform.preflight import BlockedRunError
 
 BODY = b'{"a":1}\nbroken\n{"a":2}\n'
@@ -43,14 +41,6 @@ class Unanswered:
         raise ReadTimeoutError(endpoint_url="the emulator")
 
 
-def leave_unanswered(world: ConversionWorld, operation: str, waits: float) -> None:
-    """The driver gets no answers of this operation from S3 or DynamoDB."""
-    services = world.services
-    s3: Any = Unanswered(services.s3, operation, world, waits)
-    dynamodb: Any = Unanswered(boto3.resource("dynamodb").meta.client, operation, world, waits)
-    world.services = replace(services, s3=s3, ledger=Ledger.over(dynamodb, services.resources.ledger_table))
-
-
 def check_published_once(world: ConversionWorld, manifest: str) -> None:
     assert world.row(manifest).state == State.DONE
     assert world.lake() == [{"a": "1"}, {"a": "2"}]
@@ -59,34 +49,14 @@ def check_published_once(world: ConversionWorld, manifest: str) -> None:
     assert world.result(manifest)["rows"] == 2
 
 
-def enqueue_three(world: ConversionWorld) -> list[str]:
-    """Three manifests of 16 files, each of which has a row and a rejected line."""
-    return [
-        world.enqueue([world.put(f"orders/{name}{number}.json", b'{"a":1}\nbroken\n') for number in range(16)])
-        for name in "abc"
-    ]
-
-
-def check_nothing_was_used_up(world: ConversionWorld, manifests: list[str], outcomes: list[ConversionOutcome]) -> None:
-    assert [(outcome.manifest, outcome.state) for outcome in outcomes] == [(item, "WAITING") for item in manifests]
-    for manifest in manifests:
-        row = world.row(manifest)
-        assert (row.state, row.tries, row.exclusions) == (State.QUEUED, 0, None)
-    assert world.lake() == []
-    assert world.unfinished_uploads() == []
-
-
-def check_everything_is_published(world: ConversionWorld, outcomes: list[ConversionOutcome], files: int) -> None:
-    assert {outcome.state for outcome in outcomes} == {"DONE"}
-    assert world.lake() == [{"a": "1"}] * files
-    assert [record["kind"] for record in world.quarantine()] == ["line"] * files
-
-
 @pytest.mark.parametrize("kind", ["lake", "quarantine", "input"])
 def test_a_refused_bucket_uses_up_no_attempt(world: ConversionWorld, spark: SparkSession, kind: str) -> None:
     # Given three manifests, and a bucket that refuses what their tasks need
     world.configure("batch", max_attempts=1)
-    manifests = enqueue_three(world)
+    manifests = [
+        world.enqueue([world.put(f"orders/{name}{number}.json", b'{"a":1}\nbroken\n') for number in range(16)])
+        for name in "abc"
+    ]
     bucket = getattr(world.services.resources, f"{kind}_bucket")
     action = "s3:GetObject*" if kind == "input" else "s3:PutObject"
     world.deny(bucket, action)
@@ -95,12 +65,16 @@ def test_a_refused_bucket_uses_up_no_attempt(world: ConversionWorld, spark: Spar
     outcomes = world.convert(manifests, spark)
 
     # Then nothing has changed, and the row names the permission
-    check_nothing_was_used_up(world, manifests, outcomes)
-    assert all(action.removesuffix("*") in str(world.row(manifest).reason) for manifest in manifests)
+    assert [(outcome.manifest, outcome.state) for outcome in outcomes] == [(item, "WAITING") for item in manifests]
+    rows = [world.row(manifest) for manifest in manifests]
+    assert [(row.state, row.tries, row.exclusions) for row in rows] == [(State.QUEUED, 0, None)] * 3
+    assert (world.lake(), world.unfinished_uploads()) == ([], [])
+    assert all(action.removesuffix("*") in str(row.reason) for row in rows)
 
     # When it is granted, the next run converts everything
     world.allow(bucket)
-    check_everything_is_published(world, world.convert(manifests, spark, "run-2"), 48)
+    assert {outcome.state for outcome in world.convert(manifests, spark, "run-2")} == {"DONE"}
+    assert (world.lake(), [record["kind"] for record in world.quarantine()]) == ([{"a": "1"}] * 48, ["line"] * 48)
 
 
 @pytest.mark.parametrize("lane", list(Lane))
@@ -173,33 +147,6 @@ def test_a_run_that_may_not_work_claims_nothing_and_says_why_once(world: Convers
     assert world.lake() == [{"a": "1"}] * 3
 
 
-def test_one_denied_object_does_not_stop_a_run_before_it_begins(
-    world: ConversionWorld, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Given a run whose first manifest has only a denied file, and no other manifest is in the sample
-    monkeypatch.setattr(preflight, "MAX_SAMPLED", 0)
-    manifests = [world.enqueue([world.put(f"orders/{name}.json", b'{"a":1}\n')]) for name in "ab"]
-    world.deny(world.services.resources.input_bucket, "s3:GetObject*", "orders/a.json")
-
-    # When
-    code = batch_job.main.run(world.context(spark, "run-1"), {"run": world.put_run_document(manifests)})
-
-    # Then
-    assert code == 1
-    assert [world.row(manifest).state for manifest in manifests] == ["QUEUED", "DONE"]
-    (alarm,) = [line for line in world.log_lines if line.startswith("ALARM")]
-    assert alarm.startswith("ALARM 1 manifest waits for the next run, without having used up an attempt: s3:GetObject")
-
-    # When another job run of the same execution follows, with a manifest that waits for it
-    manifests.append(world.enqueue([world.put("orders/c.json", b'{"a":1}\n')]))
-    attempts = world.row(manifests[0]).attempt
-    assert batch_job.main.run(world.context(spark, "run-2"), {"run": world.put_run_document(manifests)}) == 0
-    # Then it leaves out the denied one
-    assert [world.row(manifest).state for manifest in manifests] == ["QUEUED", "DONE", "DONE"]
-    assert world.row(manifests[0]).attempt == attempts
-    assert any(line.startswith("1 manifest is left out") for line in world.log_lines)
-
-
 def test_a_publish_that_is_refused_is_finished_by_the_next_run(world: ConversionWorld, spark: SparkSession) -> None:
     # Given a lake whose objects may be written and not read
     manifest = world.enqueue([world.put("orders/a.json", BODY)])
@@ -221,31 +168,27 @@ def test_a_publish_that_is_refused_is_finished_by_the_next_run(world: Conversion
     check_published_once(world, manifest)
 
 
-@pytest.mark.parametrize("operation", ["get_object", "update_item"])
-def test_load_is_waited_for_in_the_same_run(world: ConversionWorld, spark: SparkSession, operation: str) -> None:
+@pytest.mark.parametrize(("operation", "waits"), [("get_object", 1), ("update_item", 1), ("get_object", math.inf)])
+def test_load_is_waited_for_in_the_same_run_a_few_times(
+    world: ConversionWorld, spark: SparkSession, operation: str, waits: float
+) -> None:
     # Given a service that does not answer the driver until the run has waited
-    manifest = world.enqueue([world.put("orders/a.json", BODY)])
-    leave_unanswered(world, operation, 1)
-    # When
-    (outcome,) = world.convert([manifest], spark)
-    # Then
-    assert outcome.state == "DONE"
-    assert len(world.waits) == 1
-    check_published_once(world, manifest)
-
-
-def test_a_run_waits_a_few_times_only(world: ConversionWorld, spark: SparkSession) -> None:
-    # Given an S3 that never answers the driver
     world.configure("batch", max_attempts=1)
     manifest = world.enqueue([world.put("orders/a.json", BODY)])
-    leave_unanswered(world, "get_object", math.inf)
+    services, dynamodb = world.services, boto3.resource("dynamodb").meta.client
+    s3: Any = Unanswered(services.s3, operation, world, waits)
+    ledger: Any = Unanswered(dynamodb, operation, world, waits)
+    ledger = Ledger.over(ledger, services.resources.ledger_table)
+    world.services = replace(services, s3=s3, ledger=ledger)
     # When
     (outcome,) = world.convert([manifest], spark)
     # Then each wait is longer than the one before
-    assert outcome.state == "WAITING"
     assert world.waits == sorted(world.waits)
-    assert len(world.waits) == MAX_WAITS
-    assert (world.row(manifest).state, world.row(manifest).tries) == (State.QUEUED, 0)
+    assert len(world.waits) == min(waits, MAX_WAITS)
+    if waits == 1:
+        check_published_once(world, manifest)
+    else:
+        assert (outcome.state, world.row(manifest).state, world.row(manifest).tries) == ("WAITING", State.QUEUED, 0)
 
 
 def enqueue_for_stream(world: ConversionWorld, name: str) -> str:
@@ -278,26 +221,6 @@ def test_a_stream_that_may_not_read_ends_and_the_next_run_repeats_its_micro_batc
     world.allow(input_bucket)
     InboxStream(world.context(spark, "run-2", lambda: datetime.now(UTC))).run()
     assert world.lake() == [{"a": "1"}] * 2
-
-
-def test_a_publish_that_is_refused_does_not_end_the_stream(world: ConversionWorld, spark: SparkSession) -> None:
-    # Given a lake whose objects of one dataset may be written and not read
-    manifests = [
-        enqueue_for_stream(world, "a"),
-        world.enqueue([world.put("trips/a.json", b'{"a":1}\n')], Lane.STREAM, "trips"),
-    ]
-    world.deny(world.services.resources.lake_bucket, "s3:GetObject", "orders/*")
-
-    # When
-    outcomes = convert_manifests(world.context(spark, "run-1"), manifests)
-
-    # Then it waits for the sweep, its pointer may be deleted, and an alarm names the permission
-    assert {outcome.manifest: outcome.state for outcome in outcomes} == dict(
-        zip(manifests, ("WAITING", "DONE"), strict=True)
-    )
-    assert world.row(manifests[0]).state == State.PUBLISHING
-    (alarm,) = [line for line in world.log_lines if line.startswith("ALARM")]
-    assert "s3:GetObject is denied" in alarm
 
 
 def test_a_denied_object_does_not_hold_up_the_pointers_behind_it(world: ConversionWorld, spark: SparkSession) -> None:

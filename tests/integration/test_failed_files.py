@@ -1,7 +1,5 @@
 """Files that cannot be read to their end fail with a reason; the other files of their manifest are published."""
 
-import gzip
-
 from pyspark.sql import SparkSession
 
 from lake.layout import resubmitted_lines_key
@@ -54,27 +52,6 @@ def test_an_overwritten_object_without_versions(unversioned_world: ConversionWor
     bad = unversioned_world.put("orders/bad.json", GOOD)
     unversioned_world.put("orders/bad.json", b'{"a":"other"}\n')
     check_only_the_good_file_is_in_the_lake(unversioned_world, spark, bad, "overwritten")
-
-
-def test_a_truncated_gzip(world: ConversionWorld, spark: SparkSession) -> None:
-    whole = gzip.compress(b"".join(b'{"a":"%d"}\n' % (number * 7919) for number in range(2000)))
-    bad = world.put("orders/bad.json.gz", whole[: len(whole) // 2])
-    check_only_the_good_file_is_in_the_lake(world, spark, bad, "truncated gzip")
-
-
-def test_all_files_failed(world: ConversionWorld, spark: SparkSession) -> None:
-    # Given
-    bad = world.put("orders/bad.json.gz", gzip.compress(GOOD)[:-3])
-    manifest = world.enqueue([bad])
-
-    # When
-    (outcome,) = world.convert([manifest], spark)
-
-    # Then
-    assert (outcome.state, outcome.rows) == ("DONE", 0)
-    assert "1 file failed" in str(outcome.reason)
-    assert world.keys(world.services.resources.lake_bucket) == []
-    assert len(world.quarantine()) == 1
 
 
 def test_the_version_null_is_read_after_the_bucket_got_versions(

@@ -1,8 +1,8 @@
 """Files of a dataset with an Iceberg table have field ids, which are the same in all of its files."""
 
 import io
-from collections.abc import Iterable
 from dataclasses import replace
+from unittest.mock import Mock
 
 import pyarrow.parquet as pq
 import pytest
@@ -10,13 +10,11 @@ from pyspark.sql import SparkSession
 
 from lake.ledger import Tabled
 from lake.ledger.datasets import field_id
-from lake.manifest import Partition
 from lake.settings.model import parse_settings
 from tests.integration.conversion_world import ConversionWorld
 from tests.unit.lake.test_datasets import WITH_ONE_FIELD_ID
 from verify.manifest_check import check_manifest
 from verify.stack import Stack
-from verify.table_check import Column, ShownFile
 
 FIRST, SECOND = WITH_ONE_FIELD_ID
 
@@ -86,25 +84,16 @@ def test_the_verification_finds_columns_that_the_table_does_not_show(
     services, row = world.services, world.row(manifest)
     assert row.published is not None
     services.ledger.manifests.mark_tabled(row, Tabled(row.generation, row.published.document, 1, 1, "2026-03-04"))
-    seen: list[Column] = []
-
-    class Table:
-        def files(self, partition: Partition) -> dict[str, ShownFile]:
-            raise NotImplementedError
-
-        def hidden(self, columns: Iterable[Column]) -> list[Column]:
-            seen.extend(columns)
-            return [("b", field_id("b"))]
-
+    table = Mock(**{"hidden.return_value": [("b", field_id("b"))]})
     # When
     arguments = (services.s3, services.ledger, services.resources, services.settings, "orders", world.clock)
-    stack = replace(Stack.of(*arguments), table=Table())
+    stack = replace(Stack.of(*arguments), table=table)
     checked = check_manifest(
         stack, world.row(manifest), lambda run, tasks: [run(services.s3, task) for task in tasks], find_place=False
     )
     # Then
     (difference,) = checked.report.differences
-    assert set(seen) == {(name, field_id(name)) for name in ("a", "b", "_rescued")}
+    assert set(table.hidden.call_args.args[0]) == {(name, field_id(name)) for name in ("a", "b", "_rescued")}
     rebuild = "run 'hybrid-router tables rebuild orders'"
     assert difference.problem == f"the Iceberg table does not show its column b: {rebuild}"
 

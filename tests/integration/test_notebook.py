@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import boto3
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -12,7 +13,6 @@ from pyspark.sql import SparkSession
 from cli.local_clouds import local_config
 from local.cloud import LocalCloud
 from local.isolation import REGION
-from tests.integration.conversion_world import remove_bucket
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "docs" / "notebooks"
 LINES = ['{"id": 1, "userId": "a", "tags": ["x"]}', "not a row", '{"id": 2.50, "note": null}', "", '{"id": 3}']
@@ -43,7 +43,9 @@ def test_the_notebook_on_the_local_cloud_sees_all_columns(
     names = run(NOTEBOOKS / "local_cloud.ipynb")
     # Then
     assert sorted(names["rows"].select("id", "coupon", "hour").rows()) == [("1", None, 8), ("2", "x", 9)]
-    remove_bucket("lake")
+    bucket = boto3.resource("s3").Bucket("lake")
+    bucket.objects.delete()
+    bucket.delete()
 
 
 def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: SparkSession) -> None:

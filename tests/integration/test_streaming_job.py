@@ -105,18 +105,6 @@ def test_one_query_follows_another_while_pointers_come_and_go(
     assert not list(tmp_path.glob("inbox-checkpoint-*"))
 
 
-def test_a_stop_request_ends_the_run_between_micro_batches(world: ConversionWorld, spark: SparkSession) -> None:
-    # Given a run inside of its window and a stop request
-    world.configure("stream", trigger_seconds=1)
-    world.services.ledger.stream.open_window("2999-01-01T00:00:00+00:00")
-    world.services.ledger.stream.request_stop(True)
-
-    # When / Then the run returns
-    InboxStream(stream_context(world, spark)).run()
-    assert world.log_lines[-1] == "stopped as requested"
-    assert world.services.ledger.stream.get().heartbeat_at is None
-
-
 def test_spark_remembers_no_pointer_that_it_has_listed(world: ConversionWorld, spark: SparkSession) -> None:
     # Given a run of the stream
     world.configure("stream", trigger_seconds=1, idle_minutes=0.05)

@@ -183,10 +183,7 @@ def test_a_compaction_leaves_rows_and_batch(sql: SparkSql, table: SparkTable) ->
     # And its files have left
     with pytest.raises(MissingFilesError):
         table.commit([], ["a-g1"])
-
-
-def test_a_replacement_after_a_compaction(sql: SparkSql, table: SparkTable) -> None:
-    compact(sql, table)
+    # And a replacement
     replace_a(table)
     assert rows(sql, table) == table.rows_of("a-g2", "b-g1", "c-g1")
     # And a further compaction

@@ -4,8 +4,7 @@ import bz2
 import gzip
 import io
 import json
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -22,7 +21,6 @@ from local.cloud import LocalCloud
 from local.isolation import BUCKET_PLACE
 from tests.integration.conversion_world import NOON, ConversionWorld
 from tests.modified_at import ModifiedAt
-from transform.task_model import ConversionContext
 from verify.hours import Effort, HoursCheck
 from verify.report import HourOutcome, HourReport
 from verify.stack import Hours, Stack
@@ -69,21 +67,12 @@ class VerifiedHour:
         (report,) = HoursCheck(stack, Hours("orders", HOUR, HOUR), Effort(share), lambda _: None).run()
         return report
 
-    def change(self, bucket: str, change: Callable[[bytes], bytes]) -> str:
-        """Change the first object of a bucket; returns its key."""
+    def change(self, bucket: str, change: Callable[[bytes], bytes]) -> bytes:
+        """Change the first object of a bucket; returns what it was."""
         key = self.world.keys(bucket)[0]
         body = self.world.services.s3.get_object(Bucket=bucket, Key=key)["Body"].read()
         self.world.services.s3.put_object(Bucket=bucket, Key=key, Body=change(body))
-        return key
-
-    @contextmanager
-    def changed(self, bucket: str, change: Callable[[bytes], bytes]) -> Iterator[None]:
-        """The first object of a bucket is another one meanwhile."""
-        key = self.world.keys(bucket)[0]
-        body = self.world.services.s3.get_object(Bucket=bucket, Key=key)["Body"].read()
-        self.change(bucket, change)
-        yield
-        self.world.services.s3.put_object(Bucket=bucket, Key=key, Body=body)
+        return body
 
     @property
     def lake_bucket(self) -> str:
@@ -129,15 +118,24 @@ change_row = rewrite(lambda table: with_value(table, "__name", 31, "n\u00e4me 3l
 LINE, OBJECT = "the lake does not have this row", "has a row that no input line of its manifest gives, or has it twice"
 
 
+@pytest.fixture(scope="module")
+def shared_hour(cloud: LocalCloud, spark: SparkSession) -> VerifiedHour:
+    """An hour for tests that leave it as it was."""
+    return VerifiedHour(ConversionWorld.create(cloud), spark)
+
+
 @pytest.fixture
 def hour(world: ConversionWorld, spark: SparkSession) -> VerifiedHour:
     return VerifiedHour(world, spark)
 
 
-def test_an_hour_is_proven(hour: VerifiedHour) -> None:
-    report = hour.verify()
+def test_an_hour_is_proven(shared_hour: VerifiedHour) -> None:
+    report = shared_hour.verify()
     assert report.outcome == HourOutcome.PROVEN, [*map(str, report.differences), *report.unproven]
     assert (report.files, report.rows, report.rejects, report.whole_files, report.manifests) == (5, 52, 1205, 1, 1)
+    # And a share without its manifest proves nothing
+    report = shared_hour.verify(share=1e-9)
+    assert (report.outcome, report.manifests, report.compared) == (HourOutcome.NOT_COMPARED, 1, 0)
 
 
 @pytest.mark.parametrize(
@@ -238,18 +236,13 @@ CHANGES: dict[str, tuple[str, Callable[[bytes], bytes], list[tuple[int | None, s
 }
 
 
-@pytest.fixture(scope="module")
-def shared_hour(cloud: LocalCloud, spark: SparkSession) -> VerifiedHour:
-    """An hour for tests that leave it as it was."""
-    return VerifiedHour(ConversionWorld.create(cloud), spark)
-
-
 @pytest.mark.parametrize("kind", CHANGES)
 def test_one_change_is_found_with_its_place(shared_hour: VerifiedHour, kind: str) -> None:
-    bucket, change, expected = CHANGES[kind]
-    name = f"{bucket}_bucket"
-    with shared_hour.changed(getattr(shared_hour.world.services.resources, name), change):
-        report = shared_hour.verify()
+    name, change, expected = CHANGES[kind]
+    bucket = getattr(shared_hour.world.services.resources, f"{name}_bucket")
+    before = shared_hour.change(bucket, change)
+    report = shared_hour.verify()
+    shared_hour.change(bucket, lambda _: before)
     assert report.outcome == HourOutcome.DIFFERS
     assert [(difference.line, difference.problem) for difference in report.differences] == expected
 
@@ -307,16 +300,9 @@ def test_a_foreign_object_is_found(hour: VerifiedHour) -> None:
 
 
 def test_a_deleted_input_cannot_be_proven(hour: VerifiedHour) -> None:
-    # Given one of the input's versions is gone
-    bucket = hour.world.services.resources.input_bucket
-    version = hour.files["orders/a.json"].version_id
-    assert version
-    hour.world.services.s3.delete_object(Bucket=bucket, Key="orders/a.json", VersionId=version)
-
-    # When
+    file = hour.files["orders/a.json"]
+    hour.world.services.s3.delete_object(Bucket=file.bucket, Key=file.key, VersionId=str(file.version_id))
     report = hour.verify()
-
-    # Then
     assert report.outcome == HourOutcome.UNPROVEN
     assert "orders/a.json" in report.unproven[0]
     assert "is gone" in report.unproven[0]
@@ -328,63 +314,31 @@ def test_a_file_in_two_manifests_is_found(hour: VerifiedHour, spark: SparkSessio
     assert "was published twice" in difference.problem
 
 
-def test_only_the_share_is_compared(hour: VerifiedHour) -> None:
-    hour.change(hour.lake_bucket, change_row)
-    report = hour.verify(share=1e-9)
-    assert (report.outcome, report.manifests, report.compared) == (HourOutcome.NOT_COMPARED, 1, 0)
-
-
-DATE = "2026-03-04"
-
-
-@pytest.fixture
-def due_hour(world: ConversionWorld, spark: SparkSession) -> VerifiedHour:
-    """Files of noon, converted; the run begins as soon as their date is due."""
+@pytest.mark.parametrize("outcome", ["proven", "differs"])
+def test_a_date_is_compared_once_and_only_a_difference_is_an_alarm_and_fails_the_run(
+    world: ConversionWorld, spark: SparkSession, outcome: str
+) -> None:
+    # Given files of noon, converted, perhaps with a planted difference; the run begins as soon as their date is due
     world.configure("verify", share=1.0)
-    due_hour = VerifiedHour(world, spark)
+    due_hour, is_planted = VerifiedHour(world, spark), outcome == "differs"
+    if is_planted:
+        due_hour.change(due_hour.lake_bucket, change_row)
     world.log_lines.clear()
     world.clock.advance(hours=12 + 36)
-    return due_hour
-
-
-def context_of(due_hour: VerifiedHour, spark: SparkSession) -> ConversionContext:
-    s3: Any = ModifiedAt(due_hour.world.services.s3, NOON)
-    context = due_hour.world.context(spark, "run-verify")
-    return replace(context, services=replace(due_hour.world.services, s3=s3))
-
-
-def document_of(due_hour: VerifiedHour, key: str) -> dict[str, Any]:
-    services = due_hour.world.services
-    body = services.s3.get_object(Bucket=services.resources.control_bucket, Key=key)["Body"].read()
-    return dict(json.loads(body))
-
-
-def alarms(due_hour: VerifiedHour) -> list[str]:
-    return [line for line in due_hour.world.log_lines if line.startswith("ALARM ")]
-
-
-def test_a_proven_hour_is_logged_without_an_alarm_and_each_date_is_compared_once(
-    due_hour: VerifiedHour, spark: SparkSession
-) -> None:
-    assert run(context_of(due_hour, spark), {"verify": "due"}) == 0
-    assert alarms(due_hour) == []
-    assert "verify orders 2026-03-04T12  proven: 5 files, 52 rows, 1,205 rejected lines" in "".join(
-        due_hour.world.log_lines
-    )
-    (hour,) = document_of(due_hour, verification_key(DATE, early=False))["datasets"]["orders"]
-    assert (hour["hour"], hour["outcome"], hour["compared"]) == (f"{DATE}T12", "proven", 1)
-    # Then the next run finds nothing that is due
-    due_hour.world.log_lines.clear()
-    assert run(context_of(due_hour, spark), {"verify": "due"}) == 0
-    assert due_hour.world.log_lines == ["verify: dates: none is due"]
-
-
-def test_a_planted_difference_raises_an_alarm_and_fails_the_run(due_hour: VerifiedHour, spark: SparkSession) -> None:
-    due_hour.change(due_hour.lake_bucket, change_row)
-    assert run(context_of(due_hour, spark), {"verify": "due"}) == 1
-    (alarm,) = alarms(due_hour)
-    assert "orders 2026-03-04T12  differs" in alarm
-    assert "its rows differ: 52 in the input files, 52 in the lake" in alarm
-    assert "hybrid-router verify --dataset orders --from 2026-03-04T12 --to 2026-03-04T12" in alarm
-    (hour,) = document_of(due_hour, verification_key(DATE, early=False))["datasets"]["orders"]
-    assert hour["outcome"] == "differs"
+    s3: Any = ModifiedAt(world.services.s3, NOON)
+    context = replace(world.context(spark, "run-verify"), services=replace(world.services, s3=s3))
+    # When
+    assert run(context, {"verify": "due"}) == is_planted
+    # Then
+    (line,) = (line for line in world.log_lines if f"verify orders {HOUR}  {outcome}: 5 files, 52 rows" in line)
+    assert [text for text in world.log_lines if text.startswith("ALARM ")] == [line] * is_planted
+    assert ("its rows differ: 52 in the input files, 52 in the lake" in line) == is_planted
+    assert (f"hybrid-router verify --dataset orders --from {HOUR} --to {HOUR}" in line) == is_planted
+    key, bucket = verification_key("2026-03-04", early=False), world.services.resources.control_bucket
+    body = json.loads(world.services.s3.get_object(Bucket=bucket, Key=key)["Body"].read())
+    (hour,) = body["datasets"]["orders"]
+    assert (hour["hour"], hour["outcome"], hour["compared"]) == (HOUR, outcome, 1)
+    # And the next run finds nothing that is due
+    world.log_lines.clear()
+    assert run(context, {"verify": "due"}) == 0
+    assert world.log_lines == ["verify: dates: none is due"]

@@ -132,9 +132,7 @@ def abort_before_the_release() -> AbstractContextManager[Any]:
             lake.publish.abort_upload(context.services.s3, item.bucket, item.key, item.upload_id)
         give_up(context, claim, reason, (), *arguments, **options)
 
-    gives_up = "give_up(context, claim, reason, (), counted=fault is None)"
     return all_of(
-        changed("transform.finalize._commit", gives_up, "pass"),
         replaced("transform.finalize.give_up", abort_first),
         replaced("transform.convert.give_up", abort_first),
     )()

@@ -16,7 +16,7 @@ MAX_STEPS = 3000
 READS = frozenset({"get_item", "batch_get_item", "query", "get_object", "head_object", "get_job_run", "get_job_runs"})
 CRASH, LOSE_REQUEST, LOSE_RESPONSE, REPEAT = "crash", "lose_request", "lose_response", "repeat"
 REFUSE, LATE, LATE_SOON, REPEAT_LATE = "refuse", "late", "late_soon", "repeat_late"
-REQUESTS_BEFORE = {LATE: 10, LATE_SOON: 5, REPEAT_LATE: 10}
+REQUESTS_BEFORE = {LATE: 10, LATE_SOON: 4, REPEAT_LATE: 10}
 """A late request is applied before the request of this distance, or when all actors have ended."""
 STALE_READ, SWITCH = "stale_read", "switch"
 CALL_FAULTS = frozenset({CRASH, LOSE_REQUEST, LOSE_RESPONSE, REPEAT, REFUSE, LATE, LATE_SOON, REPEAT_LATE, STALE_READ})

@@ -7,18 +7,7 @@ import io
 from dataclasses import dataclass, field
 
 from verify.elements import lines_of
-from verify.line_rules import BYTE_ORDER_MARK, HASHED_NAME, RESERVED, Member, RejectedError, column_name, parse_line
-
-__all__ = [
-    "BYTE_ORDER_MARK",
-    "HASHED_NAME",
-    "MAX_KEY_BYTES",
-    "RESERVED",
-    "OracleResult",
-    "RejectedError",
-    "column_name",
-    "read",
-]
+from verify.line_rules import Member, RejectedError, column_name, parse_line
 
 MAX_KEY_BYTES = 8192
 
@@ -58,7 +47,9 @@ def read(
         result.size += line.length + (data[line.offset + line.length : line.offset + line.length + 1] == b"\n")
         verbatim: list[str] = []
         try:
-            members = parse_line(raw, first=line.offset == 0, max_line_bytes=max_line_bytes, verbatim=verbatim)
+            if line.body is None:
+                raise RejectedError("line too long")
+            members = parse_line(raw, first=line.offset == 0, verbatim=verbatim)
             if members is None and line.is_element:
                 raise RejectedError("not JSON")
         except RejectedError as rejected:

@@ -64,45 +64,20 @@ MIN_TABLE_LINES = 2
 
 
 def find_other_format(counts: SplitCounts, rejects: Sequence[Reject], *, concatenated: bool) -> str | None:
-    """What a file looks like by the counts and the first rejects of its first split; the answers of ``recognise``.
-
-    Elements of an array are rejected one by one.
+    """What a file looks like and what is expected, as a clause for people, by the counts and first rejects of its
+    first split; None: its lines are rejected one by one, as elements of an array are.
     """
     if not rejects or (counts.elements and not concatenated):
         return None
-    lines, first = [reject.line for reject in rejects], rejects[0]
-    opening = (first.line or first.head) if first.offset <= len(BYTE_ORDER_MARK) else None
-    return recognise(lines, counts.rows, counts.rejects, opening=opening, concatenated=concatenated)
-
-
-def recognise(
-    first_rejected: Sequence[bytes | None],
-    rows: int,
-    rejects: Mapping[str, int],
-    *,
-    opening: bytes | None,
-    concatenated: bool = False,
-) -> str | None:
-    """What the file looks like and what is expected, as a clause for people; None: its lines are rejected one by one.
-
-    Parameters
-    ----------
-    first_rejected
-        The rejected lines from the start of the file, in order; None for one that was too large to keep.
-    rows
-        Lines of the same part of the file that became rows.
-    rejects
-        All rejected lines of this part of the file by reason.
-    opening
-        First bytes of the first rejected line, if it is the first line of the file, whether it was kept or not.
-    concatenated
-        The file was read as concatenated objects.
-    """
-    lines = [line for line in first_rejected[:LINES_TO_COMPARE] if line is not None]
-    if not concatenated and (values := _values(lines, rows, rejects, opens_file=opening is not None)):
+    # First bytes of the first line of the file, if it was rejected, whether it was kept or not.
+    opening = (rejects[0].line or rejects[0].head) if rejects[0].offset <= len(BYTE_ORDER_MARK) else None
+    rows, reasons = counts.rows, counts.rejects
+    lines = [reject.line for reject in rejects[:LINES_TO_COMPARE] if reject.line is not None]
+    if not concatenated and (values := _values(lines, rows, reasons, opens_file=opening is not None)):
         return values
-    numbers = (*BINARY, *COMPRESSED) if sum(rejects.values()) > rows else BINARY
-    format_name = _binary_format(opening or b"", numbers)
+    numbers = (*BINARY, *COMPRESSED) if sum(reasons.values()) > rows else BINARY
+    opening = opening or b""
+    format_name = "a tar archive" if opening[256:262] == b"\0ustar" else _magic(opening, numbers)
     if lines and rows == 0:
         # A zero byte of UTF-16 before the first of concatenated objects is a reject of its own.
         format_name = format_name or _magic(b"".join(lines[:2]), TEXT_LIKE) or _text_format(lines[0]) or _table(lines)
@@ -143,16 +118,11 @@ def _open_end(line: bytes) -> bytes:
 
 
 def _replace_strings(line: bytes, text: bytes) -> bytes:
-    """The line with ``text`` in place of each string that ends."""
     return STRING.sub(lambda found: text if found[1] else found[0], line)
 
 
 def _magic(line: bytes, numbers: Sequence[tuple[bytes, str]]) -> str | None:
     return next((name for magic, name in numbers if line.startswith(magic)), None)
-
-
-def _binary_format(line: bytes, numbers: Sequence[tuple[bytes, str]]) -> str | None:
-    return "a tar archive" if line[256:262] == b"\0ustar" else _magic(line, numbers)
 
 
 def _text_format(line: bytes) -> str | None:

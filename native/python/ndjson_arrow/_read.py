@@ -92,7 +92,8 @@ def read(
     # Limits and names are checked before the file is opened.
     Reader(known_columns=columns or (), max_line_bytes=max_line_bytes, flush_bytes=batch_bytes)
     with ExitStack() as stack:
-        name, file = _name_of(source), stack.enter_context(_opened(source, twice=columns is None))
+        name = fspath(source) if isinstance(source, str | PathLike) else str(getattr(source, "name", "<file>"))
+        file = stack.enter_context(_opened(source, twice=columns is None))
         start = file.tell() if columns is None else 0
         if columns is None:
             columns = _find_columns(name, file, column_limit, max_line_bytes, concatenated=concatenated)
@@ -173,10 +174,6 @@ def _batches(reader: Reader, name: str, file: BinaryIO) -> Iterator[Batch | None
     if error is not None:
         raise UnreadableFileError(f"{name}: {error}: its rows are not all of the file")
     yield reader.flush()
-
-
-def _name_of(source: str | PathLike[str] | BinaryIO) -> str:
-    return fspath(source) if isinstance(source, str | PathLike) else str(getattr(source, "name", "<file>"))
 
 
 @contextmanager

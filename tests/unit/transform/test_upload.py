@@ -66,18 +66,6 @@ def test_a_pending_object_is_invisible_and_has_the_checksum_of_the_object(s3: An
     assert (head["ChecksumCRC32"], head["ChecksumType"]) == (pending.checksum, "FULL_OBJECT")
 
 
-def test_an_error_in_the_task_aborts_its_uploads(s3: Any, tmp_path: Path) -> None:
-    def task() -> None:
-        with Uploads(s3) as uploads:
-            uploads.add(written(tmp_path), "lake", "k1", 1).result()
-            assert unfinished(s3) == ["k1"]
-            raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        task()
-    assert unfinished(s3) == []
-
-
 @pytest.mark.parametrize("answer", [{"ETag": '"e"', "ChecksumCRC32": "AAAAAA=="}, {"ETag": '"e"'}])
 def test_a_part_that_is_not_the_file_is_an_audit_error(
     s3: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: dict[str, str]

@@ -81,11 +81,6 @@ def test_a_file_that_no_successor_has_is_a_difference(index: FileIndex) -> None:
     assert "orders/2.json is in none of the manifests that superseded a" in str(report.differences[0])
 
 
-def test_a_manifest_without_a_row_is_kept_for_the_caller(index: FileIndex) -> None:
-    index.add(HOUR, "a", FILES)
-    assert current_rows(stack([], {}), index, HourReport(hour=HOUR)) == {"a": None}
-
-
 def test_a_collection_that_is_not_divided_is_named_once(index: FileIndex, monkeypatch: pytest.MonkeyPatch) -> None:
     # Given two parts of it
     monkeypatch.setattr("verify.find_files.files_by_successor", lambda *_: {})

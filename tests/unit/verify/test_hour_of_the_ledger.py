@@ -63,18 +63,9 @@ def test_a_manifest_whose_input_is_gone_and_that_published_nothing_is_not_proven
 
 
 def test_a_manifest_that_superseded_a_listed_one_is_looked_at(deployment: Deployment) -> None:
-    # Given a merged manifest, which the ledger does not list itself
-    sources = [listed(deployment, name) for name in ("a.json", "b.json")]
-    target = deployment.queued("a.json", "b.json")
-    for source in sources:
-        key = {"pk": f"manifest#{source.id}", "sk": "manifest"}
-        deployment.dynamodb.update_item(
-            TableName=deployment.resources.ledger_table,
-            Key=key,
-            UpdateExpression="SET #s = :s, superseded_by = :t",
-            ExpressionAttributeNames={"#s": "state"},
-            ExpressionAttributeValues={":s": "SUPERSEDED", ":t": [target.id]},
-        )
+    # Given one that the ledger does not list itself
+    source, target = listed(deployment, "a.json"), deployment.manifest("a.json")
+    assert deployment.ledger.manifests.supersede(source, [target], "because", deployment.now)
     # When
     report = verified(deployment)
     # Then

@@ -16,7 +16,7 @@ from lake.commit import PendingObject, SourceCount
 from lake.manifest import ObjectVersion
 from verify import objects
 from verify.elements import lines_of
-from verify.manifest_check import ExpectedFile, InputTask, digest_input, digest_lake
+from verify.manifest_check import ExpectedFile, digest_input, digest_lake
 from verify.objects import GoneError, open_text
 from verify.quarantine_records import QuarantinedFile
 from verify.rows import InputRules
@@ -109,4 +109,4 @@ def test_an_input_file_that_cannot_be_read_now_does_not_differ() -> None:
     file = ObjectVersion("input", "a.json", "etag", 9, "2026-03-04T12:00:00.000+00:00", "v1")
     expected = ExpectedFile(file, QuarantinedFile(), SourceCount(file.uri, "v1", 9, 1, 1, 0, {}, None, None))
     with pytest.raises(ReadTimeoutError):
-        digest_input(s3, InputTask((expected,), InputRules(1000, concatenated=False, provenance=False)))
+        digest_input(InputRules(1000, concatenated=False, provenance=False), s3, [expected])

@@ -7,36 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from verify.line_rules import RejectedError
-from verify.rows import RowMultiset, parse_row, rescued_pairs, row_digest
-
-
-@pytest.mark.parametrize(
-    ("line", "reason"),
-    [
-        (b'{"a":"\xff"}', "invalid UTF-8"),
-        (b'{"a":01}', "not JSON"),
-        (b'{"a":' * 257 + b"1" + b"}" * 257, "too deep"),
-        (b'{"a":1} {"a":2}', "trailing characters"),
-        (b"[1]", "not an object"),
-        (b'{"a":"\\ud800"}', "lone surrogate"),
-        (b'{"a":1,"\\u0061":2}', "duplicate key"),
-    ],
-)
-def test_a_line_that_is_not_a_row_has_its_reason(line: bytes, reason: str) -> None:
-    with pytest.raises(RejectedError, match=reason):
-        parse_row(line, first=False)
-
-
-def test_a_row_is_its_columns_with_the_characters_of_the_line() -> None:
-    line = b'\xef\xbb\xbf{"B":"x\\u00e4","a":1.10,"n":null,"date":{"k" : [1E400]},"big":' + b"9" * 5000 + b"}"
-    assert parse_row(line, first=True) == [
-        ("__b", "xä"),
-        ("a", "1.10"),
-        ("big", "9" * 5000),
-        ("date__", '{"k" : [1E400]}'),
-    ]
-    assert parse_row(b" \t", first=False) is None
+from verify.rows import RowMultiset, rescued_pairs, row_digest
 
 
 def test_members_of_the_rescued_column_are_columns_again() -> None:
@@ -100,10 +71,3 @@ except RejectedError as error:
 def test_a_line_takes_bounded_memory_and_time(begin: str, repeated: str, end: str, outcome: str) -> None:
     probe = [sys.executable, "-c", PROBE, begin, repeated, end]
     assert subprocess.run(probe, capture_output=True, text=True, check=True, timeout=60).stdout.strip() == outcome
-
-
-def test_long_keys_are_not_kept() -> None:
-    # Given lines with keys that differ in their last characters
-    names = [parse_row(b'{"%s%d":1}' % (b"K" * 100_000, number), first=False) for number in range(2)]
-    # Then each has a column of its own
-    assert names[0] != names[1]
