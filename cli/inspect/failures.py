@@ -28,13 +28,7 @@ from lake.ledger import ArrivalRow, Failure, ManifestRow, State
 from lake.ledger.table import batches_of
 from lake.manifest import UNVERSIONED, Lane, ObjectVersion
 from lake.settings.records import FAILED_RECORDS
-from lake.texts import (
-    explain_command,
-    format_clock,
-    format_count,
-    format_size,
-    printable,
-)
+from lake.texts import explain_command, format_clock, format_count, format_size, printable
 from lake.time import iso_utc
 
 MAX_LISTED = 20_000
