@@ -75,16 +75,13 @@ def _execution(stack: DeployedStack, item: Mapping[str, Any]) -> NightLine:
     )
 
 
-KEPT = "30d"
-
-
 def log_stream(stack: DeployedStack, job_run: str) -> tuple[str, str]:
     return engine_of_run(job_run).log_stream(stack.name, job_run, stack.outputs.stream_application)
 
 
 def log_of_run(stack: DeployedStack, job_run: str, lane: str) -> str:
-    """The command that prints the log of a job run, by its id in leases and its lane."""
-    return f"hybrid-router logs {lane} --run {job_run} --since {KEPT}{stack.options}"
+    """The command that prints the log of a job run, by its id in leases and its lane; logs are kept for a month."""
+    return f"hybrid-router logs {lane} --run {job_run} --since 30d{stack.options}"
 
 
 def local_log(stack: DeployedStack, job_run: str) -> Path:

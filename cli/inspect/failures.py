@@ -26,15 +26,9 @@ from lake.faults import is_denial
 from lake.layout import list_objects, parse_s3_uri
 from lake.ledger import ArrivalRow, Failure, ManifestRow, State
 from lake.ledger.table import batches_of
-from lake.manifest import Lane, ObjectVersion
+from lake.manifest import UNVERSIONED, Lane, ObjectVersion
 from lake.settings.records import FAILED_RECORDS
-from lake.texts import (
-    explain_command,
-    format_clock,
-    format_count,
-    format_size,
-    printable,
-)
+from lake.texts import explain_command, format_clock, format_count, format_size, printable
 from lake.time import iso_utc
 
 MAX_LISTED = 20_000
@@ -189,7 +183,8 @@ def _unreadable_file(stack: DeployedStack, row: ManifestRow, file: SourceCount) 
     name = parse_s3_uri(file.uri)
     versions = stack.ledger.arrivals.versions(name.bucket, name.key)
     own = next((item.file for item in versions if item.file.version == file.version), None)
-    if own is not None and (manifest := _converted_later(stack, own, versions)) is not None:
+    manifest = None if own is None else _converted_later(stack, own, versions)
+    if own is not None and manifest is not None and not _was_put_again(stack, own):
         kind, advice = FailureKind.REPLACED, COMPARE.format(manifest=manifest)
         command = f"{explain_command(file.uri)}{stack.options}"
     trouble = _of_row(kind, row, file.failed or "", advice, command)
@@ -207,6 +202,19 @@ def _converted_later(stack: DeployedStack, own: ObjectVersion, versions: Iterabl
             if trace.state == State.DONE and trace.source is not None and not trace.source.failed:
                 return trace.manifests[-1].id
     return None
+
+
+def _was_put_again(stack: DeployedStack, own: ObjectVersion) -> bool:
+    """Whether the bytes of a file without a version are under its key again: the same arrival, which only a reprocess
+    reads. False if the caller may not ask."""
+    if own.version_id is not None:
+        return False
+    try:
+        head = stack.s3.head_object(Bucket=own.bucket, Key=own.key, IfMatch=f'"{own.etag}"')
+    except ClientError:
+        return False
+    # What is put after the bucket got versions is another file.
+    return head.get("VersionId", UNVERSIONED) == UNVERSIONED
 
 
 def _reprocess(stack: DeployedStack, row: ManifestRow) -> str:

@@ -29,14 +29,7 @@ from cli.inspect.executions import (
 from cli.terminal import cells, print_answer, print_table, working
 from lake.documents import decode_found, find_document
 from lake.layout import plan_summary_key, verdict_key
-from lake.texts import (
-    format_clock,
-    format_dollars,
-    format_duration,
-    format_known,
-    printable,
-    read_instant,
-)
+from lake.texts import format_clock, format_dollars, format_duration, format_known, printable, read_instant
 
 LAST = "last"
 LISTS = {

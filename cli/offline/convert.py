@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from uuid import uuid4
 
 import boto3
@@ -143,6 +143,7 @@ def convert(
         str | None, typer.Option(help="Dataset of all files; without it the name of the folder.")
     ] = None,
     hour: Annotated[str | None, typer.Option(help="UTC hour of all files, such as 2026-11-21T08.")] = None,
+    compression: Annotated[Literal["zstd", "snappy"] | None, typer.Option(help="Codec of the Parquet pages.")] = None,
     settings: Annotated[
         Path | None, typer.Option(help="Settings file: its tables convert, input and datasets.")
     ] = None,
@@ -164,6 +165,8 @@ def convert(
             "digits and underscores"
         )
     chosen = Settings(stage="here") if settings is None else load_settings(settings)
+    if compression is not None:
+        chosen = dataclasses.replace(chosen, convert=dataclasses.replace(chosen.convert, compression=compression))
     search = Search(names, chosen, dataset, parse_hour(hour), region or region_of_environment(names))
     return convert_files(Request(search, output, cores, as_json, replace, table))
 

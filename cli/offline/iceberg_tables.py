@@ -80,11 +80,8 @@ def _current(catalog: SqlCatalog, location: Path, dataset: str) -> tuple[Table, 
     try:
         table = catalog.load_table((LAKE, dataset))
         is_own = table.spec().spec_id == SPEC and NAME_MAPPING in table.properties
-        return (
-            (table, [task.file for task in table.scan().plan_files()])
-            if is_own and table.location() == str(location)
-            else None
-        )
+        is_here = table.location() == str(location)
+        return (table, [task.file for task in table.scan().plan_files()]) if is_own and is_here else None
     except (NoSuchTableError, *DAMAGED):
         return None
 

@@ -178,4 +178,5 @@ def _facts(body: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "columns", f"{len(body['columns']):,}: {format_names(body['columns'])}"
         yield "Parquet", f"{format_size(body['parquetBytes'])} of {format_size(body['bytes'])}"
     for engine, dollars in body["dollars"].items():
-        yield "conversion", f"{engine} {format_dollars(dollars)}: the workers while they convert it, by price.*"
+        text = "the workers while they convert it, by the prices and the assumed speed of price.*"
+        yield "conversion", f"{engine} {format_dollars(dollars)}: {text}"

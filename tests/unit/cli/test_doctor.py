@@ -93,7 +93,7 @@ def deployed(code: str = "", status: str = "UPDATE_COMPLETE") -> dict[str, Any]:
 def findings(aws: FakeAws | Exception, settings: Settings | None = SETTINGS) -> dict[str, Finding]:
     """The last finding of each name."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("boto3.Session", lambda **_: told(aws))
+        patched.setattr("boto3.Session", lambda profile_name, region_name: told(aws))
         return {item.name: item for item in Account("dev", Path("my.toml"), "ops", "eu-west-1").examine(settings)}
 
 

@@ -81,6 +81,35 @@ def test_a_damaged_result_of_a_later_version_hides_no_file(world: World) -> None
     ]
 
 
+def test_a_file_that_is_put_again_after_a_later_one_was_converted_is_a_failure(world: World) -> None:
+    # Given a file without a version that was gone, and another one under its key that was converted
+    row, after = world.queued("a"), world.queued("b")
+    etag = put(world, b"first")
+    file = ObjectVersion("input", "orders/a", etag, 5, "2026-11-20T09:00:00.000+00:00")
+    world.ledger.arrivals.put(ArrivalRow(file, row.id, PARTITION, Lane.BATCH, "by default", file.arrived_at))
+    unreadable(world, row, "orders/a", version=file.version)
+    put(world, b"other")
+    record(world, after.id, "v2", "2026-11-20T10:00:00.000+00:00")
+    converted(world, after, "v2")
+    assert [item["kind"] for item in listed(world)] == ["REPLACED"]
+    # When the first bytes are put again / Then they are the same arrival, which only a reprocess reads
+    put(world, b"first")
+    (found,) = listed(world)
+    assert (found["kind"], found["command"]) == (
+        "UNREADABLE",
+        f"hybrid-router reprocess --manifest {row.id} --stage dev",
+    )
+    # When that is after the bucket got versions / Then they are another file
+    world.raw_s3.put_bucket_versioning(Bucket="input", VersioningConfiguration={"Status": "Enabled"})
+    put(world, b"first")
+    assert [item["kind"] for item in listed(world)] == ["REPLACED"]
+
+
+def put(world: World, body: bytes) -> str:
+    """Put s3://input/orders/a; its ETag."""
+    return world.raw_s3.put_object(Bucket="input", Key="orders/a", Body=body)["ETag"].strip('"')
+
+
 def record(world: World, manifest: str | None, version: str, arrived_at: str) -> None:
     file = ObjectVersion("input", "orders/a", "e", 100, arrived_at, version)
     world.ledger.arrivals.put(ArrivalRow(file, manifest, PARTITION, Lane.BATCH, "by default", arrived_at))

@@ -130,11 +130,14 @@ def test_what_the_table_does_not_show_yet_is_not_proven(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     late = publish(deployment, listed(deployment, "late"))
+    table = reader(deployment)
+    assert len(table.files(PARTITION)) == 2
     report = checked(deployment, [*rows, deployment.row(late.id)])
     assert (report.differences, len(report.unproven)) == ([], 1)
     assert f"does not show manifest {late.id} yet" in report.unproven[0]
     # And a batch that came between the rows and the table is no difference
     commit(deployment)
+    assert len(table.files(PARTITION)) == 3
     publish(deployment, forced(deployment, rows[0]))
     commit(deployment)
     (reason,) = checked(deployment, rows).unproven

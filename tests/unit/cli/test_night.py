@@ -200,7 +200,10 @@ def test_nights_are_listed_newest_first(world: World, capsys: pytest.CaptureFixt
     assert [item["execution"] for item in document["nights"]] == ["n2", "n1"]
     assert print_nights(stack_of(world, services), 2, as_json=False) == ExitCode.FINE
     text = capsys.readouterr().out
-    assert [cell for cell in ("2026-11-19 22:30", "101", "793", "4.5 kB") if cell not in text] == []
+    assert [cell for cell in ("2026-11-19 22:30", "101\t793", "4.5 kB") if cell not in text] == []
+    # And of one that runs not everything is known
+    print_nights(stack_of(world, FakeServices([running(world, "n3")])), 2, as_json=False)
+    assert capsys.readouterr().out.endswith("\t-\t-\t-\n")
 
 
 def test_a_night_that_is_followed_prints_job_runs_and_progress(

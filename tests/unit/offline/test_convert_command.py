@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
+import pyarrow.parquet as pq
 import pytest
 from botocore.exceptions import ClientError
 from obstore.exceptions import GenericError
@@ -154,6 +155,14 @@ def test_wrong_options(folder: Path, tmp_path: Path, option: str, value: str, me
     assert isinstance(found.exception, InvalidInputError)
     assert message in str(found.exception)
     assert not (tmp_path / "out").exists()
+
+
+def test_the_codec_can_be_chosen_without_a_settings_file(folder: Path, tmp_path: Path) -> None:
+    file, output = folder / "orders" / "a.ndjson", tmp_path / "out"
+    found = CliRunner().invoke(app, ["convert", str(file), "-o", str(output), "--compression", "snappy"])
+    (path,) = output.rglob("*.parquet")
+    codec = pq.read_metadata(path).row_group(0).column(0).compression
+    assert (found.exit_code, codec) == (ExitCode.FINE, "SNAPPY")
 
 
 def test_wrong_inputs(tmp_path: Path, convert: Convert) -> None:
