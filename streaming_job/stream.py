@@ -1,12 +1,12 @@
 """The queries over the inbox, one after the other: heartbeat, end between micro-batches, a new checkpoint each time.
 
-Urgent pointers wait for no trigger and no other pointers: between two heartbeats the run looks for them itself.
+Urgent pointers wait for no trigger and no other pointers: with each heartbeat the run looks for them itself.
 """
 
 from __future__ import annotations
 
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -104,7 +104,10 @@ class InboxStream:
         """Guards ``_open``; notified when some of it has ended."""
         self._limit, self._max_open = side_by_side_limit(context), parallel_conversions(context)
         """Of micro-batches, and of urgent portions."""
-        self._threads = ThreadPoolExecutor(2 * self._max_open, thread_name_prefix="conversion")
+        self._threads = ThreadPoolExecutor(2 * self._max_open + 1, thread_name_prefix="conversion")
+        self._look: Future[None] = Future()
+        """The last look for urgent pointers, beside the thread of the run: S3 can keep it waiting for minutes."""
+        self._look.set_result(None)
         self._last_work = context.clock()
         self._meter = StreamMeter(context, lambda: live_workers(context.spark))
 
@@ -146,10 +149,15 @@ class InboxStream:
                 query.stop()
 
     def _watch(self, query: StreamingQuery) -> bool:
-        answered = self._context.clock()
+        answered, woken = self._context.clock(), False
         while True:
-            self.look_for_urgent()
-            self._wake.wait(min(MAX_LOOK_SECONDS, self._context.services.settings.stream.trigger_seconds))
+            if self._look.done():
+                self._look.result()
+                self._look = self._threads.submit(self.look_for_urgent)
+            elif woken:
+                # The room that there is now is used as soon as it has ended.
+                self._look.add_done_callback(lambda _: self._wake.set())
+            woken = self._wake.wait(min(MAX_LOOK_SECONDS, self._context.services.settings.stream.trigger_seconds))
             self._wake.clear()
             if self._error is not None:
                 raise self._error
@@ -231,7 +239,7 @@ class InboxStream:
             seconds, files = (sum(item.size[part] for item in urgent) for part in (0, 1))
             fits = seconds <= self._limit.core_seconds and files <= self._limit.files
             # A few slow files, which are small, do not keep the others waiting.
-            if len(urgent) > 1 and not (fits and len(urgent) <= self._max_open):
+            if self._stopping or (len(urgent) > 1 and not (fits and len(urgent) <= self._max_open)):
                 return
             with self._changed:
                 self._open.append(begun)
@@ -324,7 +332,7 @@ class InboxStream:
     def _may_end(self) -> bool:
         """Whether to end now; after True no micro-batch begins."""
         row = self._context.services.ledger.stream.get()
-        self._stopping = row.stop_requested
+        self._stopping = row.stop_requested or self._error is not None
         now = self._context.clock()
         in_window = row.window_until is not None and datetime.fromisoformat(row.window_until) > now
         idle = now - self._last_work >= timedelta(minutes=self._context.services.settings.stream.idle_minutes)
@@ -333,7 +341,8 @@ class InboxStream:
         if not self._working.acquire(timeout=STOP_PATIENCE_SECONDS if row.stop_requested else 0):
             return False
         try:
-            if self._error is not None or self._open:
+            # The look first: it may begin something before it ends.
+            if not self._look.done() or self._look.exception() or self._error is not None or self._open:
                 return False
             # First record the end, then look: a function that puts a pointer after the look sees no heartbeat and
             # starts another run.

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
+from lake.errors import TransientError
 from lake.ledger import DatasetRow
 from lake.ledger.datasets import PROVENANCE, RESCUED
 from lake.texts import printable
@@ -61,7 +62,7 @@ def catalog(services: Services) -> dict[str, Any]:
     return counts
 
 
-def _bring_up_to_date(services: Services, dataset: DatasetRow) -> str | None:
+def _bring_up_to_date(services: Services, dataset: DatasetRow, *, again: bool = True) -> str | None:
     glue, resources, database = services.glue, services.resources, services.resources.catalog_database
     wanted = new_table(dataset, resources.lake_bucket, resources.quarantine_bucket)
     try:
@@ -86,9 +87,10 @@ def _bring_up_to_date(services: Services, dataset: DatasetRow) -> str | None:
             return None
         version = {"VersionId": table["VersionId"]} if "VersionId" in table else {}
         glue.update_table(DatabaseName=database, TableInput=extended, SkipArchive=True, **version)  # type: ignore[arg-type]
-    except (glue.exceptions.AlreadyExistsException, glue.exceptions.ConcurrentModificationException):
-        logger.warning("another writer changes the table of a dataset: the next round looks again", table=dataset.name)
-        return None
+    except (glue.exceptions.AlreadyExistsException, glue.exceptions.ConcurrentModificationException) as error:
+        if again:
+            return _bring_up_to_date(services, dataset, again=False)
+        raise TransientError(f"the table {dataset.name} is changed or hidden by others: {error}") from error
     return "extended"
 
 

@@ -73,7 +73,8 @@ def _look(repair: Repair, row: HourRow) -> None:
     if may_confirm(row, services.clock()) and not repair.dry_run:
         # A caller that resumed late may have written the marker of an earlier revision.
         write_marker(services, row)
-        partitions.confirmed(row)
+        if not partitions.confirmed(row):
+            write_marker(services, partitions.get(row.partition))
     if row.told != HourState.COMPLETE:
         has_table = services.settings.has_table(row.partition.dataset)
         contents = read_hour(services.ledger, row.partition, has_table=has_table, until_waiting=True)
@@ -141,8 +142,9 @@ def _announce(repair: Repair, row: HourRow, state: HourState, counts: HourCounts
     the event, and note both; idempotent, by any caller.
 
     A row that has changed since it was read is left to the next sweep. A caller that resumes late may put a marker that
-    is no longer true: a later sweep writes it once more (``may_confirm``). Raises ``ClientError``: a request was
-    refused: the next sweep announces it; ``TransientError``: EventBridge did not take the event.
+    is no longer true. It learns that from the last write, and makes the marker what the current row tells; if it ends
+    before, a later sweep does (``may_confirm``). Raises ``ClientError``: a request was refused: the next sweep does it
+    again; ``TransientError``: EventBridge did not take the event.
     """
     services, kind = repair.services, "completed" if state == HourState.COMPLETE else "reopened"
     if repair.only_counts(kind, f"hour {row.partition}"):
@@ -163,7 +165,8 @@ def _announce(repair: Repair, row: HourRow, state: HourState, counts: HourCounts
             f"EventBridge did not take the event of {row.partition} ({reason}): the next sweep sends it"
         )
     logger.info("hour announced", partition=str(row.partition), state=row.told, revision=row.revision)
-    services.ledger.partitions.announced(row)
+    if not services.ledger.partitions.announced(row):
+        write_marker(services, services.ledger.partitions.get(row.partition))
     repair.count(kind)
 
 

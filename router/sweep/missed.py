@@ -87,7 +87,11 @@ def adopt_missed(repair: Repair, listing: str = LISTING) -> InputSearch:
         is_stalled = behind > MAX_BEHIND[listing] + interval + timedelta(minutes=settings.missed_minutes)
         repair.counts["stalled"] += is_stalled
         (logger.warning if is_stalled else logger.info)(
-            "listing of missed events", listing=listing, dataset=search.dataset, hours_behind=behind // ONE_HOUR
+            "listing of missed events",
+            listing=listing,
+            dataset=search.dataset,
+            covered_until=search.covered_until,
+            hours_behind=behind // ONE_HOUR,
         )
     return search
 

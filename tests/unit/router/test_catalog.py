@@ -9,6 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from ndjson_arrow import column_name, original_key
 
+from lake.errors import TransientError
 from lake.ledger.costs import MeasuredDataset
 from lake.ledger.datasets import DatasetRow
 from router.catalog.handler import catalog, key_of_column, new_table
@@ -92,9 +93,21 @@ def test_two_writers_keep_each_others_columns(deployment: Deployment) -> None:
         deployment.glue.tables["orders"] = {**table, "StorageDescriptor": descriptor, "VersionId": "1"}
 
     deployment.glue.before_update = meanwhile
-    # When, Then the next round adds ours
-    assert [changed(deployment), changed(deployment)] == [{}, {"extended": 1}]
+    # When, Then
+    assert changed(deployment) == {"extended": 1}
     assert names(deployment) == ["a", "_rescued", "added", "b"]
+
+
+def test_a_table_that_is_there_and_not_shown_is_reported(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given one that Glue finds for a creation, and not for a read
+    table_of(deployment, "a")
+    hidden = deployment.glue._error("EntityNotFoundException", "GetTable")
+    monkeypatch.setattr(deployment.glue, "get_table", Mock(side_effect=hidden))
+    # When, Then each round fails, which raises its alarm
+    with pytest.raises(TransientError, match="the table orders is changed or hidden by others"):
+        catalog(deployment.services)
 
 
 @pytest.mark.parametrize(

@@ -307,7 +307,7 @@ def test_a_run_that_ends_by_an_error_says_so_before_it_waits_for_what_it_has_beg
     # Given a run whose urgent manifests meet an error while a micro-batch goes on, and a query that waits for it
     def start(_: str) -> Any:
         batch = lane.fill()
-        return SimpleNamespace(stop=lambda: batch.join(PATIENCE_SECONDS))
+        return SimpleNamespace(isActive=True, stop=lambda: batch.join(PATIENCE_SECONDS))
 
     def shutdown(**_: Any) -> None:
         heartbeats.append(lane.world.ledger.stream.get().heartbeat_at)
@@ -316,6 +316,7 @@ def test_a_run_that_ends_by_an_error_says_so_before_it_waits_for_what_it_has_beg
     heartbeats, threads = list[str | None](), lane.stream._threads
     lane.stream._start = start  # type: ignore[method-assign,assignment]
     lane.stream.look_for_urgent = Mock(side_effect=TransientError("no answer"))  # type: ignore[method-assign]
+    lane.stream._wake.set()
     lane.stream._threads = SimpleNamespace(submit=threads.submit, shutdown=shutdown)  # type: ignore[assignment]
     lane.world.ledger.stream.begin_run("jr_1", lane.world.now)
     # And a ledger that may refuse it

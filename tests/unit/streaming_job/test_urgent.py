@@ -312,3 +312,33 @@ def test_a_run_looks_for_urgent_pointers_until_it_ends(stream: Stream) -> None:
     query: Any = SimpleNamespace(isActive=True)
     assert not stream.run._watch(query)
     assert stream.pointers() == []
+
+
+def test_a_look_that_takes_long_holds_up_nothing_but_the_end(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given a run that is idle, and an S3 that keeps its look waiting
+    run, gate, heartbeats = stream.run, threading.Event(), list[object]()
+
+    def list_slowly(*_: object) -> list[Any]:
+        assert gate.wait(PATIENCE_SECONDS)
+        return []
+
+    def record_heartbeat() -> None:
+        heartbeats.append(stream.world.now)
+        # A portion has ended; and a micro-batch has read as many pointers as a query may.
+        run._wake.set()
+        run._full = len(heartbeats) == 3
+
+    monkeypatch.setattr(inbox, "list_objects", list_slowly)
+    monkeypatch.setattr(run, "_record_heartbeat", record_heartbeat)
+    monkeypatch.setattr("streaming_job.stream.MAX_LOOK_SECONDS", 0)
+    stream.world.wait(timedelta(hours=1))
+    query: Any = SimpleNamespace(isActive=True)
+    # When, Then there are heartbeats, the next query follows, and the run does not end
+    assert run._watch(query)
+    assert not run._may_end()
+    # When the look has ended, Then another one uses the room that there is now, and the run may end
+    run._wake.clear()
+    gate.set()
+    run._threads.shutdown(wait=True)
+    assert run._wake.is_set()
+    assert run._may_end()

@@ -281,7 +281,7 @@ def test_what_goes_wrong_in_one_sweep_is_mended_by_the_next(
 
 
 @pytest.mark.parametrize("number", [2, 3, 4])
-def test_a_sweep_that_resumes_late_leaves_no_marker_for_long(
+def test_a_sweep_that_resumes_late_leaves_the_marker_of_the_current_row(
     deployment: Deployment, bridge: FakeEventBridge, number: int
 ) -> None:
     # Given an hour to be told
@@ -289,9 +289,30 @@ def test_a_sweep_that_resumes_late_leaves_no_marker_for_long(
     # When a sweep stalls before a write, while others tell it, and that a file came late
     deployment.faults.pause = (number, partial(announce_and_reopen, deployment))
     announce_hours(repair(deployment))
+    # Then
+    assert marker(deployment) is None
     assert deployment.ledger.partitions.get(PARTITION).told == HourState.REOPENED
     assert [told for told in bridge.told if told[0] == "Reopened"] == [("Reopened", 2, 10)]
+
+
+def test_a_sweep_that_resumes_late_and_dies_leaves_no_marker_for_long(
+    deployment: Deployment, bridge: FakeEventBridge
+) -> None:
+    # Given a sweep that stalls before it puts the marker, while others announce the hour and that a file came late
+    to_be_told(deployment)
+
+    def meanwhile() -> None:
+        announce_and_reopen(deployment)
+        # The marker, the event, and then nothing more.
+        deployment.faults.crash_before = len(deployment.faults.writes) + 3
+
+    # Before the marker: no part is added from then on without a touch, and the row is complete.
+    deployment.faults.pause = (3, meanwhile)
+    with suppress(Crash):
+        announce_hours(repair(deployment))
+    assert marker(deployment) is not None
     # When no sweep is left that began before the hour was reopened
+    deployment.faults.reset()
     deployment.wait(CONFIRM_AFTER)
     announce_hours(repair(deployment))
     # Then
@@ -303,7 +324,7 @@ def test_a_sweep_that_resumes_late_leaves_no_marker_for_long(
     assert deployment.faults.writes == []
 
 
-def test_a_sweep_that_resumes_late_does_not_take_the_marker_of_a_complete_hour(
+def test_a_sweep_that_resumes_late_and_dies_does_not_take_the_marker_of_a_complete_hour(
     deployment: Deployment, bridge: FakeEventBridge
 ) -> None:
     # Given a sweep that stalls before it deletes the marker of a reopened hour, until the hour is complete again
@@ -317,9 +338,12 @@ def test_a_sweep_that_resumes_late_does_not_take_the_marker_of_a_complete_hour(
         done(deployment, late, 1)
         deployment.wait(GRACE)
         announce_hours(repair(deployment))
+        deployment.faults.crash_before = len(deployment.faults.writes) + 3
 
     deployment.faults.pause = (2, meanwhile)
-    announce_hours(repair(deployment))
+    with suppress(Crash):
+        announce_hours(repair(deployment))
+    deployment.faults.reset()
     assert deployment.ledger.partitions.get(PARTITION).revision == 3
     assert marker(deployment) is None
     # When

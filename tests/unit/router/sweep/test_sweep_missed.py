@@ -82,7 +82,14 @@ def test_versions_that_were_overwritten_or_deleted_since_are_found(deployment: D
     [(LISTING, 6, 4, 0), (LISTING, 6, 5, 1), (LISTING, 168, 11, 0), (OLD_DAYS, 6, 27, 0), (OLD_DAYS, 6, 29, 1)],
 )
 def test_a_listing_that_is_far_behind_is_counted(
-    deployment: Deployment, listing: str, *, hours: int, days: int, stalled: int, has_time: bool
+    deployment: Deployment,
+    caplog: pytest.LogCaptureFixture,
+    listing: str,
+    *,
+    hours: int,
+    days: int,
+    stalled: int,
+    has_time: bool,
 ) -> None:
     # Given a round that began long ago, of which one dataset could not be listed
     deployment.configure(sweep={"listing_hours": hours})
@@ -93,8 +100,10 @@ def test_a_listing_that_is_far_behind_is_counted(
     repair = Repair(deployment.services, now + timedelta(minutes=1 if has_time else 0))
     write_progress(deployment.services, listing, asdict(search))
     # When, Then: also by a sweep that has no time left for it
-    adopt_missed(repair, listing)
+    search = adopt_missed(repair, listing)
     assert repair.counts["stalled"] == stalled
+    # And the log names the last complete hour
+    assert vars(caplog.records[-1])["covered_until"] == search.covered_until
 
 
 def short_pages(deployment: Deployment, monkeypatch: pytest.MonkeyPatch, keys: int) -> list[str]:
