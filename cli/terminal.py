@@ -38,7 +38,7 @@ def format_table(
     """The lines of a table for a terminal of ``width`` characters; None: for a program, with tabs.
 
     While the columns do not fit side by side, the widest one is left out of the rows: its cells are below them, each on
-    a line of its own.
+    a line of its own. The first one, which says what a row is about, stays unless it takes half of the width.
     """
     heads = [*names, *numbers]
     cells = [list(row) for row in rows]
@@ -48,7 +48,7 @@ def format_table(
     widths = [max(map(cell_len, column)) for column in zip(heads, *cells, strict=True)]
     beside = list(range(len(heads)))
     while sum(widths[place] + len(GAP) for place in beside) - len(GAP) > width and beside[1:]:
-        beside.remove(max(beside, key=widths.__getitem__))
+        beside.remove(max(beside, key=lambda place: (place > 0 or widths[0] > width // 2, widths[place])))
 
     def line(row: Sequence[str]) -> str:
         spaces = {place: " " * (widths[place] - cell_len(row[place])) for place in beside}

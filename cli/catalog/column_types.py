@@ -115,10 +115,12 @@ class Proposal:
 def propose(counts: Mapping[str, int]) -> Proposal:
     """The type that accepts most values of a sample. ``counts``: how often each value occurs, without NULL."""
     values = sum(counts.values())
-    best, refused = None, values * MAX_REFUSED_PERCENT // 100 + 1
-    for candidate in _candidates(counts) if counts else ():
+    best, refused = None, min(values, values * MAX_REFUSED_PERCENT // 100 + 1)
+    for candidate in _candidates(counts):
         if (number := _count_refused(candidate, counts, refused)) < refused:
             best, refused = candidate, number
+        if refused == 0:
+            break
     if best is None:
         return Proposal(None, values, 0)
     examples = (text for text in counts if not best.accepts(text))

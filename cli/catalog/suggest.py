@@ -35,7 +35,6 @@ from router.tables.batch import CatalogEntry, TableCatalog
 
 SHOWN_CHARACTERS = 40
 """Maximum length of an example on the terminal; ``--json`` has all of it."""
-VARCHAR = "VARCHAR"
 
 
 @command("catalog suggest")
@@ -114,7 +113,7 @@ def _print_all(
     columns = (
         SuggestedColumn(
             name=name,
-            type=VARCHAR if proposal.type is None else proposal.type.name,
+            type="VARCHAR" if proposal.type is None else proposal.type.name,
             format=None if proposal.type is None else FORMATS.get(proposal.type.kind),
             values=proposal.values,
             nulls=sample.rows - proposal.values,

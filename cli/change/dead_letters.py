@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from time import monotonic
 from typing import Any
 
 import typer
@@ -26,8 +27,8 @@ PAGE = 10
 MAX_CHARACTERS = 500
 """Maximum length of what is shown of a message that is not an event."""
 HIDDEN_SECONDS = 300
-"""A message that was read is hidden from other readers, and from the alarm, for this time, or until it is shown again:
-one that is shown again while others are read takes their place in an answer."""
+"""A message that was read is hidden from other readers, and from the alarm, for this time and that since the command
+began, or until it is shown again. Of more messages than are read meanwhile, some are read again, ever more seldom."""
 STARTED_BY_HAND = (("overnight", "overnight"), ("stream-window", "stream start"), ("sweep", "sweep"), ("plan", "plan"))
 """A part of a schedule's target, and the command that does its work."""
 
@@ -96,22 +97,22 @@ def _receive(
     """At most ``limit`` messages of the queue, each once, as read and as SQS returns it. Those that were received are
     in ``hidden``.
     """
-    seen: set[str] = set()
+    seen, began = set[str](), monotonic()
     while len(seen) < limit:
         answer = stack.sqs.receive_message(
             QueueUrl=stack.outputs.dead_letters,
             MaxNumberOfMessages=min(PAGE, limit - len(seen)),
-            VisibilityTimeout=HIDDEN_SECONDS,
+            VisibilityTimeout=HIDDEN_SECONDS + int(monotonic() - began),
             # Without a wait SQS asks some of its servers only, and an answer can lack what is there.
             WaitTimeSeconds=1,
             MessageAttributeNames=["All"],
             AttributeNames=["SentTimestamp"],
         )
-        hidden += answer.get("Messages", [])
-        new = [item for item in answer.get("Messages", []) if item["MessageId"] not in seen]
-        if not new:
+        messages = answer.get("Messages", [])
+        if not messages:
             return
-        for item in new:
+        hidden += messages
+        for item in (item for item in messages if item["MessageId"] not in seen):
             seen.add(item["MessageId"])
             attributes = {name: value["StringValue"] for name, value in item.get("MessageAttributes", {}).items()}
             read = _refused_start(stack, attributes) if "TARGET_ARN" in attributes else _failed_event(stack, item)

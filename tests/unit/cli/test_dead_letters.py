@@ -44,6 +44,22 @@ class DeadLetterQueue:
         """What was read is hidden already."""
 
 
+class SlowQueue(DeadLetterQueue):
+    """Each answer takes a second; letters are visible again after the time that they were to be hidden."""
+
+    def __init__(self, letters: int) -> None:
+        super().__init__(letters)
+        self.now = 0.0
+        self._hidden_until: dict[int, float] = {}
+
+    def receive_message(self, MaxNumberOfMessages: int, VisibilityTimeout: int = 0, **_: Any) -> Any:  # noqa: N803
+        self.now += 1
+        self.visible |= {letter for letter, until in self._hidden_until.items() if until < self.now}
+        answer = super().receive_message(MaxNumberOfMessages)
+        self._hidden_until |= {int(it["MessageId"]): self.now + VisibilityTimeout for it in answer["Messages"]}
+        return answer
+
+
 def stack_with(queue: DeadLetterQueue) -> Any:
     rows = {name: SimpleNamespace(manifest=manifest) for name, manifest in (("owned", "m1"), ("ignored", None))}
     return SimpleNamespace(
@@ -64,6 +80,21 @@ def test_a_list_that_may_be_cut_says_so(limit: int, shown: int, capsys: pytest.C
     found = json.loads(body + end)
     assert (len(found["deadLetters"]), found["complete"]) == (shown, shown < limit)
     assert ("there may be more: pass a larger --limit" in text) == (shown == limit)
+
+
+def test_each_of_many_letters_is_listed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given more letters than are read before the first ones are visible again
+    queue, letters = SlowQueue(8000), list[str]()
+    monkeypatch.setattr("cli.change.dead_letters.monotonic", lambda: queue.now)
+    monkeypatch.setattr("cli.change.dead_letters.typer.echo", letters.append)
+    # When
+    redrive_dead_letters(stack_with(queue), dry_run=True, as_json=False)
+    # Then
+    assert (
+        letters[-1]
+        == "dry run, nothing was done; to be removed: 8,000 dead letters, of which 0 events sent to route again"
+    )
+    assert (len(letters) - 1, len(queue.visible), queue.now < 3000) == (8000, 8000, True)
 
 
 @pytest.mark.parametrize(("dry_run", "left"), [(True, 25), (False, 13)])

@@ -186,7 +186,7 @@ def test_down_removes_what_a_killed_cloud_has_left(folder: Path, capsys: pytest.
     leave(folder, "dev_two")
     local_down("dev")
     assert [item.stage for item in stages(folder)] == ["dev_two"]
-    assert capsys.readouterr().out.endswith("what one has left is deleted\n")
+    assert capsys.readouterr().out.endswith("what a killed one has left is deleted\n")
     # And a path is no stage
     with pytest.raises(InvalidInputError, match="stage"):
         local_down("../elsewhere")

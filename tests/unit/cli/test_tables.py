@@ -25,6 +25,17 @@ def test_the_widest_column_is_below_its_row_where_all_do_not_fit() -> None:
     ]
 
 
+def test_a_short_name_stays_in_its_row() -> None:
+    numbers = ("files done", "size done", "rows", "quarantined", "unreadable", "manifests failed", "open")
+    rows = [("production_orders_eu", "17", "12.1 MB", "150,000", "0", "1", "2", "3")]
+    assert click.unstyle(format_table("", ("dataset",), numbers, rows, 80)).splitlines() == [
+        "dataset               files done  size done     rows  unreadable  open",
+        "production_orders_eu          17    12.1 MB  150,000           1     3",
+        "  quarantined: 0",
+        "  manifests failed: 2",
+    ]
+
+
 def test_in_a_pipe_there_are_tabs() -> None:
     assert format_table(*NIGHTS, ROWS, None).splitlines() == [
         "Nights",
