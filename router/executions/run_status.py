@@ -221,8 +221,9 @@ def reason_to_release(services: Services, row: ManifestRow, ended_runs: dict[str
         return None
     if owner not in ended_runs:
         resources = services.resources
-        # Each shard: another one may have taken the manifest.
-        stream_jobs = [resources.stream_job_of(shard) for shard in services.settings.glue_shards]
+        # The likeliest first: another one may have taken the manifest.
+        shards = sorted(services.settings.glue_shards, key=lambda name: name != services.settings.shards.of(row.id))
+        stream_jobs = [resources.stream_job_of(shard) for shard in shards]
         jobs = stream_jobs if row.lane == Lane.STREAM else [resources.batch_job]
         ended_runs[owner] = run_is_terminal(services.job_clients, jobs, owner)
     return f"run {owner} has ended without finishing it" if ended_runs[owner] else None
