@@ -3,7 +3,7 @@
 The rows of a plan's manifests are read as they are now: after splits and promotions, and without a live run.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
@@ -12,7 +12,6 @@ from lake.engines import ENGINES, Engine, run_is_terminal
 from lake.engines.description import Bill
 from lake.errors import InvalidDocumentError, InvalidInputError, TerminalError
 from lake.ledger import ManifestRow, State
-from lake.ledger.table import batches_of
 from lake.manifest import Lane
 from lake.manifest_documents import fault_of_blocked_run, read_denied
 from lake.successors import follow
@@ -183,12 +182,6 @@ def queued_successors(services: Services, manifests: Iterable[str]) -> list[Mani
     pages = follow(services.ledger, manifests)
     current = (row for page in pages for _, row in page if row is not None)
     return [row for row in current if row.state == State.QUEUED and row.lane == Lane.BATCH]
-
-
-def read_rows(services: Services, manifests: Sequence[str]) -> list[ManifestRow]:
-    """The rows that exist, by consistent reads of many at a time, side by side."""
-    read = in_parallel(services.ledger.manifests.get_many, batches_of(manifests))
-    return [row for batch in read for row in batch if row is not None]
 
 
 def release_unheld(
