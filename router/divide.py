@@ -30,10 +30,10 @@ from lake.manifest_documents import (
     write_division,
     write_manifest,
 )
-from router.executions.run_status import queued_successors, read_rows
+from router.executions.run_status import queued_successors
 from router.ownership.owner import cut
 from router.requests.selection import Selection
-from router.services import PARALLEL_REQUESTS, Services
+from router.services import PARALLEL_REQUESTS, Services, read_many
 from router.telemetry import logger
 
 HOUR_ENDS_AFTER = timedelta(minutes=5)
@@ -225,7 +225,8 @@ def _carry_out(services: Services, division: Division, pace: "WritePace") -> Non
     Several datasets share a transaction. The manifests of one dataset, which touch the same row, follow one another.
     """
     hour, ledger, now = division.collection.hour, services.ledger, services.clock()
-    queued = {row.id for row in read_rows(services, [manifest.id for manifest in division.manifests])}
+    made = (manifest.id for manifest in division.manifests)
+    queued = {row.id for row in read_many(services.ledger.manifests.get_many, made) if row is not None}
     datasets: dict[str, list[ManifestRow]] = {}
     for manifest in division.manifests:
         if manifest.id not in queued:

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -21,6 +21,7 @@ from lake.engines import services_of
 from lake.engines.emr_serverless import STREAM_LAUNCH, StreamLaunch
 from lake.errors import InvalidDocumentError, InvalidInputError
 from lake.ledger import Ledger
+from lake.ledger.table import batches_of
 from lake.resource_names import ARRIVALS_QUEUE, OPTIMIZER_ROLE, ResourceNames
 from lake.settings import Settings, load_settings
 
@@ -74,6 +75,11 @@ def in_parallel(act: Callable[[T], R], items: Iterable[T], threads: int = PARALL
     """What ``act`` returns for each item, in their order; raises the error of the first one that has failed."""
     with ThreadPoolExecutor(threads) as pool:
         return list(pool.map(act, items))
+
+
+def read_many(read: Callable[[Sequence[T]], list[R]], keys: Iterable[T]) -> list[R]:
+    """The rows of different keys in their order, by a ``get_many`` of the ledger, side by side."""
+    return [row for rows in in_parallel(read, batches_of(keys)) for row in rows]
 
 
 def write_document(services: Services, key: str, body: object) -> str:

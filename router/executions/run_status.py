@@ -3,7 +3,7 @@
 The rows of a plan's manifests are read as they are now: after splits and promotions, and without a live run.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
@@ -12,7 +12,6 @@ from lake.engines import ENGINES, Engine, run_is_terminal
 from lake.engines.description import Bill
 from lake.errors import InvalidDocumentError, InvalidInputError, TerminalError
 from lake.ledger import ManifestRow, State
-from lake.ledger.table import batches_of
 from lake.manifest import Lane
 from lake.manifest_documents import fault_of_blocked_run, read_denied
 from lake.successors import follow
@@ -185,12 +184,6 @@ def queued_successors(services: Services, manifests: Iterable[str]) -> list[Mani
     return [row for row in current if row.state == State.QUEUED and row.lane == Lane.BATCH]
 
 
-def read_rows(services: Services, manifests: Sequence[str]) -> list[ManifestRow]:
-    """The rows that exist, by consistent reads of many at a time, side by side."""
-    read = in_parallel(services.ledger.manifests.get_many, batches_of(manifests))
-    return [row for batch in read for row in batch if row is not None]
-
-
 def release_unheld(
     services: Services, rows: Iterable[ManifestRow], ended_runs: dict[str, bool] | None = None, failure: str = ""
 ) -> list[ManifestRow]:
@@ -221,8 +214,9 @@ def reason_to_release(services: Services, row: ManifestRow, ended_runs: dict[str
         return None
     if owner not in ended_runs:
         resources = services.resources
-        # Each shard: another one may have taken the manifest.
-        stream_jobs = [resources.stream_job_of(shard) for shard in services.settings.glue_shards]
+        # The likeliest first: another one may have taken the manifest.
+        shards = sorted(services.settings.glue_shards, key=lambda name: name != services.settings.shards.of(row.id))
+        stream_jobs = [resources.stream_job_of(shard) for shard in shards]
         jobs = stream_jobs if row.lane == Lane.STREAM else [resources.batch_job]
         ended_runs[owner] = run_is_terminal(services.job_clients, jobs, owner)
     return f"run {owner} has ended without finishing it" if ended_runs[owner] else None

@@ -5,21 +5,18 @@ before the first arrival row, and deleted when every arrival has an owner. What 
 intent, however old the files are: the sweep takes ownership of them again.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
-from typing import TypeVar
 
 from lake.documents import decode_body, encode_body, parse_document, put_document
 from lake.layout import intent_key
 from lake.ledger import ArrivalRow, Ledger, ManifestRow, State
-from lake.ledger.table import batches_of
 from lake.manifest import Identity, ObjectVersion, Partition, new_manifest_id
 from lake.time import iso_utc
 from router.ownership.owner import UNANSWERED, RoutedArrival
-from router.services import Services
+from router.services import Services, read_many
 from router.telemetry import logger
 
 OWNER_GRACE = timedelta(minutes=5)
@@ -83,28 +80,17 @@ def _owner(ledger: Ledger, owners: dict[str, ManifestRow | None], row: ArrivalRo
     return owners[row.manifest]
 
 
-K = TypeVar("K")
-R = TypeVar("R")
-
-
-def without_known(ledger: Ledger, pool: ThreadPoolExecutor, arrivals: Sequence[RoutedArrival]) -> list[RoutedArrival]:
+def without_known(ledger: Ledger, arrivals: Sequence[RoutedArrival]) -> list[RoutedArrival]:
     """The arrivals about which something has to be decided or written; the others are duplicates.
 
     An arrival stays if it has no row, if it is IGNORED, or if its owner does not exist, is ABANDONED or has a damaged
     row. Raises ``BotoCoreError``, ``ClientError``.
     """
-    rows = read_in_batches(pool, ledger.arrivals.get_many, [arrival.file for arrival in arrivals])
+    rows = read_many(ledger.arrivals.get_many, [arrival.file for arrival in arrivals])
     owners = list({row.manifest for row in rows if row is not None and row.manifest is not None})
-    found = read_in_batches(pool, partial(ledger.manifests.get_many, on_damage=lambda _: None), owners)
+    found = read_many(partial(ledger.manifests.get_many, on_damage=lambda _: None), owners)
     alive = {row.id for row in found if row is not None and row.state != State.ABANDONED}
     return [arrival for arrival, row in zip(arrivals, rows, strict=True) if row is None or row.manifest not in alive]
-
-
-def read_in_batches(
-    pool: ThreadPoolExecutor, read: Callable[[Sequence[K]], list[R | None]], keys: Sequence[K]
-) -> list[R | None]:
-    """The rows of different keys by consistent reads of many, in their order; None: there is none."""
-    return [row for rows in pool.map(read, batches_of(keys)) for row in rows]
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,7 +114,7 @@ def take_ownership(
         return cut_drafts(arrivals, services.settings, lambda: new_manifest_id(now))
 
     with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
-        undecided = without_known(ledger, pool, arrivals) if skip_known else arrivals
+        undecided = without_known(ledger, arrivals) if skip_known else arrivals
         if services.settings.ledger.keep_days and (undecided or ignored):
             ledger.arrivals.remember_expiry(services.settings.ledger.keep_days, now)
         recent, old_rows, recent_ignored = divide_by_expiry(services, pool, undecided, ignored, now)

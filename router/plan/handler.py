@@ -25,11 +25,11 @@ from router.divide import divide_selected, draft_selected
 from router.entry import with_refusals
 from router.estimate.night import recent_waits
 from router.executions.costs import leave_to_sweep
-from router.executions.run_status import queued_successors, read_rows, reason_to_release, release_unheld
+from router.executions.run_status import queued_successors, reason_to_release, release_unheld
 from router.plan.glue_room import configured_room, read_glue_room
 from router.plan.night import PlannedNight, plan_night
 from router.requests.selection import Selection, open_rows, parse_fields, parse_flag, parse_selection
-from router.services import Services, container_services, in_parallel, read_document, write_document
+from router.services import Services, container_services, in_parallel, read_document, read_many, write_document
 from router.telemetry import Metric, count, logger, metrics
 
 COUNTS = ("runs", "manifests", "files", "bytes")
@@ -242,7 +242,8 @@ def backlog(services: Services, selection: Selection, *, release: bool) -> tuple
     queued = list(islice(oldest_first, MAX_MANIFESTS))
     first_left = next(oldest_first, None)
     if release:
-        running = read_rows(services, [row.id for row in open_rows(services, Lane.BATCH, State.RUNNING, selection)])
+        held = (row.id for row in open_rows(services, Lane.BATCH, State.RUNNING, selection))
+        running = [row for row in read_many(services.ledger.manifests.get_many, held) if row is not None]
         queued += queued_successors(services, [row.id for row in _release(services, running)])
     limit = services.clock() - REPLAN_PUBLISHING_AFTER
     publishing = [

@@ -5,7 +5,6 @@ objects that the ledger does not know become arrivals of the batch lane.
 """
 
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -18,7 +17,7 @@ from lake.texts import format_count
 from lake.time import iso_utc
 from router.entry import with_refusals
 from router.ownership.owner import RoutedArrival
-from router.ownership.resolve import OWNER_GRACE, read_in_batches
+from router.ownership.resolve import OWNER_GRACE
 from router.ownership.take import ArrivalOutcome, take_ownership
 from router.requests.selection import (
     Selection,
@@ -29,7 +28,7 @@ from router.requests.selection import (
     parse_flag,
     parse_selection,
 )
-from router.services import PARALLEL_REQUESTS, Services, container_services
+from router.services import Services, container_services, read_many
 from router.telemetry import logger
 
 FIELDS = ("dataset", "from", "to", "dryRun", "force")
@@ -161,8 +160,7 @@ def _record(
 ) -> ListingProgress:
     """``files``: those of a page that the request is about, and whether each is archived."""
     if request.dry_run:
-        with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
-            rows = read_in_batches(pool, services.ledger.arrivals.get_many, list(files))
+        rows = read_many(services.ledger.arrivals.get_many, files)
         unknown = [file for file, row in zip(files, rows, strict=True) if row is None or row.manifest is None]
         return replace(
             progress,

@@ -86,12 +86,12 @@ class VersionLookup:
             if self._has_versions is None:
                 # Once they were switched on, the bucket keeps the version `null` next to others.
                 self._has_versions = "Status" in s3.get_bucket_versioning(Bucket=own)
-            versions = list(list_versions(s3, own, file.key)) if self._has_versions else []
+            versions = list_versions(s3, own, file.key) if self._has_versions else ()
+            matching = [item["VersionId"] for item in versions if item["ETag"].strip('"') == file.etag]
         except (BotoCoreError, ClientError) as error:
             if can_pass(error):
                 self._fault = error
             raise
-        matching = [item["VersionId"] for item in versions if item["ETag"].strip('"') == file.etag]
         # Without one it is gone by now. The manifest that owns it reports that.
         version = UNVERSIONED if UNVERSIONED in matching else next(iter(matching), UNVERSIONED)
         return replace(file, version_id=None if version == UNVERSIONED else version)

@@ -2,7 +2,6 @@
 
 import itertools
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -173,9 +172,8 @@ def test_only_arrivals_with_a_living_owner_are_known(deployment: Deployment) -> 
     again = replace(returned, arrived_at=iso_utc(MORNING + timedelta(hours=1)))
     files = (new, no_rule, waiting, ended, no_owner, dead, unreadable, again)
     # When, Then
-    with ThreadPoolExecutor(1) as pool:
-        arrivals = [RoutedArrival(file, PARTITION, Lane.BATCH, "test") for file in files]
-        left = [arrival.file for arrival in without_known(deployment.ledger, pool, arrivals)]
+    arrivals = [RoutedArrival(file, PARTITION, Lane.BATCH, "test") for file in files]
+    left = [arrival.file for arrival in without_known(deployment.ledger, arrivals)]
     assert left == [new, no_rule, no_owner, dead, unreadable]
 
 

@@ -31,7 +31,7 @@ GB = 10**9
 
 def manifests(count: int, size: int, partition: Partition = PARTITION) -> list[ManifestRow]:
     return [
-        ManifestRow(f"{partition.hour:02}-{number:05}", State.QUEUED, Lane.BATCH, partition, "", size, 15)
+        ManifestRow(f"{24 - partition.hour:02}-{number:05}", State.QUEUED, Lane.BATCH, partition, "", size, 15)
         for number in range(count)
     ]
 

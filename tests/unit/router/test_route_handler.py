@@ -1,6 +1,9 @@
 """route: a batch of messages, from the event to the ledger and back; no event is lost, one message ends no other."""
 
 import json
+import weakref
+from collections import UserDict
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -19,7 +22,7 @@ from lake.manifest import Lane, ObjectVersion
 from lake.manifest_documents import read_manifest
 from router.requests.backfill import backfill
 from router.route import handler as route_module
-from router.route.events import parse_events, pause_seconds
+from router.route.events import VersionLookup, parse_events, pause_seconds
 from router.route.handler import route
 from router.stream.runs import FailedStartsError
 from tests.unit.lake.world import PARTITION
@@ -189,6 +192,23 @@ def test_an_event_of_the_time_before_versions_names_the_null_version(deployment:
     assert send(deployment, newer) == []
     # Then each version is an arrival
     assert {file.version_id for file in deployment.waiting_files()} == {None, newer["versionId"]}
+
+
+def test_of_an_object_with_many_versions_one_at_a_time_is_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    alive: list[weakref.ref[Any]] = []
+
+    def versions(*_: object) -> Iterator[Any]:
+        for number in range(9):
+            version = UserDict(ETag="other", VersionId=str(number))
+            alive.append(weakref.ref(version))
+            yield version
+            assert sum(item() is not None for item in alive) <= 2
+
+    monkeypatch.setattr("router.route.events.list_versions", versions)
+    services = Mock(resources=Mock(input_bucket="input"), s3=Mock(get_bucket_versioning=lambda **_: {"Status": ""}))
+    [announced] = parse_events(SQSRecord(message("m1", s3_record(KEY, versionId=None))))
+    assert VersionLookup(services).complete(announced) == announced.file
+    assert len(alive) == 9
 
 
 def test_a_complete_event_costs_no_request_for_its_version(

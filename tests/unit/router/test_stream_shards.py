@@ -2,6 +2,7 @@
 
 from collections import Counter
 from datetime import timedelta
+from unittest.mock import patch
 
 import pytest
 
@@ -162,6 +163,11 @@ def test_what_a_run_of_another_shard_has_taken_is_released_when_that_run_has_end
     deployment.glue.runs["stream-job"] = {"jr_1": "FAILED"}
     # When, Then
     assert release_unheld(deployment.services, [row]) == [row]
+    # And the shard's own job is asked first: each of 20 jobs holds manifests, and every sweep asks for each of them
+    deployment.glue.runs["stream-job-2"] = {"jr_2": "RUNNING"}
+    with patch.object(deployment.glue, "get_job_run", wraps=deployment.glue.get_job_run) as asked:
+        assert release_unheld(deployment.services, [deployment.claimed(waits(deployment, "2"), "jr_2").row]) == []
+    assert asked.call_count == 1
 
 
 DATASETS = [f"d{number}" for number in range(40)]

@@ -62,7 +62,7 @@ def with_events(deployment: Deployment) -> FakeEventBridge:
 def listed(
     deployment: Deployment, *names: str, partition: Partition = PARTITION, lane: Lane = Lane.BATCH
 ) -> ManifestRow:
-    """A QUEUED manifest that the ledger lists for its hour, as ``enqueue_manifest`` makes it."""
+    """A QUEUED manifest that the ledger lists for its hour, as ``create_owner`` makes it."""
     row = deployment.queued(*names, partition=partition, lane=lane)
     deployment.ledger.partitions.list_manifest(partition, row.id, deployment.now)
     return row
