@@ -42,26 +42,35 @@ MAX_DATASETS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class SizeShare:
-    bytes: Annotated[int, span(1, MAX_BYTES, "bytes"), "Size as stored."]
-    share: Annotated[float, span(0, 1_000_000), "Weight among all sizes; the weights need no particular sum."] = 1.0
+    bytes: Annotated[int, span(1, MAX_BYTES, "bytes")]
+    """Size as stored."""
+    share: Annotated[float, span(0, 1_000_000)] = 1.0
+    """Weight among all sizes; the weights need no particular sum."""
 
 
 @dataclass(frozen=True, slots=True)
 class GzipShare:
-    share: Annotated[float, span(0, 1), "Share of the files that are compressed."] = 0.0
-    ratio: Annotated[float, span(1, 1000), "Bytes of NDJSON for each byte as stored."] = INFLATED_RATIO
+    share: Annotated[float, span(0, 1)] = 0.0
+    """Share of the files that are compressed."""
+    ratio: Annotated[float, span(1, 1000)] = INFLATED_RATIO
+    """Bytes of NDJSON for each byte as stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
     """The files of the 24 hours before a night; each day is assumed to be like it."""
 
-    files: Annotated[int, span(1, 100_000_000), "Number of files."]
+    files: Annotated[int, span(1, 100_000_000)]
+    """Number of files."""
     sizes: tuple[SizeShare, ...]
-    date: Annotated[str, DATE, "Local date on which the night begins."] = "2026-11-18"
-    datasets: Annotated[int, span(1, MAX_DATASETS), "Number of datasets, each with the same share of the files."] = 1
-    curve: Annotated[tuple[float, ...], span(0, 1e12), "Weights of the 24 local hours, from midnight on."] = (1.0,) * 24
-    urgent_share: Annotated[float, span(0, 1), "Share of the files that are urgent."] = 0.0
+    date: Annotated[str, DATE] = "2026-11-18"
+    """Local date on which the night begins."""
+    datasets: Annotated[int, span(1, MAX_DATASETS)] = 1
+    """Number of datasets, each with the same share of the files."""
+    curve: Annotated[tuple[float, ...], span(0, 1e12)] = (1.0,) * 24
+    """Weights of the 24 local hours, from midnight on."""
+    urgent_share: Annotated[float, span(0, 1)] = 0.0
+    """Share of the files that are urgent."""
     gzip: GzipShare = field(default_factory=GzipShare)
 
     @property
