@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
-from itertools import product
+from itertools import accumulate, pairwise, product
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 from zoneinfo import ZoneInfo
@@ -21,7 +21,6 @@ from zoneinfo import ZoneInfo
 from lake.aws_types import S3Client
 from lake.dataset_rules import matching_rule
 from lake.documents import decode_body, get_document
-from lake.engines.description import divide
 from lake.errors import InvalidInputError, InvalidSettingsError
 from lake.layout import list_objects, manifest_day_prefix
 from lake.ledger.table import batches_of
@@ -223,10 +222,6 @@ def profile_arrivals(profile: Profile, settings: Settings, night: datetime) -> A
     return Arrivals(night, windows, profile.gzip.ratio)
 
 
-SHARE_UNITS = 10**12
-"""Shares are divided as whole numbers, which add up."""
-
-
 def _kinds(profile: Profile, settings: Settings) -> list[FileGroup]:
     """All kinds of files with their number; the numbers add up to ``profile.files``."""
     keys = file_keys(settings, profile.datasets, urgent=profile.urgent_share > 0)
@@ -239,8 +234,12 @@ def _kinds(profile: Profile, settings: Settings) -> list[FileGroup]:
         )
         if (share := size.share * urgent_share * gzip_share) > 0
     ]
-    files = divide(profile.files, [round(share * SHARE_UNITS) for *_, share in kinds])
-    return [FileGroup(key, size, count, profile.datasets) for (key, size, _), count in zip(kinds, files, strict=True)]
+    sums = list(accumulate((share for *_, share in kinds), initial=0.0))
+    ends = pairwise(round(profile.files * each / sums[-1]) for each in sums)
+    return [
+        FileGroup(key, size, end - begin, profile.datasets)
+        for (key, size, _), (begin, end) in zip(kinds, ends, strict=True)
+    ]
 
 
 def _cumulated(profile: Profile, settings: Settings, night: datetime) -> list[float]:

@@ -20,7 +20,8 @@ class Worker(Actor):
 
     def __init__(self, driver: Actor) -> None:
         super().__init__(f"{driver.name} worker", driver.faults, driver.counts)
-        self._driver = driver
+        # The other threads of a driver that was killed start no task that converts.
+        self._driver, self.dead = driver, driver.dead
 
     def kill(self, fault: Fault) -> None:
         self.dead = True

@@ -16,7 +16,9 @@ from local.cloud import LocalCloud
 from router.iceberg.commit import commit_batch
 from tests.chaos import runtime_patches
 from tests.chaos.history import run_history
+from tests.chaos.injection import Actor, Fault, Killed, call_with_faults
 from tests.chaos.injection_points import fault_space
+from tests.chaos.inline_spark import Worker
 from tests.chaos.world import Clients, clients
 from transform.spark_job import JobFailedError
 
@@ -53,6 +55,14 @@ def test_the_same_seed_gives_the_same_history(shared: Clients) -> None:
     assert first.fired
     assert first.fired == second.fired
     assert [IDS_AND_TIMES.sub("", line) for line in first.log] == [IDS_AND_TIMES.sub("", line) for line in second.log]
+
+
+def test_a_killed_driver_has_no_worker_that_sends_requests() -> None:
+    driver = Actor("batch-1", (), {})
+    with pytest.raises(Killed):
+        driver.kill(Fault("claim", "before", 1, "kill"))
+    with pytest.raises(Killed):
+        call_with_faults(Worker(driver), "upload part", "", "UploadPart", Mock(side_effect=AssertionError))
 
 
 def seeds_of(point: str) -> list[int]:

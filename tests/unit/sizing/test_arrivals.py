@@ -61,6 +61,14 @@ def test_every_file_arrives_once(files: int, datasets: int, urgent: float, gzip:
     assert all(group.count > 0 for groups in windows for group in groups)
 
 
+def test_a_kind_of_less_than_half_a_file_has_none() -> None:
+    # Given a hundred files of 1 MB, and among a thousand files one of 1 TB
+    sizes = [{"bytes": 10**6, "share": 999}, {"bytes": 10**12}]
+    # When, Then
+    windows = arrivals(profile(files=100, sizes=sizes, urgent_share=0.001), settings()).windows
+    assert {group.key: group.bytes for groups in windows for group in groups} == {"dataset/file.ndjson": 10**6}
+
+
 @pytest.mark.parametrize("suffixes", [[".gz", ""], [".gz", ".json"], [".json", ""]])
 def test_only_compressed_files_have_compressed_names(suffixes: list[str]) -> None:
     of = settings(input={"suffixes": suffixes})
