@@ -272,8 +272,8 @@ class JobRuns:
             if not begins():
                 self._processes.kill(run)
             code = self._processes.wait(run, minutes * self._settings.minute_seconds)
+            if code is None:
+                return "TIMEOUT", f"The run was ended after {minutes} minutes."
+            return ("FAILED", last_error(log_file, code)) if code else ("SUCCEEDED", "")
         except Exception as error:  # a state machine polls the run: it must reach a final state after any error
             return "FAILED", f"LAUNCH ERROR | {type(error).__name__}: {error}"
-        if code is None:
-            return "TIMEOUT", f"The run was ended after {minutes} minutes."
-        return ("FAILED", last_error(log_file, code)) if code else ("SUCCEEDED", "")

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from ministack.core.iam_evaluator import EvalContext, evaluate_resource_policy  # type: ignore[import-untyped]
 
 from infra.functions import SPECS
 from infra.synth import synth
@@ -17,9 +18,11 @@ from lake.settings import (
     StreamSettings,
     VerifySettings,
 )
+from local.emulator_patches.identities.encryption_keys import ACTIONS, LOG_ACTIONS
+from tests.e2e.test_encrypted_stack import printed_policy
 from tests.records import RECORDS
 from tests.unit.infra.conftest import Assembly, listed
-from tests.unit.infra.resolved_template import ResolvedTemplate
+from tests.unit.infra.resolved_template import ACCOUNT, REGION, ResolvedTemplate
 
 KEY = "arn:aws:kms:eu-central-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 INPUT_KEY = KEY.replace("1234abcd", "9876fedc")
@@ -108,6 +111,38 @@ def needed_uses(statements: list[dict[str, Any]], template: ResolvedTemplate) ->
     for action, services in (("kms:Decrypt", reads), ("kms:GenerateDataKey", writes)):
         if services:
             yield action, {f"{service}.eu-central-1.amazonaws.com" for service in services}
+
+
+LOG = "kms:encryptioncontext:aws:logs:arn"
+
+
+@pytest.mark.parametrize(
+    ("sid", "service", "actions", "keys", "elsewhere"),
+    [
+        ("EventsOfTheInputBucket", "s3.amazonaws.com", ACTIONS["sqs:SendMessage"], {}, None),
+        ("Alarms", "cloudwatch.amazonaws.com", ACTIONS["sns:Publish"], {"aws:sourceaccount": ACCOUNT}, "444455556666"),
+        (
+            "LogGroups",
+            f"logs.{REGION}.amazonaws.com",
+            LOG_ACTIONS,
+            {LOG: f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:/aws/lambda/any"},
+            f"arn:aws:logs:{REGION}:444455556666:log-group:/aws/lambda/any",
+        ),
+    ],
+)
+def test_the_printed_policy_has_a_statement_for_each_service_that_uses_the_key_in_its_own_name(
+    sid: str, service: str, actions: tuple[str, ...], keys: dict[str, str], elsewhere: str | None
+) -> None:
+    def allowed(policy: dict[str, Any], keys: dict[str, str]) -> set[str]:
+        asked = (EvalContext("", "Service", ACCOUNT, name, KEY, REGION, service_context=keys) for name in actions)
+        return {item.action for item in asked if evaluate_resource_policy(policy, item, service).decision == "Allow"}
+
+    policy = printed_policy()
+    others = [statement for statement in policy["Statement"] if statement["Sid"] != sid]
+    assert allowed(policy, keys) == set(actions)
+    # And none without it, or for another account, where the service tells one
+    assert allowed({**policy, "Statement": others}, keys) == set()
+    assert elsewhere is None or allowed(policy, dict.fromkeys(keys, elsewhere)) == set()
 
 
 def test_the_keys_of_the_input_bucket_and_of_the_bootstrap_bucket_are_for_the_jobs_to_read(

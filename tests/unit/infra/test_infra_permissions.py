@@ -8,6 +8,7 @@ from infra.storage import KEY_OF_REQUEST
 from infra.synth import synth
 from lake.settings import Settings, StreamSettings
 from lake.settings.records import FAILED_RECORDS
+from tests.e2e.test_used_permissions import explained
 from tests.records import RECORDS
 from tests.unit.infra.conftest import Assembly, listed
 from tests.unit.infra.resolved_template import ResolvedTemplate
@@ -172,6 +173,33 @@ def test_firehose_reads_its_source_and_writes_only_its_folders_and_its_log(other
         ("kafka-cluster", f"{topic}/{payments.msk_topic}"),
         ("kafka-cluster", f"{group}/*"),
     }
+
+
+def test_schedules_start_their_targets_and_keep_what_could_not_start(other_assembly: Assembly) -> None:
+    template = ResolvedTemplate(other_assembly.template)
+    targets = [body["Target"] for body in template.of_kind("AWS::Scheduler::Schedule").values()]
+    actions = {"lambda": "lambda:InvokeFunction", "states": "states:StartExecution", "sqs": "sqs:SendMessage"}
+    used = {arn for target in targets for arn in (target["Arn"], target["DeadLetterConfig"]["Arn"])}
+    granted = {(a, template.value(json.loads(r))) for role, a, r in other_assembly.grants() if role == "Schedules"}
+    assert granted == {(actions[arn.split(":")[2]], arn) for arn in used}
+    assert {action for action, _ in granted} == set(actions.values())
+
+
+def test_every_function_and_nothing_else_writes_to_its_log(other_assembly: Assembly) -> None:
+    for name, body in other_assembly.resources("AWS::Lambda::Function").items():
+        if name.startswith("Router"):
+            for action in ("logs:CreateLogStream", "logs:PutLogEvents"):
+                writers = other_assembly.allowed(action, body["LoggingConfig"]["LogGroup"]["Ref"])
+                assert writers == {name.partition("Function")[0]}
+
+
+def test_what_no_test_uses_is_granted_as_the_page_says(assembly: Assembly, other_assembly: Assembly) -> None:
+    # Given the page's table of what the local cloud cannot judge, or has no occasion for
+    granted = {(f"{role}Role", action) for stack in (assembly, other_assembly) for role, action, _ in stack.grants()}
+    assert explained() - granted == set()
+    # And children of a Map Run are watched, stopped and redriven by their own form of an ARN
+    for action in ("DescribeExecution", "StopExecution", "RedriveExecution"):
+        assert "MachinesOvernight" in other_assembly.allowed(f"states:{action}", '-overnight/*"')
 
 
 def test_no_role_may_scan_the_ledger_or_delete_from_it(assembly: Assembly) -> None:
