@@ -156,10 +156,13 @@ class JobProcesses:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._closed = False
 
     def start(self, run: str, launch_file: Path, log_file: Path) -> None:
         """Start the run's first process, which does what ``launch_file`` says; its output goes to ``log_file``."""
         with log_file.open("wb") as log, self._lock:
+            if self._closed:
+                raise RuntimeError("the local cloud ends")
             self._processes[run] = subprocess.Popen(
                 [sys.executable, "-m", "local.job_child", str(launch_file)],
                 cwd=_CHECKOUT,
@@ -196,8 +199,9 @@ class JobProcesses:
             kill_session(process.pid)
 
     def kill_all(self) -> None:
-        """Kill every run and wait for the end of its processes; the local cloud ends with it."""
+        """Kill every run and wait for the end of its processes, and start none any more: the local cloud ends with it."""
         with self._lock:
+            self._closed = True
             processes = list(self._processes.values())
         for process in processes:
             kill_session(process.pid)

@@ -126,6 +126,14 @@ def test_a_batch_run_has_the_seconds_of_all_workers_and_a_streaming_run_its_time
     assert "DPUSeconds" not in glue.run_to_end(glue.job("", kind="gluestreaming"))
 
 
+def test_a_run_that_begins_while_the_cloud_ends_has_no_process(glue):
+    # Given a cloud whose processes were killed, and a start that was accepted before
+    glue.processes.kill_all()
+    # When, Then
+    run = glue.run_to_end(glue.job(HANGING))
+    assert (run["JobRunState"], "the local cloud ends" in run["ErrorMessage"]) == ("FAILED", True)
+
+
 def test_run_beyond_max_concurrent_runs_is_refused_until_one_has_ended(glue):
     job = glue.job(HANGING, ExecutionProperty={"MaxConcurrentRuns": 2})
     first, _second = (glue.runs.start(job, {}, glue.records) for _ in range(2))
