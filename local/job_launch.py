@@ -199,7 +199,7 @@ class JobProcesses:
             kill_session(process.pid)
 
     def kill_all(self) -> None:
-        """Kill every run and wait for the end of its processes, and start none any more: the local cloud ends with it."""
+        """Kill every run, wait for the end of its processes, and start none any more: the local cloud ends with it."""
         with self._lock:
             self._closed = True
             processes = list(self._processes.values())
