@@ -145,7 +145,7 @@ def test_a_small_rest_is_no_file_of_its_own(tmp_path: Path, rest: int, expected:
 
 
 def test_the_largest_file_is_one_part_of_an_upload() -> None:
-    (allowed, _) = get_type_hints(ConvertSettings, include_extras=True)["target_file_bytes"].__metadata__
+    (allowed,) = get_type_hints(ConvertSettings, include_extras=True)["target_file_bytes"].__metadata__
     largest = 3 << 30
     assert allowed.refusal(largest) is None
     assert allowed.refusal(largest + 1)
