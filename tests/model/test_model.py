@@ -2,9 +2,10 @@
 
 import pytest
 
-from tests.model.histories import histories_with_one_fault, scripted
+from tests.model.histories import histories_with_one_fault, play, scripted
 from tests.model.random_histories import explore
 from tests.model.scenarios import SCENARIOS
+from tests.model.scheduler import STALE_READ
 
 SINGLE_FAULTS, RANDOM_HISTORIES = 100, 50
 """About so many of the single faults of a scenario are tried here, and so many random histories; each night
@@ -43,6 +44,11 @@ def test_an_ignored_file_that_another_invocation_adopts_before_its_event_is_ackn
         ("backfill1", "put_object", "switch:queue1"),
     ]
     history = scripted(SCENARIOS["new rule"], script)
+    assert history.violation is None, history.describe()
+
+
+def test_a_stale_read_at_another_request_is_no_fault() -> None:
+    history = play(SCENARIOS["workers"], lambda *_: STALE_READ)
     assert history.violation is None, history.describe()
 
 
