@@ -70,14 +70,14 @@ def _abort(services: JobServices, uploaded: Iterable[PendingObject]) -> None:
 
 
 def record_fault(context: ConversionContext, manifests: Iterable[str], fault: "EnvironmentFault") -> None:
-    """Let the row of the first QUEUED or PUBLISHING manifest name the fault, so that the execution's verdict names it.
+    """Let the row of the first manifest that waits name the fault, so that the verdict of the execution names it.
 
-    An error is only logged: the log has the fault as well.
+    A PUBLISHING one only if none is QUEUED: the sweep may finish it before. An error is only logged, as the fault is.
     """
     ledger = context.services.ledger.manifests
     try:
-        rows = map(ledger.get, manifests)
-        any(row is not None and row.state != State.RUNNING and ledger.record_reason(row, str(fault)) for row in rows)
+        rows = [row for row in map(ledger.get, manifests) if row is not None and row.state != State.RUNNING]
+        any(ledger.record_reason(row, str(fault)) for row in sorted(rows, key=lambda row: row.state != State.QUEUED))
     except (HybridRouterError, BotoCoreError, ClientError) as error:
         context.log(f"the ledger does not have the reason, this log alone has it: {error}")
 

@@ -12,12 +12,13 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self
 
 import obstore
 from botocore.exceptions import (
     BotoCoreError,
     ClientError,
+    IncompleteReadError,
     NoCredentialsError,
     ReadTimeoutError,
 )
@@ -27,7 +28,7 @@ from lake.aws_types import Buffer, S3Client
 from lake.errors import TerminalError, TransientError
 from lake.faults import FOREIGN_KEY_CODE, Fault, error_code, is_denial, judge, refused_key
 from lake.manifest import UNVERSIONED, ObjectVersion
-from lake.texts import reprocess_file_command
+from lake.texts import format_count, reprocess_file_command
 from transform.clients import InputRanges, object_store, s3_client
 
 if TYPE_CHECKING:
@@ -83,8 +84,8 @@ class Source:
         """The bytes [start, end) of this version and of no other.
 
         Raises ``UnreadableFileError``: the version was deleted, overwritten or archived, its key cannot be used, or it
-        ends before ``start``; ``DeniedFileError``: S3 refuses the read; ``TransientError``: anything else: trying again
-        can succeed.
+        has another size than its event says; ``DeniedFileError``: S3 refuses the read; ``TransientError``: anything
+        else: trying again can succeed.
         """
         try:
             data = self._fetch_by_client(file, start, end) if needs_client(file.key) else self._get(file, start, end)
@@ -101,11 +102,20 @@ class Source:
                 raise error from None
         received = len(memoryview(data))
         if received != end - start:
-            # Of the object or only of this answer: nothing proves which.
-            raise TransientError(
-                f"an answer for {file.uri} has {received:,} bytes instead of {end - start:,} and is tried again"
-            )
+            self._refuse_size(file, received, end - start)
         return data
+
+    def _refuse_size(self, file: ObjectVersion, received: int, asked: int) -> NoReturn:
+        """Another size than the event's: of the object, if S3 tells it with its ETag, or of an answer, as a proxy's."""
+        error: BotoCoreError | ClientError = IncompleteReadError(actual_bytes=received, expected_bytes=asked)
+        try:
+            head = self._client.head_object(**_request(file))
+            if head.get("ETag") == f'"{file.etag}"' and head["ContentLength"] != file.size:
+                sizes = f"it has {format_count(head['ContentLength'], 'byte')}, and its event names {file.size:,}"
+                raise UnreadableFileError(sizes)
+        except (BotoCoreError, ClientError) as failed:
+            error = failed
+        raise TransientError(f"an answer for {file.uri} has another size and is tried again: {error}") from error
 
     def _get(self, file: ObjectVersion, start: int, end: int) -> Buffer:
         options: dict[str, object] = (
@@ -124,12 +134,7 @@ class Source:
             return self._fetch_by_client(file, start, end)
 
     def _fetch_by_client(self, file: ObjectVersion, start: int, end: int) -> Buffer:
-        request: dict[str, Any] = {"Bucket": file.bucket, "Key": file.key}
-        if file.version_id is not None:
-            request["VersionId"] = file.version_id
-        if file.version_id in (None, UNVERSIONED):
-            # The version null is replaced by the next one that is put while versions are suspended.
-            request["IfMatch"] = f'"{file.etag}"'
+        request = _request(file)
         if (start, end) != (0, file.size):
             request["Range"] = f"bytes={start}-{end - 1}"
         try:
@@ -158,6 +163,16 @@ def _receive(body: StreamingBody, file: ObjectVersion) -> bytearray:
         if time.monotonic() > end:
             raise ReadTimeoutError(endpoint_url=file.uri)
     return received
+
+
+def _request(file: ObjectVersion) -> dict[str, Any]:
+    request = {"Bucket": file.bucket, "Key": file.key}
+    if file.version_id is not None:
+        request["VersionId"] = file.version_id
+    if file.version_id in (None, UNVERSIONED):
+        # The version null is replaced by the next one that is put while versions are suspended.
+        request["IfMatch"] = f'"{file.etag}"'
+    return request
 
 
 def needs_client(key: str) -> bool:

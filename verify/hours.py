@@ -9,9 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
-from lake.aws_types import S3Client
 from lake.commit import read_commit
 from lake.errors import UnusableDocumentError
 from lake.layout import complete_marker_key, is_complete_marker, list_objects, parse_generation, partition_prefix
@@ -21,7 +19,7 @@ from lake.manifest import Identity, ObjectVersion, Partition
 from lake.successors import follow
 from lake.texts import format_count
 from verify.find_files import ROUTING_TIME, WINDOW, FileIndex, UnownedFiles, current_rows, find_files
-from verify.manifest_check import CheckedManifest, RunTasks, SideDigest, check_manifest
+from verify.manifest_check import CheckedManifest, RunTasks, check_manifest
 from verify.report import Difference, HourReport
 from verify.stack import Hours, Stack
 from verify.table_check import check_table
@@ -234,7 +232,7 @@ class HoursCheck:
         self.on_progress(
             f"{row.partition}: manifest {row.id}, {format_count(row.files, 'file')}, {row.bytes / 1e6:,.1f} MB"
         )
-        run_tasks = self.effort.run_tasks or self._run_here
+        run_tasks = self.effort.run_tasks or (lambda run, tasks: (run(self.stack.s3, task) for task in tasks))
         try:
             checked = check_manifest(self.stack, row, run_tasks, find_place=self.effort.find_place)
             # The sweep may have deleted objects of the generation that was compared, or a rebuild emptied the table.
@@ -248,9 +246,6 @@ class HoursCheck:
         assert current is not None
         (marked,) = self.stack.with_current_marks([current])
         return (marked.published, marked.tabled) != (row.published, row.tabled)
-
-    def _run_here(self, function: Callable[[S3Client, Any], SideDigest], tasks: Sequence[Any]) -> Iterable[SideDigest]:
-        return (function(self.stack.s3, task) for task in tasks)
 
 
 def _report_unowned(

@@ -4,7 +4,7 @@ import base64
 import json
 import random
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
@@ -94,12 +94,13 @@ def _value(kind: str, rng: random.Random) -> str | int | None:
 def compare(data: bytes, rng: random.Random) -> None:
     """Raises AssertionError if a reader finds other columns, or other bounds in the footer, than pyarrow wrote."""
     flush_bytes = max(rng.choice([100, 10_000, 8 << 20]), len(data) // MAX_BATCHES)
+    known = rng.choice([(), ("k3", "never", "k0")])
     compression = rng.choice(COMPRESSIONS)
     with tempfile.TemporaryDirectory() as folder:
         native, reference = Path(folder) / "native.parquet", Path(folder) / "reference.parquet"
-        expected = _arrow_table(list(_batches(data, flush_bytes)))
+        expected = _arrow_table(list(_batches(data, flush_bytes, known)))
         file = ParquetFile(native, compression=compression, encoding=rng.choice(ENCODINGS))
-        for batch in _batches(data, flush_bytes):
+        for batch in _batches(data, flush_bytes, known):
             file.write(batch)
             if rng.random() < 0.3:
                 file.end_row_group()
@@ -120,8 +121,8 @@ def _database() -> duckdb.DuckDBPyConnection:
     return duckdb.connect()
 
 
-def _batches(data: bytes, flush_bytes: int) -> Iterator[Batch]:
-    reader = Reader(flush_bytes=flush_bytes)
+def _batches(data: bytes, flush_bytes: int, known: Sequence[str]) -> Iterator[Batch]:
+    reader = Reader(known_columns=known, flush_bytes=flush_bytes)
     reader.open("rows")
     reader.feed(data)
     reader.end_of_input()

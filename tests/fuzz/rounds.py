@@ -28,5 +28,5 @@ def run(target: FuzzTarget, seed: int, rounds: int) -> None:
         try:
             target.compare(data, rng)
         except Exception as error:
-            raise AssertionError(f"the results differ for seed {seed}, input {data[:10_000]!r}") from error
+            raise AssertionError(f"the results differ, again with FUZZ_SEED={seed}, for {data[:10_000]!r}") from error
         rounds, seed = rounds - 1, rng.getrandbits(63)

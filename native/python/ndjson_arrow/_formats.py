@@ -80,7 +80,9 @@ def find_other_format(counts: SplitCounts, rejects: Sequence[Reject], *, concate
     format_name = "a tar archive" if opening[256:262] == b"\0ustar" else _magic(opening, numbers)
     if lines and rows == 0:
         # A zero byte of UTF-16 before the first of concatenated objects is a reject of its own.
-        format_name = format_name or _magic(b"".join(lines[:2]), TEXT_LIKE) or _text_format(lines[0]) or _table(lines)
+        first = lines[0].removeprefix(BYTE_ORDER_MARK)
+        text_format = next((name for pattern, name in PATTERNS if pattern.match(first)), None)
+        format_name = format_name or _magic(b"".join(lines[:2]), TEXT_LIKE) or text_format or _table(lines)
     return format_name and f"it looks like {format_name}; {EXPECTED_OBJECTS if concatenated else EXPECTED}"
 
 
@@ -123,11 +125,6 @@ def _replace_strings(line: bytes, text: bytes) -> bytes:
 
 def _magic(line: bytes, numbers: Sequence[tuple[bytes, str]]) -> str | None:
     return next((name for magic, name in numbers if line.startswith(magic)), None)
-
-
-def _text_format(line: bytes) -> str | None:
-    line = line.removeprefix(BYTE_ORDER_MARK)
-    return next((name for pattern, name in PATTERNS if pattern.match(line)), None)
 
 
 def _table(lines: Sequence[bytes]) -> str | None:

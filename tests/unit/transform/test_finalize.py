@@ -11,13 +11,13 @@ from lake.errors import LeaseLostError
 from lake.layout import lake_key, quarantine_key
 from lake.ledger import ManifestRow, State
 from lake.ledger.transitions import Manifests
-from lake.manifest_documents import read_manifest
+from lake.manifest_documents import read_exclusions, read_manifest
 from lake.settings import ConvertSettings, Settings
 from tests.unit.lake.world import PARTITION, World, upload
 from transform import finalize
 from transform.plan_attempt import Attempt
 from transform.quarantine_writer import QuarantineContent
-from transform.task_model import ConversionContext, JobServices, Split, SplitResult, Task, TaskResult
+from transform.task_model import ConversionContext, FileFailure, JobServices, Split, SplitResult, Task, TaskResult
 
 ROWS, LINES = 3, 5
 
@@ -54,6 +54,20 @@ def result_of(world: World, task: Task) -> TaskResult:
     return TaskResult(
         task.manifest, task.number, (parquet,), (rejected,), (counts,), (f"c{task.number}",), (), 500, (content,)
     )
+
+
+def test_an_attempt_that_meets_a_file_that_cannot_be_read_leaves_it_out_with_the_earlier_ones(world: World) -> None:
+    # Given an attempt without one file, which cannot read another one
+    attempt = planned(world, world.queued("a.json", "b.json", "c.json"))
+    first, second, _ = attempt.manifest.files
+    failed = replace(result_of(world, attempt.tasks[1]), failures=(FileFailure(second, "it is damaged"),))
+    # When
+    assert finalize.finalize(context(world), replace(attempt, excluded={first: "it is gone"}), [failed]) is None
+    # Then
+    after = world.row(attempt.manifest.id)
+    assert after.reason == f"1 file cannot be read to their end (first: {second.uri}: it is damaged)"
+    left_out = read_exclusions(world.raw_s3, "control", after.exclusions, attempt.manifest)
+    assert left_out == {first: "it is gone", second: "it is damaged"}
 
 
 NO_ANSWER = ReadTimeoutError(endpoint_url="https://ledger")

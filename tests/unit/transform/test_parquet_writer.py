@@ -31,8 +31,8 @@ def next_batch(reader: Reader, rows: Sequence[Mapping[str, str]]) -> Batch:
 
 
 def test_a_new_column_is_null_in_earlier_rows(tmp_path: Path) -> None:
-    # Given batches whose columns grow, some of them within a row group
-    finished, reader = Finished(), Reader()
+    # Given batches whose columns grow, some of them within a row group, and a known one without a value
+    finished, reader = Finished(), Reader(known_columns=["never"])
     first = next_batch(reader, [{"A": "x0"}, {"A": "x1"}])
     second = next_batch(reader, [{"A": "y", "B": "x0"}])
     files = ParquetFiles(tmp_path, ConvertSettings(row_group_bytes=40), finished)

@@ -117,15 +117,33 @@ def test_what_is_not_proven_to_belong_to_the_file_does_not_exclude_it(
         source.fetch(NAMED_FILE, 0, 8)
 
 
+TOLD = {"ETag": '"e"', "ContentLength": 8}
+
+
 @pytest.mark.parametrize("received", [5, 9])
-def test_an_answer_of_another_size_excludes_no_file(monkeypatch: pytest.MonkeyPatch, received: int) -> None:
+@pytest.mark.parametrize(
+    ("told", "faulty"),
+    [
+        (TOLD, None),
+        ({"ContentLength": 5}, None),
+        (EndpointConnectionError(endpoint_url="s3"), None),
+        ({**TOLD, "ContentLength": 5}, "it has 5 bytes, and its event names 8"),
+    ],
+)
+def test_an_answer_of_another_size_is_the_files_fault_only_if_s3_says_so(
+    monkeypatch: pytest.MonkeyPatch, received: int, told: Any, faulty: str | None
+) -> None:
     # Given an answer whose header agrees with its bytes
     source = source_that_fails(monkeypatch, [])
     answer = Mock(**{"bytes.return_value": bytes(received), "meta": {"version": "v1"}})
     monkeypatch.setattr(source_module.obstore, "get", lambda *_, **__: answer)  # type: ignore[attr-defined]
-    # When, Then
-    with pytest.raises(TransientError, match=f"has {received} bytes instead of 8"):
+    monkeypatch.setattr(source._client, "head_object", Mock(side_effect=[told]))
+    # When
+    with pytest.raises(TransientError if faulty is None else UnreadableFileError, match=faulty) as raised:
         source.fetch(NAMED_FILE, 0, 8)
+    # Then what a proxy answers uses up no attempt
+    fault = fault_of(raised.value)
+    assert (fault is not None and fault.passing) == (faulty is None)
 
 
 def test_an_archived_version_null_under_a_newer_one_can_be_restored(monkeypatch: pytest.MonkeyPatch) -> None:
