@@ -15,9 +15,25 @@ import pyarrow.parquet as pq
 import pytest
 from ndjson_arrow import Reader
 
-from tests.unit.native.reader_driver import ReadResult, read_split
+from tests.oracle import ndjson_oracle as oracle
+from tests.unit.native.reader_driver import ReadResult, assert_same, read_file, read_split
 
 ROOT = Path(__file__).parents[3]
+
+
+DATA = ROOT.parent / "shared" / "data"
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="the sample data is missing")
+@pytest.mark.parametrize("name", ["tweets.ndjson", "amazon_cellphones.ndjson"])
+def test_real_files_row_by_row(name: str) -> None:
+    # Given
+    data = (DATA / name).read_bytes()
+    # When
+    cuts, splits = range(0, len(data), 4096), range(50_000, len(data), 50_000)
+    read = read_file(data, cuts=cuts, splits=splits, provenance=True, reject_sample_count=10_000)
+    # Then
+    assert_same(read, oracle.read(data), provenance=True)
 
 
 def test_a_split_is_done_when_the_next_line_starts_after_it() -> None:
