@@ -78,6 +78,8 @@ def settle(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     if not tally.worked_on:
         for damage in published.find_damage(services):
             tally.add_damage(damage)
+    # 1 GB of a night of a million manifests: the pages need room for its plan, which is read once more, and its costs.
+    del published
     verdict = judge(tally, services.settings.alarms.max_quarantined_share, len(summary["manifestIds"]))
     recorded = services.ledger.executions.get(execution) or {}
     if recorded.get("verdict", {}).get("settled_at", "") > iso_utc(tally.now):

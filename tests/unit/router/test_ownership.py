@@ -68,6 +68,22 @@ def test_an_hour_that_fails_does_not_affect_others(deployment: Deployment) -> No
     assert owned_files(deployment) == Counter({*keys} - {unacknowledged})
 
 
+@pytest.mark.parametrize(("lane", "wait"), [(Lane.STREAM, timedelta()), (Lane.BATCH, timedelta(hours=12))])
+def test_a_file_that_has_an_owner_is_not_given_to_another_one_beside_a_new_file(
+    deployment: Deployment, lane: Lane, wait: timedelta
+) -> None:
+    # Given: the first of two files of an hour has an owner
+    deployment.wait(wait)
+    known, new = "orders/a.json", "orders/b.json"
+    route(batch(message("m1", s3_record(known))), deployment.services)
+    # When: its event comes again, together with that of the other one
+    assert failures(route(batch(message("m2", s3_record(known), s3_record(new))), deployment.services)) == []
+    # Then
+    deployment.divide()
+    rows = deployment.ledger.manifests.open(lane, State.QUEUED)
+    assert files(deployment, [row.id for row in rows]) == Counter([known, new])
+
+
 SETTINGS = parse_settings({"stage": "t", "stream": {"manifest_bytes": 100, "manifest_files": 3}})
 drafted = st.lists(
     st.builds(
