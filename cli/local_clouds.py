@@ -13,6 +13,7 @@ import shlex
 import shutil
 import signal
 import socket
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -230,7 +231,9 @@ def local_down(stage_name: Annotated[str, typer.Option("--stage", help="Stage of
             f"{stage_name!r} is not a valid name of a stage: 'hybrid-router local ls' shows those that run"
         )
     stage = LocalStage(local_state(), stage_name)
-    if pid := stage.owner():
+    while (pid := stage.owner()) == 0:
+        time.sleep(0.1)
+    if pid:
         typer.echo(f"waiting for the end of process {pid}; if it hangs, run 'kill -9 {pid}'", err=True)
         os.kill(pid, signal.SIGTERM)
     with stage.claimed(wait=True):

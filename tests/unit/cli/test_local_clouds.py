@@ -168,15 +168,20 @@ def test_down_asks_the_process_to_end_and_waits_for_it(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked: list[tuple[int, int]] = []
-    claim = ExitStack()
-    claim.enter_context(LocalStage(folder, "dev").claimed())
+    stage, claim = LocalStage(folder, "dev"), ExitStack()
+    claim.enter_context(stage.claimed())
+    # Given a cloud that is about to write its process id
+    stage.lock_file.write_text("")
+    Timer(0.1, stage.lock_file.write_text, [str(os.getpid())]).start()
 
     def kill(pid: int, number: int) -> None:
         asked.append((pid, number))
         Timer(0.1, claim.close).start()
 
     monkeypatch.setattr("os.kill", kill)
+    # When
     local_down("dev")
+    # Then
     assert asked == [(os.getpid(), signal.SIGTERM)]
     assert f"if it hangs, run 'kill -9 {os.getpid()}'" in capsys.readouterr().err
 
