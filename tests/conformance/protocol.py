@@ -37,7 +37,6 @@ PASSED_OVER = "moto passes over the first key after a marker that names no versi
 OWN_CLOCK = "MinIO's objects have the time of its own clock, and this is about their age"
 KNOWN_OF_MINIO = {
     "test_backfill::test_a_dry_run_counts_the_archived_objects_that_nobody_owns": "MinIO has no archives",
-    "test_resubmit::test_expired_arrivals_are_not_taken_again": OWN_CLOCK,
     "test_sweep::test_a_dry_run_says_what_the_next_sweep_does": OWN_CLOCK,
     "test_sweep_missed::test_old_days_do_not_lengthen_the_listing_of_recent_ones": PASSED_OVER,
     f"{BY_PREFIX}[change_document-was changed after]": LISTED_BY_KEY,
