@@ -15,9 +15,9 @@ from lake.layout import REPORT_INDEX, plan_summary_key, report_key, verdict_key
 from lake.ledger import State
 from lake.texts import format_count
 from lake.time import iso_utc
-from report.collect import execution_costs, metered, read_days, read_execution
+from report.collect import execution_costs, metered, read_days
 from report.days import SettledExecution, render_index
-from report.figures import ManifestFigures, Report, cost_figures
+from report.figures import ExecutionFacts, ManifestFigures, Report, cost_figures
 from report.sections import render_page
 from router.entry import with_product_errors
 from router.estimate.night import measured_waits
@@ -78,8 +78,6 @@ def settle(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     if not tally.worked_on:
         for damage in published.find_damage(services):
             tally.add_damage(damage)
-    # 1 GB of a night of a million manifests: the pages need room for its plan, which is read once more, and its costs.
-    del published
     verdict = judge(tally, services.settings.alarms.max_quarantined_share, len(summary["manifestIds"]))
     recorded = services.ledger.executions.get(execution) or {}
     if recorded.get("verdict", {}).get("settled_at", "") > iso_utc(tally.now):
@@ -87,7 +85,7 @@ def settle(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     night = read_night_outcome(recorded, services.clock())
     answer = _record(services, execution, tally, verdict, night)
     # Also while it is OPEN: after its last round an execution ends so.
-    _write_pages(services, execution, summary, defect or figures, verdict, night)
+    _write_pages(services, execution, summary, recorded.get("plan"), defect or figures, verdict, night)
     return answer
 
 
@@ -143,15 +141,16 @@ def _write_pages(
     services: Services,
     execution: str,
     summary: Mapping[str, Any],
+    plan: Mapping[str, Any] | None,
     figures: ManifestFigures | Exception,
     verdict: Verdict,
     night: NightOutcome,
 ) -> None:
     """Add the execution to the list of the last days; write the page about them, and the one about the execution.
 
-    ``summary``: the summary of the plan. ``figures``: an error, if a row could not be added to them. A page that cannot
-    be made is logged and changes nothing of the verdict: ``hybrid-router report`` makes it at any time. Raises
-    botocore's error where the same can succeed later: nothing else lists the execution.
+    ``summary``: the summary of the plan. ``plan``: what the ledger has of it. ``figures``: an error, if a row could not
+    be added to them. A page that cannot be made is logged and changes nothing of the verdict: ``hybrid-router report``
+    makes it at any time. Raises botocore's error where the same can succeed later: nothing else lists the execution.
     """
     ledger, stack, now = services.ledger, services.resources.stack, services.clock()
     planned_at = datetime.fromisoformat(summary["plannedAt"])
@@ -176,14 +175,15 @@ def _write_pages(
         _put_page(services, REPORT_INDEX, render_index(stack, read_days(ledger, now), iso_utc(now), options))
         if isinstance(figures, Exception):
             raise figures
-        facts, _ = read_execution(services.s3, ledger, services.resources.control_bucket, execution, rows)
+        costs = cost_figures(rows)
+        facts = ExecutionFacts(execution, plan, summary.get("forecast"), asdict(verdict), costs.job_runs)
         report = Report(
             title=facts.title,
             stack=stack,
             period=facts.period,
             made_at=iso_utc(now),
             figures=figures,
-            costs=cost_figures(rows),
+            costs=costs,
             executions=(facts,),
             alarms=None,
             message=verdict.message,

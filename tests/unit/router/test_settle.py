@@ -1,6 +1,5 @@
 """settle: the verdict on an execution, by the ledger and the objects of lake and quarantine."""
 
-import weakref
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -15,7 +14,6 @@ from lake.layout import result_key
 from lake.ledger import ManifestRow
 from lake.ledger.manifest_row import digest_objects
 from lake.manifest import Lane
-from report.collect import read_execution
 from router.executions.run_status import current_row_pages, run_status
 from router.settle import handler, published
 from router.settle.published import list_digests
@@ -267,31 +265,6 @@ def test_while_a_manifest_is_open_the_objects_are_not_listed(deployment: Deploym
     deployment.raw_s3.delete_object(Bucket="lake", Key=key)
     # Then: OPEN is asked for again and again, the last verdict has the finding
     assert (settled(deployment)["verdict"], settled(deployment)["damagedObjects"]) == ("OPEN", 0)
-
-
-def test_what_the_listing_needs_is_no_longer_in_memory_when_the_page_is_made(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Given: a manifest whose objects are compared
-    (row,) = planned(deployment, "a.json")
-    done(deployment, row, 20)
-    compared, left = list[weakref.ref[published.PublishedManifests]](), list[bool]()
-
-    def compare(*args: Any) -> published.PublishedManifests:
-        manifests = published.PublishedManifests(*args)
-        compared.append(weakref.ref(manifests))
-        return manifests
-
-    def read_page(*args: Any) -> Any:
-        left.extend(reference() is not None for reference in compared)
-        return read_execution(*args)
-
-    monkeypatch.setattr(handler, "PublishedManifests", compare)
-    monkeypatch.setattr(handler, "read_execution", read_page)
-    # When
-    settled(deployment)
-    # Then
-    assert left == [False]
 
 
 def test_what_is_converted_again_meanwhile_is_left_to_its_own_execution(
