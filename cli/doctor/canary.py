@@ -266,9 +266,8 @@ class Canary:
             text = f"{run.id} did not end in time and was stopped: look at {where}"
             self._add(name, "run", Readiness.TO_DO, text)
             return
-        report = find_document(
-            self.stack.s3, self.stack.resources.control_bucket, canary_report_key(f"{self._name}/{name}")
-        )
+        key = canary_report_key(CanaryRequest(self._name, name).run)
+        report = find_document(self.stack.s3, self.stack.resources.control_bucket, key)
         if bill.state != SUCCEEDED or report is None:
             check = "imports" if "ModuleNotFoundError" in bill.reason or "ImportError" in bill.reason else "run"
             text = f"{run.id} {bill.state}: {bill.reason}: look at {where}"
