@@ -94,7 +94,7 @@ def test_an_event_of_an_owned_file_does_not_end_among_the_dead_letters(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch, error: Exception, tries: int
 ) -> None:
     # Given a stream that cannot be started
-    monkeypatch.setattr(route_module, "ensure_running", Mock(side_effect=error))
+    monkeypatch.setattr("router.stream.runs.ensure_running", Mock(side_effect=error))
     event = s3_record("orders/a.ndjson")
     # When its event is delivered again and again, Then the sweep starts the stream in the end
     answers = [
