@@ -36,8 +36,9 @@ from lake.settings import Settings, parse_settings
 from lake.texts import format_names, with_options
 from local import isolation
 
-INVOKE_TIMEOUT_SECONDS = 910
-"""Longer than the maximum timeout of a Lambda function, 900 s."""
+INVOKE_CONFIG = Config(read_timeout=910, tcp_keepalive=True, retries={"total_max_attempts": 1})
+"""Longer than the maximum timeout of a Lambda function, 900 s, and kept open by routers that drop silent connections
+earlier; a person decides about a repetition, which botocore would begin four times."""
 STACK_PREFIX = stack_name("")
 
 
@@ -108,7 +109,7 @@ class DeployedStack:
             ledger=Ledger.over(dynamodb.meta.client, stack_outputs.resources.ledger_table),
             sfn=client("stepfunctions"),
             sqs=client("sqs"),
-            functions=client("lambda", config=(config or Config()).merge(Config(read_timeout=INVOKE_TIMEOUT_SECONDS))),
+            functions=client("lambda", config=(config or Config()).merge(INVOKE_CONFIG)),
             glue=client("glue"),
             local=endpoint is not None,
             cloudwatch=client("cloudwatch"),
