@@ -71,10 +71,10 @@ def renew_pointers(repair: Repair) -> None:
             row = services.ledger.manifests.get(hint.id)
             if row is None or row.state != State.QUEUED or row.lane != Lane.STREAM:
                 continue
+            waiting.add(shards.of(row.id))
             waited = services.clock() - datetime.fromisoformat(row.changed_at)
             if waited < limit:
                 continue
-            waiting.add(shards.of(row.id))
             prefix = pointer_prefix(row.id, urgent=row.urgent, shard=shards.of(row.id))
             inbox = services.s3.list_objects_v2(Bucket=services.resources.control_bucket, Prefix=prefix)
             if waited < limit * (1 << max(inbox["KeyCount"] - 1, 0)):
