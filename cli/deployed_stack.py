@@ -36,6 +36,8 @@ from lake.settings import Settings, parse_settings
 from lake.texts import format_names, with_options
 from local import isolation
 
+AWS_CONFIG = Config(connect_timeout=5)
+"""A network without a way to AWS is told within half a minute, in place of five."""
 INVOKE_CONFIG = Config(read_timeout=910, tcp_keepalive=True, retries={"total_max_attempts": 1})
 """Longer than the maximum timeout of a Lambda function, 900 s, and kept open by routers that drop silent connections
 earlier; a person decides about a repetition, which botocore would begin four times."""
@@ -192,11 +194,11 @@ def connect_to_stage(
         return DeployedStack.connect(outputs, session, endpoint, config, cloud.get("logs"))
     try:
         session = boto3.Session(profile_name=profile, region_name=region)
-        outputs = _read_outputs(session, stage)
+        outputs = _read_outputs(session, stage, config=AWS_CONFIG)
     except (BotoCoreError, ClientError) as error:
         raise NotReachableError(_no_stack(error, stage, cdk_command(profile, region))) from error
     options = account_options(profile, region)
-    return replace(DeployedStack.connect(outputs, session), account_options=options)
+    return replace(DeployedStack.connect(outputs, session, config=AWS_CONFIG), account_options=options)
 
 
 def _read_outputs(

@@ -207,6 +207,8 @@ def test_on_aws_printed_commands_have_the_profile_and_region_of_the_person(
     monkeypatch.setattr(boto3, "Session", lambda **_: session)
     named = connect_to_stage("prod_eu", local=False, profile="my prod", region="eu-central-1")
     assert named.options == " --stage prod_eu --profile 'my prod' --region eu-central-1"
+    # And no client waits for minutes where there is no way to AWS
+    assert {call.kwargs["config"].connect_timeout for call in session.client.call_args_list} == {5}
     assert connect_to_stage("prod_eu", local=False).options == " --stage prod_eu"
 
 
