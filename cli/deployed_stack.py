@@ -36,8 +36,11 @@ from lake.settings import Settings, parse_settings
 from lake.texts import format_names, with_options
 from local import isolation
 
-INVOKE_TIMEOUT_SECONDS = 910
-"""Longer than the maximum timeout of a Lambda function, 900 s."""
+AWS_CONFIG = Config(connect_timeout=5)
+"""A network without a way to AWS is told within half a minute, in place of five."""
+INVOKE_CONFIG = Config(read_timeout=910, tcp_keepalive=True, retries={"total_max_attempts": 1})
+"""Longer than the maximum timeout of a Lambda function, 900 s, and kept open by routers that drop silent connections
+earlier; a person decides about a repetition, which botocore would begin four times."""
 STACK_PREFIX = stack_name("")
 
 
@@ -108,7 +111,7 @@ class DeployedStack:
             ledger=Ledger.over(dynamodb.meta.client, stack_outputs.resources.ledger_table),
             sfn=client("stepfunctions"),
             sqs=client("sqs"),
-            functions=client("lambda", config=(config or Config()).merge(Config(read_timeout=INVOKE_TIMEOUT_SECONDS))),
+            functions=client("lambda", config=(config or Config()).merge(INVOKE_CONFIG)),
             glue=client("glue"),
             local=endpoint is not None,
             cloudwatch=client("cloudwatch"),
@@ -191,11 +194,11 @@ def connect_to_stage(
         return DeployedStack.connect(outputs, session, endpoint, config, cloud.get("logs"))
     try:
         session = boto3.Session(profile_name=profile, region_name=region)
-        outputs = _read_outputs(session, stage)
+        outputs = _read_outputs(session, stage, config=AWS_CONFIG)
     except (BotoCoreError, ClientError) as error:
         raise NotReachableError(_no_stack(error, stage, cdk_command(profile, region))) from error
     options = account_options(profile, region)
-    return replace(DeployedStack.connect(outputs, session), account_options=options)
+    return replace(DeployedStack.connect(outputs, session, config=AWS_CONFIG), account_options=options)
 
 
 def _read_outputs(

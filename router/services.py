@@ -36,6 +36,9 @@ CLIENT_CONFIG = Config(
     # botocore puts its own together twice for each request, which takes an eighth of the processor time of a request.
     user_agent=f"hybrid-router Boto3/{boto3.__version__}",
 )
+CONTROL_CONFIG = CLIENT_CONFIG.merge(Config(connect_timeout=5, read_timeout=10))
+"""For Glue, the other engines, queues and events: with botocore's 60 seconds for a try, a service that does not answer
+would end ``route`` by its timeout, whose files are owned by then, and take all time of a sweep."""
 LISTED_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 ASSET_ROOT = Path(__file__).resolve().parents[1]
 """Folder of the Lambda's code."""
@@ -176,12 +179,12 @@ def container_services() -> Services:
         resources=resources,
         ledger=Ledger.over(dynamodb.meta.client, resources.ledger_table),
         s3=session.client("s3", config=CLIENT_CONFIG),
-        glue=session.client("glue", config=CLIENT_CONFIG),
+        glue=session.client("glue", config=CONTROL_CONFIG),
         clock=lambda: datetime.now(UTC),
         engines={
-            name: open_client(name, config=CLIENT_CONFIG) for name in services_of(settings.engines) if name != "glue"
+            name: open_client(name, config=CONTROL_CONFIG) for name in services_of(settings.engines) if name != "glue"
         },
-        sqs=session.client("sqs", config=CLIENT_CONFIG) if queue else None,
+        sqs=session.client("sqs", config=CONTROL_CONFIG) if queue else None,
         arrivals_queue=queue,
         stream_launch=StreamLaunch.from_text(launch) if launch else None,
         optimizer_role=os.environ.get(OPTIMIZER_ROLE, ""),

@@ -7,9 +7,7 @@ from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from botocore.exceptions import BotoCoreError, ClientError
-
-from lake.errors import InvalidDocumentError, InvalidInputError, TransientError, UnusableDocumentError
+from lake.errors import InvalidDocumentError, InvalidInputError, UnusableDocumentError
 from lake.ledger import CollectionId, ManifestRow, State
 from lake.manifest import Identity, Lane, Manifest, ObjectVersion, new_manifest_id
 from lake.manifest_documents import read_manifest, write_manifest
@@ -76,14 +74,10 @@ def promote(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
         else:
             manifests, fault = find_queued(services, selection, report, dry_run=dry_run)
             visit(movers, dict.fromkeys(manifests), work.move)
-    try:
-        ensure_all_running(services, sorted(work.waiting))
-    except FailedStartsError as error:
-        report.messages.insert(0, str(error))
-    except (BotoCoreError, ClientError, TransientError) as error:
-        # The files have moved: a failed promote would hide it.
+    # The files have moved: a failed promote would hide it.
+    for error in [*ensure_all_running(services, sorted(work.waiting)).values()][:1]:
         message = f"the streaming job was not started ({error}): remove the cause, then the sweep starts it"
-        report.messages.insert(0, message)
+        report.messages.insert(0, str(error) if isinstance(error, FailedStartsError) else message)
     logger.info("promoted", dry_run=dry_run, counts=report.counts)
     if fault is not None and not report.counts["promoted"]:
         raise fault

@@ -49,12 +49,20 @@ def parse_events(message: SQSRecord) -> list[AnnouncedVersion]:
         ) from error
 
 
+MAX_TEXT_BYTES = 1024
+"""Of a key and of a version id (Amazon S3 User Guide, "Naming Amazon S3 objects", "How S3 Versioning works")."""
+MAX_SIZE = 1 << 50
+"""More than any object has."""
+
+
 def _announced(record: S3EventRecord) -> AnnouncedVersion:
     bucket, item = record.s3.bucket.name, record.s3.get_object
     size, etag, version = int(item["size"]), item["eTag"], item.get("versionId") or None
-    if size < 0 or not etag or not isinstance(etag, str) or not isinstance(version, str | None):
-        raise ValueError(f"size {size}, ETag {etag!r}, version {version!r}")
     key, instant = unquote_plus(item["key"], errors="strict"), datetime.fromisoformat(record.event_time).astimezone(UTC)
+    # A text without UTF-8 or within no limit would fail the ledger's writes for all messages.
+    longest = max(len(text.encode()) for text in (bucket, key, etag, version or ""))
+    if not 0 <= size <= MAX_SIZE or not key or not etag or longest > MAX_TEXT_BYTES:
+        raise ValueError(f"size {size}, ETag {etag!r}, version {version!r}")
     return AnnouncedVersion(ObjectVersion.of(bucket, key, etag, size, instant, version), version is not None)
 
 

@@ -19,7 +19,7 @@ from router.ownership.take import ArrivalOutcome, Ownership, take_ownership
 from router.route.decide_lanes import decide_lanes
 from router.route.events import VersionLookup, deliver_again, parse_events, receives
 from router.services import Services, container_services
-from router.stream.runs import FailedStartsError, ensure_running
+from router.stream.runs import FailedStartsError, ensure_all_running
 from router.telemetry import Metric, count, count_bytes, logger, metrics
 
 START_TRIES = 3
@@ -55,10 +55,13 @@ def route(event: SQSEvent, services: Services) -> dict[str, Any]:
     ownership = Ownership()
     not_routed = _own_messages(services, messages, ownership)
     unsettled = {identity for identity, outcome in ownership.outcomes.items() if outcome == ArrivalOutcome.UNSETTLED}
-    not_started: set[Identity] = set()
-    for shard, waiting in ownership.waiting_in_stream.items():
-        if not _ensure_stream_runs(services, shard):
-            not_started |= waiting
+    # After starts that have failed a redelivery would not start it earlier: a watch or a sweep does, and says why.
+    not_started = {
+        identity
+        for shard, error in ensure_all_running(services, ownership.waiting_in_stream).items()
+        if not isinstance(error, FailedStartsError)
+        for identity in ownership.waiting_in_stream[shard]
+    }
     failed += [
         message
         for message, files in messages.items()
@@ -124,18 +127,6 @@ def route_arrivals(services: Services, arrivals: Iterable[ObjectVersion]) -> Own
     ownership = take_ownership(services, routed, ignored)
     ownership.set_outcome(undecided, ArrivalOutcome.UNSETTLED)
     return ownership
-
-
-def _ensure_stream_runs(services: Services, shard: str) -> bool:
-    try:
-        ensure_running(services, shard)
-    except FailedStartsError as error:
-        # Redeliveries would not start it earlier: a watch or a sweep does, and reports why it fails.
-        logger.warning("streaming run not started", shard=shard, error=str(error))
-    except (BotoCoreError, ClientError, TransientError) as error:
-        logger.warning("streaming run not started: a redelivery or a sweep does", shard=shard, error=str(error))
-        return False
-    return True
 
 
 def _record(ownership: Ownership, failed: int) -> None:

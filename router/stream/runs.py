@@ -1,6 +1,6 @@
 """The streaming jobs as the control plane sees them: whether each runs, and how it is started."""
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -9,7 +9,7 @@ from lake.engines import ENGINES, StreamRuns
 from lake.errors import TransientError
 from lake.ledger.stream import StreamRow
 from lake.time import iso_utc
-from router.services import Services
+from router.services import Services, in_parallel
 from router.telemetry import logger
 
 MAX_HEARTBEAT_AGE = timedelta(minutes=1)
@@ -47,17 +47,21 @@ def ensure_running(services: Services, shard: str) -> bool:
     return start_run(services, shard, row)
 
 
-def ensure_all_running(services: Services, shards: Iterable[str]) -> None:
-    """``ensure_running`` for each shard; raises the first error after all of them."""
-    errors: list[Exception] = []
-    for shard in shards:
+def ensure_all_running(services: Services, shards: Collection[str]) -> dict[str, Exception]:
+    """``ensure_running`` for all shards side by side, so that an engine without an answer is awaited once; the error of
+    each shard that has met one.
+    """
+
+    def ensure(shard: str) -> Exception | None:
         try:
             ensure_running(services, shard)
         except (BotoCoreError, ClientError, TransientError) as error:
             logger.warning("streaming run not started", shard=shard, error=str(error))
-            errors.append(error)
-    if errors:
-        raise errors[0]
+            return error
+        return None
+
+    errors = zip(shards, in_parallel(ensure, shards), strict=True)
+    return {shard: error for shard, error in errors if error is not None}
 
 
 def has_valid_heartbeat(services: Services, row: StreamRow) -> bool:

@@ -17,7 +17,7 @@ from router.entry import with_product_errors
 from router.executions.costs import RunCosts
 from router.executions.run_status import current_row_pages
 from router.requests.selection import parse_flag
-from router.services import CLIENT_CONFIG, Services, container_services, read_document
+from router.services import CONTROL_CONFIG, Services, container_services, read_document
 from router.stream.runs import has_valid_heartbeat
 from router.sweep.hours import announce_hours
 from router.sweep.leftovers import abort_uploads, delete_replaced, delete_table_files
@@ -62,7 +62,7 @@ COUNTS = {
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: ARG001
     """``{"dryRun"?}`` -> a count for each of ``COUNTS``; a dry run adds ``"items"``, the first to be repaired."""
     # No other function needs this client.
-    services = replace(container_services(), events=boto3.client("events", config=CLIENT_CONFIG))
+    services = replace(container_services(), events=boto3.client("events", config=CONTROL_CONFIG))
     return sweep(services, dry_run=parse_flag(event or {}, "dryRun"))
 
 

@@ -19,7 +19,7 @@ from router.ownership.owner import write_pointer
 from router.ownership.resolve import OWNER_GRACE, read_intent
 from router.ownership.take import ArrivalOutcome, take_ownership
 from router.requests.resubmit import is_recorded
-from router.stream.runs import ensure_running
+from router.stream.runs import ensure_all_running
 from router.sweep.repair import Repair, read_progress, write_progress
 from router.telemetry import logger
 
@@ -71,10 +71,10 @@ def renew_pointers(repair: Repair) -> None:
             row = services.ledger.manifests.get(hint.id)
             if row is None or row.state != State.QUEUED or row.lane != Lane.STREAM:
                 continue
+            waiting.add(shards.of(row.id))
             waited = services.clock() - datetime.fromisoformat(row.changed_at)
             if waited < limit:
                 continue
-            waiting.add(shards.of(row.id))
             prefix = pointer_prefix(row.id, urgent=row.urgent, shard=shards.of(row.id))
             inbox = services.s3.list_objects_v2(Bucket=services.resources.control_bucket, Prefix=prefix)
             if waited < limit * (1 << max(inbox["KeyCount"] - 1, 0)):
@@ -84,9 +84,8 @@ def renew_pointers(repair: Repair) -> None:
             write_pointer(services, row.id, urgent=row.urgent)
             repair.counts["repointed"] += 1
             logger.warning("pointer renewed", manifest_id=row.id, queued_since=row.changed_at)
-    for shard in () if repair.dry_run else sorted(waiting):
-        with repair.isolated("streaming job", shard=shard):
-            ensure_running(services, shard)
+    for error in () if repair.dry_run else ensure_all_running(services, sorted(waiting)).values():
+        repair.report(error)
 
 
 def finish_publishing(repair: Repair) -> None:

@@ -18,6 +18,7 @@ from unittest.mock import Mock
 import boto3
 import pytest
 import typer
+from botocore.config import Config
 from botocore.exceptions import (
     BotoCoreError,
     ClientError,
@@ -26,11 +27,12 @@ from botocore.exceptions import (
     NoCredentialsError,
     NoRegionError,
     ProfileNotFound,
+    ReadTimeoutError,
 )
 from typer.testing import CliRunner
 
 from cli.commands import MODULES
-from cli.deployed_stack import connect_to_stage
+from cli.deployed_stack import INVOKE_CONFIG, DeployedStack, connect_to_stage
 from cli.errors import ExitCode, NotReachableError, errors_on_stderr
 from cli.local_clouds import LOCAL_PROFILE, aws_on_local_cloud, local_config, local_state
 from cli.main import app, run
@@ -205,7 +207,26 @@ def test_on_aws_printed_commands_have_the_profile_and_region_of_the_person(
     monkeypatch.setattr(boto3, "Session", lambda **_: session)
     named = connect_to_stage("prod_eu", local=False, profile="my prod", region="eu-central-1")
     assert named.options == " --stage prod_eu --profile 'my prod' --region eu-central-1"
+    # And no client waits for minutes where there is no way to AWS
+    assert {call.kwargs["config"].connect_timeout for call in session.client.call_args_list} == {5}
     assert connect_to_stage("prod_eu", local=False).options == " --stage prod_eu"
+
+
+def test_an_invocation_that_gets_no_answer_is_not_begun_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given a Lambda that takes requests and never answers
+    monkeypatch.setattr("cli.deployed_stack.INVOKE_CONFIG", INVOKE_CONFIG.merge(Config(read_timeout=0.1)))
+    names = [item.name for item in (*fields(ResourceNames), *fields(StackOutputs)) if item.name not in OPTIONAL]
+    outputs = {output_key(name): "hybrid-router-prod-eu" for name in names}
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        endpoint = f"http://127.0.0.1:{server.getsockname()[1]}"
+        stack = DeployedStack.connect(outputs, boto3.Session("id", "secret", region_name=REGION), endpoint)
+        # When, Then: the person is asked, and the function may still be at work
+        with pytest.raises(ReadTimeoutError):
+            stack.invoke("sweep", {})
+        server.settimeout(0.1)
+        server.accept()[0].close()
+        with pytest.raises(TimeoutError):
+            server.accept()
 
 
 def test_a_local_cloud_has_the_outputs_of_its_last_deployment(

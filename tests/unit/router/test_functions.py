@@ -13,7 +13,7 @@ from botocore.exceptions import NoRegionError
 from botocore.utils import parse_timestamp
 
 import router
-from infra.functions import SPECS
+from infra.functions import ROUTE_TIMEOUT_SECONDS, SPECS
 from lake.engines.emr_serverless import StreamLaunch
 from lake.errors import InvalidInputError, OwnershipError, TerminalError, TransientError
 from lake.ledger.table import RefusedError
@@ -50,6 +50,11 @@ def test_settings_are_parsed_once_per_container(
     assert first.stream_launch == launch
     assert set(first.job_clients) == {"glue", engine}
     assert container_services() is first
+    # And an engine that does not answer leaves route the time to acknowledge: botocore waits up to 2**n seconds
+    for config in (client.meta.config for client in first.job_clients.values()):
+        tries = config.retries["total_max_attempts"]
+        waits = sum(2**number for number in range(tries - 1))
+        assert tries * max(config.connect_timeout, config.read_timeout) + waits < ROUTE_TIMEOUT_SECONDS - 20
     container_services.cache_clear()
 
 

@@ -94,7 +94,7 @@ def test_an_event_of_an_owned_file_does_not_end_among_the_dead_letters(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch, error: Exception, tries: int
 ) -> None:
     # Given a stream that cannot be started
-    monkeypatch.setattr(route_module, "ensure_running", Mock(side_effect=error))
+    monkeypatch.setattr("router.stream.runs.ensure_running", Mock(side_effect=error))
     event = s3_record("orders/a.ndjson")
     # When its event is delivered again and again, Then the sweep starts the stream in the end
     answers = [
@@ -304,7 +304,10 @@ def test_anything_else_names_the_message(body: str) -> None:
         ("size", None),
         ("size", float("inf")),
         ("size", -1),
+        ("size", 10**40),
+        ("versionId", "v" * 1025),
         ("key", "orders/%FF.json"),
+        ("key", "orders/\ud800.json"),
         ("eventTime", "0001-01-01T00:00:00+14:00"),
         ("eventTime", "yesterday"),
     ],

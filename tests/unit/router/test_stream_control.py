@@ -18,6 +18,7 @@ from router.route.handler import route
 from router.stream.handler import stream_control
 from router.stream.runs import MAX_STARTS, FailedStartsError, ensure_running
 from router.stream.spill import is_spilling
+from router.sweep.handler import sweep
 from router.sweep.manifests import renew_pointers
 from router.sweep.repair import Repair
 from tests.load.request_counts import counted_requests
@@ -366,6 +367,22 @@ def test_files_that_arrive_start_it_no_more_often_and_a_sweep_reports_why(deploy
     renew_pointers(repair)
     assert ([type(error) for error in repair.errors], len(runs)) == ([FailedStartsError], 4)
     assert deployment.ledger.stream.get().start_failure == "FAILED, without a reason"
+
+
+def test_a_file_that_comes_before_an_interrupted_stop_waits_for_the_next_sweep_at_most(deployment: Deployment) -> None:
+    # Given a run outside of a window, a stop whose command was killed, a file that comes, and the end of the run
+    run = deployment.glue.start_job_run(JobName="stream-job")["JobRunId"]
+    stream = deployment.ledger.stream
+    stream.begin_run(run, deployment.now)
+    assert act(deployment, "stop")["stopping"] == f"1={run}"
+    event = batch(message("m1", s3_record("orders/urgent/a.ndjson")))
+    assert failures(route(event, deployment.services)) == []
+    stream.end()
+    deployment.glue.runs["stream-job"][run] = "SUCCEEDED"
+    # When, Then
+    deployment.wait(5 * MINUTE)
+    assert sweep(deployment.services)["repointed"] == 0
+    assert deployment.glue.runs["stream-job"] == {run: "SUCCEEDED", "jr_2": "RUNNING"}
 
 
 def test_a_slow_start_is_no_failure(deployment: Deployment) -> None:

@@ -1,7 +1,10 @@
 """The control plane with several streaming jobs: each has its inbox, row, window, backlog and starts."""
 
 from collections import Counter
+from dataclasses import replace
 from datetime import timedelta
+from threading import Barrier
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -13,6 +16,7 @@ from router.ownership.owner import write_pointer
 from router.requests.promote import promote
 from router.route.decide_lanes import decide_lanes
 from router.route.handler import route
+from router.stream.runs import ensure_all_running
 from router.sweep.handler import sweep
 from router.sweep.manifests import renew_pointers
 from router.sweep.repair import Repair
@@ -168,6 +172,21 @@ def test_what_a_run_of_another_shard_has_taken_is_released_when_that_run_has_end
     with patch.object(deployment.glue, "get_job_run", wraps=deployment.glue.get_job_run) as asked:
         assert release_unheld(deployment.services, [deployment.claimed(waits(deployment, "2"), "jr_2").row]) == []
     assert asked.call_count == 1
+
+
+def test_an_engine_that_does_not_answer_is_awaited_once_for_all_shards(deployment: Deployment) -> None:
+    # Given a Glue whose answers come only when all shards have asked
+    asked, start = Barrier(len(JOBS), timeout=10), deployment.glue.start_job_run
+
+    def start_slowly(**request: str) -> Any:
+        asked.wait()
+        return start(**request)
+
+    services = replace(deployment.services, glue=deployment.glue)
+    with patch.object(deployment.glue, "start_job_run", start_slowly):
+        # When a function starts all of them, Then none waits for another one's answer
+        assert ensure_all_running(services, list(JOBS)) == {}
+    assert running(deployment) == set(JOBS)
 
 
 DATASETS = [f"d{number}" for number in range(40)]
