@@ -165,8 +165,8 @@ def _is_json(text: str) -> bool:
     if not text.startswith(("{", "[")):
         return False
     try:
-        # There is no NaN in JSON, and it is no int.
-        json.loads(text, parse_constant=int)
+        # There is no NaN in JSON, and it is no int; half of a pair of surrogates, which has no bytes, DuckDB refuses.
+        json.dumps(json.loads(text, parse_constant=int, parse_int=str), ensure_ascii=False).encode()
     except (ValueError, RecursionError):
         return False
     return True

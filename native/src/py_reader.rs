@@ -30,7 +30,7 @@ impl PyReader {
     // 16 MiB, 64 MiB, 4 MiB and 256 GiB as plain numbers: help() shows an expression as "...".
     #[pyo3(signature = (*, known_columns = Vec::new(), column_limit = 1000, max_line_bytes = 16777216,
         concatenated = false, flush_bytes = 67108864, reject_sample_count = 1000, reject_sample_bytes = 4194304, provenance = false,
-        max_expansion = 200, max_inflated_bytes = 274877906944))]
+        max_expansion = 2000, max_inflated_bytes = 274877906944))]
     #[allow(clippy::too_many_arguments)] // Keyword arguments of the Python class.
     fn new(
         known_columns: Vec<String>,

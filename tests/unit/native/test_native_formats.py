@@ -128,9 +128,9 @@ def read_repeated(member: bytes, members: int) -> ReadResult:
     return result
 
 
-@pytest.mark.parametrize(("name", "compress"), CODECS)
+@pytest.mark.parametrize(("name", "compress"), [codec for codec in CODECS if codec[0] != "gzip"])
 def test_a_decompression_bomb_is_stopped_by_its_ratio(name: str, compress: Compress) -> None:
-    # Given members of 16 MiB each with a ratio far above 200, more than 256 MiB in total
+    # Given members of 16 MiB each with a ratio far above 2,000, more than 256 MiB in total
     (counts,) = read_repeated(compress(bytes(16 << 20)), 17).counts
     # Then
     assert counts.error is not None
@@ -140,7 +140,7 @@ def test_a_decompression_bomb_is_stopped_by_its_ratio(name: str, compress: Compr
 
 @pytest.mark.parametrize(("name", "compress"), CODECS)
 def test_up_to_256_mebibytes_the_ratio_is_not_limited(name: str, compress: Compress) -> None:
-    # Given repetitive lines with a ratio above 200, as logs can have them
+    # Given repetitive lines with a high ratio, as logs can have them
     text = (b" " * 1023 + b"\n") * (16 << 10)
     compressed = compress(text)
     assert len(text) > 200 * len(compressed)
@@ -148,6 +148,17 @@ def test_up_to_256_mebibytes_the_ratio_is_not_limited(name: str, compress: Compr
     (counts,) = read_repeated(compressed, 16).counts
     # Then
     assert (counts.error, counts.blank_lines, counts.bytes) == (None, 16 * (16 << 10), 256 << 20)
+
+
+def test_no_ratio_that_gzip_can_have_is_a_bomb() -> None:
+    # Given rows of which nearly all values are equal, more than 256 MiB in total
+    rows = b'{"id":1,"values":[%s]}\n' % b",".join([b"0.0"] * 4000) * 1000
+    compressed = gzip.compress(rows)
+    assert len(rows) > 200 * len(compressed)
+    # When
+    (counts,) = read_repeated(compressed, 18).counts
+    # Then
+    assert (counts.error, counts.rows) == (None, 18_000)
 
 
 def test_a_compressed_file_is_stopped_by_its_inflated_size() -> None:

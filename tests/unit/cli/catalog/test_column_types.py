@@ -8,7 +8,7 @@ from unittest.mock import Mock
 
 import duckdb
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cli.catalog import column_types
@@ -98,6 +98,7 @@ def test_no_type_is_tried_after_one_that_accepts_all_values(monkeypatch: pytest.
 
 @settings(max_examples=60)
 @given(values=st.lists(TEXTS, min_size=10, max_size=40))
+@example(values=['["\\ud83d"]', '{"\\ude00":1}', '["\\ud83d\\ude00"]', f"[{'9' * 5000}]"])
 def test_the_casts_of_duckdb_accept_what_the_types_accept(
     database: duckdb.DuckDBPyConnection, values: list[str]
 ) -> None:
