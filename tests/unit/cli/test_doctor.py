@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +17,7 @@ from cli.errors import ExitCode
 from infra.names import CODE_MARK, code_version, version_of
 from infra.synth import CHECKOUT
 from lake.settings import EncryptionSettings, InputSettings, LedgerSettings, Settings
+from tests.unit.cli.conftest import Answered, Printed
 
 TOPIC = "arn:aws:sns:eu-central-1:111122223333:alarms"
 SETTINGS = Settings(stage="dev")
@@ -169,14 +169,12 @@ def test_what_the_settings_ask_of_the_account(aws: FakeAws, settings: Settings, 
     ],
 )
 def test_the_exit_code_is_that_of_all_lines(
-    states: list[Readiness], code: ExitCode, capsys: pytest.CaptureFixture[str]
+    states: list[Readiness], code: ExitCode, answered: Answered, printed: Printed
 ) -> None:
     lines = [Finding("java", state, "text\x1b[2J") for state in states]
-    assert print_findings(lines, as_json=False) == code
-    printed = capsys.readouterr().out
-    assert printed.splitlines()[0] == f"java          {states[0]:<14} text\\x1b[2J"
-    assert print_findings(lines, as_json=True) == code
-    assert [item["state"] for item in json.loads(capsys.readouterr().out)["findings"]] == states
+    text = printed(print_findings, lines, as_json=False, code=code)
+    assert text.splitlines()[0] == f"java          {states[0]:<14} text\\x1b[2J"
+    assert [item["state"] for item in answered(print_findings, lines, code=code)["findings"]] == states
 
 
 def answers(monkeypatch: pytest.MonkeyPatch, told: dict[str, str]) -> None:

@@ -16,7 +16,7 @@ from lake.commit import SourceCount
 from lake.layout import result_key
 from lake.ledger import ArrivalRow, ManifestRow
 from lake.manifest import Lane, ObjectVersion, Partition
-from tests.unit.cli.schemas import valid_json
+from tests.unit.cli.conftest import Printed, valid_json
 from tests.unit.cli.stack_world import FakeServices, stack_of
 from tests.unit.lake.world import PARTITION, TOTALS, World, done, put_result
 
@@ -177,15 +177,16 @@ def test_one_dataset_can_be_chosen_and_long_lists_are_cut(world: World) -> None:
     assert (cut.complete, len(cut.failures)) == (False, 1)
 
 
-def test_the_page_says_why_and_what_to_do(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_page_says_why_and_what_to_do(world: World, printed: Printed) -> None:
     # Given
     row = world.queued("a")
     world.ledger.manifests.fail(row, "bad\nline", world.now)
     files = [ObjectVersion("input", f"{name}.json", "e", 5, "2000-01-01T00:00:00.000+00:00") for name in "ab"]
     world.ledger.ignored.add(NO_RULE, files, world.now)
     # Then
-    assert print_failures(stack_of(world, FakeServices(dead_letters=3)), None, 10, as_json=False) == ExitCode.NOT_SO
-    lines = capsys.readouterr().out.splitlines()
+    lines = printed(
+        print_failures, stack_of(world, FakeServices(dead_letters=3)), None, 10, as_json=False, code=ExitCode.NOT_SO
+    ).splitlines()
     assert lines[0].startswith(
         f"FAILED manifest {row.id} of orders#2026-11-20T09, batch lane (1 file, 100 B) since 2026"
     )
@@ -228,7 +229,7 @@ def not_delivered(stack: DeployedStack, **options: Any) -> tuple[list[Any], bool
 
 
 def test_records_that_were_not_delivered_are_one_entry_for_each_kind_of_error(
-    world: World, stack: DeployedStack, capsys: pytest.CaptureFixture[str]
+    world: World, stack: DeployedStack, printed: Printed
 ) -> None:
     # Given
     deliver(world, f"clicks/{KIND}/2026/11/20/09/a", f"clicks/{KIND}/2026/11/20/10/b", f"payments/{KIND}/c")
@@ -237,8 +238,7 @@ def test_records_that_were_not_delivered_are_one_entry_for_each_kind_of_error(
     uri = f"s3://input/{FOLDER}/clicks/{KIND}/"
     assert (first.kind, first.files, first.bytes, complete) == ("NOT_DELIVERED", 2, 6, True)
     assert (first.uri, first.dataset, other.dataset) == (uri, "web", "shop")
-    assert print_failures(stack, None, 10, as_json=False) == ExitCode.NOT_SO
-    lines = capsys.readouterr().out.splitlines()
+    lines = printed(print_failures, stack, None, 10, code=ExitCode.NOT_SO).splitlines()
     assert lines[0].startswith(f"NOT_DELIVERED {uri} (2 files, 6 B) since 20")
     assert lines[1] == f"  why   Firehose could not deliver records of clicks: {KIND}"
     assert "docs/records.md" in lines[2]

@@ -1,6 +1,7 @@
 """night and nights: one execution on a page, the last ones in a list."""
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -15,7 +16,7 @@ from lake.errors import InvalidDocumentError
 from lake.layout import plan_summary_key, verdict_key
 from lake.ledger import CostRow, CostShare
 from lake.manifest import Lane
-from tests.unit.cli.schemas import valid_json
+from tests.unit.cli.conftest import Answered, Printed
 from tests.unit.cli.stack_world import MACHINE, NIGHT, FakeServices, execution, put_summary, stack_of
 from tests.unit.lake.world import World, done
 
@@ -82,15 +83,21 @@ def running(world: World, name: str) -> dict[str, Any]:
     return execution(name, "RUNNING")
 
 
-def shown(world: World, services: FakeServices, which: str, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
-    assert print_night(stack_of(world, services), which, 100, as_json=True) == ExitCode.FINE
-    document: dict[str, Any] = json.loads(capsys.readouterr().out)
-    valid_json("night", document)
-    return document
+Shown = Callable[..., Any]
 
 
-def test_a_night_compares_plan_and_outcome(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    document = shown(world, FakeServices([night(world, "n1")]), "last", capsys)
+@pytest.fixture
+def shown(world: World, answered: Answered) -> Shown:
+    """What is known of an execution of these."""
+
+    def call(services: FakeServices, which: str = "last") -> Any:
+        return answered(print_night, stack_of(world, services), which, code=ExitCode.FINE, schema="night")
+
+    return call
+
+
+def test_a_night_compares_plan_and_outcome(world: World, shown: Shown) -> None:
+    document = shown(FakeServices([night(world, "n1")]))
     assert (document["outcome"], document["plan"]["dollars"]) == (VERDICT["outcome"], 12.5)
     assert (document["dollars"], document["workMinutes"]) == (0.5, 30)
     (run,) = document["jobRuns"]
@@ -102,13 +109,12 @@ def test_a_night_compares_plan_and_outcome(world: World, capsys: pytest.CaptureF
     assert left["reason"].endswith("run 'hybrid-router reprocess --manifest m2 --stage dev'")
 
 
-def test_a_night_that_runs_shows_how_far_it_is(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_night_that_runs_shows_how_far_it_is(world: World, shown: Shown, printed: Printed) -> None:
     services = FakeServices([running(world, "n1")])
-    progress = shown(world, services, "last", capsys)["progress"]
+    progress = shown(services)["progress"]
     assert [progress[name] for name in ("manifests", "done", "running", "failed")] == [3, 1, 1, 0]
     assert progress["jobRuns"] == [{"jobRun": "jr_1", "done": 1, "running": 1}]
-    print_night(stack_of(world, services), "last", 100, as_json=False)
-    assert "1 of 3 manifests done, 100 B of 300 B" in capsys.readouterr().out
+    assert "1 of 3 manifests done, 100 B of 300 B" in printed(print_night, stack_of(world, services))
 
 
 @pytest.mark.parametrize(
@@ -119,13 +125,12 @@ def test_a_night_that_has_ended_while_a_manifest_was_worked_on_has_failed(
 ) -> None:
     night(world, "n1", outcome="OPEN")
     stack = stack_of(world, FakeServices([execution("n1", status)]))
-    assert print_night(stack, "last", 100, as_json=True) == code
+    assert print_night(stack, "last") == code
 
 
-def test_the_page_names_files_and_reasons(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_page_names_files_and_reasons(world: World, printed: Printed) -> None:
     services = FakeServices([night(world, "n1")])
-    assert print_night(stack_of(world, services), "last", 100, as_json=False) == ExitCode.FINE
-    text = capsys.readouterr().out
+    text = printed(print_night, stack_of(world, services), "last", code=ExitCode.FINE)
     assert text.startswith("n1: SUCCEEDED_WITH_QUARANTINE\n")
     assert "quarantined lines: 793 not JSON\n" in text
     assert f"unreadable file s3://input/orders/b\\n: {REASON} --stage dev\n" in text
@@ -136,10 +141,9 @@ def test_the_page_names_files_and_reasons(world: World, capsys: pytest.CaptureFi
     assert [cell for cell in ("$12.50", "$0.5000", "30 min", "4.5 kB") if cell not in text] == []
 
 
-def test_lists_are_limited(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_lists_are_limited(world: World, printed: Printed) -> None:
     services = FakeServices([night(world, "n1")])
-    print_night(stack_of(world, services), "last", 0, as_json=False)
-    text = capsys.readouterr().out
+    text = printed(print_night, stack_of(world, services), "last", 0)
     assert "... and 4 more: pass a larger --limit\n" in text
     assert "jr_1" not in text
 
@@ -149,61 +153,54 @@ def test_a_damaged_verdict_is_named(world: World) -> None:
     for body in ({"message": ""}, {**{name: [{}] for name in LISTS.values()}, "message": "", "rejectsByReason": {}}):
         world.raw_s3.put_object(Bucket="control", Key=verdict_key("n1"), Body=json.dumps(body).encode())
         with pytest.raises(InvalidDocumentError, match=r"n1/verdict\.json is damaged: restore the object"):
-            print_night(stack_of(world, services), "last", 100, as_json=True)
+            print_night(stack_of(world, services), "last")
     # And so is a plan
     summary = b'{"forecast": {}, "plannedAt": "", "manifestIds": []}'
     world.raw_s3.put_object(Bucket="control", Key=plan_summary_key("n1"), Body=summary)
     world.raw_s3.delete_object(Bucket="control", Key=verdict_key("n1"))
     with pytest.raises(InvalidDocumentError, match=r"n1/plan\.json is damaged: restore the object"):
-        print_night(stack_of(world, services), "last", 100, as_json=True)
+        print_night(stack_of(world, services), "last")
 
 
-def test_a_date_is_that_of_the_stage_on_which_the_night_began(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_date_is_that_of_the_stage_on_which_the_night_began(world: World, shown: Shown) -> None:
     # Given: two nights, the newer of which began after midnight in Berlin and before midnight UTC
     late = {**night(world, "n2"), "startDate": datetime(2026, 11, 20, 23, 30, tzinfo=UTC)}
     late["stopDate"] = late["startDate"] + timedelta(hours=1)
     services = FakeServices([late, night(world, "n1")])
     # Then
-    assert shown(world, services, "2026-11-21", capsys)["execution"] == "n2"
-    assert shown(world, services, "2026-11-19", capsys)["execution"] == "n1"
+    assert shown(services, "2026-11-21")["execution"] == "n2"
+    assert shown(services, "2026-11-19")["execution"] == "n1"
     with pytest.raises(NotFoundError, match="named '2026-11-20' or begun on such a day"):
-        print_night(stack_of(world, services), "2026-11-20", 100, as_json=True)
+        print_night(stack_of(world, services), "2026-11-20")
 
 
-def test_an_execution_that_step_functions_has_forgotten_is_in_the_ledger(
-    world: World, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_execution_that_step_functions_has_forgotten_is_in_the_ledger(world: World, shown: Shown) -> None:
     night(world, "old")
-    document = shown(world, FakeServices(), "old", capsys)
+    document = shown(FakeServices(), "old")
     assert (document["outcome"], document["status"], document["jobRuns"]) == (VERDICT["outcome"], "UNKNOWN", [])
 
 
-def test_an_execution_without_a_verdict_says_its_error(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_execution_without_a_verdict_says_its_error(world: World, printed: Printed) -> None:
     failed = {**execution("n1", "FAILED"), "error": "InvalidInputError", "cause": "unknown dataset"}
-    code = print_night(stack_of(world, FakeServices([failed])), f"{MACHINE}:n1", 100, as_json=False)
-    assert code == ExitCode.NOT_SO
-    assert "  InvalidInputError: unknown dataset\n" in capsys.readouterr().out
+    text = printed(print_night, stack_of(world, FakeServices([failed])), f"{MACHINE}:n1", code=ExitCode.NOT_SO)
+    assert "  InvalidInputError: unknown dataset\n" in text
 
 
 @pytest.mark.parametrize("which", ["ghost", "no name", "", "2026-13-40", "last"])
 def test_an_unknown_execution_is_one_sentence(world: World, which: str) -> None:
     with pytest.raises(NotFoundError, match=r"overnight has no execution .*: 'hybrid-router nights' lists"):
-        print_night(stack_of(world, FakeServices()), which, 100, as_json=True)
+        print_night(stack_of(world, FakeServices()), which)
 
 
-def test_nights_are_listed_newest_first(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nights_are_listed_newest_first(world: World, answered: Answered, printed: Printed) -> None:
     newer = {**night(world, "n2"), "startDate": NIGHT + timedelta(minutes=30)}
     services = FakeServices([newer, execution("dry"), night(world, "n1"), night(world, "n0")])
-    assert print_nights(stack_of(world, services), 2, as_json=True) == ExitCode.FINE
-    document = json.loads(capsys.readouterr().out)
-    valid_json("nights", document)
+    document = answered(print_nights, stack_of(world, services), 2, schema="nights")
     assert [item["execution"] for item in document["nights"]] == ["n2", "n1"]
-    assert print_nights(stack_of(world, services), 2, as_json=False) == ExitCode.FINE
-    text = capsys.readouterr().out
+    text = printed(print_nights, stack_of(world, services), 2, code=ExitCode.FINE)
     assert [cell for cell in ("2026-11-19 22:30", "101\t793", "4.5 kB") if cell not in text] == []
     # And of one that runs not everything is known
-    print_nights(stack_of(world, FakeServices([running(world, "n3")])), 2, as_json=False)
-    assert capsys.readouterr().out.endswith("\t-\t-\t-\n")
+    assert printed(print_nights, stack_of(world, FakeServices([running(world, "n3")])), 2).endswith("\t-\t-\t-\n")
 
 
 def test_a_night_that_is_followed_prints_job_runs_and_progress(

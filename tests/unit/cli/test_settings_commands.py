@@ -1,6 +1,5 @@
 """``settings check`` and ``settings explain``: every error at once, what a file means, what a key means."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from lake.settings import (
     load_settings,
 )
 from lake.settings.declaration import Field, declared_keys
+from tests.unit.cli.conftest import Answered, Printed
 
 DEV = Path(__file__).parents[3] / "settings" / "dev.toml"
 WRONG = 'stage = "x"\n[stream]\ntrigger_seconds = 0\n[schedule]\novernight = "cron(0 25 * * ? *)"\n'
@@ -126,17 +126,15 @@ def test_every_default_is_accepted(key: str, field: Field) -> None:
     assert [rule.refusal(item) for item in items for rule in field.rules] == [None] * len(items) * len(field.rules)
 
 
-def test_a_key_is_printed_with_unit_default_and_allowed_values(capsys: pytest.CaptureFixture[str]) -> None:
-    assert explain_settings("stream.trigger_seconds", as_json=False) == ExitCode.FINE
-    assert capsys.readouterr().out.splitlines() == [
+def test_a_key_is_printed_with_unit_default_and_allowed_values(answered: Answered, printed: Printed) -> None:
+    assert printed(explain_settings, "stream.trigger_seconds", code=ExitCode.FINE).splitlines() == [
         "stream.trigger_seconds",
         "  Interval between micro-batches; urgent files do not wait for it.",
         "  unit     seconds",
         "  default  5",
         "  allowed  a number from 1 to 3600",
     ]
-    explain_settings("encryption", as_json=True)
-    key = json.loads(capsys.readouterr().out)["keys"][0]
+    key = answered(explain_settings, "encryption")["keys"][0]
     assert (key["key"], key["default"], key["required"]) == ("encryption.kms_key", "", False)
 
 

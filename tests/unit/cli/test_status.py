@@ -16,7 +16,7 @@ from lake.manifest import Lane, ObjectVersion, Partition
 from lake.texts import format_clock, format_dollars, format_duration
 from lake.time import iso_utc
 from router.sweep.missed import HOUR_FORMAT, LISTING, OLD_DAYS, InputSearch
-from tests.unit.cli.schemas import valid_json
+from tests.unit.cli.conftest import Printed, valid_json
 from tests.unit.cli.stack_world import NIGHT, FakeServices, execution, put_summary, stack_of
 from tests.unit.lake.world import MORNING, World, done
 
@@ -31,12 +31,11 @@ def document_of(world: World, services: FakeServices | None = None, limit: int =
 
 
 @pytest.fixture
-def page(world: World, capsys: pytest.CaptureFixture[str]) -> Page:
+def page(world: World, printed: Printed) -> Page:
     """What the command prints of a stack with these services."""
 
     def read(services: FakeServices | None = None) -> str:
-        print_status_document(document_of(world, services), world.now, " --stage test")
-        return capsys.readouterr().out
+        return printed(print_status_document, document_of(world, services), world.now, " --stage test")
 
     return read
 

@@ -91,11 +91,6 @@ def test_a_type_that_refuses_more_than_a_tenth_is_not_proposed() -> None:
     assert propose(Counter({"1": 90, "x": 10})).type == ColumnType(TypeKind.BIGINT)
 
 
-def test_no_type_is_tried_after_one_that_accepts_all_values(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(column_types, "_has_digits_that_matter", Mock(side_effect=AssertionError("of a DECIMAL")))
-    assert propose({"1": 1}).type == ColumnType(TypeKind.BIGINT)
-
-
 @settings(max_examples=60)
 @given(values=st.lists(TEXTS, min_size=10, max_size=40))
 def test_the_casts_of_duckdb_accept_what_the_types_accept(
@@ -121,13 +116,9 @@ def test_the_casts_of_duckdb_accept_what_the_types_accept(
         (ColumnType(TypeKind.INSTANT), "2026-11-20 01:30:00Z", "2026-11-20 01:30:00"),
         (ColumnType(TypeKind.TIMESTAMP), "2026-11-20T01:30:00", "2026-11-20 01:30:00"),
         (ColumnType(TypeKind.DECIMAL, 2), "12.5", "12.50"),
-        (ColumnType(TypeKind.DECIMAL, 2), "12.505", None),
-        (ColumnType(TypeKind.BIGINT), "1.5", None),
     ],
 )
-def test_values_of_the_casts(
-    database: duckdb.DuckDBPyConnection, kind: ColumnType, text: str, value: str | None
-) -> None:
+def test_values_of_the_casts(database: duckdb.DuckDBPyConnection, kind: ColumnType, text: str, value: str) -> None:
     cast = cast_of("a", kind, Dialect.DUCKDB)
     (found,) = database.execute(f"SELECT CAST({cast} AS VARCHAR) FROM (SELECT ? AS a)", [text]).fetchall()
     assert found == (value,)
