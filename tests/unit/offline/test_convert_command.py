@@ -24,7 +24,7 @@ from offline.conversion import Conversion
 from offline.input_files import InputFile
 from offline.output_folder import OutputFolder
 from tests.oracle.lake_proof import prove
-from tests.unit.offline.conversions import BAD, GOOD, SMALL, Convert, convert_until_killed, inputs, request
+from tests.unit.offline.conftest import BAD, GOOD, SMALL, Convert, convert_until_killed, inputs, request
 from transform import source
 from transform.task_model import NUMBERS_PER_TASK
 

@@ -21,7 +21,7 @@ from cli.offline.convert import Request, convert_files
 from cli.offline.iceberg_tables import open_catalog
 from local.duckdb_iceberg import duckdb_with_iceberg
 from router.iceberg.metadata import NAME_MAPPING
-from tests.unit.offline.conversions import Convert, convert_until_killed, request
+from tests.unit.offline.conftest import Convert, convert_until_killed, request
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table

@@ -18,7 +18,7 @@ from lake.commit import PendingObject
 from lake.errors import InvalidInputError
 from lake.settings import Settings
 from offline.output_folder import OutputFolder
-from tests.unit.offline.conversions import GOOD, SMALL, Convert
+from tests.unit.offline.conftest import GOOD, SMALL, Convert
 
 OLD, NEW = b'{"a": "old"}\n' * 20_000, b'{"a": "new"}\n' * 20_000
 MANIFEST = "20261120T093000" + "0" * 20
