@@ -100,7 +100,11 @@ def print_folder_suggestion(folder: Path, max_files: int, dialect: Dialect | Non
     """Print types for a dataset's folder in the output of ``convert``; a folder has no table of Athena."""
     if dialect is Dialect.ATHENA:
         raise InvalidInputError("a folder is not a table of Athena: pass --dialect duckdb or spark")
-    sample = read_folder_sample(folder, max_files)
+    sample = DatasetSample()
+    hours = [sorted(hour.glob("*.parquet")) for hour in sorted(folder.glob("date=*/hour=*"), reverse=True)]
+    for path in _one_of_each(hours, max_files):
+        with path.open("rb") as file, reading_parquet(str(path), "delete it, and convert its files again"):
+            _add_object(sample, file)
     if not sample.objects:
         raise InvalidInputError(
             f"{folder} has no file date=*/hour=*/*.parquet: pass a dataset's folder of the output of convert, such as "
@@ -215,16 +219,6 @@ def read_sample(stack: DeployedStack, dataset: str, max_objects: int) -> Dataset
         # The sweep may have deleted this generation since it was listed.
         with suppress(stack.s3.exceptions.NoSuchKey), reading_object(lake, key):
             _add_object(sample, io.BufferedReader(RangeReader(stack.s3, lake, key, size), BUFFER_BYTES))
-    return sample
-
-
-def read_folder_sample(folder: Path, max_files: int) -> DatasetSample:
-    """A sample of a dataset's folder that ``convert`` has written on this machine. Raises ``OSError``."""
-    sample = DatasetSample()
-    hours = [sorted(hour.glob("*.parquet")) for hour in sorted(folder.glob("date=*/hour=*"), reverse=True)]
-    for path in _one_of_each([files for files in hours if files], max_files):
-        with path.open("rb") as file, reading_parquet(str(path), "delete it, and convert its files again"):
-            _add_object(sample, file)
     return sample
 
 

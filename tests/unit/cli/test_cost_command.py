@@ -68,7 +68,12 @@ def test_the_intervals_of_a_streaming_job_are_one_job_run(world: World) -> None:
     assert (report.job_runs, report.total.dollars) == (1, 1.0)
 
 
-def test_a_bill_that_is_awaited_is_named(stack: DeployedStack, printed: Printed) -> None:
+def test_the_table_names_its_source_and_a_bill_that_is_awaited(stack: DeployedStack, printed: Printed) -> None:
+    text = printed(print_cost, replace(stack, local=True), DAY, DAY, "dataset")
+    for words in ("orders", "6 GB", "0.500000", "4.0000", "4.1000", "4.2500", "estimated in addition"):
+        assert words in text
+    assert "1 job run, from the clock of this machine" in text
+    # Given a job run whose bill is not final
     stack.ledger.costs.await_bill(DueBill("jr_late", "s3://control/plans/night/runs/00000.json", f"{DAY}T02:00:00Z"))
     # The job run may have ended on the day before
     for day, number in ((DAY, 1), ("2026-11-20", 1), ("2026-11-19", 0), ("2026-11-22", 0)):
@@ -108,13 +113,6 @@ def test_every_sum_has_all_of_the_money(
     assert (body["total"]["dollars"], body["total"]["jobRuns"]) == (4.75, 3)
     assert body["total"]["dollarsPerGb"] == pytest.approx(4.75 / 9)
     assert body["nights"] == [{"execution": "night", "plannedDollars": 4.1, "dollars": 4.25, "jobRuns": 2}]
-
-
-def test_the_table(stack: DeployedStack, printed: Printed) -> None:
-    text = printed(print_cost, replace(stack, local=True), DAY, DAY, "dataset")
-    for words in ("orders", "6 GB", "0.500000", "4.0000", "4.1000", "4.2500", "estimated in addition"):
-        assert words in text
-    assert "1 job run, from the clock of this machine" in text
 
 
 def test_a_stream_with_many_datasets_needs_the_memory_of_one_interval(

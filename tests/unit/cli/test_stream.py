@@ -9,9 +9,7 @@ from cli.change.stream import print_stream, read_shards, start_stream, stop_stre
 from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode
 from cli.inspect.executions import local_log, log_stream
-from cli.offline.settings import summary
 from lake.engines.emr_serverless import run_id
-from lake.settings import EmrSettings, Settings, StreamSettings
 from lake.shards import Shards
 from tests.unit.cli.conftest import Answered, Printed
 from tests.unit.cli.stack_world import FakeLambda, FakeServices, stack_of
@@ -101,12 +99,3 @@ def test_runs_are_those_of_the_name_of_their_shard_and_logs_those_of_their_id(
     file.parent.mkdir()
     file.touch()
     assert local_log(replace(on_emr, local=True, local_logs=str(tmp_path)), RUN) == file
-
-
-def test_settings_are_said_in_words_with_the_price_of_a_quiet_hour() -> None:
-    stream = StreamSettings(engine="emr-serverless", max_workers=5)
-    settings = Settings(stage="dev", stream=stream, emr=EmrSettings(architecture="arm64"))
-    told = dict(summary(settings))["stream lane"]
-    assert "unless more wait than 16 cores convert in 300 s" in told
-    words = "on emr-serverless a driver and 0 to 4 executors G.1X, $0.1212 an hour while one is quiet"
-    assert told.endswith(words)
