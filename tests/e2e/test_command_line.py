@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -45,9 +46,9 @@ class LocalUp:
         assert self.process.poll() is None, output
         return "Ctrl-C ends everything" in output
 
-    @property
+    @cached_property
     def state(self) -> Any:
-        """Endpoint, access key and logs."""
+        """Endpoint, access key and logs; its file is gone before the process is."""
         return json.loads((local_state() / f"{self.stage}.json").read_text())
 
     def collect_permissions(self) -> None:

@@ -20,8 +20,6 @@ from tests.unit.cli.conftest import Printed
 from tests.unit.cli.stack_world import FakeServices, stack_of
 from tests.unit.lake.world import PARTITION, World
 
-HOURS = {"dataset": "nowhere", "first": "2026-11-20", "last": "2026-11-20"}
-
 
 @pytest.fixture
 def stack(world: World) -> DeployedStack:
@@ -34,21 +32,17 @@ def stack(world: World) -> DeployedStack:
 
 
 @pytest.mark.parametrize(
-    ("changes", "code", "message"),
+    ("dataset", "day", "code", "message"),
     [
-        ({}, ExitCode.NOT_SO, "dataset = 'nowhere' is unknown"),
-        (
-            {"dataset": "orders", "first": "2126-11-20", "last": "2126-11-20"},
-            ExitCode.WRONG_USE,
-            "the hour 2126-11-20T00",
-        ),
+        ("nowhere", "2026-11-20", ExitCode.NOT_SO, "dataset = 'nowhere' is unknown"),
+        ("orders", "2126-11-20", ExitCode.WRONG_USE, "the hour 2126-11-20T00"),
     ],
 )
 def test_an_unknown_dataset_is_told_from_a_wrong_option(
-    stack: DeployedStack, changes: dict[str, Any], code: ExitCode, message: str
+    stack: DeployedStack, dataset: str, day: str, code: ExitCode, message: str
 ) -> None:
     with pytest.raises(HybridRouterError, match=f"^{message}") as caught:
-        verify(stack, **{**HOURS, **changes})
+        verify(stack, dataset, day, day)
     assert exit_code_of(caught.value) == code
 
 
