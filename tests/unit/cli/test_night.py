@@ -206,32 +206,18 @@ def test_nights_are_listed_newest_first(world: World, answered: Answered, printe
 def test_a_night_that_is_followed_prints_job_runs_and_progress(
     world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    # Given a night that runs, and ends at the second look
-    services = FollowedServices([running(world, "n1")])
+    # Given a night that runs, and has ended after the second look
+    services, states = FakeServices([running(world, "n1")]), iter(("RUNNING", "SUCCEEDED"))
     night(world, "n2")
-    (row,) = (
-        row for row in world.ledger.costs.of_days(date(2026, 11, 19), date(2026, 11, 19)) if row.execution == "n2"
-    )
+    rows = world.ledger.costs.of_days(date(2026, 11, 19), date(2026, 11, 19))
+    (row,) = (row for row in rows if row.execution == "n2")
     world.ledger.costs.record(replace(row, id="jr_0", execution="n1"))
     # When
-    follow_execution(stack_of(world, services), execution_arn(stack_of(world, services), "n1"), lambda _: None)
+    stack = stack_of(world, services)
+    follow_execution(stack, execution_arn(stack, "n1"), lambda _: services.executions[0].update(status=next(states)))
     # Then
     told = [line[10:] for line in capsys.readouterr().err.splitlines()[1:]]
     assert told == [
         "job run jr_0, glue-flex: FAILED after 30 min: Executor lost\\nrun 'hybrid-router failures --stage dev'",
         "1 of 3 manifests done, 100 B of 300 B, 1 at work: jr_1 (1 done, 1 at work)",
     ]
-
-
-class FollowedServices(FakeServices):
-    """Step Functions with one execution that ends after its progress was read twice."""
-
-    looks = 0
-
-    def describe_execution(self, executionArn: str) -> dict[str, Any]:  # noqa: N803
-        self.looks += 1
-        found = super().describe_execution(executionArn)
-        return found if self.looks < 5 else {**found, "status": "SUCCEEDED"}
-
-    def get_execution_history(self, **_request: Any) -> dict[str, Any]:
-        return {"events": []}
