@@ -23,6 +23,12 @@ from tests.unit.lake.world import PARTITION, TOTALS, World, done, put_result
 NO_RULE = "no rule of [[datasets]] matches the key"
 
 
+@pytest.fixture
+def stack(world: World) -> DeployedStack:
+    """A stack with two ``[[records]]``."""
+    return stack_of(world, FakeServices(), {"clicks": "web", "payments": "shop"})
+
+
 def listed(world: World, *, dataset: str | None = None, limit: int = 10) -> list[dict[str, Any]]:
     stack = stack_of(world, FakeServices())
     found: list[dict[str, Any]] = valid_json("failures", failures_document(stack, dataset, limit))["failures"]
@@ -115,7 +121,9 @@ def record(world: World, manifest: str | None, version: str, arrived_at: str) ->
     world.ledger.arrivals.put(ArrivalRow(file, manifest, PARTITION, Lane.BATCH, "by default", arrived_at))
 
 
-def test_an_unreadable_file_is_no_failure_any_more_once_a_later_version_of_it_was_converted(world: World) -> None:
+def test_an_unreadable_file_is_no_failure_any_more_once_a_later_version_of_it_was_converted(
+    world: World, stack: DeployedStack
+) -> None:
     # Given a file that could not be read, and an earlier version of it that could
     row, before, after = (world.queued("a") for _ in range(3))
     unreadable(world, row, "orders/a")
@@ -132,7 +140,6 @@ def test_an_unreadable_file_is_no_failure_any_more_once_a_later_version_of_it_wa
     assert (found["kind"], found["uri"], found["manifest"]) == ("REPLACED", "s3://input/orders/a", row.id)
     assert after.id in found["advice"]
     assert found["command"] == "hybrid-router explain s3://input/orders/a --stage dev"
-    stack = stack_of(world, FakeServices())
     assert print_failures(stack, None, 10, as_json=True) == ExitCode.FINE
 
 
@@ -142,7 +149,7 @@ def converted(world: World, row: ManifestRow, version: str) -> None:
     put_result(world, row, [SourceCount("s3://input/orders/a", version, 100, 3, 3, 0, {}, None, None)])
 
 
-def test_a_blocked_manifest_is_tried_again_by_itself(world: World) -> None:
+def test_a_blocked_manifest_is_tried_again_by_itself(world: World, stack: DeployedStack) -> None:
     for name, lane in (("a", Lane.BATCH), ("b", Lane.STREAM)):
         claim = world.claimed(world.queued(name, lane=lane))
         world.ledger.manifests.release(claim.row, "s3:GetObject is denied", world.now)
@@ -155,7 +162,6 @@ def test_a_blocked_manifest_is_tried_again_by_itself(world: World) -> None:
     # And: more manifests than the limit that only wait for their turn
     world.queued("c")
     world.queued("d")
-    stack = stack_of(world, FakeServices())
     assert failures_document(stack, None, 1).complete
     found = listed(world)
     assert [(item["kind"], item["command"]) for item in found] == [("BLOCKED", None)] * 3
@@ -166,11 +172,10 @@ def test_a_blocked_manifest_is_tried_again_by_itself(world: World) -> None:
     assert sum(item.blocked for item in status_document(stack, 10, world.now).backlog) == 3
 
 
-def test_one_dataset_can_be_chosen_and_long_lists_are_cut(world: World) -> None:
+def test_one_dataset_can_be_chosen_and_long_lists_are_cut(world: World, stack: DeployedStack) -> None:
     for name, dataset in (("a", "orders"), ("b", "events"), ("c", "events")):
         row = world.queued(name, partition=Partition(dataset, "2026-11-20", 9))
         world.ledger.manifests.fail(row, "because", world.now)
-    stack = stack_of(world, FakeServices())
     assert [item["dataset"] for item in listed(world, dataset="events")] == ["events", "events"]
     assert failures_document(stack, "events", 2).complete
     cut = failures_document(stack, "events", 1)
@@ -184,9 +189,8 @@ def test_the_page_says_why_and_what_to_do(world: World, printed: Printed) -> Non
     files = [ObjectVersion("input", f"{name}.json", "e", 5, "2000-01-01T00:00:00.000+00:00") for name in "ab"]
     world.ledger.ignored.add(NO_RULE, files, world.now)
     # Then
-    lines = printed(
-        print_failures, stack_of(world, FakeServices(dead_letters=3)), None, 10, as_json=False, code=ExitCode.NOT_SO
-    ).splitlines()
+    stack = stack_of(world, FakeServices(dead_letters=3))
+    lines = printed(print_failures, stack, code=ExitCode.NOT_SO).splitlines()
     assert lines[0].startswith(
         f"FAILED manifest {row.id} of orders#2026-11-20T09, batch lane (1 file, 100 B) since 2026"
     )
@@ -209,12 +213,6 @@ def test_the_page_says_why_and_what_to_do(world: World, printed: Printed) -> Non
 
 FOLDER = "firehose-failed-records"
 KIND = "processing-failed"
-
-
-@pytest.fixture
-def stack(world: World) -> DeployedStack:
-    """A stack with two ``[[records]]``."""
-    return stack_of(world, FakeServices(), {"clicks": "web", "payments": "shop"})
 
 
 def deliver(world: World, *keys: str) -> None:

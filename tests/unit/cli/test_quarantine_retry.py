@@ -147,9 +147,8 @@ def test_an_hour_that_is_converted_again_keeps_no_other_back(
         assert list(body["refused"]) == [str(PARTITION)]
         assert f"manifest {manifest}, which is QUEUED" in body["refused"][str(PARTITION)]
         assert [answer["partition"] for answer in body["resubmissions"]] == [str(LATER)]
-    assert f"\n{PARTITION}: the rejected lines of manifest {manifest}, which is QUEUED" in printed(
-        retry_lines, stack, exported, dry_run=False, as_json=False
-    )
+    text = printed(retry_lines, stack, exported)
+    assert f"\n{PARTITION}: the rejected lines of manifest {manifest}, which is QUEUED" in text
 
 
 def test_lines_of_an_hour_that_is_queued_while_they_are_given_back_are_told(

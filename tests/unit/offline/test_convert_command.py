@@ -215,13 +215,14 @@ def test_a_call_that_is_killed_at_any_rename_is_completed_by_the_next(folder: Pa
 
 
 def test_a_file_that_is_found_in_several_ways_is_converted_once(folder: Path, convert: Convert) -> None:
-    # Given a link to a file, a file inside of a named folder, and a folder in another
+    # Given a link to a file and one to a folder, a file inside of a named folder, and a folder in another
     (folder / "orders" / "link.ndjson").symlink_to(folder / "orders" / "a.ndjson")
+    (folder / "clicks" / "latest.ndjson").symlink_to("../orders")
     names = (folder, folder / "orders", folder / "orders" / "a.ndjson", folder / "orders" / ".." / "orders")
     # When
     _, told = convert(*names)
     # Then
-    assert (told["files"], told["skipped"], told["rows"]) == (5, 0, 2 + 1 + 4000)
+    assert (told["files"], told["skipped"], told["rows"], told["refused"]) == (5, 0, 2 + 1 + 4000, {})
 
 
 def test_names_reach_the_disk_before_what_depends_on_them(

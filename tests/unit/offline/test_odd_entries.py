@@ -235,14 +235,6 @@ def test_folders_nested_deeper_than_calls_are_converted(orders: Path, tmp_path: 
     assert (code, told["rows"]) == (ExitCode.FINE, 2)
 
 
-def test_a_link_to_a_folder_of_the_search_adds_nothing(orders: Path, tmp_path: Path, convert: Convert) -> None:
-    (orders / "day").mkdir()
-    (orders / "day" / "a.ndjson").write_bytes(GOOD)
-    (orders / "latest.ndjson").symlink_to("day")
-    code, told = convert(orders)
-    assert (code, told["rows"], told["refused"]) == (ExitCode.FINE, 2, {})
-
-
 def test_a_time_of_change_that_is_not_a_date_is_named(
     orders: Path, monkeypatch: pytest.MonkeyPatch, convert: Convert
 ) -> None:
