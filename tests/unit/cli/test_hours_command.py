@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -37,12 +38,8 @@ def stack(deployment: Deployment) -> DeployedStack:
 @pytest.fixture
 def hours(stack: DeployedStack, answered: Answered) -> Hours:
     """The hours of orders between these, which the command shows with this exit code."""
-
-    def read(first: str, last: str, code: int) -> list[Any]:
-        found: list[Any] = answered(print_hours, stack, "orders", first, last, code=code, schema="hours")["hours"]
-        return found
-
-    return read
+    command = partial(answered, print_hours, stack, "orders", schema="hours")
+    return lambda first, last, code: command(first, last, code=code)["hours"]
 
 
 def test_counts_of_complete_open_and_failed_hours(deployment: Deployment, hours: Hours) -> None:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -89,11 +90,8 @@ Shown = Callable[..., Any]
 @pytest.fixture
 def shown(world: World, answered: Answered) -> Shown:
     """What is known of an execution of these."""
-
-    def call(services: FakeServices, which: str = "last") -> Any:
-        return answered(print_night, stack_of(world, services), which, code=ExitCode.FINE, schema="night")
-
-    return call
+    command = partial(answered, print_night, code=ExitCode.FINE, schema="night")
+    return lambda services, *which: command(stack_of(world, services), *which)
 
 
 def test_a_night_compares_plan_and_outcome(world: World, shown: Shown) -> None:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -46,12 +47,8 @@ Tables = Callable[..., list[Any]]
 @pytest.fixture
 def tables(answered: Answered) -> Tables:
     """The tables that ``status`` shows, with this exit code."""
-
-    def read(stack: DeployedStack, code: ExitCode, dataset: str | None = None) -> list[Any]:
-        found: list[Any] = answered(print_table_status, stack, dataset, code=code, schema="tables")["tables"]
-        return found
-
-    return read
+    command = partial(answered, print_table_status, schema="tables")
+    return lambda stack, code, *dataset: command(stack, *dataset, code=code)["tables"]
 
 
 def test_settings_of_another_version_are_not_called_wrong(deployment: Deployment, stack: DeployedStack) -> None:
