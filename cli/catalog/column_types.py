@@ -119,6 +119,8 @@ def propose(counts: Mapping[str, int]) -> Proposal:
     for candidate in _candidates(counts):
         if (number := _count_refused(candidate, counts, refused)) < refused:
             best, refused = candidate, number
+        if refused == 0:
+            break
     if best is None:
         return Proposal(None, values, 0)
     examples = (text for text in counts if not best.accepts(text))

@@ -91,6 +91,11 @@ def test_a_type_that_refuses_more_than_a_tenth_is_not_proposed() -> None:
     assert propose(Counter({"1": 90, "x": 10})).type == ColumnType(TypeKind.BIGINT)
 
 
+def test_no_type_is_tried_after_one_that_accepts_all_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(column_types, "_has_digits_that_matter", Mock(side_effect=AssertionError("of a DECIMAL")))
+    assert propose({"1": 1}).type == ColumnType(TypeKind.BIGINT)
+
+
 @settings(max_examples=60)
 @given(values=st.lists(TEXTS, min_size=10, max_size=40))
 def test_the_casts_of_duckdb_accept_what_the_types_accept(
