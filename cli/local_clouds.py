@@ -158,7 +158,7 @@ def read_local_state(stage: str) -> Mapping[str, Any]:
         # A cloud that was killed has left its file, and no server listens.
         with socket.create_connection((str(place.hostname), place.port or 80), CONNECT_SECONDS):
             return cloud
-    except OSError as error:
+    except (FileNotFoundError, ConnectionError, TimeoutError) as error:
         raise NotReachableError(
             f"no local cloud of stage {stage} is running on this machine: 'hybrid-router local ls' shows those "
             "that are, and 'hybrid-router local up' starts one"

@@ -232,6 +232,10 @@ def test_a_local_cloud_has_the_outputs_of_its_last_deployment(
     # And the file of one that was killed, on whose port no process listens, is no cloud
     with pytest.raises(NotReachableError, match="no local cloud of stage prod_eu is running on this machine"):
         connect_to_stage("prod_eu", local=True)
+    # And a file that may not be read is not the cloud's fault
+    monkeypatch.setattr(Path, "read_text", Mock(side_effect=PermissionError(errno.EACCES, "Permission denied")))
+    with pytest.raises(PermissionError):
+        connect_to_stage("prod_eu", local=True)
 
 
 TABLE = ("Nights", ("began", "execution", "outcome"), ("files", "rows"))
@@ -252,8 +256,9 @@ def test_the_widest_columns_but_the_first_are_below_their_row_where_all_do_not_f
     ]
     numbers = ("files done", "size done", "rows", "quarantined", "manifests failed", "open")
     rows = [("production_orders_eu", "17", "12.1 MB", "150,000", "0", "2", "3")]
-    assert click.unstyle(format_table("", ("dataset",), numbers, rows, 72)).splitlines()[1:] == [
-        "production_orders_eu          17    12.1 MB  150,000            0     3",
+    assert click.unstyle(format_table("", ("dataset",), numbers, rows, 64)).splitlines()[1:] == [
+        "production_orders_eu          17    12.1 MB  150,000     3",
+        "  quarantined: 0",
         "  manifests failed: 2",
     ]
 
