@@ -142,6 +142,8 @@ def test_a_stream_with_many_datasets_needs_the_memory_of_one_interval(
     ("first", "last", "message"),
     [
         ("yesterday", DAY, "--from 'yesterday' is not a valid day"),
+        ("", DAY, "--from '' is not a valid day"),
+        ("9999-12-31", "9999-12-31", "--from '9999-12-31' is not a valid day"),
         (DAY, "2026-11-32", "--to '2026-11-32' is not a valid day"),
         (DAY, "2026-11-20", "is later than"),
         ("2020-01-01", DAY, "more than 366 days"),
@@ -162,12 +164,14 @@ def test_the_estimate_is_of_counted_units() -> None:
     lists = 4 * 0.016
     assert found.requests == pytest.approx(reads * 0.0004e-3 + (writes + lists) * 0.005e-3 + 4 * 1.2 * 0.4e-6 + 2e-6)
     assert found.ledger == pytest.approx((4 + 2 * (21 + 2) + 7) * 0.625e-6 + (2 * (12 + 62) + 3 + 4 * 8) * 0.125e-6)
+    assert found.total == pytest.approx(found.requests + found.ledger + found.functions)
     assert found.storage_per_month == pytest.approx((2e9 * 0.023 + 4 * 550 * 0.45) / 2**30)
     # And an hour of the streaming job lists its inbox every 5 seconds in two ways, and reads a pointer of each manifest
     stream = estimate([replace(ROW, lane=Lane.STREAM, seconds=3600)])
     assert stream.requests - found.requests == pytest.approx(2 * 720 * 0.005e-3 + 2 * (0.005e-3 + 3 * 0.0004e-3))
     # And no sweep looks for the manifests that wait for the night
     assert found.ledger - stream.ledger == pytest.approx(2 * (2 * 0.625e-6 + 62 * 0.125e-6))
+    assert estimate([]).total == 0
 
 
 OPTION = {"worker_type": "G.1X", "workers": 10, "concurrency": 4, "runs": 4, "minutes": 61.0, "dollars": 12.5}

@@ -133,6 +133,8 @@ def test_a_cloud_that_is_ended_leaves_nothing(
     assert [path.name for path in folder.iterdir()] == ["dev.lock"]
     told = capsys.readouterr().out
     assert f"Ctrl-C ends everything and deletes {folder}/dev-{os.getpid()}" in told
+    assert "\nendpoint  http://127.0.0.1:1   (its access key is in " in told
+    assert "\nLakeBucket             lake\nlogs      " in told
     assert f"\nAWS CLI   AWS_CONFIG_FILE={folder}/dev.aws aws --profile hybrid-router-local\n" in told
     assert [signal.getsignal(each) for each in END_SIGNALS] == before
 

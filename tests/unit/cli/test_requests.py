@@ -257,8 +257,9 @@ def test_a_backfill_ends_as_its_night_does_or_is_named_and_not_waited_for(
     ended = run(world, run_backfill, FIELDS, {"dryRun": False, "search": {}, "overnight": NIGHT})
     assert ended == (ExitCode.FINE, [{**REQUEST, "dryRun": False}])
     assert capsys.readouterr().out == "SUCCEEDED: all 3 manifests are done: 101 rows\n"
-    assert run(world, run_backfill, FIELDS, no_wait=True, as_json=True)[0] == ExitCode.FINE
-    assert json.loads(capsys.readouterr().out) == {"execution": "arn:1"}
+    for command, fields in ((run_backfill, FIELDS), (run_overnight, {})):
+        assert run(world, command, fields, no_wait=True, as_json=True)[0] == ExitCode.FINE
+        assert json.loads(capsys.readouterr().out) == {"execution": "arn:1"}
 
 
 def test_a_dry_run_of_a_backfill_says_what_it_would_convert(world: World, capsys: pytest.CaptureFixture[str]) -> None:

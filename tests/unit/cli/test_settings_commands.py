@@ -70,6 +70,7 @@ def test_a_stage_without_peak_hours_has_no_window() -> None:
     # And on EMR Serverless workers end while nothing comes
     stream = StreamSettings(engine="emr-serverless", max_workers=5)
     told = dict(summary(replace(WEEKDAYS, stream=stream, emr=EmrSettings(architecture="arm64"))))
+    assert "unless more wait than 16 cores convert in 300 s" in told["stream lane"]
     words = "on emr-serverless a driver and 0 to 4 executors G.1X, $0.1212 an hour while one is quiet"
     assert told["stream lane"].endswith(words)
 
@@ -125,6 +126,13 @@ def test_times_that_may_not_be_meant_are_named(schedule: dict[str, Any], peak: P
 
 def test_every_key_is_explained() -> None:
     assert all(field.meaning and field.allowed for _, field in declared_keys(Settings))
+
+
+def test_every_default_is_accepted() -> None:
+    for key, field in declared_keys(Settings):
+        items = field.default if field.is_list else [field.default]
+        refusals = [rule.refusal(item) for item in items or () for rule in field.rules if not field.required]
+        assert not any(refusals), key
 
 
 def test_a_key_is_printed_with_unit_default_and_allowed_values(answered: Answered, printed: Printed) -> None:

@@ -144,6 +144,7 @@ def test_a_table_that_another_program_has_rolled_back_is_stopped(
         commit(deployment)
     # Then
     text = printed(print_table_status, stack, "orders", code=ExitCode.NOT_SO)
+    assert "orders\tstopped\t" in text
     assert "it was rolled back or replaced: run 'hybrid-router tables restore orders --stage" in text
     # And who asks for the hour or for the file learns that its table is what they wait for
     command = "'hybrid-router tables status orders{}' says whether it is late or stopped\n"
