@@ -67,7 +67,9 @@ def test_charts_are_drawn_and_tables_sort(chromium: Chromium, page: str) -> None
     for chart, color in INK.items():
         assert color in found["colors"][chart], chart
     first, last = found["sorted"]
-    assert (first, last[:-1]) == ("jr_000000000000", "jr_00000000000")
+    assert first == "jr_000000000000"
+    # The two last ones begin at once
+    assert last in ("jr_00000000000c", "jr_00000000000d")
 
 
 @pytest.mark.parametrize(

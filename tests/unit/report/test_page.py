@@ -76,6 +76,10 @@ def test_it_has_a_place_for_each_chart_loads_nothing_and_allows_only_its_own_scr
     assert set(figures_of(page)) == set(reader.canvases) == {"latency", "backlog", "runs", "rejects", "cost"}
     assert reader.loaded == []
     assert "sourceMappingURL" not in page
+    # And the table of a chart is folded below it
+    for name in reader.canvases:
+        chart = f'<canvas id="{name}" [^>]*></canvas></div>(<p>[^\n]*?</p>)?'
+        assert re.search(f"{chart}<details><summary>Table", page), name
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)
     assert policy
     # When
@@ -259,6 +263,7 @@ def test_a_day_with_many_executions_counts_all_and_names_a_few() -> None:
         page = render_index("stack", [day], iso_utc(NOW))
         assert f"+{20 - MAX_LISTED}" in page
         assert f"{failed} FAILED" in page
+        assert '<p><span class="badge good">SUCCEEDED</span> The latest execution' in page
 
 
 def test_what_failed_is_named_first_then_what_is_open() -> None:
