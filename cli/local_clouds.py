@@ -152,23 +152,17 @@ CONNECT_SECONDS = 1
 def read_local_state(stage: str) -> Mapping[str, Any]:
     """What ``local up`` has written about the running cloud of this stage."""
     state = LocalStage(local_state(), stage).state_file
-    cloud: dict[str, Any] = json.loads(state.read_text(encoding="utf-8")) if state.is_file() else {}
-    if not cloud or not _answers(cloud["endpoint"]):
+    try:
+        cloud: dict[str, Any] = json.loads(state.read_text(encoding="utf-8"))
+        place = urlsplit(cloud["endpoint"])
+        # A cloud that was killed has left its file, and no server listens.
+        with socket.create_connection((str(place.hostname), place.port or 80), CONNECT_SECONDS):
+            return cloud
+    except (FileNotFoundError, ConnectionError, TimeoutError) as error:
         raise NotReachableError(
             f"no local cloud of stage {stage} is running on this machine: 'hybrid-router local ls' shows those "
             "that are, and 'hybrid-router local up' starts one"
-        )
-    return cloud
-
-
-def _answers(endpoint: str) -> bool:
-    """Whether a server listens: a cloud that was killed has left its file."""
-    place = urlsplit(endpoint)
-    try:
-        with socket.create_connection((str(place.hostname), place.port or 80), CONNECT_SECONDS):
-            return True
-    except OSError:
-        return False
+        ) from error
 
 
 @command("local up")

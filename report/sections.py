@@ -64,7 +64,7 @@ def chart_data(report: Report) -> dict[str, Any]:
             for run in report.costs.job_runs[:MAX_RUNS]
         ],
         "rejects": dict(report.figures.total.rejects.most_common(MAX_BARS)),
-        "cost": _cost_bars(report.costs.by_lane_and_dataset),
+        "cost": _cost_bars(report.costs.groups),
     }
     return {name: data for name, data in charts.items() if data}
 
@@ -253,7 +253,7 @@ def cost(report: Report) -> str:
             "dollars": dollars(part.dollars),
             "dollars per GB": dollars_per_gb(part.dollars_per_gb),
         }
-        for (lane, dataset), part in report.costs.by_lane_and_dataset.items()
+        for (lane, dataset), part in report.costs.groups.items()
     ]
     more = f"; the chart has the {MAX_BARS} dearest datasets" if len(rows) > MAX_BARS else ""
     return _shown("cost", rows, "No job run has ended.", f"<p>From {safe(report.metered)}{more}.</p>")

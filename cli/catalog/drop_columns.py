@@ -7,7 +7,7 @@ from typing import IO, cast
 import pyarrow.parquet as pq
 import typer
 
-from cli.catalog.sample import RangeReader, reading_object
+from cli.catalog.suggest import RangeReader, reading_object
 from cli.commands import Dataset, DryRun, Json, command
 from cli.deployed_stack import DeployedStack, known_dataset
 from cli.terminal import ended_by_signal, print_answer, working

@@ -1,11 +1,20 @@
-"""``hybrid-router catalog suggest``: types for the columns of a dataset, from its data, and views that cast to them."""
+"""``hybrid-router catalog suggest``: types for the columns of a dataset, from a bounded sample of its data, and views.
 
+The newest hours are read first, of published objects or of a folder that ``convert`` has written.
+"""
+
+import io
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import chain, zip_longest
 from pathlib import Path
-from typing import Annotated
+from typing import IO, Annotated, Any, TypeVar
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import typer
 
 from cli.catalog.column_types import (
@@ -20,18 +29,31 @@ from cli.catalog.column_types import (
     quoted,
     spark_view,
 )
-from cli.catalog.sample import DatasetSample, read_folder_sample, read_sample
 from cli.commands import Json, Local, Profile, Region, Stage, command
 from cli.deployed_stack import DeployedStack, connect_to_stage, known_dataset
 from cli.documents import SuggestedColumn, Suggestion
 from cli.errors import NotFoundError
 from cli.terminal import print_answer, print_table, working
-from lake.errors import InvalidInputError
+from lake.aws_types import Buffer, S3Client
+from lake.errors import InvalidInputError, TerminalError
+from lake.faults import Fault, judge
+from lake.layout import parse_generation
 from lake.ledger.datasets import DatasetRow
 from lake.texts import format_count, printable
 from router.iceberg.metadata import shown_columns
 from router.services import Services
-from router.tables.batch import CatalogEntry, TableCatalog
+from router.tables.batch import TableCatalog
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class DatasetSample:
+    objects: int = 0
+    rows: int = 0
+    values: dict[str, Counter[str]] = field(default_factory=dict)
+    """For each column how often each value occurs, without NULL."""
+
 
 SHOWN_CHARACTERS = 40
 """Maximum length of an example on the terminal; ``--json`` has all of it."""
@@ -61,7 +83,7 @@ def suggest(
 
 
 def print_suggestion(
-    stack: DeployedStack, dataset: str, max_objects: int, dialect: Dialect | None, *, as_json: bool
+    stack: DeployedStack, dataset: str, max_objects: int, dialect: Dialect | None, *, as_json: bool = False
 ) -> None:
     """Print the types and the SQL of views; ``max_objects``: maximum number of Parquet objects that are read."""
     row = known_dataset(stack, dataset)
@@ -70,31 +92,31 @@ def print_suggestion(
     if not sample.objects:
         folder = f"s3://{stack.resources.lake_bucket}/{dataset}/"
         raise NotFoundError(f"{folder} has no Parquet object yet: run 'hybrid-router status' to see what waits")
-    proposals = _proposals([*row.columns, *(name for name in sample.values if name not in row.columns)], sample)
+    proposals = {name: propose(sample.values.get(name, {})) for name in dict.fromkeys((*row.columns, *sample.values))}
     _print_all(dataset, sample, proposals, _views(stack, row, proposals), dialect, as_json=as_json)
 
 
-def print_folder_suggestion(folder: Path, max_files: int, dialect: Dialect | None, *, as_json: bool) -> None:
+def print_folder_suggestion(folder: Path, max_files: int, dialect: Dialect | None, *, as_json: bool = False) -> None:
     """Print types for a dataset's folder in the output of ``convert``; a folder has no table of Athena."""
     if dialect is Dialect.ATHENA:
         raise InvalidInputError("a folder is not a table of Athena: pass --dialect duckdb or spark")
-    sample = read_folder_sample(folder, max_files)
+    sample = DatasetSample()
+    hours = [sorted(hour.glob("*.parquet")) for hour in sorted(folder.glob("date=*/hour=*"), reverse=True)]
+    for path in _one_of_each(hours, max_files):
+        with path.open("rb") as file, reading_parquet(str(path), "delete it, and convert its files again"):
+            _add_object(sample, file)
     if not sample.objects:
         raise InvalidInputError(
             f"{folder} has no file date=*/hour=*/*.parquet: pass a dataset's folder of the output of convert, such as "
             "converted/lake/orders"
         )
-    dataset, proposals = folder.resolve().name, _proposals(sample.values, sample)
+    dataset, proposals = folder.resolve().name, {name: propose(counts) for name, counts in sample.values.items()}
     typed = _typed(proposals)
     views = {
         Dialect.DUCKDB: duckdb_view(duckdb_folder(str(folder.resolve())), dataset, [*proposals], typed),
         Dialect.SPARK: spark_view("", dataset, [*proposals], typed),
     }
     _print_all(dataset, sample, proposals, views, dialect, as_json=as_json)
-
-
-def _proposals(columns: Iterable[str], sample: DatasetSample) -> dict[str, Proposal]:
-    return {name: propose(sample.values.get(name, Counter())) for name in columns}
 
 
 def _typed(proposals: dict[str, Proposal]) -> dict[str, ColumnType]:
@@ -132,7 +154,11 @@ def _views(stack: DeployedStack, row: DatasetRow, proposals: dict[str, Proposal]
     dataset, resources, typed, attach = row.name, stack.resources, _typed(proposals), ""
     database, source = resources.catalog_database, duckdb_folder(f"s3://{resources.lake_bucket}/{dataset}")
     columns = list(proposals)
-    if (table := _iceberg_table(stack, dataset)) is not None:
+    table = None
+    if stack.outputs.tables and (settings := stack.settings()).has_table(dataset):
+        services = Services(settings, stack.resources, stack.ledger, stack.s3, stack.glue, lambda: datetime.now(UTC))
+        table = TableCatalog(services, dataset).load()
+    if table is not None:
         shown = shown_columns(table.metadata, columns, row.unnumbered)
         database, columns = resources.tables_database, [*shown.values()]
         typed = {shown[name]: kind for name, kind in typed.items() if name in shown}
@@ -150,13 +176,6 @@ def _views(stack: DeployedStack, row: DatasetRow, proposals: dict[str, Proposal]
         # Spark does not know the projection of partitions: a Hive table has no row for it.
         Dialect.SPARK: spark_view("" if table is None else database, dataset, columns, typed),
     }
-
-
-def _iceberg_table(stack: DeployedStack, dataset: str) -> CatalogEntry | None:
-    if not stack.outputs.tables or not (settings := stack.settings()).has_table(dataset):
-        return None
-    services = Services(settings, stack.resources, stack.ledger, stack.s3, stack.glue, lambda: datetime.now(UTC))
-    return TableCatalog(services, dataset).load()
 
 
 def _print(found: Suggestion) -> None:
@@ -181,3 +200,117 @@ def _print(found: Suggestion) -> None:
 def _shown(text: str) -> str:
     cut = text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}..."
     return f'"{printable(cut)}"'
+
+
+ROWS_PER_OBJECT = 2_000
+"""Rows that are read of each object, from its beginning; each value is compared with the patterns of the types."""
+ROWS_PER_BATCH = 100
+"""Rows that are decoded at once: values can be large."""
+MAX_DECODED_BYTES = 64 << 20
+"""Bytes of values after which no further rows of an object are read."""
+BUFFER_BYTES = 1 << 20
+"""Bytes of an object that are requested at once, of each column at least."""
+
+
+def read_sample(stack: DeployedStack, dataset: str, max_objects: int) -> DatasetSample:
+    """Read the newest objects of a dataset: one of each hour, then the next of each hour."""
+    sample, lake = DatasetSample(), stack.resources.lake_bucket
+    for key, size in _newest_objects(stack.s3, lake, dataset, max_objects):
+        # The sweep may have deleted this generation since it was listed.
+        with suppress(stack.s3.exceptions.NoSuchKey), reading_object(lake, key):
+            _add_object(sample, io.BufferedReader(RangeReader(stack.s3, lake, key, size), BUFFER_BYTES))
+    return sample
+
+
+@contextmanager
+def reading_parquet(place: str, advice: str) -> Iterator[None]:
+    """What pyarrow raises inside for a file that is damaged becomes a ``TerminalError`` with its place and ``advice``.
+
+    An error of the disk or of the network stays what it is.
+    """
+    try:
+        yield
+    except (pa.ArrowException, OSError, ValueError) as error:
+        # The operating system says nothing of the content. Time-outs of botocore are OSErrors without a number.
+        if judge(error) == Fault.ENVIRONMENT or (isinstance(error, OSError) and error.errno is not None):
+            raise
+        raise TerminalError(f"{place} is not a Parquet file that can be read ({error}): {advice}") from error
+
+
+def reading_object(bucket: str, key: str) -> AbstractContextManager[None]:
+    manifest, _ = parse_generation(key) or ("", 0)
+    return reading_parquet(
+        f"s3://{bucket}/{key}", f"restore it, or run 'hybrid-router reprocess --manifest {manifest}'"
+    )
+
+
+def _one_of_each(hours: list[list[T]], number: int) -> list[T]:
+    """At most ``number``: the first of each hour, then the next of each."""
+    return [item for items in zip_longest(*hours) for item in items if item is not None][:number]
+
+
+def _add_object(sample: DatasetSample, file: IO[bytes]) -> None:
+    parquet = pq.ParquetFile(file, buffer_size=BUFFER_BYTES, pre_buffer=False)
+    sample.objects += 1
+    for name in parquet.schema_arrow.names:
+        sample.values.setdefault(name, Counter())
+    first_row_group = [0] if parquet.num_row_groups else []
+    rows = size = 0
+    for batch in parquet.iter_batches(ROWS_PER_BATCH, first_row_group):
+        rows, size = rows + batch.num_rows, size + batch.nbytes
+        sample.rows += batch.num_rows
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            sample.values[name].update(text for text in column.to_pylist() if text is not None)
+        if rows >= ROWS_PER_OBJECT or size >= MAX_DECODED_BYTES:
+            break
+
+
+def _newest_objects(s3: S3Client, bucket: str, dataset: str, number: int) -> list[tuple[str, int]]:
+    """Key and size of at most ``number`` objects of at most ``number`` hours."""
+    hours: list[list[tuple[str, int]]] = []
+    days = sorted(_folders(s3, bucket, f"{dataset}/"), reverse=True)
+    for hour in chain.from_iterable(sorted(_folders(s3, bucket, day), reverse=True) for day in days):
+        page = s3.list_objects_v2(Bucket=bucket, Prefix=hour)
+        found = [(item["Key"], item["Size"]) for item in page.get("Contents", []) if parse_generation(item["Key"])]
+        hours += [found] if found else []
+        if len(hours) == number:
+            break
+    return _one_of_each(hours, number)
+
+
+def _folders(s3: S3Client, bucket: str, prefix: str) -> Iterator[str]:
+    pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix, Delimiter="/")
+    return (item["Prefix"] for page in pages for item in page.get("CommonPrefixes", []))
+
+
+class RangeReader(io.RawIOBase):
+    """An object of which only the requested ranges are read."""
+
+    def __init__(self, s3: S3Client, bucket: str, key: str, size: int) -> None:
+        super().__init__()
+        self._s3, self._size, self._position = s3, size, 0
+        self._object: dict[str, Any] = {"Bucket": bucket, "Key": key}
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._position = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence] + offset
+        return self._position
+
+    def readinto(self, target: Buffer) -> int:
+        with memoryview(target).cast("B") as view:
+            count = max(0, min(len(view), self._size - self._position))
+            if count:
+                last = self._position + count - 1
+                body = self._s3.get_object(**self._object, Range=f"bytes={self._position}-{last}")["Body"].read()
+                count = len(body)
+                view[:count] = body
+        self._position += count
+        return count

@@ -11,7 +11,7 @@ import typer
 from botocore.exceptions import BotoCoreError, ClientError
 
 from cli.commands import FROM, TO, DryRun, FirstHour, Json, LastHour, NoWait, command, given
-from cli.cost.plan import print_plan
+from cli.cost.cost import print_plan
 from cli.deployed_stack import DeployedStack, known_dataset
 from cli.errors import ExitCode, NotReachableError
 from cli.inspect.executions import (

@@ -1,23 +1,38 @@
-"""``hybrid-router cost``: what the conversion of some days has cost."""
+"""``hybrid-router cost`` and ``plan``: what the conversion of some days has cost, and what the next night would do."""
 
+import secrets
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime
+from functools import partial
 from itertools import chain
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
+from zoneinfo import ZoneInfo
 
 import typer
 
-from cli.commands import Json, command
+from cli.commands import FirstHour, Json, LastHour, command, given
 from cli.deployed_stack import DeployedStack
+from cli.errors import ExitCode
+from cli.inspect.executions import read_zone
 from cli.terminal import print_answer, print_table
 from lake.engines.description import MICRO
 from lake.errors import InvalidInputError
-from lake.ledger import Ledger
+from lake.layout import PLAN_AHEAD_EXECUTION
+from lake.ledger import CostRow, CostShare, Ledger
 from lake.settings.declaration import DATE
-from lake.texts import format_count, format_known, format_size, printable
+from lake.speed import FAST, SLOW
+from lake.texts import (
+    format_clock,
+    format_count,
+    format_dollars,
+    format_duration,
+    format_known,
+    format_size,
+    printable,
+)
 from report.collect import costs_around, metered
-from report.figures import BY_ENGINES, NO_DATASET, CostPart
+from report.figures import BY_ENGINES, NO_DATASET, CostPart, cost_figures
 from router.estimate.other_costs import Estimate, estimate
 
 
@@ -84,18 +99,16 @@ def metered_by(stack: DeployedStack, first: date, last: date) -> str:
 
 
 def read_costs(ledger: Ledger, first: date, last: date, by: str) -> CostReport:
-    """The report of the days from ``first`` to ``last``, both inclusive; of each row it keeps the sum of its shares.
+    """The report of the days from ``first`` to ``last``, both inclusive.
 
-    A stream of 10,000 datasets has a million shares a day. A night has runs on several days, and is shown as a whole.
+    A night has runs on several days, and is shown as a whole.
     """
-    groups: dict[str, CostPart] = {}
-    total, rows = CostPart(), []
-    for row in ledger.costs.of_days(first, last):
-        for share in row.shares:
-            name = share.dataset or NO_DATASET if by == "dataset" else str(getattr(row, by))
-            groups.setdefault(name, CostPart()).add(share)
-            total.add(share)
-        rows.append(row.summed())
+
+    def group(row: CostRow, share: CostShare) -> str:
+        return share.dataset or NO_DATASET if by == "dataset" else str(getattr(row, by))
+
+    figures = cost_figures(ledger.costs.of_days(first, last), group)
+    rows = figures.job_runs
     names = dict.fromkeys(row.execution for row in rows if row.execution is not None)
     executions = {name: ledger.executions.get(name) or {} for name in names}
     costs: dict[str | None, list[int]] = {name: [] for name in names}
@@ -106,14 +119,9 @@ def read_costs(ledger: Ledger, first: date, last: date, by: str) -> CostReport:
         planned = recorded.get("plan", {}).get("micro_dollars")
         dollars = None if planned is None else planned / MICRO
         nights.append(NightCost(name, dollars, sum(costs[name]) / MICRO, len(costs[name])))
-    largest_first = sorted(groups.items(), key=lambda item: item[0] if by == "day" else -item[1].micro_dollars)
-    return CostReport(
-        groups=dict(largest_first),
-        total=total,
-        job_runs=len({row.job_run for row in rows}),
-        nights=tuple(nights),
-        estimated=estimate(rows),
-    )
+    groups = dict(sorted(figures.groups.items())) if by == "day" else figures.groups
+    job_runs = len({row.job_run for row in rows})
+    return CostReport(groups, figures.total, job_runs, tuple(nights), estimate(rows))
 
 
 def _days(first: str, last: str) -> tuple[date, date]:
@@ -167,3 +175,88 @@ def _print(report: CostReport, by: str, source: str) -> None:
             f"${extra.ledger:,.4f}, functions ${extra.functions:,.4f}); the output costs "
             f"${extra.storage_per_month:,.4f} a month while it is kept"
         )
+
+
+DRY_RUN_PREFIX = "dry-run-"
+"""Prefix of the names under which ``plan`` writes summaries that belong to no execution."""
+
+
+@command("plan")
+def print_plan(
+    stack: DeployedStack,
+    dataset: Annotated[str | None, typer.Option(help="Only the queued files of this dataset.")] = None,
+    first: FirstHour = None,
+    last: LastHour = None,
+    engine: Annotated[str | None, typer.Option(help="Only this one of batch.engines.")] = None,
+    *,
+    as_json: Json = False,
+) -> int:
+    """Show what the next night would do with what is queued now, and its price: 0 in time, 1 too late."""
+    options = given({"dataset": dataset, "from": first, "to": last, "engine": engine})
+    # The plan of the whole backlog is the forecast of ``status``, which the function also makes every hour.
+    execution = f"{DRY_RUN_PREFIX}{secrets.token_hex(6)}" if options else PLAN_AHEAD_EXECUTION
+    answer = stack.invoke("plan", {**options, "execution": execution, "dryRun": True})
+    print_answer(answer, lambda: _print_plan(answer, read_zone(stack), datetime.now(UTC)), as_json=as_json)
+    return ExitCode.NOT_SO if answer["forecast"]["late_minutes"] else ExitCode.FINE
+
+
+def _print_plan(answer: Mapping[str, Any], zone: ZoneInfo, now: datetime) -> None:
+    clock = partial(format_clock, zone=zone, now=now)
+    forecast = answer["forecast"]
+    typer.echo(
+        f"backlog: {format_count(answer['files'], 'file')}, {format_size(answer['bytes'])}, "
+        f"{format_count(answer['manifests'], 'manifest')}; "
+        f"quotas: {printable(answer['quotas'])}"
+    )
+    if answer["leftFrom"]:
+        left = clock(answer["leftFrom"])
+        typer.echo(f"NOT ALL: a plan has no room for manifests from {left} on ({zone.key}); the next has")
+    typer.echo(f"prices: {printable(answer['prices'])}")
+    if answer["datasets"]:
+        datasets = [
+            (
+                row["dataset"],
+                f"{row['files']:,}",
+                format_size(row["bytes"]),
+                f"{format_size(row['bytes'] / row['coreSeconds'])}/s",
+                row["speedIs"],
+            )
+            for row in answer["datasets"]
+        ]
+        print_table("Backlog by dataset", ("dataset",), ("files", "size", "a vCPU converts", "speed is"), datasets)
+    if not answer["runs"]:
+        typer.echo("nothing to convert")
+        return
+    runs = f"{format_count(answer['runs'], 'run')} of {format_count(answer['workers'], 'worker')} on {answer['engine']}"
+    times = f"{clock(forecast['start'])} to {clock(forecast['end'])}"
+    typer.echo(f"{runs}, {answer['maxConcurrency']} side by side: {times}, {format_dollars(forecast['dollars'])}")
+    if forecast["dollars_high"] > forecast["dollars_low"]:
+        low, high = (
+            f"{forecast[f'minutes_{end}']:,.0f} minutes, {format_dollars(forecast[f'dollars_{end}'])}"
+            for end in ("low", "high")
+        )
+        typer.echo(f"from {low} to {high}: a speed is assumed, and S3 may be read {FAST:g} or {SLOW:g} times as fast")
+    typer.echo(
+        f"requests, ledger and functions: {format_dollars(forecast['other_dollars'])}; "
+        f"what it writes: {format_dollars(forecast['storage_dollars_per_month'])} for each month of storage"
+    )
+    deadline = f"the deadline is {clock(forecast['deadline'])}; times in {zone.key}"
+    if late := forecast["late_minutes"]:
+        typer.echo(f"TOO LATE by {format_duration(60 * late)}: {deadline}; the oldest hours come first")
+    else:
+        typer.echo(deadline if forecast["fits"] else f"{deadline}; with less than a tenth of the time to spare")
+    use = {**dict.fromkeys(answer["engines"], ""), answer["engine"]: "planned"}
+    rows = [
+        (
+            option["engine"],
+            use.get(option["engine"], "not allowed"),
+            f"{option['workers']:,}",
+            f"{option['concurrency']:,}",
+            f"{option['runs']:,}",
+            f"{option['minutes']:,.0f}",
+            format_dollars(option["dollars"]),
+        )
+        for option in forecast["options"]
+    ]
+    numbers = ("workers", "side by side", "runs", "minutes", "dollars")
+    print_table("The best way on each engine", ("engine", ""), numbers, rows)

@@ -124,7 +124,9 @@ def failures_document(stack: DeployedStack, dataset: str | None, limit: int) -> 
                 (manifests.open(lane, State.QUEUED), _blocked),
                 (manifests.open(lane, State.PUBLISHING), _blocked),
             ):
-                rows = list(islice((row for row in listed if _is_asked(row, dataset)), limit + 1))
+                of_dataset = (row for row in listed if dataset in (None, row.partition.dataset))
+                # An open manifest that is not blocked only waits for its turn.
+                rows = list(islice((row for row in of_dataset if row.blocked or not row.open), limit + 1))
                 troubles: list[Trouble] = []
                 for batch in batches_of(rows[:limit], PARALLEL_READS):
                     troubles += chain.from_iterable(pool.map(partial(describe, stack), batch))
@@ -144,11 +146,6 @@ def failures_document(stack: DeployedStack, dataset: str | None, limit: int) -> 
     found.sort(key=lambda trouble: (order.index(trouble.kind), trouble.since or ""))
     runnable = (replace(trouble, reason=stack.runnable(trouble.reason)) for trouble in found)
     return FailuresDocument(stack.name, complete, tuple(runnable))
-
-
-def _is_asked(row: ManifestRow, dataset: str | None) -> bool:
-    """Whether it is of the dataset; an open manifest that is not blocked only waits for its turn."""
-    return dataset in (None, row.partition.dataset) and (row.blocked or not row.open)
 
 
 def _failed(stack: DeployedStack, row: ManifestRow) -> list[Trouble]:

@@ -159,8 +159,7 @@ def _print_night(stack: DeployedStack, night: NightDocument, zone: ZoneInfo) -> 
         typer.echo(f"  {format_progress(night.progress)}")
     _print_plan(night, clock)
     if night.verdict is not None:
-        _print_datasets(night.verdict)
-        _print_failures(night.verdict)
+        _print_verdict(night.verdict)
     _print_runs(night, clock)
     if night.omitted:
         typer.echo(f"... and {night.omitted:,} more: pass a larger --limit")
@@ -181,7 +180,7 @@ def _print_plan(night: NightDocument, clock: Callable[[str | None], str]) -> Non
     print_table("Plan and outcome", ("",), ("planned", "actual"), rows)
 
 
-def _print_datasets(verdict: NightVerdict) -> None:
+def _print_verdict(verdict: NightVerdict) -> None:
     rows = [
         (
             printable(item.dataset),
@@ -197,9 +196,6 @@ def _print_datasets(verdict: NightVerdict) -> None:
     if verdict.rejects_by_reason:
         reasons = sorted(verdict.rejects_by_reason.items(), key=lambda item: -item[1])
         typer.echo(f"quarantined lines: {', '.join(f'{lines:,} {printable(reason)}' for reason, lines in reasons)}")
-
-
-def _print_failures(verdict: NightVerdict) -> None:
     for file in verdict.unreadable_files:
         typer.echo(f"unreadable file {printable(file.uri)}: {printable(file.reason)}")
     for item in verdict.not_done:

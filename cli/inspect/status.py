@@ -14,7 +14,7 @@ import typer
 from cli.change.stream import format_age, format_shards, read_shards
 from cli.commands import Json, Limit, command
 from cli.deployed_stack import DeployedStack
-from cli.documents import Backlog, Collected, NextNight, NightLine, OpenAlarm, StatusDocument
+from cli.documents import Backlog, Collected, NextNight, OpenAlarm, StatusDocument
 from cli.errors import ExitCode
 from cli.inspect.executions import RUNNING, list_nights, read_next_night, running_execution
 from cli.inspect.failures import count_dead_letters, list_not_delivered
@@ -48,7 +48,10 @@ def status_document(stack: DeployedStack, limit: int, now: datetime) -> StatusDo
     with ThreadPoolExecutor(len(LISTS) + 8) as pool:
         listed = [pool.submit(_manifests, stack.ledger, *item, limit + 1) for item in LISTS]
         collected = pool.submit(_collected, stack.ledger)
-        running, last = pool.submit(running_execution, stack), pool.submit(_last_ended, stack)
+        running, last = (
+            pool.submit(running_execution, stack),
+            pool.submit(lambda: next((night for night in list_nights(stack) if night.status != RUNNING), None)),
+        )
         next_night, alarms = pool.submit(read_next_night, stack, now), pool.submit(read_alarms, stack)
         missed = [pool.submit(_missed_events_until, stack, listing) for listing in (LISTING, OLD_DAYS)]
         dead_letters = pool.submit(count_dead_letters, stack)
@@ -113,10 +116,6 @@ def _missed_events_until(stack: DeployedStack, listing: str) -> str | None:
     found = find_document(stack.s3, stack.resources.control_bucket, sweep_key(listing)) or {}
     until = found.get("covered_until")
     return iso_utc(datetime.strptime(until, HOUR_FORMAT).replace(tzinfo=UTC) + timedelta(hours=1)) if until else None
-
-
-def _last_ended(stack: DeployedStack) -> NightLine | None:
-    return next((night for night in list_nights(stack) if night.status != RUNNING), None)
 
 
 def print_status_document(document: StatusDocument, now: datetime, options: str) -> None:

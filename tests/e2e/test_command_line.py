@@ -7,7 +7,9 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,19 +25,12 @@ from tests.e2e.waiting import PATIENCE_SECONDS, wait_for
 KEYS = ("orders/a b.ndjson", "orders/notes.txt")
 
 
-READY = "Ctrl-C ends everything"
-SETTINGS = "[peak]\nhours = []\ndays = []\n"
-"""Without peak hours only urgent files go to the stream lane, at any time of day."""
-
-
 class LocalUp:
-    """A running ``hybrid-router local up``."""
+    """A running ``hybrid-router local up``, whose stream lane gets urgent files only, at any time of day."""
 
     def __init__(self, folder: Path, stage: str) -> None:
-        settings = folder / f"{stage}.toml"
-        settings.write_text(f'stage = "{stage}"\n{SETTINGS}')
-        self._log = folder / f"{stage}.log"
-        self.stage = stage
+        settings, self._log, self.stage = folder / f"{stage}.toml", folder / f"{stage}.log", stage
+        settings.write_text(f'stage = "{stage}"\n[peak]\nhours = []\ndays = []\n')
         with self._log.open("wb") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "cli", "local", "up", "--settings", str(settings)],
@@ -45,29 +40,24 @@ class LocalUp:
                 start_new_session=True,
             )
 
-    @property
-    def output(self) -> str:
-        """Everything that it has printed."""
-        return self._log.read_text()
-
     def ready(self) -> bool:
         """Whether it has deployed the stack and waits for Ctrl-C."""
-        assert self.process.poll() is None, self.output
-        return READY in self.output
+        output = self._log.read_text()
+        assert self.process.poll() is None, output
+        return "Ctrl-C ends everything" in output
 
-    def printed(self, name: str) -> str:
-        """The value that it printed after ``name``."""
-        return next(line.split()[1] for line in self.output.splitlines() if line.startswith(f"{name} "))
+    @cached_property
+    def state(self) -> Any:
+        """Endpoint, access key and logs; its file is gone before the process is."""
+        return json.loads((local_state() / f"{self.stage}.json").read_text())
 
-    def client(self, service: str) -> isolation.AwsClient:
-        """A client with the cloud's own key."""
-        key = json.loads((local_state() / f"{self.stage}.json").read_text())["access_key"]
-        return isolation.client(service, self.printed("endpoint"), isolation.AccessKey(**key))
+    def collect_permissions(self) -> None:
+        collect(Path(self.state["logs"]), stack_name(self.stage))
 
     def end(self) -> None:
         """End it as Ctrl-C does, so that it removes its files; kill it if it does not end in time."""
         if self.process.poll() is None:
-            collect(CHECKOUT / self.printed("logs"), stack_name(self.stage))
+            self.collect_permissions()
             self.process.send_signal(signal.SIGINT)
             with suppress(subprocess.TimeoutExpired):
                 self.process.wait(PATIENCE_SECONDS)
@@ -77,9 +67,8 @@ class LocalUp:
 
 def command(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run ``hybrid-router`` with arguments."""
-    return subprocess.run(
-        [sys.executable, "-m", "cli", *arguments], cwd=CHECKOUT, capture_output=True, text=True, check=False
-    )
+    words = [sys.executable, "-m", "cli", *arguments]
+    return subprocess.run(words, cwd=CHECKOUT, capture_output=True, text=True, check=False)
 
 
 @pytest.fixture(scope="module")
@@ -99,10 +88,10 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[LocalUp]]:
 def test_explain_follows_a_file(two: list[LocalUp]) -> None:
     # Given a file to convert and one that is ignored.
     first, second = two
-    bucket = first.printed("InputBucket")
-    s3 = first.client("s3")
-    s3.put_object(Bucket=bucket, Key="orders/a b.ndjson", Body=b'{"a":1}\n')
-    s3.put_object(Bucket=bucket, Key="orders/notes.txt", Body=b"hello")
+    bucket = command("outputs", "InputBucket", "--local", "--stage", first.stage).stdout.strip()
+    s3 = isolation.client("s3", first.state["endpoint"], isolation.AccessKey(**first.state["access_key"]))
+    for key in KEYS:
+        s3.put_object(Bucket=bucket, Key=key, Body=b'{"a":1}\n')
 
     def explain(key: str, stage: str) -> subprocess.CompletedProcess[str]:
         return command("explain", "--local", "--stage", stage, f"s3://{bucket}/{key}")
@@ -115,24 +104,22 @@ def test_explain_follows_a_file(two: list[LocalUp]) -> None:
     assert "IGNORED" in ignored
     assert "input.suffixes" in ignored
     # And the other cloud does not know them: one sentence, no stack trace.
-    elsewhere = explain("orders/a b.ndjson", second.stage)
+    elsewhere = explain(KEYS[0], second.stage)
     assert elsewhere.returncode == ExitCode.NOT_SO
     assert "is not in the input bucket s3://" in elsewhere.stderr
     assert "Traceback" not in elsewhere.stderr
 
 
-def test_ctrl_c_ends_its_own_cloud_only(two: list[LocalUp]) -> None:
-    """Runs last but one in this file: it ends the first cloud."""
+def test_ctrl_c_ends_its_own_cloud_only_and_down_the_other(two: list[LocalUp]) -> None:
+    """Runs last in this file: it ends both clouds."""
     first, second = two
     os.kill(first.process.pid, signal.SIGINT)
     wait_for("the first cloud to end", lambda: first.process.poll() is not None)
     assert command("status", "--local", "--stage", first.stage).returncode == ExitCode.NOT_REACHABLE
     assert command("status", "--local", "--stage", second.stage).returncode == 0
-
-
-def test_down_ends_a_cloud_and_nothing_is_left(two: list[LocalUp]) -> None:
-    """Runs last in this file: it ends the second cloud."""
-    collect(CHECKOUT / two[1].printed("logs"), stack_name(two[1].stage))
-    answer = command("local", "down", "--stage", two[1].stage)
-    assert answer.stdout.startswith(f"no local cloud of stage {two[1].stage} is running; "), answer.stderr
+    # When the other one is ended
+    second.collect_permissions()
+    answer = command("local", "down", "--stage", second.stage)
+    # Then nothing is left
+    assert answer.stdout.startswith(f"no local cloud of stage {second.stage} is running; "), answer.stderr
     assert [path for item in two for path in local_state().glob(f"{item.stage}[-.]*") if path.suffix != ".lock"] == []

@@ -32,19 +32,7 @@ STARTED_OTHERWISE = ("local ", "doctor --canary", "{", "(")
 """They run until Ctrl-C, have a test of their own, or are no command by themselves."""
 WITHOUT_TABLE = re.compile("has no Iceberg table|of the stage has an Iceberg table|no rule of .* gives .* table = ")
 """What restore and rebuild answer for a dataset that has none."""
-PACKAGES = (
-    "batch_job",
-    "cli",
-    "infra",
-    "lake",
-    "local",
-    "offline",
-    "report",
-    "router",
-    "streaming_job",
-    "transform",
-    "verify",
-)
+PACKAGES = {path.parent for path in CHECKOUT.glob("*/__init__.py")} - {CHECKOUT / "tests", CHECKOUT / "bench"}
 QUOTED = re.compile(r"'hybrid-router ([^']*)'")
 ALONE = re.compile(r"(?:^|: )hybrid-router ([a-z][^']*)$")
 """A text that is a command, or a line that ends with one: a person copies it."""
@@ -52,7 +40,7 @@ ALONE = re.compile(r"(?:^|: )hybrid-router ([a-z][^']*)$")
 
 def advised_commands() -> dict[str, str]:
     """Command line without the name of the program -> file that has it; ``{}`` holds the expression of a value."""
-    paths = (path for package in PACKAGES for path in sorted((CHECKOUT / package).rglob("*.py")))
+    paths = (path for package in sorted(PACKAGES) for path in sorted(package.rglob("*.py")))
     return {
         command.strip(): path.relative_to(CHECKOUT).as_posix()
         for path in paths

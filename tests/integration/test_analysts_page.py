@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from cli.catalog.column_types import ColumnType, Dialect, TypeKind, cast_of, spark_view
 from cli.catalog.suggest import print_folder_suggestion
-from tests.unit.docs.analysts_lake import EXPECTED, answers, convert_orders, statements
+from tests.unit.docs.test_analysts_page import EXPECTED, answers, convert_orders, statements
 
 TYPES = [
     *(ColumnType(kind) for kind in TypeKind),

@@ -47,6 +47,9 @@ class FakeServices:
     def list_executions(self, **_request: Any) -> dict[str, Any]:
         return {"executions": [item for item in self.executions if item["status"] == "RUNNING"]}
 
+    def get_execution_history(self, **_request: Any) -> dict[str, Any]:
+        return {"events": []}
+
     def get_job_runs(self, **_request: Any) -> dict[str, Any]:
         return {"JobRuns": self.stream_runs}
 

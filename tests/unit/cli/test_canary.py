@@ -217,49 +217,42 @@ def with_table(world: World) -> Iterator[DeployedStack]:
         yield stack
 
 
-def queue(*counts: int) -> None:
-    row = {"Data": [{"VarCharValue": str(count)} for count in counts]}
-    backend = athena_backends[DEFAULT_ACCOUNT_ID][REGION]
-    backend.query_results_queue.append(QueryResults([{"Data": []}, row], []))
-
-
 @pytest.mark.parametrize(
-    ("counts", "state", "text"),
+    ("status", "counts", "state", "text"),
     [
-        ((1000, 0, 7), Readiness.OK, "of 1,000 rows 1 of 2 columns have values"),
-        ((1000, 0, 0), Readiness.TO_DO, "move no reader to it"),
-        ((0, 0, 0), Readiness.SKIPPED, "no rows yet"),
+        ("SUCCEEDED", (1000, 0, 7), Readiness.OK, "of 1,000 rows 1 of 2 columns have values"),
+        ("SUCCEEDED", (1000, 0, 0), Readiness.TO_DO, "move no reader to it"),
+        ("SUCCEEDED", (0, 0, 0), Readiness.SKIPPED, "no rows yet"),
+        ("FAILED", (), Readiness.TO_DO, "FAILED: "),
+        ("RUNNING", (), Readiness.TO_DO, f"RUNNING: after {MAX_QUERY_SECONDS} seconds"),
     ],
 )
-def test_values_are_shown_or_nulls(
-    with_table: DeployedStack, counts: tuple[int, ...], state: Readiness, text: str
+def test_values_are_shown_or_nulls_or_the_query_does_not_succeed(
+    with_table: DeployedStack, status: str, counts: tuple[int, ...], state: Readiness, text: str
 ) -> None:
-    queue(*counts)
-    (finding,) = ask_athena(with_table, WORKGROUP)
-    assert (finding.check, finding.state) == ("orders", state)
-    assert text in finding.text
+    # Given a query that is not answered before the first look
+    backend = athena_backends[DEFAULT_ACCOUNT_ID][REGION]
+    row = {"Data": [{"VarCharValue": str(count)} for count in counts]}
+    backend.query_results_queue.append(QueryResults([{"Data": []}, row], []))
+    waited: list[float] = []
+
+    def wait(seconds: float) -> None:
+        waited.append(seconds)
+        (execution,) = backend.executions.values()
+        execution.status = status
+
+    state_manager.set_transition("athena::execution", {"progression": "manual", "times": 1000})
+    # When
+    (finding,) = ask_athena(with_table, WORKGROUP, wait)
+    state_manager.unset_transition("athena::execution")
+    # Then
+    assert (finding.check, finding.state, text in finding.text) == ("orders", state, True), finding
+    assert len(waited) == (MAX_QUERY_SECONDS if status == "RUNNING" else 1)
     # And the query was one that Athena can read
     athena = client("athena")
     (query,) = athena.list_query_executions()["QueryExecutionIds"]
     statement = athena.get_query_execution(QueryExecutionId=query)["QueryExecution"]["Query"]
     assert statement.startswith('SELECT count(*), count("id"), count("a ""b""") FROM (SELECT * FROM "')
-
-
-@pytest.mark.parametrize(("state", "waits"), [("FAILED", 1), ("CANCELLED", 1), ("RUNNING", MAX_QUERY_SECONDS)])
-def test_a_query_that_does_not_succeed_is_something_to_do(with_table: DeployedStack, state: str, waits: int) -> None:
-    waited: list[float] = []
-
-    def wait(seconds: float) -> None:
-        waited.append(seconds)
-        (execution,) = athena_backends[DEFAULT_ACCOUNT_ID][REGION].executions.values()
-        execution.status = state
-
-    state_manager.set_transition("athena::execution", {"progression": "manual", "times": 1000})
-    (finding,) = ask_athena(with_table, WORKGROUP, wait)
-    state_manager.unset_transition("athena::execution")
-    assert finding.state is Readiness.TO_DO
-    assert state in finding.text
-    assert len(waited) == waits
 
 
 def test_an_unknown_workgroup_a_database_without_tables_and_none_at_all(with_table: DeployedStack) -> None:

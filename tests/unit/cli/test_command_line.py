@@ -1,4 +1,4 @@
-"""The command line as a whole: ``--help``, how a stack is found, how a command ends with a sentence and a code."""
+"""The command line as a whole: ``--help``, how a stack is found, how a command ends, how wide tables are."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from typing import Any
 from unittest.mock import Mock
 
 import boto3
+import click
 import pytest
 import typer
 from botocore.config import Config
@@ -36,10 +37,12 @@ from cli.deployed_stack import INVOKE_CONFIG, DeployedStack, connect_to_stage
 from cli.errors import ExitCode, NotReachableError, errors_on_stderr
 from cli.local_clouds import LOCAL_PROFILE, aws_on_local_cloud, local_config, local_state
 from cli.main import app, run
+from cli.terminal import format_table, print_table
 from infra.names import OPTIONAL, StackOutputs, output_key
 from lake.errors import InvalidInputError, InvalidSettingsError, TransientError, UnknownDatasetError
 from lake.resource_names import ResourceNames
 from local.isolation import REGION, AccessKey
+from tests.unit.cli.conftest import Printed
 from tests.unit.docs.pages import CHECKOUT
 
 
@@ -250,3 +253,50 @@ def test_a_local_cloud_has_the_outputs_of_its_last_deployment(
     # And the file of one that was killed, on whose port no process listens, is no cloud
     with pytest.raises(NotReachableError, match="no local cloud of stage prod_eu is running on this machine"):
         connect_to_stage("prod_eu", local=True)
+    # And a file that may not be read is not the cloud's fault
+    monkeypatch.setattr(Path, "read_text", Mock(side_effect=PermissionError(errno.EACCES, "Permission denied")))
+    with pytest.raises(PermissionError):
+        connect_to_stage("prod_eu", local=True)
+
+
+TABLE = ("Nights", ("began", "execution", "outcome"), ("files", "rows"))
+ROWS = [
+    ("2026-11-20 22:00", "3f1c6a52-8a0e-4a52-9d59-0c8c8e4f7a11", "SUCCEEDED_WITH_QUARANTINE", "338,000", "東京 1"),
+    ("today 22:00", "manual-1\t", "FAILED", "17", "150,000"),
+]
+
+
+def test_the_widest_columns_but_the_first_are_below_their_row_where_all_do_not_fit() -> None:
+    assert click.unstyle(format_table(*TABLE, ROWS, 80)).splitlines() == [
+        "Nights",
+        "began             outcome                      files     rows",
+        "2026-11-20 22:00  SUCCEEDED_WITH_QUARANTINE  338,000   東京 1",
+        "  execution: 3f1c6a52-8a0e-4a52-9d59-0c8c8e4f7a11",
+        "today 22:00       FAILED                          17  150,000",
+        "  execution: manual-1\t",
+    ]
+    numbers = ("files done", "size done", "rows", "quarantined", "manifests failed", "open")
+    rows = [("production_orders_eu", "17", "12.1 MB", "150,000", "0", "2", "3")]
+    assert click.unstyle(format_table("", ("dataset",), numbers, rows, 64)).splitlines()[1:] == [
+        "production_orders_eu          17    12.1 MB  150,000     3",
+        "  quarantined: 0",
+        "  manifests failed: 2",
+    ]
+
+
+def test_in_a_pipe_there_are_tabs() -> None:
+    lines = ["Nights", "\t".join((*TABLE[1], *TABLE[2])), "\t".join(ROWS[0])]
+    assert format_table(*TABLE, ROWS, None).splitlines() == [*lines, "today 22:00\tmanual-1 \tFAILED\t17\t150,000"]
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_the_width_is_that_of_the_terminal(columns: int, monkeypatch: pytest.MonkeyPatch, printed: Printed) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    text = printed(print_table, "T", ("a", "b"), ("n",), [("x" * 50, "y" * 40, "1")])
+    assert (f"{'x' * 50}  {'y' * 40}  1" in text) == (columns == 120)
+
+
+def test_a_closed_output_changes_no_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout", None)
+    print_table(*TABLE, ROWS)

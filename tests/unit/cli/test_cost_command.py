@@ -1,6 +1,5 @@
-"""`hybrid-router cost`: sums by dataset, lane, engine and day; nights beside their plans; parts that add up."""
+"""`hybrid-router cost`: sums by dataset, lane, engine and day, nights beside their plans; and `plan`: the next one."""
 
-import json
 import tracemalloc
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -9,15 +8,16 @@ from typing import Any
 
 import pytest
 
-from cli.cost.cost import CostReport, print_cost, read_costs
+from cli.cost.cost import print_cost, print_plan, read_costs
 from cli.deployed_stack import DeployedStack
 from lake.errors import InvalidInputError
-from lake.ledger import CostRow, CostShare, Ledger
+from lake.layout import PLAN_AHEAD_EXECUTION
+from lake.ledger import CostRow, CostShare
 from lake.ledger.costs import DueBill
 from lake.manifest import Lane
-from report.figures import CostFigures, cost_figures
 from router.estimate.other_costs import Units, estimate
-from tests.unit.cli.stack_world import FakeLambda, stack_with
+from tests.unit.cli.conftest import Answered, Printed
+from tests.unit.cli.stack_world import FORECAST, PLAN, FakeLambda, FakeServices, stack_with
 from tests.unit.lake.world import World
 from transform.source import CHUNK_BYTES
 
@@ -28,7 +28,7 @@ ROW = CostRow(
     id="jr_1",
     lane=Lane.BATCH,
     engine="glue-flex",
-    started_at="",
+    started_at=f"{DAY}T00:00:00.000+00:00",
     ended_at=f"{DAY}T01:00:00.000+00:00",
     seconds=60,
     dpu_milliseconds=1,
@@ -68,12 +68,17 @@ def test_the_intervals_of_a_streaming_job_are_one_job_run(world: World) -> None:
     assert (report.job_runs, report.total.dollars) == (1, 1.0)
 
 
-def test_a_bill_that_is_awaited_is_named(stack: DeployedStack, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_table_names_its_source_and_a_bill_that_is_awaited(stack: DeployedStack, printed: Printed) -> None:
+    text = printed(print_cost, replace(stack, local=True), DAY, DAY, "dataset")
+    for words in ("orders", "6 GB", "0.500000", "4.0000", "4.1000", "4.2500", "estimated in addition"):
+        assert words in text
+    assert "1 job run, from the clock of this machine" in text
+    # Given a job run whose bill is not final
     stack.ledger.costs.await_bill(DueBill("jr_late", "s3://control/plans/night/runs/00000.json", f"{DAY}T02:00:00Z"))
     # The job run may have ended on the day before
     for day, number in ((DAY, 1), ("2026-11-20", 1), ("2026-11-19", 0), ("2026-11-22", 0)):
-        print_cost(stack, day, day, "lane", as_json=False)
-        assert capsys.readouterr().out.count("; without 1 job run whose bill is not final yet") == number
+        text = printed(print_cost, stack, day, day, "lane")
+        assert text.count("; without 1 job run whose bill is not final yet") == number
 
 
 def test_a_night_of_many_days_is_shown_as_a_whole(stack: DeployedStack) -> None:
@@ -101,31 +106,17 @@ def test_a_night_of_many_days_is_shown_as_a_whole(stack: DeployedStack) -> None:
     ],
 )
 def test_every_sum_has_all_of_the_money(
-    stack: DeployedStack, capsys: pytest.CaptureFixture[str], by: Any, groups: dict[str, float]
+    stack: DeployedStack, answered: Answered, by: Any, groups: dict[str, float]
 ) -> None:
-    print_cost(stack, "2026-11-20", "2026-11-22", by, as_json=True)
-    body = json.loads(capsys.readouterr().out)
-    assert {group["name"]: group["dollars"] for group in body["groups"]} == groups
+    body = answered(print_cost, stack, "2026-11-20", "2026-11-22", by)
+    assert [(group["name"], group["dollars"]) for group in body["groups"]] == [*groups.items()]
     assert (body["total"]["dollars"], body["total"]["jobRuns"]) == (4.75, 3)
     assert body["total"]["dollarsPerGb"] == pytest.approx(4.75 / 9)
     assert body["nights"] == [{"execution": "night", "plannedDollars": 4.1, "dollars": 4.25, "jobRuns": 2}]
 
 
-def test_the_table(stack: DeployedStack, capsys: pytest.CaptureFixture[str]) -> None:
-    print_cost(replace(stack, local=True), DAY, DAY, "dataset", as_json=False)
-    text = capsys.readouterr().out
-    for words in ("orders", "6 GB", "0.500000", "4.0000", "4.1000", "4.2500", "estimated in addition"):
-        assert words in text
-    assert "1 job run, from the clock of this machine" in text
-
-
-def figures_of_day(ledger: Ledger, day: date, *_: object) -> CostFigures:
-    return cost_figures(ledger.costs.of_days(day, day))
-
-
-@pytest.mark.parametrize("read", [read_costs, figures_of_day])
 def test_a_stream_with_many_datasets_needs_the_memory_of_one_interval(
-    stack: DeployedStack, monkeypatch: pytest.MonkeyPatch, read: Callable[..., CostReport | CostFigures]
+    stack: DeployedStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Given intervals of the streaming job with a thousand datasets each, which take 120 kB or more, and a night
     def of_days(_: object, first: date, last: date, lanes: Iterable[Lane] = tuple(Lane)) -> Iterator[CostRow]:
@@ -138,12 +129,12 @@ def test_a_stream_with_many_datasets_needs_the_memory_of_one_interval(
     monkeypatch.setattr(type(stack.ledger.costs), "of_days", of_days)
     # When
     tracemalloc.start()
-    report = read(stack.ledger, date(2026, 11, 20), date(2026, 11, 20), "lane")
+    report = read_costs(stack.ledger, date(2026, 11, 20), date(2026, 11, 20), "lane")
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     # Then
     assert report.total.files == 4
-    assert not isinstance(report, CostReport) or [night.job_runs for night in report.nights] == [3]
+    assert [night.job_runs for night in report.nights] == [3]
     assert peak < 1_000_000
 
 
@@ -152,8 +143,8 @@ def test_a_stream_with_many_datasets_needs_the_memory_of_one_interval(
     [
         ("yesterday", DAY, "--from 'yesterday' is not a valid day"),
         ("", DAY, "--from '' is not a valid day"),
-        (DAY, "2026-11-32", "--to '2026-11-32' is not a valid day"),
         ("9999-12-31", "9999-12-31", "--from '9999-12-31' is not a valid day"),
+        (DAY, "2026-11-32", "--to '2026-11-32' is not a valid day"),
         (DAY, "2026-11-20", "is later than"),
         ("2020-01-01", DAY, "more than 366 days"),
     ],
@@ -173,12 +164,89 @@ def test_the_estimate_is_of_counted_units() -> None:
     lists = 4 * 0.016
     assert found.requests == pytest.approx(reads * 0.0004e-3 + (writes + lists) * 0.005e-3 + 4 * 1.2 * 0.4e-6 + 2e-6)
     assert found.ledger == pytest.approx((4 + 2 * (21 + 2) + 7) * 0.625e-6 + (2 * (12 + 62) + 3 + 4 * 8) * 0.125e-6)
-    assert found.storage_per_month == pytest.approx((2e9 * 0.023 + 4 * 550 * 0.45) / 2**30)
     assert found.total == pytest.approx(found.requests + found.ledger + found.functions)
+    assert found.storage_per_month == pytest.approx((2e9 * 0.023 + 4 * 550 * 0.45) / 2**30)
     # And an hour of the streaming job lists its inbox every 5 seconds in two ways, and reads a pointer of each manifest
     stream = estimate([replace(ROW, lane=Lane.STREAM, seconds=3600)])
-    more = 2 * 3600 / 5 * 0.005e-3 + 2 * (0.005e-3 + 3 * 0.0004e-3)
-    assert stream.requests - found.requests == pytest.approx(more)
+    assert stream.requests - found.requests == pytest.approx(2 * 720 * 0.005e-3 + 2 * (0.005e-3 + 3 * 0.0004e-3))
     # And no sweep looks for the manifests that wait for the night
     assert found.ledger - stream.ledger == pytest.approx(2 * (2 * 0.625e-6 + 62 * 0.125e-6))
     assert estimate([]).total == 0
+
+
+OPTION = {"worker_type": "G.1X", "workers": 10, "concurrency": 4, "runs": 4, "minutes": 61.0, "dollars": 12.5}
+DATASET = {"dataset": "orders", "files": 10, "bytes": 4_500_000_000, "coreSeconds": 112.5, "speedIs": "assumed"}
+
+
+def answer(**changes: Any) -> dict[str, Any]:
+    """An answer of ``plan``; those of ``changes`` that a forecast has are its members."""
+    forecast = {
+        **FORECAST,
+        "other_dollars": 0.0034,
+        "storage_dollars_per_month": 21.0,
+        "start": "2020-11-20T22:00:00.000+00:00",
+        "end": "2020-11-20T23:01:00.000+00:00",
+        "deadline": "2020-11-21T06:00:00.000+00:00",
+        "options": [{**OPTION, "engine": "glue-flex"}, {**OPTION, "engine": "glue", "dollars": 13.5}],
+        **{name: changes.pop(name) for name in FORECAST.keys() & changes},
+    }
+    return {
+        **PLAN,
+        "engines": ["glue-flex"],
+        "leftFrom": "",
+        "quotas": "quota.* of the settings",
+        "prices": "a price list, us-east-1, 2026-09-24",
+        "datasets": [DATASET],
+        "forecast": forecast,
+        **changes,
+    }
+
+
+Planned = Callable[..., str]
+
+
+@pytest.fixture
+def planned(printed: Printed) -> Planned:
+    """What the command prints of this answer."""
+    return lambda body, code: printed(
+        print_plan, replace(stack_with(FakeLambda(body)), scheduler=FakeServices()), code=code
+    )
+
+
+def test_a_plan_that_fits(planned: Planned) -> None:
+    text = planned(answer(), code=0)
+    assert "backlog: 10 files, 4.5 GB, 2 manifests; quotas: quota.* of the settings" in text
+    assert "4 runs of 10 workers on glue-flex, 4 side by side: 2020-11-20 23:00 to 2020-11-21 00:01, $12.50" in text
+    assert "the deadline is 2020-11-21 07:00; times in Europe/Berlin\n" in text
+    assert "from 40 minutes, $7.50 to 90 minutes, $16.00: a speed is assumed" in text
+    assert "requests, ledger and functions: $0.0034; what it writes: $21.00 for each month of storage" in text
+    assert "prices: a price list, us-east-1, 2026-09-24\n" in text
+    assert [word for word in ("40 MB/s", "assumed", "planned", "not allowed") if word not in text] == []
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "words"),
+    [
+        (answer(late_minutes=0.3, fits=False), 1, "TOO LATE by 18 s: the deadline is 2020-11-21 07:00;"),
+        (answer(fits=False), 0, "with less than a tenth of the time to spare"),
+        (answer(runs=0, datasets=[]), 0, "nothing to convert\n"),
+        (answer(leftFrom="2020-11-20T19:00:00.000+00:00"), 0, "manifests from 2020-11-20 20:00 on"),
+    ],
+)
+def test_what_a_person_has_to_know(planned: Planned, body: dict[str, Any], code: int, words: str) -> None:
+    assert words in planned(body, code=code)
+
+
+def test_json_is_the_answer_and_the_request_is_a_dry_run(answered: Answered) -> None:
+    functions = FakeLambda(answer())
+    assert answered(print_plan, stack_with(functions), "orders", code=0) == answer()
+    ((name, event),) = functions.requests
+    assert (name, event["dataset"], event["dryRun"]) == ("plan", "orders", True)
+    assert event["execution"].startswith("dry-run-")
+    assert "engine" not in event
+
+
+def test_a_plan_of_the_whole_backlog_is_the_forecast_that_status_shows() -> None:
+    functions = FakeLambda(answer())
+    print_plan(stack_with(functions), as_json=True)
+    assert functions.requests == [("plan", {"execution": PLAN_AHEAD_EXECUTION, "dryRun": True})]

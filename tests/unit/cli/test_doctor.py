@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +17,7 @@ from cli.errors import ExitCode
 from infra.names import CODE_MARK, code_version, version_of
 from infra.synth import CHECKOUT
 from lake.settings import EncryptionSettings, InputSettings, LedgerSettings, Settings
+from tests.unit.cli.conftest import Answered, Printed
 
 TOPIC = "arn:aws:sns:eu-central-1:111122223333:alarms"
 SETTINGS = Settings(stage="dev")
@@ -127,7 +127,7 @@ OWN_KEY = Settings(stage="dev", encryption=EncryptionSettings(bootstrap_key=BOOT
             FakeAws(stack=refused("ValidationError")),
             "stack",
             Readiness.TO_DO,
-            f"run '{CDK} deploy -c stage=dev -c settings=my.toml'",
+            f"'{CDK} deploy -c stage=dev -c settings=my",
         ),
         (FakeAws(stack=deployed("0123456789ab")), "stack", Readiness.TO_DO, "deployed from the code 0123456789ab"),
         (FakeAws(stack={"StackStatus": "CREATE_COMPLETE"}), "stack", Readiness.TO_DO, "of an older version"),
@@ -135,12 +135,7 @@ OWN_KEY = Settings(stage="dev", encryption=EncryptionSettings(bootstrap_key=BOOT
         (FakeAws(subscriptions=()), "subscription", Readiness.TO_DO, f"eu-west-1 sns subscribe --topic-arn {TOPIC}"),
         (FakeAws(subscriptions=("PendingConfirmation",)), "subscription", Readiness.TO_DO, "follow the link"),
         (FakeAws(subscriptions=("Deleted",)), "subscription", Readiness.TO_DO, "has no subscriber"),
-        (
-            FakeAws(subscriptions=refused("AccessDenied")),
-            "subscription",
-            Readiness.UNREACHABLE,
-            "a permission is missing",
-        ),
+        (FakeAws(subscriptions=refused("AccessDenied")), "subscription", Readiness.UNREACHABLE, "a permission is"),
     ],
 )
 def test_what_is_not_ready_says_what_to_do(aws: FakeAws, name: str, state: Readiness, text: str) -> None:
@@ -169,14 +164,12 @@ def test_what_the_settings_ask_of_the_account(aws: FakeAws, settings: Settings, 
     ],
 )
 def test_the_exit_code_is_that_of_all_lines(
-    states: list[Readiness], code: ExitCode, capsys: pytest.CaptureFixture[str]
+    states: list[Readiness], code: ExitCode, answered: Answered, printed: Printed
 ) -> None:
     lines = [Finding("java", state, "text\x1b[2J") for state in states]
-    assert print_findings(lines, as_json=False) == code
-    printed = capsys.readouterr().out
-    assert printed.splitlines()[0] == f"java          {states[0]:<14} text\\x1b[2J"
-    assert print_findings(lines, as_json=True) == code
-    assert [item["state"] for item in json.loads(capsys.readouterr().out)["findings"]] == states
+    text = printed(print_findings, lines, as_json=False, code=code)
+    assert text.splitlines()[0] == f"java          {states[0]:<14} text\\x1b[2J"
+    assert [item["state"] for item in answered(print_findings, lines, code=code)["findings"]] == states
 
 
 def answers(monkeypatch: pytest.MonkeyPatch, told: dict[str, str]) -> None:

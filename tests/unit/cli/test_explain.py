@@ -17,7 +17,7 @@ from lake.layout import S3Uri, lake_key, parse_s3_uri, quarantine_key
 from lake.ledger import ArrivalRow, BatchReference, CollectionId, Part, Tabled
 from lake.manifest import Lane, Manifest, ObjectVersion, new_manifest_id
 from lake.manifest_documents import write_manifest
-from tests.unit.cli.schemas import valid_json
+from tests.unit.cli.conftest import Printed, valid_json
 from tests.unit.cli.stack_world import FakeServices, execution, put_summary, stack_of
 from tests.unit.lake.world import DOCUMENT, LEASE, PARTITION, World, done, file_of, put_result
 
@@ -54,14 +54,13 @@ Explained = Callable[..., tuple[dict[str, Any], str]]
 
 
 @pytest.fixture
-def explained(world: World, capsys: pytest.CaptureFixture[str]) -> Explained:
+def explained(world: World, printed: Printed) -> Explained:
     """Explains the only version of the file; returns it, and the page."""
 
-    def read(services: FakeServices | None = None) -> tuple[dict[str, Any], str]:
-        document = explain_file(stack_of(world, services or FakeServices()), FILE, 10, world.now)
-        print_file(document, world.now, OPTIONS)
+    def read(*executions: dict[str, Any]) -> tuple[dict[str, Any], str]:
+        document = explain_file(stack_of(world, FakeServices([*executions])), FILE, 10, world.now)
         (version,) = valid_json("explain", document)["versions"]
-        return version, capsys.readouterr().out
+        return version, printed(print_file, document, world.now, OPTIONS)
 
     return read
 
@@ -76,9 +75,7 @@ def test_a_file_whose_part_cannot_be_divided_is_blocked(world: World, explained:
     # When its part is found to be damaged
     world.ledger.collections.set_apart(hour, part, world.now)
     # Then no night is promised
-    assert (
-        "  outcome    BLOCKED: its part cannot be divided: 'hybrid-router sweep --stage test' names what to restore\n"
-    ) in explained()[1]
+    assert "BLOCKED: its part cannot be divided: 'hybrid-router sweep --stage test' names what to" in explained()[1]
 
 
 def test_a_queued_file_says_when_it_will_be_converted(world: World, explained: Explained) -> None:
@@ -88,24 +85,20 @@ def test_a_queued_file_says_when_it_will_be_converted(world: World, explained: E
     text = explained()[1]
     assert "  outcome    QUEUED: will be converted tonight 22:00, expected done tonight 23:10\n" in text
     assert "  lane       batch since today 10:30: by default\n" in text
-    services = FakeServices([execution("n2", "RUNNING"), execution("n1")])
-    now = "by n2, which runs now, if its plan has it, or "
-    assert f"QUEUED: will be converted {now}tonight 22:00, expected" in explained(services)[1]
+    text = explained(execution("n2", "RUNNING"), execution("n1"))[1]
+    assert "QUEUED: will be converted by n2, which runs now, if its plan has it, or tonight 22:00, expected" in text
 
 
-def test_the_last_versions_are_shown_in_the_order_of_their_arrival(
-    world: World, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_last_versions_are_shown_in_the_order_of_their_arrival(world: World, printed: Printed) -> None:
     # Given versions that route has recorded at once, so that only their arrival says which is older
     for number in (3, 1, 2):
-        file = ObjectVersion(
-            "input", "orders/a", "e", number, f"2026-11-20T08:00:0{number}.000+00:00", f"v{9 - number}"
-        )
+        arrived_at = f"2026-11-20T08:00:0{number}.000+00:00"
+        file = ObjectVersion("input", "orders/a", "e", number, arrived_at, f"v{9 - number}")
         world.ledger.arrivals.put(ArrivalRow(file, None, None, None, "no rule", "2026-11-20T09:00:00.000+00:00"))
     document = explain_file(stack_of(world, FakeServices()), FILE, 2, world.now)
     assert ([item.size for item in document.versions], document.omitted_versions) == ([2, 3], 1)
-    print_file(document, world.now, OPTIONS)
-    assert capsys.readouterr().out.startswith("s3://input/orders/a  1 older version: pass a larger --limit\n")
+    text = printed(print_file, document, world.now, OPTIONS)
+    assert text.startswith("s3://input/orders/a  1 older version: pass a larger --limit\n")
 
 
 @pytest.mark.parametrize("is_abandoned", [False, True])
@@ -133,9 +126,8 @@ def test_a_blocked_file_is_not_promised_for_tonight(world: World, explained: Exp
     advice = "remove the cause, then run 'hybrid-router overnight'"
     assert world.ledger.manifests.release(world.row(manifest.id), f"access denied; {advice}", world.now)
     # When
-    version, text = explained()
+    _, text = explained()
     # Then the reason is below the manifest, with a command that can be run
-    assert version["outcome"] == "BLOCKED"
     assert "  outcome    BLOCKED: an attempt ended without a result; remove the cause" in text
     assert "access denied; remove the cause, then run 'hybrid-router overnight --stage dev'" in text
 
@@ -158,7 +150,6 @@ def test_quarantined_lines_have_every_reason_and_the_first_line(world: World, ex
     published(world, manifest, {"not JSON": 2, "too long": 793})
     version, text = explained()
     assert version["outcome"] == "QUARANTINED_LINES"
-    assert version["result"]["source"]["rejects"] == {"not JSON": 2, "too long": 793}
     assert "  reasons    793 too long, 2 not JSON\n" in text
     assert "  first      not JSON at byte 16: not\\njson\n" in text
     assert f"  parquet    s3://lake/orders/date=2026-11-20/hour=09/{manifest.id}-g1-00000.parquet  3 records" in text
@@ -186,12 +177,7 @@ def test_what_the_iceberg_table_shows_is_named(world: World, explained: Explaine
         world.row(manifest.id), Tabled(1, DOCUMENT, 7, 1 << 62, "2026-11-20T09:00:00.000+00:00")
     )
     version, text = explained()
-    assert version["manifests"][0]["tabled"] == {
-        "generation": 1,
-        "since": "2026-11-20T09:00:00.000+00:00",
-        "batch": 7,
-        "snapshot": str(1 << 62),
-    }
+    assert version["manifests"][0]["tabled"]["snapshot"] == str(1 << 62)
     assert f"generation 1 since today 10:00: batch 7, snapshot {1 << 62}\n" in text
     # And a rebuild that has begun with this batch shows nothing of it yet
     tables = world.ledger.tables
@@ -206,7 +192,7 @@ def test_an_unreadable_file_is_said_to_be_so(world: World, explained: Explained)
     published(world, arrived(world, "a"), {}, unreadable=f"it is archived, then run: {READ_AGAIN}")
     version, text = explained()
     failed = f"it is archived, then run: {READ_AGAIN} --stage dev"
-    assert (version["outcome"], version["result"]["source"]["failed"]) == ("UNREADABLE", failed)
+    assert version["result"]["source"]["failed"] == failed
     assert "  outcome    UNREADABLE: not converted, it is in the quarantine by reference\n" in text
     assert f"  unreadable {failed}\n" in text
 
@@ -218,23 +204,20 @@ def object_at(world: World, uri: str) -> ObjectExplanation:
 
 
 def test_an_object_goes_back_to_its_files_and_one_of_the_quarantine_to_those_that_lost_lines(
-    world: World, capsys: pytest.CaptureFixture[str]
+    world: World, printed: Printed
 ) -> None:
     manifest = arrived(world, "a", "b")
     published(world, manifest, {"not JSON": 2})
     document = object_at(world, f"s3://lake/{lake_key(PARTITION, manifest.id, 1, 0)}")
     assert [item.uri for item in document.inputs] == ["s3://input/orders/a", "s3://input/orders/b"]
-    print_object(document)
-    text = capsys.readouterr().out
+    text = printed(print_object, document)
     assert "  state      published, 3 records\n" in text
     assert "  input      s3://input/orders/a  version v1  3 rows, quarantined 2 not JSON\n" in text
     document = object_at(world, f"s3://quarantine/{quarantine_key(PARTITION, manifest.id, 1, 1)}")
     assert ([item.uri for item in document.inputs], document.kind) == (["s3://input/orders/a"], "quarantine")
 
 
-def test_an_object_of_an_older_generation_says_that_it_was_replaced(
-    world: World, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_object_of_an_older_generation_says_that_it_was_replaced(world: World, printed: Printed) -> None:
     # Given: a manifest that was converted twice
     manifest = arrived(world, "a")
     published(world, manifest, {})
@@ -242,9 +225,9 @@ def test_an_object_of_an_older_generation_says_that_it_was_replaced(
     done(world, world.row(manifest.id))
     # When
     key = lake_key(PARTITION, manifest.id, 1, 0)
-    print_object(object_at(world, f"s3://lake/{key}"))
+    text = printed(print_object, object_at(world, f"s3://lake/{key}"))
     # Then
-    assert "  state      replaced by generation 2: readers see that one\n" in capsys.readouterr().out
+    assert "  state      replaced by generation 2: readers see that one\n" in text
     # But not if that generation keeps it
     put_result(world, manifest, [], [ResultObject(key, 621, 3, "e")], generation=2)
     assert object_at(world, f"s3://lake/{key}").is_current

@@ -16,11 +16,17 @@ from lake.commit import SourceCount
 from lake.layout import result_key
 from lake.ledger import ArrivalRow, ManifestRow
 from lake.manifest import Lane, ObjectVersion, Partition
-from tests.unit.cli.schemas import valid_json
+from tests.unit.cli.conftest import Printed, valid_json
 from tests.unit.cli.stack_world import FakeServices, stack_of
 from tests.unit.lake.world import PARTITION, TOTALS, World, done, put_result
 
 NO_RULE = "no rule of [[datasets]] matches the key"
+
+
+@pytest.fixture
+def stack(world: World) -> DeployedStack:
+    """A stack with two ``[[records]]``."""
+    return stack_of(world, FakeServices(), {"clicks": "web", "payments": "shop"})
 
 
 def listed(world: World, *, dataset: str | None = None, limit: int = 10) -> list[dict[str, Any]]:
@@ -115,7 +121,9 @@ def record(world: World, manifest: str | None, version: str, arrived_at: str) ->
     world.ledger.arrivals.put(ArrivalRow(file, manifest, PARTITION, Lane.BATCH, "by default", arrived_at))
 
 
-def test_an_unreadable_file_is_no_failure_any_more_once_a_later_version_of_it_was_converted(world: World) -> None:
+def test_an_unreadable_file_is_no_failure_any_more_once_a_later_version_of_it_was_converted(
+    world: World, stack: DeployedStack
+) -> None:
     # Given a file that could not be read, and an earlier version of it that could
     row, before, after = (world.queued("a") for _ in range(3))
     unreadable(world, row, "orders/a")
@@ -132,7 +140,6 @@ def test_an_unreadable_file_is_no_failure_any_more_once_a_later_version_of_it_wa
     assert (found["kind"], found["uri"], found["manifest"]) == ("REPLACED", "s3://input/orders/a", row.id)
     assert after.id in found["advice"]
     assert found["command"] == "hybrid-router explain s3://input/orders/a --stage dev"
-    stack = stack_of(world, FakeServices())
     assert print_failures(stack, None, 10, as_json=True) == ExitCode.FINE
 
 
@@ -142,7 +149,7 @@ def converted(world: World, row: ManifestRow, version: str) -> None:
     put_result(world, row, [SourceCount("s3://input/orders/a", version, 100, 3, 3, 0, {}, None, None)])
 
 
-def test_a_blocked_manifest_is_tried_again_by_itself(world: World) -> None:
+def test_a_blocked_manifest_is_tried_again_by_itself(world: World, stack: DeployedStack) -> None:
     for name, lane in (("a", Lane.BATCH), ("b", Lane.STREAM)):
         claim = world.claimed(world.queued(name, lane=lane))
         world.ledger.manifests.release(claim.row, "s3:GetObject is denied", world.now)
@@ -155,7 +162,6 @@ def test_a_blocked_manifest_is_tried_again_by_itself(world: World) -> None:
     # And: more manifests than the limit that only wait for their turn
     world.queued("c")
     world.queued("d")
-    stack = stack_of(world, FakeServices())
     assert failures_document(stack, None, 1).complete
     found = listed(world)
     assert [(item["kind"], item["command"]) for item in found] == [("BLOCKED", None)] * 3
@@ -166,26 +172,25 @@ def test_a_blocked_manifest_is_tried_again_by_itself(world: World) -> None:
     assert sum(item.blocked for item in status_document(stack, 10, world.now).backlog) == 3
 
 
-def test_one_dataset_can_be_chosen_and_long_lists_are_cut(world: World) -> None:
+def test_one_dataset_can_be_chosen_and_long_lists_are_cut(world: World, stack: DeployedStack) -> None:
     for name, dataset in (("a", "orders"), ("b", "events"), ("c", "events")):
         row = world.queued(name, partition=Partition(dataset, "2026-11-20", 9))
         world.ledger.manifests.fail(row, "because", world.now)
-    stack = stack_of(world, FakeServices())
     assert [item["dataset"] for item in listed(world, dataset="events")] == ["events", "events"]
     assert failures_document(stack, "events", 2).complete
     cut = failures_document(stack, "events", 1)
     assert (cut.complete, len(cut.failures)) == (False, 1)
 
 
-def test_the_page_says_why_and_what_to_do(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_page_says_why_and_what_to_do(world: World, printed: Printed) -> None:
     # Given
     row = world.queued("a")
     world.ledger.manifests.fail(row, "bad\nline", world.now)
     files = [ObjectVersion("input", f"{name}.json", "e", 5, "2000-01-01T00:00:00.000+00:00") for name in "ab"]
     world.ledger.ignored.add(NO_RULE, files, world.now)
     # Then
-    assert print_failures(stack_of(world, FakeServices(dead_letters=3)), None, 10, as_json=False) == ExitCode.NOT_SO
-    lines = capsys.readouterr().out.splitlines()
+    stack = stack_of(world, FakeServices(dead_letters=3))
+    lines = printed(print_failures, stack, code=ExitCode.NOT_SO).splitlines()
     assert lines[0].startswith(
         f"FAILED manifest {row.id} of orders#2026-11-20T09, batch lane (1 file, 100 B) since 2026"
     )
@@ -210,12 +215,6 @@ FOLDER = "firehose-failed-records"
 KIND = "processing-failed"
 
 
-@pytest.fixture
-def stack(world: World) -> DeployedStack:
-    """A stack with two ``[[records]]``."""
-    return stack_of(world, FakeServices(), {"clicks": "web", "payments": "shop"})
-
-
 def deliver(world: World, *keys: str) -> None:
     for key in keys:
         world.raw_s3.put_object(Bucket="input", Key=f"{FOLDER}/{key}", Body=b"{}\n")
@@ -228,7 +227,7 @@ def not_delivered(stack: DeployedStack, **options: Any) -> tuple[list[Any], bool
 
 
 def test_records_that_were_not_delivered_are_one_entry_for_each_kind_of_error(
-    world: World, stack: DeployedStack, capsys: pytest.CaptureFixture[str]
+    world: World, stack: DeployedStack, printed: Printed
 ) -> None:
     # Given
     deliver(world, f"clicks/{KIND}/2026/11/20/09/a", f"clicks/{KIND}/2026/11/20/10/b", f"payments/{KIND}/c")
@@ -237,8 +236,7 @@ def test_records_that_were_not_delivered_are_one_entry_for_each_kind_of_error(
     uri = f"s3://input/{FOLDER}/clicks/{KIND}/"
     assert (first.kind, first.files, first.bytes, complete) == ("NOT_DELIVERED", 2, 6, True)
     assert (first.uri, first.dataset, other.dataset) == (uri, "web", "shop")
-    assert print_failures(stack, None, 10, as_json=False) == ExitCode.NOT_SO
-    lines = capsys.readouterr().out.splitlines()
+    lines = printed(print_failures, stack, None, 10, code=ExitCode.NOT_SO).splitlines()
     assert lines[0].startswith(f"NOT_DELIVERED {uri} (2 files, 6 B) since 20")
     assert lines[1] == f"  why   Firehose could not deliver records of clicks: {KIND}"
     assert "docs/records.md" in lines[2]

@@ -1,8 +1,9 @@
 """`hybrid-router hours`: open, failed and complete hours, with what the rows of their manifests say."""
 
-import json
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -12,13 +13,15 @@ from cli.inspect.hours import print_hours
 from lake.errors import InvalidInputError
 from router.sweep.handler import sweep
 from tests.load.request_counts import counted_requests
-from tests.unit.cli.schemas import valid_json
+from tests.unit.cli.conftest import Answered, Printed
 from tests.unit.cli.stack_world import FakeLambda, stack_with
 from tests.unit.lake.world import PARTITION
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.planning import collected
 from tests.unit.router.settling import done
 from tests.unit.router.sweep.sweeping import listed, with_events
+
+Hours = Callable[..., list[Any]]
 
 
 @pytest.fixture
@@ -32,26 +35,23 @@ def stack(deployment: Deployment) -> DeployedStack:
     return replace(stack_with(FakeLambda({})), s3=deployment.raw_s3, ledger=deployment.ledger)
 
 
-def printed(stack: DeployedStack, capsys: pytest.CaptureFixture[str], first: str, last: str) -> tuple[int, Any]:
-    code = print_hours(stack, "orders", first, last, as_json=True)
-    document = json.loads(capsys.readouterr().out)
-    valid_json("hours", document)
-    return code, document["hours"]
+@pytest.fixture
+def hours(stack: DeployedStack, answered: Answered) -> Hours:
+    """The hours of orders between these, which the command shows with this exit code."""
+    command = partial(answered, print_hours, stack, "orders", schema="hours")
+    return lambda first, last, code: command(first, last, code=code)["hours"]
 
 
-def test_counts_of_complete_open_and_failed_hours(
-    deployment: Deployment, stack: DeployedStack, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_counts_of_complete_open_and_failed_hours(deployment: Deployment, hours: Hours) -> None:
     # Given an hour that is published, one that failed, one that waits, and the same hour of another dataset
-    hours = [replace(PARTITION, hour=hour) for hour in (7, 8, 9)]
-    published, failed, _ = (listed(deployment, f"{number}.json", partition=at) for number, at in enumerate(hours))
+    partitions = [replace(PARTITION, hour=hour) for hour in (7, 8, 9)]
+    published, failed, _ = (listed(deployment, f"{number}.json", partition=at) for number, at in enumerate(partitions))
     listed(deployment, "clicks.json", partition=replace(PARTITION, dataset="clicks", hour=7))
     done(deployment, published, 10, 2)
     deployment.ledger.manifests.fail(failed, "it is broken", deployment.now)
     # When
-    code, found = printed(stack, capsys, "2026-11-20T06", "2026-11-20T09")
+    found = hours("2026-11-20T06", "2026-11-20T09", code=1)
     # Then
-    assert code == 1
     assert [(hour["hour"][-2:], hour["state"], hour["files"]) for hour in found] == [
         ("06", "complete", 0),
         ("07", "complete", 1),
@@ -74,21 +74,19 @@ def test_counts_of_complete_open_and_failed_hours(
         "snapshot": None,
     }
     assert found[2]["failedManifests"] == [failed.id]
-    assert printed(stack, capsys, "2026-11-20T06", "2026-11-20T07")[0] == 0
+    hours("2026-11-20T06", "2026-11-20T07", code=0)
 
 
-def test_an_hour_whose_files_wait_in_a_collection_is_open(
-    deployment: Deployment, stack: DeployedStack, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_hour_whose_files_wait_in_a_collection_is_open(deployment: Deployment, hours: Hours) -> None:
     # Given an hour that has ended, and that no sweep has divided yet
     collected(deployment, "a.json")
     # When
-    code, (hour,) = printed(stack, capsys, "2026-11-20T09", "2026-11-20T09")
+    (hour,) = hours("2026-11-20T09", "2026-11-20T09", code=1)
     # Then
-    assert (code, hour["state"], hour["manifests"]["open"]) == (1, "open", 1)
+    assert (hour["state"], hour["manifests"]["open"]) == ("open", 1)
     # And hours without any file take no requests of their own
     with counted_requests() as requests:
-        assert printed(stack, capsys, "2026-11-19T00", "2026-11-19T23")[0] == 0
+        hours("2026-11-19T00", "2026-11-19T23", code=0)
     assert requests["Query"] == 2
 
 
@@ -98,7 +96,7 @@ def test_more_hours_than_a_command_shows_are_refused(stack: DeployedStack) -> No
 
 
 def test_an_hour_that_readers_were_told_of_is_read_from_its_row_alone(
-    deployment: Deployment, stack: DeployedStack, capsys: pytest.CaptureFixture[str]
+    deployment: Deployment, stack: DeployedStack, hours: Hours, printed: Printed
 ) -> None:
     # Given an hour that a sweep has announced, and a late file of another one
     with_events(deployment)
@@ -111,16 +109,15 @@ def test_an_hour_that_readers_were_told_of_is_read_from_its_row_alone(
     sweep(deployment.services)
     # When
     with counted_requests() as requests:
-        code, (hour,) = printed(stack, capsys, "2026-11-20T09", "2026-11-20T09")
+        (hour,) = hours("2026-11-20T09", "2026-11-20T09", code=0)
     # Then
-    assert (code, hour["state"], hour["rows"], hour["revision"]) == (0, "complete", 10, 1)
+    assert (hour["state"], hour["rows"], hour["revision"]) == ("complete", 10, 1)
     assert hour["marker"] == "s3://lake/orders/date=2026-11-20/hour=09/_complete.json"
     # One query has the rows of all hours, another one the collections that are not divided
     assert (requests["Query"], requests["BatchGetItem"], requests["ListObjectsV2"]) == (2, 0, 0)
     # When, Then: the other one says what it waits for
-    code, (hour,) = printed(stack, capsys, "2026-11-20T08", "2026-11-20T08")
-    assert (code, hour["state"], hour["failedManifests"], hour["marker"]) == (1, "reopened", [late.id], None)
-    print_hours(stack, "orders", "2026-11-20T08", "2026-11-20T08", as_json=False)
-    text = capsys.readouterr().out
+    (hour,) = hours("2026-11-20T08", "2026-11-20T08", code=1)
+    assert (hour["state"], hour["failedManifests"], hour["marker"]) == ("reopened", [late.id], None)
+    text = printed(print_hours, stack, "orders", "2026-11-20T08", "2026-11-20T08")
     assert "2026-11-20T08\treopened\t2\t200 B\t5" in text
     assert f"2026-11-20T08 waits for manifests that are FAILED: {late.id}; 'hybrid-router failures" in text

@@ -64,6 +64,11 @@ def checked(deployment: Deployment, rows: list[ManifestRow]) -> HourReport:
     return report
 
 
+def has_changed(deployment: Deployment, rows: list[ManifestRow]) -> bool:
+    (reason,) = checked(deployment, rows).unproven
+    return "has changed meanwhile" in reason
+
+
 def change(deployment: Deployment, *, add: tuple[DataFile, ...] = (), remove: int = 0) -> None:
     """The table gets files, or loses the first ones of the hour."""
     catalog = TableCatalog(deployment.services, "orders")
@@ -125,9 +130,7 @@ def test_a_table_that_cannot_be_read_is_a_difference(
 
 
 def test_what_the_table_does_not_show_yet_is_not_proven(
-    deployment: Deployment,
-    rows: list[ManifestRow],
-    monkeypatch: pytest.MonkeyPatch,
+    deployment: Deployment, rows: list[ManifestRow], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     late = publish(deployment, listed(deployment, "late"))
     table = reader(deployment)
@@ -140,27 +143,23 @@ def test_what_the_table_does_not_show_yet_is_not_proven(
     assert len(table.files(PARTITION)) == 3
     publish(deployment, forced(deployment, rows[0]))
     commit(deployment)
-    (reason,) = checked(deployment, rows).unproven
-    assert "has changed meanwhile" in reason
+    assert has_changed(deployment, rows)
     # Nor is one that brought in a manifest which had published nothing by then
     rows = [deployment.row(row.id) for row in rows]
-    (reason,) = checked(deployment, rows).unproven
-    assert "has changed meanwhile" in reason
+    assert has_changed(deployment, rows)
     # Nor is one whose marks are not written yet
     rows.append(deployment.row(late.id))
     monkeypatch.setattr(committer, "_mark", Mock(side_effect=Crash))
     publish(deployment, forced(deployment, rows[0]))
     with pytest.raises(Crash):
         commit(deployment)
-    (reason,) = checked(deployment, rows).unproven
-    assert "has changed meanwhile" in reason
+    assert has_changed(deployment, rows)
     monkeypatch.undo()
     commit(deployment)
     # Nor is a table whose rebuild has begun between them
     rows = [deployment.row(row.id) for row in rows]
     rebuild_table(deployment.services, "orders")
-    (reason,) = checked(deployment, rows).unproven
-    assert "has changed meanwhile" in reason
+    assert has_changed(deployment, rows)
 
 
 def test_a_manifest_whose_table_is_rebuilt_while_it_is_compared_is_not_proven(

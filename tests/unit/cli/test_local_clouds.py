@@ -1,4 +1,4 @@
-"""Local clouds of this machine: which run, what others have left, and what a machine lacks for one."""
+"""Local clouds: which run, what others have left, what a machine lacks for one; and which files the demo sends."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.cost.sizing import calibrate_files
+from cli.demo.run import demo_settings, run_demo
+from cli.demo.sample_data import user_files
 from cli.errors import NotReachableError
 from cli.local_clouds import (
     LocalCloudRunsError,
@@ -29,6 +31,7 @@ from cli.main import app
 from cli.terminal import END_SIGNALS, ended_by_signal
 from lake.errors import InvalidInputError
 from local.isolation import AccessKey
+from tests.unit.cli.conftest import Answered, Printed
 
 
 @pytest.mark.parametrize("command", [["demo"], ["local", "up"]])
@@ -130,12 +133,18 @@ def test_a_cloud_that_is_ended_leaves_nothing(
     assert [path.name for path in folder.iterdir()] == ["dev.lock"]
     told = capsys.readouterr().out
     assert f"Ctrl-C ends everything and deletes {folder}/dev-{os.getpid()}" in told
+    assert "\nendpoint  http://127.0.0.1:1   (its access key is in " in told
+    assert "\nLakeBucket             lake\nlogs      " in told
     assert f"\nAWS CLI   AWS_CONFIG_FILE={folder}/dev.aws aws --profile hybrid-router-local\n" in told
     assert [signal.getsignal(each) for each in END_SIGNALS] == before
 
 
 def test_a_cloud_is_kept_if_asked(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    answered: Answered,
 ) -> None:
     run_up(tmp_path, monkeypatch, signal.SIGTERM, keep=True)
     (kept,) = folder.glob("*-kept")
@@ -144,8 +153,7 @@ def test_a_cloud_is_kept_if_asked(
     # And the next cloud of the stage lets it be.
     with LocalStage(folder, "dev").claimed():
         assert kept.is_dir()
-    print_local_clouds(as_json=True)
-    assert json.loads(capsys.readouterr().out) == {"clouds": [], "kept": [str(kept)]}
+    assert answered(print_local_clouds) == {"clouds": [], "kept": [str(kept)]}
 
 
 def test_a_second_cloud_of_a_stage_is_refused_and_the_first_named(folder: Path) -> None:
@@ -197,16 +205,85 @@ def test_down_removes_what_a_killed_cloud_has_left(folder: Path, capsys: pytest.
         local_down("../elsewhere")
 
 
-def test_clouds_are_listed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    print_local_clouds(as_json=False)
-    assert capsys.readouterr().out == "no local cloud is running on this machine\n"
+def test_clouds_are_listed(folder: Path, answered: Answered, printed: Printed) -> None:
+    assert printed(print_local_clouds) == "no local cloud is running on this machine\n"
     leave(folder, "left")
     with LocalStage(folder, "dev").claimed():
         (folder / "dev.json").write_text('{"endpoint": "http://127.0.0.1:8"}')
-        print_local_clouds(as_json=False)
-        lines: Any = capsys.readouterr().out.splitlines()
-        print_local_clouds(as_json=True)
-        (running, _left) = json.loads(capsys.readouterr().out)["clouds"]
+        lines: Any = printed(print_local_clouds).splitlines()
+        (running, _left) = answered(print_local_clouds)["clouds"]
     assert running["pid"] == os.getpid()
     assert lines[0].split(maxsplit=1) == ["dev", f"process {os.getpid()}, http://127.0.0.1:8"]
     assert "run 'hybrid-router local down --stage left'" in lines[1]
+
+
+def test_files_are_taken_by_suffix_in_any_case_and_named_by_their_folders(tmp_path: Path) -> None:
+    # Given files in folders and at the top, of which one has another suffix, and two folders with one name
+    data = tmp_path / "My Data"
+    for name in (
+        "Orders/A.NDJSON",
+        "Orders/b.json.bz2",
+        "web-logs/c.jsonl.Zst",
+        "top.json",
+        "web_logs/d.json",
+        "n.csv",
+    ):
+        (data / name).parent.mkdir(parents=True, exist_ok=True)
+        (data / name).write_bytes(b"")
+    # When
+    files, skipped = user_files(data, demo_settings().datasets, tmp_path / "out")
+    # Then each is in the dataset of its folder, under its own name
+    assert [(file.key, file.dataset) for file in files] == [
+        ("Orders/urgent/A.NDJSON", "orders"),
+        ("Orders/b.json.bz2", "orders"),
+        ("My Data/top.json", "my_data"),
+        ("web-logs/urgent/c.jsonl.Zst", "web_logs"),
+    ]
+    assert skipped[data / "n.csv"] == "not an NDJSON suffix"
+    assert "would share the dataset web_logs, which the folder 'web-logs' has" in skipped[data / "web_logs/d.json"]
+
+
+@pytest.mark.parametrize("name", ["not\udcff.ndjson", "two\nlines.ndjson", "/".join(["d" * 250] * 5) + "/a.ndjson"])
+def test_a_path_that_cannot_be_a_key_is_skipped(tmp_path: Path, name: str) -> None:
+    data = tmp_path / "orders"
+    for path in (data / name, data / "a.ndjson"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"")
+    files, skipped = user_files(data, demo_settings().datasets, tmp_path / "out")
+    assert [file.key for file in files] == ["orders/urgent/a.ndjson"]
+    assert [reason for path, reason in skipped.items() if path == data / name and "rename it" in reason]
+
+
+def test_why_no_file_can_be_sent_is_named(tmp_path: Path) -> None:
+    # Given a folder whose name gives no dataset
+    data = tmp_path / "\u65e5\u672c"
+    data.mkdir()
+    (data / "a.ndjson").write_bytes(b"")
+    (data / "NOTES.txt").write_bytes(b"")
+    with pytest.raises(InvalidInputError, match=r"a\.ndjson: the folder .* gives no name of a dataset"):
+        user_files(data, demo_settings().datasets, tmp_path / "out")
+    # And a pipe, which is not a file
+    os.mkfifo(tmp_path / "b.ndjson")
+    with pytest.raises(InvalidInputError, match="holds no file that can be sent: name one that ends in"):
+        user_files(tmp_path / "b.ndjson", demo_settings().datasets, tmp_path / "out")
+
+
+def test_what_an_earlier_demo_has_written_is_not_input(tmp_path: Path) -> None:
+    output = tmp_path / "out"
+    for path in (tmp_path / "orders" / "a.ndjson", output / "quarantine" / "orders" / "b.jsonl"):
+        path.parent.mkdir(parents=True)
+        path.write_bytes(b"")
+    files, skipped = user_files(tmp_path, demo_settings().datasets, output)
+    assert ([file.key for file in files], skipped) == (["orders/urgent/a.ndjson"], {})
+    for data in (output, output / "quarantine"):
+        with pytest.raises(InvalidInputError, match="is in the output folder"):
+            user_files(data, demo_settings().datasets, output)
+
+
+def test_the_output_of_a_conversion_is_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "lake").mkdir()
+    with pytest.raises(InvalidInputError, match="is not empty, and the demo replaces what is there"):
+        run_demo(None, tmp_path)
+    with pytest.raises(InvalidInputError, match="does not exist"):
+        run_demo(tmp_path / "nothing", tmp_path / "out")
+    assert [path.name for path in tmp_path.iterdir()] == ["lake"]

@@ -9,9 +9,9 @@ from typing import Any
 import boto3
 import pytest
 
-from cli.errors import ExitCode
 from cli.inspect.logs import format_event, parse_since, print_logs
 from lake.errors import InvalidInputError
+from tests.unit.cli.conftest import Answered, Printed
 from tests.unit.cli.stack_world import FakeServices, stack_of
 from tests.unit.lake.world import World
 
@@ -48,9 +48,7 @@ def test_an_event_is_its_message_with_the_fields_that_say_something() -> None:
     assert format_event("2026-11-20T08:00:00Z ALARM a line of a job") == "2026-11-20T08:00:00Z ALARM a line of a job"
 
 
-def test_a_log_is_searched_by_its_service_and_of_one_job_run_alone(
-    world: World, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_log_is_searched_by_its_service_and_of_one_job_run_alone(world: World, answered: Answered) -> None:
     # Given
     logs = boto3.client("logs", region_name="eu-central-1")
     group = "/aws-glue/hybrid-router-dev/output"
@@ -64,18 +62,17 @@ def test_a_log_is_searched_by_its_service_and_of_one_job_run_alone(
     logs.meta.events.register("provide-client-params.*.FilterLogEvents", lambda params, **_: requests.append(params))
     stack = replace(stack_of(world, FakeServices()), open_client=lambda _service: logs)
     # When
-    assert print_logs(stack, "batch", "1h", "ALARM denied", "jr_2", 10, as_json=True) == ExitCode.FINE
+    (event,) = answered(print_logs, stack, "batch", "1h", "ALARM denied", "jr_2")["events"]
     # Then
-    (event,) = json.loads(capsys.readouterr().out)["events"]
     assert event["text"] == "ALARM denied of jr_2"
     assert [(item["filterPattern"], item["logStreamNames"]) for item in requests] == [('"ALARM denied"', ["jr_2"])]
     # And a function has no job runs
     with pytest.raises(InvalidInputError, match="only the logs stream and batch are of job runs"):
-        print_logs(stack, "sweep", "1h", None, "jr_2", 10, as_json=True)
+        print_logs(stack, "sweep", run="jr_2")
 
 
 def test_the_last_events_of_several_log_groups_are_the_last_of_all(
-    world: World, capsys: pytest.CaptureFixture[str]
+    world: World, answered: Answered, printed: Printed
 ) -> None:
     # Given job runs of two engines
     logs, now = boto3.client("logs", region_name="eu-central-1"), int(datetime.now(UTC).timestamp() * 1000)
@@ -90,11 +87,9 @@ def test_the_last_events_of_several_log_groups_are_the_last_of_all(
     stack = replace(
         stack_of(world, FakeServices()), open_client=lambda name: logs if name == "logs" else CLOUDFORMATION
     )
-    # When
-    assert print_logs(stack, "batch", "1h", None, None, 3, as_json=True) == ExitCode.FINE
-    # Then
+    # When, Then
+    found = [event["text"] for event in answered(print_logs, stack, "batch", limit=3)["events"]]
     last = ["/aws/emr-serverless/hybrid-router-dev 0", "/aws-glue/hybrid-router-dev/output 0"]
-    found = [event["text"] for event in json.loads(capsys.readouterr().out)["events"]]
     assert sorted(found) == sorted([*last, "END RequestId: 1"])
-    assert print_logs(stack, "batch", "1h", None, None, 2) == ExitCode.FINE
-    assert [line.partition("  ")[2] for line in capsys.readouterr().out.splitlines()] == last
+    shown = printed(print_logs, stack, "batch", limit=2).splitlines()
+    assert [line.partition("  ")[2] for line in shown] == last

@@ -1,8 +1,10 @@
 """night and nights: one execution on a page, the last ones in a list."""
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -15,7 +17,7 @@ from lake.errors import InvalidDocumentError
 from lake.layout import plan_summary_key, verdict_key
 from lake.ledger import CostRow, CostShare
 from lake.manifest import Lane
-from tests.unit.cli.schemas import valid_json
+from tests.unit.cli.conftest import Answered, Printed
 from tests.unit.cli.stack_world import MACHINE, NIGHT, FakeServices, execution, put_summary, stack_of
 from tests.unit.lake.world import World, done
 
@@ -82,15 +84,18 @@ def running(world: World, name: str) -> dict[str, Any]:
     return execution(name, "RUNNING")
 
 
-def shown(world: World, services: FakeServices, which: str, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
-    assert print_night(stack_of(world, services), which, 100, as_json=True) == ExitCode.FINE
-    document: dict[str, Any] = json.loads(capsys.readouterr().out)
-    valid_json("night", document)
-    return document
+Shown = Callable[..., Any]
 
 
-def test_a_night_compares_plan_and_outcome(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    document = shown(world, FakeServices([night(world, "n1")]), "last", capsys)
+@pytest.fixture
+def shown(world: World, answered: Answered) -> Shown:
+    """What is known of an execution of these."""
+    command = partial(answered, print_night, code=ExitCode.FINE, schema="night")
+    return lambda services, *which: command(stack_of(world, services), *which)
+
+
+def test_a_night_compares_plan_and_outcome(world: World, shown: Shown) -> None:
+    document = shown(FakeServices([night(world, "n1")]))
     assert (document["outcome"], document["plan"]["dollars"]) == (VERDICT["outcome"], 12.5)
     assert (document["dollars"], document["workMinutes"]) == (0.5, 30)
     (run,) = document["jobRuns"]
@@ -102,13 +107,12 @@ def test_a_night_compares_plan_and_outcome(world: World, capsys: pytest.CaptureF
     assert left["reason"].endswith("run 'hybrid-router reprocess --manifest m2 --stage dev'")
 
 
-def test_a_night_that_runs_shows_how_far_it_is(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_night_that_runs_shows_how_far_it_is(world: World, shown: Shown, printed: Printed) -> None:
     services = FakeServices([running(world, "n1")])
-    progress = shown(world, services, "last", capsys)["progress"]
+    progress = shown(services)["progress"]
     assert [progress[name] for name in ("manifests", "done", "running", "failed")] == [3, 1, 1, 0]
     assert progress["jobRuns"] == [{"jobRun": "jr_1", "done": 1, "running": 1}]
-    print_night(stack_of(world, services), "last", 100, as_json=False)
-    assert "1 of 3 manifests done, 100 B of 300 B" in capsys.readouterr().out
+    assert "1 of 3 manifests done, 100 B of 300 B" in printed(print_night, stack_of(world, services))
 
 
 @pytest.mark.parametrize(
@@ -119,13 +123,12 @@ def test_a_night_that_has_ended_while_a_manifest_was_worked_on_has_failed(
 ) -> None:
     night(world, "n1", outcome="OPEN")
     stack = stack_of(world, FakeServices([execution("n1", status)]))
-    assert print_night(stack, "last", 100, as_json=True) == code
+    assert print_night(stack, "last") == code
 
 
-def test_the_page_names_files_and_reasons(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_page_names_files_and_reasons(world: World, printed: Printed) -> None:
     services = FakeServices([night(world, "n1")])
-    assert print_night(stack_of(world, services), "last", 100, as_json=False) == ExitCode.FINE
-    text = capsys.readouterr().out
+    text = printed(print_night, stack_of(world, services), "last", code=ExitCode.FINE)
     assert text.startswith("n1: SUCCEEDED_WITH_QUARANTINE\n")
     assert "quarantined lines: 793 not JSON\n" in text
     assert f"unreadable file s3://input/orders/b\\n: {REASON} --stage dev\n" in text
@@ -136,10 +139,9 @@ def test_the_page_names_files_and_reasons(world: World, capsys: pytest.CaptureFi
     assert [cell for cell in ("$12.50", "$0.5000", "30 min", "4.5 kB") if cell not in text] == []
 
 
-def test_lists_are_limited(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_lists_are_limited(world: World, printed: Printed) -> None:
     services = FakeServices([night(world, "n1")])
-    print_night(stack_of(world, services), "last", 0, as_json=False)
-    text = capsys.readouterr().out
+    text = printed(print_night, stack_of(world, services), "last", 0)
     assert "... and 4 more: pass a larger --limit\n" in text
     assert "jr_1" not in text
 
@@ -149,92 +151,71 @@ def test_a_damaged_verdict_is_named(world: World) -> None:
     for body in ({"message": ""}, {**{name: [{}] for name in LISTS.values()}, "message": "", "rejectsByReason": {}}):
         world.raw_s3.put_object(Bucket="control", Key=verdict_key("n1"), Body=json.dumps(body).encode())
         with pytest.raises(InvalidDocumentError, match=r"n1/verdict\.json is damaged: restore the object"):
-            print_night(stack_of(world, services), "last", 100, as_json=True)
+            print_night(stack_of(world, services), "last")
     # And so is a plan
     summary = b'{"forecast": {}, "plannedAt": "", "manifestIds": []}'
     world.raw_s3.put_object(Bucket="control", Key=plan_summary_key("n1"), Body=summary)
     world.raw_s3.delete_object(Bucket="control", Key=verdict_key("n1"))
     with pytest.raises(InvalidDocumentError, match=r"n1/plan\.json is damaged: restore the object"):
-        print_night(stack_of(world, services), "last", 100, as_json=True)
+        print_night(stack_of(world, services), "last")
 
 
-def test_a_date_is_that_of_the_stage_on_which_the_night_began(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_date_is_that_of_the_stage_on_which_the_night_began(world: World, shown: Shown) -> None:
     # Given: two nights, the newer of which began after midnight in Berlin and before midnight UTC
     late = {**night(world, "n2"), "startDate": datetime(2026, 11, 20, 23, 30, tzinfo=UTC)}
     late["stopDate"] = late["startDate"] + timedelta(hours=1)
     services = FakeServices([late, night(world, "n1")])
     # Then
-    assert shown(world, services, "2026-11-21", capsys)["execution"] == "n2"
-    assert shown(world, services, "2026-11-19", capsys)["execution"] == "n1"
+    assert shown(services, "2026-11-21")["execution"] == "n2"
+    assert shown(services, "2026-11-19")["execution"] == "n1"
     with pytest.raises(NotFoundError, match="named '2026-11-20' or begun on such a day"):
-        print_night(stack_of(world, services), "2026-11-20", 100, as_json=True)
+        print_night(stack_of(world, services), "2026-11-20")
 
 
-def test_an_execution_that_step_functions_has_forgotten_is_in_the_ledger(
-    world: World, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_execution_that_step_functions_has_forgotten_is_in_the_ledger(world: World, shown: Shown) -> None:
     night(world, "old")
-    document = shown(world, FakeServices(), "old", capsys)
+    document = shown(FakeServices(), "old")
     assert (document["outcome"], document["status"], document["jobRuns"]) == (VERDICT["outcome"], "UNKNOWN", [])
 
 
-def test_an_execution_without_a_verdict_says_its_error(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_execution_without_a_verdict_says_its_error(world: World, printed: Printed) -> None:
     failed = {**execution("n1", "FAILED"), "error": "InvalidInputError", "cause": "unknown dataset"}
-    code = print_night(stack_of(world, FakeServices([failed])), f"{MACHINE}:n1", 100, as_json=False)
-    assert code == ExitCode.NOT_SO
-    assert "  InvalidInputError: unknown dataset\n" in capsys.readouterr().out
+    text = printed(print_night, stack_of(world, FakeServices([failed])), f"{MACHINE}:n1", code=ExitCode.NOT_SO)
+    assert "  InvalidInputError: unknown dataset\n" in text
 
 
 @pytest.mark.parametrize("which", ["ghost", "no name", "", "2026-13-40", "last"])
 def test_an_unknown_execution_is_one_sentence(world: World, which: str) -> None:
     with pytest.raises(NotFoundError, match=r"overnight has no execution .*: 'hybrid-router nights' lists"):
-        print_night(stack_of(world, FakeServices()), which, 100, as_json=True)
+        print_night(stack_of(world, FakeServices()), which)
 
 
-def test_nights_are_listed_newest_first(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nights_are_listed_newest_first(world: World, answered: Answered, printed: Printed) -> None:
     newer = {**night(world, "n2"), "startDate": NIGHT + timedelta(minutes=30)}
     services = FakeServices([newer, execution("dry"), night(world, "n1"), night(world, "n0")])
-    assert print_nights(stack_of(world, services), 2, as_json=True) == ExitCode.FINE
-    document = json.loads(capsys.readouterr().out)
-    valid_json("nights", document)
+    document = answered(print_nights, stack_of(world, services), 2, schema="nights")
     assert [item["execution"] for item in document["nights"]] == ["n2", "n1"]
-    assert print_nights(stack_of(world, services), 2, as_json=False) == ExitCode.FINE
-    text = capsys.readouterr().out
+    text = printed(print_nights, stack_of(world, services), 2, code=ExitCode.FINE)
     assert [cell for cell in ("2026-11-19 22:30", "101\t793", "4.5 kB") if cell not in text] == []
     # And of one that runs not everything is known
-    print_nights(stack_of(world, FakeServices([running(world, "n3")])), 2, as_json=False)
-    assert capsys.readouterr().out.endswith("\t-\t-\t-\n")
+    assert printed(print_nights, stack_of(world, FakeServices([running(world, "n3")])), 2).endswith("\t-\t-\t-\n")
 
 
 def test_a_night_that_is_followed_prints_job_runs_and_progress(
     world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    # Given a night that runs, and ends at the second look
-    services = FollowedServices([running(world, "n1")])
+    # Given a night that runs, and has ended after the second look
+    services, states = FakeServices([running(world, "n1")]), iter(("RUNNING", "SUCCEEDED"))
     night(world, "n2")
-    (row,) = (
-        row for row in world.ledger.costs.of_days(date(2026, 11, 19), date(2026, 11, 19)) if row.execution == "n2"
-    )
+    rows = world.ledger.costs.of_days(date(2026, 11, 19), date(2026, 11, 19))
+    (row,) = (row for row in rows if row.execution == "n2")
     world.ledger.costs.record(replace(row, id="jr_0", execution="n1"))
     # When
-    follow_execution(stack_of(world, services), execution_arn(stack_of(world, services), "n1"), lambda _: None)
+    stack = stack_of(world, services)
+    follow_execution(stack, execution_arn(stack, "n1"), lambda _: services.executions[0].update(status=next(states)))
     # Then
     told = [line[10:] for line in capsys.readouterr().err.splitlines()[1:]]
     assert told == [
         "job run jr_0, glue-flex: FAILED after 30 min: Executor lost\\nrun 'hybrid-router failures --stage dev'",
         "1 of 3 manifests done, 100 B of 300 B, 1 at work: jr_1 (1 done, 1 at work)",
     ]
-
-
-class FollowedServices(FakeServices):
-    """Step Functions with one execution that ends after its progress was read twice."""
-
-    looks = 0
-
-    def describe_execution(self, executionArn: str) -> dict[str, Any]:  # noqa: N803
-        self.looks += 1
-        found = super().describe_execution(executionArn)
-        return found if self.looks < 5 else {**found, "status": "SUCCEEDED"}
-
-    def get_execution_history(self, **_request: Any) -> dict[str, Any]:
-        return {"events": []}

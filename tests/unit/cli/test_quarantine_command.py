@@ -2,9 +2,11 @@
 
 import gzip
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -17,10 +19,69 @@ from cli.quarantine.repair import export_lines, line_digest, origins_file, read_
 from lake.commit import PendingObject
 from lake.errors import InvalidInputError, TerminalError
 from lake.layout import quarantine_key
+from lake.ledger import ArrivalRow, ManifestRow
 from lake.manifest import Partition
-from tests.unit.cli.quarantined import Stack, converted, line_of, published
+from lake.manifest_documents import write_manifest
+from lake.settings import Settings, parse_settings
+from lake.texts import with_options
+from router.requests.resubmit import resubmit
+from router.services import Services
+from tests.unit.cli.conftest import Answered, Printed
 from tests.unit.cli.stack_world import FakeServices, stack_of
-from tests.unit.lake.world import PARTITION, World
+from tests.unit.lake.world import PARTITION, TOTALS, World
+
+
+class Stack(World):
+    """A deployed stack whose function ``resubmit`` runs in this process."""
+
+    convert: Mapping[str, Any] = MappingProxyType({})
+
+    def settings(self) -> Settings:
+        return parse_settings({"stage": "test", "convert": dict(self.convert)})
+
+    def services(self) -> Services:
+        settings, none = self.settings(), None
+        return Services(settings, self.resources, self.ledger, self.s3, none, lambda: datetime.now(UTC))  # type: ignore[arg-type]
+
+    def invoke(self, name: str, event: dict[str, Any]) -> dict[str, Any]:
+        assert name == "resubmit"
+        return resubmit(event, self.services())
+
+    def runnable(self, text: str) -> str:
+        return with_options(text, " --stage dev")
+
+
+def line_of(text: str, offset: int, name: str = "a", **changes: Any) -> dict[str, Any]:
+    """The record of a rejected line of the file ``name``."""
+    record = {"kind": "line", "source": f"s3://input/orders/{name}", "version": "v1", "offset": offset}
+    return {**record, "length": len(text), "reason": "not JSON", "line": text, **changes}
+
+
+def converted(
+    world: World, records: Iterable[dict[str, Any]], *names: str, partition: Partition = PARTITION
+) -> ManifestRow:
+    """A DONE manifest of these files, with these records in the quarantine."""
+    manifest = world.manifest(*(names or ("a",)), partition=partition)
+    for file in manifest.files:
+        recorded_at = "2026-11-20T09:30:00.000+00:00"
+        world.ledger.arrivals.put(ArrivalRow(file, manifest.id, partition, manifest.lane, "by default", recorded_at))
+    write_manifest(world.raw_s3, "control", manifest)
+    world.ledger.datasets.register(partition.dataset)
+    world.ledger.manifests.enqueue(manifest)
+    return published(world, world.row(manifest.id), records)
+
+
+def published(
+    world: World, row: ManifestRow, records: Iterable[dict[str, Any]], kept: Iterable[PendingObject] = ()
+) -> ManifestRow:
+    """The QUEUED manifest, published with these records, and with objects of an earlier generation."""
+    body = "".join(json.dumps(record) + "\n" for record in records).encode()
+    key = quarantine_key(row.partition, row.id, row.generation, 0)
+    world.raw_s3.put_object(Bucket="quarantine", Key=key, Body=body)
+    objects = (*kept, PendingObject("quarantine", key, "", (), "", len(body), 1))
+    world.ledger.manifests.finish(world.committed(world.claimed(row), quarantine=objects), TOTALS, world.now)
+    return world.row(row.id)
+
 
 LATER = Partition("orders", "2026-11-20", 10)
 EVENING = Partition("orders", "2026-11-20", 20)
@@ -38,20 +99,25 @@ def filled(world: World) -> World:
     return world
 
 
-def listed(world: Any, capsys: pytest.CaptureFixture[str], by: Any = "hour", **options: Any) -> Any:
-    print_quarantine(world, **options, by=by, as_json=True)
-    body = json.loads(capsys.readouterr().out)
-    return [tuple(group.values()) for group in body["groups"]]
+Listed = Callable[..., list[tuple[Any, ...]]]
 
 
-def test_ls_counts_lines_and_files_by_hour_and_reason(filled: World, capsys: pytest.CaptureFixture[str]) -> None:
-    assert listed(filled, capsys) == [
+@pytest.fixture
+def listed(filled: World, answered: Answered) -> Listed:
+    """The groups that ``ls`` counts."""
+    return lambda **options: [
+        tuple(group.values()) for group in answered(print_quarantine, filled, **options)["groups"]
+    ]
+
+
+def test_ls_counts_lines_and_files_by_hour_and_reason(listed: Listed) -> None:
+    assert listed() == [
         ("orders", "2026-11-20T09", GONE_HERE, 0, 0, 1),
         ("orders", "2026-11-20T09", "not JSON", 1, 0, 0),
         ("orders", "2026-11-20T09", "not an object", 1, 0, 0),
         ("orders", "2026-11-20T10", "not JSON", 7, 0, 0),
     ]
-    assert listed(filled, capsys, "reason")[1] == ("not JSON", 8, 0, 0)
+    assert listed(by="reason")[1] == ("not JSON", 8, 0, 0)
 
 
 @pytest.mark.parametrize(
@@ -66,14 +132,14 @@ def test_ls_counts_lines_and_files_by_hour_and_reason(filled: World, capsys: pyt
     ],
 )
 def test_ls_selects_by_dataset_hour_reason_and_file(
-    filled: World, capsys: pytest.CaptureFixture[str], options: dict[str, str], reasons: list[str]
+    listed: Listed, options: dict[str, str], reasons: list[str]
 ) -> None:
-    assert [group[2] for group in listed(filled, capsys, "hour", **options)] == reasons
+    assert [group[2] for group in listed(**options)] == reasons
 
 
 @pytest.mark.parametrize("is_kept", [False, True])
 def test_the_published_generation_counts_with_what_it_keeps_of_an_earlier_one(
-    filled: World, capsys: pytest.CaptureFixture[str], tmp_path: Path, is_kept: bool
+    filled: World, listed: Listed, tmp_path: Path, is_kept: bool
 ) -> None:
     # Given an hour that was reprocessed, and the rejected lines of its first generation, which are still there
     row = converted(filled, [line_of("{", 5)], "d", partition=EVENING)
@@ -83,15 +149,14 @@ def test_the_published_generation_counts_with_what_it_keeps_of_an_earlier_one(
     earlier = PendingObject("quarantine", quarantine_key(EVENING, row.id, 1, 0), "", (), "", 1, 1)
     published(filled, filled.row(row.id), [line_of("[1]", 9, reason="not an object")], [earlier] if is_kept else [])
     # When, Then: all that count are lines of the second one
-    found = listed(filled, capsys, "hour", first=EVENING.stamp)
+    found = listed(first=EVENING.stamp)
     assert [reason for _, _, reason, *_ in found] == ["not JSON", "not an object"][not is_kept :]
     export_lines(stack_of(filled, FakeServices()), tmp_path / "lines", first=EVENING.stamp)
     assert {origin.generation for origin in read_origins(tmp_path / "lines")} == {2}
 
 
-def test_show_prints_place_reason_and_line(filled: World, capsys: pytest.CaptureFixture[str]) -> None:
-    assert print_records(filled) == ExitCode.FINE  # type: ignore[arg-type]
-    told = capsys.readouterr().out.splitlines()
+def test_show_prints_place_reason_and_line(filled: World, printed: Printed) -> None:
+    told = printed(print_records, filled, code=ExitCode.FINE).splitlines()
     assert told[:3] == [
         "s3://input/orders/a  version v1  hour 2026-11-20T09",
         "  byte 5, 4 bytes: not JSON",
@@ -101,27 +166,21 @@ def test_show_prints_place_reason_and_line(filled: World, capsys: pytest.Capture
     assert told[-1] == "  7 lines from byte 0 to 100: not JSON; only counted"
 
 
-def test_a_narrow_selection_ends_as_well(
-    filled: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_narrow_selection_ends_as_well(filled: World, answered: Answered, monkeypatch: pytest.MonkeyPatch) -> None:
     # Given: more records than one command reads
     monkeypatch.setattr("cli.quarantine.records.MAX_READ", 3)
-    # When
-    print_quarantine(filled, reason="none of these", as_json=True)  # type: ignore[arg-type]
-    # Then
-    assert json.loads(capsys.readouterr().out)["complete"] is False
+    # When, Then
+    assert answered(print_quarantine, filled, reason="none of these")["complete"] is False
 
 
 @pytest.mark.parametrize("damage", [b"{}\n", b'{"kind": "li'])
-def test_an_object_that_is_damaged_is_named(
-    filled: World, tmp_path: Path, capsys: pytest.CaptureFixture[str], damage: bytes
-) -> None:
+def test_an_object_that_is_damaged_is_named(filled: World, tmp_path: Path, damage: bytes) -> None:
     key, *_ = filled.keys("quarantine")
     whole = filled.raw_s3.get_object(Bucket="quarantine", Key=key)["Body"].read().splitlines(keepends=True)[0]
     filled.raw_s3.put_object(Bucket="quarantine", Key=key, Body=whole + damage)
     stack = stack_of(filled, FakeServices())
     for command in (
-        lambda: listed(stack, capsys),
+        lambda: print_quarantine(stack),
         lambda: print_records(stack, context=0),
         lambda: export_lines(stack, tmp_path / "lines.ndjson"),
     ):
@@ -148,30 +207,31 @@ def test_export_writes_the_bytes_of_each_line_and_where_it_is_from(filled: World
 
 
 def test_export_overwrites_nothing_and_leaves_no_empty_file(
-    filled: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    filled: Any, tmp_path: Path, answered: Answered, printed: Printed
 ) -> None:
     target = tmp_path / "repair.ndjson"
-    counted: Any = partial(export_lines, target=target, first="2026-11-20T10")
-    assert counted(filled, as_json=True) == ExitCode.NOT_SO
-    body = json.loads(capsys.readouterr().out)
+    counted: Any = partial(export_lines, filled, target, first="2026-11-20T10")
+    body = answered(counted, code=ExitCode.NOT_SO)
     assert (body["lines"], body["not_kept"], body["files"], body["complete"]) == (0, 7, 0, True)
     assert list(tmp_path.iterdir()) == []
-    counted(filled)
     # A repaired file under its old key would be rows twice.
-    assert "otherwise put only such lines, repaired, under a new key" in capsys.readouterr().out
+    assert "otherwise put only such lines, repaired, under a new key" in printed(counted)
     origins_file(target).touch()
     with pytest.raises(InvalidInputError, match=r"repair\.ndjson\.origins exists: pass the name of a new file"):
-        counted(filled, as_json=True)
+        counted()
 
 
 BODY = b'{"n":1}\n{"n":2}\n{\n{"n":4}\n[5]\n{"n":6}\n'
 REJECTS = {"{": BODY.index(b"{\n"), "[5]": BODY.index(b"[5]")}
 
 
-def show(world: Any, capsys: pytest.CaptureFixture[str], context: int, *, as_json: bool = False) -> Any:
-    print_records(world, context=context, as_json=as_json)
-    told = capsys.readouterr().out
-    return json.loads(told)["records"] if as_json else [line.strip() for line in told.splitlines()]
+Show = Callable[[int], list[str]]
+
+
+@pytest.fixture
+def show(world: Any, printed: Printed) -> Show:
+    """What ``show`` prints of each line with this number of lines around it."""
+    return lambda context: [line.strip() for line in printed(print_records, world, context=context).splitlines()]
 
 
 def quarantined(world: World, stored: bytes, **offsets: int) -> None:
@@ -182,32 +242,32 @@ def quarantined(world: World, stored: bytes, **offsets: int) -> None:
 
 @pytest.mark.parametrize("compress", [bytes, gzip.compress])
 def test_a_line_is_shown_with_its_number_and_neighbours(
-    world: World, capsys: pytest.CaptureFixture[str], compress: Callable[[bytes], bytes]
+    world: World, show: Show, compress: Callable[[bytes], bytes]
 ) -> None:
     quarantined(world, compress(BODY), **REJECTS)
-    told = show(world, capsys, 2)
+    told = show(2)
     assert told[2:7] == ['1- {"n":1}', '2- {"n":2}', "3: {", '4- {"n":4}', "5- [5]"]
     assert told[9:] == ["3- {", '4- {"n":4}', "5: [5]", '6- {"n":6}']
 
 
-def test_json_has_numbers_and_neighbours(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_has_numbers_and_neighbours(world: World, answered: Answered) -> None:
     # Given a line after a byte order mark, and a neighbour that is not valid UTF-8
     quarantined(world, b'\xef\xbb\xbf{\n{"n":"\xff"}\n', **{"{": 3})
-    (record,) = show(world, capsys, 1, as_json=True)
+    (record,) = answered(print_records, world, context=1)["records"]
     assert (record["line_number"], record["before"]) == (1, [])
     assert record["after"] == [{"line_number": 2, "length": 9, "line_base64": "eyJuIjoi/yJ9"}]
 
 
 @pytest.mark.parametrize("has_versions", [False, True])
 def test_a_replaced_file_has_context_only_if_the_bucket_got_versions_before(
-    world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *, has_versions: bool
+    world: World, show: Show, monkeypatch: pytest.MonkeyPatch, *, has_versions: bool
 ) -> None:
     quarantined(world, BODY, **REJECTS)
     if has_versions:
         world.raw_s3.put_bucket_versioning(Bucket="input", VersioningConfiguration={"Status": "Enabled"})
     world.raw_s3.put_object(Bucket="input", Key="orders/a", Body=b"other")
     gone = ["{", "(no line number: the file cannot be read: S3 answers PreconditionFailed)"]
-    told = show(world, capsys, 0)
+    told = show(0)
     assert "3: {" in told if has_versions else told[2:4] == gone
     # And s3:GetObject alone, without s3:GetObjectVersion, shows what it showed before the bucket had versions
     read = world.raw_s3.get_object
@@ -218,23 +278,21 @@ def test_a_replaced_file_has_context_only_if_the_bucket_got_versions_before(
         return read(**request)
 
     monkeypatch.setattr(world.raw_s3, "get_object", get_object)
-    assert show(world, capsys, 0)[2:4] == gone
+    assert show(0)[2:4] == gone
 
 
-def test_what_is_read_of_a_file_is_bounded(
-    world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_read_of_a_file_is_bounded(world: World, show: Show, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listing, "MAX_READ_BYTES", REJECTS["{"])
     quarantined(world, BODY, **REJECTS)
-    told = show(world, capsys, 0)
+    told = show(0)
     assert told[2] == "3: {"
     assert told[5:] == ["[5]", "(no line number: it is after the first 0 MiB of its file)"]
 
 
-def test_lines_before_the_damage_keep_their_numbers(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_lines_before_the_damage_keep_their_numbers(world: World, show: Show) -> None:
     # Given a gzip file of two members, the second of which is cut
     stored = gzip.compress(BODY[: REJECTS["[5]"]]) + gzip.compress(BODY[REJECTS["[5]"] :])[:-20]
     quarantined(world, stored, **REJECTS)
-    told = show(world, capsys, 1)
+    told = show(1)
     assert "3: {" in told
     assert told[-1].startswith("(no line number: the file cannot be read: ")

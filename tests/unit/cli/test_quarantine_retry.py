@@ -1,6 +1,5 @@
 """`hybrid-router quarantine retry`: from an export that a person has edited to resubmissions, without the cloud."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,11 +11,9 @@ from cli.quarantine.listing import print_quarantine
 from cli.quarantine.repair import export_lines, origins_file, read_origins, retry_lines
 from lake.errors import InvalidInputError
 from lake.layout import RESUBMISSIONS
-from lake.manifest import Partition
-from tests.unit.cli.quarantined import Stack, converted, line_of
+from tests.unit.cli.conftest import Answered, Printed
+from tests.unit.cli.test_quarantine_command import LATER, Stack, converted, line_of
 from tests.unit.lake.world import PARTITION, World
-
-LATER = Partition("orders", "2026-11-20", 10)
 
 
 @pytest.fixture
@@ -28,25 +25,23 @@ def stack(world: World) -> Any:
 
 
 @pytest.fixture
-def exported(stack: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+def exported(stack: Any, tmp_path: Path) -> Path:
     target = tmp_path / "repair.ndjson"
     export_lines(stack, target)
-    capsys.readouterr()
     return target
 
 
-Retry = Callable[..., tuple[int, dict[str, Any]]]
+Retry = Callable[..., dict[str, Any]]
 
 
 @pytest.fixture
-def retry(stack: Any, exported: Path, capsys: pytest.CaptureFixture[str]) -> Retry:
-    """Gives the export back, with these bytes if there are some; returns the exit code and what ``--json`` prints."""
+def retry(stack: Any, exported: Path, answered: Answered) -> Retry:
+    """Gives the export back, with these bytes if there are some; returns what ``--json`` prints."""
 
-    def call(repaired: bytes | None = None, *, dry_run: bool = False) -> tuple[int, dict[str, Any]]:
+    def call(repaired: bytes | None = None, *, dry_run: bool = False, code: int | None = None) -> Any:
         if repaired is not None:
             exported.write_bytes(repaired)
-        code = retry_lines(stack, exported, dry_run=dry_run, as_json=True)
-        return code, json.loads(capsys.readouterr().out)
+        return answered(retry_lines, stack, exported, dry_run=dry_run, code=code)
 
     return call
 
@@ -58,9 +53,8 @@ def contents(stack: Any) -> list[bytes]:
 
 def test_repaired_lines_go_to_their_hours(stack: Any, retry: Retry) -> None:
     # When of four lines two are repaired, one is left empty, and of one an editor has changed the end
-    code, body = retry(b'{"a":1}\n\n{"a":3\n{"a":4}\n')
+    body = retry(b'{"a":1}\n\n{"a":3\n{"a":4}\n', code=ExitCode.FINE)
     # Then
-    assert code == ExitCode.FINE
     assert [(answer["partition"], answer["lines"]) for answer in body["resubmissions"]] == [
         (str(PARTITION), 1),
         (str(LATER), 1),
@@ -74,7 +68,7 @@ def test_a_byte_order_mark_that_an_editor_has_added_is_no_repair(
     stack: Any, exported: Path, retry: Retry, first: bytes, unchanged: int
 ) -> None:
     _, *others = exported.read_bytes().replace(b"\r", b"").split(b"\n")
-    _, body = retry(b"\r\n".join([b"\xef\xbb\xbf" + first, *others]))
+    body = retry(b"\r\n".join([b"\xef\xbb\xbf" + first, *others]))
     assert (body["unchanged"], contents(stack)) == (unchanged, [b'{"a":1}\r\n'] if first.endswith(b"}") else [])
 
 
@@ -100,7 +94,7 @@ def test_nothing_is_given_back_while_a_changed_line_is_not_a_row(
 def test_a_rejected_line_of_concatenated_values_can_become_many_rows(stack: Any, retry: Retry) -> None:
     # A brace that is missing takes all values after it to the quarantine.
     stack.convert = {"concatenated": True}
-    assert retry(b'{"a":1} {"a":2}\n\n\n\n')[0] == ExitCode.FINE
+    retry(b'{"a":1} {"a":2}\n\n\n\n', code=ExitCode.FINE)
     assert contents(stack) == [b'{"a":1} {"a":2}\n']
     # An array that is open would take the lines after it.
     with pytest.raises(InvalidInputError, match=r"line 2 of .* not JSON"):
@@ -110,21 +104,18 @@ def test_a_rejected_line_of_concatenated_values_can_become_many_rows(stack: Any,
 def test_the_same_file_again_gives_nothing_back_and_a_further_line_does(stack: Any, retry: Retry) -> None:
     retry(b'{"a":1}\n\n\n\n')
     # When
-    code, body = retry()
+    body = retry(code=ExitCode.FINE)
     # Then
-    assert (code, body["resubmissions"], body["resubmitted"]) == (ExitCode.FINE, [], 1)
+    assert (body["resubmissions"], body["resubmitted"]) == ([], 1)
     # And when another line is repaired as well
-    _, body = retry(b'{"a":1}\n{"a":2}\n\n\n')
+    body = retry(b'{"a":1}\n{"a":2}\n\n\n')
     assert [answer["lines"] for answer in body["resubmissions"]] == [1]
     assert contents(stack) == [b'{"a":1}\n', b'{"a":2}\n']
 
 
-def test_a_dry_run_says_what_would_be_given_back(
-    stack: Any, exported: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_dry_run_says_what_would_be_given_back(stack: Any, exported: Path, printed: Printed) -> None:
     exported.write_bytes(b'{"a":1}\n{"a":2}\n\n\n')
-    assert retry_lines(stack, exported, dry_run=True, as_json=False) == ExitCode.FINE
-    told = capsys.readouterr().out.splitlines()
+    told = printed(retry_lines, stack, exported, dry_run=True, code=ExitCode.FINE).splitlines()
     assert told == [f"{PARTITION}: 2 lines", "dry run, nothing was done; lines to be given back: 2, 2 left empty"]
     assert stack.keys("control", RESUBMISSIONS) == []
 
@@ -143,7 +134,7 @@ def test_an_interrupted_retry_is_completed(stack: Any, retry: Retry, monkeypatch
 
 
 def test_an_hour_that_is_converted_again_keeps_no_other_back(
-    stack: Any, exported: Path, retry: Retry, capsys: pytest.CaptureFixture[str]
+    stack: Any, exported: Path, retry: Retry, printed: Printed
 ) -> None:
     # Given repaired lines of two hours, and a reprocess of the first
     exported.write_bytes(b'{"a":1}\n{"a":2}\n\n{"a":4}\n')
@@ -151,17 +142,17 @@ def test_an_hour_that_is_converted_again_keeps_no_other_back(
     stack.ledger.manifests.force(stack.row(manifest), stack.now)
     for flags in ({"dry_run": True}, {}):
         # When
-        code, body = retry(**flags)
+        body = retry(**flags, code=ExitCode.NOT_SO)
         # Then
-        assert (code, list(body["refused"])) == (ExitCode.NOT_SO, [str(PARTITION)])
+        assert list(body["refused"]) == [str(PARTITION)]
         assert f"manifest {manifest}, which is QUEUED" in body["refused"][str(PARTITION)]
         assert [answer["partition"] for answer in body["resubmissions"]] == [str(LATER)]
-    retry_lines(stack, exported, dry_run=False, as_json=False)
-    assert f"\n{PARTITION}: the rejected lines of manifest {manifest}, which is QUEUED" in capsys.readouterr().out
+    text = printed(retry_lines, stack, exported)
+    assert f"\n{PARTITION}: the rejected lines of manifest {manifest}, which is QUEUED" in text
 
 
 def test_lines_of_an_hour_that_is_queued_while_they_are_given_back_are_told(
-    stack: Any, exported: Path, capsys: pytest.CaptureFixture[str]
+    stack: Any, exported: Path, printed: Printed
 ) -> None:
     # Given a reprocess between the check of the lines and their record
     exported.write_bytes(b'{"a":1}\n\n\n\n')
@@ -170,9 +161,9 @@ def test_lines_of_an_hour_that_is_queued_while_they_are_given_back_are_told(
     stack.faults.pause = (3, lambda: stack.ledger.manifests.force(stack.row(manifest), stack.now))
     # When, and again, as after an answer that was lost
     for _ in range(2):
-        assert retry_lines(stack, exported, dry_run=False, as_json=False) == ExitCode.FINE
+        text = printed(retry_lines, stack, exported, code=ExitCode.FINE)
         # Then
-        assert f"\n{PARTITION} is converted again; rejected lines of this hour" in capsys.readouterr().out
+        assert f"\n{PARTITION} is converted again; rejected lines of this hour" in text
 
 
 def test_files_that_are_missing_or_changed_are_told(exported: Path, retry: Retry) -> None:
@@ -189,14 +180,10 @@ def test_files_that_are_missing_or_changed_are_told(exported: Path, retry: Retry
 
 
 def test_ls_and_export_know_what_was_given_back(
-    stack: Any, retry: Retry, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    stack: Any, retry: Retry, tmp_path: Path, answered: Answered, printed: Printed
 ) -> None:
     retry(b'{"a":1}\n\n\n\n')
-    print_quarantine(stack, as_json=True)
-    groups = json.loads(capsys.readouterr().out)["groups"]
+    groups = answered(print_quarantine, stack)["groups"]
     assert [(group["lines"], group["resubmitted"]) for group in groups] == [(3, 1), (1, 0)]
-    # When
-    export_lines(stack, tmp_path / "rest.ndjson")
-    # Then
-    assert "1 given back before" in capsys.readouterr().out
+    assert "1 given back before" in printed(export_lines, stack, tmp_path / "rest.ndjson")
     assert (tmp_path / "rest.ndjson").read_bytes() == b'{"a":2\n{"a":3\r\n{"a":4\n'

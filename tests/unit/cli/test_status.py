@@ -16,10 +16,11 @@ from lake.manifest import Lane, ObjectVersion, Partition
 from lake.texts import format_clock, format_dollars, format_duration
 from lake.time import iso_utc
 from router.sweep.missed import HOUR_FORMAT, LISTING, OLD_DAYS, InputSearch
-from tests.unit.cli.schemas import valid_json
+from tests.unit.cli.conftest import Printed, valid_json
 from tests.unit.cli.stack_world import NIGHT, FakeServices, execution, put_summary, stack_of
 from tests.unit.lake.world import MORNING, World, done
 
+OPTIONS = " --stage test"
 Page = Callable[..., str]
 BERLIN = ZoneInfo("Europe/Berlin")
 
@@ -31,19 +32,15 @@ def document_of(world: World, services: FakeServices | None = None, limit: int =
 
 
 @pytest.fixture
-def page(world: World, capsys: pytest.CaptureFixture[str]) -> Page:
+def page(world: World, printed: Printed) -> Page:
     """What the command prints of a stack with these services."""
-
-    def read(services: FakeServices | None = None) -> str:
-        print_status_document(document_of(world, services), world.now, " --stage test")
-        return capsys.readouterr().out
-
-    return read
+    return lambda services=None: printed(
+        print_status_document, document_of(world, services), world.now, " --stage test"
+    )
 
 
 def test_an_idle_stack(page: Page) -> None:
-    text = page()
-    assert text.splitlines() == [
+    assert page().splitlines() == [
         "hybrid-router-dev, times in Europe/Berlin",
         "backlog    nothing waits",
         "failures   none",
@@ -69,10 +66,8 @@ def test_the_age_of_the_listing_of_missed_events_is_shown(world: World, page: Pa
     # Then
     assert document.missed_events_until == iso_utc(until)
     assert document.missed_events_of_old_days_until == iso_utc(until - timedelta(days=1))
-    line = next(line for line in page().splitlines() if line.startswith("listing"))
-    assert re.search(
-        r"up to today 07:00, 3 h .* ago; in folders of older days up to yesterday 07:00, 1 d .* ago$", line
-    )
+    words = r"up to today 07:00, 3 h .* ago; in folders of older days up to yesterday 07:00, 1 d .* ago\n"
+    assert re.search(words, page())
 
 
 def test_the_backlog_is_counted_by_lane_and_dataset(world: World, page: Page) -> None:
@@ -108,9 +103,8 @@ def test_the_largest_backlogs_are_on_the_page(world: World, page: Page) -> None:
         world.queued(*files, partition=Partition(f"d{number:02d}", "2026-11-20", 9))
     lines = page().splitlines()
     assert len(document_of(world).backlog) == 22
-    assert [line.split()[1] for line in lines if line.startswith("batch")] == [
-        f"d{number:02d}" for number in range(2, 22)
-    ]
+    shown = [line.split()[1] for line in lines if line.startswith("batch")]
+    assert shown == [f"d{number:02d}" for number in range(2, 22)]
     assert "           the 2 smaller backlogs are left out: --json has them" in lines
 
 

@@ -1,6 +1,5 @@
 """`hybrid-router stream`, and what commands say of the streaming jobs on EMR Serverless: runs, logs, settings."""
 
-import json
 from dataclasses import replace
 from typing import Any
 
@@ -10,11 +9,9 @@ from cli.change.stream import print_stream, read_shards, start_stream, stop_stre
 from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode
 from cli.inspect.executions import local_log, log_stream
-from cli.offline.settings import summary
 from lake.engines.emr_serverless import run_id
-from lake.settings import EmrSettings, Settings, StreamSettings
 from lake.shards import Shards
-from tests.unit.cli.schemas import valid_json
+from tests.unit.cli.conftest import Answered, Printed
 from tests.unit.cli.stack_world import FakeLambda, FakeServices, stack_of
 from tests.unit.lake.world import World
 from tests.unit.router.emr import APPLICATION, LAUNCH, FakeEmr
@@ -28,10 +25,10 @@ def streaming(world: World, alive: bool, *answers: dict[str, Any], shards: int =
     return replace(stack, functions=functions, outputs=replace(stack.outputs, shards=Shards(shards)))  # type: ignore[arg-type]
 
 
-def test_the_streams_status_is_its_exit_code(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_streams_status_is_its_exit_code(world: World, answered: Answered, printed: Printed) -> None:
     world.ledger.stream.of("2").set_backlog(0, world.now, spilling=True)
-    assert print_stream(streaming(world, alive=True, shards=2), as_json=False) == ExitCode.FINE
-    assert capsys.readouterr().out.splitlines() == [
+    text = printed(print_stream, streaming(world, alive=True, shards=2), code=ExitCode.FINE)
+    assert text.splitlines() == [
         "hybrid-router-dev, times in Europe/Berlin",
         "shard 1: running (jr_1), no heartbeat",
         "shard 2: running (jr_1), no heartbeat, spilling to the batch lane",
@@ -40,24 +37,20 @@ def test_the_streams_status_is_its_exit_code(world: World, capsys: pytest.Captur
     stream = world.ledger.stream
     stream.count_start(stream.get(), "jr_1", world.now)
     stream.record_start_failure(stream.get(), "no\nrole")
-    assert print_stream(streaming(world, alive=False), as_json=False) == ExitCode.NOT_SO
-    assert capsys.readouterr().out.endswith("not running, 1 start in succession failed: no\\nrole\n")
-    print_stream(streaming(world, alive=False), as_json=True)
-    (shard,) = valid_json("stream-status", json.loads(capsys.readouterr().out))["shards"]
+    text = printed(print_stream, streaming(world, alive=False), code=ExitCode.NOT_SO)
+    assert text.endswith("not running, 1 start in succession failed: no\\nrole\n")
+    (shard,) = answered(print_stream, streaming(world, alive=False), schema="stream-status")["shards"]
     assert (shard["runs"], shard["failedStarts"], shard["manifests"]) == ([], 1, 0)
 
 
 @pytest.mark.parametrize(("running", "code"), [(True, ExitCode.FINE), (False, ExitCode.NOT_SO)])
-def test_a_start_without_room_is_told(
-    world: World, running: bool, code: ExitCode, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_start_without_room_is_told(world: World, running: bool, code: ExitCode, printed: Printed) -> None:
     stack = streaming(world, running, {"running": running})
-    assert start_stream(stack, dry_run=False, as_json=False) == code
-    assert ("no run can be started now" in capsys.readouterr().out) is not running
+    assert ("no run can be started now" in printed(start_stream, stack, code=code)) is not running
 
 
 def test_a_stop_asks_again_only_the_shards_that_have_not_stopped(
-    world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    world: World, printed: Printed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("time.sleep", lambda _: None)
     # Given three shards, of which one has a new run while the last one still works
@@ -67,23 +60,20 @@ def test_a_stop_asks_again_only_the_shards_that_have_not_stopped(
     ]
     stack = streaming(world, True, *answers, shards=3)
     # When, Then
-    assert stop_stream(stack) == ExitCode.NOT_SO
+    told = printed(stop_stream, stack, code=ExitCode.NOT_SO)
     asked = [(event["action"], event["shards"]) for _, event in stack.functions.requests]
     assert asked == [("stop", ""), ("stop", "1,2,3"), ("stop", "3")]
-    told = capsys.readouterr().out
     assert "a new run converts what is still queued" in told
     assert "its window is open" in told
 
 
 @pytest.mark.parametrize("command", [start_stream, stop_stream])
 @pytest.mark.parametrize("alive", [True, False])
-def test_a_dry_run_asks_for_nothing(
-    world: World, command: Any, alive: bool, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_dry_run_asks_for_nothing(world: World, command: Any, alive: bool, answered: Answered) -> None:
     stack = streaming(world, alive)
-    assert command(stack, dry_run=True, as_json=True) == ExitCode.FINE
+    answer = answered(command, stack, dry_run=True, code=ExitCode.FINE)
     assert stack.functions.requests == []
-    assert json.loads(capsys.readouterr().out)["message"].startswith("dry run, nothing was done: ")
+    assert answer["message"].startswith("dry run, nothing was done: ")
 
 
 @pytest.fixture
@@ -109,12 +99,3 @@ def test_runs_are_those_of_the_name_of_their_shard_and_logs_those_of_their_id(
     file.parent.mkdir()
     file.touch()
     assert local_log(replace(on_emr, local=True, local_logs=str(tmp_path)), RUN) == file
-
-
-def test_settings_are_said_in_words_with_the_price_of_a_quiet_hour() -> None:
-    stream = StreamSettings(engine="emr-serverless", max_workers=5)
-    settings = Settings(stage="dev", stream=stream, emr=EmrSettings(architecture="arm64"))
-    told = dict(summary(settings))["stream lane"]
-    assert "unless more wait than 16 cores convert in 300 s" in told
-    words = "on emr-serverless a driver and 0 to 4 executors G.1X, $0.1212 an hour while one is quiet"
-    assert told.endswith(words)

@@ -1,8 +1,10 @@
 """`hybrid-router tables`: what Iceberg tables show, and what a person does about one that is stopped."""
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -17,7 +19,7 @@ from lake.hours import HourContents
 from lake.ledger import ArrivalRow, Published, State
 from lake.manifest import ObjectVersion
 from router.tables.handler import rebuild_table as rebuild
-from tests.unit.cli.schemas import valid_json
+from tests.unit.cli.conftest import Answered, Printed
 from tests.unit.cli.stack_world import FakeLambda, FakeServices, stack_of, stack_with, with_settings
 from tests.unit.lake.world import DOCUMENT, PARTITION, TOTALS
 from tests.unit.router.conftest import Deployment, measure_speed
@@ -39,11 +41,14 @@ def stack(deployment: Deployment) -> DeployedStack:
     return with_settings(stack, deployment.services)
 
 
-def status(stack: DeployedStack, capsys: pytest.CaptureFixture[str], dataset: str | None = None) -> tuple[int, Any]:
-    code = print_table_status(stack, dataset, as_json=True)
-    document = json.loads(capsys.readouterr().out)
-    valid_json("tables", document)
-    return code, document["tables"]
+Tables = Callable[..., list[Any]]
+
+
+@pytest.fixture
+def tables(answered: Answered) -> Tables:
+    """The tables that ``status`` shows, with this exit code."""
+    command = partial(answered, print_table_status, schema="tables")
+    return lambda stack, code, *dataset: command(stack, *dataset, code=code)["tables"]
 
 
 def test_settings_of_another_version_are_not_called_wrong(deployment: Deployment, stack: DeployedStack) -> None:
@@ -54,51 +59,48 @@ def test_settings_of_another_version_are_not_called_wrong(deployment: Deployment
 
 
 def test_a_table_is_current_or_behind(
-    deployment: Deployment, stack: DeployedStack, capsys: pytest.CaptureFixture[str]
+    deployment: Deployment, stack: DeployedStack, printed: Printed, tables: Tables
 ) -> None:
-    assert print_table_status(stack, None, as_json=False) == ExitCode.FINE
-    assert "no dataset that was converted has a rule" in capsys.readouterr().out
+    assert "no dataset that was converted has a rule" in printed(print_table_status, stack)
     # Given files that have arrived in a new stage: nothing is published, so nothing is behind
     manifest = listed(deployment, "a")
-    assert status(stack, capsys) == (ExitCode.FINE, [])
+    assert tables(stack, ExitCode.FINE) == []
     # Given a dataset that was converted, was moved to Iceberg, and has published nothing since
     measure_speed(deployment, 10)
-    code, (orders,) = status(stack, capsys)
-    assert (code, orders["state"]) == (ExitCode.NOT_SO, "behind")
+    (orders,) = tables(stack, ExitCode.NOT_SO)
+    assert orders["state"] == "behind"
     assert "or run 'hybrid-router tables rebuild orders --stage" in orders["stopped"]
     # Given a publish, which the next batch makes the table of
     publish(deployment, manifest)
-    code, (orders,) = status(stack, capsys)
-    assert (code, orders["state"], orders["waiting"], orders["stopped"]) == (ExitCode.NOT_SO, "behind", 1, None)
+    (orders,) = tables(stack, ExitCode.NOT_SO)
+    assert (orders["state"], orders["waiting"], orders["stopped"]) == ("behind", 1, None)
     # Given a batch, and days later a publish that no batch has brought in
     commit(deployment)
-    code, (orders,) = status(stack, capsys)
-    assert (code, orders["state"], orders["batch"], orders["waiting"]) == (ExitCode.FINE, "current", 1, 0)
+    (orders,) = tables(stack, ExitCode.FINE)
+    assert (orders["state"], orders["batch"], orders["waiting"]) == ("current", 1, 0)
     publish(deployment, listed(deployment, "b"))
     # Then
-    code, (orders,) = status(stack, capsys, "orders")
-    assert (code, orders["state"], orders["batch"], orders["waiting"]) == (ExitCode.NOT_SO, "behind", 1, 1)
+    (orders,) = tables(stack, ExitCode.NOT_SO, "orders")
+    assert (orders["state"], orders["batch"], orders["waiting"]) == ("behind", 1, 1)
     assert orders["behindMinutes"] > 15
-    assert print_table_status(stack, None, as_json=False) == ExitCode.NOT_SO
-    assert "behind" in capsys.readouterr().out
     with pytest.raises(UnknownDatasetError):
-        print_table_status(stack, "nowhere", as_json=False)
+        print_table_status(stack, "nowhere")
     # And a new table is behind until it has every hour, however young its entries are
     deployment.wait(datetime.now(UTC) - deployment.now)
     commit(deployment)
     rebuild(deployment.services, "orders")
-    assert status(stack, capsys)[1][0]["state"] == "behind"
+    tables(stack, ExitCode.NOT_SO)
     commit(deployment)
-    assert status(stack, capsys)[1][0]["state"] == "current"
+    tables(stack, ExitCode.FINE)
     row = deployment.ledger.tables.get("orders")
     assert row is not None
     assert deployment.ledger.tables.replace(row, "uuid")
-    assert status(stack, capsys)[1][0]["state"] == "behind"
+    tables(stack, ExitCode.NOT_SO)
 
 
-@pytest.mark.parametrize(("seconds", "state"), [(60, "behind"), (3600, "current")])
+@pytest.mark.parametrize(("seconds", "code"), [(60, ExitCode.NOT_SO), (3600, ExitCode.FINE)])
 def test_what_waits_for_the_next_batch_is_not_late(
-    deployment: Deployment, stack: DeployedStack, capsys: pytest.CaptureFixture[str], seconds: int, state: str
+    deployment: Deployment, stack: DeployedStack, tables: Tables, seconds: int, code: ExitCode
 ) -> None:
     deployment.configure(datasets=TABLES, tables={"commit_seconds": seconds})
     commit(deployment)
@@ -106,18 +108,17 @@ def test_what_waits_for_the_next_batch_is_not_late(
     deployment.wait(datetime.now(UTC) - timedelta(minutes=30) - deployment.now)
     publish(deployment, listed(deployment, "a"))
     # Then
-    assert status(with_settings(stack, deployment.services), capsys)[1][0]["state"] == state
+    tables(with_settings(stack, deployment.services), code)
 
 
 def test_a_snapshot_shows_all_that_is_published_of_an_hour_that_waits_for_other_files(
-    deployment: Deployment, stack: DeployedStack, capsys: pytest.CaptureFixture[str]
+    deployment: Deployment, stack: DeployedStack, answered: Answered
 ) -> None:
     # Given an hour whose table is current, and a manifest of it that has failed
     row = publish(deployment, listed(deployment, "a"))
     commit(deployment)
     deployment.ledger.manifests.fail(listed(deployment, "b"), "it is broken", deployment.now)
-    print_hours(stack, "orders", PARTITION.stamp, PARTITION.stamp, as_json=True)
-    (hour,) = json.loads(capsys.readouterr().out)["hours"]
+    (hour,) = answered(print_hours, stack, "orders", PARTITION.stamp, PARTITION.stamp)["hours"]
     assert (hour["state"], hour["snapshot"]) == ("open", str(table(deployment)["current-snapshot-id"]))
     # And what is converted again is published all the same, and in the table or not
     shown = deployment.row(row.id)
@@ -128,7 +129,7 @@ def test_a_snapshot_shows_all_that_is_published_of_an_hour_that_waits_for_other_
 
 
 def test_a_table_that_another_program_has_rolled_back_is_stopped(
-    deployment: Deployment, stack: DeployedStack, capsys: pytest.CaptureFixture[str]
+    deployment: Deployment, stack: DeployedStack, answered: Answered, printed: Printed
 ) -> None:
     # Given
     for name in "ab":
@@ -142,35 +143,32 @@ def test_a_table_that_another_program_has_rolled_back_is_stopped(
     with pytest.raises(TableStoppedError):
         commit(deployment)
     # Then
-    assert print_table_status(stack, "orders", as_json=False) == ExitCode.NOT_SO
-    printed = capsys.readouterr().out
-    assert "stopped" in printed
-    assert "it was rolled back or replaced: run 'hybrid-router tables restore orders --stage" in printed
+    text = printed(print_table_status, stack, "orders", code=ExitCode.NOT_SO)
+    assert "orders\tstopped\t" in text
+    assert "it was rolled back or replaced: run 'hybrid-router tables restore orders --stage" in text
     # And who asks for the hour or for the file learns that its table is what they wait for
     command = "'hybrid-router tables status orders{}' says whether it is late or stopped\n"
-    assert print_hours(stack, "orders", PARTITION.stamp, PARTITION.stamp, as_json=False) == ExitCode.NOT_SO
+    text = printed(print_hours, stack, "orders", PARTITION.stamp, PARTITION.stamp, code=ExitCode.NOT_SO)
     waits = f"{PARTITION.stamp} waits for the Iceberg table, which does not show 1 published manifest yet: "
-    assert waits + command.format(stack.options) in capsys.readouterr().out
-    print_hours(stack, "orders", PARTITION.stamp, PARTITION.stamp, as_json=True)
-    (hour,) = json.loads(capsys.readouterr().out)["hours"]
+    assert waits + command.format(stack.options) in text
+    (hour,) = answered(print_hours, stack, "orders", PARTITION.stamp, PARTITION.stamp)["hours"]
     assert (hour["manifests"]["done"], hour["manifests"]["notInTable"], hour["snapshot"]) == (3, 1, None)
     file = ObjectVersion("input", "orders/c", "e", 3, late.created_at, None)
     arrival = ArrivalRow(file, late.id, PARTITION, late.lane, "by default", late.created_at)
     deployment.ledger.arrivals.put(arrival)
     asked = with_settings(stack_of(deployment, FakeServices()), deployment.services)
-    print_explanation(asked, file.uri, as_json=False)
-    assert f"  table      not generation 1 yet: {command.format(asked.options)}" in capsys.readouterr().out
+    text = printed(print_explanation, asked, file.uri)
+    assert f"  table      not generation 1 yet: {command.format(asked.options)}" in text
     # And what a reason holds cannot command the terminal
     row = deployment.ledger.tables.get("orders")
     assert row is not None
     deployment.ledger.tables.stop(row, "changed by \x1b[2J")
-    print_table_status(stack, "orders", as_json=False)
-    assert "orders: changed by \\x1b[2J\n" in capsys.readouterr().out
+    assert "orders: changed by \\x1b[2J\n" in printed(print_table_status, stack, "orders")
 
 
 @pytest.mark.parametrize("others", [[{"name": "clicks", "prefix": "clicks/", "table": "iceberg"}], []])
 def test_a_dataset_that_was_moved_back_has_no_table(
-    deployment: Deployment, stack: DeployedStack, capsys: pytest.CaptureFixture[str], others: list[dict[str, str]]
+    deployment: Deployment, stack: DeployedStack, tables: Tables, others: list[dict[str, str]]
 ) -> None:
     # Given a table with an entry that is never brought in, and an hour that its manifest has not reached the table for
     publish(deployment, listed(deployment, "a"))
@@ -179,18 +177,16 @@ def test_a_dataset_that_was_moved_back_has_no_table(
     deployment.configure(datasets=[*others, {"name": "{folder}"}])
     stack = with_settings(stack, deployment.services)
     # Then
-    assert status(stack, capsys) == (ExitCode.FINE, [])
+    assert tables(stack, ExitCode.FINE) == []
     # And who asks for its table does not learn that it is current
     with pytest.raises(InvalidInputError, match='gives orders table = "iceberg": deploy one that does'):
         print_table_status(stack, "orders", as_json=False)
     assert print_hours(stack, "orders", PARTITION.stamp, PARTITION.stamp, as_json=True) == ExitCode.FINE
 
 
-def test_restore_and_rebuild_ask_the_function(stack: DeployedStack, capsys: pytest.CaptureFixture[str]) -> None:
-    assert restore_table(stack, "orders") == ExitCode.FINE
-    assert capsys.readouterr().out.startswith("orders: its rows are those of batch 2;")
-    assert rebuild_table(stack, "orders") == ExitCode.FINE
-    assert capsys.readouterr().out.startswith("orders: 1 hour to be brought into the table; follow it with")
+def test_restore_and_rebuild_ask_the_function(stack: DeployedStack, printed: Printed) -> None:
+    assert "orders: its rows are those of batch 2;" in printed(restore_table, stack, "orders")
+    assert "orders: 1 hour to be brought into the table; follow it with" in printed(rebuild_table, stack, "orders")
     assert stack.functions.requests == [("tables", {"restore": "orders"}), ("tables", {"rebuild": "orders"})]
     for change in (restore_table, rebuild_table):
         with pytest.raises(UnknownDatasetError):

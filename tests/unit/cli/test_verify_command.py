@@ -16,10 +16,9 @@ from lake.errors import HybridRouterError, UnusableDocumentError
 from lake.ledger import ResubmissionRow
 from lake.manifest import ObjectVersion
 from lake.time import iso_utc
+from tests.unit.cli.conftest import Printed
 from tests.unit.cli.stack_world import FakeServices, stack_of
 from tests.unit.lake.world import PARTITION, World
-
-HOURS = {"dataset": "nowhere", "first": "2026-11-20", "last": "2026-11-20"}
 
 
 @pytest.fixture
@@ -33,21 +32,17 @@ def stack(world: World) -> DeployedStack:
 
 
 @pytest.mark.parametrize(
-    ("changes", "code", "message"),
+    ("dataset", "day", "code", "message"),
     [
-        ({}, ExitCode.NOT_SO, "dataset = 'nowhere' is unknown"),
-        (
-            {"dataset": "orders", "first": "2126-11-20", "last": "2126-11-20"},
-            ExitCode.WRONG_USE,
-            "the hour 2126-11-20T00",
-        ),
+        ("nowhere", "2026-11-20", ExitCode.NOT_SO, "dataset = 'nowhere' is unknown"),
+        ("orders", "2126-11-20", ExitCode.WRONG_USE, "the hour 2126-11-20T00"),
     ],
 )
 def test_an_unknown_dataset_is_told_from_a_wrong_option(
-    stack: DeployedStack, changes: dict[str, Any], code: ExitCode, message: str
+    stack: DeployedStack, dataset: str, day: str, code: ExitCode, message: str
 ) -> None:
     with pytest.raises(HybridRouterError, match=f"^{message}") as caught:
-        verify(stack, **{**HOURS, **changes})
+        verify(stack, dataset, day, day)
     assert exit_code_of(caught.value) == code
 
 
@@ -71,13 +66,13 @@ def test_what_cannot_be_read_says_why_and_is_no_difference(
 
 
 def test_hours_that_have_not_begun_are_left_out(
-    stack: DeployedStack, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    stack: DeployedStack, printed: Printed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = datetime(2026, 11, 20, 1, 59, tzinfo=UTC)
     monkeypatch.setattr("cli.inspect.verify.datetime", SimpleNamespace(now=lambda _: now))
-    assert verify(stack, "orders", "2026-11-20", "2026-11-20") == ExitCode.FINE
+    text = printed(verify, stack, "orders", "2026-11-20", "2026-11-20", code=ExitCode.FINE)
     proven = [f"2026-11-20T0{hour}  proven: 0 files, 0 rows, 0 rejected lines" for hour in (0, 1)]
-    assert capsys.readouterr().out.splitlines() == proven
+    assert text.splitlines() == proven
 
 
 def test_an_hour_that_cannot_be_read_hides_none_before_it(
@@ -92,7 +87,7 @@ def test_an_hour_that_cannot_be_read_hides_none_before_it(
 
 @pytest.mark.parametrize("as_json", [False, True])
 def test_the_commands_of_what_is_not_proven_name_the_stage(
-    world: World, stack: DeployedStack, capsys: pytest.CaptureFixture[str], as_json: bool
+    world: World, stack: DeployedStack, printed: Printed, as_json: bool
 ) -> None:
     # Given a manifest of the hour that has published nothing, with a reason that ends with a command, and a
     # resubmission that no manifest has
@@ -105,9 +100,8 @@ def test_the_commands_of_what_is_not_proven_name_the_stage(
     resubmission = ResubmissionRow("a", PARTITION, lines, "", 1, iso_utc(world.now))
     assert world.ledger.resubmissions.record(resubmission, 0)
     # When
-    code = verify(stack, PARTITION.dataset, PARTITION.stamp, PARTITION.stamp, as_json=as_json)
+    hour = (PARTITION.dataset, PARTITION.stamp, PARTITION.stamp)
+    text = printed(verify, stack, *hour, as_json=as_json, code=ExitCode.NOT_SO)
     # Then
-    printed = capsys.readouterr().out
-    assert code == ExitCode.NOT_SO
-    assert f"{reason}{command} --stage dev" in printed
-    assert "run 'hybrid-router quarantine retry <file> --stage dev' again" in printed
+    assert f"{reason}{command} --stage dev" in text
+    assert "run 'hybrid-router quarantine retry <file> --stage dev' again" in text

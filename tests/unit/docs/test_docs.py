@@ -1,8 +1,9 @@
-"""What the pages name exists: paths, links, commands. Those that are made from declarations are current."""
+"""What the pages name exists: paths, links, commands. What declarations make is current, and imports are as said."""
 
+import ast
 import re
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ import typer.main
 
 from cli.main import app
 from scripts.write_reference import reference
-from tests.unit.docs.pages import CHECKOUT, PAGES, Page
+from tests.unit.docs.pages import ARCHITECTURE, CHECKOUT, PAGES, Page, spans
 
 SOURCES = re.compile(r"(?:[\w.*-]+/)*[\w.*-]+\.(?:py|pyi|rs|toml|md|json|ya?ml|sh|lock|cfg)|Makefile|LICENSE")
 FOLDERED = re.compile(r"[\w.*-]+/[\w.*/-]*")
@@ -79,3 +80,38 @@ def test_every_relative_link_leads_to_a_file_and_its_heading() -> None:
 def test_the_reference_is_current() -> None:
     stale = [path.name for path, text in reference().items() if path.read_text(encoding="utf-8") != text]
     assert stale == [], "write them anew: make reference"
+
+
+PACKAGES = Page(ARCHITECTURE).rows("package", "content", "may import")
+
+
+def allowed_imports() -> dict[str, set[str]]:
+    """Package -> what it may import, of the project's packages and pyspark."""
+    return {
+        name.rstrip("/"): set(spans(allowed))
+        for names, _, allowed in PACKAGES
+        for name in spans(names)
+        if (CHECKOUT / name / "__init__.py").is_file()
+    }
+
+
+def test_the_table_of_packages_is_complete() -> None:
+    packages = {path.parent.name for path in CHECKOUT.glob("*/__init__.py")} - {"tests"}
+    assert set(allowed_imports()) == packages
+
+
+@pytest.mark.parametrize("package", allowed_imports())
+def test_imports_point_one_way(package: str) -> None:
+    watched = {*allowed_imports(), "tests", "pyspark"} - {package}
+    imported = {
+        name.partition(".")[0] for file in (CHECKOUT / package).rglob("*.py") for name in imports_of(file.read_text())
+    }
+    assert imported & watched <= allowed_imports()[package]
+
+
+def imports_of(source: str) -> Iterator[str]:
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module

@@ -1,14 +1,61 @@
-"""What tests of `hybrid-router convert` convert, and where its tasks run."""
+"""What tests of `hybrid-router convert` convert and ask for, and conversions that are killed."""
 
 import gzip
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cli.offline.convert import Request, convert_files
-from tests.unit.offline.conversions import BAD, GOOD, Convert, request
+from lake.settings import ConvertSettings, Settings
+from offline.input_files import Search
+
+GOOD = b'{"a": 1, "b": "x"}\n{"a": 2}\n'
+BAD = b'{"a": 3}\nnot JSON\n'
+Convert = Callable[..., tuple[int, dict[str, Any]]]
+"""Converts files into one folder, or does what was asked; returns the exit code, and what ``--json`` prints."""
+SMALL = Settings(stage="here", convert=ConvertSettings(split_bytes=4096, target_file_bytes=8192, row_group_bytes=65536))
+
+
+def request(*paths: Path | str, output: Path, settings: Settings = SMALL, dataset: str | None = None) -> Request:
+    search = Search([str(path) for path in paths], settings, dataset)
+    return Request(search, output, cores=2, as_json=True)
+
+
+def inputs(folder: Path) -> list[tuple[Path, str, str]]:
+    found = sorted(path for path in folder.rglob("*.ndjson*") if not path.name.startswith("."))
+    return [(path, path.resolve().as_uri(), path.parent.name) for path in found]
+
+
+class KilledError(Exception):
+    """A conversion was killed."""
+
+
+def convert_until_killed(asked: Request, steps: int) -> bool:
+    """Convert, but raise ``KilledError`` in place of each rename or deletion of a file after this number of them.
+
+    Returns whether there was one.
+    """
+    left = iter(range(steps))
+
+    def until(call: Callable[..., Any]) -> Callable[..., Any]:
+        def called(*arguments: Any, **options: Any) -> Any:
+            if next(left, None) is None:
+                raise KilledError
+            return call(*arguments, **options)
+
+        return called
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Path, "replace", until(Path.replace))
+        patched.setattr(Path, "unlink", until(Path.unlink))
+        try:
+            convert_files(asked)
+        except KilledError:
+            return True
+    return False
 
 
 @pytest.fixture

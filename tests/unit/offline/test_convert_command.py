@@ -24,7 +24,7 @@ from offline.conversion import Conversion
 from offline.input_files import InputFile
 from offline.output_folder import OutputFolder
 from tests.oracle.lake_proof import prove
-from tests.unit.offline.conversions import BAD, GOOD, SMALL, Convert, convert_until_killed, inputs, request
+from tests.unit.offline.conftest import BAD, GOOD, SMALL, Convert, convert_until_killed, inputs, request
 from transform import source
 from transform.task_model import NUMBERS_PER_TASK
 
@@ -215,13 +215,14 @@ def test_a_call_that_is_killed_at_any_rename_is_completed_by_the_next(folder: Pa
 
 
 def test_a_file_that_is_found_in_several_ways_is_converted_once(folder: Path, convert: Convert) -> None:
-    # Given a link to a file, a file inside of a named folder, and a folder in another
+    # Given a link to a file and one to a folder, a file inside of a named folder, and a folder in another
     (folder / "orders" / "link.ndjson").symlink_to(folder / "orders" / "a.ndjson")
+    (folder / "clicks" / "latest.ndjson").symlink_to("../orders")
     names = (folder, folder / "orders", folder / "orders" / "a.ndjson", folder / "orders" / ".." / "orders")
     # When
     _, told = convert(*names)
     # Then
-    assert (told["files"], told["skipped"], told["rows"]) == (5, 0, 2 + 1 + 4000)
+    assert (told["files"], told["skipped"], told["rows"], told["refused"]) == (5, 0, 2 + 1 + 4000, {})
 
 
 def test_names_reach_the_disk_before_what_depends_on_them(

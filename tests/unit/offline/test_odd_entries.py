@@ -18,7 +18,7 @@ from lake.commit import PendingObject
 from lake.errors import InvalidInputError
 from lake.settings import Settings
 from offline.output_folder import OutputFolder
-from tests.unit.offline.conversions import GOOD, SMALL, Convert
+from tests.unit.offline.conftest import GOOD, SMALL, Convert
 
 OLD, NEW = b'{"a": "old"}\n' * 20_000, b'{"a": "new"}\n' * 20_000
 MANIFEST = "20261120T093000" + "0" * 20
@@ -233,14 +233,6 @@ def test_folders_nested_deeper_than_calls_are_converted(orders: Path, tmp_path: 
     (path / "deep.ndjson").write_bytes(GOOD)
     code, told = convert(orders)
     assert (code, told["rows"]) == (ExitCode.FINE, 2)
-
-
-def test_a_link_to_a_folder_of_the_search_adds_nothing(orders: Path, tmp_path: Path, convert: Convert) -> None:
-    (orders / "day").mkdir()
-    (orders / "day" / "a.ndjson").write_bytes(GOOD)
-    (orders / "latest.ndjson").symlink_to("day")
-    code, told = convert(orders)
-    assert (code, told["rows"], told["refused"]) == (ExitCode.FINE, 2, {})
 
 
 def test_a_time_of_change_that_is_not_a_date_is_named(

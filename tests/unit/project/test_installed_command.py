@@ -18,6 +18,7 @@ from cli.errors import ExitCode
 
 CHECKOUT = Path(__file__).parents[3]
 PROJECT = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))
+Command = Callable[..., subprocess.CompletedProcess[str]]
 RUN = "import sys; sys.path.insert(0, sys.argv.pop(1)); from cli.main import run; run()"
 
 
@@ -54,7 +55,7 @@ def site_packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def command(site_packages: Path, tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+def command(site_packages: Path, tmp_path: Path) -> Command:
     """Runs ``hybrid-router`` with nothing else importable, no AWS credentials, in an empty folder."""
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "AWS_EC2_METADATA_DISABLED": "true"}
 
@@ -72,12 +73,12 @@ def command(site_packages: Path, tmp_path: Path) -> Callable[..., subprocess.Com
     return run
 
 
-def test_it_has_the_version_of_the_native_reader(command: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+def test_it_has_the_version_of_the_native_reader(command: Command) -> None:
     cargo = tomllib.loads((CHECKOUT / "native" / "Cargo.toml").read_text(encoding="utf-8"))
     assert command("--version").stdout.strip() == cargo["package"]["version"]
 
 
-def test_it_lists_its_commands_and_checks_settings(command: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+def test_it_lists_its_commands_and_checks_settings(command: Command) -> None:
     help_text = command("--help")
     assert help_text.returncode == 0, help_text.stderr
     assert "promote" in help_text.stdout
@@ -85,7 +86,7 @@ def test_it_lists_its_commands_and_checks_settings(command: Callable[..., subpro
     assert checked.returncode == 0, checked.stderr
 
 
-def test_the_doctor_looks_at_what_is_there(command: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+def test_the_doctor_looks_at_what_is_there(command: Command) -> None:
     answer = command("doctor", "--json", AWS_DEFAULT_REGION="eu-central-1")
     assert (answer.returncode, answer.stderr) == (ExitCode.NOT_REACHABLE, "")
     found = {item["name"]: item["state"] for item in json.loads(answer.stdout)["findings"]}
@@ -96,9 +97,7 @@ def test_the_doctor_looks_at_what_is_there(command: Callable[..., subprocess.Com
 
 
 @pytest.mark.parametrize("region", [{"AWS_REGION": "eu-central-1"}, {"AWS_DEFAULT_REGION": "eu-central-1"}])
-def test_a_command_for_aws_asks_for_credentials_in_one_line(
-    command: Callable[..., subprocess.CompletedProcess[str]], region: dict[str, str]
-) -> None:
+def test_a_command_for_aws_asks_for_credentials_in_one_line(command: Command, region: dict[str, str]) -> None:
     status = command("status", **region)
     assert status.returncode == ExitCode.NOT_REACHABLE
     assert "Unable to locate credentials" in status.stderr
@@ -107,7 +106,7 @@ def test_a_command_for_aws_asks_for_credentials_in_one_line(
 
 @pytest.mark.parametrize("arguments", [("local", "up"), ("demo",)])
 def test_a_command_for_the_local_cloud_says_how_to_get_it(
-    command: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path, arguments: tuple[str, ...]
+    command: Command, tmp_path: Path, arguments: tuple[str, ...]
 ) -> None:
     result = command(*arguments)
     assert result.returncode == ExitCode.NOT_REACHABLE

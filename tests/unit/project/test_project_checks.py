@@ -1,6 +1,10 @@
-"""``make check``, the Git hooks and the checks' own configuration agree, and what other runs name is there."""
+"""``make check`` and the Git hooks agree, two nights play every fault, and set-up takes only what is pinned."""
 
+import os
 import re
+import shutil
+import subprocess
+import zipfile
 from pathlib import Path
 
 from tests.chaos.injection_points import fault_space
@@ -36,3 +40,41 @@ def test_two_nights_play_every_fault() -> None:
     for day in range(len(faults)):
         assert played(day) | played(day + 1) == set(faults)
         assert {action for _, _, action in played(day)} == {action for _, _, action in faults}
+
+
+def set_up(folder: Path, programs: dict[str, str], *options: str, **variables: str) -> str:
+    """What the set-up script of a checkout in this folder reports when it fails; ``programs`` come first on PATH."""
+    (folder / "checkout" / "scripts").mkdir(parents=True)
+    for name in ("setup.sh", "uv.txt"):
+        shutil.copy(CHECKOUT / "scripts" / name, folder / "checkout" / "scripts" / name)
+    for name in ("pyproject.toml", "uv.lock", "native", "local"):
+        (folder / "checkout" / name).symlink_to(CHECKOUT / name)
+    (folder / "bin").mkdir()
+    for name, line in programs.items():
+        (folder / "bin" / name).write_text(f"#!/bin/sh\n{line}\n")
+        (folder / "bin" / name).chmod(0o755)
+    environment = {**os.environ, "PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}", **variables}
+    script = folder / "checkout" / "scripts" / "setup.sh"
+    result = subprocess.run([str(script), *options], env=environment, capture_output=True, text=True, check=False)
+    assert result.returncode == 1
+    return result.stderr
+
+
+def test_a_uv_with_another_hash_is_not_installed(tmp_path: Path) -> None:
+    # Given a machine with another uv, and an index whose file has the right name and other bytes.
+    version = (CHECKOUT / "scripts" / "uv.txt").read_text(encoding="utf-8").partition("uv==")[2].split()[0]
+    with zipfile.ZipFile(tmp_path / f"uv-{version}-py3-none-any.whl", "w") as wheel:
+        wheel.writestr(f"uv-{version}.dist-info/METADATA", f"Metadata-Version: 2.1\nName: uv\nVersion: {version}\n")
+    index = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path)}
+    # When
+    told = set_up(tmp_path, {"uv": "echo uv 0.1.0"}, "--uv-only", **index)
+    # Then
+    assert "DO NOT MATCH THE HASHES" in told
+    assert f"could not install uv {version} with a hash of scripts/uv.txt" in told
+    assert not (tmp_path / "checkout" / ".cache" / "uv").exists()
+
+
+def test_a_java_home_that_spark_cannot_use_is_named(tmp_path: Path) -> None:
+    # Given a JAVA_HOME with Java 11, When, Then another Java is not installed, which Spark would not take
+    programs = {"java": "echo 'openjdk version \"11.0.2\"' >&2", "apt-get": "exit 1"}
+    assert f"JAVA_HOME is {tmp_path}" in set_up(tmp_path, programs, JAVA_HOME=str(tmp_path))

@@ -101,17 +101,9 @@ def report_of(*rows: ManifestRow, costs: tuple[CostRow, ...] = (), **changes: An
     return Report(**facts)
 
 
-def full_report(**changes: Any) -> Report:
-    """A report in which each chart has something to show."""
-    rows = [
-        row(f"b{number}", made=MORNING + timedelta(minutes=number), seconds=900 + 60 * number) for number in range(30)
-    ]
-    rows += [
-        row(f"s{number}", Lane.STREAM, made=MORNING + timedelta(minutes=number), seconds=20 + number % 7)
-        for number in range(60)
-    ]
+def full_report() -> Report:
+    """A report in which each chart has something to show, with texts of others that look like markup."""
+    rows = [row(), row("s", Lane.STREAM, seconds=20)]
     rows.append(row("bad", state=State.FAILED, reason="the file s3://input/<b>evil</b>\n is not readable"))
-    rows.append(row("rejects", rejects={"not JSON": 7, "not an object": 2, "</script><script>alert(1)</script>": 1}))
-    costs = [cost_row(f"jr_{number}", minute=3 * number) for number in range(8)]
-    costs.append(cost_row("stream", Lane.STREAM, minute=1))
-    return report_of(*rows, costs=tuple(costs), **changes)
+    rows.append(row("rejects", rejects={"not JSON": 7, "</script><script>alert(1)</script>": 1}))
+    return report_of(*rows, costs=(cost_row(), cost_row("stream", Lane.STREAM, minute=1)))

@@ -142,7 +142,7 @@ def test_costs_are_added_by_lane_and_dataset() -> None:
     # When
     costs = cost_figures(rows)
     # Then
-    assert {key: part.micro_dollars for key, part in costs.by_lane_and_dataset.items()} == {
+    assert {key: part.micro_dollars for key, part in costs.groups.items()} == {
         ("batch", "orders"): 3_000_000,
         ("stream", "orders"): 1_500_000,
         ("batch", "clicks"): 1_000_000,

@@ -1,11 +1,11 @@
-"""The page: everything is in it, nothing of others is markup, and its library is the one that was chosen."""
+"""The pages: everything is in them, nothing of others is markup; that about the last days is bounded, newest first."""
 
 import base64
 import hashlib
 import json
 import re
-from dataclasses import replace
-from datetime import timedelta
+from dataclasses import asdict, replace
+from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 from typing import Any
 
@@ -15,6 +15,7 @@ from lake.ledger import CommitReference, State, Tabled
 from lake.manifest import Lane, Partition
 from lake.texts import format_instant, format_size
 from lake.time import iso_utc
+from report.days import DAYS, MAX_LISTED, SettledExecution, last_days, render_index
 from report.executions import MAX_EXECUTIONS, deadline_kept
 from report.figures import cost_figures
 from report.html import CHARTS, MAX_ROWS, STATIC, large, number, table
@@ -60,14 +61,6 @@ def figures_of(page: str) -> Any:
     return json.loads(found[1])
 
 
-def test_each_chart_has_a_place_and_each_place_a_chart_and_the_page_loads_nothing() -> None:
-    page = render_page(full_report())
-    reader = Reader(page)
-    assert set(figures_of(page)) == set(reader.canvases) == {"latency", "backlog", "runs", "rejects", "cost"}
-    assert reader.loaded == []
-    assert "sourceMappingURL" not in page
-
-
 def test_an_empty_report_has_no_chart() -> None:
     page = render_page(report_of(executions=(), alarms=None))
     assert figures_of(page) == {}
@@ -76,9 +69,17 @@ def test_an_empty_report_has_no_chart() -> None:
         assert words in page
 
 
-def test_only_its_own_scripts_and_style_are_allowed() -> None:
+def test_it_has_a_place_for_each_chart_loads_nothing_and_allows_only_its_own_scripts() -> None:
     # Given
     page = render_page(full_report())
+    reader = Reader(page)
+    assert set(figures_of(page)) == set(reader.canvases) == {"latency", "backlog", "runs", "rejects", "cost"}
+    assert reader.loaded == []
+    assert "sourceMappingURL" not in page
+    # And the table of a chart is folded below it
+    for name in reader.canvases:
+        chart = f'<canvas id="{name}" [^>]*></canvas></div>(<p>[^\n]*?</p>)?'
+        assert re.search(f"{chart}<details><summary>Table", page), name
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)
     assert policy
     # When
@@ -178,14 +179,6 @@ def test_an_execution_that_failed_has_not_met_its_deadline_and_gives_its_reason(
     assert ">met<" not in page
 
 
-def test_charts_come_before_tables_and_tables_are_folded() -> None:
-    page = render_page(full_report())
-    sections = {part.partition("</h2>")[0]: part for part in page.split("<section><h2>")[1:]}
-    for name in ("Latency, by the arrival of the files", "Backlog", "Job runs", "Quarantined lines by reason"):
-        before, folded, table_of = sections[name].partition("<details>")
-        assert ("<canvas" in before, "<table" in before, "<table" in table_of) == (True, False, True), folded
-
-
 def test_many_executions_are_counted() -> None:
     page = render_page(report_of(executions=(NIGHT,) * (MAX_EXECUTIONS + 3)))
     assert page.count('<details class="execution"') == MAX_EXECUTIONS
@@ -224,3 +217,86 @@ def test_a_job_run_has_its_end_and_the_reason() -> None:
     cells = Reader(render_page(report_of(row(), costs=(lost,)))).of("td")
     assert "FAILED" in cells
     assert "<b>killed</b>\\nby signal 9" in cells
+
+
+NOW = datetime(2026, 11, 25, 6, tzinfo=UTC)
+SETTLED = SettledExecution(
+    "night",
+    "2026-11-24T22:00:00.000+00:00",
+    "2026-11-24T23:30:00.000+00:00",
+    "SUCCEEDED",
+    "",
+    1000,
+    500,
+    0,
+    0,
+    0,
+    0,
+)
+
+
+def on(day: int, hour: int = 22, **changes: object) -> dict[str, object]:
+    planned_at = iso_utc(datetime(2026, 11, day, hour, tzinfo=UTC))
+    return asdict(replace(SETTLED, name=f"n{day}-{hour}", planned_at=planned_at, **changes))  # type: ignore[arg-type]
+
+
+def test_days_are_those_since_the_first_one_of_which_something_is_known() -> None:
+    days = last_days([on(22), on(24)], {"2026-11-21": 5_000_000}, NOW)
+    assert [(f"{day.day:%d}", len(day.executions), day.micro_dollars) for day in days] == [
+        ("25", 0, 0),
+        ("24", 1, 0),
+        ("23", 0, 0),
+        ("22", 1, 0),
+        ("21", 0, 5_000_000),
+    ]
+
+
+def test_a_day_with_many_executions_counts_all_and_names_a_few() -> None:
+    # Given 20 executions, of which the first ones have failed: two, or more than are named
+    for failed, listed in ((2, (0, 1, 17, 18, 19)), (8, (4, 5, 6, 7, 19))):
+        items = [on(24, hour, outcome="FAILED" if hour < failed else "SUCCEEDED") for hour in range(20)]
+        # When
+        (_, day) = last_days(items, {}, NOW)
+        # Then
+        assert (len(day.executions), day.sum_of("rows"), day.sum_of("bytes")) == (20, 10_000, 20_000)
+        assert [item.name for item in day.listed] == [f"n24-{hour}" for hour in listed]
+        page = render_index("stack", [day], iso_utc(NOW))
+        assert f"+{20 - MAX_LISTED}" in page
+        assert f"{failed} FAILED" in page
+        assert '<p><span class="badge good">SUCCEEDED</span> The latest execution' in page
+
+
+def test_what_failed_is_named_first_then_what_is_open() -> None:
+    items = [on(24, hour, outcome=outcome) for hour, outcome in enumerate(("EMPTY", "OPEN", "FAILED"))]
+    page = render_index("stack", last_days(items, {}, NOW), iso_utc(NOW))
+    assert re.findall(r'badge \w+">1 (\w+)<', page) == ["FAILED", "OPEN", "EMPTY"]
+
+
+def test_the_page_is_bounded() -> None:
+    # Given 200 executions on each of 40 days
+    items = [
+        on(1) | {"planned_at": iso_utc(NOW - timedelta(days=day)), "name": str(n)}
+        for day in range(40)
+        for n in range(200)
+    ]
+    page = render_index("stack", last_days(items, {}, NOW), iso_utc(NOW))
+    assert len(re.findall("href=", page)) == DAYS * MAX_LISTED
+    assert page.count('<th scope="row">') == DAYS
+
+
+def test_the_first_sentence_is_about_the_latest_execution() -> None:
+    late = on(24, 23, outcome="FAILED", message="1 failed: <b>why, 'hybrid-router failures'", late_minutes=7)
+    page = render_index("stack", last_days([on(24, 22), late], {}, NOW), iso_utc(NOW), " --stage prod")
+    header = page.partition("</header>")[0]
+    assert "FAILED</span> The latest execution: planned 2026-11-24 23:00" in header
+    why = "1 failed: &lt;b&gt;why, &#x27;hybrid-router failures --stage prod&#x27;"
+    assert f"7 minutes after its deadline. {why}" in header
+
+
+def test_a_name_cannot_leave_its_folder() -> None:
+    page = render_index("stack", last_days([on(24) | {"name": '../a"b c'}], {}, NOW), iso_utc(NOW))
+    assert 'href="..%2Fa%22b%20c/report.html"' in page
+
+
+def test_without_executions_it_says_so() -> None:
+    assert "No execution has ended yet" in render_index("stack", last_days([], {}, NOW), iso_utc(NOW))

@@ -19,7 +19,7 @@ from router.requests.reprocess import reprocess
 from router.sweep.handler import sweep
 from router.sweep.hours import announce_hours
 from tests.load.request_counts import counted_requests
-from tests.unit.cli.schemas import valid_json
+from tests.unit.cli.conftest import valid_json
 from tests.unit.lake.faults import Crash
 from tests.unit.lake.world import PARTITION
 from tests.unit.router.conftest import Deployment

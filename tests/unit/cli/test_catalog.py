@@ -1,9 +1,13 @@
-"""`hybrid-router catalog suggest`: which objects it reads, what it tells, and that its view runs."""
+"""`hybrid-router catalog`: types that are suggested, from which objects, and their views; which columns are dropped."""
 
 import errno
 import io
 import json
+import signal
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -14,19 +18,20 @@ import pyarrow.parquet as pq
 import pytest
 from botocore.exceptions import ReadTimeoutError
 
-from cli.catalog import sample
+from cli.catalog import drop_columns
 from cli.catalog.column_types import ColumnType, Dialect, TypeKind, athena_view, quoted, text_names
 from cli.catalog.drop_columns import print_dropped_columns
-from cli.catalog.sample import read_sample
-from cli.catalog.suggest import print_folder_suggestion, print_suggestion, suggest
+from cli.catalog.suggest import _newest_objects, print_folder_suggestion, print_suggestion, read_sample, suggest
 from cli.deployed_stack import DeployedStack
 from cli.errors import NotFoundError
 from lake.errors import InvalidInputError, TerminalError, UnknownDatasetError
 from lake.layout import lake_key
+from lake.ledger.datasets import Datasets
+from lake.ledger.transitions import Manifests
 from lake.manifest import Partition
 from router.iceberg.metadata import new_metadata, with_columns
 from router.tables.batch import TableCatalog
-from tests.unit.cli.schemas import valid_json
+from tests.unit.cli.conftest import Answered, Printed
 from tests.unit.cli.stack_world import FakeServices, stack_of, with_settings
 from tests.unit.lake.test_datasets import WITH_ONE_FIELD_ID
 from tests.unit.lake.world import World
@@ -57,30 +62,20 @@ def put(world: World, hour: int, rows: list[dict[str, str]], number: int = 0, **
     return key
 
 
-def test_types_are_proposed_with_what_they_refuse(
-    world: World, stack: DeployedStack, capsys: pytest.CaptureFixture[str]
-) -> None:
-    # Given
+def test_types_are_proposed_with_what_they_refuse(world: World, stack: DeployedStack, answered: Answered) -> None:
     put(world, 9, ROWS)
-    # When
-    print_suggestion(stack, "orders", 5, None, as_json=True)
-    # Then
-    document = json.loads(capsys.readouterr().out)
-    valid_json("catalog-suggest", document)
+    document = answered(print_suggestion, stack, "orders", 5, None, schema="catalog-suggest")
     assert (document["files"], document["rows"]) == (1, 20)
-    amount, number, later = document["columns"]
-    assert (amount["type"], amount["values"], amount["refused"], amount["examples"]) == (
-        "DECIMAL(38, 2)",
-        20,
-        1,
-        ["n/a"],
-    )
-    assert (number["name"], number["type"], number["refused"]) == ("id", "BIGINT", 0)
-    assert (later["type"], later["values"], later["nulls"]) == ("VARCHAR", 0, 20)
+    names = ("name", "type", "values", "nulls", "refused", "examples")
+    assert [tuple(column[name] for name in names) for column in document["columns"]] == [
+        ("amount", "DECIMAL(38, 2)", 20, 0, 1, ["n/a"]),
+        ("id", "BIGINT", 20, 0, 0, []),
+        ("later", "VARCHAR", 0, 20, 0, []),
+    ]
 
 
 def test_the_view_for_duckdb_gives_types_and_keeps_the_text(
-    world: World, stack: DeployedStack, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    world: World, stack: DeployedStack, printed: Printed, tmp_path: Path
 ) -> None:
     # Given: the lake as files of this machine, with an hour in which a column is missing
     for key in (put(world, 8, [{"amount": "1.00"}]), put(world, 9, ROWS)):
@@ -88,8 +83,7 @@ def test_the_view_for_duckdb_gives_types_and_keeps_the_text(
         path.parent.mkdir(parents=True)
         world.raw_s3.download_file("lake", key, str(path))
     # When
-    print_suggestion(stack, "orders", 5, Dialect.DUCKDB, as_json=False)
-    view = capsys.readouterr().out.replace("s3://lake", str(tmp_path / "lake"))
+    view = printed(print_suggestion, stack, "orders", 5, Dialect.DUCKDB).replace("s3://lake", str(tmp_path / "lake"))
     # Then
     with duckdb.connect() as database:
         database.execute(view)
@@ -99,9 +93,7 @@ def test_the_view_for_duckdb_gives_types_and_keeps_the_text(
         assert database.execute(refused).fetchall() == [("n/a", "2")]
 
 
-def test_the_views_of_an_iceberg_table_are_over_that_table(
-    deployment: Deployment, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_views_of_an_iceberg_table_are_over_that_table(deployment: Deployment, printed: Printed) -> None:
     # Given a table whose column another engine has renamed, and a column that no batch has brought into it yet
     deployment.configure(datasets=TABLES)
     stack = with_settings(stack_of(deployment, FakeServices()), deployment.services)
@@ -115,8 +107,7 @@ def test_the_views_of_an_iceberg_table_are_over_that_table(
     put(deployment, 9, [{"_pos": "1", first: "a", second: "1.00"}])
     database = stack.resources.tables_database
     for dialect, catalog in ((Dialect.ATHENA, ""), (Dialect.SPARK, ""), (Dialect.DUCKDB, '"glue".')):
-        print_suggestion(stack, "orders", 5, dialect, as_json=False)
-        view = capsys.readouterr().out.replace("`", '"')
+        view = printed(print_suggestion, stack, "orders", 5, dialect).replace("`", '"')
         assert f'FROM {catalog}"{database}"."orders"' in view
         # Iceberg reserves the name.
         assert '"_pos__"' in view
@@ -133,13 +124,13 @@ def test_the_views_of_an_iceberg_table_are_over_that_table(
         connection.execute(view)
         assert connection.execute("SELECT _pos__, amount_text FROM orders_typed").fetchall() == [(1, "1.00")]
     # And the local cloud has none for it
-    print_suggestion(replace(stack, local=True), "orders", 5, Dialect.DUCKDB, as_json=False)
+    view = printed(print_suggestion, replace(stack, local=True), "orders", 5, Dialect.DUCKDB)
     location = deployment.glue.tables["orders"]["Parameters"]["metadata_location"]
-    assert capsys.readouterr().out.endswith(f"FROM iceberg_scan('{location}');\n")
+    assert view.endswith(f"FROM iceberg_scan('{location}');\n")
     # And a table from before the dataset was moved back to Hive gets no new rows
     deployment.configure(datasets=[{"name": "clicks", "prefix": "clicks/", "table": "iceberg"}, {"name": "{folder}"}])
-    print_suggestion(with_settings(stack, deployment.services), "orders", 5, Dialect.SPARK, as_json=False)
-    assert capsys.readouterr().out.endswith("FROM `orders`;\n")
+    stack = with_settings(stack, deployment.services)
+    assert printed(print_suggestion, stack, "orders", 5, Dialect.SPARK).endswith("FROM `orders`;\n")
 
 
 def test_the_newest_hours_are_read_one_object_of_each_first(world: World, stack: DeployedStack) -> None:
@@ -156,7 +147,7 @@ def test_of_a_large_object_only_ranges_are_read(
     # Given: an object with many row groups
     rows = [{"id": f"{number:0100d}"} for number in range(20_000)]
     key = put(world, 9, rows, row_group_size=2_000, compression="none")
-    monkeypatch.setattr("cli.catalog.sample.BUFFER_BYTES", 1 << 14)
+    monkeypatch.setattr("cli.catalog.suggest.BUFFER_BYTES", 1 << 14)
     read: list[int] = []
     size = world.raw_s3.head_object(Bucket="lake", Key=key)["ContentLength"]
     get_object = world.raw_s3.get_object
@@ -179,9 +170,9 @@ def test_an_object_without_rows_and_one_that_was_deleted_meanwhile_hold_nothing_
 ) -> None:
     # Given: the sweep deletes a replaced object after it was listed
     *_, gone = (put(world, hour, ROWS[:hour]) for hour in (0, 1, 2))
-    listed = sample._newest_objects(stack.s3, "lake", "orders", 3)
+    listed = _newest_objects(stack.s3, "lake", "orders", 3)
     world.raw_s3.delete_object(Bucket="lake", Key=gone)
-    monkeypatch.setattr("cli.catalog.sample._newest_objects", lambda *_: listed)
+    monkeypatch.setattr("cli.catalog.suggest._newest_objects", lambda *_: listed)
     # When, Then
     found = read_sample(stack, "orders", 3)
     assert (found.objects, found.rows, found.values["id"]) == (2, 1, {"1": 1})
@@ -198,7 +189,7 @@ def test_an_object_that_is_damaged_is_named(world: World, stack: DeployedStack, 
     with pytest.raises(TerminalError, match=expected):
         read_sample(stack, "orders", 1)
     with pytest.raises(TerminalError, match=expected):
-        print_dropped_columns(stack, "orders", dry_run=True, as_json=False)
+        print_dropped_columns(stack, "orders")
 
 
 @pytest.mark.parametrize("error", [ReadTimeoutError(endpoint_url="s3"), OSError(errno.ESTALE, "stale file handle")])
@@ -212,12 +203,9 @@ def test_an_object_is_not_damaged_where_network_or_disk_did_not_give_it(
     assert raised.value is error
 
 
-def test_a_value_of_others_cannot_command_the_terminal(
-    world: World, stack: DeployedStack, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_value_of_others_cannot_command_the_terminal(world: World, stack: DeployedStack, printed: Printed) -> None:
     put(world, 9, [*ROWS, {"amount": "\x1b[2J" + "x" * 100, "id": "4"}])
-    print_suggestion(stack, "orders", 5, None, as_json=False)
-    told = capsys.readouterr().out
+    told = printed(print_suggestion, stack, "orders", 5, None)
     assert "\x1b" not in told
     assert "x..." in told
     assert told.count("CREATE OR REPLACE") == 3
@@ -225,9 +213,9 @@ def test_a_value_of_others_cannot_command_the_terminal(
 
 def test_a_dataset_without_data_is_reported(stack: DeployedStack) -> None:
     with pytest.raises(NotFoundError, match="s3://lake/orders/ has no Parquet object yet: run 'hybrid-router status'"):
-        print_suggestion(stack, "orders", 5, None, as_json=True)
+        print_suggestion(stack, "orders", 5, None)
     with pytest.raises(UnknownDatasetError, match="no dataset 'clicks': pass one of orders"):
-        print_suggestion(stack, "clicks", 5, None, as_json=True)
+        print_suggestion(stack, "clicks", 5, None)
 
 
 def test_the_column_of_the_text_gets_a_name_that_no_column_has() -> None:
@@ -260,14 +248,12 @@ def converted(folder: Path) -> Path:
     return folder / "lake" / "orders"
 
 
-def test_the_output_of_convert_has_types_without_a_stack(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_output_of_convert_has_types_without_a_stack(tmp_path: Path, answered: Answered) -> None:
     # Given a folder whose name would be a pattern
     folder = converted(tmp_path / "it's [1] * ?")
     # When
-    suggest(str(folder), as_json=True)
+    document = answered(suggest, str(folder), schema="catalog-suggest")
     # Then both hours are in the sample, and the view runs
-    document = json.loads(capsys.readouterr().out)
-    valid_json("catalog-suggest", document)
     types = {column["name"]: column["type"] for column in document["columns"]}
     assert types == {"amount": "DECIMAL(38, 2)", "id": "BIGINT", "made": "TIMESTAMP"}
     with duckdb.connect() as database:
@@ -283,6 +269,112 @@ def test_the_name_of_a_folder_cannot_end_the_name_of_the_view() -> None:
 def test_a_folder_without_hours_or_a_view_of_athena_is_refused(tmp_path: Path) -> None:
     folder = converted(tmp_path)
     with pytest.raises(InvalidInputError, match="such as converted/lake/orders"):
-        print_folder_suggestion(tmp_path, 5, None, as_json=False)
+        print_folder_suggestion(tmp_path, 5, None)
     with pytest.raises(InvalidInputError, match="--dialect duckdb or spark"):
-        print_folder_suggestion(folder, 5, Dialect.ATHENA, as_json=False)
+        print_folder_suggestion(folder, 5, Dialect.ATHENA)
+
+
+@pytest.fixture
+def drop(world: World, stack: DeployedStack, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Drops the columns of orders that no file has, which is ``later``."""
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    put(world, 8, [{"id": "1"}])
+    put(world, 9, [{"amount": "1"}])
+    return partial(print_dropped_columns, stack, "orders")
+
+
+def columns(world: World) -> tuple[str, ...]:
+    row = world.ledger.datasets.get("orders")
+    assert row is not None
+    return row.columns
+
+
+def test_what_no_file_has_is_dropped_and_can_come_again(
+    world: World, drop: Callable[[], None], answered: Answered, printed: Printed
+) -> None:
+    for dry_run, left in ((True, ("amount", "id", "later")), (False, ("amount", "id"))):
+        answer = answered(drop, dry_run=dry_run)
+        assert answer == {"dataset": "orders", "dryRun": dry_run, "files": 2, "dropped": ["later"]}
+        assert columns(world) == left
+    assert world.ledger.datasets.reserve_columns("orders", ["new"], 3) == ()
+    # When it has no file at all
+    for key in world.keys("lake"):
+        world.raw_s3.delete_object(Bucket="lake", Key=key)
+    assert "3 columns dropped of 3, by 0 files" in printed(drop)
+    assert columns(world) == ()
+    assert world.ledger.datasets.reserve_columns("orders", ["id"], 3) == ()
+
+
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_a_conversion_that_begins_and_ends_meanwhile_keeps_its_columns(
+    world: World, drop: Callable[[], None], monkeypatch: pytest.MonkeyPatch, answered: Answered, is_damaged: bool
+) -> None:
+    drop_columns = Datasets.drop_columns
+
+    def publish_meanwhile(datasets: Datasets, *given: Any) -> bool:
+        key = put(world, 10, [{"later": "x"}])
+        if is_damaged:
+            world.raw_s3.put_object(Bucket="lake", Key=key, Body=b"damaged")
+        return drop_columns(datasets, *given)
+
+    world.ledger.datasets.reserve_columns("orders", ["unused"], 4)
+    monkeypatch.setattr(Datasets, "drop_columns", publish_meanwhile)
+    if is_damaged:
+        # Nothing is dropped where it cannot be read which columns were published.
+        with pytest.raises(TerminalError, match="is not a Parquet file"):
+            drop()
+    else:
+        assert answered(drop)["dropped"] == ["unused"]
+    assert columns(world) == ("amount", "id", "later", "unused")[: 4 if is_damaged else 3]
+
+
+def test_a_conversion_that_begins_meanwhile_keeps_its_columns(
+    world: World, drop: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given: a run that claims a manifest while the footers are read
+    row = world.queued("a.json")
+    read = drop_columns._columns_of_files
+
+    def claim_meanwhile(*arguments: Any) -> Iterator[set[str]]:
+        yield from read(*arguments)
+        world.wait(timedelta(seconds=1))
+        world.claimed(row)
+
+    monkeypatch.setattr(drop_columns, "_columns_of_files", claim_meanwhile)
+    # When, Then: the second time before anything is read
+    for dry_run in (False, True):
+        with pytest.raises(InvalidInputError, match="is RUNNING"):
+            drop(dry_run=dry_run)
+    assert len(columns(world)) == 3
+
+
+def test_a_conversion_that_the_index_does_not_show_yet_keeps_its_columns(
+    world: World, drop: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given: a run that has claimed a manifest, and an index that catches up while the command waits
+    world.claimed(world.queued("a.json"))
+    behind = monkeypatch.context()
+    behind.__enter__().setattr(Manifests, "open", lambda *_: iter(()))
+    monkeypatch.setattr("time.sleep", lambda _: behind.__exit__(None, None, None))
+    # When, Then
+    with pytest.raises(InvalidInputError, match="is RUNNING"):
+        drop()
+    assert len(columns(world)) == 3
+
+
+def test_a_signal_after_the_drop_takes_it_back(
+    world: World, drop: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given: whether files have the columns by now cannot be read
+    read = drop_columns._columns_of_files
+
+    def fail_after_the_drop(*arguments: Any) -> Iterator[set[str]]:
+        if "later" not in columns(world):
+            signal.raise_signal(signal.SIGTERM)
+        yield from read(*arguments)
+
+    monkeypatch.setattr(drop_columns, "_columns_of_files", fail_after_the_drop)
+    # When, Then
+    with pytest.raises(KeyboardInterrupt):
+        drop()
+    assert len(columns(world)) == 3
