@@ -3,8 +3,8 @@
 import json
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,6 @@ from lake.settings import DatasetRule, EncryptionSettings, VerifySettings
 from local import isolation
 from local.cloud import LocalCloud
 from local.errors import LocalCloudError
-from tests.e2e.made_by_hand import subscribe_queue
 from tests.e2e.permissions import role_name
 from tests.e2e.scenario import Scenario
 from tests.e2e.stack_settings import e2e_settings
@@ -60,17 +59,6 @@ def sealed(cloud: LocalCloud, key: str, tmp_path_factory: pytest.TempPathFactory
         verify=VerifySettings(),
     )
     return Scenario.deploy(cloud, settings, tmp_path_factory.mktemp("encrypted") / "cdk.out")
-
-
-@contextmanager
-def key_policy(cloud: LocalCloud, key: str, policy: dict[str, Any]) -> Iterator[None]:
-    """The key has another policy until the block is left."""
-    kms = cloud.client("kms")
-    kms.put_key_policy(KeyId=key, PolicyName="default", Policy=json.dumps(policy))
-    try:
-        yield
-    finally:
-        kms.put_key_policy(KeyId=key, PolicyName="default", Policy=json.dumps(printed_policy()))
 
 
 def test_both_lanes_convert_under_the_key(sealed: Scenario, key: str, tmp_path: Path) -> None:
@@ -120,9 +108,11 @@ def test_without_the_right_to_encrypt_the_night_fails_and_the_next_one_converts(
         "Condition": {"StringEquals": {"kms:ViaService": f"s3.{isolation.REGION}.amazonaws.com"}},
     }
     policy = printed_policy()
+    put = partial(cloud.client("kms").put_key_policy, KeyId=key, PolicyName="default")
     # When
-    with key_policy(cloud, key, {**policy, "Statement": [*policy["Statement"], denial]}):
-        refused = sealed.execute(sealed.deployment.outputs.overnight, {})
+    put(Policy=json.dumps({**policy, "Statement": [*policy["Statement"], denial]}))
+    refused = sealed.execute(sealed.deployment.outputs.overnight, {})
+    put(Policy=json.dumps(policy))
     # Then the night fails with the name of the action, and no attempt is used up
     assert refused["status"] == "FAILED"
     assert "kms:GenerateDataKey" in refused["cause"]
@@ -131,25 +121,6 @@ def test_without_the_right_to_encrypt_the_night_fails_and_the_next_one_converts(
     granted = sealed.execute(sealed.deployment.outputs.overnight, {})
     assert granted["status"] == "SUCCEEDED", granted.get("cause")
     assert sealed.wait_state(file, State.DONE).lane == "batch"
-
-
-def test_an_alarm_reaches_the_topic_only_with_its_statement(sealed: Scenario, cloud: LocalCloud, key: str) -> None:
-    # Given who listens to the topic
-    sqs, queue = cloud.client("sqs"), subscribe_queue(cloud, sealed.deployment.outputs.alarm_topic, "people")
-    cloudwatch = cloud.client("cloudwatch")
-    alarm = cloudwatch.describe_alarms()["MetricAlarms"][0]["AlarmName"]
-
-    def messages_of_alarm() -> int:
-        for state in ("OK", "ALARM"):
-            cloudwatch.set_alarm_state(AlarmName=alarm, StateValue=state, StateReason="test")
-        return len(sqs.receive_message(QueueUrl=queue).get("Messages", []))
-
-    # When the key's policy lacks the statement, then nothing arrives; with it, the alarm does
-    printed = printed_policy()
-    others = [item for item in printed["Statement"] if item["Sid"] != "Alarms"]
-    with key_policy(cloud, key, {**printed, "Statement": others}):
-        assert messages_of_alarm() == 0
-    assert messages_of_alarm() == 1
 
 
 @pytest.mark.parametrize("statement", ["EventsOfTheInputBucket", "LogGroups"])
