@@ -16,7 +16,6 @@ from lake.settings import AlarmSettings, ScheduleSettings, Settings
 from router.telemetry import Metric
 from tests.unit.docs.pages import CHECKOUT, Page
 from tests.unit.infra.conftest import Assembly
-from tests.unit.infra.resolved_template import ResolvedTemplate
 from transform.job_main import print_line
 from transform.outcome import HELD, UNKNOWN, ConversionOutcome, format_with_alarm
 
@@ -57,7 +56,7 @@ def test_every_alarm_publishes_to_the_topic_and_has_no_more_metrics_than_cloudwa
     for item in (assembly, other_assembly):
         (topic,) = item.resources("AWS::SNS::Topic")
         for name, body in item.resources(ALARM).items():
-            assert body["AlarmActions"] == [{"Ref": topic}], name
+            assert body["AlarmActions"] == [item.arn(topic)], name
             assert "InsufficientDataActions" not in body
             assert len(watched(body)) <= MAX_METRICS, name
 
@@ -85,7 +84,7 @@ def test_an_invocation_that_runs_out_of_time_is_still_in_the_window_of_its_alarm
     for body in other_assembly.resources(ALARM).values():
         for metric in watched(body):
             if metric["Namespace"] == "AWS/Lambda":
-                function = metric["Dimensions"][0]["Value"]["Ref"]
+                function = metric["Dimensions"][0]["Value"]
                 assert metric["Period"] > interval + timeouts[function], (body["AlarmDescription"], function)
     # And so is a manifest that waits for a permission: the sweep has it tried in the same interval
     (lines,) = watched(named(other_assembly, "JobLines"))
@@ -103,14 +102,14 @@ def test_a_value_that_comes_ten_minutes_late_is_still_in_the_window_of_its_alarm
 
 def test_events_of_scheduled_functions_that_lambda_drops_raise_an_alarm(assembly: Assembly) -> None:
     found = {body["MetricName"] for body in watched(named(assembly, "DroppedEvents"))}
-    functions = [body["Dimensions"][0]["Value"]["Ref"] for body in watched(named(assembly, "DroppedEvents"))]
+    functions = [body["Dimensions"][0]["Value"] for body in watched(named(assembly, "DroppedEvents"))]
     assert found == {"AsyncEventsDropped"}
     for name in ("sweep", "catalog", "plan"):
         assert [function for function in functions if function.startswith(f"Router{name}")], name
 
 
 def test_errors_of_every_function_that_nobody_waits_for_raise_an_alarm(other_assembly: Assembly) -> None:
-    functions = [body["Dimensions"][0]["Value"]["Ref"] for body in watched(named(other_assembly, "Errors"))]
+    functions = [body["Dimensions"][0]["Value"] for body in watched(named(other_assembly, "Errors"))]
     # Whoever promotes or resubmits gets the error as the answer of the command
     expected = {spec.name.replace("_", "") for spec in SPECS} - {"promote", "resubmit"}
     assert {re.sub(r"^Router|Function.*", "", function) for function in functions} == expected
@@ -167,16 +166,15 @@ def written_metrics() -> set[tuple[str, str]]:
 
 def read_metrics(assembly: Assembly) -> set[tuple[str, str]]:
     """(function, metric) of the own namespace, in alarms and on the dashboard."""
-    template = ResolvedTemplate(assembly.template)
     namespace = assembly.one("AWS::Lambda::Function", "Routersweep")["Environment"]["Variables"]
     own = namespace["POWERTOOLS_METRICS_NAMESPACE"]
-    metrics = [metric for alarm in template.of_kind(ALARM).values() for metric in watched(alarm)]
+    metrics = [metric for alarm in assembly.resources(ALARM).values() for metric in watched(alarm)]
     found = {
         (body["Dimensions"][0]["Value"], body["MetricName"])
         for body in metrics
         if body.get("Namespace") == own and body["MetricName"] != METRIC_NAME
     }
-    (dashboard,) = template.of_kind("AWS::CloudWatch::Dashboard").values()
+    (dashboard,) = assembly.resources("AWS::CloudWatch::Dashboard").values()
     for widget in json.loads(dashboard["DashboardBody"])["widgets"]:
         for metric in widget["properties"].get("metrics", []):
             if metric[0] == own:
@@ -195,7 +193,7 @@ def test_every_metric_is_written_and_read(assembly: Assembly, other_assembly: As
 
 
 def test_what_several_rounds_of_settle_report_of_an_execution_is_not_added_up(assembly: Assembly) -> None:
-    (dashboard,) = ResolvedTemplate(assembly.template).of_kind("AWS::CloudWatch::Dashboard").values()
+    (dashboard,) = assembly.resources("AWS::CloudWatch::Dashboard").values()
     widgets = json.loads(dashboard["DashboardBody"])["widgets"]
     metrics = [metric for widget in widgets for metric in widget["properties"].get("metrics", [])]
     statistics = {metric[1]: metric[-1]["stat"] for metric in metrics if metric[3:4] == ["settle"]}
@@ -240,8 +238,7 @@ def test_an_outcome_is_counted_once_or_not_at_all(
 
 
 def test_the_filter_reads_the_log_that_glue_writes(assembly: Assembly) -> None:
-    group = assembly.one(FILTER, "LogAlarms")["LogGroupName"]["Ref"]
-    name = assembly.resources("AWS::Logs::LogGroup")[group]["LogGroupName"]
+    name = assembly.one(FILTER, "LogAlarms")["LogGroupName"]
     for part in ("JobsBatch", "JobsStream"):
         arguments = assembly.one("AWS::Glue::Job", part)["DefaultArguments"]
         assert f"{arguments['--custom-logGroup-prefix']}/output" == name

@@ -12,8 +12,7 @@ from lake.engines.emr_serverless import STREAM_LAUNCH, StreamLaunch
 from lake.layout import SPARK_LOGS
 from lake.settings import BatchSettings, EmrSettings, EncryptionSettings, Settings, SparkSettings, StreamSettings
 from local.engines.emr_serverless import Capacity, needed_capacity, spark_properties
-from tests.unit.infra.conftest import Assembly
-from tests.unit.infra.resolved_template import ACCOUNT, REGION, ResolvedTemplate
+from tests.unit.infra.conftest import KEY, Assembly
 
 MAX_PARAMETERS = 102_400
 """Characters of sparkSubmitParameters (EMR Serverless API Reference, SparkSubmit)."""
@@ -33,8 +32,7 @@ def actions_by_role(assembly: Assembly) -> dict[str, set[str]]:
 def test_a_run_has_the_workers_of_the_settings(other_assembly: Assembly) -> None:
     # Given what the state machine passes
     machine = other_assembly.one("AWS::StepFunctions::StateMachine", "MachinesOvernight")
-    parameters = machine["DefinitionSubstitutions"]["EmrSparkSubmitParameters"]
-    text = "".join(part for part in parameters["Fn::Join"][1] if isinstance(part, str))
+    text = machine["DefinitionSubstitutions"]["EmrSparkSubmitParameters"]
     # When the service reads it, with the workers of a plan
     text += " --conf spark.dynamicAllocation.maxExecutors=4"
     properties = spark_properties(
@@ -59,9 +57,8 @@ def test_a_deployed_run_unpacks_its_libraries_and_has_them_on_its_path(
     settings = Settings(stage="real", batch=BatchSettings(engines=("emr-serverless",)), emr=emr)
     # When it is synthesized
     deployed = Assembly(synth(settings, tmp_path / "out", wheels=wheels), settings)
-    machine = ResolvedTemplate(deployed.template).resources
-    values = next(body for name, body in machine.items() if name.startswith("MachinesOvernightMachine"))
-    parameters = values["DefinitionSubstitutions"]["EmrSparkSubmitParameters"]
+    machine = deployed.one("AWS::StepFunctions::StateMachine", "MachinesOvernight")
+    parameters = machine["DefinitionSubstitutions"]["EmrSparkSubmitParameters"]
     # Then the driver and the executors get the archive of their processor
     assert deployed.one(APPLICATION, "Emr")["Architecture"] == "ARM64"
     properties = spark_properties(
@@ -100,7 +97,6 @@ def test_a_run_may_do_what_glues_batch_job_does_and_nothing_of_the_stream(other_
     ), more
 
 
-KEY = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 URGENT_ATTRIBUTES = {
     ("Routerroute", f"s3:{name}")
     for name in ("GetObject", "GetObjectVersion", "GetObjectTagging", "GetObjectVersionTagging", "ListBucket")
@@ -120,9 +116,9 @@ def grants(assembly: Assembly) -> set[tuple[str, str]]:
     return {(role, action) for role, action, _ in assembly.grants() if not action.startswith("kms:")}
 
 
-def launch_of(template: ResolvedTemplate) -> StreamLaunch:
+def launch_of(assembly: Assembly) -> StreamLaunch:
     """What the functions that start a streaming run are told."""
-    functions = template.of_kind("AWS::Lambda::Function").values()
+    functions = assembly.resources("AWS::Lambda::Function").values()
     texts = {body["Environment"]["Variables"].get(STREAM_LAUNCH) for body in functions if "Environment" in body}
     (text,) = texts - {None}
     return StreamLaunch.from_text(text)
@@ -130,7 +126,7 @@ def launch_of(template: ResolvedTemplate) -> StreamLaunch:
 
 def test_a_streaming_run_has_the_workers_of_the_settings(on_emr: Assembly) -> None:
     # When the service reads what a function sends
-    properties = spark_properties(launch_of(ResolvedTemplate(on_emr.template)).request("1", "job", "token"))
+    properties = spark_properties(launch_of(on_emr).request("1", "job", "token"))
     # Then all workers have sizes that exist, and the driver keeps two executors
     assert needed_capacity(properties) == Capacity(vcpus=38, gigabytes=152)
     assert (properties["spark.driver.memory"], properties["spark.driver.memoryOverhead"]) == ("5g", "3g")
@@ -140,19 +136,18 @@ def test_a_streaming_run_has_the_workers_of_the_settings(on_emr: Assembly) -> No
 
 def test_a_streaming_run_may_read_its_code_and_write_its_logs(on_emr: Assembly) -> None:
     # Given what the service does with the run's role before its code runs, and when it has ended
-    template = ResolvedTemplate(on_emr.template)
-    launch = launch_of(template)
+    launch = launch_of(on_emr)
     words = f"{launch.entry_point} {launch.arguments} {launch.spark_submit_parameters}"
     files = re.findall(r"s3://[^\s#]+", words)
     # Then it may
     assert len(files) == 3
-    assert all(template.may_read("EmrStreamRole", uri) for uri in files)
+    assert all(on_emr.may_read("EmrStream", uri) for uri in files)
     assert on_emr.allowed("s3:PutObject", f"/{SPARK_LOGS}*") == {"EmrStream", "Jobs"}
     assert launch.log_uri.endswith(f"/{SPARK_LOGS}")
     # Amazon EMR Serverless User Guide, "Logging and monitoring", for CloudWatch
     for action in ("DescribeLogStreams", "CreateLogStream", "PutLogEvents"):
-        assert on_emr.allowed(f"logs:{action}", "EmrStreamLog") == {"EmrStream"}
-    assert "EmrStream" in on_emr.allowed("logs:DescribeLogGroups", '"*"')
+        assert on_emr.allowed(f"logs:{action}", launch.log_group) == {"EmrStream"}
+    assert "EmrStream" in on_emr.allowed("logs:DescribeLogGroups", "*")
     # And EMR Serverless keeps no event logs under a key of its own
     assert not launch.keeps_event_logs
 

@@ -33,7 +33,6 @@ from infra.wheels import (
 )
 from lake.settings import Settings
 from tests.unit.infra.conftest import Assembly
-from tests.unit.infra.resolved_template import ResolvedTemplate
 
 SETTINGS = Settings(stage="test")
 COMPILED_MAGIC = (b"\x7fELF", b"MZ", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")
@@ -210,7 +209,7 @@ def test_wheels_change_two_arguments_and_no_permission(
     real = type(assembly)(synth(assembly.settings, tmp_path / "out", wheels=wheels), assembly.settings)
     # Then both jobs install exactly that zip, and nothing from an index.
     for job in real.resources("AWS::Glue::Job").values():
-        modules = job["DefaultArguments"]["--additional-python-modules"]["Fn::Sub"]
+        modules = job["DefaultArguments"]["--additional-python-modules"]
         assert modules.startswith("s3://cdk-hnb659fds-assets-")
         assert modules.endswith(".gluewheels.zip")
         assert (real.folder / f"asset.{modules.rsplit('/', 1)[1]}").read_bytes() == wheels.read_bytes()
@@ -220,8 +219,7 @@ def test_wheels_change_two_arguments_and_no_permission(
     keys = {target["objectKey"] for file in uploads.values() for target in file["destinations"].values()}
     assert modules.removeprefix("s3://").partition("/")[2] in keys
     # And the jobs' role may read it.
-    template = ResolvedTemplate(real.template)
-    assert template.may_read("JobsRole", template.value(job["DefaultArguments"]["--additional-python-modules"]))
+    assert real.may_read("Jobs", modules)
     # And nothing else differs from the template for the local cloud.
     assert _without_wheels(real.template) == _without_wheels(assembly.template)
     assert real.template != assembly.template

@@ -18,8 +18,7 @@ from lake.settings import EncryptionSettings, InputSettings, Settings
 from lake.settings.records import FAILED_RECORDS
 from router.route.decide_lane import decide_lane
 from tests.records import RECORDS
-from tests.unit.infra.conftest import Assembly
-from tests.unit.infra.resolved_template import ResolvedTemplate
+from tests.unit.infra.conftest import KEY, Assembly
 
 JOB = "AWS::Glue::Job"
 DELIVERY_STREAM = "AWS::KinesisFirehose::DeliveryStream"
@@ -33,12 +32,11 @@ def test_every_resource_that_can_be_tagged_has_the_stage(assembly: Assembly) -> 
 
 
 def test_lambda_repeats_no_scheduled_invocation_that_has_failed(assembly: Assembly) -> None:
-    template = ResolvedTemplate(assembly.template)
-    scheduled = {body["Target"]["Arn"] for body in template.of_kind("AWS::Scheduler::Schedule").values()}
-    functions = {name for name in template.of_kind("AWS::Lambda::Function") if template.arn(name) in scheduled}
+    scheduled = {body["Target"]["Arn"] for body in assembly.resources("AWS::Scheduler::Schedule").values()}
+    functions = {name for name in assembly.resources("AWS::Lambda::Function") if assembly.arn(name) in scheduled}
     configured = {
         body["FunctionName"]: (body["MaximumRetryAttempts"], body["MaximumEventAgeInSeconds"])
-        for body in template.of_kind("AWS::Lambda::EventInvokeConfig").values()
+        for body in assembly.resources("AWS::Lambda::EventInvokeConfig").values()
     }
     assert configured == dict.fromkeys(functions, (0, 900))
     assert len(functions) == 3
@@ -102,7 +100,6 @@ def test_outputs_of_another_version_are_refused() -> None:
 BUCKET = "AWS::S3::Bucket"
 BUCKET_POLICY = "AWS::S3::BucketPolicy"
 LEDGER = "AWS::DynamoDB::GlobalTable"
-KEY = "arn:aws:kms:eu-central-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 FOREIGN_KEY = KEY.replace("111122223333", "999988887777")
 
 
@@ -208,7 +205,7 @@ CLICKS, PAYMENTS = RECORDS
 
 
 def delivery(assembly: Assembly, name: str) -> dict[str, Any]:
-    streams = ResolvedTemplate(assembly.template).of_kind(DELIVERY_STREAM).values()
+    streams = assembly.resources(DELIVERY_STREAM).values()
     (found,) = [body for body in streams if body["DeliveryStreamName"] == f"hybrid-router-other-{name}"]
     return found
 

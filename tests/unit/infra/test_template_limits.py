@@ -36,10 +36,8 @@ from lake.settings import (
 )
 from lake.shards import MAX_SHARDS
 from tests.records import RECORDS
-from tests.unit.infra.conftest import Assembly
-from tests.unit.infra.resolved_template import REGION, ResolvedTemplate
+from tests.unit.infra.conftest import KEY, REGION, Assembly
 
-KEY = "arn:aws:kms:eu-central-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 LONGEST_STAGE = "s" * 43
 FOREIGN_PREFIX = "\u0437\u0430\u043a\u0430\u0437\u044b/\u00e9t\u00e9-\U0001f69a* {a}] (b/"
 """Characters that a key may have: Cyrillic, of Latin-1, above 16 bits, a wildcard of IAM, and brackets."""
@@ -102,12 +100,7 @@ def test_rules_for_which_a_role_has_no_room_are_refused() -> None:
 @pytest.fixture(scope="module", params=VARIANTS)
 def variant(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Assembly:
     settings = VARIANTS[request.param]
-    return Assembly(synth(settings, tmp_path_factory.mktemp("variant")), settings)
-
-
-@pytest.fixture
-def resolved(variant: Assembly) -> ResolvedTemplate:
-    return ResolvedTemplate(variant.template, StackNames.of(variant.settings).stack)
+    return Assembly(synth(settings, tmp_path_factory.mktemp("variant")), settings, StackNames.of(settings).stack)
 
 
 def size(document: Any) -> int:
@@ -115,14 +108,14 @@ def size(document: Any) -> int:
     return len(json.dumps(document, separators=(",", ":")))
 
 
-def test_no_role_has_more_policies_than_iam_accepts(resolved: ResolvedTemplate) -> None:
-    managed = resolved.of_kind("AWS::IAM::ManagedPolicy")
+def test_no_role_has_more_policies_than_iam_accepts(variant: Assembly) -> None:
+    managed = variant.resources("AWS::IAM::ManagedPolicy")
     inline: Counter[str] = Counter()
     attached: Counter[str] = Counter()
-    for name, role in resolved.of_kind("AWS::IAM::Role").items():
-        inline[resolved.name(name)] += sum(size(item["PolicyDocument"]) for item in role.get("Policies", []))
-        attached[resolved.name(name)] += len(role.get("ManagedPolicyArns", []))
-    for policy in resolved.of_kind("AWS::IAM::Policy").values():
+    for name, role in variant.resources("AWS::IAM::Role").items():
+        inline[variant.name(name)] += sum(size(item["PolicyDocument"]) for item in role.get("Policies", []))
+        attached[variant.name(name)] += len(role.get("ManagedPolicyArns", []))
+    for policy in variant.resources("AWS::IAM::Policy").values():
         inline.update(dict.fromkeys(policy["Roles"], size(policy["PolicyDocument"])))
     for policy in managed.values():
         attached.update(policy["Roles"])
@@ -133,17 +126,17 @@ def test_no_role_has_more_policies_than_iam_accepts(resolved: ResolvedTemplate) 
     assert {name: number for name, number in attached.items() if number > MAX_MANAGED_OF_ROLE} == {}
 
 
-def test_no_resource_has_a_larger_policy_than_its_service_accepts(resolved: ResolvedTemplate) -> None:
+def test_no_resource_has_a_larger_policy_than_its_service_accepts(variant: Assembly) -> None:
     for kind, limit in MAX_RESOURCE_POLICIES.items():
-        sizes = {name: size(body["PolicyDocument"]) for name, body in resolved.of_kind(kind).items()}
+        sizes = {name: size(body["PolicyDocument"]) for name, body in variant.resources(kind).items()}
         assert {name: number for name, number in sizes.items() if number > limit} == {}
 
 
-def test_policies_have_only_characters_that_iam_accepts(resolved: ResolvedTemplate) -> None:
+def test_policies_have_only_characters_that_iam_accepts(variant: Assembly) -> None:
     # Given what IAM says of a policy (API Reference, PutRolePolicy)
     model = botocore.session.get_session().get_service_model("iam")
     pattern = model.shape_for("policyDocumentType").metadata["pattern"]
-    policies = [*resolved.of_kind("AWS::IAM::Policy").items(), *resolved.of_kind("AWS::IAM::ManagedPolicy").items()]
+    policies = [*variant.resources("AWS::IAM::Policy").items(), *variant.resources("AWS::IAM::ManagedPolicy").items()]
     refused = {
         name
         for name, policy in policies
@@ -161,11 +154,11 @@ def test_keys_under_a_prefix_with_such_characters_are_allowed() -> None:
     assert key_pattern("\u00e9t\u00e9/$a*?/") == "\u00e9t\u00e9/?a??/*"
 
 
-def test_environments_and_definitions_are_small_enough(resolved: ResolvedTemplate) -> None:
-    for name, function in resolved.of_kind("AWS::Lambda::Function").items():
+def test_environments_and_definitions_are_small_enough(variant: Assembly) -> None:
+    for name, function in variant.resources("AWS::Lambda::Function").items():
         variables = function.get("Environment", {}).get("Variables", {})
         assert sum(len(f"{key}{value}".encode()) for key, value in variables.items()) <= MAX_ENVIRONMENT, name
-    for name, machine in resolved.of_kind("AWS::StepFunctions::StateMachine").items():
+    for name, machine in variant.resources("AWS::StepFunctions::StateMachine").items():
         substituted = sum(len(str(value)) for value in machine["DefinitionSubstitutions"].values())
         assert len(machine["DefinitionString"].encode()) + 20 * substituted <= MAX_DEFINITION, name
 
