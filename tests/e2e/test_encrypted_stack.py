@@ -97,8 +97,7 @@ def test_without_the_right_to_encrypt_the_night_fails_and_the_next_one_converts(
     sealed: Scenario, key: str, cloud: LocalCloud
 ) -> None:
     # Given a file that waits, and a key with which the jobs may not write through S3
-    file = sealed.put(f"{DATASET}/c.ndjson", ['{"n": 3}'])
-    sealed.wait_state(file, State.QUEUED)
+    file = sealed.queued(f"{DATASET}/c.ndjson", ['{"n": 3}'])
     jobs_role = role_name(cloud.client("iam"), "JobsRole")
     denial = {
         "Effect": "Deny",

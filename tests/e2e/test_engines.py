@@ -102,8 +102,7 @@ def test_every_engine_gives_the_same_lake(
 ) -> None:
     # Given the same file in a dataset of its own
     dataset = dataset_of(engine)
-    file = scenario.put(f"{dataset}/same.ndjson", LINES)
-    scenario.wait_state(file, State.QUEUED)
+    file = scenario.queued(f"{dataset}/same.ndjson", LINES)
     # When a night with this engine converts it
     execution = scenario.execute(scenario.deployment.outputs.overnight, {"dataset": dataset, "engine": engine})
     # Then it was that engine's run, and the lake has the same rows
@@ -119,8 +118,7 @@ def test_every_engine_gives_the_same_lake(
 
 def test_a_night_for_which_flex_has_no_capacity_is_done_before_its_deadline(scenario: Scenario, tmp_path: Path) -> None:
     # Given a night that the plan gives to Flex, the cheapest engine, when there is no spare capacity
-    file = scenario.put("without_flex/a.ndjson", ['{"n": 1}'])
-    scenario.wait_state(file, State.QUEUED)
+    file = scenario.queued("without_flex/a.ndjson", ['{"n": 1}'])
     with scenario.limited(Limits(flex_capacity=False, flex_wait_minutes=0)):
         # When
         execution = scenario.execute(scenario.deployment.outputs.overnight, {"dataset": "without_flex"})

@@ -64,6 +64,9 @@ def test_a_stream_window_opens_only_where_there_are_peak_hours(assembly: Assembl
     assert assembly.one(kind, "StreamWindow")["State"] == "ENABLED"
     assert other_assembly.one(kind, "StreamWindow")["State"] == "DISABLED"
     assert other_assembly.one(kind, "Overnight")["State"] == "ENABLED"
+    # And each schedule follows the stage's clock
+    zones = {body["ScheduleExpressionTimezone"] for body in assembly.resources(kind).values()}
+    assert zones == {"America/New_York"}
 
 
 def test_every_log_group_has_a_retention_time(assembly: Assembly) -> None:
