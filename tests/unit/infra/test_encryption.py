@@ -1,6 +1,5 @@
 """A stage with a KMS key: everything stored is encrypted by it, and exactly those who have to may use it."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -67,11 +66,11 @@ def test_every_resource_that_stores_something_is_encrypted_by_the_key(assembly: 
 def test_each_role_has_the_key_for_what_it_may_read_or_write_and_for_nothing_else(assembly: Assembly) -> None:
     for name, policy in assembly.resources("AWS::IAM::Policy").items():
         statements = policy["PolicyDocument"]["Statement"]
-        assert dict(granted_uses(statements)) == dict(needed_uses(statements, assembly)), name
+        assert granted_uses(statements) == needed_uses(statements, assembly), name
 
 
-def granted_uses(statements: list[dict[str, Any]]) -> Iterator[tuple[str, set[str]]]:
-    """(action, services through which it is allowed)."""
+def granted_uses(statements: list[dict[str, Any]]) -> dict[str, set[str]]:
+    """Action -> services through which it is allowed."""
     uses: dict[str, set[str]] = {}
     for statement in statements:
         for action in listed(statement["Action"]):
@@ -80,7 +79,7 @@ def granted_uses(statements: list[dict[str, Any]]) -> Iterator[tuple[str, set[st
                 assert statement["Condition"].keys() == {"StringEquals"}
                 via = listed(statement["Condition"]["StringEquals"]["kms:ViaService"])
                 uses.setdefault(action, set()).update(via)
-    yield from uses.items()
+    return uses
 
 
 READS = {"s3:GetObject", "sqs:ReceiveMessage", "dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query"}
@@ -88,7 +87,7 @@ STORES = ("AWS::S3::Bucket", "AWS::SQS::Queue", "AWS::SNS::Topic", "AWS::DynamoD
 WRITES = {"s3:PutObject", "sqs:SendMessage", "sns:Publish"}
 
 
-def needed_uses(statements: list[dict[str, Any]], assembly: Assembly) -> Iterator[tuple[str, set[str]]]:
+def needed_uses(statements: list[dict[str, Any]], assembly: Assembly) -> dict[str, set[str]]:
     """The uses that follow from the role's other permissions on resources of the stack."""
     reads, writes = set(), set()
     own = {assembly.arn(name).partition("/")[0] for kind in STORES for name in assembly.resources(kind)}
@@ -101,9 +100,8 @@ def needed_uses(statements: list[dict[str, Any]], assembly: Assembly) -> Iterato
                 reads.add(service)
             if action in WRITES:
                 writes.add(service)
-    for action, services in (("kms:Decrypt", reads), ("kms:GenerateDataKey", writes)):
-        if services:
-            yield action, {f"{service}.eu-central-1.amazonaws.com" for service in services}
+    uses = (("kms:Decrypt", reads), ("kms:GenerateDataKey", writes))
+    return {action: {f"{item}.{REGION}.amazonaws.com" for item in services} for action, services in uses if services}
 
 
 LOG = "kms:encryptioncontext:aws:logs:arn"
