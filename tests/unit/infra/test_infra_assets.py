@@ -157,9 +157,7 @@ def test_everything_that_the_jobs_import_is_in_the_zip_or_on_glue() -> None:
 
 def test_the_wheels_are_built_without_the_libraries_of_the_project() -> None:
     # Given the dependency group `wheels`, which has neither the SDK of AWS nor CDK
-    program = (
-        "import sys; sys.modules.update(dict.fromkeys(['aws_cdk', 'boto3', 'botocore'])); import infra.make_wheels"
-    )
+    program = "import sys; sys.modules.update(dict.fromkeys(['aws_cdk', 'boto3', 'botocore'])); import infra.wheels"
     subprocess.run([sys.executable, "-c", program], cwd=CHECKOUT, check=True)
 
 
