@@ -126,9 +126,3 @@ def test_a_night_for_which_flex_has_no_capacity_is_done_before_its_deadline(scen
     assert night["late_minutes"] == 0
     on_emr = str(row.owner).startswith(Engine.EMR_SERVERLESS)
     assert row.owner == owner_of(scenario, Engine.EMR_SERVERLESS if on_emr else Engine.GLUE)
-
-
-def test_an_engine_that_is_not_deployed_is_refused_in_the_first_state(scenario: Scenario) -> None:
-    execution = scenario.execute(scenario.deployment.outputs.overnight, {"engine": "emr"})
-    assert (execution["status"], execution["error"]) == ("FAILED", "InvalidInputError")
-    assert "pass one of glue, glue-flex, emr-serverless" in execution["cause"]
