@@ -1,21 +1,17 @@
 """EMR Serverless in the template: only where a setting allows it, bounded, and with rights in the place of Glue's."""
 
 import re
-from pathlib import Path
 
 import pytest
 
-from infra import assets
 from infra.emr_serverless import STARTERS
 from infra.synth import synth
 from lake.engines.emr_serverless import STREAM_LAUNCH, StreamLaunch
 from lake.layout import SPARK_LOGS
-from lake.settings import BatchSettings, EmrSettings, EncryptionSettings, Settings, SparkSettings, StreamSettings
+from lake.settings import EncryptionSettings, Settings, SparkSettings, StreamSettings
 from local.engines.emr_serverless import Capacity, needed_capacity, spark_properties
 from tests.unit.infra.conftest import KEY, Assembly
 
-MAX_PARAMETERS = 102_400
-"""Characters of sparkSubmitParameters (EMR Serverless API Reference, SparkSubmit)."""
 APPLICATION = "AWS::EMRServerless::Application"
 WATCHERS = {"Routerplan", "Routerrunstatus", "Routersweep", "Jobs", "Emr"}
 """The roles of the code that asks whether the holder of a lease has ended."""
@@ -42,35 +38,6 @@ def test_a_run_has_the_workers_of_the_settings(other_assembly: Assembly) -> None
     assert needed_capacity(properties) == Capacity(vcpus=40, gigabytes=160)
     assert (properties["spark.executor.memory"], properties["spark.executor.memoryOverhead"]) == ("20g", "12g")
     assert properties["spark.speculation"] == "true"
-
-
-def test_a_deployed_run_unpacks_its_libraries_and_has_them_on_its_path(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    # Given a deployment with wheels and libraries
-    wheels, libraries = tmp_path / "made.gluewheels.zip", tmp_path / "libraries.zip"
-    for file in (wheels, libraries):
-        file.write_bytes(file.name.encode())
-    monkeypatch.setattr(assets, "check_wheels", lambda _checkout, _runtime, _file=None: wheels)
-    monkeypatch.setattr(assets, "unpack", lambda _wheels, _target: libraries)
-    emr = EmrSettings(architecture="arm64")
-    settings = Settings(stage="real", batch=BatchSettings(engines=("emr-serverless",)), emr=emr)
-    # When it is synthesized
-    deployed = Assembly(synth(settings, tmp_path / "out", wheels=wheels), settings)
-    machine = deployed.one("AWS::StepFunctions::StateMachine", "MachinesOvernight")
-    parameters = machine["DefinitionSubstitutions"]["EmrSparkSubmitParameters"]
-    # Then the driver and the executors get the archive of their processor
-    assert deployed.one(APPLICATION, "Emr")["Architecture"] == "ARM64"
-    properties = spark_properties(
-        {"jobDriver": {"sparkSubmit": {"entryPoint": "main.py", "sparkSubmitParameters": parameters}}}
-    )
-    uri, _, folder = properties["spark.archives"].partition("#")
-    assert uri.endswith(".zip")
-    assert uri != properties["spark.submit.pyFiles"]
-    for name in ("spark.emr-serverless.driverEnv.PYTHONPATH", "spark.executorEnv.PYTHONPATH"):
-        assert properties[name] == f"./{folder}"
-    # And the parameters are not longer than the service takes
-    assert len(parameters) < MAX_PARAMETERS
 
 
 def test_only_the_machine_starts_runs_and_only_lease_take_over_watches_them(other_assembly: Assembly) -> None:

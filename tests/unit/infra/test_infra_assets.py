@@ -32,6 +32,7 @@ from infra.wheels import (
     write_zip,
 )
 from lake.settings import Settings
+from local.engines.emr_serverless import spark_properties
 from tests.unit.infra.conftest import Assembly
 
 SETTINGS = Settings(stage="test")
@@ -116,7 +117,7 @@ def test_caches_and_other_files_are_not_uploaded(tmp_path: Path) -> None:
         assert all(name.endswith("/__init__.py") for name in code.namelist())
 
 
-ARGUMENTS = ("--additional-python-modules", "--python-modules-installer-option")
+ARGUMENTS = ("--additional-python-modules", "--python-modules-installer-option", "EmrSparkSubmitParameters")
 
 
 def imported(package: str) -> set[str]:
@@ -196,16 +197,18 @@ def test_the_runtime_is_the_one_that_the_jobs_are_deployed_on(assembly: Assembly
     assert tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]["requires-python"] == ">=3.11,<3.14"
 
 
-def test_wheels_change_two_arguments_and_no_permission(
-    tmp_path: Path, assembly: Assembly, monkeypatch: pytest.MonkeyPatch
+def test_wheels_change_arguments_and_no_permission(
+    tmp_path: Path, other_assembly: Assembly, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given a zip that is taken for the one of this checkout.
-    wheels = tmp_path / "made.gluewheels.zip"
-    wheels.write_bytes(b"the zip of `make wheels`")
-    monkeypatch.setattr(assets, "check_wheels", lambda _checkout, _runtime, zip_file: zip_file)
-    # When the stack of ``assembly`` is synthesized for a real deployment.
-    real = type(assembly)(synth(assembly.settings, tmp_path / "out", wheels=wheels), assembly.settings)
-    # Then both jobs install exactly that zip, and nothing from an index.
+    # Given zips that are taken for those of this checkout.
+    wheels, libraries = tmp_path / "made.gluewheels.zip", tmp_path / "libraries.zip"
+    for file in (wheels, libraries):
+        file.write_bytes(file.name.encode())
+    monkeypatch.setattr(assets, "check_wheels", lambda _checkout, _runtime, _file=None: wheels)
+    monkeypatch.setattr(assets, "unpack", lambda _wheels, _target: libraries)
+    # When the stack of ``other_assembly`` is synthesized for a real deployment.
+    real = Assembly(synth(other_assembly.settings, tmp_path / "out", wheels=wheels), other_assembly.settings)
+    # Then the Glue jobs install exactly that zip, and nothing from an index.
     for job in real.resources("AWS::Glue::Job").values():
         modules = job["DefaultArguments"]["--additional-python-modules"]
         assert modules.startswith("s3://cdk-hnb659fds-assets-")
@@ -218,19 +221,33 @@ def test_wheels_change_two_arguments_and_no_permission(
     assert modules.removeprefix("s3://").partition("/")[2] in keys
     # And the jobs' role may read it.
     assert real.may_read("Jobs", modules)
+    # And driver and executors on EMR Serverless get the archive of their processor on their path.
+    machine = real.one("AWS::StepFunctions::StateMachine", "MachinesOvernight")
+    parameters = machine["DefinitionSubstitutions"]["EmrSparkSubmitParameters"]
+    assert len(parameters) < MAX_PARAMETERS
+    driver = {"entryPoint": "main.py", "sparkSubmitParameters": parameters}
+    properties = spark_properties({"jobDriver": {"sparkSubmit": driver}})
+    uri, _, folder = properties["spark.archives"].partition("#")
+    assert uri.endswith(".zip")
+    assert uri != properties["spark.submit.pyFiles"]
+    for name in ("spark.emr-serverless.driverEnv.PYTHONPATH", "spark.executorEnv.PYTHONPATH"):
+        assert properties[name] == f"./{folder}"
+    assert real.one("AWS::EMRServerless::Application", "Emr")["Architecture"] == "ARM64"
     # And nothing else differs from the template for the local cloud.
-    assert _without_wheels(real.template) == _without_wheels(assembly.template)
-    assert real.template != assembly.template
+    assert _without_wheels(real.template) == _without_wheels(other_assembly.template)
+    assert real.template != other_assembly.template
 
 
 def _without_wheels(template: dict[str, Any]) -> dict[str, Any]:
     for body in template["Resources"].values():
-        if body["Type"] == "AWS::Glue::Job":
+        for arguments in ("DefaultArguments", "DefinitionSubstitutions"):
             for argument in ARGUMENTS:
-                body["Properties"]["DefaultArguments"].pop(argument, None)
+                body.get("Properties", {}).get(arguments, {}).pop(argument, None)
     return template
 
 
+MAX_PARAMETERS = 102_400
+"""Characters of sparkSubmitParameters (EMR Serverless API Reference, SparkSubmit)."""
 OBSTORE = "obstore-1.0.0-py3-none-any.whl"
 READER_WHEEL = "ndjson_arrow-0.1.0-py3-none-any.whl"
 PINS = {"ndjson-arrow": "0.1.0", "obstore": "1.0.0"}
