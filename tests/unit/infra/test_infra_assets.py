@@ -204,7 +204,7 @@ def test_wheels_change_arguments_and_no_permission(
     wheels, libraries = tmp_path / "made.gluewheels.zip", tmp_path / "libraries.zip"
     for file in (wheels, libraries):
         file.write_bytes(file.name.encode())
-    monkeypatch.setattr(assets, "check_wheels", lambda _checkout, _runtime, _file=None: wheels)
+    monkeypatch.setattr(assets, "check_wheels", lambda _checkout, _runtime, given=libraries: given)
     monkeypatch.setattr(assets, "unpack", lambda _wheels, _target: libraries)
     # When the stack of ``other_assembly`` is synthesized for a real deployment.
     real = Assembly(synth(other_assembly.settings, tmp_path / "out", wheels=wheels), other_assembly.settings)

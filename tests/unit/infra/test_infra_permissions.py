@@ -12,7 +12,7 @@ from tests.unit.infra.conftest import ACCOUNT, Assembly, listed
 ROOT = Path(__file__).parents[3]
 CODE = ("batch_job", "lake", "router", "streaming_job", "transform", "verify")
 CALL = re.compile(r"\b(s3|glue|events)\.([a-z][a-z0-9_]+)\(")
-PAGES = re.compile(r"\b(s3)\.get_paginator\(\"([a-z0-9_]+)\"")
+PAGES = re.compile(r"\b(s3|glue|events)\.get_paginator\(\"([a-z0-9_]+)\"")
 ACTIONS: dict[str, set[str]] = {
     "complete_multipart_upload": {"s3:PutObject"},
     "create_multipart_upload": {"s3:PutObject"},
