@@ -17,6 +17,7 @@ from lake.settings import DatasetRule, EncryptionSettings, VerifySettings
 from local import isolation
 from local.cloud import LocalCloud
 from local.errors import LocalCloudError
+from tests.e2e.made_by_hand import subscribe_queue
 from tests.e2e.permissions import role_name
 from tests.e2e.scenario import Scenario
 from tests.e2e.stack_settings import e2e_settings
@@ -120,6 +121,21 @@ def test_without_the_right_to_encrypt_the_night_fails_and_the_next_one_converts(
     granted = sealed.execute(sealed.deployment.outputs.overnight, {})
     assert granted["status"] == "SUCCEEDED", granted.get("cause")
     assert sealed.wait_state(file, State.DONE).lane == "batch"
+
+
+def test_an_alarm_reaches_the_topic_only_with_its_statement(sealed: Scenario, cloud: LocalCloud, key: str) -> None:
+    # Given who listens to the topic
+    queue = subscribe_queue(cloud, sealed.deployment.outputs.alarm_topic, "people")
+    cloudwatch, policy = cloud.client("cloudwatch"), printed_policy()
+    alarm = cloudwatch.describe_alarms()["MetricAlarms"][0]["AlarmName"]
+    others = [item for item in policy["Statement"] if item["Sid"] != "Alarms"]
+    # When the key's policy lacks the statement, then nothing arrives; with it, the alarm does
+    for statements, arrived in ((others, 0), (policy["Statement"], 1)):
+        given = json.dumps({**policy, "Statement": statements})
+        cloud.client("kms").put_key_policy(KeyId=key, PolicyName="default", Policy=given)
+        for state in ("OK", "ALARM"):
+            cloudwatch.set_alarm_state(AlarmName=alarm, StateValue=state, StateReason="test")
+        assert len(cloud.client("sqs").receive_message(QueueUrl=queue).get("Messages", [])) == arrived
 
 
 @pytest.mark.parametrize("statement", ["EventsOfTheInputBucket", "LogGroups"])
