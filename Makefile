@@ -177,10 +177,10 @@ bench-plan: setup ## the functions of the control plane on nights of 338,000 and
 	@$(PY) -m bench.control_plane --document
 
 wheels: setup ## the zip of wheels that the Glue jobs install (needs Rust); before `make synth` and `cdk deploy`
-	@$(UV) run --quiet --isolated --locked --only-group wheels --python $(PY) python -m infra.make_wheels
+	@$(UV) run --quiet --isolated --locked --only-group wheels --python $(PY) python -m infra.wheels
 
 emr-libraries: setup ## the zip of wheels that job runs on EMR Serverless unpack (needs Rust): ARCHITECTURE=x86_64 or arm64, as emr.architecture
-	@$(UV) run --quiet --isolated --locked --only-group wheels --python $(PY) python -m infra.make_wheels $(ARCHITECTURE)
+	@$(UV) run --quiet --isolated --locked --only-group wheels --python $(PY) python -m infra.wheels $(ARCHITECTURE)
 
 install: ## the command hybrid-router for this user, from this checkout, without the local cloud; see docs/adr/tools.md
 	@scripts/setup.sh --uv-only
@@ -206,7 +206,7 @@ pins: ## new versions and hashes of the build back ends into pyproject.toml and 
 	@$(UV) run --quiet --no-project python -m scripts.pin_build_tools && $(UV) lock --quiet
 
 synth: setup ## the CloudFormation template of STAGE (default dev) into cdk.out
-	@CDK_CONTEXT_JSON='{"stage": "$(STAGE)"}' $(PY) -m infra.app
+	@CDK_CONTEXT_JSON='{"stage": "$(STAGE)"}' $(PY) -m infra.synth
 
 local-up: setup ## the whole cloud on this machine until Ctrl-C
 	@$(PY) -m cli local up

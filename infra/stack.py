@@ -96,13 +96,11 @@ class HybridRouterStack(Stack):
             backfill=machines.backfill.state_machine.state_machine_arn,
             stream_window=machines.stream_window.state_machine.state_machine_arn,
             overnight_schedule=schedules.overnight.ref,
-            stream_control=functions["stream_control"].function.function_name,
-            plan=functions["plan"].function.function_name,
             backfill_function=functions["backfill"].function.function_name,
-            promote=functions["promote"].function.function_name,
-            reprocess=functions["reprocess"].function.function_name,
-            resubmit=functions["resubmit"].function.function_name,
-            sweep=functions["sweep"].function.function_name,
+            **{
+                name: functions[name].function.function_name
+                for name in ("stream_control", "plan", "promote", "reprocess", "resubmit", "sweep")
+            },
             alarm_topic=topic.topic_arn,
             arrivals_queue=arrivals.queue.queue_url,
             dead_letters=arrivals.dead_letters.queue_url,

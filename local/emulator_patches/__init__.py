@@ -63,7 +63,7 @@ def install(
         service_quotas,
         state_machines,
     )
-    from local.emulator_patches.identities import encryption_keys, requests, roles, services  # noqa: PLC0415
+    from local.emulator_patches.identities import encryption_keys, requests, roles  # noqa: PLC0415
 
     state_machines.patch()
     for add in engines:
@@ -80,4 +80,3 @@ def install(
     roles.patch()
     requests.patch()
     encryption_keys.patch()
-    services.patch()

@@ -184,20 +184,12 @@ def _new_record(job: Mapping[str, Any], request: Mapping[str, Any], now: float) 
 
 
 def patch(runs: GlueRuns) -> None:
-    wrap(glue, "_create_job", _create_job)
-    wrap(glue, "_update_job", _update_job)
+    wrap(glue, "_create_job", lambda original, data: _keep_limits(original(data), data["Name"], data))
+    wrap(glue, "_update_job", lambda original, data: _keep_limits(original(data), data["JobName"], data["JobUpdate"]))
     wrap(provisioners, "_glue_job_fields", _job_fields)
     glue._start_job_run = partial(_answer_start, runs)
     glue._batch_stop_job_run = partial(_answer_stop, runs)
     state_machines.add_integration("glue:startJobRun", partial(_start_job_run, runs), rights)
-
-
-def _create_job(original: Original, data: dict[str, Any]) -> EmulatorValue:
-    return _keep_limits(original(data), data["Name"], data)
-
-
-def _update_job(original: Original, data: dict[str, Any]) -> EmulatorValue:
-    return _keep_limits(original(data), data["JobName"], data.get("JobUpdate", {}))
 
 
 def _job_fields(original: Original, properties: dict[str, Any]) -> dict[str, Any]:

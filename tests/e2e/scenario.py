@@ -68,6 +68,30 @@ class Scenario:
         answer = self.deployment.s3.put_object(Bucket=bucket, Key=key, Body=body, **options)
         return ObjectVersion(bucket, key, answer["ETag"].strip('"'), len(body), "", answer.get("VersionId"))
 
+    def queued(self, key: str, lines: list[str]) -> ObjectVersion:
+        """Put a file that waits for the night."""
+        file = self.put(key, lines)
+        self.wait_state(file, State.QUEUED)
+        return file
+
+    @contextmanager
+    def started_soon(self, part: str) -> Iterator[datetime]:
+        """The schedule whose name has this part starts its target once, in two seconds; returns the time before it."""
+        scheduler = self.cloud.client("scheduler")
+        pages = scheduler.get_paginator("list_schedules").paginate()
+        names = [item["Name"] for page in pages for item in page["Schedules"]]
+        (name,) = [name for name in names if f"e2e-Schedules{part}" in name]
+        before, now = scheduler.get_schedule(Name=name), datetime.now(UTC)
+        own = {key: before[key] for key in ("ScheduleExpression", "ScheduleExpressionTimezone", "State")}
+        once = f"at({now + timedelta(seconds=2):%Y-%m-%dT%H:%M:%S})"
+        soon = {"ScheduleExpression": once, "ScheduleExpressionTimezone": "UTC", "State": "ENABLED"}
+        kept = {key: before[key] for key in ("FlexibleTimeWindow", "Target")}
+        scheduler.update_schedule(Name=name, **soon, **kept)
+        try:
+            yield now
+        finally:
+            scheduler.update_schedule(Name=name, **own, **kept)
+
     def services(self, settings: Settings, clock: Callable[[], datetime]) -> Services:
         """What a function of the stack works with, for a call in the process of the tests."""
         stack = self.deployment

@@ -126,8 +126,7 @@ def test_the_idle_stream_ends_by_itself(scenario: Scenario, urgent: ObjectVersio
 @pytest.fixture(scope="module")
 def night(scenario: Scenario) -> tuple[ObjectVersion, dict[str, Any]]:
     """A file of the batch lane, and the execution that a person has started for it."""
-    file = scenario.put(f"{DATASET}/overnight.ndjson", lines_of("overnight"))
-    scenario.wait_state(file, State.QUEUED)
+    file = scenario.queued(f"{DATASET}/overnight.ndjson", lines_of("overnight"))
     return file, scenario.execute(scenario.deployment.outputs.overnight, {})
 
 
@@ -186,24 +185,9 @@ def test_backfill_started_by_a_person(scenario: Scenario) -> None:
 
 
 def test_the_scheduler_starts_overnight(scenario: Scenario) -> None:
-    # Given a queued file, and the deployed schedule.
-    file = scenario.put(f"{DATASET}/scheduled.ndjson", lines_of("scheduled"))
-    scenario.wait_state(file, State.QUEUED)
-    scheduler = scenario.cloud.client("scheduler")
-    name = scenario.deployment.outputs.overnight_schedule
-    schedule = scheduler.get_schedule(Name=name)
-    assert schedule["ScheduleExpressionTimezone"] == "Europe/Berlin"
-    soon = datetime.now(UTC) + timedelta(seconds=3)
-    # When the schedule is moved to a few seconds from now.
-    scheduler.update_schedule(
-        Name=name,
-        ScheduleExpression=f"at({soon:%Y-%m-%dT%H:%M:%S})",
-        ScheduleExpressionTimezone="UTC",
-        FlexibleTimeWindow=schedule["FlexibleTimeWindow"],
-        Target=schedule["Target"],
-    )
-    # Then the file is converted by the execution that the schedule starts.
-    assert scenario.wait_state(file, State.DONE).lane == "batch"
+    file = scenario.queued(f"{DATASET}/scheduled.ndjson", lines_of("scheduled"))
+    with scenario.started_soon("Overnight"):
+        assert scenario.wait_state(file, State.DONE).lane == "batch"
 
 
 def test_the_lake_has_the_rows_of_all_files(scenario: Scenario, tmp_path: Path) -> None:

@@ -3,8 +3,8 @@
 import json
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -62,17 +62,6 @@ def sealed(cloud: LocalCloud, key: str, tmp_path_factory: pytest.TempPathFactory
     return Scenario.deploy(cloud, settings, tmp_path_factory.mktemp("encrypted") / "cdk.out")
 
 
-@contextmanager
-def key_policy(cloud: LocalCloud, key: str, policy: dict[str, Any]) -> Iterator[None]:
-    """The key has another policy until the block is left."""
-    kms = cloud.client("kms")
-    kms.put_key_policy(KeyId=key, PolicyName="default", Policy=json.dumps(policy))
-    try:
-        yield
-    finally:
-        kms.put_key_policy(KeyId=key, PolicyName="default", Policy=json.dumps(printed_policy()))
-
-
 def test_both_lanes_convert_under_the_key(sealed: Scenario, key: str, tmp_path: Path) -> None:
     # Given an urgent file and one that waits for the night
     urgent = sealed.put(f"{DATASET}/urgent/a.ndjson", ['{"n": 1}', "not JSON"])
@@ -109,8 +98,7 @@ def test_without_the_right_to_encrypt_the_night_fails_and_the_next_one_converts(
     sealed: Scenario, key: str, cloud: LocalCloud
 ) -> None:
     # Given a file that waits, and a key with which the jobs may not write through S3
-    file = sealed.put(f"{DATASET}/c.ndjson", ['{"n": 3}'])
-    sealed.wait_state(file, State.QUEUED)
+    file = sealed.queued(f"{DATASET}/c.ndjson", ['{"n": 3}'])
     jobs_role = role_name(cloud.client("iam"), "JobsRole")
     denial = {
         "Effect": "Deny",
@@ -120,9 +108,11 @@ def test_without_the_right_to_encrypt_the_night_fails_and_the_next_one_converts(
         "Condition": {"StringEquals": {"kms:ViaService": f"s3.{isolation.REGION}.amazonaws.com"}},
     }
     policy = printed_policy()
+    put = partial(cloud.client("kms").put_key_policy, KeyId=key, PolicyName="default")
     # When
-    with key_policy(cloud, key, {**policy, "Statement": [*policy["Statement"], denial]}):
-        refused = sealed.execute(sealed.deployment.outputs.overnight, {})
+    put(Policy=json.dumps({**policy, "Statement": [*policy["Statement"], denial]}))
+    refused = sealed.execute(sealed.deployment.outputs.overnight, {})
+    put(Policy=json.dumps(policy))
     # Then the night fails with the name of the action, and no attempt is used up
     assert refused["status"] == "FAILED"
     assert "kms:GenerateDataKey" in refused["cause"]
@@ -135,21 +125,17 @@ def test_without_the_right_to_encrypt_the_night_fails_and_the_next_one_converts(
 
 def test_an_alarm_reaches_the_topic_only_with_its_statement(sealed: Scenario, cloud: LocalCloud, key: str) -> None:
     # Given who listens to the topic
-    sqs, queue = cloud.client("sqs"), subscribe_queue(cloud, sealed.deployment.outputs.alarm_topic, "people")
-    cloudwatch = cloud.client("cloudwatch")
+    queue = subscribe_queue(cloud, sealed.deployment.outputs.alarm_topic, "people")
+    cloudwatch, policy = cloud.client("cloudwatch"), printed_policy()
     alarm = cloudwatch.describe_alarms()["MetricAlarms"][0]["AlarmName"]
-
-    def messages_of_alarm() -> int:
+    others = [item for item in policy["Statement"] if item["Sid"] != "Alarms"]
+    # When the key's policy lacks the statement, then nothing arrives; with it, the alarm does
+    for statements, arrived in ((others, 0), (policy["Statement"], 1)):
+        given = json.dumps({**policy, "Statement": statements})
+        cloud.client("kms").put_key_policy(KeyId=key, PolicyName="default", Policy=given)
         for state in ("OK", "ALARM"):
             cloudwatch.set_alarm_state(AlarmName=alarm, StateValue=state, StateReason="test")
-        return len(sqs.receive_message(QueueUrl=queue).get("Messages", []))
-
-    # When the key's policy lacks the statement, then nothing arrives; with it, the alarm does
-    printed = printed_policy()
-    others = [item for item in printed["Statement"] if item["Sid"] != "Alarms"]
-    with key_policy(cloud, key, {**printed, "Statement": others}):
-        assert messages_of_alarm() == 0
-    assert messages_of_alarm() == 1
+        assert len(cloud.client("sqs").receive_message(QueueUrl=queue).get("Messages", [])) == arrived
 
 
 @pytest.mark.parametrize("statement", ["EventsOfTheInputBucket", "LogGroups"])

@@ -35,8 +35,7 @@ def ended(scenario: Scenario) -> dict[Engine, str]:
     """A job run of each engine that has ended, by the id with which it held leases."""
     runs = {}
     for engine in ON_BOTH:
-        file = scenario.put(f"{dataset_of('ended', engine)}/a.ndjson", ['{"n": 1}'])
-        scenario.wait_state(file, State.QUEUED)
+        file = scenario.queued(f"{dataset_of('ended', engine)}/a.ndjson", ['{"n": 1}'])
         night = {"dataset": dataset_of("ended", engine), "engine": engine}
         scenario.execute(scenario.deployment.outputs.overnight, night)
         runs[engine] = str(scenario.wait_state(file, State.DONE).owner)
@@ -136,8 +135,7 @@ def test_a_job_run_takes_over_what_an_ended_run_of_the_other_engine_holds(
 ) -> None:
     # Given a night, and a run of the other engine that has claimed the manifest after the plan and ended
     dataset = dataset_of("taken", engine)
-    file = scenario.put(f"{dataset}/a.ndjson", ['{"n": 1}'])
-    scenario.wait_state(file, State.QUEUED)
+    file = scenario.queued(f"{dataset}/a.ndjson", ['{"n": 1}'])
     arn = scenario.start(scenario.deployment.outputs.overnight, {"dataset": dataset, "engine": engine})
     s3, bucket = scenario.deployment.s3, scenario.deployment.resources.control_bucket
     summary = plan_summary_key(arn.rpartition(":")[2])
@@ -192,8 +190,7 @@ def test_a_manifest_without_its_document_has_failed_on_emr_serverless(scenario: 
 
 
 def test_a_file_that_is_deleted_before_the_night_is_in_the_quarantine_of_emr_serverless(scenario: Scenario) -> None:
-    file = scenario.put("deleted/a.ndjson", ['{"n": 1}'])
-    scenario.wait_state(file, State.QUEUED)
+    file = scenario.queued("deleted/a.ndjson", ['{"n": 1}'])
     scenario.deployment.s3.delete_object(Bucket=file.bucket, Key=file.key, VersionId=str(file.version_id))
     night = {"dataset": "deleted", "engine": Engine.EMR_SERVERLESS}
     execution = scenario.execute(scenario.deployment.outputs.overnight, night)

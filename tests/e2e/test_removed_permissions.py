@@ -71,8 +71,7 @@ def test_a_night_names_the_missing_permission_and_the_next_one_converts(
 ) -> None:
     # Given a file that waits for the night, and a role without a permission
     iam, dataset = scenario.cloud.client("iam"), re.sub("[^a-z]", "", f"{part}{action}".lower())
-    file = scenario.put(f"{dataset}/a.ndjson", ['{"a": 1}'])
-    scenario.wait_state(file, State.QUEUED)
+    scenario.queued(f"{dataset}/a.ndjson", ['{"a": 1}'])
     role, overnight = role_name(iam, part), scenario.deployment.outputs.overnight
     with without(iam, role, action):
         refused = scenario.execute(overnight, {"dataset": dataset, "engine": engine})

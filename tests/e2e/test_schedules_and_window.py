@@ -1,8 +1,7 @@
 """The schedules start what they are for; the stream window keeps a run alive, and each failure reaches people."""
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
@@ -23,25 +22,6 @@ from tests.e2e.waiting import wait_for
 
 pytestmark = pytest.mark.long
 """``make permissions`` plays them."""
-
-
-@contextmanager
-def started_soon(scenario: Scenario, part: str) -> Iterator[datetime]:
-    """The schedule whose name has this part starts its target once, a second from now; returns the time before it."""
-    scheduler = scenario.cloud.client("scheduler")
-    pages = scheduler.get_paginator("list_schedules").paginate()
-    (name,) = [item["Name"] for page in pages for item in page["Schedules"] if f"e2e-Schedules{part}" in item["Name"]]
-    before, now = scheduler.get_schedule(Name=name), datetime.now(UTC)
-    kept = {key: before[key] for key in ("FlexibleTimeWindow", "Target")}
-    once = f"at({now + timedelta(seconds=2):%Y-%m-%dT%H:%M:%S})"
-    scheduler.update_schedule(
-        Name=name, ScheduleExpression=once, ScheduleExpressionTimezone="UTC", State="ENABLED", **kept
-    )
-    try:
-        yield now
-    finally:
-        own = {key: before[key] for key in ("ScheduleExpression", "ScheduleExpressionTimezone", "State")}
-        scheduler.update_schedule(Name=name, **own, **kept)
 
 
 def executions(scenario: Scenario, machine: str, since: datetime) -> list[dict[str, Any]]:
@@ -69,7 +49,7 @@ def test_each_function_with_a_schedule_is_started_by_it(scenario: Scenario) -> N
     }
     for part, outcome in outcomes.items():
         changed = partial(has_changed, outcome, outcome())
-        with started_soon(scenario, part):
+        with scenario.started_soon(part):
             wait_for(f"what {part} starts", changed)
 
 
@@ -79,7 +59,7 @@ def has_changed(outcome: Callable[[], object], before: object) -> bool:
 
 def test_the_verification_is_started_by_its_schedule(scenario: Scenario) -> None:
     machine = scenario.deployment.outputs.overnight.replace("-overnight", "-verify")
-    with started_soon(scenario, "Verify") as since:
+    with scenario.started_soon("Verify") as since:
         wait_for("the verification", lambda: executions(scenario, machine, since))
     (execution,) = executions(scenario, machine, since)
     end = scenario.ended(execution["executionArn"])
@@ -108,7 +88,7 @@ def test_the_window_keeps_a_run_alive_until_it_is_over(scenario: Scenario) -> No
     idle(scenario)
     before = str(stack.ledger.stream.get().run)
     # When it starts the window, then a run is alive
-    with started_soon(scenario, "StreamWindow") as since:
+    with scenario.started_soon("StreamWindow") as since:
         wait_for("the window", lambda: executions(scenario, stack.outputs.stream_window, since))
     (execution,) = executions(scenario, stack.outputs.stream_window, since)
     first = working_run(scenario, before)
@@ -174,8 +154,7 @@ def test_everybody_who_needs_a_stream_that_cannot_begin_is_told_why(scenario: Sc
     # Given three runs in succession that have failed before they began to work, and a file that waits for the night
     stack, job = scenario.deployment, scenario.deployment.resources.stream_job
     idle(scenario)
-    patient = scenario.put("impatient/b.ndjson", ['{"n": 1}'])
-    scenario.wait_state(patient, State.QUEUED)
+    patient = scenario.queued("impatient/b.ndjson", ['{"n": 1}'])
     arguments = {"--settings": f"s3://{stack.resources.control_bucket}/no-settings.json"}
     for _ in range(3):
         run = stack.glue.start_job_run(JobName=job, Arguments=arguments)["JobRunId"]

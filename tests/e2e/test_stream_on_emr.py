@@ -79,8 +79,7 @@ def test_the_stream_converts_as_every_engine_and_ends_when_it_is_asked_to(
 def test_a_promoted_file_starts_another_run_and_a_kill_cancels_it(on_emr: Scenario) -> None:
     # Given a file of the batch lane, when no run is alive
     stack = on_emr.deployment
-    file = on_emr.put(f"{DATASET}/b.ndjson", ['{"n": 2}'])
-    on_emr.wait_state(file, State.QUEUED)
+    file = on_emr.queued(f"{DATASET}/b.ndjson", ['{"n": 2}'])
     assert live(on_emr) == []
     # When it is promoted, then another run converts it
     stack.invoke("promote", {"files": [file.uri]})

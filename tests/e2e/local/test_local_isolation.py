@@ -9,7 +9,7 @@ import pytest
 
 from local.cloud import LocalCloud
 from local.isolation import ACCOUNT
-from tests.e2e.local.local_probe import BUCKET, Probe
+from tests.e2e.local.conftest import BUCKET, Probe
 
 _CONFIG = """
 [default]

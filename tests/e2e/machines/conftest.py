@@ -16,7 +16,7 @@ from tests.roles import create_unlimited_role
 
 HERE = Path(__file__).parent
 MACHINES = HERE.parents[2] / "statemachines"
-FUNCTIONS = {
+VALUES = {
     "PlanFunction": "stub-plan",
     "RunStatusFunction": "stub-run-status",
     "SettleFunction": "stub-settle",
@@ -24,9 +24,6 @@ FUNCTIONS = {
     "BackfillFunction": "stub-backfill",
     "ReprocessFunction": "stub-reprocess",
     "StreamControlFunction": "stub-stream-control",
-}
-"""Placeholder -> function."""
-NUMBERS = {
     "Stage": "test",
     "HeldWaitSeconds": "1",
     "HeldRounds": "3",
@@ -35,7 +32,13 @@ NUMBERS = {
     "WatchSeconds": "1",
     "StopRounds": "2",
     "RunTimeoutMinutes": "5",
+    "WorkerType": "G.1X",
+    "EmrSparkSubmitParameters": "--conf spark.dynamicAllocation.maxExecutors=1",
+    "EmrLogGroup": "/aws/emr-serverless/stub",
+    "EmrLogUri": "none",
+    "EmrKeepsEventLogs": "yes",
 }
+"""Placeholder -> value, where it does not depend on the cloud."""
 BUCKET = "stubs"
 JOB = "stub-batch"
 
@@ -98,7 +101,7 @@ def deployed_machines(cloud: LocalCloud) -> StubbedMachines:
     role = create_unlimited_role(cloud.client("iam"), "stub")
     s3.create_bucket(Bucket=BUCKET, CreateBucketConfiguration=BUCKET_PLACE)
     s3.upload_file(str(HERE / "stub_job.py"), BUCKET, "job.py")
-    for name in FUNCTIONS.values():
+    for name in (value for key, value in VALUES.items() if key.endswith("Function")):
         create_function(cloud.client("lambda"), name, role, HERE / "stub_function.py", {"BUCKET": BUCKET})
     cloud.client("glue").create_job(
         Name=JOB,
@@ -108,31 +111,22 @@ def deployed_machines(cloud: LocalCloud) -> StubbedMachines:
         ExecutionProperty={"MaxConcurrentRuns": 2},
         Timeout=5,
     )
-    topic, queue = _topic(cloud)
+    topic = str(cloud.client("sns").create_topic(Name="stub-notifications")["TopicArn"])
     application = _application(cloud)
-    emr = {
+    values = {
+        **VALUES,
+        "BatchJob": JOB,
+        "Topic": topic,
         "EmrApplication": application,
         "EmrRole": role,
         "EmrEntryPoint": f"s3://{BUCKET}/job.py",
         "EmrArguments": f"--stubs {BUCKET} --region {REGION}",
-        "EmrSparkSubmitParameters": "--conf spark.dynamicAllocation.maxExecutors=1",
-        "EmrLogGroup": "/aws/emr-serverless/stub",
-        "EmrLogUri": "none",
-        "EmrKeepsEventLogs": "yes",
-    }
-    values = {
-        **FUNCTIONS,
-        **NUMBERS,
-        **emr,
-        "BatchJob": JOB,
-        "Topic": topic,
-        "WorkerType": "G.1X",
     }
     machines: dict[str, str] = {}
     for name in ("overnight", "backfill", "stream_window"):
         values["OvernightMachine"] = machines.get("overnight", "")
         machines[name] = _create(cloud, name, values, role)
-    return StubbedMachines(cloud, machines, queue, application)
+    return StubbedMachines(cloud, machines, subscribe_queue(cloud, topic, "stub-notifications"), application)
 
 
 def _application(cloud: LocalCloud) -> str:
@@ -178,8 +172,3 @@ def _create(cloud: LocalCloud, name: str, values: dict[str, str], role: str) -> 
         name=f"stub-{name}", definition=definition, roleArn=role
     )
     return str(answer["stateMachineArn"])
-
-
-def _topic(cloud: LocalCloud) -> tuple[str, str]:
-    topic = str(cloud.client("sns").create_topic(Name="stub-notifications")["TopicArn"])
-    return topic, subscribe_queue(cloud, topic, "stub-notifications")

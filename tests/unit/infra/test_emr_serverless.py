@@ -1,23 +1,17 @@
 """EMR Serverless in the template: only where a setting allows it, bounded, and with rights in the place of Glue's."""
 
 import re
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from infra import assets
 from infra.emr_serverless import STARTERS
 from infra.synth import synth
 from lake.engines.emr_serverless import STREAM_LAUNCH, StreamLaunch
 from lake.layout import SPARK_LOGS
-from lake.settings import BatchSettings, EmrSettings, EncryptionSettings, Settings, SparkSettings, StreamSettings
+from lake.settings import EncryptionSettings, Settings, SparkSettings, StreamSettings
 from local.engines.emr_serverless import Capacity, needed_capacity, spark_properties
-from tests.unit.infra.conftest import Assembly
-from tests.unit.infra.resolved_template import ACCOUNT, REGION, ResolvedTemplate
+from tests.unit.infra.conftest import KEY, Assembly
 
-MAX_PARAMETERS = 102_400
-"""Characters of sparkSubmitParameters (EMR Serverless API Reference, SparkSubmit)."""
 APPLICATION = "AWS::EMRServerless::Application"
 WATCHERS = {"Routerplan", "Routerrunstatus", "Routersweep", "Jobs", "Emr"}
 """The roles of the code that asks whether the holder of a lease has ended."""
@@ -31,17 +25,10 @@ def actions_by_role(assembly: Assembly) -> dict[str, set[str]]:
     return found
 
 
-def test_without_the_engine_nothing_is_created_or_allowed(assembly: Assembly) -> None:
-    assert assembly.resources(APPLICATION) == {}
-    assert actions_by_role(assembly) == {}
-    assert not [name for name in assembly.template["Resources"] if name.startswith("Emr")]
-
-
 def test_a_run_has_the_workers_of_the_settings(other_assembly: Assembly) -> None:
     # Given what the state machine passes
     machine = other_assembly.one("AWS::StepFunctions::StateMachine", "MachinesOvernight")
-    parameters = machine["DefinitionSubstitutions"]["EmrSparkSubmitParameters"]
-    text = "".join(part for part in parameters["Fn::Join"][1] if isinstance(part, str))
+    text = machine["DefinitionSubstitutions"]["EmrSparkSubmitParameters"]
     # When the service reads it, with the workers of a plan
     text += " --conf spark.dynamicAllocation.maxExecutors=4"
     properties = spark_properties(
@@ -51,36 +38,6 @@ def test_a_run_has_the_workers_of_the_settings(other_assembly: Assembly) -> None
     assert needed_capacity(properties) == Capacity(vcpus=40, gigabytes=160)
     assert (properties["spark.executor.memory"], properties["spark.executor.memoryOverhead"]) == ("20g", "12g")
     assert properties["spark.speculation"] == "true"
-
-
-def test_a_deployed_run_unpacks_its_libraries_and_has_them_on_its_path(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    # Given a deployment with wheels and libraries
-    wheels, libraries = tmp_path / "made.gluewheels.zip", tmp_path / "libraries.zip"
-    for file in (wheels, libraries):
-        file.write_bytes(file.name.encode())
-    monkeypatch.setattr(assets, "check_wheels", lambda _checkout, _runtime, _file=None: wheels)
-    monkeypatch.setattr(assets, "unpack", lambda _wheels, _target: libraries)
-    emr = EmrSettings(architecture="arm64")
-    settings = Settings(stage="real", batch=BatchSettings(engines=("emr-serverless",)), emr=emr)
-    # When it is synthesized
-    deployed = Assembly(synth(settings, tmp_path / "out", wheels=wheels), settings)
-    machine = ResolvedTemplate(deployed.template).resources
-    values = next(body for name, body in machine.items() if name.startswith("MachinesOvernightMachine"))
-    parameters = values["DefinitionSubstitutions"]["EmrSparkSubmitParameters"]
-    # Then the driver and the executors get the archive of their processor
-    assert deployed.one(APPLICATION, "Emr")["Architecture"] == "ARM64"
-    properties = spark_properties(
-        {"jobDriver": {"sparkSubmit": {"entryPoint": "main.py", "sparkSubmitParameters": parameters}}}
-    )
-    uri, _, folder = properties["spark.archives"].partition("#")
-    assert uri.endswith(".zip")
-    assert uri != properties["spark.submit.pyFiles"]
-    for name in ("spark.emr-serverless.driverEnv.PYTHONPATH", "spark.executorEnv.PYTHONPATH"):
-        assert properties[name] == f"./{folder}"
-    # And the parameters are not longer than the service takes
-    assert len(parameters) < MAX_PARAMETERS
 
 
 def test_only_the_machine_starts_runs_and_only_lease_take_over_watches_them(other_assembly: Assembly) -> None:
@@ -107,7 +64,6 @@ def test_a_run_may_do_what_glues_batch_job_does_and_nothing_of_the_stream(other_
     ), more
 
 
-KEY = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 URGENT_ATTRIBUTES = {
     ("Routerroute", f"s3:{name}")
     for name in ("GetObject", "GetObjectVersion", "GetObjectTagging", "GetObjectVersionTagging", "ListBucket")
@@ -127,18 +83,17 @@ def grants(assembly: Assembly) -> set[tuple[str, str]]:
     return {(role, action) for role, action, _ in assembly.grants() if not action.startswith("kms:")}
 
 
-def launches(assembly: Assembly) -> Iterator[tuple[str, StreamLaunch]]:
-    """Logical id of a function, and what it is told."""
-    for name, body in ResolvedTemplate(assembly.template).resources.items():
-        variables = (body.get("Environment") or {}).get("Variables", {})
-        if STREAM_LAUNCH in variables:
-            yield name, StreamLaunch.from_text(variables[STREAM_LAUNCH])
+def launch_of(assembly: Assembly) -> StreamLaunch:
+    """What the functions that start a streaming run are told."""
+    functions = assembly.resources("AWS::Lambda::Function").values()
+    texts = {body["Environment"]["Variables"].get(STREAM_LAUNCH) for body in functions if "Environment" in body}
+    (text,) = texts - {None}
+    return StreamLaunch.from_text(text)
 
 
 def test_a_streaming_run_has_the_workers_of_the_settings(on_emr: Assembly) -> None:
     # When the service reads what a function sends
-    _, launch = next(launches(on_emr))
-    properties = spark_properties(launch.request("1", "job", "token"))
+    properties = spark_properties(launch_of(on_emr).request("1", "job", "token"))
     # Then all workers have sizes that exist, and the driver keeps two executors
     assert needed_capacity(properties) == Capacity(vcpus=38, gigabytes=152)
     assert (properties["spark.driver.memory"], properties["spark.driver.memoryOverhead"]) == ("5g", "3g")
@@ -148,19 +103,18 @@ def test_a_streaming_run_has_the_workers_of_the_settings(on_emr: Assembly) -> No
 
 def test_a_streaming_run_may_read_its_code_and_write_its_logs(on_emr: Assembly) -> None:
     # Given what the service does with the run's role before its code runs, and when it has ended
-    template = ResolvedTemplate(on_emr.template)
-    _, launch = next(launches(on_emr))
+    launch = launch_of(on_emr)
     words = f"{launch.entry_point} {launch.arguments} {launch.spark_submit_parameters}"
     files = re.findall(r"s3://[^\s#]+", words)
     # Then it may
     assert len(files) == 3
-    assert all(template.may_read("EmrStreamRole", uri) for uri in files)
+    assert all(on_emr.may_read("EmrStream", uri) for uri in files)
     assert on_emr.allowed("s3:PutObject", f"/{SPARK_LOGS}*") == {"EmrStream", "Jobs"}
     assert launch.log_uri.endswith(f"/{SPARK_LOGS}")
     # Amazon EMR Serverless User Guide, "Logging and monitoring", for CloudWatch
     for action in ("DescribeLogStreams", "CreateLogStream", "PutLogEvents"):
-        assert on_emr.allowed(f"logs:{action}", "EmrStreamLog") == {"EmrStream"}
-    assert "EmrStream" in on_emr.allowed("logs:DescribeLogGroups", '"*"')
+        assert on_emr.allowed(f"logs:{action}", launch.log_group) == {"EmrStream"}
+    assert ("EmrStream", "logs:DescribeLogGroups", "*") in on_emr.grants()
     # And EMR Serverless keeps no event logs under a key of its own
     assert not launch.keeps_event_logs
 
@@ -190,7 +144,5 @@ def test_the_roles_of_the_stream_have_the_rights_of_glue_in_its_place(on_emr: As
         ("Routerstreamcontrol", "glue:BatchStopJobRun"),
         ("Jobs", "dynamodb:Query"),
     }
-
-
-def test_the_inbox_is_read_by_the_role_of_the_streaming_runs_alone(on_emr: Assembly) -> None:
+    # And none but it reads the inbox
     assert on_emr.allowed("s3:DeleteObject", "/inbox*") == {"EmrStream"}

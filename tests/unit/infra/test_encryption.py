@@ -1,6 +1,5 @@
 """A stage with a KMS key: everything stored is encrypted by it, and exactly those who have to may use it."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -21,10 +20,8 @@ from lake.settings import (
 from local.emulator_patches.identities.encryption_keys import ACTIONS, LOG_ACTIONS
 from tests.e2e.test_encrypted_stack import printed_policy
 from tests.records import RECORDS
-from tests.unit.infra.conftest import Assembly, listed
-from tests.unit.infra.resolved_template import ACCOUNT, REGION, ResolvedTemplate
+from tests.unit.infra.conftest import ACCOUNT, KEY, REGION, Assembly, listed
 
-KEY = "arn:aws:kms:eu-central-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 INPUT_KEY = KEY.replace("1234abcd", "9876fedc")
 SOURCE_KEY = KEY.replace("1234abcd", "5555aaaa")
 BOOTSTRAP_KEY = KEY.replace("1234abcd", "7777bbbb")
@@ -43,11 +40,6 @@ def assembly(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
         datasets=(DatasetRule("{folder}", table="iceberg"),),
     )
     return Assembly(synth(settings, tmp_path_factory.mktemp("encrypted"), checked=True), settings)
-
-
-@pytest.fixture(scope="module")
-def template(assembly: Assembly) -> ResolvedTemplate:
-    return ResolvedTemplate(assembly.template)
 
 
 def test_every_resource_that_stores_something_is_encrypted_by_the_key(assembly: Assembly) -> None:
@@ -71,14 +63,14 @@ def test_every_resource_that_stores_something_is_encrypted_by_the_key(assembly: 
     assert set(keys.values()) == {KEY}
 
 
-def test_each_role_has_the_key_for_what_it_may_read_or_write_and_for_nothing_else(template: ResolvedTemplate) -> None:
-    for name, policy in template.of_kind("AWS::IAM::Policy").items():
+def test_each_role_has_the_key_for_what_it_may_read_or_write_and_for_nothing_else(assembly: Assembly) -> None:
+    for name, policy in assembly.resources("AWS::IAM::Policy").items():
         statements = policy["PolicyDocument"]["Statement"]
-        assert dict(granted_uses(statements)) == dict(needed_uses(statements, template)), name
+        assert granted_uses(statements) == needed_uses(statements, assembly), name
 
 
-def granted_uses(statements: list[dict[str, Any]]) -> Iterator[tuple[str, set[str]]]:
-    """(action, services through which it is allowed)."""
+def granted_uses(statements: list[dict[str, Any]]) -> dict[str, set[str]]:
+    """Action -> services through which it is allowed."""
     uses: dict[str, set[str]] = {}
     for statement in statements:
         for action in listed(statement["Action"]):
@@ -87,7 +79,7 @@ def granted_uses(statements: list[dict[str, Any]]) -> Iterator[tuple[str, set[st
                 assert statement["Condition"].keys() == {"StringEquals"}
                 via = listed(statement["Condition"]["StringEquals"]["kms:ViaService"])
                 uses.setdefault(action, set()).update(via)
-    yield from uses.items()
+    return uses
 
 
 READS = {"s3:GetObject", "sqs:ReceiveMessage", "dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query"}
@@ -95,10 +87,10 @@ STORES = ("AWS::S3::Bucket", "AWS::SQS::Queue", "AWS::SNS::Topic", "AWS::DynamoD
 WRITES = {"s3:PutObject", "sqs:SendMessage", "sns:Publish"}
 
 
-def needed_uses(statements: list[dict[str, Any]], template: ResolvedTemplate) -> Iterator[tuple[str, set[str]]]:
+def needed_uses(statements: list[dict[str, Any]], assembly: Assembly) -> dict[str, set[str]]:
     """The uses that follow from the role's other permissions on resources of the stack."""
     reads, writes = set(), set()
-    own = {template.arn(name).partition("/")[0] for kind in STORES for name in template.of_kind(kind)}
+    own = {assembly.arn(name).partition("/")[0] for kind in STORES for name in assembly.resources(kind)}
     for statement in statements:
         if own.isdisjoint(resource.partition("/")[0] for resource in listed(statement["Resource"])):
             continue
@@ -108,9 +100,8 @@ def needed_uses(statements: list[dict[str, Any]], template: ResolvedTemplate) ->
                 reads.add(service)
             if action in WRITES:
                 writes.add(service)
-    for action, services in (("kms:Decrypt", reads), ("kms:GenerateDataKey", writes)):
-        if services:
-            yield action, {f"{service}.eu-central-1.amazonaws.com" for service in services}
+    uses = (("kms:Decrypt", reads), ("kms:GenerateDataKey", writes))
+    return {action: {f"{item}.{REGION}.amazonaws.com" for item in services} for action, services in uses if services}
 
 
 LOG = "kms:encryptioncontext:aws:logs:arn"
@@ -173,4 +164,4 @@ def test_the_keys_of_the_input_bucket_and_of_the_bootstrap_bucket_are_for_the_jo
 def service_of(statement: dict[str, Any]) -> str:
     """The one service through which a statement allows a key."""
     (via,) = listed(statement["Condition"]["StringEquals"]["kms:ViaService"])
-    return str(via["Fn::Join"][1][0]).rstrip(".")
+    return str(via).partition(".")[0]

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.app import main, settings_file
-from infra.synth import CHECKOUT
+from infra.synth import CHECKOUT, main, settings_file
 
 
 def test_the_stage_names_the_settings_file() -> None:
@@ -69,7 +68,7 @@ def test_a_folder_that_cdk_may_not_write_is_one_sentence(tmp_path: Path) -> None
         "CDK_CONTEXT_JSON": json.dumps({"local": "true"}),
         "CDK_OUTDIR": str(tmp_path / "out"),
     }
-    command = [sys.executable, "-m", "infra.app"]
+    command = [sys.executable, "-m", "infra.synth"]
     environment = {**os.environ, **variables}
     ended = subprocess.run(command, cwd=CHECKOUT, env=environment, capture_output=True, text=True, check=False)
     assert ended.returncode == 1

@@ -18,8 +18,7 @@ from lake.settings import EncryptionSettings, InputSettings, Settings
 from lake.settings.records import FAILED_RECORDS
 from router.route.decide_lane import decide_lane
 from tests.records import RECORDS
-from tests.unit.infra.conftest import Assembly
-from tests.unit.infra.resolved_template import ResolvedTemplate
+from tests.unit.infra.conftest import KEY, Assembly
 
 JOB = "AWS::Glue::Job"
 DELIVERY_STREAM = "AWS::KinesisFirehose::DeliveryStream"
@@ -33,12 +32,11 @@ def test_every_resource_that_can_be_tagged_has_the_stage(assembly: Assembly) -> 
 
 
 def test_lambda_repeats_no_scheduled_invocation_that_has_failed(assembly: Assembly) -> None:
-    template = ResolvedTemplate(assembly.template)
-    scheduled = {body["Target"]["Arn"] for body in template.of_kind("AWS::Scheduler::Schedule").values()}
-    functions = {name for name in template.of_kind("AWS::Lambda::Function") if template.arn(name) in scheduled}
+    scheduled = {body["Target"]["Arn"] for body in assembly.resources("AWS::Scheduler::Schedule").values()}
+    functions = {name for name in assembly.resources("AWS::Lambda::Function") if assembly.arn(name) in scheduled}
     configured = {
         body["FunctionName"]: (body["MaximumRetryAttempts"], body["MaximumEventAgeInSeconds"])
-        for body in template.of_kind("AWS::Lambda::EventInvokeConfig").values()
+        for body in assembly.resources("AWS::Lambda::EventInvokeConfig").values()
     }
     assert configured == dict.fromkeys(functions, (0, 900))
     assert len(functions) == 3
@@ -66,6 +64,9 @@ def test_a_stream_window_opens_only_where_there_are_peak_hours(assembly: Assembl
     assert assembly.one(kind, "StreamWindow")["State"] == "ENABLED"
     assert other_assembly.one(kind, "StreamWindow")["State"] == "DISABLED"
     assert other_assembly.one(kind, "Overnight")["State"] == "ENABLED"
+    # And each schedule follows the stage's clock
+    zones = {body["ScheduleExpressionTimezone"] for body in assembly.resources(kind).values()}
+    assert zones == {"America/New_York"}
 
 
 def test_every_log_group_has_a_retention_time(assembly: Assembly) -> None:
@@ -94,13 +95,6 @@ def test_the_stack_fits_any_account_and_region(assembly: Assembly) -> None:
     assert [stack["environment"] for stack in stacks] == ["aws://unknown-account/unknown-region"]
 
 
-def test_outputs_are_read_back(assembly: Assembly) -> None:
-    values = {name: str(number) for number, name in enumerate(assembly.template["Outputs"])}
-    outputs = StackOutputs.from_outputs(values)
-    assert outputs.resources.lake_bucket == values["LakeBucket"]
-    assert outputs.to_outputs() == values
-
-
 def test_outputs_of_another_version_are_refused() -> None:
     with pytest.raises(InvalidInputError, match="has no output InputBucket"):
         StackOutputs.from_outputs({})
@@ -109,7 +103,6 @@ def test_outputs_of_another_version_are_refused() -> None:
 BUCKET = "AWS::S3::Bucket"
 BUCKET_POLICY = "AWS::S3::BucketPolicy"
 LEDGER = "AWS::DynamoDB::GlobalTable"
-KEY = "arn:aws:kms:eu-central-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 FOREIGN_KEY = KEY.replace("111122223333", "999988887777")
 
 
@@ -215,15 +208,21 @@ CLICKS, PAYMENTS = RECORDS
 
 
 def delivery(assembly: Assembly, name: str) -> dict[str, Any]:
-    streams = ResolvedTemplate(assembly.template).of_kind(DELIVERY_STREAM).values()
+    streams = assembly.resources(DELIVERY_STREAM).values()
     (found,) = [body for body in streams if body["DeliveryStreamName"] == f"hybrid-router-other-{name}"]
     return found
 
 
-def test_a_stage_without_records_has_nothing_of_it(assembly: Assembly) -> None:
-    assert assembly.resources(DELIVERY_STREAM) == {}
-    assert not [name for name in assembly.template["Resources"] if "Record" in name]
+def test_what_the_settings_do_not_ask_for_is_neither_created_nor_allowed(assembly: Assembly) -> None:
+    # Given a stage without EMR Serverless, records, verification, event logs and Iceberg tables
+    resources = assembly.template["Resources"]
+    assert [name for name in resources if re.search("Emr|Record|Verify", name)] == []
+    assert [grant for grant in assembly.grants() if grant[1].startswith("emr-serverless:")] == []
+    assert assembly.allowed("s3:PutObject", "/verify/*") | assembly.allowed("s3:PutObject", "/spark-logs/*") == set()
+    assert "--spark-event-logs-path" not in assembly.one(JOB, "JobsBatch")["DefaultArguments"]
     assert "Records" not in assembly.template["Outputs"]
+    # Settings that are rolled back must not delete the database of its tables, and these with it.
+    assert [body["Type"] for name, body in resources.items() if "ables" in name] == ["AWS::Glue::Database"]
 
 
 def test_the_rules_take_the_keys_and_not_those_of_errors(other_assembly: Assembly) -> None:

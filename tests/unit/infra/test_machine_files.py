@@ -95,6 +95,7 @@ GOES_ON = {
     "Catalog": "a schedule calls the same function, and its errors raise an alarm",
 }
 """Lambda states whose failure does not end the execution."""
+TOLD_AND_GOES_ON = "Watch"
 PASSING_INVOKE_ERRORS = {
     "ResourceConflictException",
     "ResourceNotReadyException",
@@ -166,18 +167,18 @@ def test_of_the_modelled_errors_of_a_call_those_that_pass_are_retried(
 @machine_files
 def test_every_error_of_a_task_is_caught_and_told(file: Path) -> None:
     for graph in graphs(read(file)):
+        ending: list[Any] = []
         for name, state in graph["States"].items():
-            if state["Type"] not in ("Task", "Map"):
-                continue
-            assert state["Catch"][-1]["ErrorEquals"] == ["States.ALL"], name
-            if state["Resource"].endswith("lambda:invoke") if "Resource" in state else False:
-                assert name in GOES_ON or "sns:publish" in resource_after(graph, state["Catch"][-1]["Next"]), name
-
-
-def test_a_scheduled_verification_that_fails_is_told() -> None:
-    machine = read(MACHINES / "verify.asl.json")
-    compare = machine["States"]["Compare"]
-    assert "sns:publish" in resource_after(machine, compare["Catch"][-1]["Next"])
+            if state["Type"] in ("Task", "Map"):
+                assert state["Catch"][-1]["ErrorEquals"] == ["States.ALL"], name
+                # And a rule before the last one, which tells nobody, is for a wrong input alone
+                assert all(rule["ErrorEquals"] == ["InvalidInputError"] for rule in state["Catch"][:-1]), name
+            # A scheduled verification has no function
+            if (state.get("Resource", "").endswith("lambda:invoke") or name == "Compare") and name not in GOES_ON:
+                assert "sns:publish" in resource_after(graph, state["Catch"][-1]["Next"]), name
+                ending += [state["Catch"][-1]] if name != TOLD_AND_GOES_ON else []
+        # And those that end the execution do it in the same way: `tests/e2e/machines` has one of each machine
+        assert all(rule == ending[0] for rule in ending)
 
 
 @machine_files

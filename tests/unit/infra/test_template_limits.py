@@ -1,4 +1,4 @@
-"""Every variant of the template is within the limits that AWS checks at deployment only, and is valid for cfn-lint."""
+"""Every variant of the template is valid for cfn-lint and within limits that AWS checks at deployment only; quotas."""
 
 import json
 import re
@@ -13,13 +13,16 @@ import botocore.session
 import pytest
 
 from infra.allow import key_pattern
+from infra.functions import SPECS
 from infra.names import StackNames
+from infra.quotas import OTHER_FUNCTIONS, needed_quotas
 from infra.synth import synth
 from lake.errors import InvalidSettingsError
 from lake.settings import (
     BatchSettings,
     DatasetRule,
     DatasetUrgentSettings,
+    EmrSettings,
     EncryptionSettings,
     InputSettings,
     ProtectionSettings,
@@ -33,10 +36,8 @@ from lake.settings import (
 )
 from lake.shards import MAX_SHARDS
 from tests.records import RECORDS
-from tests.unit.infra.conftest import Assembly
-from tests.unit.infra.resolved_template import REGION, ResolvedTemplate
+from tests.unit.infra.conftest import KEY, REGION, Assembly
 
-KEY = "arn:aws:kms:eu-central-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 LONGEST_STAGE = "s" * 43
 FOREIGN_PREFIX = "\u0437\u0430\u043a\u0430\u0437\u044b/\u00e9t\u00e9-\U0001f69a* {a}] (b/"
 """Characters that a key may have: Cyrillic, of Latin-1, above 16 bits, a wildcard of IAM, and brackets."""
@@ -99,12 +100,7 @@ def test_rules_for_which_a_role_has_no_room_are_refused() -> None:
 @pytest.fixture(scope="module", params=VARIANTS)
 def variant(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Assembly:
     settings = VARIANTS[request.param]
-    return Assembly(synth(settings, tmp_path_factory.mktemp("variant")), settings)
-
-
-@pytest.fixture
-def resolved(variant: Assembly) -> ResolvedTemplate:
-    return ResolvedTemplate(variant.template, StackNames.of(variant.settings).stack)
+    return Assembly(synth(settings, tmp_path_factory.mktemp("variant")), settings, StackNames.of(settings).stack)
 
 
 def size(document: Any) -> int:
@@ -112,14 +108,14 @@ def size(document: Any) -> int:
     return len(json.dumps(document, separators=(",", ":")))
 
 
-def test_no_role_has_more_policies_than_iam_accepts(resolved: ResolvedTemplate) -> None:
-    managed = resolved.of_kind("AWS::IAM::ManagedPolicy")
+def test_no_role_has_more_policies_than_iam_accepts(variant: Assembly) -> None:
+    managed = variant.resources("AWS::IAM::ManagedPolicy")
     inline: Counter[str] = Counter()
     attached: Counter[str] = Counter()
-    for name, role in resolved.of_kind("AWS::IAM::Role").items():
-        inline[resolved.name(name)] += sum(size(item["PolicyDocument"]) for item in role.get("Policies", []))
-        attached[resolved.name(name)] += len(role.get("ManagedPolicyArns", []))
-    for policy in resolved.of_kind("AWS::IAM::Policy").values():
+    for name, role in variant.resources("AWS::IAM::Role").items():
+        inline[variant.name(name)] += sum(size(item["PolicyDocument"]) for item in role.get("Policies", []))
+        attached[variant.name(name)] += len(role.get("ManagedPolicyArns", []))
+    for policy in variant.resources("AWS::IAM::Policy").values():
         inline.update(dict.fromkeys(policy["Roles"], size(policy["PolicyDocument"])))
     for policy in managed.values():
         attached.update(policy["Roles"])
@@ -130,17 +126,17 @@ def test_no_role_has_more_policies_than_iam_accepts(resolved: ResolvedTemplate) 
     assert {name: number for name, number in attached.items() if number > MAX_MANAGED_OF_ROLE} == {}
 
 
-def test_no_resource_has_a_larger_policy_than_its_service_accepts(resolved: ResolvedTemplate) -> None:
+def test_no_resource_has_a_larger_policy_than_its_service_accepts(variant: Assembly) -> None:
     for kind, limit in MAX_RESOURCE_POLICIES.items():
-        sizes = {name: size(body["PolicyDocument"]) for name, body in resolved.of_kind(kind).items()}
+        sizes = {name: size(body["PolicyDocument"]) for name, body in variant.resources(kind).items()}
         assert {name: number for name, number in sizes.items() if number > limit} == {}
 
 
-def test_policies_have_only_characters_that_iam_accepts(resolved: ResolvedTemplate) -> None:
+def test_policies_have_only_characters_that_iam_accepts(variant: Assembly) -> None:
     # Given what IAM says of a policy (API Reference, PutRolePolicy)
     model = botocore.session.get_session().get_service_model("iam")
     pattern = model.shape_for("policyDocumentType").metadata["pattern"]
-    policies = [*resolved.of_kind("AWS::IAM::Policy").items(), *resolved.of_kind("AWS::IAM::ManagedPolicy").items()]
+    policies = [*variant.resources("AWS::IAM::Policy").items(), *variant.resources("AWS::IAM::ManagedPolicy").items()]
     refused = {
         name
         for name, policy in policies
@@ -158,11 +154,11 @@ def test_keys_under_a_prefix_with_such_characters_are_allowed() -> None:
     assert key_pattern("\u00e9t\u00e9/$a*?/") == "\u00e9t\u00e9/?a??/*"
 
 
-def test_environments_and_definitions_are_small_enough(resolved: ResolvedTemplate) -> None:
-    for name, function in resolved.of_kind("AWS::Lambda::Function").items():
+def test_environments_and_definitions_are_small_enough(variant: Assembly) -> None:
+    for name, function in variant.resources("AWS::Lambda::Function").items():
         variables = function.get("Environment", {}).get("Variables", {})
         assert sum(len(f"{key}{value}".encode()) for key, value in variables.items()) <= MAX_ENVIRONMENT, name
-    for name, machine in resolved.of_kind("AWS::StepFunctions::StateMachine").items():
+    for name, machine in variant.resources("AWS::StepFunctions::StateMachine").items():
         substituted = sum(len(str(value)) for value in machine["DefinitionSubstitutions"].values())
         assert len(machine["DefinitionString"].encode()) + 20 * substituted <= MAX_DEFINITION, name
 
@@ -173,3 +169,33 @@ def test_cfn_lint_finds_nothing(variant: Assembly) -> None:
     command = [str(Path(sys.executable).with_name("cfn-lint")), *options, "--template", str(template)]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stdout + result.stderr
+
+
+ON_EMR = StreamSettings(jobs=2, engine="emr-serverless")
+
+
+@pytest.mark.parametrize(
+    ("fields", "needed"),
+    [
+        # 20 runs of 10 workers of 2 DPUs, and a streaming job of 5 workers of 1 DPU.
+        ({}, [20, 21, 405]),
+        # A stage with an Iceberg table has one function more.
+        ({"datasets": (DatasetRule("{folder}", table="iceberg"),)}, [21, 21, 405]),
+        # A scheduled verification is one more run of the batch job.
+        ({"verify": VerifySettings(share=0.01)}, [20, 22, 425]),
+        # Each further streaming job is one more run of 5 workers.
+        ({"stream": StreamSettings(max_workers=5, worker_type="G.1X", jobs=3)}, [20, 23, 415]),
+        # On the other engine it takes no run and no DPU of Glue.
+        ({"stream": ON_EMR}, [20, 20, 400, 76]),
+        (
+            {"stream": ON_EMR, "batch": BatchSettings(engines=("emr-serverless",)), "emr": EmrSettings(max_vcpus=64)},
+            140,
+        ),
+    ],
+)
+def test_the_needs_follow_the_settings(fields: dict[str, Any], needed: object) -> None:
+    batch = BatchSettings(max_runs=20, workers=10, worker_type="G.2X")
+    stream = StreamSettings(max_workers=5, worker_type="G.1X")
+    found = [quota.needed for quota in needed_quotas(Settings("prod", **{"batch": batch, "stream": stream, **fields}))]
+    assert needed in (found, found[-1])
+    assert len(SPECS) - 1 == OTHER_FUNCTIONS + 1

@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infra.arrivals import MAX_ARRIVALS_PER_INVOCATION
 from lake.settings import Settings
 from sizing.arrivals import FileGroup
 from sizing.options import ALL_BATCH, routing_options
-from sizing.routing import MAX_ARRIVALS, POLLERS, ROUTE_SECONDS, divide_events
+from sizing.routing import POLLERS, ROUTE_SECONDS, divide_events
 from tests.unit.sizing.world import MB, routed, router, settings, window_of
 
 DAY = datetime.fromisoformat("2026-11-18T10:00:00+00:00")
@@ -24,10 +23,6 @@ def bytes_by_lane(of: Settings, groups: list[FileGroup], at: datetime) -> tuple[
     stream = found.route(window_of(of, at), groups)
     batch = [item.group for waiting in found.collected.values() for item in waiting]
     return sum(item.row.bytes for item in stream), sum(group.bytes * group.count for group in batch)
-
-
-def test_the_batches_are_those_of_route() -> None:
-    assert MAX_ARRIVALS == MAX_ARRIVALS_PER_INVOCATION
 
 
 def test_peak_files_that_the_stream_has_no_room_for_go_to_the_batch_lane_and_are_counted() -> None:

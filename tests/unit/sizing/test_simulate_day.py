@@ -20,7 +20,6 @@ from sizing.day import simulate, simulate_profile
 from sizing.options import night_start, routing_options, stream_window
 from sizing.result import OptionResult, Simulation
 from tests.unit.docs.pages import CHECKOUT
-from tests.unit.sizing import world
 from tests.unit.sizing.world import MB, NIGHT, arrivals, profile, settings
 
 DEV = CHECKOUT / "settings" / "dev.toml"
@@ -28,7 +27,8 @@ DAY: dict[str, Any] = {"files": 2000, "sizes": [{"bytes": 1250 * MB}], "urgent_s
 
 
 def simulated(of: Settings | None = None, **fields: Any) -> Simulation:
-    return world.simulated(of, **{**DAY, **fields})
+    of = of or settings()
+    return simulate(arrivals(profile(**{**DAY, **fields}), of), of, lambda _: None)
 
 
 def option(found: Simulation, routing: str) -> OptionResult:

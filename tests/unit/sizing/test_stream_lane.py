@@ -23,7 +23,6 @@ from sizing.stream_lane import (
     URGENT_PORTION_SECONDS,
     StreamLane,
 )
-from streaming_job.stream import MAX_POINTERS_PER_TRIGGER
 from tests.unit.lake.world import PARTITION
 from tests.unit.sizing.world import MB, settings
 
@@ -74,10 +73,6 @@ def converted(found: StreamLane, *manifests: SimulatedManifest) -> StreamLane:
         found.add(item)
     found.finish()
     return found
-
-
-def test_a_micro_batch_takes_as_many_pointers_as_the_streaming_job() -> None:
-    assert MAX_POINTERS == MAX_POINTERS_PER_TRIGGER
 
 
 def test_the_files_of_a_manifest_have_arrived_all_through_their_window() -> None:

@@ -6,9 +6,7 @@ from typing import Any
 from lake.settings import Settings, parse_settings
 from lake.speed import Speeds
 from sizing.arrivals import Arrivals, FileGroup, Profile, parse_profile, profile_arrivals
-from sizing.day import simulate
 from sizing.options import night_start
-from sizing.result import Simulation
 from sizing.routing import Router, SimulatedManifest
 
 NIGHT = datetime(2026, 11, 18, 22, tzinfo=UTC)
@@ -39,8 +37,3 @@ def window_of(of: Settings, at: datetime) -> int:
 
 def routed(of: Settings, groups: list[FileGroup], at: datetime) -> list[SimulatedManifest]:
     return router(of).route(window_of(of, at), groups)
-
-
-def simulated(of: Settings | None = None, **fields: Any) -> Simulation:
-    of = of or settings()
-    return simulate(arrivals(profile(**fields), of), of, lambda _: None)
