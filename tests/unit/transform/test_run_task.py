@@ -11,6 +11,7 @@ import pickle
 import resource
 import tempfile
 from concurrent.futures import Future
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -123,9 +124,9 @@ def test_every_split_size_gives_the_same_rows_and_rejects(
 
 
 def test_a_task_with_a_lost_file_reads_on_and_has_no_objects() -> None:
-    # Given a good, a deleted and a truncated file
+    # Given a good, a deleted and a truncated file, whose last line has no end, and a good one after it
     good = b'{"a":1}\n'
-    files = {"a.json": good, "b.json.gz": gzip.compress(b'{"a":2}\n')[:-4], "c.json": good}
+    files = {"a.json": good, "b.json.gz": gzip.compress(b'{"a":2}\n{"a', mtime=0)[:-4], "c.json": good}
 
     # When
     _, (result,), reads = run(files, 1000, 10_000, lost={"gone.json": b"x" * 10})
@@ -133,11 +134,32 @@ def test_a_task_with_a_lost_file_reads_on_and_has_no_objects() -> None:
     # Then both failures are found, and the uploads are aborted
     assert {failure.file.key: failure.reason for failure in result.failures} == {
         "gone.json": "it was deleted",
-        "b.json.gz": "truncated gzip at byte 24",
+        "b.json.gz": "truncated gzip at byte 27",
     }
-    assert [split.split.file.key for split in result.splits] == ["a.json", "c.json"]
+    assert [(split.split.file.key, split.rows, split.rejects) for split in result.splits] == [
+        ("a.json", 1, {}),
+        ("c.json", 1, {}),
+    ]
     assert (result.objects, result.quarantine) == ((), ())
     assert reads.aborted
+
+
+def test_provenance_tells_two_versions_of_a_key_apart(tmp_path: Path) -> None:
+    # Given two versions of a key, which have the same bytes, and a file of a bucket without versions
+    bodies, reads = {"a.json": b'\n{"a":1}\n', "b.json": b"{}"}, ReadingUploads()
+    uploads: Any = reads
+    first = version("a.json", bodies["a.json"])
+    second = replace(first, version_id="w", arrived_at="2026-03-04T13:00:00Z")
+    unversioned = replace(version("b.json", bodies["b.json"]), version_id=None)
+    splits = split_files([first, second, unversioned], (), 100)
+    # When
+    run_task(task_of(*splits, provenance=True), FakeSource(bodies), uploads, tmp_path)
+    # Then
+    assert [(row["_source"], row["_offset"], row["_arrived_at"]) for row in reads.rows] == [
+        ("s3://input/a.json?versionId=v", "1", "2026-03-04T12:00:00Z"),
+        ("s3://input/a.json?versionId=w", "1", "2026-03-04T13:00:00Z"),
+        ("s3://input/b.json", "0", "2026-03-04T12:00:00Z"),
+    ]
 
 
 def test_a_schema_in_a_binary_file_is_not_a_row_of_concatenated_objects() -> None:
