@@ -137,6 +137,8 @@ def gzip_with_header(flags: int, fields: bytes) -> bytes:
     return plain[:3] + bytes([flags]) + plain[4:10] + fields + plain[10:]
 
 
+LINE_BYTES = 10_000
+FITS = b"x" * (LINE_BYTES - len('{"a":""}'))
 NOISE = random.Random(25).randbytes(300)
 HEADER_CHECK = struct.pack("<H", zlib.crc32(gzip_with_header(2, b"")[:10]) & 0xFFFF)
 CODECS = {"gzip": gzip.compress, "bzip2": bz2.compress, "zstd": zstd}
@@ -209,10 +211,21 @@ FILES = COMPRESSED | {
     "zlib": zlib.compress(ROWS),
     "lz4": b"\x04\x22\x4d\x18" + NOISE,
     "array": b'\n [{"a":1}, {"a":"]"},\n1, "x" ]\n',
+    "array without an end": b'[{"a":1}, {"a":2}',
+    "broken array, then lines": b'[,{"a":1},,{"a":[1},{"b":"x},\n{"a":2},]\n["x"]\n{"a":3}\n[3]\n',
+    "array with elements at the limit": b'[{"a":"%s"}\n ,{"a":"%s"}\n, {"a":1}]' % (FITS, FITS + b"x"),
+    "array after a byte order mark": b"\xef\xbb\xbf[{}]",
+    "array after a blank start that is too long": b" " * 20_000 + b"[{}]",
     "array in gzip": gzip.compress(b'[{"a":1},' * 3),
     "array in zstd": zstd(b"[{}," * 50_000 + b"{}]"),
+    "objects in any form": b'{\n "a":1\n}{"a":"}{"} \x1e{"a":2}[\x1e{}]\n\x1e \x1e{\n "a":\n3}\n',
+    "only a byte order mark": b"\xef\xbb\xbf",
+    "byte order mark twice": b"\xef\xbb\xbf\xef\xbb\xbf" + MORE,
+    "part of a byte order mark": b"\xef\xbb{}\n{}",
+    "lines at the limit": b'{"a":"%s"}\n{"a":"%s"}\n' % (FITS, FITS + b"x") + MORE,
+    "line after a blank start that is too long": b" " * 20_000 + b"{}\n{}",
+    "too long without a newline": ROWS + b"x" * 30_000,
 }
-LINE_BYTES = 10_000
 Outcome = tuple[int, int, int, dict[str, int]] | str
 
 
