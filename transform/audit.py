@@ -1,19 +1,14 @@
 """Checks that what was written adds up to what was read. Pure; an attempt that fails it is never committed."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from lake.commit import SourceCount
 from lake.errors import AuditError
 from lake.manifest import Manifest, ObjectVersion
 from lake.texts import format_count
-
-if TYPE_CHECKING:
-    from transform.quarantine_writer import QuarantinedThing
-    from transform.task_model import SplitResult, Task, TaskResult
+from transform.quarantine_writer import QuarantinedThing
+from transform.task_model import SplitResult, Task, TaskResult
 
 
 def audit(
@@ -33,7 +28,10 @@ def audit(
     excluded = {file: reason for task in tasks for file, reason in task.excluded}
     by_file: dict[ObjectVersion, list[SplitResult]] = {file: [] for file in manifest.files if file not in kept}
     for result in results:
-        _check_rows(manifest, result)
+        written, read = sum(item.rows for item in result.objects), sum(split.rows for split in result.splits)
+        if written != read:
+            problem = f"task {result.number} read {format_count(read, 'row')}, but its files' footers count {written}"
+            raise _error(manifest, problem)
         for split in result.splits:
             if split.split.file not in by_file:
                 raise _error(manifest, f"{split.split.file.uri} was read, but is not one of its files")
@@ -57,15 +55,6 @@ def _check_results(manifest: Manifest, tasks: Sequence[Task], results: Sequence[
     keys = [item.key for result in results for item in result.uploaded]
     if len(set(keys)) != len(keys):
         raise _error(manifest, "two tasks wrote objects of the same name")
-
-
-def _check_rows(manifest: Manifest, result: TaskResult) -> None:
-    written = sum(item.rows for item in result.objects)
-    read = sum(split.rows for split in result.splits)
-    if written != read:
-        raise _error(
-            manifest, f"task {result.number} read {format_count(read, 'row')}, but its files' footers count {written}"
-        )
 
 
 def _check_quarantine(manifest: Manifest, excluded: Mapping[ObjectVersion, str], results: Sequence[TaskResult]) -> None:

@@ -155,22 +155,19 @@ class _Conversion:
 
     def _plan(self, claim: Claim) -> Attempt | ConversionOutcome | None:
         """None: the attempt was given up, and may be repeated."""
+        context = self._context
         try:
-            return self._plan_or_end(claim)
+            try:
+                return plan_attempt(context, claim)
+            except NewerDocumentError as error:
+                give_up(context, claim, str(error), (), counted=False)
+                return ConversionOutcome(claim.row.id, WAITING, reason=str(error))
+            except InvalidDocumentError as error:
+                reason = f"its documents cannot be used: {error}; {advise_reprocess(claim.row.id)}"
+                failed = context.services.ledger.manifests.fail(claim.row, reason, context.clock())
+                return ConversionOutcome(claim.row.id, State.FAILED, reason=reason) if failed else None
         except Exception as error:
             return self._give_up_after(error, claim)
-
-    def _plan_or_end(self, claim: Claim) -> Attempt | ConversionOutcome | None:
-        context, services = self._context, self._context.services
-        try:
-            return plan_attempt(context, claim)
-        except NewerDocumentError as error:
-            give_up(context, claim, str(error), (), counted=False)
-            return ConversionOutcome(claim.row.id, WAITING, reason=str(error))
-        except InvalidDocumentError as error:
-            reason = f"its documents cannot be used: {error}; {advise_reprocess(claim.row.id)}"
-            failed = services.ledger.manifests.fail(claim.row, reason, context.clock())
-            return ConversionOutcome(claim.row.id, State.FAILED, reason=reason) if failed else None
 
     def _run_attempts(self, job: SparkJob, attempts: Sequence[Attempt], keeper: LeaseKeeper) -> list[ConversionOutcome]:
         try:

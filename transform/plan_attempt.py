@@ -22,10 +22,9 @@ from lake.texts import format_count
 from lake.time import iso_utc
 from transform.chunk_sample import ChunkSample, Sampling
 from transform.clients import InputRanges
-from transform.file_deadline import stream_seconds
 from transform.parquet_writer import OpenFile
 from transform.source import DeniedFileError, Source, UnreadableFileError, ranges_of
-from transform.task_model import ConversionContext, JobServices, Split, Task, TaskResult
+from transform.task_model import ConversionContext, JobServices, Split, Task, TaskResult, stream_seconds
 
 HEAD_BYTES = 4096
 """Read of a large file to find out whether it can be split. A longer blank start is taken for one of an array."""

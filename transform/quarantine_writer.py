@@ -3,8 +3,6 @@
 Files that cannot be read to their end are the last quarantine object of the attempt that leaves them out.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import sys
@@ -12,21 +10,28 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from ndjson_arrow import Reject
 
 from lake.errors import AuditError
 from lake.manifest import ObjectVersion
-
-if TYPE_CHECKING:
-    from ndjson_arrow import Reject
-
-    from transform.task_model import Split
-
+from transform.task_model import Split
 
 MAX_EXPANSION = 20
 """Bytes of records of single lines for each byte of the input ..."""
 FREE_BYTES = 64 << 10
 """... plus this number for each task, for small files."""
+QuarantinedThing = tuple[str, str, str, str]
+"""``"line"`` or ``"file"``, URI and version of the file, reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuarantineContent:
+    size: int
+    records: int
+    counts: Mapping[QuarantinedThing, int]
+    """Rejected lines and whole files; a record of kind ``lines`` counts its ``count``."""
 
 
 def line_record(file: ObjectVersion, reject: Reject) -> dict[str, Any]:
@@ -116,18 +121,6 @@ class QuarantineFiles:
         if self._path is not None:
             self._on_finished(self._path, read_back(self._path))
             self._path, self._bytes = None, 0
-
-
-QuarantinedThing = tuple[str, str, str, str]
-"""``"line"`` or ``"file"``, URI and version of the file, reason."""
-
-
-@dataclass(frozen=True, slots=True)
-class QuarantineContent:
-    size: int
-    records: int
-    counts: Mapping[QuarantinedThing, int]
-    """Rejected lines and whole files; a record of kind ``lines`` counts its ``count``."""
 
 
 def read_back(path: Path) -> QuarantineContent:

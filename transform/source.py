@@ -3,8 +3,6 @@
 Ranges of the next splits are requested while one split is parsed, so that the parser seldom waits for the network.
 """
 
-from __future__ import annotations
-
 import time
 from collections import deque
 from collections.abc import Collection, Iterator, Sequence
@@ -12,7 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self
+from typing import Any, NamedTuple, NoReturn, Self
 
 import obstore
 from botocore.exceptions import (
@@ -22,7 +20,9 @@ from botocore.exceptions import (
     NoCredentialsError,
     ReadTimeoutError,
 )
+from botocore.response import StreamingBody
 from obstore.exceptions import BaseError
+from obstore.store import S3Store
 
 from lake.aws_types import Buffer, S3Client
 from lake.errors import TerminalError, TransientError
@@ -30,13 +30,7 @@ from lake.faults import FOREIGN_KEY_CODE, Fault, error_code, is_denial, judge, r
 from lake.manifest import UNVERSIONED, ObjectVersion
 from lake.texts import format_count, reprocess_file_command
 from transform.clients import InputRanges, object_store, s3_client
-
-if TYPE_CHECKING:
-    from botocore.response import StreamingBody
-    from obstore.store import S3Store
-
-    from transform.task_model import Split
-
+from transform.task_model import Split
 
 MAX_BODY_SECONDS = 600.0
 """For the bytes of one request, at most ``CHUNK_BYTES``: no timeout of the clients ends a body of which a byte comes

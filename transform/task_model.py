@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from lake.commit import PendingObject
     from lake.resource_names import ResourceNames
-    from lake.settings import ConvertSettings, Settings
+    from lake.settings import ConvertSettings, Settings, StreamSettings
     from transform.give_up import EnvironmentFault
     from transform.quarantine_writer import QuarantineContent
 
@@ -30,6 +30,13 @@ NUMBERS_PER_TASK = 1_000_000
 
 More than a task can use: 256 GiB, the most that a file may expand to, in Parquet files of 256 KiB of input each.
 """
+GRACE_SECONDS = 60.0
+"""Processor time in which any speed is allowed: a small file costs little, and the first rows of a file can be slow."""
+
+
+def stream_seconds(stream: StreamSettings) -> float:
+    """Processor time after which a file leaves the stream lane: the latency goal, and at least the grace."""
+    return max(float(stream.latency_goal_seconds), GRACE_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)

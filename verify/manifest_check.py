@@ -5,6 +5,9 @@ Both sides are multisets of row digests, made in tasks that any process can run:
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,24 +24,95 @@ from lake.layout import parse_s3_uri, partition_prefix
 from lake.ledger import ManifestRow
 from lake.manifest import Identity, Manifest, ObjectVersion
 from lake.manifest_documents import read_manifest
+from lake.texts import format_count
 from verify.elements import Line
 from verify.objects import GoneError, download
-from verify.quarantine_records import QuarantinedFile, add_records
 from verify.report import Difference, ManifestReport
 from verify.rows import (
-    BUCKETS,
     OFFSET,
     ColumnTypeError,
     InputRules,
     Pairs,
     RowMultiset,
     columns_of,
+    locate,
     read_lines,
     read_pairs,
     row_digest,
 )
 from verify.stack import Stack
 from verify.table_check import Column, ShownTable
+
+
+@dataclass(slots=True)
+class QuarantinedFile:
+    lines: dict[int, tuple[int, str, bytes | None]] = field(default_factory=dict)
+    """By offset: length, reason and digest of the bytes; None if the record has the line by reference only."""
+    counted: Counter[str] = field(default_factory=Counter)
+    """Lines without a record of their own, by reason."""
+    whole: list[str] = field(default_factory=list)
+    """Reasons of records for the whole file."""
+    problems: list[str] = field(default_factory=list)
+
+    def take(self, line: Line, reason: str) -> str | None:
+        """Compare a rejected line with its record, which is used up; returns what is wrong with it.
+
+        A line without a record is one of those that are only counted.
+        """
+        record = self.lines.pop(line.offset, None)
+        if record is None:
+            self.counted[reason] -= 1
+            return None
+        length, recorded, digest = record
+        if (length, recorded) != (line.length, reason):
+            return f"is {reason}, and its quarantine record says {recorded}, {format_count(length, 'byte')}"
+        if digest is not None and digest != line_digest(line.body or b""):
+            return "is in the quarantine with other bytes"
+        return None
+
+    def remaining(self) -> list[str]:
+        """What does not match after all lines were taken."""
+        found = [f"the quarantine has a record of byte {offset}, which is not a rejected line" for offset in self.lines]
+        for reason, count in sorted(self.counted.items()):
+            if count < 0:
+                lines = format_count(-count, f"rejected line ({reason}) is", f"rejected lines ({reason}) are")
+                found.append(f"{lines} not in the quarantine")
+            elif count > 0:
+                found.append(f"the quarantine counts {format_count(count, 'rejected line')} ({reason}) too many")
+        return [*self.problems, *found]
+
+
+def line_digest(line: bytes) -> bytes:
+    return hashlib.blake2b(line, digest_size=16).digest()
+
+
+def add_records(path: Path, files: dict[tuple[str, str], QuarantinedFile]) -> None:
+    """Add the records of a quarantine object to ``files``, by URI and version of the input file.
+
+    Raises ``ValueError``: a record cannot be read; the message says which.
+    """
+    with path.open("rb") as stream:
+        for number, text in enumerate(stream, 1):
+            try:
+                record = json.loads(text)
+                _add(record, files.setdefault((record["source"], record["version"]), QuarantinedFile()))
+            except (ValueError, KeyError, TypeError) as error:
+                raise ValueError(f"its record {number} cannot be read ({error})") from error
+
+
+def _add(record: dict[str, Any], file: QuarantinedFile) -> None:
+    kind, reason = record["kind"], record["reason"]
+    if kind == "file":
+        file.whole.append(reason)
+    elif kind == "lines":
+        file.counted[reason] += record["count"]
+    elif record["offset"] in file.lines:
+        file.problems.append(f"the quarantine has two records of byte {record['offset']}")
+    else:
+        body = base64.b64decode(record["line_base64"]) if "line_base64" in record else None
+        body = record["line"].encode() if "line" in record else body
+        file.lines[record["offset"]] = (record["length"], reason, None if body is None else line_digest(body))
+
 
 Quarantine = dict[tuple[str, str], QuarantinedFile]
 """By URI and version of the input file."""
@@ -300,45 +374,3 @@ def _read_file(s3: S3Client, rules: InputRules, expected: ExpectedFile, digest: 
         # The commit document's counts are what `explain` shows.
         problem = f"has (lines, rows, blank lines, rejects) = {counted}, and the commit document says {claimed}"
         report.differs(Difference(file.uri, problem, file.version))
-
-
-MAX_ROWS = 20_000
-"""The buckets that are searched have about this number of rows of the lake ..."""
-MIN_BUCKETS = 8
-"""... and are at least this number. A changed row is in two."""
-MAX_FOUND = 5
-"""Maximum number of places that are reported on each side."""
-
-
-def locate(
-    inputs: Iterable[tuple[ObjectVersion, Line, Pairs]],
-    lake: Iterable[tuple[str, Pairs]],
-    buckets: list[int],
-    rows: int,
-) -> list[Difference]:
-    """Rows that only one side has: lines of the input in its order, then objects of the lake.
-
-    ``lake``: rows with the URI of their object. ``buckets``: buckets whose sums differ. If only some are searched, the
-    first differing line may be in another. ``rows``: number of rows of the lake.
-    """
-    chosen = set(buckets[: max(MIN_BUCKETS, MAX_ROWS * BUCKETS // max(1, rows))])
-    extra, uris = Counter[int](), dict[int, str]()
-    for uri, pairs in lake:
-        digest = row_digest(pairs)
-        if digest % BUCKETS in chosen:
-            extra[digest] += 1
-            uris[digest] = uri
-    missing: list[Difference] = []
-    for file, line, pairs in inputs:
-        digest = row_digest(pairs)
-        if digest % BUCKETS not in chosen:
-            continue
-        # Counter returns 0 for a missing key without keeping it.
-        if extra[digest]:
-            extra[digest] -= 1
-        elif len(missing) < MAX_FOUND:
-            problem = "the lake does not have this row"
-            missing.append(Difference(file.uri, problem, file.version, line.number, line.offset))
-    places = dict.fromkeys(uris[digest] for digest, number in extra.items() if number)
-    problem = "has a row that no input line of its manifest gives, or has it twice"
-    return [*missing, *(Difference(uri, problem) for uri in list(places)[:MAX_FOUND])]

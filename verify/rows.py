@@ -4,7 +4,8 @@ They come from an input file, by the verification's own parser, or from a publis
 """
 
 import hashlib
-from collections.abc import Collection, Iterator
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -19,6 +20,7 @@ from verify import line_rules
 from verify.elements import Line, lines_of
 from verify.line_rules import RejectedError
 from verify.objects import open_text
+from verify.report import Difference
 
 Pairs = list[tuple[str, str]]
 """(Column, text) of every value that is not NULL, sorted."""
@@ -167,3 +169,45 @@ def _with_rescued(pairs: Pairs, columns: Collection[str]) -> Pairs:
         for name, text in rescued_pairs(rescued[0])
     ]
     return sorted([*(pair for pair in pairs if pair[0] != RESCUED), *members])
+
+
+MAX_ROWS = 20_000
+"""The buckets that are searched have about this number of rows of the lake ..."""
+MIN_BUCKETS = 8
+"""... and are at least this number. A changed row is in two."""
+MAX_FOUND = 5
+"""Maximum number of places that are reported on each side."""
+
+
+def locate(
+    inputs: Iterable[tuple[ObjectVersion, Line, Pairs]],
+    lake: Iterable[tuple[str, Pairs]],
+    buckets: list[int],
+    rows: int,
+) -> list[Difference]:
+    """Rows that only one side has: lines of the input in its order, then objects of the lake.
+
+    ``lake``: rows with the URI of their object. ``buckets``: buckets whose sums differ. If only some are searched, the
+    first differing line may be in another. ``rows``: number of rows of the lake.
+    """
+    chosen = set(buckets[: max(MIN_BUCKETS, MAX_ROWS * BUCKETS // max(1, rows))])
+    extra, uris = Counter[int](), dict[int, str]()
+    for uri, pairs in lake:
+        digest = row_digest(pairs)
+        if digest % BUCKETS in chosen:
+            extra[digest] += 1
+            uris[digest] = uri
+    missing: list[Difference] = []
+    for file, line, pairs in inputs:
+        digest = row_digest(pairs)
+        if digest % BUCKETS not in chosen:
+            continue
+        # Counter returns 0 for a missing key without keeping it.
+        if extra[digest]:
+            extra[digest] -= 1
+        elif len(missing) < MAX_FOUND:
+            problem = "the lake does not have this row"
+            missing.append(Difference(file.uri, problem, file.version, line.number, line.offset))
+    places = dict.fromkeys(uris[digest] for digest, number in extra.items() if number)
+    problem = "has a row that no input line of its manifest gives, or has it twice"
+    return [*missing, *(Difference(uri, problem) for uri in list(places)[:MAX_FOUND])]

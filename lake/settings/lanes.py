@@ -20,7 +20,7 @@ BATCH_FILES = 50_000
 RUN_FILES = 200_000
 """Maximum number of files of a job run; one manifest may exceed it. Spark ends a job whose results exceed 1 GiB
 (``spark.driver.maxResultSize``), and a file has 2.8 KB of them at most: with the longest key, and lines rejected for
-every reason (``tests/unit/transform/test_worker.py``)."""
+every reason (``tests/unit/transform/test_spark_job.py``)."""
 RUN_MANIFESTS = 500
 """Maximum number of manifests of a job run: what a failed run begins anew."""
 HELD_ROUNDS = 60

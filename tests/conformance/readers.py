@@ -11,15 +11,16 @@ from pathlib import Path
 import duckdb
 import polars as pl
 import pyarrow.parquet as pq
-from ndjson_arrow import Reader
 
 from lake.settings import ConvertSettings
 from tests.conformance.tools import Opinion, ToolError, go_programs, older_python
+from tests.unit.native.reader_driver import batches_of
 from transform.chunk_sample import ChunkSample, Sampling
 from transform.parquet_writer import OpenFile
 
 ROWS = 20_000
-BATCH_ROWS = 2_000
+BATCH_BYTES = 300_000
+"""About ten batches for each file."""
 Rows = list[dict[str, str | None]]
 SPARK = Path(__file__).with_name("read_with_spark.py")
 
@@ -74,16 +75,8 @@ def _files(folder: Path, rows: Rows) -> Iterator[Path]:
         size = f"{one.row_group_bytes >> 20} MiB"
         level = f" {one.zstd_level}" if one.compression == "zstd" else ""
         file = OpenFile(folder / f"{one.compression}{level}, {size}.parquet", one, ChunkSample(Sampling(), 0))
-        reader = Reader()
-        for first in range(0, len(rows), BATCH_ROWS):
-            reader.open(f"rows {first}")
-            reader.feed(b"".join(json.dumps(row).encode() + b"\n" for row in rows[first : first + BATCH_ROWS]))
-            reader.end_of_input()
-            while (batch := reader.read()) is not None:
-                file.write(batch)
-            reader.close()
-            if (batch := reader.flush()) is not None:
-                file.write(batch)
+        for batch in batches_of((json.dumps(row).encode() + b"\n" for row in rows), flush_bytes=BATCH_BYTES):
+            file.write(batch)
         file.close()
         yield file.path
 

@@ -4,7 +4,6 @@ import base64
 import json
 import random
 import tempfile
-from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
@@ -13,7 +12,9 @@ import duckdb
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
-from ndjson_arrow import Batch, ParquetFile, Reader
+from ndjson_arrow import Batch, ParquetFile
+
+from tests.unit.native.reader_driver import batches_of
 
 MAX_BOUND_BYTES = 64
 MANY_ROWS_SHARE = 0.05
@@ -94,13 +95,13 @@ def _value(kind: str, rng: random.Random) -> str | int | None:
 def compare(data: bytes, rng: random.Random) -> None:
     """Raises AssertionError if a reader finds other columns, or other bounds in the footer, than pyarrow wrote."""
     flush_bytes = max(rng.choice([100, 10_000, 8 << 20]), len(data) // MAX_BATCHES)
-    known = rng.choice([(), ("k3", "never", "k0")])
+    options = {"flush_bytes": flush_bytes, "known_columns": rng.choice([(), ("k3", "never", "k0")])}
     compression = rng.choice(COMPRESSIONS)
     with tempfile.TemporaryDirectory() as folder:
         native, reference = Path(folder) / "native.parquet", Path(folder) / "reference.parquet"
-        expected = _arrow_table(list(_batches(data, flush_bytes, known)))
+        expected = _arrow_table(list(batches_of([data], **options)))
         file = ParquetFile(native, compression=compression, encoding=rng.choice(ENCODINGS))
-        for batch in _batches(data, flush_bytes, known):
+        for batch in batches_of([data], **options):
             file.write(batch)
             if rng.random() < 0.3:
                 file.end_row_group()
@@ -119,17 +120,6 @@ def compare(data: bytes, rng: random.Random) -> None:
 def _database() -> duckdb.DuckDBPyConnection:
     """One for all rounds: to make one takes longer than to read a file."""
     return duckdb.connect()
-
-
-def _batches(data: bytes, flush_bytes: int, known: Sequence[str]) -> Iterator[Batch]:
-    reader = Reader(known_columns=known, flush_bytes=flush_bytes)
-    reader.open("rows")
-    reader.feed(data)
-    reader.end_of_input()
-    yield from iter(reader.read, None)
-    reader.close()
-    if (last := reader.flush()) is not None:
-        yield last
 
 
 def _arrow_table(batches: list[Batch]) -> pa.Table:

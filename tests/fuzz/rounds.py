@@ -6,20 +6,14 @@ Each round draws the seed of the next one, so two runs with neighboring seeds ha
 import os
 import random
 import time
-from typing import Protocol
+from types import ModuleType
 
 
-class FuzzTarget(Protocol):
-    """A module that compares two implementations."""
+def run(target: ModuleType, seed: int, rounds: int) -> None:
+    """Compare for a number of rounds; for ``FUZZ_SECONDS`` from ``FUZZ_SEED`` instead, if the environment has them.
 
-    def make_input(self, rng: random.Random) -> bytes: ...
-
-    def compare(self, data: bytes, rng: random.Random) -> None:
-        """Raises if the results differ."""
-
-
-def run(target: FuzzTarget, seed: int, rounds: int) -> None:
-    """Compare for a number of rounds; for ``FUZZ_SECONDS`` from ``FUZZ_SEED`` instead, if the environment has them."""
+    ``target``: a module with ``make_input``, and ``compare``, which raises an error if the results differ.
+    """
     seconds, started = float(os.environ.get("FUZZ_SECONDS", "0")), time.monotonic()
     seed = int(os.environ.get("FUZZ_SEED", seed))
     while time.monotonic() - started < seconds or (rounds > 0 and not seconds):

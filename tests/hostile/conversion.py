@@ -22,11 +22,10 @@ from lake.settings import ConvertSettings
 from offline.output_folder import StagedFiles
 from sizing.peak_memory import peak_bytes, reset_peak_bytes
 from tests.hostile.corpus import CORPUS, MIB, HostileFile
-from tests.unit.verify.test_both_readers import count_lines
-from transform.file_deadline import GRACE_SECONDS
+from tests.unit.verify.test_objects import count_lines
 from transform.plan_attempt import output_ratio, split_files
 from transform.run_task import run_task
-from transform.task_model import Task
+from transform.task_model import GRACE_SECONDS, Task
 
 ADDRESS_SPACE = 8 << 30
 """Bytes: a file that costs more ends its process, not the machine."""
@@ -113,21 +112,24 @@ def _new_process(work: str, file: HostileFile, count: int) -> dict[str, Any]:
     return dict(json.loads(done.stdout))
 
 
-def _convert(file: HostileFile, count: int, folder: Path) -> Cost:
+def _written(file: HostileFile, count: int, folder: Path) -> tuple[ObjectVersion, CountingSource]:
     path = folder / "input"
     with path.open("wb") as stream:
         file.write(stream, count)
-    size = path.stat().st_size
-    version = ObjectVersion("input", file.key, "e", size, "2026-11-01T00:00:00Z", "v")
-    splits = tuple(split_files([version], [version] if file.compressed else (), -(-size // file.splits)))
-    source: Any = CountingSource(path)
+    version = ObjectVersion("input", file.key, "e", path.stat().st_size, "2026-11-01T00:00:00Z", "v")
+    return version, CountingSource(path)
+
+
+def _convert(file: HostileFile, count: int, folder: Path) -> Cost:
+    version, source = _written(file, count, folder)
+    splits = tuple(split_files([version], [version] if file.compressed else (), -(-version.size // file.splits)))
     reset_peak_bytes()
     started = time.process_time()
     inflated, refused, lines = 0, None, []
     outputs = folder / "outputs"
     if file.by == "sample":
         output_ratio(source, splits, ConvertSettings())
-        inflated = size
+        inflated = version.size
     else:
         known = tuple(f"known{number}" for number in range(file.known_columns))
         partition = Partition("orders", "2026-11-01", 0)
@@ -140,16 +142,13 @@ def _convert(file: HostileFile, count: int, folder: Path) -> Cost:
     parquet, quarantine = (
         sum(item.stat().st_size for item in outputs.rglob(pattern)) for pattern in ("*.parquet", "*.jsonl")
     )
-    return Cost(size, inflated, peak_bytes(), parquet, quarantine, source.fetched, round(seconds, 1), refused, lines)
+    costs = (peak_bytes(), parquet, quarantine, source.fetched, round(seconds, 1))
+    return Cost(version.size, inflated, *costs, refused, lines)
 
 
 def _read(file: HostileFile, count: int, folder: Path) -> dict[str, Any]:
     """Counts of the file, and the peak memory, by the reader of ``verify``."""
-    path = folder / "input"
-    with path.open("wb") as stream:
-        file.write(stream, count)
-    version = ObjectVersion("input", file.key, "e", path.stat().st_size, "2026-11-01T00:00:00Z", "v")
-    source = CountingSource(path)
+    version, source = _written(file, count, folder)
 
     def get_object(*, Range: str, **_: str) -> dict[str, Any]:  # noqa: N803
         start, end = map(int, Range.removeprefix("bytes=").split("-"))

@@ -6,6 +6,7 @@ import json
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import IO
 
 import pyarrow as pa
@@ -30,14 +31,14 @@ class HostileFile:
     """Count for the tests of each run."""
     full: int
     """Count for ``make hostile``."""
+    peak_bytes: int = 300 * MIB
+    """Maximum resident memory of the process that converts it."""
     by: str = "task"
     """``task`` converts it; ``sample`` takes the driver's sample of it."""
     compressed: bool = False
     known_columns: int = 0
     splits: int = 1
     key: str = "orders/file.ndjson"
-    peak_bytes: int = 300 * MIB
-    """Maximum resident memory of the process that converts it."""
     parquet_per_inflated: float = 10
     """Maximum bytes of Parquet for each byte of its lines."""
     quarantine_per_stored: float = 20
@@ -154,64 +155,35 @@ EMPTY_MEMBERS = {
 ONE_ROW = (
     ("a key 3.3 million times", b"{", lambda _: b'"":0,', b'"":0}\n', 200_000, 3_300_000),
     ("1.4 million keys in a row", b"{", lambda number: b'"%d":0,' % number, b'"":0}\n', 100_000, 1_400_000),
-    (
-        "a string of 16 MB and a number of 4,301 digits",
-        b'{"n":%s,"a":"' % (b"9" * 4301),
-        lambda _: b"x",
-        b'"}\n',
-        1_000_000,
-        16_000_000,
-    ),
+    ("a string of 16 MB, and 4,301 digits", b'{"n":%s,"a":"' % (b"9" * 4301), lambda _: b"x", b'"}\n', MIB, 16_000_000),
 )
 """Name, begin, member by its number, end, and both counts."""
 
+PACKED = partial(HostileFile, compressed=True)
+WIDE = partial(PACKED, small=ROWS, full=83_000_000, slow=True)
 CORPUS = (
-    HostileFile(
-        "a row of 1,000 keys, then empty objects",
-        _wide_row_first,
-        ROWS,
-        83_000_000,
-        compressed=True,
-        parquet_per_inflated=0.5,
-        slow=True,
-    ),
-    HostileFile(
-        "empty objects, then a row of 1,000 keys",
-        _wide_row_last,
-        ROWS,
-        83_000_000,
-        compressed=True,
-        parquet_per_inflated=0.5,
-        slow=True,
-    ),
-    HostileFile("a row of 1,000 keys in 100,000", _wide_rows_between, ROWS, 83_000_000, compressed=True, slow=True),
-    HostileFile("slow gzip, ratio 168", _slow_gzip, ROWS, 300_000_000, compressed=True, slow=True),
-    HostileFile("1,000 values of 4,096 bytes in each row", _long_values, 40, 1500, compressed=True),
+    WIDE("a row of 1,000 keys, then empty objects", _wide_row_first, parquet_per_inflated=0.5),
+    WIDE("empty objects, then a row of 1,000 keys", _wide_row_last, parquet_per_inflated=0.5),
+    WIDE("a row of 1,000 keys in 100,000", _wide_rows_between),
+    PACKED("slow gzip, ratio 168", _slow_gzip, ROWS, 300_000_000, slow=True),
+    PACKED("1,000 values of 4,096 bytes in each row", _long_values, 40, 1500),
     HostileFile("empty objects, 11,000 known columns", _empty_objects, 200_000, 930_000, known_columns=11_000),
-    HostileFile(
-        "driver's sample of a row after empty objects",
-        _wide_row_last,
-        2_000_000,
-        17_000_000,
-        by="sample",
-        compressed=True,
-        peak_bytes=200 * MIB,
+    PACKED(
+        "driver's sample of a row after empty objects", _wide_row_last, 2_000_000, 17_000_000, 200 * MIB, by="sample"
     ),
     HostileFile("no newline, 4 splits", _one_line, 8 * MIB, 256 * MIB, splits=4),
     HostileFile("no newline, 64 splits", _one_line, 8 * MIB, 256 * MIB, splits=64),
     *(
-        HostileFile(name, _members(member), 8 * MIB, 3072 * MIB, compressed=True, refused="holds too little")
+        PACKED(name, _members(member), 8 * MIB, 3072 * MIB, refused="holds too little")
         for name, member in EMPTY_MEMBERS.items()
     ),
     *(
-        HostileFile(name, _one_row(begin, member, end), small, full, compressed=True, verified=True)
+        PACKED(name, _one_row(begin, member, end), small, full, verified=True)
         for name, begin, member, end, small, full in ONE_ROW
     ),
-    HostileFile("zstd, a skippable frame first", _skippable_first, 3000, 3_000_000, compressed=True, verified=True),
+    PACKED("zstd, a skippable frame first", _skippable_first, 3000, 3_000_000, verified=True),
     HostileFile("text that begins with BZh", _bzip2_name, 3000, 1_000_000, verified=True),
-    HostileFile(
-        "bzip2 streams of 1 KiB", _short_streams, 256 * 1024, 12 * MIB, compressed=True, verified=True, slow=True
-    ),
+    PACKED("bzip2 streams of 1 KiB", _short_streams, 256 * 1024, 12 * MIB, verified=True, slow=True),
     HostileFile("short bad lines, key of control characters", _bad_lines, 1000, 1000, key=HOSTILE_KEY),
     HostileFile("many bad lines, key of control characters", _bad_lines, 100_000, 5_000_000, key=HOSTILE_KEY),
 )

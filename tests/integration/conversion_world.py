@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import boto3
 import pyarrow.parquet as pq
 
-from lake.layout import lake_prefix, pointer_key, result_key, run_key
+from lake.layout import pointer_key, result_key, run_key
 from lake.ledger import Ledger, ManifestRow
 from lake.manifest import Lane, Manifest, ObjectVersion, Partition, new_manifest_id
 from lake.manifest_documents import write_manifest
@@ -37,26 +37,11 @@ Row = dict[str, str | None]
 
 
 @dataclass
-class Clock:
-    """A clock that moves only by ``advance``."""
-
-    now: datetime = NOON
-
-    def __call__(self) -> datetime:
-        return self.now
-
-    def advance(self, **amount: float) -> None:
-        self.now += timedelta(**amount)
-
-
-@dataclass
 class ConversionWorld:
-    """Services over resources of its own, a clock that does not move, and the log of its runs."""
+    """Services over resources of its own, a clock that only tests move, and the log of its runs."""
 
     services: JobServices
-    clock: Clock = field(default_factory=Clock)
-    dead_runs: set[str] = field(default_factory=set)
-    """Job runs that Glue would call terminal."""
+    now: datetime = NOON
     log_lines: list[str] = field(default_factory=list)
     waits: list[float] = field(default_factory=list)
     """Seconds of each wait of a run; none of them takes any time."""
@@ -68,42 +53,41 @@ class ConversionWorld:
         ledger = Ledger.over(dynamodb, resources.ledger_table)
         return cls(JobServices(s3, ledger, resources, Settings("test"), REGION))
 
+    def clock(self) -> datetime:
+        return self.now
+
     def configure(self, section: str, **changes: Any) -> None:
         """Change settings of one section: ``convert``, ``stream``, ``batch``, ..."""
         settings = self.services.settings
         settings = replace(settings, **{section: replace(getattr(settings, section), **changes)})
         self.services = replace(self.services, settings=settings)
 
-    def deny(self, bucket: str, action: str, key: str = "*") -> None:
+    @property
+    def alarms(self) -> list[str]:
+        return [line for line in self.log_lines if line.startswith("ALARM")]
+
+    def bucket(self, kind: str) -> str:
+        """The bucket ``input``, ``lake``, ``quarantine`` or ``control``."""
+        return str(getattr(self.services.resources, f"{kind}_bucket"))
+
+    def deny(self, kind: str, action: str, key: str = "*") -> None:
         """From now on no role may do this with objects of the bucket: its policy refuses, as on AWS."""
-        resource = f"arn:aws:s3:::{bucket}/{key}"
+        resource, bucket = f"arn:aws:s3:::{self.bucket(kind)}/{key}", self.bucket(kind)
         statement = {"Effect": "Deny", "Principal": "*", "Action": action, "Resource": resource}
         policy = {"Version": "2012-10-17", "Statement": [statement]}
         self.services.s3.put_bucket_policy(Bucket=bucket, Policy=json.dumps(policy))
 
-    def allow(self, bucket: str) -> None:
+    def allow(self, kind: str) -> None:
         """Take every ``deny`` of this bucket back."""
-        self.services.s3.delete_bucket_policy(Bucket=bucket)
+        self.services.s3.delete_bucket_policy(Bucket=self.bucket(kind))
 
     def put(self, key: str, body: bytes) -> ObjectVersion:
         answer = self.services.s3.put_object(Bucket=self.services.resources.input_bucket, Key=key, Body=body)
-        version = answer.get("VersionId")
-        return ObjectVersion(
-            self.services.resources.input_bucket,
-            key,
-            answer["ETag"].strip('"'),
-            len(body),
-            "2026-03-04T11:59:00.000+00:00",
-            None if version in (None, "null") else version,
-        )
+        arrived, version = NOON - timedelta(minutes=1), answer.get("VersionId")
+        return ObjectVersion.of(self.services.resources.input_bucket, key, answer["ETag"], len(body), arrived, version)
 
     def enqueue(
-        self,
-        files: Sequence[ObjectVersion],
-        lane: Lane = Lane.BATCH,
-        dataset: str = "orders",
-        *,
-        urgent: bool = False,
+        self, files: Sequence[ObjectVersion], lane: Lane = Lane.BATCH, dataset: str = "orders", *, urgent: bool = False
     ) -> str:
         partition = Partition.of(dataset, NOON)
         created = NOON.isoformat(timespec="milliseconds")
@@ -113,12 +97,10 @@ class ConversionWorld:
         self.services.ledger.manifests.enqueue(manifest)
         return manifest.id
 
-    def put_pointer(self, manifest: str, *, urgent: bool = False, shard: str = FIRST_SHARD) -> None:
-        self.services.s3.put_object(
-            Bucket=self.services.resources.control_bucket,
-            Key=pointer_key(manifest, secrets.token_hex(4), urgent=urgent, shard=shard),
-            Body=json.dumps({"manifest": manifest}).encode(),
-        )
+    def put_pointer(self, manifest: str, *, shard: str = FIRST_SHARD) -> None:
+        key = pointer_key(manifest, secrets.token_hex(4), urgent=False, shard=shard)
+        body = json.dumps({"manifest": manifest}).encode()
+        self.services.s3.put_object(Bucket=self.services.resources.control_bucket, Key=key, Body=body)
 
     def put_run_document(self, manifests: Sequence[str]) -> str:
         key = run_key("execution-1", "nonce", 0)
@@ -127,57 +109,40 @@ class ConversionWorld:
         self.services.s3.put_object(Bucket=bucket, Key=key, Body=json.dumps(body).encode())
         return f"s3://{bucket}/{key}"
 
-    def convert(
-        self,
-        manifests: Sequence[str],
-        spark: SparkSession,
-        run: str = "run-1",
-        clock: Callable[[], datetime] | None = None,
-    ) -> list[ConversionOutcome]:
-        return convert(manifests, self.context(spark, run, clock))
+    def convert(self, manifests: Sequence[str], spark: SparkSession, run: str = "run-1") -> list[ConversionOutcome]:
+        return convert(manifests, self.context(spark, run))
 
     def context(self, spark: SparkSession, run: str, clock: Callable[[], datetime] | None = None) -> ConversionContext:
         """What a run of this name works with; its log goes to ``log_lines``."""
-        run_is_terminal, log = self.dead_runs.__contains__, self.log_lines.append
-        now = clock or self.clock
-        return ConversionContext(spark, self.services, run, now, run_is_terminal, log, self.waits.append)
+        log, wait = self.log_lines.append, self.waits.append
+        return ConversionContext(spark, self.services, run, clock or self.clock, lambda _: False, log, wait)
 
     def row(self, manifest: str) -> ManifestRow:
         row = self.services.ledger.manifests.get(manifest)
         assert row is not None
         return row
 
-    def result(self, manifest: str, generation: int = 1) -> dict[str, Any]:
-        key = result_key(manifest, generation)
-        body = self.services.s3.get_object(Bucket=self.services.resources.control_bucket, Key=key)["Body"].read()
-        return dict(json.loads(body))
+    def result(self, manifest: str) -> dict[str, Any]:
+        key, bucket = result_key(manifest, 1), self.services.resources.control_bucket
+        return dict(json.loads(self.services.s3.get_object(Bucket=bucket, Key=key)["Body"].read()))
 
-    def keys(self, bucket: str) -> list[str]:
-        pages = self.services.s3.get_paginator("list_objects_v2").paginate(Bucket=bucket)
+    def keys(self, kind: str) -> list[str]:
+        pages = self.services.s3.get_paginator("list_objects_v2").paginate(Bucket=self.bucket(kind))
         return sorted(item["Key"] for page in pages for item in page.get("Contents", []))
+
+    def bodies(self, kind: str) -> list[bytes]:
+        get, bucket = self.services.s3.get_object, self.bucket(kind)
+        return [get(Bucket=bucket, Key=key)["Body"].read() for key in self.keys(kind)]
 
     def lake(self) -> list[Row]:
         """Every row that a reader sees, NULLs left out, in the order of file names."""
-        resources = self.services.resources
-        rows: list[Row] = []
-        for key in self.keys(resources.lake_bucket):
-            body = self.services.s3.get_object(Bucket=resources.lake_bucket, Key=key)["Body"].read()
-            table = pq.read_table(io.BytesIO(body))
-            rows += [{name: value for name, value in row.items() if value is not None} for row in table.to_pylist()]
-        return rows
+        tables = (pq.read_table(io.BytesIO(body)).to_pylist() for body in self.bodies("lake"))
+        return [{name: text for name, text in row.items() if text is not None} for table in tables for row in table]
 
     def quarantine(self) -> list[dict[str, Any]]:
-        bucket = self.services.resources.quarantine_bucket
-        bodies = [self.services.s3.get_object(Bucket=bucket, Key=key)["Body"].read() for key in self.keys(bucket)]
-        return [json.loads(line) for body in bodies for line in body.splitlines()]
+        return [json.loads(line) for body in self.bodies("quarantine") for line in body.splitlines()]
 
     def unfinished_uploads(self) -> list[str]:
-        resources = self.services.resources
-        found = []
-        for bucket in (resources.lake_bucket, resources.quarantine_bucket):
-            uploads = self.services.s3.list_multipart_uploads(Bucket=bucket).get("Uploads", [])
-            found += [upload["Key"] for upload in uploads]
-        return found
-
-    def prefix(self, manifest: str, generation: int = 1, dataset: str = "orders") -> str:
-        return lake_prefix(Partition.of(dataset, NOON), manifest, generation)
+        list_uploads = self.services.s3.list_multipart_uploads
+        pages = [list_uploads(Bucket=self.bucket(kind)) for kind in ("lake", "quarantine")]
+        return [upload["Key"] for page in pages for upload in page.get("Uploads", [])]

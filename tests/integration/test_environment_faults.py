@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 import boto3
 import pytest
@@ -57,9 +57,8 @@ def test_a_refused_bucket_uses_up_no_attempt(world: ConversionWorld, spark: Spar
         world.enqueue([world.put(f"orders/{name}{number}.json", b'{"a":1}\nbroken\n') for number in range(16)])
         for name in "abc"
     ]
-    bucket = getattr(world.services.resources, f"{kind}_bucket")
     action = "s3:GetObject*" if kind == "input" else "s3:PutObject"
-    world.deny(bucket, action)
+    world.deny(kind, action)
 
     # When
     outcomes = world.convert(manifests, spark)
@@ -72,7 +71,7 @@ def test_a_refused_bucket_uses_up_no_attempt(world: ConversionWorld, spark: Spar
     assert all(action.removesuffix("*") in str(row.reason) for row in rows)
 
     # When it is granted, the next run converts everything
-    world.allow(bucket)
+    world.allow(kind)
     assert {outcome.state for outcome in world.convert(manifests, spark, "run-2")} == {"DONE"}
     assert (world.lake(), [record["kind"] for record in world.quarantine()]) == ([{"a": "1"}] * 48, ["line"] * 48)
 
@@ -87,9 +86,8 @@ def test_a_denied_object_waits_and_its_neighbours_are_published(
     gone = world.put("orders/gone.json", b'{"a":"gone"}\n')
     files = [world.put(key, b'{"a":"denied"}\n'), gone, world.put("orders/b.json", b'{"a":"b"}\n')]
     mixed = world.enqueue(files, lane)
-    input_bucket = world.services.resources.input_bucket
-    world.services.s3.delete_object(Bucket=input_bucket, Key=gone.key, VersionId=str(gone.version_id))
-    world.deny(input_bucket, "s3:GetObject*", key)
+    world.services.s3.delete_object(Bucket=gone.bucket, Key=gone.key, VersionId=str(gone.version_id))
+    world.deny("input", "s3:GetObject*", key)
 
     # When
     outcomes = world.convert([mixed], spark)
@@ -112,7 +110,7 @@ def test_a_denied_object_waits_and_its_neighbours_are_published(
     assert world.unfinished_uploads() == []
 
     # When it is allowed / Then the next run publishes it
-    world.allow(input_bucket)
+    world.allow("input")
     assert [outcome.state for outcome in world.convert([denied], spark, "run-2")] == ["DONE"]
     assert sorted(str(row["a"]) for row in world.lake()) == ["b", "denied"]
 
@@ -120,8 +118,7 @@ def test_a_denied_object_waits_and_its_neighbours_are_published(
 def test_a_run_that_may_not_work_claims_nothing_and_says_why_once(world: ConversionWorld, spark: SparkSession) -> None:
     # Given a denied input bucket
     manifests = [world.enqueue([world.put(f"orders/{name}.json", b'{"a":1}\n')]) for name in "abc"]
-    input_bucket = world.services.resources.input_bucket
-    world.deny(input_bucket, "s3:GetObject*")
+    world.deny("input", "s3:GetObject*")
     arguments = {"run": world.put_run_document(manifests)}
 
     # When
@@ -129,7 +126,7 @@ def test_a_run_that_may_not_work_claims_nothing_and_says_why_once(world: Convers
 
     # Then there is one alarm, and the verdict finds the permission in the ledger
     assert code == 1
-    (alarm,) = [line for line in world.log_lines if line.startswith("ALARM")]
+    (alarm,) = world.alarms
     assert alarm.startswith("ALARM run run-1 does not begin: s3:GetObject")
     assert [world.row(manifest).attempt for manifest in manifests] == [0, 0, 0]
     tally = Tally(now=world.clock())
@@ -142,7 +139,7 @@ def test_a_run_that_may_not_work_claims_nothing_and_says_why_once(world: Convers
     assert read_denied(world.services.s3, world.services.resources.control_bucket, arguments["run"]) == set(manifests)
 
     # When it is granted / Then a run that a person starts converts everything
-    world.allow(input_bucket)
+    world.allow("input")
     assert batch_job.main.run(world.context(spark, "run-2"), arguments) == 0
     assert world.lake() == [{"a": "1"}] * 3
 
@@ -150,8 +147,7 @@ def test_a_run_that_may_not_work_claims_nothing_and_says_why_once(world: Convers
 def test_a_publish_that_is_refused_is_finished_by_the_next_run(world: ConversionWorld, spark: SparkSession) -> None:
     # Given a lake whose objects may be written and not read
     manifest = world.enqueue([world.put("orders/a.json", BODY)])
-    lake_bucket = world.services.resources.lake_bucket
-    world.deny(lake_bucket, "s3:GetObject")
+    world.deny("lake", "s3:GetObject")
 
     # When
     (outcome,) = world.convert([manifest], spark)
@@ -162,7 +158,7 @@ def test_a_publish_that_is_refused_is_finished_by_the_next_run(world: Conversion
     assert "s3:GetObject is denied" in str(row.reason)
 
     # When it is granted / Then nothing is converted again
-    world.allow(lake_bucket)
+    world.allow("lake")
     assert [item.state for item in world.convert([manifest], spark, "run-2")] == ["DONE"]
     assert world.row(manifest).attempt == 1
     check_published_once(world, manifest)
@@ -176,10 +172,8 @@ def test_load_is_waited_for_in_the_same_run_a_few_times(
     world.configure("batch", max_attempts=1)
     manifest = world.enqueue([world.put("orders/a.json", BODY)])
     services, dynamodb = world.services, boto3.resource("dynamodb").meta.client
-    s3: Any = Unanswered(services.s3, operation, world, waits)
-    ledger: Any = Unanswered(dynamodb, operation, world, waits)
-    ledger = Ledger.over(ledger, services.resources.ledger_table)
-    world.services = replace(services, s3=s3, ledger=ledger)
+    s3, ledger = (cast("Any", Unanswered(client, operation, world, waits)) for client in (services.s3, dynamodb))
+    world.services = replace(services, s3=s3, ledger=Ledger.over(ledger, services.resources.ledger_table))
     # When
     (outcome,) = world.convert([manifest], spark)
     # Then each wait is longer than the one before
@@ -204,8 +198,7 @@ def test_a_stream_that_may_not_read_ends_and_the_next_run_repeats_its_micro_batc
     world.configure("stream", trigger_seconds=1, idle_minutes=0.05)
     world.configure("batch", max_attempts=1)
     manifests = [enqueue_for_stream(world, name) for name in "ab"]
-    input_bucket = world.services.resources.input_bucket
-    world.deny(input_bucket, "s3:GetObject*")
+    world.deny("input", "s3:GetObject*")
 
     # When
     with pytest.raises(BlockedRunError, match="s3:GetObject"):
@@ -213,12 +206,11 @@ def test_a_stream_that_may_not_read_ends_and_the_next_run_repeats_its_micro_batc
 
     # Then no attempt is used up, and alarms say why
     assert [(world.row(item).state, world.row(item).tries) for item in manifests] == [(State.QUEUED, 0)] * 2
-    alarms = [line for line in world.log_lines if line.startswith("ALARM")]
-    assert alarms
-    assert all("s3:GetObject" in alarm for alarm in alarms)
+    assert world.alarms
+    assert all("s3:GetObject" in alarm for alarm in world.alarms)
 
     # When it is granted / Then the same pointers are converted, although none was written again
-    world.allow(input_bucket)
+    world.allow("input")
     InboxStream(world.context(spark, "run-2", lambda: datetime.now(UTC))).run()
     assert world.lake() == [{"a": "1"}] * 2
 
@@ -226,7 +218,7 @@ def test_a_stream_that_may_not_read_ends_and_the_next_run_repeats_its_micro_batc
 def test_a_denied_object_does_not_hold_up_the_pointers_behind_it(world: ConversionWorld, spark: SparkSession) -> None:
     # Given a micro-batch with only a denied object, and another manifest whose pointer is in the next one
     denied, good = enqueue_for_stream(world, "denied"), enqueue_for_stream(world, "good")
-    world.deny(world.services.resources.input_bucket, "s3:GetObject*", "orders/denied.json")
+    world.deny("input", "s3:GetObject*", "orders/denied.json")
 
     # When
     context = world.context(spark, "run-1")
@@ -236,5 +228,5 @@ def test_a_denied_object_does_not_hold_up_the_pointers_behind_it(world: Conversi
     # Then it waits for another pointer, which the sweep writes
     assert (first.state, second.state) == ("WAITING", "DONE")
     assert (world.row(denied).state, world.row(denied).tries) == (State.QUEUED, 0)
-    (alarm,) = [line for line in world.log_lines if line.startswith("ALARM")]
+    (alarm,) = world.alarms
     assert "orders/denied.json" in alarm

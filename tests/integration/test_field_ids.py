@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from lake.layout import lake_prefix
 from lake.ledger import Tabled
 from lake.ledger.datasets import field_id
 from lake.settings.model import parse_settings
@@ -27,10 +28,11 @@ def _table(world: ConversionWorld) -> None:
 
 def ids(world: ConversionWorld, manifest: str) -> dict[str, int | None]:
     """Columns of the one file of a manifest, and their field ids."""
-    bucket = world.services.resources.lake_bucket
-    dataset = world.row(manifest).partition.dataset
-    (key,) = (key for key in world.keys(bucket) if key.startswith(world.prefix(manifest, dataset=dataset)))
-    schema = pq.read_schema(io.BytesIO(world.services.s3.get_object(Bucket=bucket, Key=key)["Body"].read()))
+    prefix = lake_prefix(world.row(manifest).partition, manifest, 1)
+    (body,) = (
+        body for key, body in zip(world.keys("lake"), world.bodies("lake"), strict=True) if key.startswith(prefix)
+    )
+    schema = pq.read_schema(io.BytesIO(body))
     numbers = [(field.metadata or {}).get(b"PARQUET:field_id") for field in schema]
     return {name: None if number is None else int(number) for name, number in zip(schema.names, numbers, strict=True)}
 

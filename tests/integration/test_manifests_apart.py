@@ -1,5 +1,7 @@
 """What happens to one manifest, file or worker of a run holds up no other."""
 
+import os
+import signal
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -8,6 +10,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 from lake.ledger import State
@@ -16,9 +19,8 @@ from tests.chaos.inline_spark import InlineSpark
 from tests.integration.conversion_world import ConversionWorld
 from transform import convert as convert_module
 from transform import run_task
-from transform.file_deadline import SplitDeadline
 from transform.finalize import finalize
-from transform.run_task import run_partition
+from transform.run_task import SplitDeadline, run_partition
 from transform.task_model import Task, TaskFault, TaskResult
 
 
@@ -128,12 +130,6 @@ def test_a_killed_worker_loses_nothing(
     killed = str(tmp_path)
 
     def dying(tasks: Iterable[Task]) -> Iterator[TaskResult | TaskFault]:
-        import os
-        import signal
-        from pathlib import Path
-
-        from pyspark import TaskContext
-
         context = TaskContext.get()
         assert context is not None
         results = list(run_partition(tasks)) if uploaded else None

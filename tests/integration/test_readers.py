@@ -6,10 +6,10 @@ from pathlib import Path
 import duckdb
 import polars as pl
 import pyarrow.parquet as pq
-from ndjson_arrow import Reader
 from pyspark.sql import SparkSession
 
 from lake.settings import ConvertSettings
+from tests.unit.native.reader_driver import batches_of
 from transform.parquet_writer import ParquetFiles
 
 
@@ -33,15 +33,8 @@ def test_rows_are_found_by_the_bounds_of_their_pages(spark: SparkSession, tmp_pa
     # Given one row group with several pages in each column, sorted and not, with a dictionary, without and with both
     paths: list[str] = []
     files = ParquetFiles(tmp_path, ConvertSettings(), lambda path, _: paths.append(str(path)))
-    reader = Reader()
-    reader.open("rows")
-    reader.feed(repeated(70_000))
-    reader.end_of_input()
-    for batch in iter(reader.read, None):
+    for batch in batches_of([repeated(70_000)]):
         files.write(batch)
-    reader.close()
-    if (last := reader.flush()) is not None:
-        files.write(last)
     files.close()
     (path,) = paths
     metadata = pq.read_metadata(path)

@@ -37,8 +37,7 @@ def test_both_jobs_give_the_same_lake(world: ConversionWorld, spark: SparkSessio
     InboxStream(stream_context(world, spark)).run()
 
     # Then it has left the inbox of the second shard alone
-    control = world.services.resources.control_bucket
-    assert [key.partition("/")[0] for key in world.keys(control) if key.startswith("inbox")] == ["inbox-2"]
+    assert [key.partition("/")[0] for key in world.keys("control") if key.startswith("inbox")] == ["inbox-2"]
     assert world.row(others).state == "QUEUED"
 
     # And the run has metered itself: its driver is the only worker here
@@ -74,14 +73,14 @@ def test_one_query_follows_another_while_pointers_come_and_go(
     ]
     for manifest in manifests[:2]:
         world.put_pointer(manifest)
-    control, late = world.services.resources.control_bucket, manifests[2:]
+    late = manifests[2:]
 
     # And a first micro-batch in which pointers arrive, and one that Spark has listed gets another name
     def convert(context: ConversionContext, given: list[str], **_: object) -> list[ConversionOutcome]:
         if late:
             (other,) = (manifest for manifest in manifests[:2] if manifest not in given)
-            (key,) = (key for key in world.keys(control) if key.startswith(f"{INBOX}{other}"))
-            world.services.s3.delete_object(Bucket=control, Key=key)
+            (key,) = (key for key in world.keys("control") if key.startswith(f"{INBOX}{other}"))
+            world.services.s3.delete_object(Bucket=world.bucket("control"), Key=key)
             late.append(other)
         while late:
             world.put_pointer(late.pop())
@@ -101,7 +100,7 @@ def test_one_query_follows_another_while_pointers_come_and_go(
     assert {row["a"] for row in rows} == {"0", "1", "2", "3"}
 
     # And nothing of the queries is left, on S3 or on the disk of the driver
-    assert {key.partition("/")[0] for key in world.keys(control)} == {"manifests", "commits", "results"}
+    assert {key.partition("/")[0] for key in world.keys("control")} == {"manifests", "commits", "results"}
     assert not list(tmp_path.glob("inbox-checkpoint-*"))
 
 

@@ -6,6 +6,7 @@ import io
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -67,20 +68,11 @@ class VerifiedHour:
         (report,) = HoursCheck(stack, Hours("orders", HOUR, HOUR), Effort(share), lambda _: None).run()
         return report
 
-    def change(self, bucket: str, change: Callable[[bytes], bytes]) -> bytes:
+    def change(self, kind: str, change: Callable[[bytes], bytes]) -> bytes:
         """Change the first object of a bucket; returns what it was."""
-        key = self.world.keys(bucket)[0]
-        body = self.world.services.s3.get_object(Bucket=bucket, Key=key)["Body"].read()
-        self.world.services.s3.put_object(Bucket=bucket, Key=key, Body=change(body))
+        key, body = self.world.keys(kind)[0], self.world.bodies(kind)[0]
+        self.world.services.s3.put_object(Bucket=self.world.bucket(kind), Key=key, Body=change(body))
         return body
-
-    @property
-    def lake_bucket(self) -> str:
-        return self.world.services.resources.lake_bucket
-
-    @property
-    def quarantine_bucket(self) -> str:
-        return self.world.services.resources.quarantine_bucket
 
 
 def rewrite(change: Callable[[pa.Table], pa.Table]) -> Callable[[bytes], bytes]:
@@ -148,6 +140,10 @@ def test_an_hour_is_proven_with_other_settings_and_after_they_have_changed(
     default = world.services.settings.convert
     world.configure("convert", **section)
     hour = VerifiedHour(world, spark, BODIES | {"orders/f.json": b'{"long":"%s"}\n' % (b"x" * 2000)})
+    # Tables that are made after convert.provenance is off have its columns, too.
+    dataset = world.services.ledger.datasets.get("orders")
+    assert dataset is not None
+    assert dataset.provenance == ("provenance" in section)
     for settings in (section, {name: getattr(default, name) for name in section}):
         world.configure("convert", **settings)
         report = hour.verify()
@@ -239,20 +235,11 @@ CHANGES: dict[str, tuple[str, Callable[[bytes], bytes], list[tuple[int | None, s
 @pytest.mark.parametrize("kind", CHANGES)
 def test_one_change_is_found_with_its_place(shared_hour: VerifiedHour, kind: str) -> None:
     name, change, expected = CHANGES[kind]
-    bucket = getattr(shared_hour.world.services.resources, f"{name}_bucket")
-    before = shared_hour.change(bucket, change)
+    before = shared_hour.change(name, change)
     report = shared_hour.verify()
-    shared_hour.change(bucket, lambda _: before)
+    shared_hour.change(name, lambda _: before)
     assert report.outcome == HourOutcome.DIFFERS
     assert [(difference.line, difference.problem) for difference in report.differences] == expected
-
-
-def test_a_missing_object_is_found(hour: VerifiedHour) -> None:
-    key = hour.world.keys(hour.lake_bucket)[0]
-    hour.world.services.s3.delete_object(Bucket=hour.lake_bucket, Key=key)
-    report = hour.verify()
-    assert report.outcome == HourOutcome.DIFFERS
-    assert [difference.uri for difference in report.differences] == [f"s3://{hour.lake_bucket}/{key}"]
 
 
 def test_a_file_that_was_read_is_not_in_the_quarantine_as_a_whole(hour: VerifiedHour) -> None:
@@ -265,8 +252,8 @@ def test_a_file_that_was_read_is_not_in_the_quarantine_as_a_whole(hour: Verified
         lines = [line for line in body.splitlines() if json.loads(line)["source"] != file.uri]
         return b"\n".join((*lines, json.dumps(whole).encode(), b""))
 
-    hour.change(hour.quarantine_bucket, replace_lines)
-    hour.change(hour.lake_bucket, rewrite(lambda table: table.slice(50)))
+    hour.change("quarantine", replace_lines)
+    hour.change("lake", rewrite(lambda table: table.slice(50)))
 
     # When
     (difference,) = hour.verify().differences
@@ -279,9 +266,9 @@ def test_a_file_that_was_read_is_not_in_the_quarantine_as_a_whole(hour: Verified
 
 
 def test_a_missing_record_of_an_unreadable_file_is_found_when_its_input_is_gone(hour: VerifiedHour) -> None:
-    resources, s3, file = hour.world.services.resources, hour.world.services.s3, hour.files["orders/d.json.gz"]
-    s3.put_object(Bucket=resources.quarantine_bucket, Key=hour.world.keys(resources.quarantine_bucket)[1], Body=b"")
-    s3.delete_object(Bucket=resources.input_bucket, Key=file.key, VersionId=str(file.version_id))
+    s3, file = hour.world.services.s3, hour.files["orders/d.json.gz"]
+    s3.put_object(Bucket=hour.world.bucket("quarantine"), Key=hour.world.keys("quarantine")[1], Body=b"")
+    s3.delete_object(Bucket=file.bucket, Key=file.key, VersionId=str(file.version_id))
     report = hour.verify()
     assert report.outcome == HourOutcome.DIFFERS
     assert [(item.uri, item.problem.partition(":")[0]) for item in report.differences] == [
@@ -290,12 +277,10 @@ def test_a_missing_record_of_an_unreadable_file_is_found_when_its_input_is_gone(
 
 
 def test_a_foreign_object_is_found(hour: VerifiedHour) -> None:
-    key = hour.world.keys(hour.lake_bucket)[0]
-    copies = [key.replace("-g1-", "-g1-9"), key.replace("-g1-", "-g7-"), key.rpartition("/")[0] + "/copy.parquet"]
-    for name in copies:
-        hour.world.services.s3.copy_object(
-            Bucket=hour.lake_bucket, Key=name, CopySource={"Bucket": hour.lake_bucket, "Key": key}
-        )
+    bucket, (key,) = hour.world.bucket("lake"), hour.world.keys("lake")
+    for name in (key.replace("-g1-", "-g1-9"), key.replace("-g1-", "-g7-"), key.rpartition("/")[0] + "/copy.parquet"):
+        source: Any = {"Bucket": bucket, "Key": key}
+        hour.world.services.s3.copy_object(Bucket=bucket, Key=name, CopySource=source)
     assert len(hour.verify().differences) == 3
 
 
@@ -322,9 +307,9 @@ def test_a_date_is_compared_once_and_only_a_difference_is_an_alarm_and_fails_the
     world.configure("verify", share=1.0)
     due_hour, is_planted = VerifiedHour(world, spark), outcome == "differs"
     if is_planted:
-        due_hour.change(due_hour.lake_bucket, change_row)
+        due_hour.change("lake", change_row)
     world.log_lines.clear()
-    world.clock.advance(hours=12 + 36)
+    world.now += timedelta(hours=12 + 36)
     s3: Any = ModifiedAt(world.services.s3, NOON)
     context = replace(world.context(spark, "run-verify"), services=replace(world.services, s3=s3))
     # When

@@ -17,7 +17,6 @@ class OracleResult:
     lines: int = 0
     blank_lines: int = 0
     size: int = 0
-    """Bytes of all lines, newlines included."""
     rows: list[tuple[int, dict[str, str]]] = field(default_factory=list)
     """Offset of the line, and column -> text without NULLs."""
     rejects: list[tuple[int, int, str, bytes]] = field(default_factory=list)
@@ -29,22 +28,16 @@ class OracleResult:
 def read(
     data: bytes,
     *,
-    start: int = 0,
-    end: int | None = None,
     known_columns: tuple[str, ...] = (),
     column_limit: int = 1000,
     max_line_bytes: int = 16 << 20,
     concatenated: bool = False,
 ) -> OracleResult:
-    """The result for the lines whose first byte is in [start, end); arrays and concatenated values are read whole."""
-    result = OracleResult(columns=dict.fromkeys(known_columns))
+    result = OracleResult(size=len(data), columns=dict.fromkeys(known_columns))
     limit = max(column_limit, len(known_columns))
     for line in lines_of(io.BytesIO(data), max_line_bytes, concatenated=concatenated):
-        if line.offset < start or (end is not None and line.offset >= end):
-            continue
         raw = data[line.offset : line.offset + line.length]
         result.lines += 1
-        result.size += line.length + (data[line.offset + line.length : line.offset + line.length + 1] == b"\n")
         verbatim: list[str] = []
         try:
             if line.body is None:
@@ -59,8 +52,6 @@ def read(
             result.blank_lines += 1
         else:
             result.rows.append((line.offset, to_row(members, verbatim, result.columns, limit)))
-    if start == 0 and end is None:
-        result.size = len(data)
     return result
 
 

@@ -1,15 +1,10 @@
 """Recognises files of other formats by their first rejected lines. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from ndjson_arrow._native import Reject, SplitCounts
+from ndjson_arrow._native import Reject, SplitCounts
 
 EXPECTED = "expected one JSON object on each line"
 EXPECTED_VALUES = f"{EXPECTED}, or concatenated = true"

@@ -123,6 +123,8 @@ def _record_batches(
     *,
     concatenated: bool,
 ) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa  # noqa: PLC0415
+
     with opened:
         for batch in _batches(reader, name, file):
             found = reader.take_rejects()
@@ -132,18 +134,10 @@ def _record_batches(
                     raise RejectedLineError(reject, other)
                 rejects(reject)
             if batch is not None:
-                yield _record_batch(batch, schema)
-
-
-def _record_batch(batch: Batch, schema: pa.Schema) -> pa.RecordBatch:
-    import pyarrow as pa  # noqa: PLC0415
-
-    filled = set(batch.filled_columns)
-    missing = pa.nulls(batch.rows, pa.string())
-    arrays = [
-        pa.array(batch.column(index), pa.string()) if index in filled else missing for index in range(len(schema))
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+                filled, missing = set(batch.filled_columns), pa.nulls(batch.rows, pa.string())
+                numbers = range(len(schema))
+                arrays = [pa.array(batch.column(at), pa.string()) if at in filled else missing for at in numbers]
+                yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def _find_columns(

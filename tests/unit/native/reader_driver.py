@@ -2,7 +2,7 @@
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -73,6 +73,20 @@ def read_available(reader: Reader, result: ReadResult) -> None:
     while (batch := reader.read()) is not None:
         result.add(batch)
     assert reader.done or reader.needs_input
+
+
+def batches_of(chunks: Iterable[bytes], **options: object) -> Iterator[Batch]:
+    """The batches of a file that is fed in these chunks."""
+    reader = Reader(**options)  # type: ignore[arg-type]
+    reader.open("rows")
+    for chunk in chunks:
+        reader.feed(chunk)
+        yield from iter(reader.read, None)
+    reader.end_of_input()
+    yield from iter(reader.read, None)
+    reader.close()
+    if (last := reader.flush()) is not None:
+        yield last
 
 
 def batch_of(reader: Reader, data: bytes) -> Batch:

@@ -2,7 +2,6 @@
 
 import bz2
 import gzip
-import json
 from collections.abc import Callable, Sequence
 
 import pyarrow as pa
@@ -12,8 +11,6 @@ from ndjson_arrow import Reader, SplitCounts, can_split
 from tests.unit.native.reader_driver import ReadResult, chunks_of, read_file, read_split
 
 ROWS = b"".join(b'{"id":%d,"text":"line %d"}\n' % (number, number * 7919) for number in range(3000)) + b"broken\n\n"
-
-
 Compress = Callable[[bytes], bytes]
 
 
@@ -57,17 +54,6 @@ def test_a_zstd_window_above_the_limit_is_named() -> None:
     assert "its window is larger than 128 MiB: compress it with zstd --long=27" in str(read_file(frame).counts[0].error)
 
 
-def test_a_truncated_file_does_not_affect_the_next() -> None:
-    # Given a reader after a truncated file
-    reader, result = Reader(), ReadResult()
-    read_split(reader, result, [gzip.compress(ROWS)[:50]], "truncated")
-    # When
-    read_split(reader, result, [b'{"after":1}\n'], "good")
-    # Then
-    assert [counts.error is None for counts in result.counts] == [False, True]
-    assert result.counts[1].rows == 1
-
-
 LARGE = ROWS * 250
 """Inflates to more than the 16 MiB after which a thread of its own inflates a gzip file."""
 
@@ -77,31 +63,21 @@ def test_a_large_gzip_file_is_read_as_its_text_is(step: int) -> None:
     # Given members, a line that starts in one and ends in another, and padding
     middle = len(LARGE) // 2 + 5
     packed = gzip.compress(LARGE[:middle], 1) + gzip.compress(LARGE[middle:], 1) + bytes(1000)
-    # When
-    expected, read = (counts_of(data, step) for data in (LARGE, packed))
     # Then
-    assert read.error is None
-    assert (read.lines, read.rows, read.blank_lines, read.rejects, read.bytes) == (
-        expected.lines,
-        expected.rows,
-        expected.blank_lines,
-        expected.rejects,
-        expected.bytes,
-    )
+    expected, read = (counts_of(data, step) for data in (LARGE, packed))
+    for name in ("error", "lines", "rows", "blank_lines", "rejects", "bytes"):
+        assert getattr(read, name) == getattr(expected, name)
 
 
 def test_a_large_gzip_file_fails_as_a_small_one() -> None:
     packed = gzip.compress(LARGE, 1)
-    checksum = bytearray(packed)
-    checksum[-6] ^= 0x55
+    checksum = bytes([*packed[:-6], packed[-6] ^ 0x55, *packed[-5:]])
     for data, error in (
         (packed[:-1], f"truncated gzip at byte {len(packed) - 1}"),
         (packed + b"garbage", "corrupt gzip at byte "),
-        (bytes(checksum), "corrupt gzip at byte "),
+        (checksum, "corrupt gzip at byte "),
     ):
-        counts = counts_of(data, 1 << 19)
-        assert counts.error is not None
-        assert counts.error.startswith(error)
+        assert str(counts_of(data, 1 << 19).error).startswith(error)
 
 
 def counts_of(data: bytes, step: int) -> SplitCounts:
@@ -109,11 +85,10 @@ def counts_of(data: bytes, step: int) -> SplitCounts:
     reader = Reader(flush_bytes=8 << 20)
     reader.open("large")
     for chunk in chunks_of(data, range(0, len(data), step)):
-        if reader.done:
-            break
-        reader.feed(chunk)
-        while reader.read() is not None:
-            pass
+        if not reader.done:
+            reader.feed(chunk)
+            while reader.read() is not None:
+                pass
     if not reader.done:
         reader.end_of_input()
         while reader.read() is not None:
@@ -133,9 +108,8 @@ def test_a_decompression_bomb_is_stopped_by_its_ratio(name: str, compress: Compr
     # Given members of 16 MiB each with a ratio far above 2,000, more than 256 MiB in total
     (counts,) = read_repeated(compress(bytes(16 << 20)), 17).counts
     # Then
-    assert counts.error is not None
-    assert counts.error.startswith("expands too far: ")
-    assert name in counts.error
+    assert str(counts.error).startswith("expands too far: ")
+    assert name in str(counts.error)
 
 
 @pytest.mark.parametrize(("name", "compress"), CODECS)
@@ -163,28 +137,12 @@ def test_no_ratio_that_gzip_can_have_is_a_bomb() -> None:
 
 def test_a_compressed_file_is_stopped_by_its_inflated_size() -> None:
     (counts,) = read_file(gzip.compress(ROWS), max_inflated_bytes=50_000).counts
-    assert counts.error is not None
-    assert counts.error.startswith("expands too far: gzip inflates to more than 50000 bytes")
-
-
-OBJECTS = [{"id": number, "text": 'a "]},[" b\n', "tags": [{"x": [number]}, []]} for number in range(50)]
+    assert str(counts.error).startswith("expands too far: gzip inflates to more than 50000 bytes")
 
 
 def cuts_of(body: bytes) -> list[Sequence[int]]:
     """Where a file is cut into chunks: nowhere, and after each byte."""
     return [(), range(len(body))]
-
-
-@pytest.mark.parametrize("indent", [None, 0, 2])
-@pytest.mark.parametrize("compress", [bytes, gzip.compress])
-def test_an_array_on_one_line_or_many_is_its_rows(indent: int | None, compress: type[bytes]) -> None:
-    body = json.dumps(OBJECTS, indent=indent).encode()
-    for cuts in cuts_of(body):
-        read = read_file(compress(body), cuts=cuts)
-        assert [(row["id"], row["text"]) for row in read.rows] == [(str(row["id"]), row["text"]) for row in OBJECTS]
-        assert [json.loads(row["tags"]) for row in read.rows] == [row["tags"] for row in OBJECTS]
-        (counts,) = read.counts
-        assert (counts.lines, counts.rows, counts.bytes, counts.elements) == (50, 50, len(body), True)
 
 
 @pytest.mark.parametrize(

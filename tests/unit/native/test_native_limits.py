@@ -1,6 +1,5 @@
 """Memory is bounded and counts are exact for any input."""
 
-import resource
 import subprocess
 import sys
 
@@ -8,14 +7,11 @@ import pyarrow as pa
 import pytest
 from ndjson_arrow import Reader
 
+from sizing.peak_memory import peak_bytes
 from tests.oracle import ndjson_oracle as oracle
 from tests.unit.native.reader_driver import ReadResult, assert_same, read_available, read_file, read_split
 
 MEBIBYTE = 1 << 20
-
-
-def peak_bytes() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def test_an_endless_line_is_counted_exactly_and_not_kept() -> None:

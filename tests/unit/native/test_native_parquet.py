@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from ndjson_arrow import Batch, ParquetFile, Reader
 
-from tests.unit.native.reader_driver import batch_of
+from tests.unit.native.reader_driver import batch_of, batches_of
 
 
 @pytest.mark.parametrize("character", ["x", "ü", "😀"])
@@ -86,19 +86,10 @@ MAX_ENTRIES = 32_768
 
 def write(path: Path, columns: dict[str, Sequence[str | None]]) -> None:
     """One file with one row group."""
-    file, reader = ParquetFile(path), Reader(flush_bytes=16 << 20)
-    reader.open("rows")
-    for row in zip(*columns.values(), strict=True):
-        members = (f'"{name}":"{value}"' for name, value in zip(columns, row, strict=True) if value is not None)
-        reader.feed(("{" + ",".join(members) + "}\n").encode())
-        while (batch := reader.read()) is not None:
-            file.write(batch)
-    reader.end_of_input()
-    while (batch := reader.read()) is not None:
+    file, rows = ParquetFile(path), zip(*columns.values(), strict=True)
+    members = ({name: text for name, text in zip(columns, row, strict=True) if text is not None} for row in rows)
+    for batch in batches_of((json.dumps(row).encode() + b"\n" for row in members), flush_bytes=16 << 20):
         file.write(batch)
-    reader.close()
-    if (last := reader.flush()) is not None:
-        file.write(last)
     file.close()
 
 

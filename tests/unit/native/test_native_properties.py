@@ -1,11 +1,14 @@
-"""For any bytes, chunks, splits and flushes the reader gives the oracle's result, and names follow its rule."""
+"""For any bytes, chunks, splits and flushes the reader gives the oracle's result, and columns follow their rules."""
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from ndjson_arrow import column_name, original_key
+from ndjson_arrow import Reader, column_name, original_key
 
 from tests.fuzz import fuzz_reader
 from tests.fuzz.rounds import run
+from tests.oracle import ndjson_oracle as oracle
+from tests.unit.native.reader_driver import ReadResult, assert_same, read_file
 from verify import line_rules
 
 
@@ -27,3 +30,85 @@ def test_a_name_follows_the_rule_and_is_decoded(key: str) -> None:
 def test_a_decoded_key_has_the_name_it_is_decoded_from(name: str) -> None:
     key = original_key(name)
     assert key is None or column_name(key) == name
+
+
+def test_rows_have_the_time_of_arrival_of_their_file() -> None:
+    # Given two files, one of them without a time of arrival
+    reader, result = Reader(provenance=True), ReadResult()
+    for source, arrived_at in (("one", "2026-03-17T00:00:00Z"), ("two", None)):
+        reader.open(source, arrived_at=arrived_at)
+        reader.feed(b"{}")
+        reader.end_of_input()
+        reader.read()
+        reader.close()
+    # When
+    result.add(reader.flush())
+    # Then
+    assert result.rows == [
+        {"_source": "one", "_arrived_at": "2026-03-17T00:00:00Z", "_offset": "0"},
+        {"_source": "two", "_offset": "0"},
+    ]
+
+
+def test_known_columns_come_first_and_exist_without_values() -> None:
+    # Given two known columns, one of which the file does not have
+    read = read_file(b'{"new":1,"b":2}\n{"b":3}\n', known_columns=["__a", "b"], provenance=True)
+    # Then its key is known without a value
+    assert read.names == ["__a", "b", "_rescued", "_source", "_arrived_at", "_offset", "new"]
+    assert read.keys == ["A", "b", "", "", "", "", "new"]
+    assert read.rows[1] == {"b": "3", "_source": "file", "_offset": "16"}
+
+
+def test_members_beyond_the_limit_are_rescued_verbatim() -> None:
+    read = read_file(rb'{"a":1, "\u0062" : [1, 2] ,"c":"\n","d":null}' + b'\n{"a":2}', column_limit=1)
+    assert read.rows == [{"a": "1", "_rescued": r'{"\u0062":[1, 2],"c":"\n","d":null}'}, {"a": "2"}]
+
+
+# The two spellings of a key are one key.
+@pytest.mark.parametrize("line", [rb'{"x":1,"b":1,"\u0062":2}', b'{"x":1,"b":1,"c":2,"b":3}'])
+def test_duplicate_keys_are_found_beyond_the_limit_too(line: bytes) -> None:
+    read = read_file(line + b'\n{"x":1,"b":2}', column_limit=1)
+    assert [reject.reason for reject in read.rejects] == ["duplicate key"]
+    assert read.rows == [{"x": "1", "_rescued": '{"b":2}'}]
+
+
+# The prefix in the hashed name of the second key ends inside an escape, which the hash mark seems to complete.
+@pytest.mark.parametrize("key", ["k" * 300, "е" * 40])
+def test_a_known_column_with_a_hashed_name_gets_its_key_when_it_is_found(key: str) -> None:
+    # Given
+    name = column_name(key)
+    # When its key is found after the column limit is reached
+    read = read_file(f'{{"x":1,"{key}":2}}'.encode(), known_columns=[name], column_limit=1)
+    # Then the key has its column, and only the other key is rescued
+    assert read.names == [name, "_rescued"]
+    assert read.keys == [key, ""]
+    assert read.rows == [{name: "2", "_rescued": '{"x":1}'}]
+
+
+def test_a_key_in_the_shape_of_a_hashed_name_is_hashed() -> None:
+    # Given a key whose encoding is the hashed name of another key
+    name = column_name("е" * 40)
+    lookalike = "е" * 23 + "_" + name.rsplit("__", 1)[1]
+    # When
+    lookalike_name = column_name(lookalike)
+    # Then
+    assert len(lookalike_name) == len(name) == 196
+    assert lookalike_name != name
+    assert original_key(name) is None
+
+
+@pytest.mark.parametrize("known", [["date"], ["Foo"], ["a", "a"], ["_rescued"], [""]])
+def test_a_known_column_must_be_a_column_name(known: list[str]) -> None:
+    with pytest.raises(ValueError, match="known column"):
+        Reader(known_columns=known)
+
+
+def test_keys_too_long_for_a_column_are_rescued() -> None:
+    # Given a key of the maximum length, and one with one byte more
+    fits, too_long = "é" * 4096, "é" * 4096 + "x"
+    data = f'{{"{fits}":1,"{too_long}":2}}'.encode()
+    # When
+    read = read_file(data)
+    # Then
+    assert read.rows == [{column_name(fits): "1", "_rescued": f'{{"{too_long}":2}}'}]
+    assert_same(read, oracle.read(data))

@@ -12,7 +12,6 @@ from typing import Any
 import duckdb
 import ndjson_arrow
 import polars as pl
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -39,16 +38,6 @@ def file(tmp_path: Path) -> Path:
 
 def ignore(_: Reject) -> None:
     """Take rejects and drop them."""
-
-
-def test_all_lines_are_rows_or_rejects(file: Path) -> None:
-    rejects: list[Reject] = []
-    table = ndjson_arrow.read(file, rejects=rejects.append).read_all()
-    assert table.schema == pa.schema([(name, pa.string()) for name in ROWS[0]])
-    assert table.to_pylist() == ROWS
-    assert [(item.source, item.offset, item.reason, item.line) for item in rejects] == [
-        (str(file), 22, "not JSON", b"not a row")
-    ]
 
 
 def test_a_rejected_line_is_an_error_for_a_caller_that_takes_none(file: Path) -> None:

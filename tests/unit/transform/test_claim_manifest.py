@@ -1,40 +1,37 @@
-"""A run claims a manifest, finishes what another run began, or leaves it; the leases of its claims are renewed."""
+"""A run claims a manifest, finishes what another run began, or leaves it; the leases of its claims are renewed.
+
+Before it claims anything, one file that can be read is enough, whatever the others are.
+"""
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from botocore.exceptions import ReadTimeoutError
+from botocore.exceptions import ClientError, ReadTimeoutError
 
 from lake.commit import SourceCount
 from lake.documents import put_document
 from lake.errors import LeaseLostError, NewerDocumentError
 from lake.layout import lake_key, manifest_key
 from lake.ledger import Claim, CostShare, ManifestRow, State
-from lake.manifest import Lane, Partition
-from lake.settings import BatchSettings, Settings
+from lake.manifest import Lane, ObjectVersion
 from tests.model import world as model
 from tests.model.actors import conversion, fake_runtime
 from tests.model.fake_spark import FakeSparkJob
-from tests.unit.lake.world import PARTITION, World, row_in_state, upload
-from transform import claim_manifest
+from tests.unit.lake.world import MORNING, PARTITION, World, row_in_state, upload
+from tests.unit.transform.job import context_of
+from transform import claim_manifest, preflight
 from transform.claim_manifest import LeaseKeeper, claim_or_finish
 from transform.convert import convert
 from transform.outcome import HELD, UNKNOWN, WAITING, ConversionOutcome
-from transform.task_model import ConversionContext, JobServices, Task, TaskFault, TaskResult
-
-SETTINGS = Settings("test", batch=BatchSettings(max_attempts=2))
-
-
-def context_of(world: World, run: str = "jr_1", *ended: str) -> ConversionContext:
-    services = JobServices(world.s3, world.ledger, world.resources, SETTINGS, "eu-central-1")
-    spark: Any = None
-    return ConversionContext(spark, services, run, world.clock, lambda name: name in ended, lambda _: None)
+from transform.preflight import check_environment
+from transform.source import DeniedFileError, UnreadableFileError
+from transform.task_model import Task, TaskFault, TaskResult
 
 
 def given(world: World, manifest: str, run: str = "jr_1", *ended: str) -> Claim | ConversionOutcome | None:
@@ -85,10 +82,6 @@ def test_a_run_of_the_batch_lane_goes_on_with_the_successors(
     assert given(world, row.id) == ConversionOutcome(row.id, State.SUPERSEDED, reason="because", successors=ids)
 
 
-def publishing(world: World) -> ManifestRow:
-    return world.committed(world.claimed(world.queued("a.json"), "jr_0"))
-
-
 @pytest.mark.parametrize("run", ["jr_1", "jr_2"])
 def test_a_committed_manifest_is_published_and_counted_by_the_run_that_has_converted_it(world: World, run: str) -> None:
     # Given what the run jr_1 has committed
@@ -107,7 +100,7 @@ def test_a_committed_manifest_is_published_and_counted_by_the_run_that_has_conve
 def test_a_manifest_that_a_newer_version_has_committed_waits_for_it(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    row = publishing(world)
+    row = world.committed(world.claimed(world.queued("a.json"), "jr_0"))
     monkeypatch.setattr(claim_manifest, "roll_forward", Mock(side_effect=NewerDocumentError("deploy it again")))
     assert given(world, row.id) == ConversionOutcome(row.id, WAITING, reason="deploy it again")
 
@@ -193,74 +186,53 @@ def test_a_manifest_of_an_earlier_input_bucket_is_done_with_what_it_has_publishe
     assert "names the bucket 'input', which is not an input of this deployment" in str(after.reason)
 
 
-NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
+def keeper(renew: Callable[[str], object], log: Callable[[str], None] = print) -> LeaseKeeper:
+    """Keeps the leases of the manifests a, b and c, each of 0.04 seconds; ``renew`` stands for the ledger."""
 
+    def renew_claim(claim: Claim, now: datetime, lease: timedelta) -> None:
+        assert (now, lease) == (MORNING, timedelta(seconds=0.04))
+        renew(claim.row.id)
 
-LEASE = timedelta(seconds=0.04)
-
-
-@dataclass
-class FakeManifests:
-    lost: set[str] = field(default_factory=set)
-    broken: bool = False
-    renewed: list[str] = field(default_factory=list)
-    tried: threading.Event = field(default_factory=threading.Event)
-
-    def renew(self, claim: Claim, now: datetime, lease: timedelta) -> None:
-        assert (now, lease) == (NOON, LEASE)
-        self.renewed.append(claim.row.id)
-        self.tried.set()
-        if self.broken:
-            raise ConnectionError("no route")
-        if claim.row.id in self.lost:
-            raise LeaseLostError("lost")
-
-
-def keeper(manifests: FakeManifests, ids: str, log: Callable[[str], None] = print) -> LeaseKeeper:
-    settings = SimpleNamespace(batch=SimpleNamespace(lease_seconds=LEASE.total_seconds()))
+    manifests, settings = SimpleNamespace(renew=renew_claim), SimpleNamespace(batch=SimpleNamespace(lease_seconds=0.04))
     services: Any = SimpleNamespace(ledger=SimpleNamespace(manifests=manifests), settings=settings)
-    spark: Any = None
-    found = LeaseKeeper(ConversionContext(spark, services, "run-1", lambda: NOON, lambda _: False, log))
-    for name in ids:
-        row = ManifestRow(name, State.RUNNING, Lane.BATCH, Partition("d", "2026-03-04", 12), "2026", 1, 1)
-        found.add(Claim(row, "run-1"))
+    context: Any = SimpleNamespace(services=services, clock=lambda: MORNING, log=log)
+    found = LeaseKeeper(context)
+    for name in "abc":
+        found.add(Claim(ManifestRow(name, State.RUNNING, Lane.BATCH, PARTITION, "2026", 1, 1), "run-1"))
     return found
 
 
 def test_renewals_go_on_in_the_background_and_end_with_the_work() -> None:
-    manifests = FakeManifests()
-    with keeper(manifests, "a"):
-        for _ in range(3):
-            assert manifests.tried.wait(10)
-            manifests.tried.clear()
-    count = len(manifests.renewed)
-    assert not manifests.tried.wait(LEASE.total_seconds() * 2)
-    assert len(manifests.renewed) == count
+    renewed = threading.Semaphore(0)
+    with keeper(lambda _: renewed.release()):
+        assert all(renewed.acquire(timeout=10) for _ in range(7))
+    while renewed.acquire(blocking=False):
+        continue
+    assert not renewed.acquire(timeout=0.08)
 
 
 def test_a_manifest_that_is_lost_or_committed_is_no_longer_renewed() -> None:
-    manifests = FakeManifests(lost={"a"})
-    subject = keeper(manifests, "abc")
+    renew = Mock(side_effect=[LeaseLostError("lost"), None, None])
+    subject = keeper(renew)
     subject.stop_renewing("c")
     subject.renew_all()
     subject.renew_all()
-    assert manifests.renewed == ["a", "b", "b"]
+    assert [call.args[0] for call in renew.call_args_list] == ["a", "b", "b"]
 
 
 def test_a_round_without_answers_is_one_line_of_the_log_and_says_what_happens_next() -> None:
     # Given a ledger that answers no renewal
-    manifests, lines = FakeManifests(broken=True), list[str]()
+    renew, lines = Mock(side_effect=ConnectionError("no route")), list[str]()
     # When
-    subject = keeper(manifests, "ab", lines.append)
+    subject = keeper(renew, lines.append)
     subject.renew_all()
-    # Then both were tried, and none is lost
-    assert manifests.renewed == ["a", "b"]
+    # Then each was tried, and none is lost
     assert lines == [
-        "2 of 2 leases were not renewed (first: a: ConnectionError: no route); "
+        "3 of 3 leases were not renewed (first: a: ConnectionError: no route); "
         "the next try is in 0.01 s, each lease ends 0.04 s after its last renewal"
     ]
     subject.renew_all()
-    assert manifests.renewed == ["a", "b"] * 2
+    assert [call.args[0] for call in renew.call_args_list] == ["a", "b", "c"] * 2
 
 
 def test_a_manifest_that_is_tried_alone_is_claimed_at_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -288,3 +260,23 @@ def test_a_manifest_that_is_tried_alone_is_claimed_at_its_turn(monkeypatch: pyte
     # Then the end of the run would use up an attempt of one of them, and no lease has expired
     assert held == [{new}, *({manifest} for manifest in tried)]
     assert [outcome.state for outcome in outcomes] == [State.DONE] * 3
+
+
+def fetch(file: ObjectVersion, _start: int, _end: int) -> bytes:
+    if file.key.endswith("denied"):
+        raise DeniedFileError(file.key) from ClientError({"Error": {"Code": "AccessDenied"}}, "GetObject")
+    if file.key.endswith("gone"):
+        raise UnreadableFileError(file.key)
+    return b"{"
+
+
+@pytest.mark.parametrize("manifests", [[["denied", "gone", "readable"]], [["denied"], ["gone"], ["readable"]]])
+def test_a_file_that_can_be_read_lets_a_run_begin(
+    world: World, monkeypatch: pytest.MonkeyPatch, manifests: list[list[str]]
+) -> None:
+    # Given one manifest, or others that are not in the sample
+    monkeypatch.setattr(preflight, "MAX_SAMPLED", 0)
+    monkeypatch.setattr(preflight, "Source", lambda *_: SimpleNamespace(fetch=fetch))
+    monkeypatch.setattr(preflight, "_draw", lambda items, number: items[:number])
+    # When, Then the run is not blocked
+    check_environment(context_of(world), [world.queued(*names).id for names in manifests], every=True)

@@ -1,39 +1,41 @@
-"""A manifest that is given up, its successors, and what a person reads about a fault of the environment."""
+"""The end of an attempt: a commit without an answer, a manifest that is given up, its successors.
+
+And what a person reads about a fault of the environment.
+"""
 
 import errno
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import timedelta
-from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
 from botocore.exceptions import ClientError, ConnectTimeoutError, NoCredentialsError, ReadTimeoutError
 
-from lake.errors import AuditError, InvalidDocumentError, TransientError
+from lake.errors import AuditError, InvalidDocumentError, LeaseLostError, TerminalError, TransientError
+from lake.layout import lake_key, quarantine_key
 from lake.ledger import ManifestRow, State
+from lake.ledger.transitions import Manifests
 from lake.manifest import Lane, Manifest
-from lake.manifest_documents import read_manifest, write_manifest
-from lake.settings import BatchSettings, Settings
+from lake.manifest_documents import read_exclusions, read_manifest
 from lake.time import iso_utc
-from tests.unit.lake.world import World, row_in_state
+from tests.unit.lake.world import World, row_in_state, upload
+from tests.unit.transform.job import context_of, services_of, task_of
+from transform import finalize
 from transform.give_up import EnvironmentFault, fault_of, record_fault, set_apart, supersede_or_fail
+from transform.plan_attempt import Attempt
+from transform.quarantine_writer import QuarantineContent
 from transform.source import UnreadableFileError
-from transform.task_model import FileFailure, JobServices
+from transform.task_model import FileFailure, Split, SplitResult, Task, TaskResult
 
-SETTINGS = Settings("test", batch=BatchSettings(max_attempts=5))
-
-
-def services(world: World) -> JobServices:
-    return JobServices(world.s3, world.ledger, world.resources, SETTINGS, "eu-central-1")
+ROWS, LINES = 3, 5
 
 
 def tried_row(world: World, lane: Lane, *names: str) -> ManifestRow:
     """QUEUED after an attempt; the clock is a minute later. In the stream lane its files are urgent."""
     manifest = replace(world.manifest(*names, lane=lane), urgent=lane == Lane.STREAM)
-    write_manifest(world.raw_s3, "control", manifest)
-    world.ledger.manifests.enqueue(manifest)
-    world.ledger.manifests.release(world.claimed(world.row(manifest.id)).row, "it crashed", world.now)
+    world.ledger.manifests.release(world.claimed(world.enqueued(manifest)).row, "it crashed", world.now)
     world.wait(timedelta(minutes=1))
     return world.row(manifest.id)
 
@@ -60,7 +62,7 @@ def test_a_manifest_of_the_batch_lane_is_halved_and_one_of_the_stream_lane_is_no
     row = tried_row(world, lane, *names)
     world.wait(timedelta(hours=9))
     # When
-    assert supersede_or_fail(services(world), row, world.now)
+    assert supersede_or_fail(services_of(world), row, world.now)
     # Then
     after = world.row(row.id)
     assert (after.state, after.reason) == (State.SUPERSEDED, "given up after 1 attempt: it crashed")
@@ -83,33 +85,29 @@ def forced_row(world: World) -> ManifestRow:
     return world.row(failed.id)
 
 
-def test_a_manifest_that_was_forced_out_of_the_stream_lane_is_halved_in_the_batch_lane(world: World) -> None:
+@pytest.mark.parametrize("set_one_apart", [False, True])
+def test_the_successors_of_a_forced_manifest_wait_since_then_in_the_batch_lane(
+    world: World, set_one_apart: bool
+) -> None:
     row = forced_row(world)
-    assert supersede_or_fail(services(world), row, world.now)
+    # When it is given up, or its attempt may not read one of two files
+    if set_one_apart:
+        attempt: Any = planned(world, row)
+        fault = EnvironmentFault("denied", "it", passing=False, denied=True)
+        failures = [FileFailure(attempt.manifest.files[0], "denied", denied=fault)]
+        assert set_apart(context_of(world), attempt, failures, ()) is not None
+    else:
+        assert supersede_or_fail(services_of(world), row, world.now)
+    # Then
     kinds = {(one.lane, one.urgent, one.created_at) for one in successors(world, world.row(row.id))}
     assert kinds == {(Lane.BATCH, False, row.forced_at)}
-
-
-def test_what_is_set_apart_of_a_forced_manifest_waits_since_then_in_the_batch_lane(world: World) -> None:
-    # Given an attempt that may not read one of two files
-    claim = world.claimed(forced_row(world))
-    manifest = read_manifest(world.raw_s3, "control", claim.row, ("input",))
-    fault = EnvironmentFault("denied", "it", passing=False, denied=True)
-    failures = [FileFailure(manifest.files[0], "denied", denied=fault)]
-    context: Any = SimpleNamespace(services=services(world), clock=world.clock)
-    attempt: Any = SimpleNamespace(claim=claim, manifest=manifest)
-    # When
-    assert set_apart(context, attempt, failures, ()) is not None
-    # Then
-    kinds = {(one.lane, one.urgent, one.created_at) for one in successors(world, world.row(claim.row.id))}
-    assert kinds == {(Lane.BATCH, False, claim.row.forced_at)}
 
 
 def test_a_manifest_that_was_published_before_fails_and_stays_published(world: World) -> None:
     done = row_in_state(world, "DONE")
     assert world.ledger.manifests.force(done, world.now)
     row = world.row(done.id)
-    assert supersede_or_fail(services(world), row, world.now)
+    assert supersede_or_fail(services_of(world), row, world.now)
     after = world.row(done.id)
     assert (after.state, after.published) == (State.FAILED, done.published)
 
@@ -168,17 +166,20 @@ def test_the_fault_is_found_behind_an_error_of_the_product() -> None:
     assert fault.cause == "s3:PutObject is denied: s3://lake/k could not be uploaded"
 
 
-@pytest.mark.parametrize("kind", [UnreadableFileError, InvalidDocumentError])
-def test_what_belongs_to_a_file_or_a_document_is_no_fault_of_the_environment(kind: type[Exception]) -> None:
-    error = kind("its encryption key cannot be used")
-    error.__cause__ = answer("KMS.DisabledException", "GetObject")
-    assert fault_of(error) is None
-
-
 @pytest.mark.parametrize(
-    "error", [AuditError("rows"), ValueError("AccessDenied"), answer("ValidationException", "Query")]
+    "error",
+    [
+        # What belongs to a file or a document is no fault of the environment, whatever it was raised from.
+        UnreadableFileError("its encryption key cannot be used"),
+        InvalidDocumentError("its encryption key cannot be used"),
+        AuditError("rows"),
+        ValueError("AccessDenied"),
+        answer("ValidationException", "Query"),
+    ],
 )
 def test_any_other_error_counts(error: Exception) -> None:
+    if isinstance(error, TerminalError):
+        error.__cause__ = answer("KMS.DisabledException", "GetObject")
     assert fault_of(error) is None
 
 
@@ -188,8 +189,7 @@ FAULT = EnvironmentFault("AWS could not be reached", "look at its network", pass
 def note_fault(world: World, *manifests: str) -> list[str]:
     """The lines of the job's log after FAULT was recorded."""
     lines: list[str] = []
-    context: Any = SimpleNamespace(services=services(world), log=lines.append)
-    record_fault(context, manifests, FAULT)
+    record_fault(context_of(world, log=lines.append), manifests, FAULT)
     return lines
 
 
@@ -213,3 +213,90 @@ def test_a_fault_that_also_keeps_the_ledger_from_it_is_in_the_log(
     monkeypatch.setattr(world.ledger.manifests, "get", Mock(side_effect=no_answer))
     (line,) = note_fault(world, "m")
     assert line == f"the ledger does not have the reason, this log alone has it: {no_answer}"
+
+
+def planned(world: World, row: ManifestRow) -> Attempt:
+    """A claimed manifest with one task for each of its files."""
+    claim = world.claimed(row)
+    manifest = read_manifest(world.raw_s3, "control", claim.row, ("input",))
+    tasks = tuple(
+        replace(task_of(Split(file, 0, file.size), number=number), manifest=row.id, partition=manifest.partition)
+        for number, file in enumerate(manifest.files)
+    )
+    return Attempt(claim, manifest, {}, tasks, "2026-11-20T09:30:00Z", columns_full=False)
+
+
+def result_of(world: World, task: Task) -> TaskResult:
+    """Three rows, a blank line and a rejected one, uploaded."""
+    (split,) = task.splits
+    body = f'{{"uri": "{split.file.uri}"}}'.encode()
+    names = (task.partition, task.manifest, task.generation, task.number)
+    parquet = upload(world.raw_s3, "lake", lake_key(*names), b"rows of " + body, ROWS)
+    rejected = upload(world.raw_s3, "quarantine", quarantine_key(*names), body, 1)
+    content = QuarantineContent(len(body), 1, {("line", split.file.uri, split.file.version, "not JSON"): 1})
+    counts = SplitResult(split, LINES, ROWS, 1, {"not JSON": 1}, split.size, False, "not JSON at byte 7")
+    return TaskResult(
+        task.manifest, task.number, (parquet,), (rejected,), (counts,), (f"c{task.number}",), (), 500, (content,)
+    )
+
+
+def test_an_attempt_that_meets_a_file_that_cannot_be_read_leaves_it_out_with_the_earlier_ones(world: World) -> None:
+    # Given an attempt without one file, which cannot read another one
+    attempt = planned(world, world.queued("a.json", "b.json", "c.json"))
+    first, second, _ = attempt.manifest.files
+    failed = replace(result_of(world, attempt.tasks[1]), failures=(FileFailure(second, "it is damaged"),))
+    # When
+    assert finalize.finalize(context_of(world), replace(attempt, excluded={first: "it is gone"}), [failed]) is None
+    # Then
+    after = world.row(attempt.manifest.id)
+    assert after.reason == f"1 file cannot be read to their end (first: {second.uri}: it is damaged)"
+    left_out = read_exclusions(world.raw_s3, "control", after.exclusions, attempt.manifest)
+    assert left_out == {first: "it is gone", second: "it is damaged"}
+
+
+NO_ANSWER = ReadTimeoutError(endpoint_url="https://ledger")
+DEFECT = ClientError({"Error": {"Code": "ValidationException", "Message": "no"}}, "UpdateItem")
+"""Not a fault of the environment: a repetition would be refused as well."""
+LOST = LeaseLostError("run-2 has taken it over")
+
+
+@pytest.mark.parametrize(
+    ("error", "applied", "state", "tries", "reason"),
+    [
+        (NO_ANSWER, True, State.DONE, 1, None),
+        # The client's second request finds the first one applied.
+        (LOST, True, State.DONE, 1, None),
+        (LOST, False, State.QUEUED, 1, finalize.COMMIT_UNSETTLED),
+        (DEFECT, False, State.QUEUED, 1, finalize.COMMIT_UNSETTLED),
+        # Nothing is said against the commit, so no try is used up.
+        (NO_ANSWER, False, State.QUEUED, 0, "AWS could not be reached"),
+    ],
+)
+def test_a_commit_that_is_refused_or_gets_no_answer_is_settled_by_the_row(
+    world: World,
+    monkeypatch: pytest.MonkeyPatch,
+    error: Exception,
+    applied: bool,
+    state: State,
+    tries: int,
+    reason: str | None,
+) -> None:
+    # Given a ledger that answers the commit with an error, perhaps after it has applied it
+    commit = Manifests.commit
+
+    def answer(*given: Any) -> None:
+        if applied:
+            commit(*given)
+        raise error
+
+    monkeypatch.setattr(Manifests, "commit", answer)
+    attempt, lines = planned(world, world.queued("a.json")), list[str]()
+    # When
+    with pytest.raises(ReadTimeoutError) if tries == 0 else nullcontext():
+        finalize.finalize(context_of(world, log=lines.append), attempt, [result_of(world, attempt.tasks[0])])
+    # Then
+    row = world.row(attempt.manifest.id)
+    assert (row.state, row.tries) == (state, tries)
+    assert str(row.reason).startswith(str(reason))
+    expected = f"the commit of manifest {row.id} got no answer: {error}; its ledger row decides"
+    assert lines == ([] if error is LOST else [expected])

@@ -22,41 +22,23 @@ from transform.job_main import open_services, parse_arguments
 from transform.task_model import ConversionContext
 
 SETTINGS = Settings(stage="t")
-
-
 REGION = "eu-central-1"
-
-
 RESOURCES = ResourceNames("input", "lake", "quarantine", "control", "ledger", "stream-job", "batch-job", "catalog")
 
 
 @pytest.fixture
-def applications(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Names of the Spark applications that were started; the deployment's services are a stand-in."""
-    started: list[str] = []
-
-    class Builder:
-        def appName(self, name: str) -> Builder:  # noqa: N802
-            started.append(name)
-            return self
-
-        def config(self, key: str, value: str) -> Builder:
-            expected = {"spark.hadoop.fs.s3a.endpoint.region": REGION, "spark.scheduler.mode": "FAIR"}
-            assert expected[key] == value
-            return self
-
-        def getOrCreate(self) -> str:  # noqa: N802
-            return "session"
-
-    monkeypatch.setattr(pyspark.sql, "SparkSession", SimpleNamespace(builder=Builder()))
-    monkeypatch.setattr(
-        job_main, "open_services", lambda _: SimpleNamespace(resources=RESOURCES, region=REGION, settings=SETTINGS)
-    )
+def builder(monkeypatch: pytest.MonkeyPatch) -> Mock:
+    """Builds Spark sessions; the deployment's services are a stand-in."""
+    builder = Mock(**{"getOrCreate.return_value": "session"})
+    builder.appName.return_value = builder.config.return_value = builder
+    monkeypatch.setattr(pyspark.sql, "SparkSession", SimpleNamespace(builder=builder))
+    services = SimpleNamespace(resources=RESOURCES, region=REGION, settings=SETTINGS)
+    monkeypatch.setattr(job_main, "open_services", lambda _: services)
     monkeypatch.setattr(job_main, "engine_clients", lambda *_: {})
-    return started
+    return builder
 
 
-def test_a_job_gets_its_context_and_arguments(applications: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_job_gets_its_context_and_arguments(builder: Mock, capsys: pytest.CaptureFixture[str]) -> None:
     # Given
     calls: list[tuple[Any, Mapping[str, str]]] = []
 
@@ -70,7 +52,10 @@ def test_a_job_gets_its_context_and_arguments(applications: list[str], capsys: p
 
     # Then
     ((context, arguments),) = calls
-    assert (failure, applications) == (None, ["app jr_1"])
+    assert failure is None
+    builder.appName.assert_called_once_with("app jr_1")
+    config = dict(call.args for call in builder.config.call_args_list)
+    assert config == {"spark.hadoop.fs.s3a.endpoint.region": REGION, "spark.scheduler.mode": "FAIR"}
     assert (context.spark, context.run, context.services.resources) == ("session", "jr_1", RESOURCES)
     assert context.clock().utcoffset() == timedelta(0)
     assert arguments == {"JOB_RUN_ID": "jr_1", "x": "y"}
@@ -131,7 +116,7 @@ def test_whether_a_run_has_ended_is_asked_of_the_services_that_the_stage_has(
 
 
 def test_a_deliberate_error_is_the_last_line_and_the_end_of_the_process(
-    applications: list[str], capsys: pytest.CaptureFixture[str]
+    builder: Mock, capsys: pytest.CaptureFixture[str]
 ) -> None:
     failure = job_main.run_job([], "app", Mock(side_effect=TransientError("S3 did not answer: try again")))
     told = capsys.readouterr()
@@ -139,7 +124,7 @@ def test_a_deliberate_error_is_the_last_line_and_the_end_of_the_process(
     assert (told.out.split(" ", 1)[1], told.err) == (f"{failure}\n", "")
 
 
-def test_a_run_that_is_not_finished_ends_with_its_last_line(applications: list[str]) -> None:
+def test_a_run_that_is_not_finished_ends_with_its_last_line(builder: Mock) -> None:
     def run(context: ConversionContext, arguments: Mapping[str, str]) -> int:
         context.log("a line")
         context.log("ALARM s3:GetObject is denied\nfor s3://input/a: grant it")
@@ -161,7 +146,7 @@ NO_SPACE = "java.io.IOException: No space left on device"
     ],
 )
 def test_the_trace_of_any_other_error_is_behind_the_sentence(
-    applications: list[str], capsys: pytest.CaptureFixture[str], text: str, quoted: str
+    builder: Mock, capsys: pytest.CaptureFixture[str], text: str, quoted: str
 ) -> None:
     failure = job_main.run_job([], "app", Mock(side_effect=ZeroDivisionError(text)))
     told = capsys.readouterr()
@@ -174,7 +159,7 @@ def test_the_trace_of_any_other_error_is_behind_the_sentence(
 
 
 def test_a_job_without_a_region_is_refused(
-    applications: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    builder: Mock, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     # Given the real services, and the arguments of a deployment before --region
     monkeypatch.setattr(job_main, "open_services", open_services)
@@ -184,7 +169,7 @@ def test_a_job_without_a_region_is_refused(
     failure = job_main.run_job(names, "app", lambda *_: 0)
     assert "the job argument --region is missing: deploy the stack again" in str(failure)
     assert capsys.readouterr().out.endswith(f"{failure}\n")
-    assert applications == []
+    builder.getOrCreate.assert_not_called()
 
 
 @pytest.mark.parametrize(

@@ -15,12 +15,13 @@ from hypothesis import strategies as st
 from ndjson_arrow import Batch
 
 from bench.input_files import Recipe, generate
-from lake.commit import PendingObject, UploadedPart
 from lake.ledger import DatasetMeasurement
-from lake.manifest import ObjectVersion, Partition
+from lake.manifest import ObjectVersion
 from lake.settings import ConvertSettings
 from offline.input_files import InputFiles, LocalFile
 from offline.output_folder import StagedFiles
+from tests.unit.lake.world import file_of
+from tests.unit.transform.job import pending, task_of
 from transform.parquet_writer import OpenFile
 from transform.plan_attempt import (
     MAX_BATCHES,
@@ -31,19 +32,15 @@ from transform.plan_attempt import (
     split_files,
 )
 from transform.run_task import run_task
-from transform.task_model import Split, SplitResult, Task, TaskResult
+from transform.task_model import Split, SplitResult, TaskResult
 
 MIB = 1 << 20
 SOURCE = InputFiles("")
 
 
-def file(size: int, key: str = "a.json") -> ObjectVersion:
-    return ObjectVersion("input", key, "etag", size, "2026-03-04T12:00:00Z", "v1")
-
-
 @given(st.integers(0, 10_000), st.integers(1, 11_000))
 def test_splits_tile_the_file(size: int, split_bytes: int) -> None:
-    splits = split_files([file(size)], (), split_bytes)
+    splits = split_files([file_of("a.json", size)], (), split_bytes)
     assert splits[0].start == 0
     assert splits[-1].end == size
     assert all(left.end == right.start for left, right in pairwise(splits))
@@ -57,7 +54,7 @@ def test_splits_tile_the_file(size: int, split_bytes: int) -> None:
     st.one_of(st.none(), st.floats(0, 2)),
 )
 def test_tasks_hold_every_split_once_and_in_order(sizes: list[int], split_mib: int, ratio: float | None) -> None:
-    files = [file(size, f"{number}.json") for number, size in enumerate(sizes)]
+    files = [file_of(f"{number}.json", size) for number, size in enumerate(sizes)]
     splits = split_files(files, (), max(split_mib, 10 * MIB))
     tasks = pack_tasks(splits, 128 * MIB, ratio)
     assert [split for task in tasks for split in task] == splits
@@ -66,20 +63,25 @@ def test_tasks_hold_every_split_once_and_in_order(sizes: list[int], split_mib: i
 
 @pytest.mark.parametrize("ratio", [0.05, 0.2, 0.5, 1.0])
 def test_output_files_are_expected_between_64_and_192_mib(ratio: float) -> None:
-    splits = split_files([file(4000 * MIB, f"{number}.json") for number in range(16)], (), 64 * MIB)
+    splits = split_files([file_of(f"{number}.json", 4000 * MIB) for number in range(16)], (), 64 * MIB)
     expected = [sum(split.size for split in task) * ratio / MIB for task in pack_tasks(splits, 128 * MIB, ratio)]
     assert all(64 <= size <= 192 for size in expected)
 
 
-def task(ndjson_bytes: int, stream_seconds: float | None = None) -> SimpleNamespace:
-    return SimpleNamespace(ndjson_bytes=ndjson_bytes, stream_seconds=stream_seconds)
-
-
-def attempts(*task_counts: int) -> list[Any]:
+def attempts(*tasks: Sequence[int], stream_seconds: float | None = None) -> list[Any]:
+    """Attempts with tasks of these sizes."""
     return [
-        SimpleNamespace(number=number, tasks=[task(7) for _ in range(count)])
-        for number, count in enumerate(task_counts)
+        SimpleNamespace(
+            number=number,
+            tasks=[SimpleNamespace(ndjson_bytes=size, stream_seconds=stream_seconds) for size in sizes],
+        )
+        for number, sizes in enumerate(tasks)
     ]
+
+
+def divided(found: list[Any], count: int) -> list[list[int]]:
+    portions: list[list[Any]] = divide_into_portions(found, count)
+    return [[attempt.number for attempt in portion] for portion in portions]
 
 
 @pytest.mark.parametrize(
@@ -94,14 +96,13 @@ def attempts(*task_counts: int) -> list[Any]:
     ],
 )
 def test_portions_have_about_the_same_number_of_tasks(task_counts: tuple[int, ...], expected: list[list[int]]) -> None:
-    portions: list[list[Any]] = divide_into_portions(attempts(*task_counts), 3)
-    assert [[attempt.number for attempt in portion] for portion in portions] == expected
+    assert divided(attempts(*([7] * count for count in task_counts)), 3) == expected
 
 
 @given(st.lists(st.integers(0, 40), max_size=60), st.integers(1, 16))
 def test_each_attempt_is_in_one_portion_and_there_are_not_too_many(task_counts: list[int], count: int) -> None:
-    portions: list[list[Any]] = divide_into_portions(attempts(*task_counts), count)
-    assert sorted(attempt.number for portion in portions for attempt in portion) == list(range(len(task_counts)))
+    portions = divided(attempts(*([7] * tasks for tasks in task_counts)), count)
+    assert sorted(number for portion in portions for number in portion) == list(range(len(task_counts)))
     assert all(portions)
     assert len(portions) <= count
 
@@ -111,15 +112,9 @@ def test_the_longest_task_goes_first_except_in_the_stream_lane(
     stream_seconds: float | None, expected: list[int]
 ) -> None:
     # Given attempts in order of arrival, and one large file among them
-    tasks = [[1], [5, 5], [1, 40], [2, 3]]
-    found: list[Any] = [
-        SimpleNamespace(number=number, tasks=[task(size, stream_seconds) for size in sizes])
-        for number, sizes in enumerate(tasks)
-    ]
-    # When
-    portions: list[list[Any]] = divide_into_portions(found, 4)
-    # Then
-    assert [attempt.number for portion in portions for attempt in portion] == expected
+    found = attempts([1], [5, 5], [1, 40], [2, 3], stream_seconds=stream_seconds)
+    # When, Then
+    assert [number for portion in divided(found, 4) for number in portion] == expected
 
 
 SETTINGS = ConvertSettings()
@@ -130,11 +125,7 @@ def splits(files: Sequence[ObjectVersion], compressed: Sequence[ObjectVersion] =
 
 
 def converted_ratio(files: Sequence[ObjectVersion], folder: Path) -> float:
-    whole = tuple(splits(files, files))
-    task = Task(
-        "m", 1, Partition("orders", "2026-11-01", 0), 0, whole, (), "lake", "quarantine", "eu-central-1", SETTINGS
-    )
-    result = run_task(task, SOURCE, StagedFiles(folder), folder)
+    result = run_task(task_of(*splits(files, files)), SOURCE, StagedFiles(folder), folder)
     written = (folder / "lake").rglob("*.parquet")
     assert sum(pq.read_metadata(path).num_rows for path in written) == sum(item.rows for item in result.splits)
     return sum(item.size for item in result.objects) / sum(file.size for file in files)
@@ -202,26 +193,22 @@ def test_a_compressed_file_is_not_decompressed_to_its_end(tmp_path: Path, monkey
     assert sum(rows) < 60_000
 
 
-PLAIN = ObjectVersion("input", "d/a.json", "e1", 100, "2026-03-04T12:00:00Z", "v1")
+PLAIN, PACKED = file_of("d/a.json", 100), file_of("d/b.json", 40)
 
 
-PACKED = ObjectVersion("input", "d/b.json", "e2", 40, "2026-03-04T12:00:00Z", "v2")
+def measured_task(milliseconds: int, output: int, *splits: tuple[ObjectVersion, int]) -> TaskResult:
+    """The result of a task; a split is the whole file, with the bytes of its NDJSON."""
+    counted = [SplitResult(Split(file, 0, file.size), 1, 1, 0, {}, size, file is PACKED, None) for file, size in splits]
+    return TaskResult("m", 0, (pending("key", 1, size=output),), (), tuple(counted), (), (), milliseconds)
 
 
-def measured_task(milliseconds: int, output: int, *splits: tuple[ObjectVersion, int, int]) -> TaskResult:
-    """A task's measured_task; a split is the file, the stored bytes and the bytes of NDJSON."""
-    counted = [
-        SplitResult(Split(file, 0, stored), 1, 1, 0, {}, size, file is PACKED, None) for file, stored, size in splits
-    ]
-    pending = PendingObject("lake", "key", "upload", (UploadedPart("e", "AAAAAA=="),), "AAAAAA==", output, 1)
-    return TaskResult("m", 0, (pending,), (), tuple(counted), (), (), milliseconds)
-
-
-def test_tasks_of_one_kind_count_for_it_alone() -> None:
-    tasks = [measured_task(1000, 20, (PLAIN, 100, 100)), measured_task(4000, 60, (PACKED, 40, 300))]
-    assert measure_conversion(tasks) == DatasetMeasurement(140, 80, 5000, 40, 4000)
-
-
-def test_the_time_of_a_task_of_both_kinds_is_divided_by_their_ndjson() -> None:
-    task = measured_task(4000, 80, (PLAIN, 100, 100), (PACKED, 40, 300))
-    assert measure_conversion([task]) == DatasetMeasurement(140, 80, 4000, 40, 3000)
+@pytest.mark.parametrize(
+    ("tasks", "expected"),
+    [
+        # Tasks of one kind count for it alone; the time of a task of both kinds is divided by their NDJSON.
+        ([(1000, 20, (PLAIN, 100)), (4000, 60, (PACKED, 300))], DatasetMeasurement(140, 80, 5000, 40, 4000)),
+        ([(4000, 80, (PLAIN, 100), (PACKED, 300))], DatasetMeasurement(140, 80, 4000, 40, 3000)),
+    ],
+)
+def test_an_attempt_measures_its_dataset(tasks: list[Any], expected: DatasetMeasurement) -> None:
+    assert measure_conversion([measured_task(*task) for task in tasks]) == expected

@@ -1,13 +1,19 @@
-"""Reading the input: whose fault an error is, and chunks in order, whichever request ends first."""
+"""Reading the input: whose fault an error is, and chunks in order, whichever request ends first.
+
+All clients of a process have one session, whose credentials are asked for patiently and used only while they are valid.
+"""
 
 import threading
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import timedelta
 from itertools import count
 from typing import Any
 from unittest.mock import Mock
 
+import botocore.credentials
 import pytest
-from botocore.exceptions import ClientError, EndpointConnectionError
+from botocore.exceptions import ClientError, EndpointConnectionError, NoCredentialsError
 from botocore.response import StreamingBody
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,6 +21,9 @@ from obstore.exceptions import GenericError
 
 from lake.errors import TransientError
 from lake.manifest import ObjectVersion
+from tests.unit.lake.world import file_of
+from tests.unit.transform.job import FakeSource
+from transform import clients
 from transform import source as source_module
 from transform.give_up import fault_of
 from transform.plan_attempt import split_files
@@ -32,86 +41,76 @@ from transform.source import (
 from transform.task_model import Split
 
 NAMED_FILE = ObjectVersion("input", "AccessDenied/InvalidRange.ndjson", "e", 8, "2026-03-04T11:59:00+00:00", "v1")
-
-
 KEY = "arn:aws:kms:eu-central-1:111122223333:key/1234abcd"
 
 
-def source_that_fails(
-    monkeypatch: pytest.MonkeyPatch, answer: Exception | list[Any], input_keys: tuple[str, ...] | None = None
-) -> Source:
-    """obstore fails without a type that says why, and boto3 gives ``answer``, an error or all of its answers."""
+FOREIGN = KEY.replace("111122223333", "999988887777")
+REFUSED = f"User: arn:aws:sts::1:assumed-role/jobs/x is not authorized to perform: kms:Decrypt on resource: {FOREIGN}"
+Failing = Callable[..., Source]
 
-    def fail(*_: Any, **__: Any) -> Any:
-        raise GenericError(f"error sending request for url (http://s3/{NAMED_FILE.bucket}/{NAMED_FILE.key})")
 
-    monkeypatch.setattr(source_module.obstore, "get", fail)  # type: ignore[attr-defined]
-    client = Mock(**{"get_object.side_effect": answer})
-    monkeypatch.setattr(source_module, "object_store", Mock())
-    monkeypatch.setattr(source_module, "s3_client", lambda _: client)
-    return Source("eu-central-1", input_keys)
+@pytest.fixture
+def failing(monkeypatch: pytest.MonkeyPatch) -> Failing:
+    """Makes a source: obstore fails without a type that says why, and boto3 gives an error, or all of its answers."""
+
+    def source(answer: Exception | list[Any], input_keys: tuple[str, ...] | None = None, error: Any = None) -> Source:
+        text = f"error sending request for url (http://s3/{NAMED_FILE.bucket}/{NAMED_FILE.key})"
+        get = Mock(side_effect=error or GenericError(text))
+        monkeypatch.setattr(source_module.obstore, "get", get)  # type: ignore[attr-defined]
+        monkeypatch.setattr(source_module, "object_store", Mock())
+        client = Mock(**{"get_object.side_effect": answer})
+        monkeypatch.setattr(source_module, "s3_client", lambda _: client)
+        return Source("eu-central-1", input_keys)
+
+    return source
+
+
+def answer(code: str, message: str = "") -> ClientError:
+    return ClientError({"Error": {"Code": code, "Message": message}}, "GetObject")
 
 
 @pytest.mark.parametrize(
-    ("code", "reason"),
+    ("error", "keys", "reason"),
     [
-        ("InvalidRange", "shorter than the 8 bytes"),
-        ("InvalidObjectState", "archived: restore it, then run: hybrid-router reprocess '?s3://"),
-        ("KMS.DisabledException", "encryption key .* then run: hybrid-router reprocess '?s3://"),
-        ("NoSuchVersion", "deleted"),
-        ("NoSuchKey", "deleted"),
-        ("InvalidRequest", "SSE-C"),
+        (answer("InvalidRange"), (), "shorter than the 8 bytes"),
+        (answer("InvalidObjectState"), (), "archived: restore it, then run: hybrid-router reprocess '?s3://"),
+        (answer("KMS.DisabledException"), (), "encryption key .* then run: hybrid-router reprocess '?s3://"),
+        (answer("NoSuchVersion"), (), "deleted"),
+        (answer("NoSuchKey"), (), "deleted"),
+        (answer("InvalidRequest"), (), "SSE-C"),
+        # A key of the uploader, which the role may not use, and which is not that of the input
+        (answer("AccessDenied", REFUSED), (KEY,), f"KMS key {FOREIGN}.* then run: hybrid-router reprocess"),
     ],
 )
-def test_a_structured_answer_decides(monkeypatch: pytest.MonkeyPatch, code: str, reason: str) -> None:
-    error = ClientError({"Error": {"Code": code, "Message": ""}}, "GetObject")
+def test_a_structured_answer_decides(failing: Failing, error: Exception, keys: tuple[str, ...], reason: str) -> None:
     with pytest.raises(UnreadableFileError, match=reason):
-        source_that_fails(monkeypatch, error, ()).fetch(NAMED_FILE, 0, 8)
+        failing(error, keys).fetch(NAMED_FILE, 0, 8)
 
 
 @pytest.mark.parametrize("input_keys", [(KEY,), None])
 def test_a_disabled_key_of_the_whole_input_excludes_no_file(
-    monkeypatch: pytest.MonkeyPatch, input_keys: tuple[str, ...] | None
+    failing: Failing, input_keys: tuple[str, ...] | None
 ) -> None:
     # Given: the key that the settings name for the input, or a bucket outside the stack whose key they do not name
-    error = ClientError({"Error": {"Code": "KMS.DisabledException", "Message": f"{KEY} is disabled."}}, "GetObject")
+    error = answer("KMS.DisabledException", f"{KEY} is disabled.")
     # When
     with pytest.raises(DeniedFileError) as raised:
-        source_that_fails(monkeypatch, error, input_keys).fetch(NAMED_FILE, 0, 8)
+        failing(error, input_keys).fetch(NAMED_FILE, 0, 8)
     # Then: the manifest waits, and its reason says what to do
     assert "enable the key of the bucket again" in str(fault_of(raised.value))
-
-
-def test_a_file_under_a_key_of_its_uploader_is_unreadable(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given: a key that the role may not use, and that is not the key of the input
-    foreign = KEY.replace("111122223333", "999988887777")
-    message = (
-        f"User: arn:aws:sts::1:assumed-role/jobs/x is not authorized to perform: kms:Decrypt on resource: {foreign}"
-    )
-    error = ClientError({"Error": {"Code": "AccessDenied", "Message": message}}, "GetObject")
-    # When, Then
-    with pytest.raises(UnreadableFileError, match=f"KMS key {foreign}.* then run: hybrid-router reprocess"):
-        source_that_fails(monkeypatch, error, (KEY,)).fetch(NAMED_FILE, 0, 8)
 
 
 @pytest.mark.parametrize(
     "error",
     [
-        *(ClientError({"Error": {"Code": code}}, "GetObject") for code in ("AccessDenied", "NoSuchBucket", "SlowDown")),
+        *(answer(code) for code in ("AccessDenied", "NoSuchBucket", "SlowDown")),
         # The key has the names of other errors.
         EndpointConnectionError(endpoint_url=f"http://s3/{NAMED_FILE.key}"),
     ],
 )
-def test_what_is_not_proven_to_belong_to_the_file_does_not_exclude_it(
-    monkeypatch: pytest.MonkeyPatch, error: Exception
-) -> None:
+def test_what_is_not_proven_to_belong_to_the_file_does_not_exclude_it(failing: Failing, error: Exception) -> None:
     # Given a fast reader that says "not found", which can be the bucket
-    source = source_that_fails(monkeypatch, error)
-
-    def missing(*_: Any, **__: Any) -> Any:
-        raise FileNotFoundError(NAMED_FILE.key)
-
-    monkeypatch.setattr(source_module.obstore, "get", missing)  # type: ignore[attr-defined]
+    source = failing(error, error=FileNotFoundError(NAMED_FILE.key))
     # When / Then
     with pytest.raises(TransientError, match="is tried again"):
         source.fetch(NAMED_FILE, 0, 8)
@@ -131,13 +130,11 @@ TOLD = {"ETag": '"e"', "ContentLength": 8}
     ],
 )
 def test_an_answer_of_another_size_is_the_files_fault_only_if_s3_says_so(
-    monkeypatch: pytest.MonkeyPatch, received: int, told: Any, faulty: str | None
+    failing: Failing, received: int, told: Any, faulty: str | None
 ) -> None:
     # Given an answer whose header agrees with its bytes
-    source = source_that_fails(monkeypatch, [])
-    answer = Mock(**{"bytes.return_value": bytes(received), "meta": {"version": "v1"}})
-    monkeypatch.setattr(source_module.obstore, "get", lambda *_, **__: answer)  # type: ignore[attr-defined]
-    monkeypatch.setattr(source._client, "head_object", Mock(side_effect=[told]))
+    source = failing([], error=[Mock(**{"bytes.return_value": bytes(received), "meta": {"version": "v1"}})])
+    source._client.head_object = Mock(side_effect=[told])  # type: ignore[method-assign]
     # When
     with pytest.raises(TransientError if faulty is None else UnreadableFileError, match=faulty) as raised:
         source.fetch(NAMED_FILE, 0, 8)
@@ -146,18 +143,19 @@ def test_an_answer_of_another_size_is_the_files_fault_only_if_s3_says_so(
     assert (fault is not None and fault.passing) == (faulty is None)
 
 
-def test_an_archived_version_null_under_a_newer_one_can_be_restored(monkeypatch: pytest.MonkeyPatch) -> None:
-    codes = ("PreconditionFailed", "InvalidObjectState")
-    answers = [ClientError({"Error": {"Code": code, "Message": ""}}, "GetObject") for code in codes]
+def test_an_archived_version_null_under_a_newer_one_can_be_restored(failing: Failing) -> None:
+    answers = [answer("PreconditionFailed"), answer("InvalidObjectState")]
     with pytest.raises(UnreadableFileError, match="archived: restore it"):
-        source_that_fails(monkeypatch, answers).fetch(replace(NAMED_FILE, version_id=None), 0, 8)
+        failing(answers).fetch(replace(NAMED_FILE, version_id=None), 0, 8)
 
 
-def test_a_body_that_trickles_ends_its_request_and_excludes_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_body_that_trickles_ends_its_request_and_excludes_no_file(
+    monkeypatch: pytest.MonkeyPatch, failing: Failing
+) -> None:
     # Given a body of which a byte comes every 100 seconds, so that no read times out
     monkeypatch.setattr(source_module, "time", Mock(**{"monotonic.side_effect": count(0, 100)}))
     raw = Mock(**{"read.return_value": b"x"})
-    source = source_that_fails(monkeypatch, [{"Body": StreamingBody(raw, 1 << 20)}])
+    source = failing([{"Body": StreamingBody(raw, 1 << 20)}])
     # When, Then
     with pytest.raises(TransientError, match="Read timeout") as raised:
         source.fetch(NAMED_FILE, 0, 8)
@@ -183,24 +181,6 @@ def test_keys_that_obstore_cannot_express_are_read_by_the_client(key: str, neede
     assert needs_client(key) is needed
 
 
-def file(key: str, size: int) -> ObjectVersion:
-    return ObjectVersion("input", key, "e", size, "2026-03-04T12:00:00Z", "v")
-
-
-class FakeSource:
-    """Bodies by key; records its requests."""
-
-    def __init__(self, bodies: dict[str, bytes]) -> None:
-        self.bodies = bodies
-        self.requests: list[tuple[str, int, int]] = []
-
-    def fetch(self, file: ObjectVersion, start: int, end: int) -> bytes:
-        self.requests.append((file.key, start, end))
-        if file.key not in self.bodies:
-            raise UnreadableFileError("it was deleted")
-        return self.bodies[file.key][start:end]
-
-
 def ahead_of(source: FakeSource, splits: list[Split], chunk_bytes: int) -> ReadAhead:
     return ReadAhead(source, splits, chunk_bytes)  # type: ignore[arg-type]
 
@@ -209,7 +189,7 @@ def ahead_of(source: FakeSource, splits: list[Split], chunk_bytes: int) -> ReadA
 def test_a_split_gets_the_byte_before_it_and_everything_after_it(
     bodies: list[bytes], split_bytes: int, chunk_bytes: int
 ) -> None:
-    files = [file(str(number), len(body)) for number, body in enumerate(bodies)]
+    files = [file_of(str(number), len(body)) for number, body in enumerate(bodies)]
     source = FakeSource({item.key: body for item, body in zip(files, bodies, strict=True)})
     splits = split_files(files, (), split_bytes)
     with ahead_of(source, splits, chunk_bytes) as ahead:
@@ -245,7 +225,7 @@ class SlowSource(FakeSource):
 @pytest.mark.parametrize("requests", [S3_REQUESTS, Requests(1, 1), Requests(4, 32), Requests(3, 7)])
 def test_as_many_blocks_of_small_files_are_under_way_at_once_as_the_store_wants(requests: Requests) -> None:
     # Given more files than the blocks that are under way hold, in a store that takes its time
-    files = [file(str(number), 3) for number in range(480)]
+    files = [file_of(str(number), 3) for number in range(480)]
     source = SlowSource({item.key: f"{number:03}".encode() for number, item in enumerate(files)}, requests.ahead)
     # When
     with ReadAhead(source, split_files(files, (), 10), 8, requests) as ahead:  # type: ignore[arg-type]
@@ -257,7 +237,7 @@ def test_as_many_blocks_of_small_files_are_under_way_at_once_as_the_store_wants(
 
 
 def test_requested_bytes_are_bounded() -> None:
-    large = file("a", 1 << 40)
+    large = file_of("a", 1 << 40)
     source = FakeSource({"a": b""})
     with ahead_of(source, split_files([large], (), 1 << 38), CHUNK_BYTES) as ahead:
         next(iter(ahead.chunks(0)))
@@ -265,7 +245,7 @@ def test_requested_bytes_are_bounded() -> None:
 
 
 def test_a_split_that_ends_early_leaves_the_next_one_whole() -> None:
-    files = [file("a", 9), file("b", 4)]
+    files = [file_of("a", 9), file_of("b", 4)]
     source = FakeSource({"a": b"123456789", "b": b"next"})
     with ahead_of(source, split_files(files, (), 100), 2) as ahead:
         assert bytes(next(iter(ahead.chunks(0)))) == b"12"
@@ -274,7 +254,7 @@ def test_a_split_that_ends_early_leaves_the_next_one_whole() -> None:
 
 def test_an_unreadable_small_file_does_not_affect_its_neighbours() -> None:
     # Given more files than requests, so that one thread reads several
-    files = [file(str(number), 4) for number in range(1_000)]
+    files = [file_of(str(number), 4) for number in range(1_000)]
     source = FakeSource({item.key: b"next" for number, item in enumerate(files) if number % 7})
     with ahead_of(source, split_files(files, (), 100), 8) as ahead:
         for number in range(len(files)):
@@ -283,3 +263,70 @@ def test_an_unreadable_small_file_does_not_affect_its_neighbours() -> None:
                     list(ahead.chunks(number))
             else:
                 assert b"".join(map(bytes, ahead.chunks(number))) == b"next"
+
+
+REGION = "eu-central-1"
+SECRETS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
+
+
+@pytest.fixture
+def on_glue(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+    """The environment of a process on Glue: its credentials come from a service, and it has no region."""
+    for name in (*SECRETS, "AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/dev/null")
+    clients.session.cache_clear()
+    yield monkeypatch
+    clients.session.cache_clear()
+
+
+def test_all_clients_of_a_process_share_its_session_and_have_the_region_of_the_job(
+    on_glue: pytest.MonkeyPatch,
+) -> None:
+    # Given credentials of a role
+    for name in SECRETS:
+        on_glue.setenv(name, "key")
+    asked: list[object] = []
+    resolve = botocore.credentials.CredentialResolver.load_credentials
+
+    def counted(resolver: botocore.credentials.CredentialResolver) -> object:
+        asked.append(resolver)
+        return resolve(resolver)
+
+    on_glue.setattr(botocore.credentials.CredentialResolver, "load_credentials", counted)
+    # When two tasks open their clients and readers, one after the other
+    for _ in range(2):
+        engines = clients.engine_clients(REGION, ["glue", "emr-serverless"]).values()
+        opened = (clients.s3_client(REGION), clients.dynamodb_client(REGION), *engines)
+        # Then all are of the job's region, the reader too, which follows no redirect to another one
+        assert [client.meta.region_name for client in opened] == [REGION] * 4
+        assert clients.object_store(REGION, "input").config["region"] == REGION
+    # And the credentials were looked for once
+    assert len(asked) == 1
+
+
+@pytest.mark.usefixtures("on_glue")
+def test_a_read_without_credentials_is_tried_again() -> None:
+    with pytest.raises(TransientError, match="Unable to locate credentials") as error:
+        Source(REGION, None).fetch(NAMED_FILE, 0, 8)
+    fault = fault_of(error.value)
+    assert fault is not None
+    assert "there are no valid credentials" in fault.cause
+
+
+def test_a_process_that_once_had_no_credentials_looks_for_them_again(on_glue: pytest.MonkeyPatch) -> None:
+    with pytest.raises(NoCredentialsError):
+        clients.object_store(REGION, "input")
+    # When the service answers later.
+    found = botocore.credentials.Credentials("key", "secret")
+    on_glue.setattr(botocore.credentials.CredentialResolver, "load_credentials", lambda _: found)
+    assert clients.object_store(REGION, "input")
+
+
+def test_readers_ask_again_before_botocores_credentials_end() -> None:
+    # Given credentials that botocore gives out for the last time: later it waits for new ones.
+    left = timedelta(seconds=vars(botocore.credentials)["_DEFAULT_MANDATORY_REFRESH_TIMEOUT"])
+    # Then a reader asks again while they are valid.
+    assert left > clients.CREDENTIALS_KEPT

@@ -1,17 +1,34 @@
+"""Spark jobs and their Python workers, which give back memory and disk between tasks; results that fit the driver."""
+
 from __future__ import annotations
 
 import errno
+import os
+import pickle
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from unittest.mock import Mock
 
 import pytest
+from ndjson_arrow import REASONS
 
-from lake.manifest import ObjectVersion, Partition
-from lake.settings import ConvertSettings
+from lake.documents import encode_document
+from lake.manifest import ObjectVersion
+from lake.settings.lanes import RUN_FILES
+from tests.unit.lake.world import file_of
+from tests.unit.transform.job import task_of
 from transform.give_up import fault_of
-from transform.spark_job import JobFailedError, SparkJob, failure_reason
-from transform.task_model import Split, Task
+from transform.quarantine_writer import read_back
+from transform.run_task import task_folder
+from transform.spark_job import WORKER_ENVIRONMENT, JobFailedError, SparkJob, failure_reason
+from transform.task_model import Split, SplitResult
+
+if TYPE_CHECKING:
+    from transform.task_model import Task
 
 CALL = "An error occurred while calling z:org.apache.spark.api.python.PythonRDD.collectAndServe."
 ABORTED = (
@@ -55,7 +72,7 @@ def test_the_cause_is_one_line(text: str, line: str) -> None:
 @pytest.mark.parametrize("pool", [None, "urgent"])
 def test_a_job_is_in_its_pool_and_the_thread_keeps_no_property(pool: str | None) -> None:
     session = Session()
-    SparkJob(session.spark, pool).run([task_of("a.ndjson", 1)])
+    SparkJob(session.spark, pool).run([task_with("a.ndjson", 1)])
     assert session.pools == [pool]
     assert session.properties == {"spark.scheduler.pool": None}
 
@@ -63,7 +80,7 @@ def test_a_job_is_in_its_pool_and_the_thread_keeps_no_property(pool: str | None)
 def test_the_longest_task_is_the_first_partition() -> None:
     # Given a task of a gzip file, which has fewer bytes than the others and takes longer
     session = Session()
-    tasks = [task_of("a.ndjson", 3_000), task_of("b.ndjson", 4_000), task_of("c.ndjson.gz", 1_000)]
+    tasks = [task_with("a.ndjson", 3_000), task_with("b.ndjson", 4_000), task_with("c.ndjson.gz", 1_000)]
     # When
     SparkJob(session.spark).run(tasks)
     # Then
@@ -74,7 +91,7 @@ def test_a_driver_that_cannot_write_its_tasks_has_a_job_that_failed() -> None:
     session = Session()
     session.collect = Mock(side_effect=FileNotFoundError(errno.ENOENT, "no folder", "/tmp/gone"))  # type: ignore[method-assign]
     with pytest.raises(JobFailedError, match="/tmp/gone") as raised:
-        SparkJob(session.spark).run([task_of("a.ndjson", 1)])
+        SparkJob(session.spark).run([task_with("a.ndjson", 1)])
     # And it uses up no attempt
     assert fault_of(raised.value) is not None
 
@@ -105,7 +122,85 @@ class Session:
         return []
 
 
-def task_of(key: str, size: int) -> Task:
-    file = ObjectVersion("input", key, "e", size, "2026-03-04T12:00:00Z", "v")
-    partition = Partition("orders", "2026-03-04", 12)
-    return Task("m", 1, partition, 0, (Split(file, 0, size),), (), "lake", "quarantine", "", ConvertSettings())
+def task_with(key: str, size: int) -> Task:
+    return task_of(Split(file_of(key, size), 0, size))
+
+
+CODE = """
+from pathlib import Path
+from transform.run_task import tidy_worker
+
+def resident():
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS:")) >> 10
+
+before = resident()
+blocks = [bytes([1]) * 200_000 for _ in range(500)]
+kept = blocks[::50]
+del blocks
+held = resident()
+tidy_worker()
+print(before, held, resident())
+"""
+
+
+def test_memory_between_blocks_that_stay_is_given_back() -> None:
+    environment = os.environ | WORKER_ENVIRONMENT
+    answer = subprocess.run([sys.executable, "-c", CODE], env=environment, capture_output=True, text=True, check=True)
+    before, held, after = map(int, answer.stdout.split())
+    # Given 100 MB in one heap, of which a fiftieth stays: without tidying all of it would
+    assert held - before > 70
+    assert after - before < 30
+
+
+WORKER = """
+import sys
+from transform.run_task import task_folder
+
+with task_folder() as folder:
+    (folder / "part").touch()
+    print(folder, flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_killed_worker_leaves_nothing_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given two workers at their tasks, of which Spark kills the slower one
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with begin_worker(tmp_path) as slower, begin_worker(tmp_path) as other:
+        left, used = (Path(str(worker.stdout and worker.stdout.readline()).strip()) for worker in (slower, other))
+        slower.kill()
+        slower.wait()
+        assert (left / "part").exists()
+        # When another task begins, Then the folder of the other one is left alone
+        with task_folder() as own:
+            assert sorted(tmp_path.iterdir()) == sorted([used, own])
+        other.communicate()
+    assert list(tmp_path.iterdir()) == []
+
+
+def begin_worker(folder: Path) -> subprocess.Popen[str]:
+    environment = os.environ | {"TMPDIR": str(folder)}
+    pipe = subprocess.PIPE
+    return subprocess.Popen([sys.executable, "-c", WORKER], env=environment, stdin=pipe, stdout=pipe, text=True)
+
+
+MAX_RESULT_BYTES = 1 << 30
+"""Default of ``spark.driver.maxResultSize`` (Spark's "Configuration")."""
+
+
+def test_the_results_of_as_many_files_as_a_job_may_have_fit_the_driver(tmp_path: Path) -> None:
+    # Given files with the longest keys and lines that are rejected for every reason, and their quarantine
+    many, quarantine, splits = 1 << 40, tmp_path / "quarantine.jsonl", list[SplitResult]()
+    with quarantine.open("wb") as stream:
+        for number in range(500):
+            key = f"{number:05d}".ljust(1024, "x")
+            file = ObjectVersion("b" * 63, key, f"{number:032d}", many, "2026-11-20T09:30:00+00:00", f"{number:032d}")
+            rejects, first = dict.fromkeys(REASONS, many), f"{REASONS[0]} at byte {many}"
+            splits.append(SplitResult(Split(file, 0, many), many, 1, 1, rejects, many, False, first))
+            names = {"kind": "lines", "source": file.uri, "version": file.version}
+            stream.writelines(encode_document({**names, "reason": name, "count": many}) + b"\n" for name in REASONS)
+    # When their results are sent to the driver
+    size = len(pickle.dumps((splits, read_back(quarantine)))) / len(splits)
+    # Then a job with the most files that the settings allow stays below Spark's limit
+    assert size * RUN_FILES < MAX_RESULT_BYTES

@@ -2,40 +2,24 @@
 
 import base64
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import boto3
 import pytest
-from moto import mock_aws
 
 from lake.errors import AuditError
 from lake.publish import complete_all
+from tests.unit.lake.world import World
 from transform.upload import Uploads
 
 
 @pytest.fixture
-def s3() -> Iterator[Any]:
-    with mock_aws():
-        # Not that of the environment, which leads to the emulator once another test has started it.
-        endpoint = "https://s3.amazonaws.com"
-        client = boto3.client(
-            "s3", "us-east-1", endpoint_url=endpoint, aws_access_key_id="x", aws_secret_access_key="x"
-        )
-        client.create_bucket(Bucket="lake")
-        client.meta.events.register("provide-client-params.s3.UploadPart", remember_checksum)
-        client.meta.events.register("after-call.s3.UploadPart", answer_with_checksum)
-        yield client
-
-
-def remember_checksum(params: dict[str, Any], context: dict[str, Any], **_: Any) -> None:
-    context["part_checksum"] = params["ChecksumCRC32"]
-
-
-def answer_with_checksum(parsed: dict[str, Any], context: dict[str, Any], **_: Any) -> None:
-    """As S3 does after it has compared it; moto returns no checksum of a part."""
-    parsed["ChecksumCRC32"] = context["part_checksum"]
+def s3(world: World, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """As S3 it returns the checksum of a part after it has compared it, which moto does not."""
+    s3, upload_part = world.raw_s3, world.raw_s3.upload_part
+    answer = lambda **part: upload_part(**part) | {"ChecksumCRC32": part["ChecksumCRC32"]}  # noqa: E731
+    monkeypatch.setattr(s3, "upload_part", answer)
+    return s3
 
 
 def written(folder: Path, name: str = "a", body: bytes = b"rows") -> Path:

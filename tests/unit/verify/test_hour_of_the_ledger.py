@@ -31,18 +31,16 @@ PARTITION_FOLDER = partition_prefix(PARTITION).rstrip("/")
 
 def verified(deployment: Deployment, share: float = 1.0, stop_at: datetime | None = None) -> HourReport:
     services, s3 = deployment.services, ModifiedAt(deployment.raw_s3, MORNING)
-    stack: Any = Stack.of(
-        s3,  # type: ignore[arg-type]
-        services.ledger,
-        services.resources,
-        services.settings,
-        PARTITION.dataset,
-        deployment.clock,
-    )
-    (report,) = HoursCheck(
-        stack, Hours(PARTITION.dataset, HOUR, HOUR), Effort(share, stop_at=stop_at), lambda _: None
-    ).run()
+    arguments: Any = (s3, services.ledger, services.resources, services.settings, PARTITION.dataset, deployment.clock)
+    hours, effort = Hours(PARTITION.dataset, HOUR, HOUR), Effort(share, stop_at=stop_at)
+    (report,) = HoursCheck(Stack.of(*arguments), hours, effort, lambda _: None).run()
     return report
+
+
+def put(deployment: Deployment, key: str) -> ObjectVersion:
+    """A file of the hour in the input bucket, which the ledger does not know."""
+    etag = deployment.raw_s3.put_object(Bucket="input", Key=key, Body=b"{}\n")["ETag"]
+    return ObjectVersion.of("input", key, etag, 3, MORNING, None)
 
 
 @pytest.mark.parametrize("state", ["QUEUED", "RUNNING", "FAILED"])
@@ -189,13 +187,15 @@ def test_a_marker_that_is_too_early_or_not_true_is_found(deployment: Deployment)
 
 def ignored(deployment: Deployment, key: str) -> ObjectVersion:
     """A file that no rule selected when it arrived."""
-    answer = deployment.raw_s3.put_object(Bucket="input", Key=key, Body=b"{}\n")
-    file = ObjectVersion("input", key, answer["ETag"].strip('"'), 3, MORNING.isoformat(), None)
+    file = put(deployment, key)
     deployment.ledger.arrivals.put(ArrivalRow(file, None, None, None, "no rule of [[datasets]] matches the key", ""))
     return file
 
 
 def test_an_ignored_file_that_a_rule_selects_today_is_unproven_with_the_command(deployment: Deployment) -> None:
+    # Given one that no rule selects, which is left out, and one that a rule selects
+    ignored(deployment, "orders/a.txt")
+    assert verified(deployment).is_empty
     file = ignored(deployment, "orders/a.json")
     report = verified(deployment)
     assert (report.outcome, report.is_empty) == (HourOutcome.UNPROVEN, False)
@@ -223,7 +223,7 @@ def test_a_file_that_may_be_on_its_way_is_not_proven(
         part = {"ETag": deployment.raw_s3.upload_part(**name, PartNumber=1, Body=b"{}")["ETag"], "PartNumber": 1}
         deployment.raw_s3.complete_multipart_upload(**name, MultipartUpload={"Parts": [part]})
     else:
-        deployment.raw_s3.put_object(**name, Body=b"{}")
+        put(deployment, "orders/a.json")
     deployment.now = MORNING + timedelta(minutes=minutes)
     report = verified(deployment)
     assert report.outcome == outcome
@@ -255,16 +255,11 @@ def test_lines_that_are_being_given_back_are_not_proven(
     ],
 )
 def test_an_old_file_that_is_being_recorded_is_not_proven(
-    deployment: Deployment,
-    monkeypatch: pytest.MonkeyPatch,
-    minutes: int,
-    owner: str | None,
-    outcome: HourOutcome,
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, minutes: int, owner: str | None, outcome: HourOutcome
 ) -> None:
     # Given a file that a backfill has found a day later, and whose owner has no row yet
     deployment.wait(timedelta(days=1))
-    etag = deployment.raw_s3.put_object(Bucket="input", Key="orders/a.json", Body=b"{}\n")["ETag"].strip('"')
-    file = ObjectVersion("input", "orders/a.json", etag, 3, MORNING.isoformat(), None)
+    file = put(deployment, "orders/a.json")
     found = ArrivalRow(file, "a", PARTITION, Lane.BATCH, "", iso_utc(deployment.now))
     assert deployment.ledger.arrivals.put(found) == found
     listed = None if owner is None else replace(found, manifest=owner)
@@ -280,8 +275,7 @@ def test_an_old_file_that_is_being_recorded_is_not_proven(
 @pytest.mark.parametrize("is_abandoned", [False, True])
 def test_a_file_whose_owner_never_became_a_manifest_is_found(deployment: Deployment, is_abandoned: bool) -> None:
     # Given an arrival row that no function has completed
-    etag = deployment.raw_s3.put_object(Bucket="input", Key="orders/orphan.json", Body=b"{}\n")["ETag"].strip('"')
-    file = ObjectVersion("input", "orders/orphan.json", etag, 3, MORNING.isoformat(), None)
+    file = put(deployment, "orders/orphan.json")
     deployment.ledger.arrivals.put(ArrivalRow(file, "nobody", PARTITION, Lane.BATCH, "", iso_utc(deployment.now)))
     if is_abandoned:
         deployment.ledger.manifests.abandon("nobody", deployment.now)
@@ -295,11 +289,6 @@ def test_a_file_whose_owner_never_became_a_manifest_is_found(deployment: Deploym
     (difference,) = report.differences
     assert (difference.uri, report.unproven) == (file.uri, [])
     assert "nobody" in difference.problem
-
-
-def test_an_ignored_file_that_no_rule_selects_today_is_left_out(deployment: Deployment) -> None:
-    ignored(deployment, "orders/a.txt")
-    assert verified(deployment).is_empty
 
 
 @pytest.mark.parametrize("error", [MemoryError(), RuntimeError("the container died"), OSError("unreadable")])

@@ -1,13 +1,20 @@
-"""Rows of the verification: their values, no two rows look alike, memory is bounded."""
+"""Rows of the verification: their values, no two rows look alike, a second look finds doubled ones in bounded memory.
+
+It shares no code with the conversion: what it imports does not import it either.
+"""
 
 import subprocess
 import sys
+import tracemalloc
+from itertools import repeat
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from verify.rows import RowMultiset, rescued_pairs, row_digest
+from lake.manifest import ObjectVersion
+from verify.elements import Line
+from verify.rows import BUCKETS, Pairs, RowMultiset, locate, rescued_pairs, row_digest
 
 
 def test_members_of_the_rescued_column_are_columns_again() -> None:
@@ -71,3 +78,55 @@ except RejectedError as error:
 def test_a_line_takes_bounded_memory_and_time(begin: str, repeated: str, end: str, outcome: str) -> None:
     probe = [sys.executable, "-c", PROBE, begin, repeated, end]
     assert subprocess.run(probe, capture_output=True, text=True, check=True, timeout=60).stdout.strip() == outcome
+
+
+FILE = ObjectVersion("input", "a.json", "e", 1, "", "v")
+URI = "s3://lake/a.parquet"
+
+
+def row(number: int) -> Pairs:
+    return [("id", str(number))]
+
+
+def buckets(*rows: Pairs) -> list[int]:
+    return [row_digest(pairs) % BUCKETS for pairs in rows]
+
+
+def inputs(rows: list[Pairs]) -> list[tuple[ObjectVersion, Line, Pairs]]:
+    return [(FILE, Line(number, 0, 0, b""), pairs) for number, pairs in enumerate(rows, 1)]
+
+
+def test_equal_rows_take_the_memory_of_one() -> None:
+    # Given one row 20,000 times, and one that the input does not have
+    equal = repeat((FILE, Line(1, 0, 0, b""), [("a", "x")]), 20_000)
+    lake = ((URI, pairs) for pairs in ([("a", "x")] if number else [("a", "y")] for number in range(20_001)))
+    tracemalloc.start()
+    # When
+    (difference,) = locate(equal, lake, buckets([("a", "x")], [("a", "y")]), 20_001)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    # Then
+    assert difference.uri == URI
+    assert peak < 500_000
+
+
+def test_a_row_that_the_lake_has_twice_is_found() -> None:
+    rows = [row(1), row(2)]
+    (difference,) = locate(inputs(rows), [(URI, pairs) for pairs in [*rows, rows[0]]], buckets(row(1)), 3)
+    assert "or has it twice" in difference.problem
+    (difference,) = locate(inputs([*rows, rows[0]]), [(URI, pairs) for pairs in rows], buckets(row(1)), 2)
+    assert (difference.line, difference.problem) == (3, "the lake does not have this row")
+
+
+IMPORTS = """
+import pkgutil, sys, verify
+for module in pkgutil.iter_modules(verify.__path__, "verify."):
+    __import__(module.name)
+print(*sorted({name.partition(".")[0] for name in sys.modules}))
+"""
+
+
+def test_no_module_of_the_conversion_is_loaded() -> None:
+    loaded = subprocess.run([sys.executable, "-c", IMPORTS], capture_output=True, text=True, check=True).stdout.split()
+    assert "lake" in loaded
+    assert not {"ndjson_arrow", "transform", "batch_job", "streaming_job", "router", "pyspark", "obstore"} & set(loaded)

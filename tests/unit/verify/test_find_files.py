@@ -1,9 +1,14 @@
-"""The listing of the input: each page is compared with the ledger and put on disk before the next one is requested."""
+"""The files of some hours: a listing in bounded memory, and who has what it finds.
 
+Each page is compared with the ledger and put on disk before the next one is requested.
+"""
+
+import io
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,14 +16,18 @@ from unittest.mock import Mock
 
 import pytest
 
-from lake.ledger import ArrivalRow
-from lake.manifest import Lane, ObjectVersion, Partition
-from verify.find_files import FileIndex, TimeOverError, find_files
-from verify.report import MAX_DIFFERENCES
+from lake.documents import encode_body
+from lake.layout import manifest_key
+from lake.ledger import ArrivalRow, ManifestRow, State
+from lake.manifest import Lane, Manifest, ObjectVersion, Partition
+from verify.find_files import FileIndex, TimeOverError, current_rows, find_files
+from verify.report import MAX_DIFFERENCES, HourOutcome, HourReport
 from verify.stack import Hours, Stack
 
 NOON = datetime(2026, 3, 4, 12, 30, tzinfo=UTC)
-HOURS = Hours("orders", "2026-03-04T12", "2026-03-04T13")
+HOUR = "2026-03-04T12"
+PARTITION = Partition.of("orders", NOON)
+HOURS = Hours("orders", HOUR, "2026-03-04T13")
 PAGE_FILES = 10
 OLD_KEY = "orders/2026/01/01/a.json"
 
@@ -53,14 +62,8 @@ def stack(
 def page(files: list[ObjectVersion], instant: datetime = NOON) -> dict[str, Any]:
     return {
         "Versions": [
-            {
-                "Key": file.key,
-                "ETag": file.etag,
-                "Size": file.size,
-                "LastModified": instant,
-                "VersionId": file.version_id,
-            }
-            for file in files
+            {"Key": one.key, "ETag": one.etag, "Size": one.size, "LastModified": instant, "VersionId": one.version_id}
+            for one in files
         ]
     }
 
@@ -86,7 +89,7 @@ def test_a_page_is_on_disk_before_the_next_one_is_requested(index: FileIndex) ->
     # And the rows of a page are one read
     read: Any = looked_at.ledger.arrivals.get_many
     assert read.call_count == 3
-    assert index.manifests("2026-03-04T12") == ["m0", "m1"]
+    assert index.manifests(HOUR) == ["m0", "m1"]
     assert index.manifests("2026-03-04T13") == []
     assert index.files_of("m1") == {version(number) for number in range(1, 3 * PAGE_FILES, 2)}
 
@@ -104,7 +107,7 @@ def test_files_of_other_hours_datasets_and_keys_are_left_out(index: FileIndex) -
     listed = stack([*pages, foreign, {}], rows.__getitem__)
     belongs = Mock(side_effect=listed.belongs)
     assert find_files(replace(listed, belongs=belongs), HOURS, index) == {}
-    assert index.manifests("2026-03-04T12") == []
+    assert index.manifests(HOUR) == []
     # And the rules are asked for no key of another time
     assert belongs.call_count == 3
 
@@ -145,5 +148,68 @@ def test_a_listing_ends_with_the_time_of_the_verification(index: FileIndex) -> N
 
 def test_of_the_files_that_the_ledger_does_not_know_the_first_ones_are_kept(index: FileIndex) -> None:
     files = [version(number) for number in range(2 * MAX_DIFFERENCES)]
-    unknown = find_files(stack([page(files)], lambda _: None), HOURS, index)["2026-03-04T12"].unknown
+    unknown = find_files(stack([page(files)], lambda _: None), HOURS, index)[HOUR].unknown
     assert unknown == files[:MAX_DIFFERENCES]
+
+
+FILES = [version(number) for number in range(3)]
+
+
+def row(manifest: str, *successors: str, files: int = 1) -> ManifestRow:
+    state = State.SUPERSEDED if successors else State.DONE
+    return ManifestRow(manifest, state, Lane.BATCH, PARTITION, NOON.isoformat(), files, files, superseded_by=successors)
+
+
+def stack_of(rows: list[ManifestRow], documents: dict[str, list[ObjectVersion]], bucket: str = "input") -> Stack:
+    """A stack with these rows, manifest documents, and input bucket."""
+    bodies = {
+        manifest_key(name): encode_body(Manifest(name, Lane.BATCH, PARTITION, NOON.isoformat(), tuple(files)))
+        for name, files in documents.items()
+    }
+    s3: Any = SimpleNamespace(get_object=lambda *, Bucket, Key: {"Body": io.BytesIO(bodies[Key])})  # noqa: N803
+    digests = {name: sha256(bodies[manifest_key(name)]).hexdigest() for name in documents}
+    known = {item.id: replace(item, manifest_sha256=digests.get(item.id, "")) for item in rows}
+    ledger: Any = SimpleNamespace(manifests=SimpleNamespace(get=known.get))
+    resources: Any = SimpleNamespace(control_bucket="control", file_buckets=(bucket, "control"))
+    return Stack(s3, ledger, resources, (), lambda _: True, lambda: NOON)
+
+
+@pytest.mark.parametrize("bucket", ["input", "that-of-today"])
+def test_files_of_merged_and_then_split_manifests_are_found_with_their_last_owners(
+    index: FileIndex, bucket: str
+) -> None:
+    # Given a and b, which were merged to c, which was split into d and e
+    index.add(HOUR, "a", FILES[:2])
+    index.add(HOUR, "b", FILES[2:])
+    rows = [row("a", "c"), row("b", "c"), row("c", "d", "e", files=3), row("d"), row("e", files=2)]
+    documents = {"c": FILES, "d": FILES[:1], "e": FILES[1:]}
+    report = HourReport(hour=HOUR)
+
+    # When
+    current = current_rows(stack_of(rows, documents, bucket), index, report)
+
+    # Then
+    assert set(current) == {"d", "e"}
+    assert {name: index.files_of(name) for name in "abcde"} == {
+        "a": set(), "b": set(), "c": set(), "d": set(FILES[:1]), "e": set(FILES[1:])
+    }  # fmt: skip
+    assert report == HourReport(hour=HOUR)
+
+
+def test_a_file_that_no_successor_has_is_a_difference(index: FileIndex) -> None:
+    index.add(HOUR, "a", FILES)
+    report = HourReport(hour=HOUR)
+    current_rows(stack_of([row("a", "b"), row("b", files=2)], {"b": FILES[:2]}), index, report)
+    assert report.outcome == HourOutcome.DIFFERS
+    assert "orders/00002.json is in none of the manifests that superseded a" in str(report.differences[0])
+
+
+def test_a_collection_that_is_not_divided_is_named_once(index: FileIndex, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given two parts of it
+    monkeypatch.setattr("verify.find_files.files_by_successor", lambda *_: {})
+    parts = [replace(row(name), state=State.COLLECTED, collection=f"{HOUR}/00001") for name in "ab"]
+    for part, file in zip(parts, FILES[:2], strict=True):
+        index.add(HOUR, part.id, [file])
+    report = HourReport(hour=HOUR)
+    current_rows(stack_of(parts, {}), index, report)
+    assert report.unproven == [f"files wait in the collection {HOUR}/00001: it is not divided yet"]
