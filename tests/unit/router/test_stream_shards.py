@@ -52,20 +52,6 @@ def end_runs(deployment: Deployment, *shards: str) -> None:
         deployment.glue.runs[JOBS[shard]] = dict.fromkeys(deployment.glue.runs[JOBS[shard]], "SUCCEEDED")
 
 
-def test_a_pointer_goes_to_the_inbox_of_the_shard_and_another_setting_moves_the_next_one(
-    deployment: Deployment,
-) -> None:
-    # Given a manifest of each shard, and then one shard only
-    for shard in ("2", "3"):
-        row = waits(deployment, shard)
-        write_pointer(deployment.services, row.id, urgent=False)
-    assert [key.partition("/")[0] for key in deployment.keys("control", "inbox")] == ["inbox-2", "inbox-3"]
-    deployment.configure()
-    # When the next one is written, Then it is where a single job looks
-    write_pointer(deployment.services, row.id, urgent=True)
-    assert [key.partition("/")[0] for key in deployment.keys("control", "inbox/urgent-")] == ["inbox"]
-
-
 def test_a_window_is_that_of_all_shards_and_each_ends_by_itself(deployment: Deployment) -> None:
     # When it opens, Then each has a run and a row
     assert act(deployment, "start") == {"running": True, "windowOver": False, "stopped": False}
