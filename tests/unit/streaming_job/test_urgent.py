@@ -31,17 +31,14 @@ from transform.outcome import HELD, WAITING, ConversionOutcome
 from transform.task_model import ConversionContext
 
 NO_ANSWER = EnvironmentFault("AWS could not be reached", "wait", passing=True)
-BACKLOG = 6
-"""Triggers for which peak manifests wait."""
 
 
 @dataclass
 class Stream:
-    """A streaming run whose conversions only record what they are given; ``gate`` holds up those of peak manifests."""
+    """A streaming run whose conversions only record what they are given."""
 
     world: World
     gate: threading.Event = field(default_factory=threading.Event)
-    peak_begun: threading.Event = field(default_factory=threading.Event)
     begun: list[tuple[str, str | None]] = field(default_factory=list)
     outcomes: list[ConversionOutcome] = field(default_factory=list)
     states: dict[str, list[str]] = field(default_factory=dict)
@@ -49,7 +46,7 @@ class Stream:
     failing: bool = False
     unanswered: bool = False
     slow: set[str] = field(default_factory=set)
-    """Manifests whose conversion waits for ``gate`` as well."""
+    """Manifests whose conversion waits for ``gate``."""
     slow_begun: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     max_workers: int = 2
     """With two, portions of 27 s of a core each are converted side by side: one manifest of 1 GiB."""
@@ -66,9 +63,6 @@ class Stream:
         self.begun += [(manifest, context.pool) for manifest in manifests]
         if self.failing:
             raise TransientError("no answer")
-        if context.pool != POOL:
-            self.peak_begun.set()
-            assert self.gate.wait(PATIENCE_SECONDS)
         if self.slow.intersection(manifests):
             self.slow_begun.release()
             assert self.gate.wait(PATIENCE_SECONDS)
@@ -118,10 +112,11 @@ def test_an_urgent_file_does_not_wait_for_the_triggers_of_a_peak_backlog(
     stream: Stream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Given a micro-batch that does not end, and peak manifests for many more
-    peak = [stream.put(urgent=False) for _ in range(BACKLOG * PORTIONS)]
+    peak = [stream.put(urgent=False) for _ in range(6 * PORTIONS)]
+    stream.slow.update(peak)
     batch = threading.Thread(target=convert_manifests, args=(stream.context, peak[:PORTIONS]))
     batch.start()
-    assert stream.peak_begun.wait(PATIENCE_SECONDS)
+    assert stream.slow_begun.acquire(timeout=PATIENCE_SECONDS)
     # When an urgent file comes, the youngest of all, and S3 passes over many deleted pointers first
     late, s3 = stream.put(urgent=True), stream.world.raw_s3
     with monkeypatch.context() as patched:
@@ -149,7 +144,6 @@ def test_spark_lists_every_other_pointer_and_no_urgent_one(stream: Stream) -> No
 
 def test_within_a_micro_batch_urgent_manifests_are_first_and_then_the_oldest(stream: Stream) -> None:
     # Given pointers in any order; one of an urgent manifest under a name like all others
-    stream.gate.set()
     old, young, late = stream.put(urgent=False), stream.put(urgent=False), stream.put(urgent=True)
     # When
     sizes = micro_batch.input_sizes(stream.context, ["unknown", young, old, late])
@@ -161,7 +155,6 @@ def test_within_a_micro_batch_urgent_manifests_are_first_and_then_the_oldest(str
 
 def test_a_damaged_row_holds_up_no_other_manifest(stream: Stream) -> None:
     # Given pointers to manifests of which one has a row that lacks something
-    stream.gate.set()
     damaged, whole, peak = stream.put(urgent=True), stream.put(urgent=True), stream.put(urgent=False)
     key = {"pk": f"manifest#{damaged}", "sk": "manifest"}
     stream.world.dynamodb.update_item(TableName="ledger", Key=key, UpdateExpression="REMOVE manifest_sha256")

@@ -29,7 +29,6 @@ from tests.unit.router.conftest import Deployment
 from tests.unit.router.sweep.sweeping import list_pages, repair
 
 NOW = datetime(2026, 11, 20, 9, 30, tzinfo=UTC)
-A_WEEK = timedelta(days=7)
 
 
 def owned_keys(deployment: Deployment) -> list[str]:
@@ -159,10 +158,7 @@ def test_a_listing_goes_on_at_the_first_recent_day(key: str, after: str | None) 
     assert found == (after or key) >= key
 
 
-rounds = st.lists(st.tuples(st.integers(1, 60 * 24 * 30), st.booleans(), st.floats(10, 600)), min_size=1)
-
-
-@given(rounds)
+@given(st.lists(st.tuples(st.integers(1, 60 * 24 * 30), st.booleans(), st.floats(10, 600)), min_size=1))
 def test_rounds_join_without_a_gap_whenever_they_begin(plan: list[tuple[int, bool, float]]) -> None:
     # Given rounds at arbitrary times, some of which could not list a dataset, with settings that change
     search, now, covered = InputSearch(), NOW, ""
@@ -208,6 +204,6 @@ def test_a_dataset_that_cannot_be_listed_holds_back_no_other_and_is_listed_later
     # Then the second has an owner; and the first has one when it can be listed, however long that takes
     assert owned_keys(deployment) == ["orders/a.json"]
     refused.clear()
-    deployment.wait(A_WEEK)
+    deployment.wait(timedelta(days=7))
     sweep(deployment.services)
     assert owned_keys(deployment) == ["clicks/a.json", "orders/a.json"]
