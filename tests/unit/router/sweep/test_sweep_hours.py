@@ -82,14 +82,17 @@ def test_a_complete_hour_is_told_once(deployment: Deployment, bridge: FakeEventB
 def test_a_late_file_reopens_an_hour_until_it_is_published(deployment: Deployment, bridge: FakeEventBridge) -> None:
     # Given
     completed(deployment)
-    # When a file comes late
-    late = listed(deployment, "late.json")
+    # When a file comes late, whose manifest has no row yet
+    late = deployment.manifest("late.json")
+    deployment.ledger.partitions.list_manifest(PARTITION, late.id, deployment.now)
     # Then the next sweep tells it, and the one after its conversion that the hour is complete again
     assert swept(deployment) == {"reopened": 1}
     assert marker(deployment) is None
     deployment.wait(GRACE)
+    assert [swept(deployment), swept(deployment)] == [{}, {}]
+    row = deployment.enqueued(late)
     assert swept(deployment) == {}
-    done(deployment, late, 5)
+    done(deployment, row, 5)
     assert swept(deployment) == {"completed": 1}
     assert marker(deployment)["files"] == 2  # type: ignore[index]
     assert bridge.told == [("Complete", 1, 10), ("Reopened", 2, 10), ("Complete", 3, 15)]
