@@ -273,6 +273,9 @@ def test_one_slow_file_does_not_stop_the_micro_batches(lane: SlowLane) -> None:
     lane.end()
     assert lane.pointers() == []
     assert lane.stream._may_end()
+    # And then none begins
+    with pytest.raises(InterruptedError):
+        lane.batch(FAST)
 
 
 def test_pointers_that_cannot_be_deleted_are_not_read_again_by_a_new_query(
@@ -310,6 +313,9 @@ def test_a_query_goes_past_pointers_whose_manifests_are_being_converted(
     lane.batch(FAST)
     assert lane.stream._full
     lane.wait_until_open(1)
+    # And one that is full begins nothing that its stop would interrupt
+    with pytest.raises(InterruptedError):
+        lane.batch("another")
     assert lane.begun == [SLOW, FAST]
 
 
