@@ -195,17 +195,19 @@ def test_a_listing_of_the_input_goes_on_after_the_last_page_of_a_killed_sweep(
 
 
 def test_no_repair_starves_where_all_use_their_time(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given repairs that use all the time they get
+    # Given repairs that use all the time they get, and fail
     begun, budgets = deployment.now, []
 
     def use_up(repair: Any, *_: Any) -> None:
         budgets.append(repair.stop_at - deployment.now)
         deployment.now = max(deployment.now, repair.stop_at)
+        raise RuntimeError(f"repair {len(budgets)}")
 
     repairs = [("a repair", use_up)] * len(_repairs(deployment.services.settings, dry_run=False))
     monkeypatch.setattr(handler_module, "_repairs", lambda *_, **__: repairs)
     # When
-    sweep(deployment.services)
+    with pytest.raises(RuntimeError, match=r"repair 1$"):
+        sweep(deployment.services)
     # Then each gets its share, and what is under way at the end has time left
     (spec,) = (spec for spec in SPECS if spec.name == "sweep")
     assert len(budgets) == len(repairs)
