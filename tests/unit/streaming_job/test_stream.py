@@ -387,6 +387,8 @@ def test_an_error_in_a_micro_batch_that_was_not_waited_for_ends_the_run(lane: Sl
     with pytest.raises(TransientError, match="no answer"):
         lane.batch(FAST)
     assert lane.stream._wake.is_set()
+    lane.end()
+    assert lane.begun == [SLOW]
     assert lane.pointers() == [SLOW, FAST]
 
 
