@@ -74,6 +74,12 @@ def judged(rows: list[ManifestRow]) -> Verdict:
             "its manifest is done: 3 rows; 2 lines could not become a row and are in the quarantine; 1 file could not "
             "be read and is in the quarantine by reference",
         ),
+        (
+            [counted(3, 2, 1), replace(ROW, state=State.FAILED, reason="gone")],
+            "FAILED",
+            "1 manifest failed (first: m, gone); 2 lines could not become a row and are in the quarantine; 1 file "
+            "could not be read and is in the quarantine by reference",
+        ),
         ([ROW, replace(ROW, state=State.RUNNING, lease_until=LEASED)], "OPEN", "1 manifest is still being"),
         ([ROW, replace(ROW, state=State.RUNNING, lease_until=0)], "FAILED", "1 manifest is not done (first: m, RUN"),
         # The first one with a reason is quoted.
