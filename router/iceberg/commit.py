@@ -14,6 +14,8 @@ from router.iceberg.metadata import (
     BATCH,
     BATCH_SNAPSHOT,
     DATA_FILE_FIELDS,
+    ENTRY_SCHEMA,
+    MANIFEST_SCHEMA,
     PARTITION_FIELDS,
     SPEC,
     TAG,
@@ -22,8 +24,7 @@ from router.iceberg.metadata import (
     current_schema,
     decode_manifest,
     decode_manifest_list,
-    encode_manifest,
-    encode_manifest_list,
+    encode,
     head_of,
     with_columns,
     without_expired,
@@ -91,8 +92,9 @@ class _Snapshot:
             "schema-id": str(schema["schema-id"]),
             "partition-spec": PARTITION_FIELDS,
             "partition-spec-id": str(SPEC),
+            "content": "data",
         }
-        body = encode_manifest(entries, header)
+        body = encode(ENTRY_SCHEMA, entries, header)
         path = self.write("manifest", body)
         known = [entry["sequence_number"] for entry in entries if entry["status"] != DELETED]
         row = {
@@ -130,7 +132,7 @@ def commit_batch(metadata: Metadata, files: Files, batch: Batch, now: int, keep_
         "parent-snapshot-id": str(head["snapshot-id"]) if head else "null",
         "sequence-number": str(snapshot.sequence),
     }
-    path = snapshot.write(f"snap-{snapshot.id}", encode_manifest_list(kept, header))
+    path = snapshot.write(f"snap-{snapshot.id}", encode(MANIFEST_SCHEMA, kept, header))
     data = [item for item in kept if item["content"] == DATA]
     entry = {
         "snapshot-id": snapshot.id,

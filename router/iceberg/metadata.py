@@ -408,7 +408,7 @@ _MANIFEST = _record(
     _optional("partitions", {"type": "array", "items": _SUMMARY, "element-id": 508}, 507),
     _optional("key_metadata", "bytes", 519),
 )
-_ENTRY_SCHEMA, _MANIFEST_SCHEMA = fastavro.parse_schema(_ENTRY), fastavro.parse_schema(_MANIFEST)
+ENTRY_SCHEMA, MANIFEST_SCHEMA = fastavro.parse_schema(_ENTRY), fastavro.parse_schema(_MANIFEST)
 _READ_MANIFEST_SCHEMA = fastavro.parse_schema(
     # Names that Iceberg's Java library wrote before 1.4, and with it Athena and others (apache/iceberg#5338).
     {
@@ -418,9 +418,13 @@ _READ_MANIFEST_SCHEMA = fastavro.parse_schema(
 )
 
 
-def encode_manifest(entries: Sequence[Mapping[str, Any]], header: Mapping[str, Any]) -> bytes:
-    """A manifest file; ``header`` has the table's schema and partition fields, as objects that JSON can hold."""
-    return _encode(_ENTRY_SCHEMA, entries, {**header, "format-version": "2", "content": "data"})
+def encode(schema: Any, records: Sequence[Mapping[str, Any]], header: Mapping[str, Any]) -> bytes:  # noqa: ANN401
+    """A manifest or a manifest list; ``header`` has what the specification names, as objects that JSON can hold."""
+    target = io.BytesIO()
+    header = {**header, "format-version": "2"}
+    metadata = {name: value if isinstance(value, str) else json.dumps(value) for name, value in header.items()}
+    fastavro.writer(target, schema, records, codec=CODEC, metadata=metadata)
+    return target.getvalue()
 
 
 def decode_manifest(body: bytes) -> list[dict[str, Any]]:
@@ -428,7 +432,7 @@ def decode_manifest(body: bytes) -> list[dict[str, Any]]:
 
     Raises ``ValueError`` for a codec that other writers were told not to use.
     """
-    entries = _decode(_ENTRY_SCHEMA, body)
+    entries = _decode(ENTRY_SCHEMA, body)
     for entry in entries:
         partition = entry["data_file"]["partition"]
         if isinstance(partition["date"], date):
@@ -436,20 +440,8 @@ def decode_manifest(body: bytes) -> list[dict[str, Any]]:
     return entries
 
 
-def encode_manifest_list(manifests: Sequence[Mapping[str, Any]], header: Mapping[str, Any]) -> bytes:
-    """A manifest list; ``header`` has the ids of the snapshot and of its parent, and the sequence number."""
-    return _encode(_MANIFEST_SCHEMA, manifests, {**header, "format-version": "2"})
-
-
 def decode_manifest_list(body: bytes) -> list[dict[str, Any]]:
     return _decode(_READ_MANIFEST_SCHEMA, body)
-
-
-def _encode(schema: Any, records: Sequence[Mapping[str, Any]], header: Mapping[str, Any]) -> bytes:  # noqa: ANN401
-    target = io.BytesIO()
-    metadata = {name: value if isinstance(value, str) else json.dumps(value) for name, value in header.items()}
-    fastavro.writer(target, schema, records, codec=CODEC, metadata=metadata)
-    return target.getvalue()
 
 
 def _decode(schema: Any, body: bytes) -> list[dict[str, Any]]:  # noqa: ANN401

@@ -71,9 +71,7 @@ def settle(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
                 continue
             tally.add(row)
             if row.state == State.DONE:
-                assert row.published is not None
-                tally.add_totals(row, row.published.totals)
-                published.add(row, row.published.totals)
+                published.add(row)
     # While a manifest is worked on, the verdict is OPEN and settle is called again: the objects are listed only once.
     if not tally.worked_on:
         for damage in published.find_damage(services):

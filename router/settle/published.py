@@ -14,7 +14,7 @@ from lake.aws_types import S3Client
 from lake.commit import read_commit, read_result
 from lake.errors import InvalidDocumentError
 from lake.layout import after_empty_page, date_prefix, lake_prefix, list_objects, manifest_prefix
-from lake.ledger import ManifestRow, PublishedObjects, PublishedTotals, State
+from lake.ledger import ManifestRow, PublishedObjects, State
 from lake.ledger.manifest_row import NO_OBJECTS, ObjectsDigest
 from lake.ledger.table import batches_of
 from lake.resource_names import ResourceNames
@@ -135,8 +135,9 @@ class PublishedManifests:
         self._expected: defaultdict[tuple[str, str], list[_Expected]] = defaultdict(list)
         """By bucket and by the folder that begins every prefix."""
 
-    def add(self, row: ManifestRow, totals: PublishedTotals) -> None:
+    def add(self, row: ManifestRow) -> None:
         assert row.published is not None
+        totals = row.published.totals
         self._generations[row.id] = row.generation
         folder, key = date_prefix(row.partition), row.published.document.key
         # Its objects can be those of an earlier generation.

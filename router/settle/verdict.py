@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from lake.errors import TerminalError
-from lake.ledger import ConvertedCounts, ManifestCounts, ManifestRow, PublishedTotals, State
+from lake.ledger import ConvertedCounts, ManifestCounts, ManifestRow, State
 from lake.settings import NotifyQuarantine
 from lake.texts import format_count, printable, with_options
 from router.settle.published import MAX_NAMED_FILES, MAX_NAMED_OBJECTS, Damage, DamagedObject, UnreadableFile
@@ -56,9 +56,18 @@ class Tally(ManifestCounts):
     first_lost: TerminalError | None = None
 
     def add(self, row: ManifestRow) -> None:
-        self._dataset(row).count_state(row)
+        name = row.partition.dataset
+        dataset = self.datasets.setdefault(name, DatasetTally(dataset=name))
+        dataset.count_state(row)
         self.count_state(row)
         if row.state == State.DONE:
+            assert row.published is not None
+            totals = row.published.totals
+            dataset.bytes += row.bytes
+            dataset.count_converted(row, totals)
+            self.count_totals(totals)
+            if totals.failed_files and len(self.unreadable) < MAX_NAMED_FILES:
+                self.unreadable.append(row)
             return
         if len(self.not_done) < MAX_NAMED_MANIFESTS:
             self.not_done.append(row)
@@ -76,14 +85,6 @@ class Tally(ManifestCounts):
         self.lost += manifests
         self.first_lost = self.first_lost or error
 
-    def add_totals(self, row: ManifestRow, totals: PublishedTotals) -> None:
-        tally = self._dataset(row)
-        tally.bytes += row.bytes
-        tally.count_converted(row, totals)
-        if totals.failed_files and len(self.unreadable) < MAX_NAMED_FILES:
-            self.unreadable.append(row)
-        self.count_totals(totals)
-
     def add_damage(self, damage: Damage) -> None:
         self.damaged_objects += damage.objects
         self.damaged += damage.named[: MAX_NAMED_OBJECTS - len(self.damaged)]
@@ -98,10 +99,6 @@ class Tally(ManifestCounts):
         return [
             {**asdict(tally), "rejects": dict(sorted(tally.rejects.items()))} for tally in order[:MAX_NAMED_DATASETS]
         ]
-
-    def _dataset(self, row: ManifestRow) -> DatasetTally:
-        dataset = row.partition.dataset
-        return self.datasets.setdefault(dataset, DatasetTally(dataset=dataset))
 
 
 MAX_QUOTED_CHARACTERS = 1000

@@ -121,9 +121,6 @@ def _window_is_over(services: Services, row: StreamRow) -> bool:
     return row.window_until is None or datetime.fromisoformat(row.window_until) <= services.clock()
 
 
-ACTIONS = ("start", "watch", "stop", "kill")
-
-
 @with_product_errors
 @metrics.log_metrics
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: ARG001
@@ -143,25 +140,25 @@ def stream_control(event: Mapping[str, Any], services: Services) -> dict[str, An
     Raises ``InvalidInputError``: the action is unknown; ``Exception``: the first error of a shard, after all the others
     have had their turn.
     """
-    action = event.get("action")
-    if action not in ACTIONS:
-        raise InvalidInputError(f"action = {action!r} is unknown: expected one of {', '.join(ACTIONS)}")
-    shards, manual = _shards(event, services), event.get("manual") is True
-    if action == "start" and manual:
-        for shard in shards:
-            services.ledger.stream.of(shard).forget_starts()
-    if action in ("stop", "kill") and not manual:
-        # A window that a person or the next execution has opened meanwhile is not for this execution to end.
-        windows = {name: services.ledger.stream.of(name).get() for name in shards}
-        shards = {name: runs for name, runs in shards.items() if _window_is_over(services, windows[name])}
-    queued = _open_manifests(services, State.QUEUED) if action in ("watch", "stop") else {}
-    running = _open_manifests(services, State.RUNNING) if action == "watch" else {}
     act: dict[str, Callable[[str], ShardStatus]] = {
         "start": lambda shard: _start(services, shard),
         "watch": lambda shard: _watch(services, shard, queued.get(shard, []), running.get(shard, [])),
         "stop": lambda shard: _stop(services, shard, shards[shard], has_work=shard in queued),
         "kill": lambda shard: _kill(services, shard, shards[shard]),
     }
+    action = str(event.get("action"))
+    if action not in act:
+        raise InvalidInputError(f"action = {action!r} is unknown: expected one of {', '.join(act)}")
+    shards, manual = _shards(event, services), event.get("manual") is True
+    if action == "start" and manual:
+        for shard in shards:
+            services.ledger.stream.of(shard).forget_starts()
+    if action in ("stop", "kill") and not manual:
+        # A window that a person or the next execution has opened meanwhile is not for this execution to end.
+        stream = services.ledger.stream
+        shards = {name: runs for name, runs in shards.items() if _window_is_over(services, stream.of(name).get())}
+    queued = _open_manifests(services, State.QUEUED) if action in ("watch", "stop") else {}
+    running = _open_manifests(services, State.RUNNING) if action == "watch" else {}
     found: dict[str, ShardStatus] = {}
     errors: list[Exception] = []
     for shard in shards:

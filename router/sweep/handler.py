@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Any
 
 import boto3
@@ -13,6 +14,7 @@ from lake.faults import can_pass
 from lake.ledger.costs import DueBill
 from lake.ledger.manifest_row import OPEN_STATES
 from lake.manifest import Lane
+from lake.settings import Settings
 from router.entry import with_product_errors
 from router.executions.costs import RunCosts
 from router.executions.run_status import current_row_pages
@@ -30,7 +32,7 @@ from router.sweep.manifests import (
     resume_intents,
 )
 from router.sweep.missed import adopt_missed, adopt_missed_of_old_days
-from router.sweep.repair import MAX_ITEMS, Repair
+from router.sweep.repair import Repair
 from router.telemetry import Metric, count, logger, metrics
 
 TIME_PER_SWEEP = timedelta(minutes=10)
@@ -57,13 +59,17 @@ COUNTS = {
 """What a sweep counts, and what a person reads of each."""
 
 
+@cache
+def _services() -> Services:
+    """The container's, with a client that no other function needs."""
+    return replace(container_services(), events=boto3.client("events", config=CONTROL_CONFIG))
+
+
 @with_product_errors
 @metrics.log_metrics
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: ARG001
     """``{"dryRun"?}`` -> a count for each of ``COUNTS``; a dry run adds ``"items"``, the first to be repaired."""
-    # No other function needs this client.
-    services = replace(container_services(), events=boto3.client("events", config=CONTROL_CONFIG))
-    return sweep(services, dry_run=parse_flag(event or {}, "dryRun"))
+    return sweep(_services(), dry_run=parse_flag(event or {}, "dryRun"))
 
 
 def sweep(services: Services, *, dry_run: bool = False) -> dict[str, Any]:
@@ -73,18 +79,29 @@ def sweep(services: Services, *, dry_run: bool = False) -> dict[str, Any]:
     and keeps no position. Raises ``Exception``: the first error of an item or a repair, after all the others were
     tried; the log names each item.
     """
-    done = dict.fromkeys(COUNTS, 0)
-    errors: list[Exception] = []
-    items: list[str] = []
-    end = services.clock() + TIME_PER_SWEEP
+    end, repairs = services.clock() + TIME_PER_SWEEP, _repairs(services.settings, dry_run=dry_run)
+    repair = Repair(services, end, dry_run=dry_run)
+    for left, (name, work) in zip(range(len(repairs), 0, -1), repairs, strict=True):
+        now = services.clock()
+        repair.stop_at = now + (end - now) / left
+        with repair.isolated(name):
+            work(repair)
+    done: dict[str, Any] = {kind: repair.counts[kind] for kind in COUNTS}
+    if not dry_run:
+        count(Metric.SWEEP_VANISHED, done["vanished"])
+        count(Metric.SWEEP_STALLED, done["stalled"])
+        count(Metric.HOURS_ABOVE_QUARANTINED_SHARE, done["aboveShare"])
+    logger.info("swept", errors=len(repair.errors), counts=done, dry_run=dry_run)
+    if repair.errors:
+        raise repair.errors[0]
+    return {**done, "items": repair.items} if dry_run else done
+
+
+def _repairs(settings: Settings, *, dry_run: bool) -> list[tuple[str, Callable[[Repair], object]]]:
     # What the alarms read comes first, and is short.
-    recorded: list[tuple[str, Callable[[Repair], object]]] = [
-        ("stream", _measure_stream),
-        ("bills", record_late_bills),
-        ("costs", _measure_costs),
-    ]
-    repairs = [
-        *(() if dry_run else recorded),
+    measured = [("stream", _measure_stream), ("bills", record_late_bills), ("costs", _measure_costs)]
+    return [
+        *(() if dry_run else measured),
         ("ledger.keep_days", _check_versions),
         ("publishing", finish_publishing),
         ("leases", release_leases),
@@ -96,26 +113,9 @@ def sweep(services: Services, *, dry_run: bool = False) -> dict[str, Any]:
         ("uploads", abort_uploads),
         ("stalled", report_stalled),
         ("replaced objects", delete_replaced),
-        *([("table files", delete_table_files)] if services.settings.has_tables else []),
+        *([("table files", delete_table_files)] if settings.has_tables else []),
         ("hours", announce_hours),
     ]
-    for left, (name, work) in zip(range(len(repairs), 0, -1), repairs, strict=True):
-        now = services.clock()
-        repair = Repair(services, now + (end - now) / left, dry_run=dry_run)
-        with repair.isolated(name):
-            work(repair)
-        errors += repair.errors
-        items.extend(repair.items)
-        for kind, number in repair.counts.items():
-            done[kind] += number
-    if not dry_run:
-        count(Metric.SWEEP_VANISHED, done["vanished"])
-        count(Metric.SWEEP_STALLED, done["stalled"])
-        count(Metric.HOURS_ABOVE_QUARANTINED_SHARE, done["aboveShare"])
-    logger.info("swept", errors=len(errors), counts=done, dry_run=dry_run)
-    if errors:
-        raise errors[0]
-    return {**done, "items": items[:MAX_ITEMS]} if dry_run else done
 
 
 def _check_versions(repair: Repair) -> None:

@@ -1,4 +1,4 @@
-"""One repair of a sweep: its time, its counts, and the errors of single items, which end neither it nor the others."""
+"""What the repairs of a sweep share: time, counts, and the errors of single items, which end no other work."""
 
 import threading
 from collections import Counter
@@ -19,11 +19,11 @@ MAX_ITEMS = 100
 
 @dataclass(slots=True)
 class Repair:
-    """What a repair may use, and what it reports."""
+    """What repairs may use, and what they report."""
 
     services: Services
     stop_at: datetime
-    """No item is begun after it: the next sweep continues. Aware, UTC."""
+    """No item of the current repair is begun after it: the next sweep continues. Aware, UTC."""
     counts: Counter[str] = field(default_factory=Counter)
     errors: list[Exception] = field(default_factory=list)
     """Errors of single items. The sweep raises the first one after all repairs, so that an alarm is raised."""

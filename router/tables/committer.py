@@ -99,11 +99,8 @@ def _bring_in(services: Services, row: TableRow) -> int | None:
     return batch.number
 
 
-FIRST_HOUR, LAST_HOUR = "0000-00-00T00", "9999-99-99T99"
-
-
 def hours_of(services: Services, dataset: str) -> list[HourRow]:
-    return services.ledger.partitions.hours(dataset, FIRST_HOUR, LAST_HOUR)
+    return services.ledger.partitions.hours(dataset, "0000-00-00T00", "9999-99-99T99")
 
 
 def _list_hours(services: Services, row: TableRow) -> None:

@@ -33,8 +33,8 @@ from tests.unit.lake.faults import Crash, Faults
 from tests.unit.lake.world import MORNING, PARTITION, RESOURCES
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.glue import FakeGlue
-from tests.unit.router.sweep.sweeping import committed
-from tests.unit.router.tables.tabling import TABLES, forced, listed, publish
+from tests.unit.router.sweep.sweeping import committed, listed
+from tests.unit.router.tables.tabling import TABLES, forced, publish
 
 SETTINGS = parse_settings({"stage": "model", "datasets": TABLES, "tables": {"keep_hours": 120}})
 DATASET = "orders"

@@ -19,7 +19,8 @@ from tests.unit.lake.faults import Crash
 from tests.unit.lake.test_datasets import WITH_ONE_FIELD_ID
 from tests.unit.lake.world import PARTITION
 from tests.unit.router.conftest import Deployment
-from tests.unit.router.tables.tabling import TABLES, by_another_writer, commit, forced, listed, publish, swapped, table
+from tests.unit.router.sweep.sweeping import listed
+from tests.unit.router.tables.tabling import TABLES, by_another_writer, commit, forced, publish, swapped, table
 from verify import hours as module
 from verify.hours import CHANGED, Effort, HoursCheck
 from verify.manifest_check import check_manifest

@@ -23,7 +23,8 @@ from tests.unit.cli.conftest import Answered, Printed
 from tests.unit.cli.stack_world import FakeLambda, FakeServices, stack_of, stack_with, with_settings
 from tests.unit.lake.world import DOCUMENT, PARTITION, TOTALS
 from tests.unit.router.conftest import Deployment, measure_speed
-from tests.unit.router.tables.tabling import TABLES, commit, listed, publish, swapped, table
+from tests.unit.router.sweep.sweeping import listed
+from tests.unit.router.tables.tabling import TABLES, commit, publish, swapped, table
 
 
 @pytest.fixture

@@ -6,26 +6,17 @@ from unittest.mock import Mock
 import pytest
 
 from lake.errors import TransientError
-from lake.manifest import Lane
 from lake.publish import abort_under_prefix
 from router.plan.handler import plan
 from router.route.handler import route
 from router.stream.handler import stream_control
 from router.sweep.handler import sweep
-from router.tables.handler import commit_tables
 from router.telemetry import Metric, metrics
 from tests.unit.lake.world import PARTITION
 from tests.unit.router.conftest import Deployment, act, measure_speed, recorded
 from tests.unit.router.events import SENT_AT, batch, message, raw_message, s3_record
 from tests.unit.router.settling import done, planned, settled
-from tests.unit.router.sweep.sweeping import committed, with_events
-from tests.unit.router.tables.tabling import TABLES, listed, publish
-
-
-def make_slow(deployment: Deployment) -> None:
-    """A byte of the dataset takes a core eleven days."""
-    deployment.ledger.datasets.register(PARTITION.dataset)
-    measure_speed(deployment, 1e-6)
+from tests.unit.router.sweep.sweeping import committed
 
 
 def test_settle_records_what_an_execution_has_left(deployment: Deployment) -> None:
@@ -59,7 +50,9 @@ def test_an_action_that_learns_of_no_shard_records_nothing(
 
 
 def test_a_plan_that_does_not_fit_records_by_how_much(deployment: Deployment) -> None:
-    make_slow(deployment)
+    # Given a dataset of which a byte takes a core eleven days
+    deployment.ledger.datasets.register(PARTITION.dataset)
+    measure_speed(deployment, 1e-6)
     deployment.queued("a")
     (late,) = recorded(lambda: plan({"execution": "overnight"}, deployment.services), Metric.PLAN_LATE_MINUTES)
     assert late > 0
@@ -91,45 +84,8 @@ def test_route_records_the_age_of_the_oldest_event_that_is_redelivered(deploymen
     assert recorded(lambda: route(event, deployment.services), Metric.UNROUTED_SECONDS) == [age]
 
 
-def test_the_watch_of_the_stream_records_its_run_and_its_backlog(deployment: Deployment) -> None:
-    # Given a run with a micro-batch of two minutes, and a manifest that takes long
-    make_slow(deployment)
-    act(deployment, "start")
-    deployment.ledger.stream.begin_run("jr_1", deployment.now)
-    deployment.queued("a", "b", lane=Lane.STREAM)
-    deployment.wait(timedelta(minutes=2))
-    deployment.ledger.stream.record_heartbeat("jr_1", deployment.now, deployment.now - timedelta(minutes=2))
-    # Then
-    names = (Metric.STREAM_RUNNING, Metric.STREAM_BACKLOG_BYTES, Metric.STREAM_SPILLING, Metric.MICRO_BATCH_MINUTES)
-    assert recorded(lambda: act(deployment, "watch"), *names) == [1, 200, 1, 2]
-
-
-def test_the_sweep_records_manifests_without_progress(deployment: Deployment) -> None:
-    deployment.queued("a")
-    deployment.wait(timedelta(hours=37))
-    assert recorded(lambda: sweep(deployment.services), Metric.SWEEP_STALLED) == [1]
-
-
 def test_the_sweep_records_manifests_whose_uploads_are_gone(deployment: Deployment) -> None:
     committed(deployment, deployment.claimed(deployment.queued("a")))
     abort_under_prefix(deployment.raw_s3, "lake", "")
     deployment.wait(timedelta(hours=1))
     assert recorded(lambda: sweep(deployment.services), Metric.SWEEP_VANISHED) == [1]
-
-
-def test_the_sweep_records_hours_much_of_which_is_in_the_quarantine(deployment: Deployment) -> None:
-    with_events(deployment)
-    done(deployment, listed(deployment, "a", lane=Lane.STREAM), rows=1, rejects=1)
-    deployment.wait(timedelta(hours=1))
-    assert recorded(lambda: sweep(deployment.services), Metric.HOURS_ABOVE_QUARANTINED_SHARE) == [1]
-
-
-def test_the_age_of_what_is_not_in_its_table_is_recorded(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Given a generation that no commit brings into its table
-    deployment.configure(datasets=TABLES)
-    monkeypatch.setattr("router.tables.handler.commit_round", lambda *_: None)
-    publish(deployment, listed(deployment, "a"))
-    deployment.wait(timedelta(minutes=20))
-    assert recorded(lambda: commit_tables(deployment.services, lambda _: None), Metric.TABLES_BEHIND_MINUTES) == [20]

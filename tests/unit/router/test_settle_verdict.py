@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 
 from lake.ledger import ManifestRow, PublishedTotals, State
 from lake.ledger.costs import Executions
-from lake.ledger.manifest_row import NO_OBJECTS
+from lake.ledger.manifest_row import NO_OBJECTS, Published
 from lake.manifest import Lane, Partition
 from lake.time import iso_utc
 from report.figures import ManifestFigures
@@ -30,27 +30,37 @@ from router.settle.verdict import (
     read_night_outcome,
     should_notify,
 )
-from tests.unit.lake.world import LEASE, MORNING, PARTITION
+from tests.unit.lake.world import DOCUMENT, LEASE, MORNING
 from tests.unit.report.reporting import cost_row
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.planning import document
 from tests.unit.router.settling import done, planned, settled
 
-ROW = ManifestRow("m", State.DONE, Lane.BATCH, PARTITION, "", 1, 1, changed_at=MORNING.isoformat())
 LEASED = int((MORNING + LEASE).timestamp() * 1000)
 
 
-def judged(rows: list[ManifestRow], totals: PublishedTotals | None = None) -> Verdict:
+def counted(rows: int, rejects: int, failed_files: int = 0, dataset: str = "orders") -> ManifestRow:
+    """A DONE manifest of four files."""
+    reasons = {"not JSON": rejects} if rejects else {}
+    totals = PublishedTotals(rows, reasons, failed_files, NO_OBJECTS, NO_OBJECTS, 1000)
+    partition, published = Partition(dataset, "2026-11-20", 9), Published(1, DOCUMENT, totals)
+    at = MORNING.isoformat()
+    return ManifestRow("m", State.DONE, Lane.BATCH, partition, at, 400, 4, changed_at=at, published=published)
+
+
+ROW = counted(0, 0)
+WAITING = replace(ROW, state=State.QUEUED)
+
+
+def tallied(*rows: ManifestRow) -> Tally:
     tally = Tally(now=MORNING)
     for row in rows:
         tally.add(row)
-    if totals is not None:
-        tally.add_totals(ROW, totals)
-    return judge(tally)
+    return tally
 
 
-def counts(rows: int, rejects: int, failed_files: int = 0) -> PublishedTotals:
-    return PublishedTotals(rows, {"not JSON": rejects} if rejects else {}, failed_files, NO_OBJECTS, NO_OBJECTS, 1000)
+def judged(rows: list[ManifestRow]) -> Verdict:
+    return judge(tallied(*rows))
 
 
 @pytest.mark.parametrize(
@@ -58,9 +68,26 @@ def counts(rows: int, rejects: int, failed_files: int = 0) -> PublishedTotals:
     [
         ([], "EMPTY", "nothing was waiting"),
         ([ROW], "SUCCEEDED", "its manifest is done: 0 rows"),
+        (
+            [counted(3, 2, 1)],
+            "SUCCEEDED_WITH_QUARANTINE",
+            "its manifest is done: 3 rows; 2 lines could not become a row and are in the quarantine; 1 file could not "
+            "be read and is in the quarantine by reference",
+        ),
+        (
+            [counted(3, 2, 1), replace(ROW, state=State.FAILED, reason="gone")],
+            "FAILED",
+            "1 manifest failed (first: m, gone); 2 lines could not become a row and are in the quarantine; 1 file "
+            "could not be read and is in the quarantine by reference",
+        ),
         ([ROW, replace(ROW, state=State.RUNNING, lease_until=LEASED)], "OPEN", "1 manifest is still being"),
         ([ROW, replace(ROW, state=State.RUNNING, lease_until=0)], "FAILED", "1 manifest is not done (first: m, RUN"),
-        ([ROW, replace(ROW, state=State.QUEUED, reason="gave up")], "FAILED", "1 manifest is not done (first: m, Q"),
+        # The first one with a reason is quoted.
+        (
+            [WAITING, replace(WAITING, id="d", reason="denied"), replace(WAITING, reason="lease expired")],
+            "FAILED",
+            "3 manifests are not done (first: d, QUEUED, denied): ",
+        ),
         ([ROW, replace(ROW, state=State.PUBLISHING)], "OPEN", "1 manifest is still"),
         (
             [replace(ROW, state=State.PUBLISHING, changed_at=(MORNING - timedelta(hours=1)).isoformat())],
@@ -82,25 +109,12 @@ def test_the_verdict_follows_the_ledger(rows: list[ManifestRow], outcome: str, m
 
 
 @pytest.mark.parametrize(
-    ("failed", "outcome", "message"),
-    [
-        ([], "SUCCEEDED_WITH_QUARANTINE", "its manifest is done: 3 rows"),
-        ([replace(ROW, state=State.FAILED, reason="gone")], "FAILED", "1 manifest failed (first: m, gone)"),
-    ],
-)
-def test_what_is_in_the_quarantine_is_in_the_message(failed: list[ManifestRow], outcome: str, message: str) -> None:
-    verdict = judged([ROW, *failed], counts(3, 2, 1))
-    quarantine = "2 lines could not become a row and are in the quarantine; 1 file could not be read and is in the"
-    assert (verdict.outcome, verdict.message) == (outcome, f"{message}; {quarantine} quarantine by reference")
-
-
-@pytest.mark.parametrize(
     ("verdict", "settings"),
     [
-        (judged([ROW], counts(3, 0)), []),
+        (judged([counted(3, 0)]), []),
         (judged([]), []),
-        (judged([ROW], counts(3, 1)), ["lines"]),
-        (judged([ROW], counts(3, 0, failed_files=1)), ["files", "lines"]),
+        (judged([counted(3, 1)]), ["lines"]),
+        (judged([counted(3, 0, failed_files=1)]), ["files", "lines"]),
         (judged([replace(ROW, state=State.FAILED)]), ["never", "files", "lines"]),
         (judged([replace(ROW, state=State.PUBLISHING)]), ["never", "files", "lines"]),
     ],
@@ -112,20 +126,13 @@ def test_the_setting_decides_who_hears_of_the_quarantine_and_of_no_failure(
     assert [setting for setting in ("never", "files", "lines") if should_notify(verdict, setting)] == settings
 
 
-def test_the_first_open_manifest_with_a_reason_is_quoted() -> None:
-    waiting = replace(ROW, state=State.QUEUED)
-    rows = [waiting, replace(waiting, id="d", reason="denied"), replace(waiting, reason="lease expired")]
-    assert judged(rows).message.startswith("3 manifests are not done (first: d, QUEUED, denied): ")
-
-
 def test_a_verdict_has_one_size_whatever_the_night_has_come_to() -> None:
     # Given: a night of which everything has failed, and every object was deleted
     rows = [replace(ROW, id=f"m{number}", state=State.FAILED, reason="x" * 5000) for number in range(1000)]
     lost = Damage(30, tuple(DamagedObject("m", f"s3://lake/{number}", "is missing") for number in range(20)))
-    tally = Tally(now=MORNING)
     # When
-    for row in rows:
-        tally.add(row)
+    tally = tallied(*rows)
+    for _ in rows:
         tally.add_damage(lost)
     # Then
     assert (tally.failed, len(tally.not_done)) == (1000, MAX_NAMED_MANIFESTS)
@@ -133,35 +140,23 @@ def test_a_verdict_has_one_size_whatever_the_night_has_come_to() -> None:
     assert len(judge(tally).message) < 2 * MAX_QUOTED_CHARACTERS
 
 
-LARGE_ROW = ManifestRow("m", State.DONE, Lane.BATCH, PARTITION, "", 400, 4)
-
-
-def row_of(dataset: str) -> ManifestRow:
-    return replace(LARGE_ROW, partition=Partition(dataset, "2026-11-20", 9))
-
-
 @pytest.mark.parametrize(
-    ("published", "share"),
+    ("row", "share"),
     [
-        (counts(0, 0), 0),
-        (counts(95, 5), 0.05),
-        (counts(0, 793), 1),
-        (counts(100, 0, failed_files=1), 0.25),
-        (counts(50, 50, failed_files=1), 0.5),
+        (counted(0, 0), 0),
+        (counted(95, 5), 0.05),
+        (counted(0, 793), 1),
+        (counted(100, 0, failed_files=1), 0.25),
+        (counted(50, 50, failed_files=1), 0.5),
     ],
 )
-def test_the_share_is_that_of_the_lines_or_of_the_files(published: PublishedTotals, share: float) -> None:
-    tallies = Tally(now=MORNING)
-    tallies.add_totals(LARGE_ROW, published)
-    assert [tally.quarantined_share for tally in tallies.above(-1)] == [share]
+def test_the_share_is_that_of_the_lines_or_of_the_files(row: ManifestRow, share: float) -> None:
+    assert [tally.quarantined_share for tally in tallied(row).above(-1)] == [share]
 
 
 def test_the_message_counts_the_datasets_above_the_share_and_names_the_first() -> None:
     # Given: five datasets that lose everything, and one that loses one line in 20
-    tally = Tally(now=MORNING)
-    for name in ("a", "b", "c", "d", "e", "f"):
-        tally.add(row_of(name))
-        tally.add_totals(row_of(name), counts(19, 1) if name == "f" else counts(0, 793))
+    tally = tallied(*(counted(0, 793, dataset=name) for name in "abcde"), counted(19, 1, dataset="f"))
     # When
     verdict = judge(tally, 0.05)
     # Then
@@ -175,11 +170,8 @@ def test_the_message_counts_the_datasets_above_the_share_and_names_the_first() -
 
 
 def test_the_document_lists_the_datasets_with_most_lines_in_the_quarantine_first() -> None:
-    tallies = Tally(now=MORNING)
-    for number in range(MAX_NAMED_DATASETS + 1):
-        tallies.add(row_of(f"d{number}"))
-        tallies.add_totals(row_of(f"d{number}"), counts(1, number))
-    listed = tallies.datasets_to_json()
+    rows = [counted(1, number, dataset=f"d{number}") for number in range(MAX_NAMED_DATASETS + 1)]
+    listed = tallied(*rows).datasets_to_json()
     assert (len(listed), listed[0]["dataset"], listed[0]["rejects"]) == (200, "d200", {"not JSON": 200})
     assert [listed[0][name] for name in ("done", "failed", "open", "files", "bytes", "rows")] == [1, 0, 0, 4, 400, 1]
 
@@ -344,14 +336,6 @@ def forecast_of(deployment: Deployment) -> float:
     return float(plan({"execution": "dry", "dryRun": True}, deployment.services)["forecast"]["minutes"])
 
 
-def test_an_execution_that_ends_while_a_manifest_is_worked_on_is_listed(deployment: Deployment) -> None:
-    (row,) = planned(deployment, "a.json")
-    deployment.claimed(row)
-    assert settled(deployment)["notification"].endswith(f"\n\nReport: {COMMAND}")
-    today = deployment.now.date()
-    assert [facts["outcome"] for facts in deployment.ledger.executions.settled(today, today)] == ["OPEN"]
-
-
 @pytest.mark.parametrize(("where", "name"), [(handler, "render_page"), (ManifestFigures, "add")])
 def test_a_fault_of_the_page_changes_nothing_of_the_verdict(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch, where: object, name: str
@@ -378,8 +362,12 @@ def test_an_execution_whose_page_meets_a_passing_fault_is_settled_again(
 
 
 def test_the_page_of_the_last_days_names_each_execution_and_its_reason(deployment: Deployment) -> None:
-    # Given an execution that failed
+    # Given an execution that has ended while a manifest was worked on, which failed later
     (row,) = planned(deployment, "a.json")
+    deployment.claimed(row)
+    assert settled(deployment)["notification"].endswith(f"\n\nReport: {COMMAND}")
+    today = deployment.now.date()
+    assert [facts["outcome"] for facts in deployment.ledger.executions.settled(today, today)] == ["OPEN"]
     deployment.ledger.manifests.fail(deployment.row(row.id), "<b>it is broken", deployment.now)
     # When it is settled twice
     for _ in range(2):

@@ -18,14 +18,6 @@ from tests.unit.router.conftest import Deployment, act
 from tests.unit.router.emr import APPLICATION, LAUNCH, ON_EMR, FakeEmr, emr_error
 
 
-def begin(deployment: Deployment, emr: FakeEmr) -> str:
-    """The newest run works, as its driver says; its id in the ledger."""
-    run = list(emr.runs.values())[-1]
-    run["state"] = "RUNNING"
-    deployment.ledger.stream.begin_run(run_id(APPLICATION, run["id"]), deployment.now)
-    return run_id(APPLICATION, run["id"])
-
-
 def test_a_window_starts_one_streaming_run_without_retries(deployment: Deployment, emr: FakeEmr) -> None:
     # When a window begins twice
     for _ in range(2):
@@ -104,7 +96,8 @@ def test_manifests_of_a_streaming_run_that_has_ended_are_released(
         deployment.glue, "get_job_run", Mock(side_effect=emr_error("AccessDeniedException", "GetJobRun"))
     )
     act(deployment, "start")
-    holder = begin(deployment, emr)
+    (run,) = emr.runs.values()
+    run["state"], holder = "RUNNING", run_id(APPLICATION, run["id"])
     rows = [
         deployment.claimed(deployment.queued(f"{run}.json", lane=Lane.STREAM), run).row for run in (holder, "jr_before")
     ]

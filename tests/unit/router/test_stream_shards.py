@@ -12,6 +12,7 @@ import pytest
 from lake.errors import TransientError
 from lake.ledger import ManifestRow, State
 from lake.manifest import Lane, Partition
+from router.executions.run_status import release_unheld
 from router.ownership.owner import write_pointer
 from router.requests.promote import promote
 from router.route.decide_lanes import decide_lanes
@@ -54,20 +55,6 @@ def _shards(deployment: Deployment) -> None:
 def end_runs(deployment: Deployment, *shards: str) -> None:
     for shard in shards:
         deployment.glue.runs[JOBS[shard]] = dict.fromkeys(deployment.glue.runs[JOBS[shard]], "SUCCEEDED")
-
-
-def test_a_pointer_goes_to_the_inbox_of_the_shard_and_another_setting_moves_the_next_one(
-    deployment: Deployment,
-) -> None:
-    # Given a manifest of each shard, and then one shard only
-    for shard in ("2", "3"):
-        row = waits(deployment, shard)
-        write_pointer(deployment.services, row.id, urgent=False)
-    assert [key.partition("/")[0] for key in deployment.keys("control", "inbox")] == ["inbox-2", "inbox-3"]
-    deployment.configure()
-    # When the next one is written, Then it is where a single job looks
-    write_pointer(deployment.services, row.id, urgent=True)
-    assert [key.partition("/")[0] for key in deployment.keys("control", "inbox/urgent-")] == ["inbox"]
 
 
 def test_a_window_is_that_of_all_shards_and_each_ends_by_itself(deployment: Deployment) -> None:
@@ -159,8 +146,6 @@ def test_the_health_of_the_lane_is_that_of_its_worst_shards(deployment: Deployme
 
 def test_what_a_run_of_another_shard_has_taken_is_released_when_that_run_has_ended(deployment: Deployment) -> None:
     # Given a manifest of the second shard, whose pointer the first one has read, before its run ended
-    from router.executions.run_status import release_unheld
-
     deployment.glue.runs["stream-job"] = {"jr_1": "RUNNING"}
     row = deployment.claimed(waits(deployment, "2"), "jr_1").row
     assert release_unheld(deployment.services, [row]) == []
@@ -189,33 +174,20 @@ def test_an_engine_that_does_not_answer_is_awaited_once_for_all_shards(deploymen
     assert running(deployment) == set(JOBS)
 
 
-DATASETS = [f"d{number}" for number in range(40)]
-"""A manifest of each: no shard is left without one."""
-
-
-def route_all(deployment: Deployment) -> list[str]:
-    """Route a peak file of each dataset; the ids of the messages that failed."""
-    messages = [message(name, s3_record(f"{name}/a.ndjson")) for name in DATASETS]
-    return sorted(failures(route(batch(*messages), deployment.services)))
-
-
-def datasets_of(deployment: Deployment, shard: str) -> list[str]:
-    """Datasets whose manifests go to this shard."""
-    shards = deployment.services.settings.shards
-    rows = deployment.ledger.manifests.open(Lane.STREAM, State.QUEUED)
-    return sorted(row.partition.dataset for row in rows if shards.of(row.id) == shard)
-
-
 def test_only_the_events_of_a_shard_without_room_are_redelivered(deployment: Deployment) -> None:
-    # Given
+    # Given peak files of 40 datasets: each shard has some
+    event = batch(*(message(f"d{number}", s3_record(f"d{number}/a.ndjson")) for number in range(40)))
     deployment.glue.without_room.add("stream-job-2")
     # When, Then, also where all are duplicates
     for _ in range(2):
-        assert route_all(deployment) == datasets_of(deployment, "2") != []
+        redelivered = failures(route(event, deployment.services))
+        rows = deployment.ledger.manifests.open(Lane.STREAM, State.QUEUED)
+        shards = deployment.services.settings.shards
+        assert sorted(redelivered) == sorted(row.partition.dataset for row in rows if shards.of(row.id) == "2") != []
         assert running(deployment) == {"1", "3"}
     # When there is room
     deployment.glue.without_room.clear()
-    assert route_all(deployment) == []
+    assert failures(route(event, deployment.services)) == []
     assert running(deployment) == {"1", "2", "3"}
 
 

@@ -1,46 +1,37 @@
 """The streaming job's own meter: live workers over time, in rows that add up to the run."""
 
-from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
+from dataclasses import dataclass, field, replace
+from datetime import date, timedelta
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
 from lake.ledger import CostRow, CostShare, State
-from lake.settings import parse_settings
 from streaming_job.meter import INTERVAL, StreamMeter
-from tests.unit.lake.world import World, new_world
+from tests.unit.lake.world import World
+from tests.unit.streaming_job.test_stream import context_of
 from transform.outcome import ConversionOutcome
-from transform.task_model import ConversionContext, JobServices
 
-START = datetime(2026, 11, 20, 8, tzinfo=UTC)
 WORKER_HOUR = 616_000
 """Millionths of a dollar for a G.2X, which has 2 DPU, at $0.308."""
 
 
-GLUE = {"worker_type": "G.2X"}
-
-
 @dataclass
 class Stream:
-    """A streaming run with a clock and a number of workers."""
+    """A streaming run with a number of workers."""
 
     world: World
-    settings: dict[str, Any] = field(default_factory=lambda: {"stream": GLUE})
-    now: datetime = START
+    settings: dict[str, Any] = field(default_factory=lambda: {"stream": {"worker_type": "G.2X"}})
     workers: int = 2
     lines: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        unused: Any = None
-        settings = parse_settings({"stage": "test", **self.settings})
-        services = JobServices(unused, self.world.ledger, unused, settings, "eu-central-1")
-        context = ConversionContext(unused, services, "jr_1", lambda: self.now, bool, self.lines.append)
+        context = replace(context_of(self.world, **self.settings), log=self.lines.append)
         self.meter = StreamMeter(context, lambda: self.workers)
 
     def passes(self, **time: float) -> None:
-        self.now += timedelta(**time)
+        self.world.wait(timedelta(**time))
         self.meter.count()
 
     def rows(self) -> list[CostRow]:
@@ -69,31 +60,19 @@ def test_a_quiet_stream_costs_the_time_of_its_workers(stream: Stream) -> None:
     assert {(row.lane, row.engine, row.execution) for row in rows} == {("stream", "glue", None)}
 
 
-@pytest.mark.parametrize(
-    ("architecture", "vcpu_hour", "gb_hour"),
-    [("x86_64", 0.052624, 0.0057785), ("arm64", 0.8 * 0.052624, 0.8 * 0.0057785)],
-)
-def test_on_emr_serverless_the_vcpus_and_the_memory_of_driver_and_executors_are_metered(
-    architecture: str, vcpu_hour: float, gb_hour: float
-) -> None:
+def test_on_emr_serverless_the_vcpus_and_the_memory_of_driver_and_executors_are_metered(world: World) -> None:
     # Given a driver of 2 vCPU and 8 GB alone for 10 minutes, then with 3 executors of 4 vCPU and 16 GB for 5
-    sizes = {"engine": "emr-serverless"}
-    with new_world() as world:
-        stream = Stream(world, {"stream": sizes, "emr": {"architecture": architecture}}, workers=1)
-        stream.passes(minutes=9)
-        stream.workers = 4
-        stream.passes(minutes=1)
-        stream.passes(minutes=5)
-        (row,) = stream.rows()
+    stream = Stream(world, {"stream": {"engine": "emr-serverless"}}, workers=1)
+    stream.passes(minutes=9)
+    stream.workers = 4
+    stream.passes(minutes=1)
+    stream.passes(minutes=5)
+    (row,) = stream.rows()
     # Then
-    minutes = {"driver": 15, "executors": 3 * 5}
-    assert row.engine == "emr-serverless"
-    assert row.dpu_milliseconds == 0
-    assert row.vcpu_milliseconds == 60_000 * (2 * minutes["driver"] + 4 * minutes["executors"])
-    assert row.gb_milliseconds == 60_000 * (8 * minutes["driver"] + 16 * minutes["executors"])
-    hours = {name: value / 60 for name, value in minutes.items()}
-    dollars = hours["driver"] * (2 * vcpu_hour + 8 * gb_hour) + hours["executors"] * (4 * vcpu_hour + 16 * gb_hour)
-    assert row.micro_dollars == pytest.approx(dollars * 1_000_000, abs=1)
+    assert (row.engine, row.dpu_milliseconds) == ("emr-serverless", 0)
+    assert row.vcpu_milliseconds == 60_000 * (2 * 15 + 4 * 3 * 5)
+    assert row.gb_milliseconds == 60_000 * (8 * 15 + 16 * 3 * 5)
+    assert row.micro_dollars == pytest.approx((1.5 * 0.052624 + 6 * 0.0057785) * 1_000_000, abs=1)
 
 
 def test_an_interval_is_divided_among_what_it_has_converted(stream: Stream) -> None:

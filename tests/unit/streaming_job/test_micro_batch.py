@@ -1,6 +1,7 @@
 """One micro-batch: its pointers, its portions, and that portions are converted side by side."""
 
 import threading
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -73,6 +74,13 @@ def row_of(manifest: str, compressed: int) -> ManifestRow:
     return ManifestRow(manifest, State.QUEUED, Lane.STREAM, PARTITION, manifest, GIB, 1, compressed_bytes=compressed)
 
 
+def context_of(get: Callable[[str], ManifestRow], waits: list[float], **stream: int) -> Any:
+    """A run whose ledger answers with ``get``."""
+    settings = parse_settings({"stage": "test", "stream": stream})
+    services = SimpleNamespace(ledger=SimpleNamespace(manifests=SimpleNamespace(get=get)), settings=settings)
+    return SimpleNamespace(services=services, log=lambda _: None, wait=waits.append)
+
+
 def convert_gibibytes(
     monkeypatch: pytest.MonkeyPatch,
     conversions: Conversions,
@@ -83,9 +91,7 @@ def convert_gibibytes(
 ) -> list[ConversionOutcome]:
     """A micro-batch of manifests of 1 GiB each."""
     monkeypatch.setattr(micro_batch, "convert", conversions)
-    settings = parse_settings({"stage": "test", "stream": stream})
-    ledger = SimpleNamespace(manifests=SimpleNamespace(get=lambda manifest: row_of(manifest, GIB * compressed)))
-    context: Any = SimpleNamespace(services=SimpleNamespace(ledger=ledger, settings=settings), log=lambda _: None)
+    context = context_of(lambda manifest: row_of(manifest, GIB * compressed), [], **stream)
     return convert_manifests(context, [f"{number:03d}" for number in range(manifests)])
 
 
@@ -125,10 +131,7 @@ def test_a_ledger_that_does_not_answer_for_a_while_does_not_end_a_micro_batch(
 
     conversions = Conversions()
     monkeypatch.setattr(micro_batch, "convert", conversions)
-    services = SimpleNamespace(
-        ledger=SimpleNamespace(manifests=SimpleNamespace(get=get)), settings=parse_settings({"stage": "test"})
-    )
-    context: Any = SimpleNamespace(services=services, log=lambda _: None, wait=waits.append)
+    context = context_of(get, waits)
     # When, Then
     with nullcontext() if refusals == 3 else pytest.raises(ClientError, match=code):
         assert len(convert_manifests(context, ["000"])) == 1

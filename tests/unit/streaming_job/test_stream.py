@@ -22,19 +22,19 @@ from router.stream.runs import MAX_HEARTBEAT_AGE
 from streaming_job import main, stream
 from streaming_job.micro_batch import InputSize
 from streaming_job.stream import InboxStream, OpenConversion, key_of_path, pattern_of
-from tests.unit.lake.world import World, new_world
+from tests.unit.lake.world import World
 from transform.outcome import HELD, ConversionOutcome
 from transform.task_model import ConversionContext, JobServices
 
 PATIENCE_SECONDS = 60
 
 
-def context_of(world: World, run: str = "jr_1") -> ConversionContext:
+def context_of(world: World, run: str = "jr_1", **settings: Any) -> ConversionContext:
     workers = SimpleNamespace(size=lambda: 1)
     executors = SimpleNamespace(getExecutorMemoryStatus=lambda: workers)
     spark: Any = SimpleNamespace(sparkContext=SimpleNamespace(_jsc=SimpleNamespace(sc=lambda: executors)))
-    settings = parse_settings({"stage": "test"})
-    services = JobServices(world.raw_s3, world.ledger, world.resources, settings, "eu-central-1")
+    parsed = parse_settings({"stage": "test", **settings})
+    services = JobServices(world.raw_s3, world.ledger, world.resources, parsed, "eu-central-1")
     return ConversionContext(spark, services, run, world.clock, bool, lambda _: None)
 
 
@@ -193,9 +193,10 @@ class SlowLane:
     begun: list[str] = field(default_factory=list)
     held: bool = False
     error: Exception | None = None
+    lines: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.stream = InboxStream(context_of(self.world))
+        self.stream = InboxStream(replace(context_of(self.world), log=self.lines.append))
 
     def convert(self, _context: object, manifests: list[str], **given: Any) -> list[Any]:
         self.begun += manifests
@@ -272,23 +273,50 @@ def test_one_slow_file_does_not_stop_the_micro_batches(lane: SlowLane) -> None:
     lane.end()
     assert lane.pointers() == []
     assert lane.stream._may_end()
+    # And then none begins
+    with pytest.raises(InterruptedError):
+        lane.batch(FAST)
 
 
-def test_a_micro_batch_of_other_pointers_only_proves_no_deletion(
+def test_pointers_that_cannot_be_deleted_are_not_read_again_by_a_new_query(
     lane: SlowLane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given an inbox that denies deletions, and a query that is to be followed as soon as it does not
-    monkeypatch.setattr(stream, "delete_pointers", lambda _, keys: not keys)
+    # Given an inbox that denies deletions, and queries that are followed by another one after a pointer
+    denied: Any = {"Error": {"Code": "AccessDenied", "Message": ""}, "ResponseMetadata": {"HTTPStatusCode": 403}}
+    monkeypatch.setattr(lane.world.raw_s3, "delete_object", Mock(side_effect=ClientError(denied, "DeleteObject")))
     monkeypatch.setattr(stream, "MAX_POINTERS_PER_CHECKPOINT", 1)
-    lane.slow = {SLOW}
-    lane.stream._deletes = False
-    lane.batch(SLOW)
-    # When a micro-batch has another pointer to a manifest that is being converted
-    lane.batch(SLOW)
-    lane.wait_until_open(1)
-    # Then no query follows, which would read all pointers again
+    # When, Then none follows, and the alarm has the permission
+    monkeypatch.setattr(stream, "PATIENCE_SHARE", 1)
     lane.batch(FAST)
     assert not lane.stream._full
+    (alarm,) = [line for line in lane.lines if line.startswith("ALARM")]
+    assert "1 pointer that was read stays in the inbox: s3:DeleteObject is denied" in alarm
+    # When a micro-batch only has another pointer to a manifest that is being converted, Then it proves no deletion
+    monkeypatch.setattr(stream, "PATIENCE_SHARE", 0)
+    lane.slow = {SLOW}
+    for _ in range(3):
+        lane.batch(SLOW)
+        lane.wait_until_open(1)
+        assert not lane.stream._full
+
+
+def test_a_query_goes_past_pointers_whose_manifests_are_being_converted(
+    lane: SlowLane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given queries that are followed by another one after two pointers, and a slow file
+    monkeypatch.setattr(stream, "MAX_POINTERS_PER_CHECKPOINT", 2)
+    lane.slow = {SLOW}
+    lane.batch(SLOW)
+    # When one reads another pointer to it, Then it goes on to the next one, and no query follows without end
+    lane.batch(SLOW)
+    assert not lane.stream._full
+    lane.batch(FAST)
+    assert lane.stream._full
+    lane.wait_until_open(1)
+    # And one that is full begins nothing that its stop would interrupt
+    with pytest.raises(InterruptedError):
+        lane.batch("another")
+    assert lane.begun == [SLOW, FAST]
 
 
 def test_a_micro_batch_that_fills_the_cores_is_waited_for(lane: SlowLane) -> None:
@@ -359,6 +387,8 @@ def test_an_error_in_a_micro_batch_that_was_not_waited_for_ends_the_run(lane: Sl
     with pytest.raises(TransientError, match="no answer"):
         lane.batch(FAST)
     assert lane.stream._wake.is_set()
+    lane.end()
+    assert lane.begun == [SLOW]
     assert lane.pointers() == [SLOW, FAST]
 
 
@@ -383,19 +413,19 @@ def test_spark_lists_exactly_the_inbox_of_the_job(world: World) -> None:
     assert key_of_path(f"s3a://control/{inbox('3')}m-n.json") == "inbox-3/m-n.json"
 
 
-def test_a_job_keeps_the_row_of_its_own_shard(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_keeps_the_row_of_its_own_shard(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     stream = Mock()
     monkeypatch.setattr(main, "InboxStream", stream)
-    with new_world() as world:
-        # Given a run that has ended in the middle of a micro-batch
-        world.ledger.stream.record_heartbeat("jr_0", world.now, world.now)
-        # When the job of the second shard runs, and then that of the first one, which has no such argument
-        main.run(context_of(world, "jr_2"), {SHARD_ARGUMENT: "2"})
-        main.run(context_of(world, "jr_1"), {})
-        # Then
-        row = world.ledger.stream
-        assert [row.of(shard).get().run for shard in ("1", "2")] == ["jr_1", "jr_2"]
-        assert row.get() == row.of("1").get()
-        # And its micro-batch is not that of the next run
-        assert row.get().micro_batch_since is None
+    # Given a run that was asked to stop, and has ended in the middle of a micro-batch
+    world.ledger.stream.record_heartbeat("jr_0", world.now, world.now)
+    world.ledger.stream.request_stop(True)
+    # When the job of the second shard runs, and then that of the first one, which has no such argument
+    main.run(context_of(world, "jr_2"), {SHARD_ARGUMENT: "2"})
+    main.run(context_of(world, "jr_1"), {})
+    # Then
+    row = world.ledger.stream
+    assert [row.of(shard).get().run for shard in ("1", "2")] == ["jr_1", "jr_2"]
+    assert row.get() == row.of("1").get()
+    # And neither its micro-batch nor the request is that of the next run
+    assert (row.get().micro_batch_since, row.get().stop_requested) == (None, False)
     assert [call.args[0].services.ledger.stream.shard for call in stream.call_args_list] == ["2", "1"]

@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
@@ -19,30 +19,26 @@ from lake.layout import INBOX, OTHER_POINTERS, URGENT, pointer_key
 from lake.ledger import State
 from lake.manifest import Lane
 from lake.manifest_documents import write_manifest
-from lake.settings import parse_settings
 from streaming_job import inbox, micro_batch
 from streaming_job.inbox import has_open_manifests
 from streaming_job.micro_batch import PORTIONS, convert_manifests
 from streaming_job.stream import POOL, InboxStream
 from tests.model.fake_s3 import after_empty_pages
-from tests.unit.lake.world import World, new_world
+from tests.unit.lake.world import World
 from tests.unit.streaming_job.test_stream import PATIENCE_SECONDS, context_of
 from transform.give_up import EnvironmentFault
 from transform.outcome import HELD, WAITING, ConversionOutcome
 from transform.task_model import ConversionContext
 
 NO_ANSWER = EnvironmentFault("AWS could not be reached", "wait", passing=True)
-BACKLOG = 6
-"""Triggers for which peak manifests wait."""
 
 
 @dataclass
 class Stream:
-    """A streaming run whose conversions only record what they are given; ``gate`` holds up those of peak manifests."""
+    """A streaming run whose conversions only record what they are given."""
 
     world: World
     gate: threading.Event = field(default_factory=threading.Event)
-    peak_begun: threading.Event = field(default_factory=threading.Event)
     begun: list[tuple[str, str | None]] = field(default_factory=list)
     outcomes: list[ConversionOutcome] = field(default_factory=list)
     states: dict[str, list[str]] = field(default_factory=dict)
@@ -50,7 +46,7 @@ class Stream:
     failing: bool = False
     unanswered: bool = False
     slow: set[str] = field(default_factory=set)
-    """Manifests whose conversion waits for ``gate`` as well."""
+    """Manifests whose conversion waits for ``gate``."""
     slow_begun: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     max_workers: int = 2
     """With two, portions of 27 s of a core each are converted side by side: one manifest of 1 GiB."""
@@ -58,10 +54,8 @@ class Stream:
     on_wait: Callable[[], object] = lambda: None
 
     def __post_init__(self) -> None:
-        context, log = context_of(self.world), self.lines.append
-        settings = parse_settings({"stage": "test", "stream": {"max_workers": self.max_workers}})
-        services = replace(context.services, settings=settings)
-        self.context = replace(context, services=services, log=log, wait=lambda _: self.on_wait())
+        context = context_of(self.world, stream={"max_workers": self.max_workers})
+        self.context = replace(context, log=self.lines.append, wait=lambda _: self.on_wait())
         self.run = InboxStream(self.context)
         self.run._record_work = self.outcomes.extend  # type: ignore[method-assign,assignment]
 
@@ -69,9 +63,6 @@ class Stream:
         self.begun += [(manifest, context.pool) for manifest in manifests]
         if self.failing:
             raise TransientError("no answer")
-        if context.pool != POOL:
-            self.peak_begun.set()
-            assert self.gate.wait(PATIENCE_SECONDS)
         if self.slow.intersection(manifests):
             self.slow_begun.release()
             assert self.gate.wait(PATIENCE_SECONDS)
@@ -110,22 +101,22 @@ class Stream:
 
 
 @pytest.fixture
-def stream(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stream]:
-    with new_world() as world:
-        stream = Stream(world)
-        monkeypatch.setattr(micro_batch, "convert", stream.convert)
-        monkeypatch.setattr(micro_batch, "check_environment", lambda *_: None)
-        yield stream
+def stream(world: World, monkeypatch: pytest.MonkeyPatch) -> Stream:
+    stream = Stream(world)
+    monkeypatch.setattr(micro_batch, "convert", stream.convert)
+    monkeypatch.setattr(micro_batch, "check_environment", lambda *_: None)
+    return stream
 
 
 def test_an_urgent_file_does_not_wait_for_the_triggers_of_a_peak_backlog(
     stream: Stream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Given a micro-batch that does not end, and peak manifests for many more
-    peak = [stream.put(urgent=False) for _ in range(BACKLOG * PORTIONS)]
+    peak = [stream.put(urgent=False) for _ in range(6 * PORTIONS)]
+    stream.slow.update(peak)
     batch = threading.Thread(target=convert_manifests, args=(stream.context, peak[:PORTIONS]))
     batch.start()
-    assert stream.peak_begun.wait(PATIENCE_SECONDS)
+    assert stream.slow_begun.acquire(timeout=PATIENCE_SECONDS)
     # When an urgent file comes, the youngest of all, and S3 passes over many deleted pointers first
     late, s3 = stream.put(urgent=True), stream.world.raw_s3
     with monkeypatch.context() as patched:
@@ -153,7 +144,6 @@ def test_spark_lists_every_other_pointer_and_no_urgent_one(stream: Stream) -> No
 
 def test_within_a_micro_batch_urgent_manifests_are_first_and_then_the_oldest(stream: Stream) -> None:
     # Given pointers in any order; one of an urgent manifest under a name like all others
-    stream.gate.set()
     old, young, late = stream.put(urgent=False), stream.put(urgent=False), stream.put(urgent=True)
     # When
     sizes = micro_batch.input_sizes(stream.context, ["unknown", young, old, late])
@@ -165,7 +155,6 @@ def test_within_a_micro_batch_urgent_manifests_are_first_and_then_the_oldest(str
 
 def test_a_damaged_row_holds_up_no_other_manifest(stream: Stream) -> None:
     # Given pointers to manifests of which one has a row that lacks something
-    stream.gate.set()
     damaged, whole, peak = stream.put(urgent=True), stream.put(urgent=True), stream.put(urgent=False)
     key = {"pk": f"manifest#{damaged}", "sk": "manifest"}
     stream.world.dynamodb.update_item(TableName="ledger", Key=key, UpdateExpression="REMOVE manifest_sha256")
@@ -226,27 +215,19 @@ def test_a_held_manifest_does_not_keep_a_run_from_ending(stream: Stream) -> None
     assert len(stream.pointers()) == 1
 
 
-def test_a_manifest_that_is_being_converted_is_not_begun_again(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_manifest_that_is_being_converted_is_not_begun_again(stream: Stream) -> None:
     # Given
     manifest = stream.put(urgent=True)
-    gate, begun = threading.Event(), threading.Event()
-    convert = stream.convert
-
-    def convert_slowly(manifests: list[str], context: ConversionContext) -> list[ConversionOutcome]:
-        begun.set()
-        assert gate.wait(PATIENCE_SECONDS)
-        return convert(manifests, context)
-
-    monkeypatch.setattr(micro_batch, "convert", convert_slowly)
+    stream.slow.add(manifest)
     stream.run.look_for_urgent()
-    assert begun.wait(PATIENCE_SECONDS)
+    assert stream.slow_begun.acquire(timeout=PATIENCE_SECONDS)
     # When another pointer to it comes, and the run looks again and would like to end
     stream.put_pointer(manifest, urgent=True)
     stream.run.look_for_urgent()
     stream.world.wait(timedelta(hours=1))
     assert not stream.run._may_end()
     # Then it waits for its end
-    gate.set()
+    stream.gate.set()
     stream.run._threads.shutdown(wait=True)
     assert [name for name, _ in stream.begun] == [manifest]
     assert stream.run._may_end()
@@ -302,16 +283,6 @@ def test_a_look_that_gets_no_answer_is_repeated(
             stream.look()
     stream.look()
     assert len(stream.begun) == 1
-
-
-def test_a_run_looks_for_urgent_pointers_until_it_ends(stream: Stream) -> None:
-    # Given a run that is idle, and an urgent pointer
-    stream.put(urgent=True)
-    stream.world.wait(timedelta(hours=1))
-    # When, Then
-    query: Any = SimpleNamespace(isActive=True)
-    assert not stream.run._watch(query)
-    assert stream.pointers() == []
 
 
 def test_a_look_that_takes_long_holds_up_nothing_but_the_end(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:

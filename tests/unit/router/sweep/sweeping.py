@@ -1,9 +1,12 @@
 """What the tests of sweep and hours share: uploads, manifests in every state, markers, and what a sweep changed."""
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
+
+import pytest
 
 from lake.commit import PendingObject
 from lake.layout import complete_marker_key, lake_key, quarantine_key
@@ -75,6 +78,25 @@ def marker(deployment: Deployment, partition: Partition = PARTITION) -> dict[str
         return None
     body: dict[str, Any] = json.loads(deployment.raw_s3.get_object(Bucket="lake", Key=key)["Body"].read())
     return body
+
+
+def list_pages(
+    deployment: Deployment,
+    monkeypatch: pytest.MonkeyPatch,
+    keys: int = 1000,
+    before: Callable[[dict[str, Any]], object] = lambda _: None,
+) -> list[dict[str, Any]]:
+    """The requests for pages of the input from now on, each of this number of keys; ``before`` is given each first."""
+    requests: list[dict[str, Any]] = []
+    listing = deployment.raw_s3.list_object_versions
+
+    def list_page(**request: Any) -> Any:
+        requests.append(request)
+        before(request)
+        return listing(**request, MaxKeys=keys)
+
+    monkeypatch.setattr(deployment.raw_s3, "list_object_versions", list_page)
+    return requests
 
 
 def swept(deployment: Deployment) -> dict[str, int]:

@@ -126,25 +126,6 @@ def test_a_grace_period_can_become_longer_than_the_place_of_the_last_deletion(
     assert read_progress(deployment.services, leftovers.LISTING) == {"after": "0"}
 
 
-def test_a_generation_is_deleted_after_the_grace_period_of_its_successor(deployment: Deployment) -> None:
-    # Given generation 1 published and generation 2 queued for hours
-    row = published(deployment, deployment.queued("a"))
-    assert deployment.ledger.manifests.force(row, deployment.now)
-    deployment.wait(timedelta(hours=5))
-    assert sweep(deployment.services)["deleted"] == 0
-    # When generation 2 is published, then both are visible for the grace period
-    published(deployment, deployment.row(row.id))
-    deployment.wait(timedelta(minutes=59))
-    assert sweep(deployment.services)["deleted"] == 0
-    assert generations(deployment) == {"g1", "g2"}
-    deployment.wait(timedelta(minutes=2))
-    assert sweep(deployment.services)["deleted"] == 3
-    assert generations(deployment) == {"g2"}
-    # And nothing is left to do
-    assert sweep(deployment.services)["deleted"] == 0
-    assert list(deployment.ledger.deletions.due(deployment.now)) == []
-
-
 def test_a_generation_that_was_replaced_again_stays_for_the_last_grace_period(deployment: Deployment) -> None:
     # Given generation 3 published when the deletion of generation 1 is nearly due
     row = reprocessed(deployment)
@@ -189,35 +170,23 @@ def test_a_generation_that_cannot_be_compared_stops_no_other_deletion(deployment
     assert all(first.id in key and second.id not in key for key in left)
 
 
-@pytest.mark.parametrize(
-    "copy",
-    [
-        "analysis/{key}",
-        "orders/date=2026-11-20/hour=10/{name}",
-        "{stem}-copy.parquet",
-        "{stem}.parquet.bak",
-        "{stem}/{name}",
-    ],
-)
-def test_a_copy_of_a_replaced_object_is_kept(deployment: Deployment, copy: str) -> None:
-    # Given a person's copy of an object of generation 1, which generation 2 has replaced
+def test_copies_of_a_person_are_kept(deployment: Deployment) -> None:
+    # Given a person's copies of an object of generation 1, which generation 2 has replaced, and an upload of one
     row = published(deployment, deployment.queued("a"))
     own = lake_key(row.partition, row.id, 1, 0)
-    key = copy.format(key=own, name=own.rsplit("/", 1)[-1], stem=own.removesuffix(".parquet"))
-    deployment.raw_s3.put_object(Bucket="lake", Key=key, Body=b"copy")
+    name, stem = own.rsplit("/", 1)[-1], own.removesuffix(".parquet")
+    elsewhere = f"analysis/{own}"
+    other_hour = f"orders/date=2026-11-20/hour=10/{name}"
+    places = (elsewhere, other_hour, f"{stem}-copy.parquet", f"{own}.bak", f"{stem}/{name}")
+    for key in places:
+        deployment.raw_s3.put_object(Bucket="lake", Key=key, Body=b"copy")
+    upload(deployment, "lake", elsewhere)
     deployment.ledger.manifests.force(row, deployment.now)
     published(deployment, deployment.row(row.id))
     deployment.wait(timedelta(hours=5))
     # When the sweep deletes that generation
     assert changes(sweep(deployment.services)) == {"deleted": 3}
-    # Then the copy is still there
-    assert key in deployment.keys("lake")
+    # Then the copies are still there
+    assert set(places) < set(deployment.keys("lake"))
     assert own not in deployment.keys("lake")
-
-
-def test_an_upload_of_a_copy_is_left_alone(deployment: Deployment) -> None:
-    # Given a person's upload with the name of an object of a manifest that is DONE, elsewhere in the lake
-    row = published(deployment, deployment.queued("a"))
-    upload(deployment, "lake", f"analysis/{lake_key(row.partition, row.id, 1, 0)}")
-    # When, Then
-    assert changes(sweep(deployment.services)) == {}
+    assert unfinished(deployment) == [elsewhere]

@@ -16,7 +16,7 @@ from lake.manifest import Lane
 from lake.time import iso_utc
 from router.ownership.owner import RoutedArrival
 from router.ownership.resolve import OWNER_GRACE, write_intent
-from router.sweep.handler import TIME_PER_SWEEP, sweep
+from router.sweep.handler import TIME_PER_SWEEP, _repairs, sweep
 from router.sweep.manifests import release_leases
 from router.sweep.repair import Repair
 from router.telemetry import Metric, metrics
@@ -25,21 +25,7 @@ from tests.unit.lake.faults import Crash
 from tests.unit.lake.world import PARTITION, file_of
 from tests.unit.router.conftest import Deployment, recorded
 from tests.unit.router.owning import orphan
-from tests.unit.router.sweep.sweeping import changes, committed, published, unfinished, upload
-
-
-def test_a_publish_older_than_the_limit_is_rolled_forward_and_a_younger_one_left_alone(deployment: Deployment) -> None:
-    # Given a manifest whose publisher died right after the commit point
-    row = committed(deployment, deployment.claimed(deployment.queued("a")))
-    # When the sweep runs soon, then after the limit
-    assert changes(sweep(deployment.services)) == {}
-    deployment.wait(timedelta(minutes=61))
-    done = sweep(deployment.services)
-    # Then only the second finishes it
-    assert changes(done) == {"rolledForward": 1}
-    assert deployment.row(row.id).state == State.DONE
-    assert len(deployment.keys("lake")) == 2
-    assert len(deployment.keys("quarantine")) == 1
+from tests.unit.router.sweep.sweeping import changes, committed, list_pages, published, upload
 
 
 def test_the_leases_of_a_live_run_cost_one_request(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,7 +131,7 @@ def test_a_manifest_without_progress_is_reported(deployment: Deployment, overnig
     deployment.wait(timedelta(hours=hours - 1))
     assert changes(sweep(deployment.services)) == {}
     deployment.wait(timedelta(hours=2))
-    assert changes(sweep(deployment.services)) == {"stalled": 1}
+    assert measured(deployment, Metric.SWEEP_STALLED) == 1
 
 
 def test_a_manifest_of_an_old_hour_is_reported_only_after_its_reprocess_has_waited(deployment: Deployment) -> None:
@@ -181,35 +167,6 @@ def test_a_manifest_that_went_to_the_batch_lane_gets_no_pointer(
     assert deployment.glue.runs == {}
 
 
-def test_a_repair_that_fails_does_not_stop_the_others(deployment: Deployment) -> None:
-    # Given a manifest that Glue is asked about, a Glue that fails, and an upload to abort
-    deployment.claimed(deployment.queued("a"))
-    done = published(deployment, deployment.queued("b"))
-    upload(deployment, "lake", lake_key(done.partition, done.id, 1, 9))
-    throttled = deployment.glue.exceptions.ClientError({"Error": {"Code": "ThrottlingException"}}, "GetJobRun")
-    deployment.glue.get_job_run = Mock(side_effect=throttled)
-    # When the sweep runs
-    with pytest.raises(Exception, match="Throttling"):
-        sweep(deployment.services)
-    # Then the error is raised, and the upload is aborted
-    assert unfinished(deployment) == []
-
-
-TIME_FOR_WORK_UNDER_WAY = timedelta(minutes=5)
-REPAIRS = (
-    "finish_publishing",
-    "release_leases",
-    "renew_pointers",
-    "resume_intents",
-    "adopt_missed",
-    "adopt_missed_of_old_days",
-    "divide_collections",
-    "abort_uploads",
-    "report_stalled",
-    "announce_hours",
-    "record_late_bills",
-    "delete_replaced",
-)
 KEYS = [f"orders/{number}.json" for number in range(4)]
 
 
@@ -219,18 +176,15 @@ def test_a_listing_of_the_input_goes_on_after_the_last_page_of_a_killed_sweep(
 ) -> None:
     # Given pages of one object, and a sweep that is killed at one of them
     deployment.now = deployment.put(*KEYS) + timedelta(hours=7)
-    listing = deployment.raw_s3.list_object_versions
     markers: list[str] = []
 
-    def list_one(**request: Any) -> Any:
-        if "Delimiter" in request:
-            return listing(**request)
-        markers.append(request.get("KeyMarker", ""))
-        if len(markers) == number:
-            raise Crash
-        return listing(**{**request, "MaxKeys": 1})
+    def kill(request: dict[str, Any]) -> None:
+        if "Delimiter" not in request:
+            markers.append(request.get("KeyMarker", ""))
+            if len(markers) == number:
+                raise Crash
 
-    monkeypatch.setattr(deployment.raw_s3, "list_object_versions", list_one)
+    list_pages(deployment, monkeypatch, 1, kill)
     with pytest.raises(Crash):
         sweep(deployment.services)
     # When the next one comes
@@ -241,23 +195,25 @@ def test_a_listing_of_the_input_goes_on_after_the_last_page_of_a_killed_sweep(
 
 
 def test_no_repair_starves_where_all_use_their_time(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given repairs that use all the time they get
+    # Given repairs that use all the time they get, and fail
     begun, budgets = deployment.now, []
 
     def use_up(repair: Any, *_: Any) -> None:
         budgets.append(repair.stop_at - deployment.now)
         deployment.now = max(deployment.now, repair.stop_at)
+        raise RuntimeError(f"repair {len(budgets)}")
 
-    for name in REPAIRS:
-        monkeypatch.setattr(handler_module, name, use_up)
+    repairs = [("a repair", use_up)] * len(_repairs(deployment.services.settings, dry_run=False))
+    monkeypatch.setattr(handler_module, "_repairs", lambda *_, **__: repairs)
     # When
-    sweep(deployment.services)
+    with pytest.raises(RuntimeError, match=r"repair 1$"):
+        sweep(deployment.services)
     # Then each gets its share, and what is under way at the end has time left
     (spec,) = (spec for spec in SPECS if spec.name == "sweep")
-    assert len(budgets) == len(REPAIRS)
-    assert min(budgets) >= TIME_PER_SWEEP / (len(budgets) + 2)
+    assert len(budgets) == len(repairs)
+    assert min(budgets) >= TIME_PER_SWEEP / (len(repairs) + 1)
     assert deployment.now - begun <= TIME_PER_SWEEP
-    assert deployment.now - begun + TIME_FOR_WORK_UNDER_WAY <= timedelta(seconds=spec.timeout_seconds)
+    assert deployment.now - begun + timedelta(minutes=5) <= timedelta(seconds=spec.timeout_seconds)
 
 
 def test_an_intent_that_cannot_be_read_is_reported_and_holds_back_no_other(deployment: Deployment) -> None:

@@ -18,11 +18,12 @@ from lake.publish import complete_all
 from router.requests.reprocess import reprocess
 from router.sweep.handler import sweep
 from router.sweep.hours import announce_hours
+from router.telemetry import Metric
 from tests.load.request_counts import counted_requests
 from tests.unit.cli.conftest import valid_json
 from tests.unit.lake.faults import Crash
 from tests.unit.lake.world import PARTITION
-from tests.unit.router.conftest import Deployment
+from tests.unit.router.conftest import Deployment, recorded
 from tests.unit.router.event_bridge import FakeEventBridge
 from tests.unit.router.settling import done
 from tests.unit.router.sweep.sweeping import HOUR, committed, listed, marker, published, repair, swept, with_events
@@ -78,40 +79,20 @@ def test_a_complete_hour_is_told_once(deployment: Deployment, bridge: FakeEventB
     assert len(bridge.sent) == 1
 
 
-@pytest.mark.parametrize("state", ["open", "failed", "not ended", "touched a moment ago", "not recorded yet"])
-def test_an_hour_that_waits_is_not_complete(deployment: Deployment, bridge: FakeEventBridge, state: str) -> None:
-    # Given an hour of which one manifest is done
-    done(deployment, listed(deployment, "a.json"), 10)
-    if state != "not ended":
-        deployment.wait(HOUR)
-    # When something of it is not
-    if state in ("open", "failed"):
-        second = listed(deployment, "b.json")
-        deployment.wait(HOUR)
-    if state == "failed":
-        deployment.ledger.manifests.fail(second, "it is broken", deployment.now)
-    elif state == "touched a moment ago":
-        done(deployment, listed(deployment, "b.json"), 10)
-    elif state == "not recorded yet":
-        deployment.ledger.partitions.list_manifest(PARTITION, "20261120T093000x", deployment.now)
-        deployment.wait(HOUR)
-    # Then, however often sweeps look
-    assert [swept(deployment), swept(deployment)] == [{}, {}]
-    assert marker(deployment) is None
-    assert bridge.sent == []
-
-
 def test_a_late_file_reopens_an_hour_until_it_is_published(deployment: Deployment, bridge: FakeEventBridge) -> None:
     # Given
     completed(deployment)
-    # When a file comes late
-    late = listed(deployment, "late.json")
+    # When a file comes late, whose manifest has no row yet
+    late = deployment.manifest("late.json")
+    deployment.ledger.partitions.list_manifest(PARTITION, late.id, deployment.now)
     # Then the next sweep tells it, and the one after its conversion that the hour is complete again
     assert swept(deployment) == {"reopened": 1}
     assert marker(deployment) is None
     deployment.wait(GRACE)
+    assert [swept(deployment), swept(deployment)] == [{}, {}]
+    row = deployment.enqueued(late)
     assert swept(deployment) == {}
-    done(deployment, late, 5)
+    done(deployment, row, 5)
     assert swept(deployment) == {"completed": 1}
     assert marker(deployment)["files"] == 2  # type: ignore[index]
     assert bridge.told == [("Complete", 1, 10), ("Reopened", 2, 10), ("Complete", 3, 15)]
@@ -203,7 +184,9 @@ def test_an_hour_much_of_which_the_stream_lane_has_quarantined_is_counted(
     done(deployment, listed(deployment, "a.json", lane=lane), 20 - rejects, rejects)
     deployment.wait(HOUR)
     # Then
-    assert swept(deployment) == {"completed": 1, **counted}
+    found = dict[str, int]()
+    above = recorded(lambda: found.update(swept(deployment)), Metric.HOURS_ABOVE_QUARANTINED_SHARE)
+    assert (found, above) == ({"completed": 1, **counted}, [counted.get("aboveShare", 0)])
     # When the hour is not looked at again
     assert swept(deployment) == {}
     assert len(bridge.sent) == 1

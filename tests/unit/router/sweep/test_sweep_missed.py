@@ -26,9 +26,9 @@ from router.sweep.missed import (
 )
 from router.sweep.repair import Repair, write_progress
 from tests.unit.router.conftest import Deployment
+from tests.unit.router.sweep.sweeping import list_pages, repair
 
 NOW = datetime(2026, 11, 20, 9, 30, tzinfo=UTC)
-A_WEEK = timedelta(days=7)
 
 
 def owned_keys(deployment: Deployment) -> list[str]:
@@ -37,15 +37,15 @@ def owned_keys(deployment: Deployment) -> list[str]:
 
 @pytest.mark.parametrize("prefix", ["", "landing/"])
 def test_a_dataset_that_the_ledger_has_never_seen_is_found_by_its_folder(deployment: Deployment, prefix: str) -> None:
-    # Given files of new datasets, next to a folder that is not one and a file in no folder
+    # Given files of new datasets, one deleted since, a folder that is not one of a dataset, and a file in no folder
+    deployment.keep_versions()
     deployment.configure(datasets=[{"name": "{folder}", "prefix": prefix}])
     wanted = [f"{prefix}{name}/a.json" for name in ("clicks", "orders")]
     modified = deployment.put(*wanted, f"{prefix}東京/a.json", f"{prefix}a.json", "elsewhere.json")
+    deployment.raw_s3.delete_object(Bucket="input", Key=wanted[0])
     deployment.now = modified + timedelta(hours=7)
-    # When
-    counts = sweep(deployment.services)
-    # Then
-    assert counts["adopted"] == 2
+    # When, Then
+    assert sweep(deployment.services)["adopted"] == 2
     assert owned_keys(deployment) == wanted
 
 
@@ -56,24 +56,10 @@ def test_a_folder_whose_keys_give_no_further_dataset_takes_no_room(deployment: D
     others = ["firehose-failed-records/clicks/a.json", "_canary/a.json"]
     modified = deployment.put(*others, "landing-orders/a.json", "visits/a.json")
     deployment.now = modified + timedelta(hours=7)
-    repair = Repair(deployment.services, deployment.now + timedelta(minutes=5))
     # Then it is found, and nothing is listed a second time under another name
-    assert find_datasets(repair) == (["orders", "visits"], True)
+    assert find_datasets(repair(deployment)) == (["orders", "visits"], True)
     assert sweep(deployment.services)["adopted"] == 2
     assert owned_keys(deployment) == ["landing-orders/a.json", "visits/a.json"]
-
-
-def test_versions_that_were_overwritten_or_deleted_since_are_found(deployment: Deployment) -> None:
-    # Given a key that was overwritten twice, and another under a delete marker, in a dataset without current objects
-    deployment.keep_versions()
-    deployment.put("orders/a.json", "orders/a.json", "orders/a.json")
-    modified = deployment.put("gone/b.json")
-    deployment.raw_s3.delete_object(Bucket="input", Key="gone/b.json")
-    deployment.now = modified + timedelta(hours=7)
-    # When
-    sweep(deployment.services)
-    # Then each version is an arrival
-    assert owned_keys(deployment) == ["gone/b.json", *["orders/a.json"] * 3]
 
 
 @pytest.mark.parametrize("has_time", [True, False])
@@ -97,26 +83,13 @@ def test_a_listing_that_is_far_behind_is_counted(
     long_ago = now - timedelta(days=days)
     covered, last = (time.strftime(HOUR_FORMAT) for time in (long_ago, now - timedelta(hours=3)))
     search = InputSearch(iso_utc(long_ago), "2026-10-01T00", last, covered, "orders", incomplete=True)
-    repair = Repair(deployment.services, now + timedelta(minutes=1 if has_time else 0))
+    repair = Repair(deployment.services, now + timedelta(minutes=has_time))
     write_progress(deployment.services, listing, asdict(search))
     # When, Then: also by a sweep that has no time left for it
     search = adopt_missed(repair, listing)
     assert repair.counts["stalled"] == stalled
     # And the log names the last complete hour
     assert vars(caplog.records[-1])["covered_until"] == search.covered_until
-
-
-def short_pages(deployment: Deployment, monkeypatch: pytest.MonkeyPatch, keys: int) -> list[str]:
-    """The prefix of each page that is listed from now on, with this number of keys."""
-    pages: list[str] = []
-    listing = deployment.raw_s3.list_object_versions
-
-    def list_page(**request: Any) -> Any:
-        pages.append(request["Prefix"])
-        return listing(**request, MaxKeys=keys)
-
-    monkeypatch.setattr(deployment.raw_s3, "list_object_versions", list_page)
-    return pages
 
 
 def test_old_days_do_not_lengthen_the_listing_of_recent_ones(
@@ -129,13 +102,13 @@ def test_old_days_do_not_lengthen_the_listing_of_recent_ones(
     # The emulated S3 passes over the first key after a marker that names no version.
     today = f"orders/{now:%Y/%m/%d}"
     deployment.now = deployment.put(f"{today}/another.json", f"{today}/lost.json") + timedelta(hours=7)
-    pages = short_pages(deployment, monkeypatch, 5)
+    pages = list_pages(deployment, monkeypatch, 5)
     # When
-    repair = Repair(deployment.services, deployment.now + timedelta(minutes=1))
-    search = adopt_missed(repair)
+    found = repair(deployment)
+    search = adopt_missed(found)
     # Then one page of old days is listed, and one of recent days, where the file is
-    assert pages == ["", "orders/", "orders/"]
-    assert repair.counts["adopted"] == 5 + 1
+    assert [page["Prefix"] for page in pages] == ["", "orders/", "orders/"]
+    assert found.counts["adopted"] == 5 + 1
     assert (search.dataset, search.passed_over) == (None, True)
 
 
@@ -144,7 +117,7 @@ def test_a_file_that_was_added_to_the_folder_of_an_old_day_is_found(
 ) -> None:
     keys = [f"orders/2026/01/{day:02}/a.json" for day in range(1, 10)]
     deployment.now = deployment.put(*keys) + timedelta(hours=7)
-    short_pages(deployment, monkeypatch, 2)
+    list_pages(deployment, monkeypatch, 2)
     assert sweep(deployment.services)["adopted"] == len(keys)
     assert owned_keys(deployment) == keys
 
@@ -157,17 +130,11 @@ def test_a_round_of_recent_days_that_never_ends_leaves_time_to_old_ones(
     today = [f"orders/{now:%Y/%m/%d}/{number:02}.json" for number in range(20)]
     deployment.now = deployment.put("orders/2026/01/02/a.json", *today) + timedelta(hours=7)
     write_progress(deployment.services, LISTING, asdict(InputSearch(passed_over=True)))
-    listing = deployment.raw_s3.list_object_versions
-
-    def list_slowly(**request: Any) -> Any:
-        deployment.wait(timedelta(seconds=20))
-        return listing(**request, MaxKeys=1)
-
-    monkeypatch.setattr(deployment.raw_s3, "list_object_versions", list_slowly)
+    list_pages(deployment, monkeypatch, 1, lambda _: deployment.wait(timedelta(seconds=20)))
     # When
     sweep(deployment.services)
     # Then
-    positions = [_read_search(Repair(deployment.services, deployment.now), name) for name in (LISTING, OLD_DAYS)]
+    positions = [_read_search(repair(deployment), name) for name in (LISTING, OLD_DAYS)]
     assert [(found.dataset, found.token is not None) for found in positions] == [("orders", True)] * 2
 
 
@@ -191,10 +158,7 @@ def test_a_listing_goes_on_at_the_first_recent_day(key: str, after: str | None) 
     assert found == (after or key) >= key
 
 
-rounds = st.lists(st.tuples(st.integers(1, 60 * 24 * 30), st.booleans(), st.floats(10, 600)), min_size=1)
-
-
-@given(rounds)
+@given(st.lists(st.tuples(st.integers(1, 60 * 24 * 30), st.booleans(), st.floats(10, 600)), min_size=1))
 def test_rounds_join_without_a_gap_whenever_they_begin(plan: list[tuple[int, bool, float]]) -> None:
     # Given rounds at arbitrary times, some of which could not list a dataset, with settings that change
     search, now, covered = InputSearch(), NOW, ""
@@ -227,21 +191,19 @@ def test_a_dataset_that_cannot_be_listed_holds_back_no_other_and_is_listed_later
     # Given two datasets, of which S3 refuses to list the first
     modified = deployment.put("clicks/a.json", "orders/a.json")
     deployment.now = modified + timedelta(hours=7)
-    listing = deployment.raw_s3.list_object_versions
     refused = ["clicks/"]
 
-    def refuse(**request: Any) -> Any:
+    def refuse(request: dict[str, Any]) -> None:
         if request["Prefix"] in refused:
             raise RuntimeError("refused")
-        return listing(**request)
 
-    monkeypatch.setattr(deployment.raw_s3, "list_object_versions", refuse)
+    list_pages(deployment, monkeypatch, before=refuse)
     # When
     with pytest.raises(RuntimeError, match="refused"):
         sweep(deployment.services)
     # Then the second has an owner; and the first has one when it can be listed, however long that takes
     assert owned_keys(deployment) == ["orders/a.json"]
     refused.clear()
-    deployment.wait(A_WEEK)
+    deployment.wait(timedelta(days=7))
     sweep(deployment.services)
     assert owned_keys(deployment) == ["clicks/a.json", "orders/a.json"]

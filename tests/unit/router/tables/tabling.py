@@ -13,16 +13,10 @@ from router.tables.batch import TableCatalog
 from router.tables.committer import commit_round
 from tests.unit.lake.world import upload
 from tests.unit.router.conftest import Deployment
+from tests.unit.router.sweep.sweeping import listed
 
 TABLES = [{"name": "{folder}", "table": "iceberg"}]
 COMPACTED = "_tables/orders/data/compacted-g0-0.parquet"
-
-
-def listed(deployment: Deployment, name: str, **other: Any) -> ManifestRow:
-    """A QUEUED manifest that is listed for its hour."""
-    manifest = deployment.manifest(name, **other)
-    deployment.ledger.partitions.list_manifest(manifest.partition, manifest.id, deployment.now)
-    return deployment.enqueued(manifest)
 
 
 def publish(
@@ -91,6 +85,20 @@ def name_of(row: ManifestRow, generation: int = 1) -> str:
 
 def commit(deployment: Deployment, dataset: str = "orders") -> int | None:
     return commit_round(deployment.services, dataset)
+
+
+def tabled(deployment: Deployment, name: str = "a", **other: Any) -> ManifestRow:
+    """A manifest whose only file is in the table."""
+    row = publish(deployment, listed(deployment, name), **other)
+    commit(deployment)
+    return row
+
+
+def shown_in_the_end(deployment: Deployment) -> list[str]:
+    """What the table shows when nothing is left to do."""
+    while commit(deployment) is not None:
+        pass
+    return shown(deployment)
 
 
 def by_another_writer(deployment: Deployment, operation: str, batch: Batch | None = None) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 from unittest.mock import Mock, patch
 
@@ -15,45 +15,36 @@ from lake.errors import InvalidInputError, TableStoppedError, TransientError
 from lake.layout import parse_s3_uri
 from lake.ledger import ManifestRow
 from lake.ledger.tables import Tables
-from lake.manifest import Partition
 from lake.time import iso_utc
 from router.iceberg.metadata import BATCH, Metadata
 from router.sweep.leftovers import delete_table_files
-from router.sweep.repair import Repair
 from router.tables import batch, committer
 from router.tables.batch import PlannedBatch, write_batch
 from router.tables.handler import rebuild_table, restore_table
 from tests.unit.lake.faults import Crash
 from tests.unit.lake.world import PARTITION
 from tests.unit.router.conftest import Deployment
+from tests.unit.router.sweep.sweeping import listed, repair
 from tests.unit.router.tables.tabling import (
-    TABLES,
     by_another_writer,
     commit,
     compacted,
     forced,
-    listed,
     name_of,
     publish,
     row_of,
     shown,
+    shown_in_the_end,
     swapped,
     table,
+    tabled,
 )
 
 MIDNIGHT = replace(PARTITION, hour=0)
 
 
-@pytest.fixture(autouse=True)
-def _tables(deployment: Deployment) -> None:
-    deployment.configure(datasets=TABLES)
-    deployment.ledger.datasets.register("orders")
-    deployment.ledger.datasets.reserve_columns("orders", ["a", "_pos"], 100)
-
-
 def test_a_snapshot_is_kept_from_the_time_at_which_another_one_replaces_it(deployment: Deployment) -> None:
-    row = publish(deployment, listed(deployment, "a"))
-    commit(deployment)
+    row = tabled(deployment)
     # Given a table that nothing has changed for longer than snapshots are kept, or that was restored just now
     (before,) = table(deployment)["snapshots"]
     statistics = {"snapshot-id": before["snapshot-id"], "statistics-path": "s3://lake/_tables/orders/metadata/a.stats"}
@@ -68,15 +59,16 @@ def test_a_snapshot_is_kept_from_the_time_at_which_another_one_replaces_it(deplo
     assert (shown(deployment, before), shown(deployment)) == ([name_of(row)], [name_of(row, 2)])
     # And not for longer
     deployment.wait(timedelta(hours=24))
-    publish(deployment, listed(deployment, "b"))
-    commit(deployment)
+    tabled(deployment, "b")
     assert before not in table(deployment)["snapshots"]
     assert table(deployment)["statistics"] == []
 
 
 def test_a_batch_brings_in_what_is_published_and_nothing_else(deployment: Deployment) -> None:
     first, second = (publish(deployment, listed(deployment, name), files=2) for name in "ab")
-    listed(deployment, "c")
+    # And a manifest without rows, and one that waits
+    empty = publish(deployment, listed(deployment, "c"), files=0)
+    listed(deployment, "d")
     assert commit(deployment) == 1
     assert shown(deployment) == sorted([name_of(first), name_of(second)] * 2)
     tabled = deployment.row(first.id).tabled
@@ -84,13 +76,13 @@ def test_a_batch_brings_in_what_is_published_and_nothing_else(deployment: Deploy
     assert (tabled.generation, tabled.batch) == (1, 1)
     assert tabled.since == iso_utc(deployment.now)
     assert deployment.row(first.id).is_tabled
+    assert deployment.row(empty.id).is_tabled
     assert commit(deployment) is None
     assert not list(deployment.ledger.tables.outbox("orders"))
 
 
 def test_objects_that_a_generation_keeps_stay(deployment: Deployment) -> None:
-    row = publish(deployment, listed(deployment, "a"))
-    commit(deployment)
+    row = tabled(deployment)
     document = deployment.raw_s3.list_objects_v2(Bucket="control", Prefix="commits/")["Contents"][0]["Key"]
     body = deployment.raw_s3.get_object(Bucket="control", Key=document)["Body"].read()
     publish(deployment, forced(deployment, row), kept=decode_body(CommitDocument, body, "commit document").objects)
@@ -98,16 +90,8 @@ def test_objects_that_a_generation_keeps_stay(deployment: Deployment) -> None:
     assert shown(deployment) == [name_of(row), name_of(row, 2)]
 
 
-def test_a_manifest_without_rows_comes_in_without_a_file(deployment: Deployment) -> None:
-    row = publish(deployment, listed(deployment, "a"), files=0)
-    assert commit(deployment) == 1
-    assert shown(deployment) == []
-    assert deployment.row(row.id).is_tabled
-
-
 def test_the_catalog_keeps_what_others_have_put_into_the_entry(deployment: Deployment) -> None:
-    publish(deployment, listed(deployment, "a"))
-    commit(deployment)
+    tabled(deployment)
     # Given columns of another writer, who has described them to the catalog
     metadata = table(deployment)
     struct = {"type": "struct", "fields": [{"id": 1 << 30, "name": "x", "required": False, "type": "long"}]}
@@ -199,9 +183,7 @@ def test_a_manifest_that_is_reprocessed_no_longer_stops_the_table(deployment: De
 
 @pytest.mark.parametrize("damage", ["gone", "cut", "not Iceberg", "Avro"])
 def test_a_table_whose_metadata_cannot_be_read_is_stopped(deployment: Deployment, damage: str) -> None:
-    publish(deployment, listed(deployment, "a"))
-    commit(deployment)
-    late = publish(deployment, listed(deployment, "b"))
+    rows = [tabled(deployment), publish(deployment, listed(deployment, "b"))]
     entry = deployment.glue.tables["orders"]
     place = parse_s3_uri(entry["Parameters"]["metadata_location"])
     if damage == "gone":
@@ -220,10 +202,7 @@ def test_a_table_whose_metadata_cannot_be_read_is_stopped(deployment: Deployment
     assert "tables rebuild orders" in str(row_of(deployment).stopped)
     # When a person does so, then it shows everything again
     rebuild_table(deployment.services, "orders")
-    while commit(deployment) is not None:
-        pass
-    assert name_of(late) in shown(deployment)
-    assert len(shown(deployment)) == 2
+    assert shown_in_the_end(deployment) == sorted(map(name_of, rows))
     assert row_of(deployment).stopped is None
 
 
@@ -258,9 +237,7 @@ def test_a_stopped_table_names_the_commands_that_repair_it(
     deployment: Deployment, change: Callable[[Deployment], Metadata], commands: list[str]
 ) -> None:
     # Given a table that another writer has changed, and a publish that waits
-    publish(deployment, listed(deployment, "a"))
-    commit(deployment)
-    late = publish(deployment, listed(deployment, "b"))
+    rows = [tabled(deployment), publish(deployment, listed(deployment, "b"))]
     swapped(deployment, change(deployment))
     with pytest.raises(TableStoppedError) as raised:
         commit(deployment)
@@ -272,17 +249,12 @@ def test_a_stopped_table_names_the_commands_that_repair_it(
         with pytest.raises(InvalidInputError, match="run 'hybrid-router tables rebuild orders'"):
             restore_table(deployment.services, "orders")
         rebuild_table(deployment.services, "orders")
-    while commit(deployment) is not None:
-        pass
-    assert name_of(late) in shown(deployment)
-    assert len(shown(deployment)) == 2
+    assert shown_in_the_end(deployment) == sorted(map(name_of, rows))
 
 
 def test_a_restore_keeps_a_batch_that_is_in_the_table_and_not_closed(deployment: Deployment) -> None:
     # Given a round that ended after its swap, and another writer after it
-    rows = [publish(deployment, listed(deployment, "a"))]
-    commit(deployment)
-    rows.append(publish(deployment, listed(deployment, "b")))
+    rows = [tabled(deployment), publish(deployment, listed(deployment, "b"))]
     with patch.object(committer, "_mark", Mock(side_effect=Crash)), pytest.raises(Crash):
         commit(deployment)
     swapped(deployment, by_changed_rows(deployment))
@@ -291,9 +263,7 @@ def test_a_restore_keeps_a_batch_that_is_in_the_table_and_not_closed(deployment:
     # Then
     expected = sorted(map(name_of, rows))
     assert shown(deployment) == expected
-    while commit(deployment) is not None:
-        pass
-    assert (shown(deployment), row_of(deployment).stopped) == (expected, None)
+    assert (shown_in_the_end(deployment), row_of(deployment).stopped) == (expected, None)
     row = row_of(deployment)
     assert (row.applied, row.pending) == (2, None)
 
@@ -315,8 +285,7 @@ def test_a_batch_that_another_version_has_begun_stops_its_table(
 def test_an_hour_that_a_rebuild_lists_again_is_not_forgotten_with_the_batch_before(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    row = publish(deployment, listed(deployment, "a"))
-    commit(deployment)
+    row = tabled(deployment)
     rebuild_table(deployment.services, "orders")
     # Given a process that has brought the hour into the table when another rebuild begins
     close = Tables.close
@@ -338,8 +307,7 @@ def test_an_hour_that_a_rebuild_lists_again_is_not_forgotten_with_the_batch_befo
 def test_of_two_rebuilds_the_table_of_the_ledger_is_in_the_catalog(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    row = publish(deployment, listed(deployment, "a"))
-    commit(deployment)
+    row = tabled(deployment)
     # Given a rebuild that another one overtakes between the ledger and the catalog
     replace_row = Tables.replace
 
@@ -378,8 +346,7 @@ def test_a_batch_that_a_rebuild_overtakes_stops_nothing(
 
 
 def test_a_rebuild_that_a_batch_overtakes_is_to_be_repeated(deployment: Deployment) -> None:
-    publish(deployment, listed(deployment, "a"))
-    commit(deployment)
+    tabled(deployment)
 
     def change_meanwhile() -> None:
         deployment.glue.before_update = lambda: None
@@ -391,11 +358,10 @@ def test_a_rebuild_that_a_batch_overtakes_is_to_be_repeated(deployment: Deployme
 
 
 @pytest.mark.parametrize("is_new", [True, False])
-@pytest.mark.parametrize("reached", [(), (PARTITION,)])
 def test_a_table_whose_rebuild_is_interrupted_gets_every_hour(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, reached: tuple[Partition, ...], *, is_new: bool
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, *, is_new: bool
 ) -> None:
-    # Given two hours that are published, and a rebuild, or the batch after it, that ends before both are listed
+    # Given two hours that are published, and a rebuild that ends before it lists one
     hours = {"a": PARTITION, "b": MIDNIGHT}
     rows = [publish(deployment, listed(deployment, name, partition=hour)) for name, hour in hours.items()]
     if is_new:
@@ -403,21 +369,10 @@ def test_a_table_whose_rebuild_is_interrupted_gets_every_hour(
             deployment.ledger.tables.forget("orders", f"{row.id}#g1")
     else:
         commit(deployment)
-    list_hour = Tables.list_hour
-
-    def list_some(tables: Tables, hour: Partition, now: datetime) -> None:
-        if hour not in reached:
-            raise Crash
-        list_hour(tables, hour, now)
-
-    monkeypatch.setattr(Tables, "list_hour", list_some)
-    with pytest.raises(Crash):
-        (rebuild_table(deployment.services, "orders"), commit(deployment))
-    monkeypatch.undo()
-    # Then the next batch of the table lists the others
-    sweep = Repair(deployment.services, deployment.now + timedelta(minutes=1))
-    delete_table_files(sweep)
-    assert sweep.errors == []
+    with patch.object(Tables, "list_hour", Mock(side_effect=Crash)), pytest.raises(Crash):
+        rebuild_table(deployment.services, "orders")
+    # Then a sweep lists an entry for the table, and its next batch the hours
+    delete_table_files(repair(deployment))
     assert list(deployment.ledger.tables.outbox("orders"))
     commit(deployment)
     assert shown(deployment) == sorted(map(name_of, rows))

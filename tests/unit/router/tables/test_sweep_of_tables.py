@@ -27,25 +27,20 @@ from tests.load.request_counts import counted_requests
 from tests.unit.lake.world import PARTITION
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.event_bridge import FakeEventBridge
-from tests.unit.router.sweep.sweeping import repair
+from tests.unit.router.sweep.sweeping import listed, repair
 from tests.unit.router.tables.tabling import (
     TABLES,
     by_another_writer,
     commit,
     forced,
-    listed,
     name_of,
     publish,
     shown,
+    shown_in_the_end,
     swapped,
     table,
+    tabled,
 )
-
-
-@pytest.fixture(autouse=True)
-def _tables(deployment: Deployment) -> None:
-    deployment.configure(datasets=TABLES)
-    deployment.ledger.datasets.register("orders")
 
 
 def swept(deployment: Deployment, work: Callable[[Repair], object] = delete_replaced) -> int:
@@ -59,8 +54,7 @@ def swept(deployment: Deployment, work: Callable[[Repair], object] = delete_repl
 def test_rejected_lines_are_in_the_quarantine_once_while_the_table_keeps_its_files(
     deployment: Deployment, has_table: bool
 ) -> None:
-    row = publish(deployment, listed(deployment, "a"), rejects=True)
-    commit(deployment)
+    row = tabled(deployment, rejects=True)
     # Given a generation that the table still shows, of settings that ask for it or of those before
     deployment.configure(datasets=TABLES if has_table else [{"name": "{folder}"}])
     publish(deployment, forced(deployment, row), rejects=True, has_table=has_table)
@@ -113,8 +107,7 @@ def test_deletions_that_wait_for_their_table_ask_for_it_once(
 
 @pytest.mark.parametrize("change", ["append", "delete", "gone"])
 def test_a_change_of_a_table_that_gets_no_batch_is_found(deployment: Deployment, change: str) -> None:
-    publish(deployment, listed(deployment, "a"))
-    commit(deployment)
+    tabled(deployment)
     cleaned(deployment)
     assert commit(deployment) is None
     # When another writer changes its rows, and nothing is published on the day after
@@ -177,8 +170,7 @@ def test_an_hour_is_complete_when_its_table_shows_it(deployment: Deployment) -> 
 def test_a_table_gets_what_was_published_while_the_settings_asked_for_none(
     deployment: Deployment, deleted: bool
 ) -> None:
-    first = publish(deployment, listed(deployment, "a"))
-    commit(deployment)
+    first = tabled(deployment)
     # Given an hour that is complete by settings that ask for no table
     deployment.configure(datasets=[{"name": "{folder}"}])
     if deleted:
@@ -205,9 +197,7 @@ def test_one_look_finds_all_that_a_job_with_earlier_settings_has_published(deplo
     with counted_requests() as requests:
         assert hours(deployment) == HourState.OPEN
     assert requests["UpdateItem"] == 1
-    while commit(deployment) is not None:
-        pass
-    assert shown(deployment) == sorted(map(name_of, rows))
+    assert shown_in_the_end(deployment) == sorted(map(name_of, rows))
     assert hours(deployment) == HourState.COMPLETE
 
 
@@ -226,8 +216,7 @@ def test_a_look_at_an_hour_makes_what_its_table_does_not_show_no_younger(deploym
 
 def test_marker_and_event_of_an_hour_name_the_snapshot_that_shows_it(deployment: Deployment) -> None:
     # Given a table whose last batch has brought nothing into the hour
-    row = publish(deployment, listed(deployment, "a"))
-    commit(deployment)
+    row = tabled(deployment)
     publish(deployment, forced(deployment, row))
     deployment.wait(timedelta(hours=3))
     assert hours(deployment) == HourState.OPEN
@@ -262,8 +251,7 @@ def cleaned(deployment: Deployment) -> int:
 
 
 def test_the_folder_of_a_table_is_looked_through_once_a_day(deployment: Deployment) -> None:
-    publish(deployment, listed(deployment, "a"))
-    commit(deployment)
+    tabled(deployment)
     assert cleaned(deployment) == 0
     # Given a file of a batch that has lost its swap, which may be deleted after three days
     catalog = TableCatalog(deployment.services, "orders")
@@ -273,6 +261,10 @@ def test_the_folder_of_a_table_is_looked_through_once_a_day(deployment: Deployme
     deployment.wait(timedelta(hours=2))
     assert cleaned(deployment) == 0
     deployment.wait(timedelta(days=1))
+    # And a dry run deletes nothing
+    dry = replace(repair(deployment), dry_run=True)
+    delete_table_files(dry)
+    assert dry.items == [f"deleted: {catalog.location}/metadata/lost.avro"]
     assert cleaned(deployment) == 1
 
 
@@ -297,15 +289,3 @@ def test_the_manifest_lists_of_few_snapshots_are_in_memory_at_once(monkeypatch: 
     assert set(leftovers._needed(catalog, entry, None)) == {"document", "list", "manifest"}
     assert len(numbers) == 2000
     assert max(numbers) < 500
-
-
-def test_a_dry_run_deletes_no_metadata(deployment: Deployment) -> None:
-    publish(deployment, listed(deployment, "a"))
-    commit(deployment)
-    catalog = TableCatalog(deployment.services, "orders")
-    catalog.write(f"{catalog.location}/metadata/lost.avro", b"")
-    deployment.wait(timedelta(days=20))
-    repair = Repair(deployment.services, deployment.now + timedelta(minutes=1), dry_run=True)
-    delete_table_files(repair)
-    assert repair.items == [f"deleted: {catalog.location}/metadata/lost.avro"]
-    assert cleaned(deployment) == 1

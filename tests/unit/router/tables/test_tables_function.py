@@ -21,7 +21,8 @@ from router.tables.batch import PARALLEL_TABLES
 from router.tables.handler import TIME_PER_CALL, commit_tables
 from router.telemetry import Metric
 from tests.unit.router.conftest import Deployment, recorded
-from tests.unit.router.tables.tabling import TABLES, commit, listed, publish, row_of
+from tests.unit.router.sweep.sweeping import listed
+from tests.unit.router.tables.tabling import TABLES, commit, publish, row_of, tabled
 
 NAMES = ("clicks", "orders", "visits")
 
@@ -30,7 +31,6 @@ NAMES = ("clicks", "orders", "visits")
 def begun(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """Batches by table, where something waits for each of three tables. Each takes a minute, one after another."""
     monkeypatch.setattr(handler, "PARALLEL_TABLES", 1)
-    deployment.configure(datasets=TABLES)
     begun: Counter[str] = Counter()
     for name in NAMES:
         deployment.ledger.tables.list_expiry(name, deployment.now)
@@ -46,7 +46,6 @@ def begun(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> Counter[st
 
 def test_tables_that_wait_are_found_by_few_reads(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
     # Given three tables, the second of which has more entries than a page
-    deployment.configure(datasets=TABLES)
     monkeypatch.setattr(ledger_of_tables, "PAGE_ITEMS", 4)
     for name, entries in zip(NAMES, (2, 9, 1), strict=True):
         for number in range(entries):
@@ -63,10 +62,11 @@ def test_tables_that_wait_are_found_by_few_reads(deployment: Deployment, monkeyp
     # When
     ledger = Ledger.over(deployment.dynamodb, "ledger")
     services = replace(deployment.services, ledger=ledger)
+    deployment.wait(timedelta(minutes=20))
     monkeypatch.setattr(handler, "commit_round", lambda *_: None)
     (behind,) = recorded(lambda: commit_tables(services, lambda _: None), Metric.TABLES_BEHIND_MINUTES)
     # Then each look takes two reads; and the age of the oldest entry is that of one table
-    assert behind == 0
+    assert behind == 20
     assert [entry.dataset for entry in ledger.tables.waiting()] == list(NAMES)
     assert read == [(True, 4), (True, 1)] * 2 + [(False, 2)] + [(True, 4), (True, 1)]
 
@@ -89,7 +89,6 @@ def test_tables_do_not_wait_for_each_other(
 
 def test_tables_share_the_threads_of_an_invocation(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
     # Given a table that gets an hour again, and lists its hours first
-    deployment.configure(datasets=TABLES)
     publish(deployment, listed(deployment, "a"))
     pool = Mock(side_effect=ThreadPoolExecutor)
     monkeypatch.setattr("router.services.ThreadPoolExecutor", pool)
@@ -162,31 +161,20 @@ ON = {
 }
 
 
-def configure(deployment: Deployment, *, compaction: bool, role: str = ROLE) -> None:
+def configure(deployment: Deployment, role: str) -> None:
     """The stack has a role if the setting asks for compaction."""
-    deployment.configure(datasets=TABLES)
-    deployment.services = replace(deployment.services, optimizer_role=role if compaction else "")
-
-
-def publish_one(deployment: Deployment, name: str) -> None:
-    publish(deployment, listed(deployment, name))
-    commit(deployment)
-
-
-@pytest.fixture(autouse=True)
-def _dataset(deployment: Deployment) -> None:
-    deployment.ledger.datasets.register("orders")
+    deployment.services = replace(deployment.services, optimizer_role=role)
 
 
 def test_the_setting_switches_the_compaction_on_and_off_with_the_next_batch(deployment: Deployment) -> None:
-    configure(deployment, compaction=False)
-    publish_one(deployment, "a")
+    configure(deployment, "")
+    tabled(deployment, "a")
     assert deployment.glue.optimizers == {}
     # Given retention that the account's catalog has switched on
     deployment.glue.optimizers["orders", "retention"] = {"enabled": True}
     # When
-    configure(deployment, compaction=True)
-    publish_one(deployment, "b")
+    configure(deployment, ROLE)
+    tabled(deployment, "b")
     # Then the others are off, because they delete files
     optimizers = deployment.glue.optimizers
     assert optimizers == {
@@ -194,40 +182,32 @@ def test_the_setting_switches_the_compaction_on_and_off_with_the_next_batch(depl
         ("orders", "retention"): OFF,
         ("orders", "orphan_file_deletion"): OFF,
     }
+    # When deployments have taken the setting away and brought it back, between two batches / Then they get its role
+    configure(deployment, f"{ROLE}-2")
+    tabled(deployment, "c")
+    assert {item["roleArn"] for item in optimizers.values()} == {f"{ROLE}-2"}
     # When it is switched off / Then the others stay off
-    configure(deployment, compaction=False)
-    publish_one(deployment, "c")
+    configure(deployment, "")
+    tabled(deployment, "d")
     assert set(optimizers) == {("orders", "retention"), ("orders", "orphan_file_deletion")}
 
 
 def test_what_a_person_changed_stays_until_the_setting_changes(deployment: Deployment) -> None:
-    configure(deployment, compaction=True)
-    publish_one(deployment, "a")
+    configure(deployment, ROLE)
+    tabled(deployment, "a")
     deployment.glue.optimizers.clear()
-    publish_one(deployment, "b")
+    tabled(deployment, "b")
     assert deployment.glue.optimizers == {}
     # And an optimizer that is gone already is no error
-    configure(deployment, compaction=False)
-    publish_one(deployment, "c")
+    configure(deployment, "")
+    tabled(deployment, "c")
     assert not row_of(deployment).optimizer_role
-
-
-def test_an_optimizer_gets_the_role_of_a_later_deployment(deployment: Deployment) -> None:
-    configure(deployment, compaction=True)
-    publish_one(deployment, "a")
-    # Given deployments that have taken the setting away and brought it back, between two batches of the table
-    role = f"{ROLE}-2"
-    configure(deployment, compaction=True, role=role)
-    # When
-    publish_one(deployment, "b")
-    # Then
-    assert {item["roleArn"] for item in deployment.glue.optimizers.values()} == {role}
 
 
 def test_a_refused_change_is_tried_again_and_holds_back_no_batch(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    configure(deployment, compaction=True)
+    configure(deployment, ROLE)
     changed = deployment.glue._error("ConcurrentModificationException", "CreateTableOptimizer")
     publish(deployment, listed(deployment, "a"))
     with monkeypatch.context() as patch:
@@ -236,5 +216,5 @@ def test_a_refused_change_is_tried_again_and_holds_back_no_batch(
             commit(deployment)
     row = row_of(deployment)
     assert (row.applied, row.pending, list(deployment.ledger.tables.outbox("orders"))) == (1, None, [])
-    publish_one(deployment, "b")
+    tabled(deployment, "b")
     assert deployment.glue.optimizers["orders", "compaction"] == ON
