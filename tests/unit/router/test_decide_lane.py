@@ -1,14 +1,16 @@
 """decide_lane: tables of cases. Clocks are UTC; the deployment is in Berlin."""
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
+from uuid import UUID
 
 import pytest
 
+from lake.layout import canary_key
 from lake.manifest import Lane
 from lake.settings import parse_settings
-from router.route.decide_lane import Attribute, LaneDecision, NotRead, decide_lane, spill
+from lake.settings.records import EXTENSION, FAILED_RECORDS
+from router.route.decide_lane import NOT_DELIVERED, WAITS, Attribute, LaneDecision, NotRead, decide_lane
 from tests.unit.lake.world import file_of
 
 BERLIN = {"stage": "test", "time_zone": "Europe/Berlin"}
@@ -34,7 +36,7 @@ def decided_at(key: str, now: str, *, size: int = 100, **settings: Any) -> tuple
     ],
 )
 def test_the_folder_names_the_dataset(key: str, dataset: str) -> None:
-    assert decided_at(key, "2026-11-21T12:00") == (Lane.BATCH, dataset, "waits for the overnight run")
+    assert decided_at(key, "2026-11-21T12:00") == (Lane.BATCH, dataset, WAITS)
 
 
 @pytest.mark.parametrize(
@@ -59,30 +61,20 @@ def test_keys_that_no_rule_selects_are_ignored(key: str, reason: str) -> None:
     assert why.startswith(reason)
 
 
-@pytest.mark.parametrize(
-    ("now", "lane"),
-    [
-        ("2026-11-20T06:59:59", Lane.BATCH),
-        ("2026-11-20T07:00:00", Lane.STREAM),
-        ("2026-11-20T18:59:59", Lane.STREAM),
-        ("2026-11-20T19:00:00", Lane.BATCH),
-        ("2026-11-21T12:00:00", Lane.BATCH),
-        ("2026-07-17T06:00:00", Lane.STREAM),
-        ("2026-07-17T18:00:00", Lane.BATCH),
-    ],
-    ids=["before", "start", "last second", "end", "Saturday", "summer start", "summer end"],
-)
-def test_peak_hours_are_local(now: str, lane: Lane) -> None:
-    reason = "peak hours 08:00-20:00 Europe/Berlin" if lane == Lane.STREAM else "waits for the overnight run"
-    assert decided_at("orders/a.json", now) == (lane, "orders", reason)
-
-
 SUNDAY, FRIDAY_NIGHT = {"hours": ["02:30-03:30"], "days": ["sun"]}, {"hours": ["22:00-06:00"], "days": ["fri"]}
 
 
 @pytest.mark.parametrize(
     ("peak", "now", "lane"),
     [
+        # By default from 8 to 20 o'clock on working days.
+        ({}, "2026-11-20T06:59:59", Lane.BATCH),
+        ({}, "2026-11-20T07:00:00", Lane.STREAM),
+        ({}, "2026-11-20T18:59:59", Lane.STREAM),
+        ({}, "2026-11-20T19:00:00", Lane.BATCH),
+        ({}, "2026-11-21T12:00:00", Lane.BATCH),
+        ({}, "2026-07-17T06:00:00", Lane.STREAM),
+        ({}, "2026-07-17T18:00:00", Lane.BATCH),
         # Sunday 29 March 2026: 01:59 is followed by 03:00.
         (SUNDAY, "2026-03-29T00:59", Lane.BATCH),
         (SUNDAY, "2026-03-29T01:00", Lane.STREAM),
@@ -109,7 +101,7 @@ def test_windows_follow_the_wall_clock(peak: dict[str, list[str]], now: str, lan
     assert decided_at("orders/a.json", now, peak=peak)[0] == lane
 
 
-def test_the_second_window_gives_its_own_reason() -> None:
+def test_the_window_that_it_is_in_is_the_reason() -> None:
     peak = {"hours": ["06:00-09:00", "12:00-14:00"]}
     assert decided_at("orders/a.json", "2026-11-20T12:30", peak=peak)[2] == "peak hours 12:00-14:00 Europe/Berlin"
 
@@ -149,35 +141,23 @@ def test_an_urgent_key_does_not_bring_a_file_into_the_stream_that_it_cannot_conv
     assert decision == (Lane.BATCH, "orders", expected) if larger else decision[0] == Lane.STREAM
 
 
-def test_a_peak_file_that_spills_says_why() -> None:
-    decision = decide_lane(file_of("orders/a.json"), parse_settings(BERLIN), datetime(2026, 11, 20, 12, tzinfo=UTC))
-    assert spill(decision) == replace(
-        decision,
-        lane=Lane.BATCH,
-        reason="waits for the overnight run: peak hours 08:00-20:00 Europe/Berlin, "
-        "but the stream's backlog takes longer than stream.latency_goal_seconds",
-    )
-
-
 TAGS, METADATA = Attribute.TAGS, Attribute.METADATA
 SATURDAY, FRIDAY = datetime(2026, 11, 21, 12, tzinfo=UTC), datetime(2026, 11, 20, 12, tzinfo=UTC)
-WAITS = "waits for the overnight run"
-BOTH = {"tags": ["priority=high", "stage=*"], "metadata": ["feed=live*"]}
+BOTH = {"tags": ["priority=high", "stage=*=b"], "metadata": ["feed=live*"]}
 GONE, DENIED = NotRead("gone (404)"), NotRead("access denied (403)")
+NO_TAGS = "its tags were not read: gone (404)"
 
 
 def decided(
     urgent: dict[str, Any],
     attributes: dict[Attribute, Any] | None = None,
     *,
-    key: str = "orders/a.json",
     size: int = 100,
     now: datetime = SATURDAY,
-    **stream: Any,
 ) -> LaneDecision:
     rules = [{"name": "orders", "prefix": "orders/", "urgent": urgent}, {"name": "{folder}"}]
-    settings = parse_settings({"stage": "test", "datasets": rules, "stream": stream})
-    return decide_lane(file_of(key, size), settings, now, attributes or {})
+    settings = parse_settings({"stage": "test", "datasets": rules})
+    return decide_lane(file_of("orders/a.json", size), settings, now, attributes or {})
 
 
 @pytest.mark.parametrize(
@@ -199,44 +179,67 @@ def test_a_size_can_be_urgent(urgent: dict[str, Any], size: int, is_urgent: bool
 
 
 @pytest.mark.parametrize(
-    ("attributes", "lane", "reason", "unread"),
+    ("attributes", "reason", "unread"),
     [
-        ({}, Lane.BATCH, WAITS, TAGS),
-        ({TAGS: {}}, Lane.BATCH, WAITS, METADATA),
-        ({TAGS: {"priority": "high"}}, Lane.STREAM, "urgent: priority=high is in its tags", None),
-        ({TAGS: {"priority": "higher"}}, Lane.BATCH, WAITS, METADATA),
-        ({TAGS: {"Priority": "high", "x": "priority=high"}}, Lane.BATCH, WAITS, METADATA),
-        ({TAGS: {"stage": ""}}, Lane.STREAM, "urgent: stage=* is in its tags", None),
-        ({TAGS: {}, METADATA: {}}, Lane.BATCH, WAITS, None),
-        ({TAGS: {}, METADATA: {"feed": "live-1"}}, Lane.STREAM, "urgent: feed=live* is in its metadata", None),
-        ({TAGS: {}, METADATA: {"priority": "high"}}, Lane.BATCH, WAITS, None),
-        ({TAGS: GONE}, Lane.BATCH, f"{WAITS}; its tags were not read: gone (404)", METADATA),
-        (
-            {TAGS: GONE, METADATA: DENIED},
-            Lane.BATCH,
-            f"{WAITS}; its tags were not read: gone (404); its metadata were not read: access denied (403)",
-            None,
-        ),
-        ({TAGS: DENIED, METADATA: {"feed": "live"}}, Lane.STREAM, "urgent: feed=live* is in its metadata", None),
+        ({}, WAITS, TAGS),
+        ({TAGS: {}}, WAITS, METADATA),
+        ({TAGS: {"priority": "high"}}, "urgent: priority=high is in its tags", None),
+        ({TAGS: {"priority": "higher"}}, WAITS, METADATA),
+        ({TAGS: {"Priority": "high", "x": "priority=high"}}, WAITS, METADATA),
+        ({TAGS: {"stage": "a=b"}}, "urgent: stage=*=b is in its tags", None),
+        ({TAGS: {}, METADATA: {}}, WAITS, None),
+        ({TAGS: {}, METADATA: {"feed": "live-1"}}, "urgent: feed=live* is in its metadata", None),
+        ({TAGS: {}, METADATA: {"priority": "high"}}, WAITS, None),
+        ({TAGS: GONE}, f"{WAITS}; {NO_TAGS}", METADATA),
+        ({TAGS: GONE, METADATA: DENIED}, f"{WAITS}; {NO_TAGS}; its metadata were not read: access denied (403)", None),
+        ({TAGS: DENIED, METADATA: {"feed": "live"}}, "urgent: feed=live* is in its metadata", None),
     ],
 )
 def test_tags_are_asked_for_first_and_metadata_only_if_they_do_not_decide(
-    attributes: dict[Attribute, Any], lane: Lane, reason: str, unread: Attribute | None
+    attributes: dict[Attribute, Any], reason: str, unread: Attribute | None
 ) -> None:
-    assert decided(BOTH, attributes) == LaneDecision(
-        lane, "orders", reason, unread, urgent=reason.startswith("urgent: ")
-    )
+    is_urgent = reason.startswith("urgent: ")
+    lane = Lane.STREAM if is_urgent else Lane.BATCH
+    assert decided(BOTH, attributes) == LaneDecision(lane, "orders", reason, unread, urgent=is_urgent)
 
 
 def test_a_file_of_peak_hours_is_asked_for_as_well_and_falls_back_to_them() -> None:
     # The order of the rules is the same at all hours.
     before, unknown = decided(BOTH, now=FRIDAY), decided(BOTH, {TAGS: GONE, METADATA: {}}, now=FRIDAY)
     assert (before.lane, before.unread) == (Lane.STREAM, TAGS)
-    assert (unknown.lane, unknown.reason) == (
-        Lane.STREAM,
-        "peak hours 08:00-20:00 UTC; its tags were not read: gone (404)",
-    )
+    assert (unknown.lane, unknown.reason) == (Lane.STREAM, f"peak hours 08:00-20:00 UTC; {NO_TAGS}")
 
 
-def test_values_with_an_equals_sign_are_compared_whole() -> None:
-    assert decided({"tags": ["a=b=c"]}, {TAGS: {"a": "b=c"}}).lane == Lane.STREAM
+NAME = f"2026/11/23/10/hybrid-router-prod-web-1-2026-11-23-10-15-00-{UUID(int=1)}"
+"""As in the Amazon Data Firehose Developer Guide, "Configure Amazon S3 object name format"."""
+
+
+def test_records_take_the_lane_of_their_dataset() -> None:
+    # Given an object of a delivery stream that the stack makes
+    rules = [{"name": "clicks", "prefix": "landing/c"}, {"name": "{folder}"}]
+    stream = "arn:aws:kinesis:eu-central-1:111122223333:stream/clicks"
+    records = [{"name": "web", "dataset": "clicks", "kinesis_stream": stream}]
+    settings = parse_settings({"stage": "prod", "datasets": rules, "records": records})
+    key = f"{settings.records[0].folder(settings.datasets)}{NAME}{EXTENSION}"
+    # When, Then
+    for now, lane in (("2026-11-23T10:00", Lane.STREAM), ("2026-11-23T23:00", Lane.BATCH)):
+        assert decided_at(key, now, datasets=rules, records=records)[:2] == (lane, "clicks")
+
+
+def test_names_that_firehose_gives_by_default_are_taken_as_the_reason_says() -> None:
+    # Given an object of a delivery stream of one's own, which compresses nothing and has no FileExtension
+    lane, _, reason = decided_at(f"clicks/{NAME}", "2026-11-23T23:00")
+    assert lane is None
+    assert reason.endswith('add its ending to input.suffixes, or "" to take every name')
+    # When, Then
+    suffixes = {"suffixes": [".json", ""]}
+    assert decided_at(f"clicks/{NAME}", "2026-11-23T23:00", input=suffixes)[1] == "clicks"
+    assert decided_at("clicks/folder/", "2026-11-23T23:00", input=suffixes)[1] is None
+
+
+@pytest.mark.parametrize("extension", ["", ".ndjson", ".ndjson.gz"])
+def test_what_was_not_delivered_is_ignored_by_every_rule_and_so_is_a_canary(extension: str) -> None:
+    everything: Any = {"datasets": [{"name": "rest"}], "urgent": {"keys": ["*"]}}
+    key = f"{FAILED_RECORDS}web/processing-failed/{NAME}{extension}"
+    assert decided_at(key, "2026-11-23T10:00", **everything) == (None, None, NOT_DELIVERED)
+    assert decided_at(canary_key(f"{NAME}{extension}"), "2026-11-23T10:00", **everything)[:2] == (None, None)

@@ -13,7 +13,7 @@ from lake.faults import NO_ANSWER
 from lake.manifest import Lane, ObjectVersion
 from lake.settings import parse_settings
 from lake.shards import FIRST_SHARD
-from router.route.decide_lanes import decide_lanes
+from router.route.decide_lane import decide_lanes
 from router.route.handler import route
 from router.stream.handler import stream_control
 from router.stream.runs import MAX_STARTS, FailedStartsError, ensure_running

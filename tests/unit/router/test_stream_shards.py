@@ -11,7 +11,7 @@ from lake.ledger import ManifestRow, State
 from lake.manifest import Lane, Partition
 from router.ownership.owner import write_pointer
 from router.requests.promote import promote
-from router.route.decide_lanes import decide_lanes
+from router.route.decide_lane import decide_lanes
 from router.route.handler import route
 from router.sweep.handler import sweep
 from router.sweep.manifests import renew_pointers
