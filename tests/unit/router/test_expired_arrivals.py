@@ -23,12 +23,13 @@ from tests.unit.router.conftest import Deployment
 
 KEEP_DAYS = 60
 FILE = file_of("orders/a.json")
+RULE = [{"name": "orders", "prefix": "orders/"}]
 
 
 def keep(deployment: Deployment, versions: str | None = "Enabled") -> None:
     if versions:
         deployment.keep_versions(status=versions)
-    deployment.configure(ledger={"keep_days": KEEP_DAYS}, datasets=[{"name": "orders", "prefix": "orders/"}])
+    deployment.configure(ledger={"keep_days": KEEP_DAYS}, datasets=RULE)
 
 
 def item(deployment: Deployment, file: ObjectVersion = FILE) -> dict[str, Any] | None:
@@ -65,25 +66,33 @@ def test_a_row_expires_after_its_days_and_one_of_a_manifest_never(deployment: De
     assert EXPIRY not in deployment.dynamodb.get_item(TableName=RESOURCES.ledger_table, Key=key)["Item"]
 
 
+@pytest.mark.parametrize("days", [KEEP_DAYS, 0, 90])
 def test_an_event_that_comes_after_its_row_has_expired_is_not_taken_and_not_acknowledged(
-    deployment: Deployment,
+    deployment: Deployment, days: int
 ) -> None:
-    # Given: a file whose row has expired
+    # Given: a file whose row has expired, perhaps by a setting that is raised or switched off now; no sweep has run
     keep(deployment)
     outcome(deployment)
     deployment.wait(timedelta(days=KEEP_DAYS, hours=1))
     expire(deployment)
+    deployment.configure(ledger={"keep_days": days}, datasets=RULE)
     # When, Then: it stays with its message, which ends among the dead letters
     assert outcome(deployment) == [ArrivalOutcome.UNSETTLED]
     assert manifests(deployment) == 1
     assert item(deployment) is None
+    request = {"action": "validate", "input": {"dataset": "orders", "from": PARTITION.date, "to": PARTITION.date}}
+    with pytest.raises(InvalidInputError, match=r"ledger\.keep_days allows, or has allowed"):
+        backfill(request, deployment.services)
     # When rules do not route it any more, Then it leaves no row that a later rule would adopt
-    deployment.configure(ledger={"keep_days": KEEP_DAYS}, datasets=[{"name": "clicks", "prefix": "clicks/"}])
+    deployment.configure(ledger={"keep_days": days}, datasets=[{"name": "clicks", "prefix": "clicks/"}])
     assert outcome(deployment) == [ArrivalOutcome.IGNORED]
-    # When the rule is back, Then
-    keep(deployment)
-    assert outcome(deployment) == [ArrivalOutcome.UNSETTLED]
-    assert manifests(deployment) == 1
+    assert item(deployment) is None
+    # And files that have come since are taken however old they get, without an expiry
+    if not days:
+        deployment.configure(datasets=RULE)
+        later = replace(file_of("orders/b.json"), arrived_at=iso_utc(deployment.now))
+        deployment.wait(timedelta(days=2 * KEEP_DAYS))
+        assert outcome(deployment, later) == [ArrivalOutcome.OWNED]
 
 
 def test_a_backfill_of_hours_that_may_be_forgotten_is_refused(deployment: Deployment) -> None:
@@ -174,26 +183,3 @@ def test_the_sweep_reports_a_bucket_without_versions_whose_rows_should_expire(
     keep(deployment, versions)
     with pytest.raises(InvalidSettingsError, match=r"ledger\.keep_days = 60 is wrong: .*input .*switch versions on"):
         sweep(deployment.services)
-
-
-@pytest.mark.parametrize("days", [0, 90])
-def test_a_row_that_has_expired_by_an_earlier_setting_is_not_taken_for_one_of_a_new_file(
-    deployment: Deployment, days: int
-) -> None:
-    # Given: a file whose row has expired, and a later one, when the setting is raised or switched off; no sweep has run
-    keep(deployment)
-    outcome(deployment)
-    deployment.wait(timedelta(days=KEEP_DAYS, hours=1))
-    expire(deployment)
-    deployment.configure(ledger={"keep_days": days}, datasets=[{"name": "orders", "prefix": "orders/"}])
-    # When, Then
-    assert outcome(deployment) == [ArrivalOutcome.UNSETTLED]
-    assert manifests(deployment) == 1
-    request = {"action": "validate", "input": {"dataset": "orders", "from": PARTITION.date, "to": PARTITION.date}}
-    with pytest.raises(InvalidInputError, match=r"ledger\.keep_days allows, or has allowed"):
-        backfill(request, deployment.services)
-    # And files that have come since are taken however old they get, without an expiry
-    if not days:
-        later = replace(file_of("orders/b.json"), arrived_at=iso_utc(deployment.now))
-        deployment.wait(timedelta(days=2 * KEEP_DAYS))
-        assert outcome(deployment, later) == [ArrivalOutcome.OWNED]
