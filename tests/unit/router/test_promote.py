@@ -21,10 +21,9 @@ from router.requests import promote as move
 from router.requests.promote import PARALLEL_MOVES, promote
 from router.requests.selection import MAX_MESSAGES
 from router.stream.runs import FailedStartsError
-from tests.unit.lake.faults import Crash
 from tests.unit.lake.world import PARTITION, done, file_of
 from tests.unit.router.conftest import Deployment
-from tests.unit.router.owning import counts, owned
+from tests.unit.router.owning import counts, orphan, owned
 from tests.unit.router.planning import HOURS, collected
 
 
@@ -143,23 +142,17 @@ def test_repeating_a_promote_writes_its_pointer_again_and_moves_nothing(deployme
 
 
 def test_files_are_followed_through_their_collection_and_promote(deployment: Deployment) -> None:
-    # Given: two parts of a collection that is not divided
-    for names in (("a", "b"), ("c", "d")):
-        routed = [RoutedArrival(file_of(f"orders/{name}"), PARTITION, Lane.BATCH, "test") for name in names]
+    # Given: two parts of a collection that is not divided; of a key there are two versions
+    for names in (("a", "b"), ("c", "d", "d")):
+        files = [file_of(f"orders/{name}", version=f"v{number}") for number, name in enumerate(names)]
+        routed = [RoutedArrival(file, PARTITION, Lane.BATCH, "test") for file in files]
         take_ownership(deployment.services, routed, {})
     assert counts(ask(deployment, "a", dryRun=True)) == {"promoted": 1, "manifests": 1}
     # When: one file of each, one after the other
     assert counts(ask(deployment, "a")) == {"promoted": 1, "manifests": 1}
-    assert counts(ask(deployment, "d", "a")) == {"promoted": 1, "manifests": 1, "inStream": 1}
+    assert counts(ask(deployment, "d", "a")) == {"promoted": 2, "manifests": 1, "inStream": 1}
     # Then
-    assert live(deployment) == {Lane.STREAM: [["a"], ["d"]], Lane.BATCH: [["b", "c"]]}
-
-
-def test_every_version_of_a_key_is_promoted(deployment: Deployment) -> None:
-    for version in ("v1", "v2"):
-        routed = [RoutedArrival(file_of("orders/a", version=version), PARTITION, Lane.BATCH, "test")]
-        take_ownership(deployment.services, routed, {})
-    assert counts(ask(deployment, "a")) == {"promoted": 2, "manifests": 1}
+    assert live(deployment) == {Lane.STREAM: [["a"], ["d", "d"]], Lane.BATCH: [["b", "c"]]}
 
 
 def test_a_dry_run_counts_and_writes_nothing(deployment: Deployment) -> None:
@@ -205,27 +198,18 @@ def test_what_is_not_queued_for_its_first_publish_is_unchanged(
     assert deployment.faults.writes == []
 
 
-def test_unknown_and_ignored_files_are_reported(deployment: Deployment) -> None:
+def test_unknown_and_ignored_files_and_those_without_a_manifest_yet_are_reported(deployment: Deployment) -> None:
     take_ownership(deployment.services, [], {file_of("orders/x.csv"): "its suffix is ignored"})
-    uris = ["s3://input/orders/nowhere", "s3://lake/orders/x", "s3://input/orders/x.csv"]
+    orphan(deployment, "orders/a", PARTITION, Lane.BATCH)
+    uris = ["s3://input/orders/nowhere", "s3://lake/orders/x", "s3://input/orders/x.csv", "s3://input/orders/a"]
     answer = ask(deployment, files=uris)
-    assert counts(answer) == {"unknown": 2, "ignored": 1}
-    missing, elsewhere, ignored = answer["messages"]
+    assert counts(answer) == {"unknown": 2, "ignored": 1, "notRouted": 1}
+    missing, elsewhere, ignored, early = answer["messages"]
     assert missing.startswith("the ledger has no row of s3://input/orders/nowhere: check the spelling")
     # No backfill finds what is in another bucket
     assert elsewhere.startswith("s3://lake/orders/x is not in the input bucket s3://input/: pass a file of it, or ")
     assert ignored == "s3://input/orders/x.csv is IGNORED: its suffix is ignored"
-
-
-def test_an_arrival_whose_manifest_does_not_exist_yet_is_not_promoted(deployment: Deployment) -> None:
-    # Given a process that died after the intent and the arrival row
-    deployment.faults.crash_before = 3
-    with pytest.raises(Crash):
-        owned(deployment, "a")
-    deployment.faults.reset()
-    answer = ask(deployment, "a")
-    assert counts(answer) == {"notRouted": 1}
-    assert "promote again in some minutes" in answer["messages"][0]
+    assert early == "s3://input/orders/a is being routed right now: promote again in some minutes"
 
 
 def test_a_manifest_that_was_tried_is_promoted_with_all_attempts_left(deployment: Deployment) -> None:
