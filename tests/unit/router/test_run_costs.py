@@ -102,40 +102,33 @@ def test_a_job_run_that_held_nothing_costs_as_well(deployment: Deployment) -> No
     assert [(share.dataset, share.micro_dollars) for share in row.shares] == [("", 406_000)]
 
 
-@pytest.mark.parametrize("releaser", [sweep, lambda services: plan({"execution": "next"}, services)])
-def test_a_release_without_an_answer_loses_no_cost(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, releaser: Callable[[Services], object]
+def plan_next(services: Services) -> object:
+    return plan({"execution": "next"}, services)
+
+
+@pytest.mark.parametrize(
+    ("release", "state", "is_answered"),
+    [(sweep, "STOPPED", True), (sweep, "STOPPING", True), (sweep, "STOPPED", False), (plan_next, "STOPPED", False)],
+)
+def test_the_cost_of_a_job_run_is_recorded_when_its_execution_was_stopped(
+    deployment: Deployment, release: Callable[[Services], object], state: str, is_answered: bool
 ) -> None:
-    # Given a job run that was stopped together with its execution, and that held a manifest
-    (row,) = planned(deployment, "a.json")
-    ended(deployment, "jr_stopped")
-    deployment.claimed(row, "jr_stopped")
-    release = Manifests.release
-
-    def without_answer(manifests: Manifests, *given: Any) -> bool:
-        assert release(manifests, *given)
-        raise ReadTimeoutError(endpoint_url="dynamodb")
-
-    # When
-    with monkeypatch.context() as patch:
-        patch.setattr(Manifests, "release", without_answer)
-        with pytest.raises(ReadTimeoutError):
-            releaser(deployment.services)
-    sweep(deployment.services)
-    # Then
-    assert [found.id for found in recorded(deployment)] == ["jr_stopped"]
-
-
-@pytest.mark.parametrize("state", ["STOPPED", "STOPPING"])
-def test_the_cost_of_a_job_run_is_recorded_when_its_execution_was_stopped(deployment: Deployment, state: str) -> None:
     # Given a job run that was stopped together with its execution, so that nothing asks for its status
     rows = planned(deployment, "a.json", "b.json")
     ended(deployment, "jr_stopped")
     deployment.glue.runs["batch-job"]["jr_stopped"] = state
     for row in rows:
         deployment.claimed(row, "jr_stopped")
-    # When a sweep releases what it held, and the next one reads its bill
-    assert sweep(deployment.services)["released"] == 2
+    released = Manifests.release
+
+    def without_answer(*given: Any) -> bool:
+        assert released(*given)
+        raise ReadTimeoutError(endpoint_url="dynamodb")
+
+    # When what it held is released, and a sweep reads its bill
+    lost = nullcontext() if is_answered else pytest.raises(ReadTimeoutError)
+    with patch.object(Manifests, "release", released if is_answered else without_answer), lost:
+        release(deployment.services)
     assert due(deployment) == ["jr_stopped"]
     deployment.glue.runs["batch-job"]["jr_stopped"] = "STOPPED"
     sweep(deployment.services)
