@@ -19,7 +19,6 @@ from lake.speed import FILES_PER_SECOND
 from router import divide
 from router.plan.glue_room import DPU_QUOTA, RUN_QUOTA, read_glue_room
 from router.plan.handler import plan
-from router.services import write_document
 from tests.load.request_counts import counted_requests
 from tests.unit.lake.world import LEASE
 from tests.unit.router.conftest import Deployment
@@ -166,23 +165,19 @@ def counted_plan(deployment: Deployment, execution: str = "overnight") -> tuple[
     return counts, answer
 
 
-def test_two_invocations_for_one_execution_answer_with_the_plan_that_was_written_first(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_invocations_for_one_execution_answer_with_the_plan_that_was_written_first(deployment: Deployment) -> None:
     # Given: one that is overtaken by another one before it has written its index, and a manifest more
     deployment.queued("a.json")
     others: list[dict[str, Any]] = []
 
-    def write(services: Any, key: str, body: object) -> str:
-        if key.endswith("index.json") and len(others) == 0:
-            others.append({})
-            deployment.queued("b.json")
-            others.append(plan_overnight(deployment))
-        return write_document(services, key, body)
+    def overtake() -> None:
+        deployment.queued("b.json")
+        others.append(plan_overnight(deployment))
 
-    monkeypatch.setattr("router.plan.handler.write_document", write)
+    deployment.faults.reset()
+    deployment.faults.pause = (2, overtake)
     # When
-    answers = [plan_overnight(deployment), plan_overnight(deployment), others[1]]
+    answers = [plan_overnight(deployment), plan_overnight(deployment), *others]
     # Then: the runs, the summary and the ledger have the same plan
     assert len({json.dumps(answer) for answer in answers}) == 1
     manifests = planned(deployment, answers[0])
