@@ -30,7 +30,7 @@ from offline.conversion import Conversion, GroupOutcome
 from offline.input_files import SCHEME, InputFile, LocalFile
 from offline.output_folder import LAKE, OutputFolder
 from router.estimate.night import offers
-from router.route.decide_lane import GONE_CODES, Attribute, NotRead, ReadAttributes, read_attribute, read_until_decided
+from router.route.decide_lane import GONE_CODES, Attribute, Attributes, NotRead, read_attribute, read_until_decided
 
 ASIDE = "tried"
 """Dataset of a file that no rule takes: it is converted all the same."""
@@ -40,9 +40,9 @@ UNKNOWN = {
 }
 
 
-def parse_attributes(tags: Sequence[str], metadata: Sequence[str]) -> ReadAttributes:
+def parse_attributes(tags: Sequence[str], metadata: Sequence[str]) -> Attributes:
     """The options ``--tag`` and ``--metadata``; names of metadata in lower case, as S3 keeps them."""
-    attributes: ReadAttributes = {}
+    attributes: Attributes = {}
     if tags:
         attributes[Attribute.TAGS] = dict(_parse_pair("--tag", item) for item in tags)
     if metadata:

@@ -11,7 +11,6 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from functools import partial
-from types import MappingProxyType
 from zoneinfo import ZoneInfo
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -48,7 +47,7 @@ class NotRead:
     """What S3 answered."""
 
 
-Attributes = Mapping[Attribute, Mapping[str, str] | NotRead]
+Attributes = dict[Attribute, Mapping[str, str] | NotRead]
 """What has been read of an object: values by their names."""
 
 
@@ -91,10 +90,7 @@ class LaneDecision:
 
 
 def decide_lane(
-    arrival: ObjectVersion,
-    settings: Settings,
-    now: datetime,
-    attributes: Attributes = MappingProxyType({}),
+    arrival: ObjectVersion, settings: Settings, now: datetime, attributes: Attributes | None = None
 ) -> LaneDecision:
     """The lane of an arrival at ``now`` (aware).
 
@@ -112,7 +108,7 @@ def decide_lane(
     if arrival.size > limit:
         reason = f"larger than what the stream lane converts in time ({arrival.size} > {limit} bytes)"
         return LaneDecision(Lane.BATCH, dataset, reason)
-    urgent, notes, unread = _urgency(arrival, rule, settings, attributes)
+    urgent, notes, unread = _urgency(arrival, rule, settings, attributes or {})
     if urgent is not None:
         return LaneDecision(Lane.STREAM, dataset, urgent, urgent=True)
     lane, reason = Lane.BATCH, WAITS
@@ -197,7 +193,7 @@ def decide_lanes(
     decided = {arrival: decide_lane(arrival, services.settings, now) for arrival in arrivals}
     decisions: dict[ObjectVersion, LaneDecision | NoAnswer] = {**decided}
     waiting = [arrival for arrival, decision in decided.items() if decision.unread is not None]
-    attributes: dict[ObjectVersion, ReadAttributes] = {arrival: {} for arrival in waiting}
+    attributes: dict[ObjectVersion, Attributes] = {arrival: {} for arrival in waiting}
 
     def read_and_decide(arrival: ObjectVersion) -> LaneDecision | NoAnswer:
         read = partial(read_attribute, services.s3, arrival)
@@ -221,14 +217,11 @@ def decide_lanes(
     return decisions
 
 
-ReadAttributes = dict[Attribute, Mapping[str, str] | NotRead]
-
-
 def read_until_decided(
     arrival: ObjectVersion,
     settings: Settings,
     now: datetime,
-    attributes: ReadAttributes,
+    attributes: Attributes,
     read: Callable[[Attribute], Mapping[str, str] | NotRead],
 ) -> LaneDecision:
     """Read what a decision depends on into ``attributes``, and decide again; raises what ``read`` raises."""
@@ -264,7 +257,7 @@ def read_attribute(s3: S3Client, file: ObjectVersion, attribute: Attribute) -> M
         return NotRead(f"S3 refused the request ({code})", str(error))
 
 
-def _log_not_read(read: Iterable[ReadAttributes]) -> None:
+def _log_not_read(read: Iterable[Attributes]) -> None:
     """One line for each reason: a missing permission concerns many files."""
     values = (item for attributes in read for item in attributes.items())
     found = Counter((attribute, value) for attribute, value in values if isinstance(value, NotRead))
