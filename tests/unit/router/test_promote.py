@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 
 from lake.errors import InvalidInputError
 from lake.layout import INBOX, URGENT, manifest_of_pointer
-from lake.ledger import ManifestRow, State
+from lake.ledger import State
 from lake.ledger.transitions import Manifests
 from lake.manifest import Lane
 from lake.manifest_documents import read_manifest
@@ -48,13 +48,13 @@ def pointed(deployment: Deployment) -> set[str]:
     return {manifest_of_pointer(key) or "" for key in deployment.keys("control", f"{INBOX}{URGENT}")}
 
 
+NOT_ALLOWED = ClientError({"Error": {"Code": "AccessDeniedException", "Message": "not allowed"}}, "StartJobRun")
+
+
 @pytest.mark.parametrize(
     ("error", "advice"),
     [
-        (
-            ClientError({"Error": {"Code": "AccessDeniedException", "Message": "not allowed"}}, "StartJobRun"),
-            "not allowed): remove the cause, then the sweep starts it",
-        ),
+        (NOT_ALLOWED, "not allowed): remove the cause, then the sweep starts it"),
         # No run is started by itself after it.
         (FailedStartsError("job", 9, "FAILED", None), "remove the cause, then run 'hybrid-router stream start'"),
     ],
@@ -69,21 +69,19 @@ def test_files_that_are_moved_where_no_run_may_be_started_are_reported_with_the_
     assert answer["messages"][0].endswith(advice)
 
 
-def test_manifests_of_a_selection_are_moved_side_by_side(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_manifests_of_a_selection_are_moved_side_by_side(deployment: Deployment) -> None:
     # Given manifests that wait for the night, and a ledger that is slow
-    sources = [owned(deployment, f"{number}") for number in range(PARALLEL_MOVES)]
+    for number in range(PARALLEL_MOVES):
+        owned(deployment, f"{number}")
     together, supersede = threading.Barrier(PARALLEL_MOVES, timeout=10), Manifests.supersede
 
-    def wait_then_supersede(self: Manifests, row: ManifestRow, *rest: Any) -> bool:
-        if row.id in sources:
-            together.wait()
-        return supersede(self, row, *rest)
+    def wait_then_supersede(*given: Any) -> bool:
+        together.wait()
+        return supersede(*given)
 
-    monkeypatch.setattr(Manifests, "supersede", wait_then_supersede)
     # When, Then
-    assert counts(ask(deployment, dataset="orders")) == {"promoted": PARALLEL_MOVES, "manifests": PARALLEL_MOVES}
+    with patch.object(Manifests, "supersede", wait_then_supersede):
+        assert counts(ask(deployment, dataset="orders")) == {"promoted": PARALLEL_MOVES, "manifests": PARALLEL_MOVES}
 
 
 def test_a_file_leaves_its_manifest_for_the_stream_and_the_others_stay(deployment: Deployment) -> None:

@@ -155,17 +155,15 @@ def test_a_job_run_of_another_run_is_left_to_that_one(deployment: Deployment) ->
     ],
 )
 def test_a_cost_that_cannot_be_recorded_holds_up_no_conversion(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, error: Exception, passes: bool
+    deployment: Deployment, error: Exception, passes: bool
 ) -> None:
     # Given
     (row,) = planned(deployment, "a.json")
     done(deployment, row, 10)
     job_run = holder(deployment, row)
     ended(deployment, job_run)
-
     # When, Then
-    with monkeypatch.context() as patch:
-        patch.setattr("lake.ledger.costs.Costs.record", Mock(side_effect=error))
+    with patch("lake.ledger.costs.Costs.record", Mock(side_effect=error)):
         status = run_status({"run": RUN, "jobRun": job_run}, deployment.services)
         assert status == {"open": 0, "terminal": 1, "held": 0, "denied": 0}
     # And if it was the last status of the run, the sweep writes what can get through; else the next status does
@@ -185,10 +183,8 @@ def manifest(dataset: str, size: int, milliseconds: int, owner: str = "jr_1", st
 
 def test_the_time_of_the_tasks_divides_a_cost() -> None:
     rows = [manifest("orders", 100, 30), manifest("clicks", 900, 10), manifest("other", 900, 10, "jr_2")]
-    assert {share.dataset: share.micro_dollars for share in cost_shares(1000, "jr_1", rows)} == {
-        "orders": 750,
-        "clicks": 250,
-    }
+    shares = cost_shares(1000, "jr_1", rows)
+    assert {share.dataset: share.micro_dollars for share in shares} == {"orders": 750, "clicks": 250}
 
 
 def test_what_is_held_and_not_published_has_the_cost_of_a_run_without_a_result() -> None:
