@@ -29,11 +29,13 @@ START = datetime(2026, 11, 20, 21, tzinfo=UTC)
 GB = 10**9
 
 
+def manifest(number: int, size: int, files: int = 1, partition: Partition = PARTITION) -> ManifestRow:
+    name = f"{24 - partition.hour:02}-{number:05}"
+    return ManifestRow(name, State.QUEUED, Lane.BATCH, partition, "", size, files)
+
+
 def manifests(count: int, size: int, partition: Partition = PARTITION) -> list[ManifestRow]:
-    return [
-        ManifestRow(f"{24 - partition.hour:02}-{number:05}", State.QUEUED, Lane.BATCH, partition, "", size, 15)
-        for number in range(count)
-    ]
+    return [manifest(number, size, 15, partition) for number in range(count)]
 
 
 def planned(
@@ -216,10 +218,6 @@ def test_a_file_of_concatenated_objects_is_one_task_whatever_its_name() -> None:
 LARGE_LIMITS = parse_settings({"stage": "t", "batch": {"run_bytes": 512 * GB}}).batch
 
 
-def manifest(number: int, size: int, files: int = 1) -> ManifestRow:
-    return ManifestRow(f"m{number:05}", State.QUEUED, Lane.BATCH, PARTITION, "", size, files)
-
-
 def seconds(row: ManifestRow) -> float:
     return row.bytes / GB
 
@@ -240,7 +238,7 @@ def test_a_dataset_that_is_converted_slowly_weighs_more_than_its_bytes() -> None
     # Given: a manifest that takes as long as four others of its size
     backlog = [manifest(number, 10 * GB) for number in range(5)]
     # When
-    runs = pack_evenly(backlog, LARGE_LIMITS, 2, lambda row: 4.0 if row.id == "m00000" else 1.0)
+    runs = pack_evenly(backlog, LARGE_LIMITS, 2, lambda row: 4.0 if row.id == backlog[0].id else 1.0)
     # Then
     assert sorted(len(run.manifests) for run in runs) == [1, 4]
 
@@ -261,9 +259,7 @@ def test_the_work_for_a_manifest_does_not_grow_with_the_number_of_runs(files: An
 Pack = Callable[[list[ManifestRow], BatchSettings, int, Callable[[ManifestRow], float]], list[PlannedRun]]
 rows = st.lists(
     st.builds(
-        lambda number, size, files, hour: ManifestRow(
-            f"m{number}", State.QUEUED, Lane.BATCH, hour, f"2026-11-20T{number:04d}", size, files
-        ),
+        manifest,
         st.integers(0, 9999),
         st.integers(0, 120),
         st.sampled_from([1, 12, 80_000, RUN_FILES + 1]),
