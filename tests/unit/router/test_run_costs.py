@@ -55,11 +55,12 @@ def holder(deployment: Deployment, row: ManifestRow) -> str:
 
 
 def test_the_status_of_a_run_records_what_its_job_run_has_cost(deployment: Deployment) -> None:
-    # Given a run of two manifests that one job run has published
-    first, second = planned(deployment, "a.json", "b.json")
+    # Given a run of two manifests that one job run has published, and one that it held when it ended
+    first, second, left = planned(deployment, "a.json", "b.json", "c.json")
     for row in (first, second):
         done(deployment, row, 10)
     job_run = holder(deployment, first)
+    deployment.claimed(left, job_run)
     ended(deployment, job_run)
     # When its status is asked for, and once more because the answer was lost
     for _ in range(2):
