@@ -192,6 +192,15 @@ def test_a_forecast_has_a_range_until_the_speed_is_measured() -> None:
     assert (measured.dollars_low, measured.dollars_high) == (measured.dollars, measured.dollars)
 
 
+def test_a_forecast_counts_requests_and_storage_by_the_units_of_cost() -> None:
+    # Given 338,000 files of 4.5 GB in 22,533 manifests
+    found = planned(manifests(22_533, 67 * GB)).forecast
+    # Then they are read in ranges of 8 MiB, written to objects of 128 MB, and kept at a fifth of their size
+    ranges, objects = 22_533 * 67 * GB / (8 << 20), 22_533 * 67 * GB / 5 / (128 << 20)
+    assert found.other_dollars == pytest.approx(ranges * 0.4e-6 + objects * (3 * 5e-6 + 0.4e-6), rel=0.05)
+    assert found.storage_dollars_per_month == pytest.approx(22_533 * 67 * GB / 5 / 2**30 * 0.023, rel=0.001)
+
+
 def test_a_run_of_large_compressed_files_has_a_longer_tail() -> None:
     # Given runs of the same work, of which one has files that take 400 seconds each
     offer = next(offers(parse_settings({"stage": "t"})))
