@@ -5,6 +5,7 @@ import tempfile
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -29,8 +30,7 @@ from offline.conversion import Conversion, GroupOutcome
 from offline.input_files import SCHEME, InputFile, LocalFile
 from offline.output_folder import LAKE, OutputFolder
 from router.estimate.night import offers
-from router.route.decide_lane import Attribute, NotRead, decide_lane
-from router.route.decide_lanes import GONE_CODES, ReadAttributes, read_attribute, read_until_decided
+from router.route.decide_lane import GONE_CODES, Attribute, Attributes, NotRead, read_attribute, read_until_decided
 
 ASIDE = "tried"
 """Dataset of a file that no rule takes: it is converted all the same."""
@@ -40,9 +40,9 @@ UNKNOWN = {
 }
 
 
-def parse_attributes(tags: Sequence[str], metadata: Sequence[str]) -> ReadAttributes:
+def parse_attributes(tags: Sequence[str], metadata: Sequence[str]) -> Attributes:
     """The options ``--tag`` and ``--metadata``; names of metadata in lower case, as S3 keeps them."""
-    attributes: ReadAttributes = {}
+    attributes: Attributes = {}
     if tags:
         attributes[Attribute.TAGS] = dict(_parse_pair("--tag", item) for item in tags)
     if metadata:
@@ -84,11 +84,8 @@ def try_(
     local_key = path.name if path.is_absolute() else path.as_posix()
     key, size = key or (found.key if is_object else local_key), found.size
     arrival = ObjectVersion.of(chosen.input.bucket or "input", key, "tried", size, now, None)
-    decision = read_until_decided(
-        lambda: decide_lane(arrival, chosen, now, attributes),
-        lambda unread: read_attribute(s3, found, unread) if is_object else UNKNOWN[unread],
-        attributes,
-    )
+    read = partial(read_attribute, s3, found) if is_object else UNKNOWN.__getitem__
+    decision = read_until_decided(arrival, chosen, now, attributes, read)
     partition = Partition.of(decision.dataset or ASIDE, now)
     with tempfile.TemporaryDirectory(prefix="hybrid-router-") as folder, OutputFolder(Path(folder)) as output:
         conversion = Conversion(output, chosen.convert, ALL_CORES, lambda _: None, where)

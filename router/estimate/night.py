@@ -161,27 +161,17 @@ SIZES = (1, 2, 4)
 """Multiples of ``batch.workers``: a larger run has fewer drivers, which convert nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
-    core_seconds: float
-    """Time on one vCPU of Glue."""
-    min_runs: int
-    """Number of runs that the limits of a run demand (``batch.run_bytes``, ``RUN_MANIFESTS``, ``RUN_FILES``)."""
-    max_runs: int
-    """Number of manifests: none is divided among runs."""
-    longest_seconds: float = 0.0
-    """The longest file that is one task."""
-
-
 def choose(
-    work: Work,
+    work: RunWork,
+    min_runs: int,
+    max_runs: int,
     offers: Iterable[Offer],
     rooms: Mapping[Engine, tuple[float, int]],
     allowed: Collection[Engine],
     workers: int,
     seconds: float,
 ) -> tuple[Night, bool, list[Night]]:
-    """The way to do ``work`` within ``seconds`` from its start, on an ``allowed`` engine.
+    """The way to do ``work`` within ``seconds`` from its start, by ``min_runs`` or more, on an ``allowed`` engine.
 
     With it comes whether it ends in time, with the margin; and the best way of each engine, allowed or not, cheapest
     first: the chosen one is among them.
@@ -193,7 +183,7 @@ def choose(
     waits = {engine: ENGINES[engine].max_wait_seconds for engine in Engine}
     others = any(not waits[engine] for engine in allowed)
     limits = {engine: limit - waits[engine] * others for engine in Engine}
-    ways = [list(_nights(work, offer, rooms[offer.engine], workers)) for offer in offers]
+    ways = [list(_nights(work, min_runs, max_runs, offer, rooms[offer.engine], workers)) for offer in offers]
     options = [_best(nights, limits) for nights in ways if nights]
     candidates = [option for option in options if option.engine in allowed]
     if not candidates:
@@ -210,15 +200,17 @@ def _best(nights: list[Night], limits: Mapping[Engine, float]) -> Night:
     return min((item for item in fitting if item.dollars <= limit), key=lambda item: (item.seconds, item.dollars))
 
 
-def _nights(work: Work, offer: Offer, room: tuple[float, int], workers: int) -> Iterator[Night]:
+def _nights(
+    work: RunWork, min_runs: int, max_runs: int, offer: Offer, room: tuple[float, int], workers: int
+) -> Iterator[Night]:
     """Ways with this offer, from one run after the other up to all that the quota allows; runs fill whole rounds."""
     units, most_runs = room
     largest = min(units / offer.quota_units, max_workers(offer.worker_type))
     for size in (factor * workers for factor in SIZES if factor * workers <= largest):
-        most = min(int(units // (size * offer.quota_units)), most_runs, work.max_runs)
+        most = min(int(units // (size * offer.quota_units)), most_runs, max_runs)
         # 1, 2, 4, ... and the most.
         for concurrency in sorted({*(1 << power for power in range(most.bit_length())), most}) if most > 0 else ():
-            rounds = math.ceil(work.min_runs / concurrency)
+            rounds = math.ceil(min_runs / concurrency)
             runs = concurrency * rounds
             each = RunWork(work.core_seconds / runs, work.longest_seconds)
             seconds, dollars = rounds * run_seconds(each, size, offer), runs * run_dollars(each, size, offer)

@@ -54,30 +54,17 @@ def plan(event: Mapping[str, Any], services: Services, service_quotas: Any = Non
     hold. Raises ``InvalidInputError``: unknown field, invalid time, ``from`` later than ``to``, unknown dataset, an
     engine that the settings do not allow, missing ``execution``.
     """
-    given = parse_fields({name: event[name] for name in event if name != "execution"}, FIELDS, "overnight", "{}")
-    execution, batch = event.get("execution"), services.settings.batch
-    if not isinstance(execution, str) or not execution:
-        raise InvalidInputError("execution is missing: pass the name of the state machine's execution")
-    selection, dry_run = parse_selection(given, services), parse_flag(given, "dryRun")
-    engine = given.get("engine")
-    if engine is not None and engine not in batch.engines:
-        raise InvalidInputError(
-            f"engine = {engine!r} is not allowed: pass one of {', '.join(batch.engines)}, "
-            "or add it to batch.engines and deploy the stack again"
-        )
-    engines = batch.engines if engine is None else (engine,)
-    overnight = Schedule.parse(services.settings.schedule.overnight)
-    later = overnight.next_start(services.settings.time_zone, services.clock()) if dry_run else None
-    room = (
-        configured_room(services.settings)
-        if service_quotas is None
-        else read_glue_room(services, service_quotas, at_once=later is None)
-    )
+    execution, selection, dry_run, engines = _parse(event, services)
+    settings = replace(services.settings, batch=replace(services.settings.batch, engines=engines))
+    overnight = Schedule.parse(settings.schedule.overnight)
+    later = overnight.next_start(settings.time_zone, services.clock()) if dry_run else None
+    room = configured_room(services.settings)
+    if service_quotas is not None:
+        room = read_glue_room(services, service_quotas, at_once=later is None)
     rows, left_from = backlog(services, selection, release=not dry_run)
     if left_from:
         logger.warning("too many manifests: the oldest are planned", manifests=len(rows), left_from=left_from)
     speeds = Speeds(services.ledger.datasets.speeds(), services.settings)
-    settings = replace(services.settings, batch=replace(batch, engines=engines))
     start = later or services.clock()
     deadline = next_local_time(settings.schedule.deadline, settings.time_zone, start)
     waits = recent_waits(services.ledger, services.clock())
@@ -100,7 +87,7 @@ def plan(event: Mapping[str, Any], services: Services, service_quotas: Any = Non
     }
     told = {
         "quotas": room.source,
-        "prices": services.settings.price.source,
+        "prices": settings.price.source,
         "engines": engines,
         "datasets": _by_dataset(rows, speeds),
     }
@@ -113,12 +100,13 @@ def plan(event: Mapping[str, Any], services: Services, service_quotas: Any = Non
         # Nothing reads those of a dry run, and the command line reads its summary often.
         "manifestIds": [] if dry_run else [row.id for run in runs for row in run.manifests],
     }
+    counts = {name: summary[name] for name in COUNTS}
     if dry_run:
         write_document(services, plan_summary_key(execution), summary)
     else:
         _write_runs(services, execution, nonce, planned)
         summary = _write_first_summary(services, execution, summary)
-        expected = summary["forecast"]
+        counts, expected = {name: summary[name] for name in COUNTS}, summary["forecast"]
         facts = {
             "planned_at": summary["plannedAt"],
             "ends_at": expected["end"],
@@ -126,14 +114,28 @@ def plan(event: Mapping[str, Any], services: Services, service_quotas: Any = Non
             "engine": summary["engine"],
             "micro_dollars": round(expected["dollars"] * MICRO),
         }
-        services.ledger.executions.record(execution, "plan", {**{name: summary[name] for name in COUNTS}, **facts})
+        services.ledger.executions.record(execution, "plan", {**counts, **facts})
     late = summary["forecast"]["late_minutes"]
     if (later and execution == PLAN_AHEAD_EXECUTION) or not dry_run:
         # No night is late whose start is unknown, or that a person only asks about, such as how long one engine takes.
         count(Metric.PLAN_LATE_MINUTES, late)
-    counts = {name: summary[name] for name in COUNTS}
     logger.info("planned", execution=execution, dry_run=dry_run, late=late, **counts)
     return {name: summary[name] for name in (*result, *(told if dry_run else ()))}
+
+
+def _parse(event: Mapping[str, Any], services: Services) -> tuple[str, Selection, bool, tuple[str, ...]]:
+    """The execution, what is planned, whether the run is dry, and the engines that may be taken."""
+    given = parse_fields({name: event[name] for name in event if name != "execution"}, FIELDS, "overnight", "{}")
+    execution, engine, engines = event.get("execution"), given.get("engine"), services.settings.batch.engines
+    if not isinstance(execution, str) or not execution:
+        raise InvalidInputError("execution is missing: pass the name of the state machine's execution")
+    selection, dry_run = parse_selection(given, services), parse_flag(given, "dryRun")
+    if engine is not None and engine not in engines:
+        raise InvalidInputError(
+            f"engine = {engine!r} is not allowed: pass one of {', '.join(engines)}, "
+            "or add it to batch.engines and deploy the stack again"
+        )
+    return execution, selection, dry_run, engines if engine is None else (engine,)
 
 
 @cache

@@ -18,7 +18,6 @@ from router.estimate.night import (
     MARGIN,
     Night,
     RunWork,
-    Work,
     choose,
     last_end,
     offers,
@@ -43,6 +42,11 @@ class Option:
     runs: int
     minutes: float
     dollars: float
+
+    @classmethod
+    def of(cls, night: Night) -> "Option":
+        way = (night.engine.value, night.worker_type, night.workers, night.concurrency, night.runs)
+        return cls(*way, round(night.seconds / 60, 1), round(night.dollars, DIGITS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,11 +183,12 @@ def plan_night(
     batch, core_seconds, time = settings.batch, speeds.core_seconds, (deadline - start).total_seconds()
     total = sum(map(core_seconds, rows))
     longest = max(map(speeds.longest_seconds, rows), default=0.0)
-    work = Work(total, _min_runs(rows, total, settings), max(len(rows), 1), longest)
     rooms = {engine.name: engine.room(settings, glue.dpus, glue.runs) for engine in ENGINES.values()}
     offered = tuple(offers(settings, waits))
     allowed = [Engine(name) for name in batch.engines]
-    night, fits, options = choose(work, offered, rooms, allowed, batch.workers, time)
+    runs_needed, most = _min_runs(rows, total, settings), max(len(rows), 1)
+    work = RunWork(total, longest)
+    night, fits, options = choose(work, runs_needed, most, offered, rooms, allowed, batch.workers, time)
     runs = (pack_evenly if fits else pack_oldest_first)(rows, batch, night.runs, core_seconds)
     (offer,) = (offer for offer in offered if offer.engine == night.engine)
     # If S3 is read fast, as expected, and slowly.
@@ -213,18 +218,7 @@ def plan_night(
         deadline=iso_utc(deadline),
         fits=seconds <= time * (1 - MARGIN),
         late_minutes=round(max(0.0, seconds - time) / 60, 1),
-        options=tuple(
-            Option(
-                item.engine.value,
-                item.worker_type,
-                item.workers,
-                item.concurrency,
-                item.runs,
-                round(item.seconds / 60, 1),
-                round(item.dollars, DIGITS),
-            )
-            for item in options
-        ),
+        options=tuple(map(Option.of, options)),
     )
     begin_by = tuple(deadline - timedelta(seconds=run_seconds(work, night.workers, offer)) for work in works[1])
 

@@ -4,12 +4,12 @@ And the folders of the input bucket that have the files of a dataset.
 """
 
 import json
-import re
 import threading
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -30,8 +30,6 @@ from router.telemetry import logger
 
 T = TypeVar("T")
 
-DAY_PATTERN = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
-HOUR_PATTERN = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}", re.ASCII)
 MAX_NAMED = 1_000
 """Maximum number of manifests or files per invocation: each costs a few reads and a write or a transaction."""
 EXPECTED_TIME = "pass a UTC day such as 2026-11-21, or a UTC hour such as 2026-11-21T08"
@@ -169,15 +167,11 @@ def _parse_hour(given: Mapping[str, Any], name: str, hour_of_day: str) -> str | 
     text = given.get(name)
     if text is None:
         return None
-    if isinstance(text, str):
-        stamp = f"{text}T{hour_of_day}" if DAY_PATTERN.fullmatch(text) else text
-        if HOUR_PATTERN.fullmatch(stamp):
-            try:
-                datetime.strptime(stamp, "%Y-%m-%dT%H")
-            except ValueError:
-                pass
-            else:
-                return stamp
+    for stamp in (text, f"{text}T{hour_of_day}"):
+        with suppress(TypeError, ValueError):
+            # Not every form that Python reads as well.
+            if datetime.strptime(stamp, "%Y-%m-%dT%H").isoformat(timespec="hours") == stamp:
+                return str(stamp)
     raise InvalidInputError(f"{name} = {text!r} is not a valid time: {EXPECTED_TIME}")
 
 

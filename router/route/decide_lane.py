@@ -1,14 +1,23 @@
-"""Which lane an arrival takes, and why: peak hours, urgency by key, size, tags and metadata. Pure."""
+"""Which lane an arrival takes, and why: peak hours, urgency by key, size, tags and metadata.
 
-from collections.abc import Mapping
+``decide_lane`` is pure. ``decide_lanes`` reads what the decisions on the arrivals of an invocation depend on, in
+parallel.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from fnmatch import fnmatchcase
-from types import MappingProxyType
+from functools import partial
 from zoneinfo import ZoneInfo
 
+from botocore.exceptions import BotoCoreError, ClientError
+
+from lake.aws_types import S3Client
 from lake.dataset_rules import matching_rule, reason_without_dataset
+from lake.faults import FORBIDDEN, NO_ANSWER, RIGHTS_CODES, NoAnswer, can_pass, error_code, http_status
 from lake.manifest import Lane, ObjectVersion, has_compressed_name
 from lake.settings import DatasetRule, PeakSettings, Settings
 from lake.settings.records import FAILED_RECORDS
@@ -16,6 +25,9 @@ from lake.settings.routing import DAYS
 from lake.speed import MEGABYTE
 from lake.texts import format_count
 from lake.time import minutes_of_day
+from router.services import Services, in_parallel
+from router.stream.spill import admit_peak_files
+from router.telemetry import logger
 
 
 class Attribute(StrEnum):
@@ -35,7 +47,7 @@ class NotRead:
     """What S3 answered."""
 
 
-Attributes = Mapping[Attribute, Mapping[str, str] | NotRead]
+Attributes = dict[Attribute, Mapping[str, str] | NotRead]
 """What has been read of an object: values by their names."""
 
 
@@ -78,10 +90,7 @@ class LaneDecision:
 
 
 def decide_lane(
-    arrival: ObjectVersion,
-    settings: Settings,
-    now: datetime,
-    attributes: Attributes = MappingProxyType({}),
+    arrival: ObjectVersion, settings: Settings, now: datetime, attributes: Attributes | None = None
 ) -> LaneDecision:
     """The lane of an arrival at ``now`` (aware).
 
@@ -99,7 +108,7 @@ def decide_lane(
     if arrival.size > limit:
         reason = f"larger than what the stream lane converts in time ({arrival.size} > {limit} bytes)"
         return LaneDecision(Lane.BATCH, dataset, reason)
-    urgent, notes, unread = _urgency(arrival, rule, settings, attributes)
+    urgent, notes, unread = _urgency(arrival, rule, settings, attributes or {})
     if urgent is not None:
         return LaneDecision(Lane.STREAM, dataset, urgent, urgent=True)
     lane, reason = Lane.BATCH, WAITS
@@ -162,3 +171,100 @@ def _urgency(
             if name in found and fnmatchcase(found[name], value):
                 return f"urgent: {pattern} is in its {attribute}", [], None
     return None, notes, None
+
+
+GONE_CODES = frozenset({"404", "405", "412", "MethodNotAllowed", "NoSuchKey", "NoSuchVersion", "PreconditionFailed"})
+"""Answers for a version that was deleted or replaced; HeadObject has the HTTP status only."""
+ACTIONS = {
+    Attribute.TAGS: "s3:GetObjectTagging and s3:GetObjectVersionTagging",
+    Attribute.METADATA: "s3:GetObject and s3:GetObjectVersion",
+}
+"""What the role needs (Amazon S3 API Reference, GetObjectTagging and HeadObject)."""
+
+
+def decide_lanes(
+    services: Services, arrivals: Iterable[ObjectVersion], now: datetime
+) -> dict[ObjectVersion, LaneDecision | NoAnswer]:
+    """Decide on each arrival; ``NO_ANSWER`` of S3 means that the same request can succeed later.
+
+    Only an arrival whose decision depends on tags or metadata costs requests: at most one for each of the two. Peak
+    files for which the stream lane has no room spill to the batch lane.
+    """
+    decided = {arrival: decide_lane(arrival, services.settings, now) for arrival in arrivals}
+    decisions: dict[ObjectVersion, LaneDecision | NoAnswer] = {**decided}
+    waiting = [arrival for arrival, decision in decided.items() if decision.unread is not None]
+    attributes: dict[ObjectVersion, Attributes] = {arrival: {} for arrival in waiting}
+
+    def read_and_decide(arrival: ObjectVersion) -> LaneDecision | NoAnswer:
+        read = partial(read_attribute, services.s3, arrival)
+        try:
+            return read_until_decided(arrival, services.settings, now, attributes[arrival], read)
+        except (BotoCoreError, ClientError) as error:
+            logger.warning("lane not decided: the event is redelivered", key=arrival.key, error=str(error))
+            return NO_ANSWER
+
+    if waiting:
+        decisions.update(zip(waiting, in_parallel(read_and_decide, waiting), strict=True))
+        _log_not_read(attributes.values())
+    peak = {
+        arrival: decision
+        for arrival, decision in decisions.items()
+        if decision is not NO_ANSWER and decision.lane == Lane.STREAM and not decision.urgent
+    }
+    if peak:
+        admitted = admit_peak_files(services, peak)
+        decisions.update((file, spill(decision)) for file, decision in peak.items() if file not in admitted)
+    return decisions
+
+
+def read_until_decided(
+    arrival: ObjectVersion,
+    settings: Settings,
+    now: datetime,
+    attributes: Attributes,
+    read: Callable[[Attribute], Mapping[str, str] | NotRead],
+) -> LaneDecision:
+    """Read what a decision depends on into ``attributes``, and decide again; raises what ``read`` raises."""
+    while (unread := (decision := decide_lane(arrival, settings, now, attributes)).unread) is not None:
+        attributes[unread] = read(unread)
+    return decision
+
+
+def read_attribute(s3: S3Client, file: ObjectVersion, attribute: Attribute) -> Mapping[str, str] | NotRead:
+    """Values by their names, which S3 gives in lower case for metadata: one request.
+
+    Raises ``BotoCoreError``, ``ClientError``: S3 did not answer, or is throttling after the retries of the client: the
+    same request can succeed later.
+    """
+    request = {"Bucket": file.bucket, "Key": file.key}
+    if file.version_id is not None:
+        request["VersionId"] = file.version_id
+    try:
+        if attribute == Attribute.TAGS:
+            tags = s3.get_object_tagging(**request)["TagSet"]  # type: ignore[arg-type]
+            return {tag["Key"]: tag["Value"] for tag in tags}
+        if file.version_id is None:
+            request["IfMatch"] = f'"{file.etag}"'
+        return s3.head_object(**request)["Metadata"]  # type: ignore[arg-type]
+    except ClientError as error:
+        if can_pass(error):
+            raise
+        code = error_code(error)
+        if code in GONE_CODES:
+            return NotRead(f"the object was deleted or replaced ({code})", str(error))
+        if code in RIGHTS_CODES or http_status(error) == FORBIDDEN:
+            return NotRead(f"access denied ({code}), needed are {ACTIONS[attribute]}", str(error))
+        return NotRead(f"S3 refused the request ({code})", str(error))
+
+
+def _log_not_read(read: Iterable[Attributes]) -> None:
+    """One line for each reason: a missing permission concerns many files."""
+    values = (item for attributes in read for item in attributes.items())
+    found = Counter((attribute, value) for attribute, value in values if isinstance(value, NotRead))
+    for (attribute, value), files in found.items():
+        logger.warning(
+            f"{attribute} not read: the files take the lane of the other rules",
+            reason=value.reason,
+            files=files,
+            error=value.error,
+        )

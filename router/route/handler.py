@@ -16,7 +16,7 @@ from lake.settings.records import FAILED_RECORDS
 from router.entry import with_product_errors
 from router.ownership.owner import RoutedArrival
 from router.ownership.take import ArrivalOutcome, Ownership, take_ownership
-from router.route.decide_lanes import decide_lanes
+from router.route.decide_lane import decide_lanes
 from router.route.events import VersionLookup, deliver_again, parse_events, receives
 from router.services import Services, container_services
 from router.stream.runs import FailedStartsError, ensure_all_running

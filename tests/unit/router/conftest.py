@@ -18,6 +18,7 @@ from router.stream.handler import stream_control
 from router.telemetry import Metric, metrics
 from tests.unit.lake.world import PARTITION, World, new_world
 from tests.unit.router.emr import LAUNCH, ON_EMR, FakeEmr
+from tests.unit.router.events import s3_record
 from tests.unit.router.glue import FakeGlue
 
 SETTINGS = {"stage": "test", "time_zone": "Europe/Berlin"}
@@ -43,7 +44,7 @@ class Deployment(World):
 
     def waiting_files(self) -> list[ObjectVersion]:
         """The files of these manifests, sorted."""
-        manifests = (read_manifest(self.raw_s3, "control", row, ("input",)) for row in self.waiting())
+        manifests = (read_manifest(self.raw_s3, "control", row, ("input", "control")) for row in self.waiting())
         return sorted(file for manifest in manifests for file in manifest.files)
 
     def put(self, *keys: str) -> datetime:
@@ -52,6 +53,11 @@ class Deployment(World):
             self.raw_s3.put_object(Bucket="input", Key=key, Body=b"{}\n")
         modified: datetime = self.raw_s3.head_object(Bucket="input", Key=keys[-1])["LastModified"]
         return modified
+
+    def announced(self, key: str, body: bytes = b"{}\n", **options: Any) -> dict[str, Any]:
+        """Put a file into the input bucket; the record of its event."""
+        answer = self.raw_s3.put_object(Bucket="input", Key=key, Body=body, **options)
+        return s3_record(key, eTag=answer["ETag"].strip('"'), versionId=answer.get("VersionId"), size=len(body))
 
     def keep_versions(self, bucket: str = "input", status: Any = "Enabled") -> None:
         self.raw_s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": status})

@@ -1,5 +1,6 @@
-"""What the tests of ownership and of requests share: owned files, orphans, and the counts of an answer."""
+"""What the tests of ownership and of requests share: files with an owner, converted or not, and counts of an answer."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -7,7 +8,8 @@ from lake.ledger import ArrivalRow
 from lake.manifest import Lane, Partition
 from router.ownership.owner import RoutedArrival
 from router.ownership.take import take_ownership
-from tests.unit.lake.world import PARTITION, file_of
+from tests.unit.lake.world import PARTITION, TOTALS, file_of
+from tests.unit.lake.world import done as publish
 from tests.unit.router.conftest import Deployment
 
 
@@ -24,6 +26,28 @@ def owned(deployment: Deployment, *names: str, lane: Lane = Lane.BATCH, partitio
     (manifest,) = [manifest.id for manifest in made] or deployment.divide()
     deployment.faults.writes.clear()
     return manifest
+
+
+def failed(deployment: Deployment, *names: str, partition: Partition = PARTITION, lane: Lane = Lane.BATCH) -> str:
+    manifest = owned(deployment, *names, partition=partition, lane=lane)
+    assert deployment.ledger.manifests.fail(deployment.row(manifest), "gave up after 3 attempts", deployment.now)
+    deployment.faults.writes.clear()
+    return manifest
+
+
+def done(deployment: Deployment, *names: str, unreadable: bool = False, partition: Partition = PARTITION) -> str:
+    manifest = owned(deployment, *names, partition=partition)
+    convert(deployment, manifest, unreadable=unreadable)
+    return manifest
+
+
+def convert(deployment: Deployment, manifest: str, *, unreadable: bool = False) -> None:
+    """Publish the current generation, as a run does, from a stand-in for its commit document."""
+    if unreadable:
+        claim = deployment.claimed(deployment.row(manifest))
+        deployment.ledger.manifests.release(claim.row, "1 file cannot be read", deployment.now, "exclusions/e.json")
+    publish(deployment, deployment.row(manifest), TOTALS if unreadable else replace(TOTALS, failed_files=0))
+    deployment.faults.writes.clear()
 
 
 def counts(answer: dict[str, Any]) -> dict[str, int]:

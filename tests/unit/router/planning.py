@@ -15,10 +15,15 @@ from tests.unit.router.conftest import Deployment
 HOURS = [Partition(dataset, "2026-11-20", hour) for dataset in ("clicks", "orders") for hour in (8, 9)]
 
 
-def collected(deployment: Deployment, name: str, partition: Partition = PARTITION) -> str:
-    """A file that waits in the collection of its hour; the id of its part."""
-    file = file_of(f"{partition.dataset}/{name}")
-    (part,) = take_ownership(deployment.services, [RoutedArrival(file, partition, Lane.BATCH, "test")], {}).parts
+def collected(
+    deployment: Deployment, name: str, partition: Partition = PARTITION, *others: tuple[str, Partition]
+) -> str:
+    """Files that wait in the collection of their hour; the id of their part."""
+    routed = [
+        RoutedArrival(file_of(f"{place.dataset}/{file}"), place, Lane.BATCH, "test")
+        for file, place in ((name, partition), *others)
+    ]
+    (part,) = take_ownership(deployment.services, routed, {}).parts
     return part.id
 
 

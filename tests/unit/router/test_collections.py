@@ -1,6 +1,5 @@
 """Files of the batch lane wait in the collection of their hour, which is divided into manifests once."""
 
-from collections import Counter
 from datetime import timedelta
 from typing import Any
 from unittest.mock import patch
@@ -18,12 +17,11 @@ from lake.manifest_documents import read_manifest, write_division
 from lake.successors import files_by_successor
 from router import divide as divide_module
 from router.divide import divide, divide_selected
-from router.ownership.owner import RoutedArrival
-from router.ownership.take import take_ownership
 from router.requests.selection import Selection
 from router.sweep.manifests import divide_collections
 from tests.unit.lake.world import PARTITION, file_of
 from tests.unit.router.conftest import Deployment
+from tests.unit.router.planning import collected
 from tests.unit.router.sweep.sweeping import repair
 
 CLICKS = Partition("clicks", "2026-11-20", PARTITION.hour)
@@ -31,28 +29,21 @@ FIRST = CollectionId.numbered(PARTITION.stamp, 1)
 HOURS = timedelta(hours=2)
 
 
-def collect(deployment: Deployment, *files: tuple[Partition, str]) -> str:
-    """One invocation with these files; the id of its part."""
-    routed = [
-        RoutedArrival(file_of(f"{partition.dataset}/{name}"), partition, Lane.BATCH, "test")
-        for partition, name in files
-    ]
-    (part,) = take_ownership(deployment.services, routed, {}).parts
-    return part.id
-
-
 def listed(deployment: Deployment, manifest: str) -> list[str]:
     row = deployment.row(manifest)
     return [file.key for file in read_manifest(deployment.raw_s3, "control", row, ("input",)).files]
 
 
-def test_an_hour_becomes_one_manifest_for_each_dataset_as_old_as_its_oldest_part(deployment: Deployment) -> None:
-    # Given three invocations of one hour
+def test_an_hour_becomes_manifests_of_each_dataset_within_the_limits_as_old_as_their_oldest_part(
+    deployment: Deployment,
+) -> None:
+    # Given three invocations of one hour, with more files of a dataset than a manifest takes
+    deployment.configure(batch={"manifest_files": 2})
     created = deployment.now
-    collect(deployment, (PARTITION, "a"), (CLICKS, "b"))
-    deployment.wait(timedelta(minutes=1))
-    collect(deployment, (PARTITION, "c"))
-    collect(deployment, (PARTITION, "d"))
+    collected(deployment, "a", PARTITION, ("b", CLICKS))
+    for name in "cd":
+        deployment.wait(timedelta(minutes=1))
+        collected(deployment, name)
     assert list(deployment.ledger.manifests.open(Lane.BATCH, State.QUEUED)) == []
     # When the hour is not over, then nothing happens; when it is, then the collection is divided
     divide_collections(repair(deployment))
@@ -60,25 +51,15 @@ def test_an_hour_becomes_one_manifest_for_each_dataset_as_old_as_its_oldest_part
     assert (row.parts, row.files, row.bytes, row.closed_at) == (3, 4, 400, None)
     deployment.wait(HOURS)
     divide_collections(repair(deployment))
-    rows = sorted(deployment.ledger.manifests.open(Lane.BATCH, State.QUEUED), key=lambda row: row.partition)
-    assert [row.partition for row in rows] == [CLICKS, PARTITION]
-    assert [listed(deployment, row.id) for row in rows] == [["clicks/b"], ["orders/a", "orders/c", "orders/d"]]
-    assert {row.created_at for row in rows} == {created.isoformat(timespec="milliseconds")}
+    rows = list(deployment.ledger.manifests.open(Lane.BATCH, State.QUEUED))
+    found = sorted((row.partition, listed(deployment, row.id)) for row in rows)
+    assert found == [(CLICKS, ["clicks/b"]), (PARTITION, ["orders/a", "orders/c"]), (PARTITION, ["orders/d"])]
+    times = [created, created, created + timedelta(minutes=2)]
+    assert sorted(row.created_at for row in rows) == [time.isoformat(timespec="milliseconds") for time in times]
     (row,) = deployment.ledger.collections.of_hour(PARTITION.stamp)
     assert row.final
     assert row.done
     assert list(deployment.ledger.collections.open()) == []
-
-
-def test_manifests_keep_the_limits_of_the_settings(deployment: Deployment) -> None:
-    deployment.configure(batch={"manifest_files": 2})
-    for name in "abcde":
-        collect(deployment, (PARTITION, name))
-    manifests = divide(deployment.services, FIRST)
-    assert [len(listed(deployment, manifest)) for manifest in manifests] == [2, 2, 1]
-    assert Counter(key for manifest in manifests for key in listed(deployment, manifest)) == Counter(
-        f"orders/{name}" for name in "abcde"
-    )
 
 
 def test_a_full_collection_is_closed_by_the_next_invocation(
@@ -86,7 +67,7 @@ def test_a_full_collection_is_closed_by_the_next_invocation(
 ) -> None:
     monkeypatch.setattr("lake.ledger.collections.MAX_FILES", 2)
     for name in "abcd":
-        collect(deployment, (PARTITION, name))
+        collected(deployment, name)
     rows = deployment.ledger.collections.of_hour(PARTITION.stamp)
     assert [(row.files, row.closed_at is not None, row.final) for row in rows] == [(2, True, False), (2, False, False)]
 
@@ -95,8 +76,8 @@ def test_a_damaged_part_keeps_only_the_hours_of_its_datasets_open_until_it_is_re
     deployment: Deployment,
 ) -> None:
     # Given two parts of different datasets, one with a damaged document
-    damaged = collect(deployment, (PARTITION, "a"))
-    collect(deployment, (CLICKS, "b"))
+    damaged = collected(deployment, "a")
+    collected(deployment, "b", CLICKS)
     body = get_document(deployment.raw_s3, "control", part_key(damaged))
     deployment.raw_s3.put_object(Bucket="control", Key=part_key(damaged), Body=b"{}")
     deployment.wait(HOURS)
@@ -124,7 +105,7 @@ def test_a_damaged_part_keeps_only_the_hours_of_its_datasets_open_until_it_is_re
 def test_a_collection_with_a_part_of_a_newer_version_is_left_to_it_and_reported(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    collect(deployment, (PARTITION, "a"))
+    collected(deployment, "a")
     monkeypatch.setattr("lake.documents.FORMAT", 0)
     deployment.wait(HOURS)
     sweep = repair(deployment)
@@ -134,7 +115,7 @@ def test_a_collection_with_a_part_of_a_newer_version_is_left_to_it_and_reported(
 
 
 def test_a_collection_with_an_incomplete_list_is_not_divided(deployment: Deployment) -> None:
-    part = collect(deployment, (PARTITION, "a"))
+    part = collected(deployment, "a")
     key = {"pk": f"parts-of-collection#{FIRST}", "sk": part}
     deployment.dynamodb.delete_item(TableName="ledger", Key=key)
     with pytest.raises(TerminalError, match="lists 0 of 1 parts"):
@@ -158,8 +139,8 @@ def test_an_hour_that_cannot_be_divided_now_is_not_left_out_of_a_plan(
     deployment: Deployment, code: str, seconds: int, divided: set[Partition]
 ) -> None:
     # Given S3 that refuses the divisions of two hours for some time, and each of its answers takes a second
-    collect(deployment, (PARTITION, "a"))
-    collect(deployment, (LATER, "b"))
+    collected(deployment, "a")
+    collected(deployment, "b", LATER)
     error = ClientError({"Error": {"Code": code, "Message": ""}}, "PutObject")
     end = deployment.now + timedelta(seconds=seconds)
 
@@ -183,8 +164,8 @@ def test_an_hour_that_cannot_be_divided_now_is_not_left_out_of_a_plan(
 
 def test_a_file_is_followed_from_its_part_to_its_manifest(deployment: Deployment) -> None:
     # Given a part with files of two datasets, among others
-    collect(deployment, (PARTITION, "other"))
-    part = collect(deployment, (PARTITION, "a"), (CLICKS, "b"))
+    collected(deployment, "other")
+    part = collected(deployment, "a", PARTITION, ("b", CLICKS))
     files: list[ObjectVersion] = [file_of("orders/a"), file_of("clicks/b")]
     services, row = deployment.services, deployment.row(part)
 

@@ -23,7 +23,7 @@ from tests.load.request_counts import counted_requests
 from tests.unit.lake.faults import Crash
 from tests.unit.lake.world import file_of
 from tests.unit.router.conftest import Deployment
-from tests.unit.router.events import batch, failures, message, s3_record
+from tests.unit.router.events import batch, failures, message
 
 FOLDERS = [{"name": "{folder}"}]
 
@@ -32,32 +32,9 @@ def limit(deployment: Deployment, number: int, **settings: Any) -> None:
     deployment.configure(max_datasets=number, datasets=FOLDERS, peak={"hours": []}, **settings)
 
 
-def datasets(deployment: Deployment) -> list[str]:
-    return list(deployment.ledger.datasets.names())
-
-
 def put(deployment: Deployment, key: str) -> Any:
     """Put a file into the input bucket; its event."""
-    modified = deployment.put(key)
-    head = deployment.raw_s3.head_object(Bucket="input", Key=key)
-    deployment.now = modified + timedelta(seconds=1)
-    record = s3_record(key, eTag=head["ETag"].strip('"'), versionId=None, size=3, time=modified.isoformat())
-    return batch(message("m1", record))
-
-
-def test_a_further_dataset_is_ignored_with_the_reason_and_its_event_acknowledged(deployment: Deployment) -> None:
-    # Given room for one dataset more than the two that exist
-    limit(deployment, 3)
-    # When files of four new folders come at once, and of an old one
-    files = [file_of(f"{folder}/a.json") for folder in ("new_a", "new_b", "new_c", "new_d", "orders")]
-    ownership = route_arrivals(deployment.services, files)
-    # Then one of them is let in, and the others are recorded with a reason that says what to do
-    assert ownership.count(ArrivalOutcome.OWNED) == 2
-    assert ownership.count(ArrivalOutcome.IGNORED) == ownership.beyond_dataset_limit == 3
-    assert len(datasets(deployment)) == 2
-    ignored = [row for row in (_row(deployment, file.key) for file in files) if row.manifest is None]
-    assert len(ignored) == 3
-    assert all("raise max_datasets and deploy" in row.reason for row in ignored)
+    return batch(message("m1", deployment.announced(key)))
 
 
 def _row(deployment: Deployment, key: str) -> Any:
@@ -114,7 +91,7 @@ def test_whatever_happens_to_a_write_each_file_gets_one_owner_and_each_new_datas
     deployment.faults.deliver()
     # Then
     assert sum(row.files for row in deployment.waiting()) == len(folders)
-    assert datasets(deployment) == folders
+    assert list(deployment.ledger.datasets.names()) == folders
     assert admissions(deployment) == {"clicks", "orders", *folders}
     assert count_row(deployment) == len(admissions(deployment))
 
@@ -181,6 +158,7 @@ def test_raising_the_limit_gives_the_file_to_a_redelivery_and_to_the_sweep(deplo
     deployment.wait(timedelta(hours=7))
     assert sweep(deployment.services)["adopted"] == 0
     assert deployment.waiting() == []
+    assert "raise max_datasets and deploy" in _row(deployment, "new/b.json").reason
     # When the limit is raised, one event is redelivered and the sweep runs
     limit(deployment, 3)
     assert failures(route(events[0], deployment.services)) == []
@@ -223,11 +201,9 @@ WEB_LOGS = {"dataset": "web_logs", "from": "2000-01-01", "to": "2100-01-01"}
 
 def owned(deployment: Deployment) -> dict[str, str | None]:
     """The dataset of each key; None: it is IGNORED."""
-    found: dict[str, str | None] = {}
-    for key in ("web-logs/a.json", "web_logs/a.json", "Web.Logs/a.json"):
-        for row in deployment.ledger.arrivals.versions("input", key):
-            found[key] = row.partition.dataset if row.partition else None
-    return found
+    keys = ("web-logs/a.json", "web_logs/a.json", "Web.Logs/a.json")
+    rows = [row for key in keys for row in deployment.ledger.arrivals.versions("input", key)]
+    return {row.file.key: row.partition.dataset if row.partition else None for row in rows}
 
 
 @pytest.fixture
@@ -286,7 +262,6 @@ def test_a_backfill_and_a_sweep_find_the_files_of_a_folder_that_is_not_the_name(
 
 def test_the_rule_that_the_reason_names_takes_the_file_and_ends_the_count(stage: Deployment) -> None:
     # Given an ignored file
-    put(stage, "web-logs/a.json")
     route(put(stage, "web-logs/a.json"), stage.services)
     event: Any = put(stage, "web_logs/a.json")
     route(event, stage.services)

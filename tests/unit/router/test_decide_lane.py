@@ -1,15 +1,28 @@
-"""decide_lane: tables of cases. Clocks are UTC; the deployment is in Berlin."""
+"""decide_lane: tables of cases; and what is read of objects with urgent tags or metadata, and what if it cannot be.
 
+Clocks are UTC; the deployment is in Berlin.
+"""
+
+from collections import Counter
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
+from unittest.mock import Mock
+from uuid import UUID
 
 import pytest
+from botocore.exceptions import ClientError, ReadTimeoutError
 
+from lake.layout import canary_key
+from lake.ledger import ArrivalRow
 from lake.manifest import Lane
 from lake.settings import parse_settings
-from router.route.decide_lane import Attribute, LaneDecision, NotRead, decide_lane, spill
+from lake.settings.records import EXTENSION, FAILED_RECORDS
+from router.route.decide_lane import NOT_DELIVERED, WAITS, Attribute, LaneDecision, NotRead, decide_lane, decide_lanes
+from router.route.handler import route
 from tests.unit.lake.world import file_of
+from tests.unit.router.conftest import Deployment
+from tests.unit.router.events import batch, failures, message, s3_record
 
 BERLIN = {"stage": "test", "time_zone": "Europe/Berlin"}
 
@@ -34,7 +47,7 @@ def decided_at(key: str, now: str, *, size: int = 100, **settings: Any) -> tuple
     ],
 )
 def test_the_folder_names_the_dataset(key: str, dataset: str) -> None:
-    assert decided_at(key, "2026-11-21T12:00") == (Lane.BATCH, dataset, "waits for the overnight run")
+    assert decided_at(key, "2026-11-21T12:00") == (Lane.BATCH, dataset, WAITS)
 
 
 @pytest.mark.parametrize(
@@ -59,30 +72,20 @@ def test_keys_that_no_rule_selects_are_ignored(key: str, reason: str) -> None:
     assert why.startswith(reason)
 
 
-@pytest.mark.parametrize(
-    ("now", "lane"),
-    [
-        ("2026-11-20T06:59:59", Lane.BATCH),
-        ("2026-11-20T07:00:00", Lane.STREAM),
-        ("2026-11-20T18:59:59", Lane.STREAM),
-        ("2026-11-20T19:00:00", Lane.BATCH),
-        ("2026-11-21T12:00:00", Lane.BATCH),
-        ("2026-07-17T06:00:00", Lane.STREAM),
-        ("2026-07-17T18:00:00", Lane.BATCH),
-    ],
-    ids=["before", "start", "last second", "end", "Saturday", "summer start", "summer end"],
-)
-def test_peak_hours_are_local(now: str, lane: Lane) -> None:
-    reason = "peak hours 08:00-20:00 Europe/Berlin" if lane == Lane.STREAM else "waits for the overnight run"
-    assert decided_at("orders/a.json", now) == (lane, "orders", reason)
-
-
 SUNDAY, FRIDAY_NIGHT = {"hours": ["02:30-03:30"], "days": ["sun"]}, {"hours": ["22:00-06:00"], "days": ["fri"]}
 
 
 @pytest.mark.parametrize(
     ("peak", "now", "lane"),
     [
+        # By default from 8 to 20 o'clock on working days.
+        ({}, "2026-11-20T06:59:59", Lane.BATCH),
+        ({}, "2026-11-20T07:00:00", Lane.STREAM),
+        ({}, "2026-11-20T18:59:59", Lane.STREAM),
+        ({}, "2026-11-20T19:00:00", Lane.BATCH),
+        ({}, "2026-11-21T12:00:00", Lane.BATCH),
+        ({}, "2026-07-17T06:00:00", Lane.STREAM),
+        ({}, "2026-07-17T18:00:00", Lane.BATCH),
         # Sunday 29 March 2026: 01:59 is followed by 03:00.
         (SUNDAY, "2026-03-29T00:59", Lane.BATCH),
         (SUNDAY, "2026-03-29T01:00", Lane.STREAM),
@@ -109,7 +112,7 @@ def test_windows_follow_the_wall_clock(peak: dict[str, list[str]], now: str, lan
     assert decided_at("orders/a.json", now, peak=peak)[0] == lane
 
 
-def test_the_second_window_gives_its_own_reason() -> None:
+def test_the_window_that_it_is_in_is_the_reason() -> None:
     peak = {"hours": ["06:00-09:00", "12:00-14:00"]}
     assert decided_at("orders/a.json", "2026-11-20T12:30", peak=peak)[2] == "peak hours 12:00-14:00 Europe/Berlin"
 
@@ -149,35 +152,23 @@ def test_an_urgent_key_does_not_bring_a_file_into_the_stream_that_it_cannot_conv
     assert decision == (Lane.BATCH, "orders", expected) if larger else decision[0] == Lane.STREAM
 
 
-def test_a_peak_file_that_spills_says_why() -> None:
-    decision = decide_lane(file_of("orders/a.json"), parse_settings(BERLIN), datetime(2026, 11, 20, 12, tzinfo=UTC))
-    assert spill(decision) == replace(
-        decision,
-        lane=Lane.BATCH,
-        reason="waits for the overnight run: peak hours 08:00-20:00 Europe/Berlin, "
-        "but the stream's backlog takes longer than stream.latency_goal_seconds",
-    )
-
-
 TAGS, METADATA = Attribute.TAGS, Attribute.METADATA
 SATURDAY, FRIDAY = datetime(2026, 11, 21, 12, tzinfo=UTC), datetime(2026, 11, 20, 12, tzinfo=UTC)
-WAITS = "waits for the overnight run"
-BOTH = {"tags": ["priority=high", "stage=*"], "metadata": ["feed=live*"]}
+BOTH = {"tags": ["priority=high", "stage=*", "path=a=b"], "metadata": ["feed=live*"]}
 GONE, DENIED = NotRead("gone (404)"), NotRead("access denied (403)")
+NO_TAGS = "its tags were not read: gone (404)"
 
 
 def decided(
     urgent: dict[str, Any],
     attributes: dict[Attribute, Any] | None = None,
     *,
-    key: str = "orders/a.json",
     size: int = 100,
     now: datetime = SATURDAY,
-    **stream: Any,
 ) -> LaneDecision:
     rules = [{"name": "orders", "prefix": "orders/", "urgent": urgent}, {"name": "{folder}"}]
-    settings = parse_settings({"stage": "test", "datasets": rules, "stream": stream})
-    return decide_lane(file_of(key, size), settings, now, attributes or {})
+    settings = parse_settings({"stage": "test", "datasets": rules})
+    return decide_lane(file_of("orders/a.json", size), settings, now, attributes or {})
 
 
 @pytest.mark.parametrize(
@@ -199,44 +190,207 @@ def test_a_size_can_be_urgent(urgent: dict[str, Any], size: int, is_urgent: bool
 
 
 @pytest.mark.parametrize(
-    ("attributes", "lane", "reason", "unread"),
+    ("attributes", "reason", "unread"),
     [
-        ({}, Lane.BATCH, WAITS, TAGS),
-        ({TAGS: {}}, Lane.BATCH, WAITS, METADATA),
-        ({TAGS: {"priority": "high"}}, Lane.STREAM, "urgent: priority=high is in its tags", None),
-        ({TAGS: {"priority": "higher"}}, Lane.BATCH, WAITS, METADATA),
-        ({TAGS: {"Priority": "high", "x": "priority=high"}}, Lane.BATCH, WAITS, METADATA),
-        ({TAGS: {"stage": ""}}, Lane.STREAM, "urgent: stage=* is in its tags", None),
-        ({TAGS: {}, METADATA: {}}, Lane.BATCH, WAITS, None),
-        ({TAGS: {}, METADATA: {"feed": "live-1"}}, Lane.STREAM, "urgent: feed=live* is in its metadata", None),
-        ({TAGS: {}, METADATA: {"priority": "high"}}, Lane.BATCH, WAITS, None),
-        ({TAGS: GONE}, Lane.BATCH, f"{WAITS}; its tags were not read: gone (404)", METADATA),
-        (
-            {TAGS: GONE, METADATA: DENIED},
-            Lane.BATCH,
-            f"{WAITS}; its tags were not read: gone (404); its metadata were not read: access denied (403)",
-            None,
-        ),
-        ({TAGS: DENIED, METADATA: {"feed": "live"}}, Lane.STREAM, "urgent: feed=live* is in its metadata", None),
+        ({}, WAITS, TAGS),
+        ({TAGS: {}}, WAITS, METADATA),
+        ({TAGS: {"priority": "high"}}, "urgent: priority=high is in its tags", None),
+        ({TAGS: {"priority": "higher"}}, WAITS, METADATA),
+        ({TAGS: {"Priority": "high", "x": "priority=high"}}, WAITS, METADATA),
+        ({TAGS: {"stage": ""}}, "urgent: stage=* is in its tags", None),
+        ({TAGS: {"path": "a=b"}}, "urgent: path=a=b is in its tags", None),
+        ({TAGS: {}, METADATA: {}}, WAITS, None),
+        ({TAGS: {}, METADATA: {"feed": "live-1"}}, "urgent: feed=live* is in its metadata", None),
+        ({TAGS: {}, METADATA: {"priority": "high"}}, WAITS, None),
+        ({TAGS: GONE}, f"{WAITS}; {NO_TAGS}", METADATA),
+        ({TAGS: GONE, METADATA: DENIED}, f"{WAITS}; {NO_TAGS}; its metadata were not read: access denied (403)", None),
+        ({TAGS: DENIED, METADATA: {"feed": "live"}}, "urgent: feed=live* is in its metadata", None),
     ],
 )
 def test_tags_are_asked_for_first_and_metadata_only_if_they_do_not_decide(
-    attributes: dict[Attribute, Any], lane: Lane, reason: str, unread: Attribute | None
+    attributes: dict[Attribute, Any], reason: str, unread: Attribute | None
 ) -> None:
-    assert decided(BOTH, attributes) == LaneDecision(
-        lane, "orders", reason, unread, urgent=reason.startswith("urgent: ")
-    )
+    is_urgent = reason.startswith("urgent: ")
+    lane = Lane.STREAM if is_urgent else Lane.BATCH
+    assert decided(BOTH, attributes) == LaneDecision(lane, "orders", reason, unread, urgent=is_urgent)
 
 
 def test_a_file_of_peak_hours_is_asked_for_as_well_and_falls_back_to_them() -> None:
     # The order of the rules is the same at all hours.
     before, unknown = decided(BOTH, now=FRIDAY), decided(BOTH, {TAGS: GONE, METADATA: {}}, now=FRIDAY)
     assert (before.lane, before.unread) == (Lane.STREAM, TAGS)
-    assert (unknown.lane, unknown.reason) == (
-        Lane.STREAM,
-        "peak hours 08:00-20:00 UTC; its tags were not read: gone (404)",
-    )
+    assert (unknown.lane, unknown.reason) == (Lane.STREAM, f"peak hours 08:00-20:00 UTC; {NO_TAGS}")
 
 
-def test_values_with_an_equals_sign_are_compared_whole() -> None:
-    assert decided({"tags": ["a=b=c"]}, {TAGS: {"a": "b=c"}}).lane == Lane.STREAM
+NAME = f"2026/11/23/10/hybrid-router-prod-web-1-2026-11-23-10-15-00-{UUID(int=1)}"
+"""As in the Amazon Data Firehose Developer Guide, "Configure Amazon S3 object name format"."""
+
+
+def test_records_take_the_lane_of_their_dataset() -> None:
+    # Given an object of a delivery stream that the stack makes
+    rules = [{"name": "clicks", "prefix": "landing/c"}, {"name": "{folder}"}]
+    stream = "arn:aws:kinesis:eu-central-1:111122223333:stream/clicks"
+    records = [{"name": "web", "dataset": "clicks", "kinesis_stream": stream}]
+    settings = parse_settings({"stage": "prod", "datasets": rules, "records": records})
+    key = f"{settings.records[0].folder(settings.datasets)}{NAME}{EXTENSION}"
+    # When, Then
+    for now, lane in (("2026-11-23T10:00", Lane.STREAM), ("2026-11-23T23:00", Lane.BATCH)):
+        assert decided_at(key, now, datasets=rules, records=records)[:2] == (lane, "clicks")
+
+
+def test_names_that_firehose_gives_by_default_are_taken_as_the_reason_says() -> None:
+    # Given an object of a delivery stream of one's own, which compresses nothing and has no FileExtension
+    lane, _, reason = decided_at(f"clicks/{NAME}", "2026-11-23T23:00")
+    assert lane is None
+    assert reason.endswith('add its ending to input.suffixes, or "" to take every name')
+    # When, Then
+    suffixes = {"suffixes": [".json", ""]}
+    assert decided_at(f"clicks/{NAME}", "2026-11-23T23:00", input=suffixes)[1] == "clicks"
+    assert decided_at("clicks/folder/", "2026-11-23T23:00", input=suffixes)[1] is None
+
+
+@pytest.mark.parametrize("extension", ["", ".ndjson", ".ndjson.gz"])
+def test_what_was_not_delivered_is_ignored_by_every_rule_and_so_is_a_canary(extension: str) -> None:
+    everything: Any = {"datasets": [{"name": "rest"}], "urgent": {"keys": ["*"]}}
+    key = f"{FAILED_RECORDS}web/processing-failed/{NAME}{extension}"
+    assert decided_at(key, "2026-11-23T10:00", **everything) == (None, None, NOT_DELIVERED)
+    assert decided_at(canary_key(f"{NAME}{extension}"), "2026-11-23T10:00", **everything)[:2] == (None, None)
+
+
+TAGGED, DESCRIBED = {"tags": ["priority=high"]}, {"metadata": ["priority=high"]}
+
+
+@pytest.fixture
+def at_night(deployment: Deployment) -> Deployment:
+    """Files of ``orders`` are urgent by their tags or metadata, those of ``clicks`` by their key only."""
+    configure(deployment, {**TAGGED, **DESCRIBED})
+    deployment.wait(timedelta(hours=12))
+    return deployment
+
+
+def configure(deployment: Deployment, urgent: dict[str, Any]) -> None:
+    rules = [{"name": "orders", "prefix": "orders/", "urgent": urgent}, {"name": "{folder}"}]
+    deployment.configure(datasets=rules)
+
+
+def arrival(deployment: Deployment, name: str) -> ArrivalRow:
+    (row,) = deployment.ledger.arrivals.versions("input", f"orders/{name}.json")
+    return row
+
+
+def error_of(operation: str, code: str, status: int) -> ClientError:
+    answer: Any = {"Error": {"Code": code, "Message": "test"}, "ResponseMetadata": {"HTTPStatusCode": status}}
+    return ClientError(answer, operation)
+
+
+@pytest.mark.parametrize("versions", [False, True])
+def test_tags_and_metadata_of_the_object_decide(at_night: Deployment, versions: bool) -> None:
+    if versions:
+        at_night.keep_versions()
+    # Given objects whose tags or metadata are urgent, and one that has neither
+    records = [
+        at_night.announced("orders/tagged.json", Tagging="priority=high&team=a"),
+        at_night.announced("orders/described.json", Metadata={"Priority": "high"}),
+        at_night.announced("orders/plain.json", Tagging="team=a", Metadata={"priority": "low"}),
+    ]
+    if versions:
+        # And a later version of a key, which says nothing about the earlier one
+        at_night.announced("orders/tagged.json")
+    # When
+    answer = route(batch(*(message(str(number), record) for number, record in enumerate(records))), at_night.services)
+    # Then
+    assert failures(answer) == []
+    rows = [arrival(at_night, name) for name in ("tagged", "described", "plain")]
+    assert [(row.lane, row.reason) for row in rows] == [
+        ("stream", "urgent: priority=high is in its tags"),
+        ("stream", "urgent: priority=high is in its metadata"),
+        ("batch", WAITS),
+    ]
+    assert at_night.glue.runs == {"stream-job": {"jr_1": "RUNNING"}}
+
+
+def test_an_object_that_was_deleted_meanwhile_waits_for_the_night(at_night: Deployment) -> None:
+    record = at_night.announced("orders/gone.json", Tagging="priority=high")
+    at_night.raw_s3.delete_object(Bucket="input", Key="orders/gone.json")
+    assert failures(route(batch(message("m1", record)), at_night.services)) == []
+    row, gone = arrival(at_night, "gone"), "were not read: the object was deleted or replaced"
+    assert (row.lane, row.reason) == ("batch", f"{WAITS}; its tags {gone} (NoSuchKey); its metadata {gone} (404)")
+
+
+def test_metadata_of_a_later_object_is_not_taken_for_that_of_the_arrival(at_night: Deployment) -> None:
+    configure(at_night, DESCRIBED)
+    # Given a bucket without versions, and an object that was replaced
+    record = at_night.announced("orders/a.json")
+    at_night.raw_s3.put_object(Bucket="input", Key="orders/a.json", Body=b"[]", Metadata={"priority": "high"})
+    route(batch(message("m1", record)), at_night.services)
+    assert "its metadata were not read: the object was deleted or replaced (412)" in arrival(at_night, "a").reason
+
+
+NEEDED = "needed are s3:GetObjectTagging and s3:GetObjectVersionTagging"
+
+
+@pytest.mark.parametrize(
+    ("operation", "code", "status", "reason"),
+    [
+        ("get_object_tagging", "AccessDenied", 403, f"access denied (AccessDenied), {NEEDED}"),
+        ("head_object", "403", 403, "access denied (403), needed are s3:GetObject and s3:GetObjectVersion"),
+        ("head_object", "400", 400, "S3 refused the request (400)"),
+        ("get_object_tagging", "NoSuchBucket", 404, "S3 refused the request (NoSuchBucket)"),
+    ],
+)
+def test_a_denied_request_changes_no_lane_and_is_logged_once(
+    at_night: Deployment,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    operation: str,
+    code: str,
+    status: int,
+    reason: str,
+) -> None:
+    records = [at_night.announced(f"orders/{number}.json") for number in range(3)]
+    monkeypatch.setattr(at_night.raw_s3, operation, Mock(side_effect=error_of(operation, code, status)))
+    # When
+    answer = route(batch(*(message(str(number), record) for number, record in enumerate(records))), at_night.services)
+    # Then every arrival has the lane of the other rules, and its reason says what was not read
+    assert failures(answer) == []
+    rows = [arrival(at_night, str(number)) for number in range(3)]
+    assert [(row.lane, row.reason.count(f"were not read: {reason}")) for row in rows] == [("batch", 1)] * 3
+    # And the operator reads once what is missing
+    (line,) = [vars(record) for record in caplog.records if "not read" in record.message]
+    assert (line["files"], line["reason"], code in line["error"]) == (3, reason, True)
+
+
+@pytest.mark.parametrize(
+    "error", [error_of("GetObjectTagging", "SlowDown", 503), ReadTimeoutError(endpoint_url="https://loopback")]
+)
+def test_a_throttled_request_returns_its_own_message_only(
+    at_night: Deployment, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    # Given a file whose tags decide, one whose key decides, and one of another dataset
+    tagged = at_night.announced("orders/a.json", Tagging="priority=high")
+    records = {"tags": tagged, "key": s3_record("orders/urgent/b.json"), "other": s3_record("clicks/c.json")}
+    event = batch(*(message(name, record) for name, record in records.items()))
+    monkeypatch.setattr(at_night.raw_s3, "get_object_tagging", Mock(side_effect=error))
+    # When, Then
+    assert failures(route(event, at_night.services)) == ["tags"]
+    assert at_night.ledger.arrivals.versions("input", "orders/a.json") == []
+    assert arrival(at_night, "urgent/b").lane == "stream"
+    # When S3 answers again, it is urgent
+    monkeypatch.undo()
+    assert failures(route(event, at_night.services)) == []
+    assert arrival(at_night, "a").lane == "stream"
+
+
+@pytest.mark.parametrize(
+    ("urgent", "expected"), [({}, {}), ({**TAGGED, **DESCRIBED}, {"get_object_tagging": 2500, "head_object": 2500})]
+)
+def test_requests_for_10_000_messages(deployment: Deployment, urgent: dict[str, Any], expected: dict[str, int]) -> None:
+    # Given files of which one in four is urgent by its key, one by its size, and one is of another dataset
+    configure(deployment, {**urgent, "max_bytes": 10})
+    kinds = {"orders/urgent": 100, "orders/small": 1, "clicks": 100, "orders": 100}
+    files = [file_of(f"{folder}/{number}.json", size) for number in range(2500) for folder, size in kinds.items()]
+    s3 = Mock(**{"get_object_tagging.return_value": {"TagSet": []}, "head_object.return_value": {"Metadata": {}}})
+    services = replace(deployment.services, s3=s3)
+    # When, Then
+    assert len(decide_lanes(services, files, deployment.now)) == 10_000
+    assert Counter(name for name, *_ in s3.method_calls) == expected

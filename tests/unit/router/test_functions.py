@@ -1,15 +1,22 @@
-"""What functions have in common: their services, the names of their errors, and how a wrong request is refused."""
+"""What functions have in common: services, listings, the names of their errors, how a wrong request is refused."""
 
 import ast
 import subprocess
 import sys
 from datetime import UTC, datetime
+from functools import cache
+from io import BytesIO
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+import boto3
 import pytest
-from botocore.exceptions import NoRegionError
+from botocore.awsrequest import AWSResponse
+from botocore.compat import HTTPHeaders
+from botocore.config import Config
+from botocore.exceptions import ClientError, NoRegionError
+from botocore.parsers import ResponseParserError
 from botocore.utils import parse_timestamp
 
 import router
@@ -21,7 +28,7 @@ from lake.settings import dump_settings, parse_settings
 from router.entry import with_product_errors
 from router.plan import handler as plan
 from router.requests import backfill, promote, reprocess, resubmit
-from router.services import container_services, parse_time
+from router.services import container_services, new_session, parse_time
 from tests.unit.lake.world import RESOURCES
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.emr import LAUNCH
@@ -128,18 +135,15 @@ REFUSED = [
     (backfill, validate(dataset=""), "dataset = '' is unknown"),
     (backfill, validate(to="now"), "to = 'now' is not a valid time: pass a UTC day such as"),
     (backfill, validate(dryRun=1), "dryRun = 1 is neither true nor false"),
-    (plan, {"execution": "dry-run-1", "dataset": "nowhere", "dryRun": True}, "dataset = 'nowhere' is unknown"),
+    *(
+        (backfill, {"action": "find", "request": RANGE, "token": token}, "token is not one that find has returned")
+        for token in ("xyz", reprocess.ReprocessReport().token())
+    ),
     (plan, {"execution": "x", "datset": "x"}, "overnight does not know the input field 'datset': pass only dataset, "),
     (plan, {"execution": ""}, "execution is missing"),
-    (
-        plan,
-        {"execution": "x", "engine": "emr-serverless"},
-        "engine = 'emr-serverless' is not allowed: pass one of",
-    ),
-    (plan, {"execution": "x", "engine": 1}, "engine = 1 is not allowed: pass one of glue-flex, or add it to batch."),
+    (plan, {"execution": "x", "engine": "glue"}, "engine = 'glue' is not allowed: pass one of glue-flex, or add it to"),
     (plan, {"execution": "x", "dataset": 7}, "dataset = 7 is unknown: pass one of orders"),
     (plan, {"execution": "x", "to": "2026-02-30"}, "to = '2026-02-30' is not a valid time"),
-    (plan, {"execution": "x", "to": "2026-02-20T24"}, "to = '2026-02-20T24' is not a valid time"),
     (plan, {"execution": "x", "to": "2026-02-2\uff10"}, "to = '2026-02-2\uff10' is not a valid time"),
     (plan, {"execution": "x", "from": 20261120}, "from = 20261120 is not a valid time"),
     (promote, {"file": "s3://input/a"}, "promote does not know the input field 'file'"),
@@ -153,11 +157,7 @@ REFUSED = [
     (reprocess, [], "reprocess needs an object as its input"),
     (reprocess, {"manifests": [MANIFEST], "files": FILES}, "reprocess was given manifests and files: pass"),
     (reprocess, {"manifests": [MANIFEST], "to": "2026-11-20"}, "reprocess was given manifests and a dataset or hours"),
-    (
-        reprocess,
-        {"manifests": ["../x"]},
-        "'../x' is not a valid manifest id: pass one as explain and the verdicts name",
-    ),
+    (reprocess, {"manifests": ["../x"]}, "'../x' is not a valid manifest id: pass one as explain and the verdicts"),
     (reprocess, {"files": FILES, "only": "done"}, "only = 'done' is unknown: pass failed or all"),
     (reprocess, {"files": FILES, "request": "a b"}, "request = 'a b' is not a valid id"),
     (reprocess, {"from": "2026-11-20", "token": "xyz"}, "token is not one that reprocess has returned"),
@@ -198,3 +198,63 @@ def test_a_state_machine_gets_the_error_that_it_catches(
     # And the field changes nothing of a request that is valid
     answer = invoke(reprocess, deployment, {"from": "2026-11-20", "raiseRefusal": True}, monkeypatch)
     assert answer["queued"] == 0
+
+
+NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
+READ = ("Key", "Size", "ETag", "LastModified")
+TIME = "2026-11-20T09:30:00.000Z"
+PLAIN = f"<Contents><Key>a</Key><LastModified>{TIME}</LastModified><ETag>&quot;0f&quot;</ETag><Size>7</Size></Contents>"
+
+
+@pytest.mark.parametrize(
+    "objects",
+    [
+        "",
+        PLAIN + PLAIN.replace("<Size>", "<ChecksumAlgorithm>CRC32</ChecksumAlgorithm><Size>"),
+        PLAIN.replace("&quot;0f&quot;", '"0f-2"') + "<CommonPrefixes><Prefix>a/</Prefix></CommonPrefixes>",
+        PLAIN + PLAIN.replace(">a<", ">a&amp;b&#233;<"),
+        PLAIN + PLAIN.replace("</Size>", "</Size><Owner><ID>x</ID></Owner>"),
+        "<Contents>\n<Key>late</Key>\n<Size>1</Size></Contents>",
+    ],
+    ids=["none", "plain", "an ETag in quotes", "an encoded key", "members of a member", "other members"],
+)
+def test_every_way_to_write_an_object_is_read_as_by_botocore(objects: str) -> None:
+    # Given the same answer for both
+    body = f"<ListBucketResult xmlns='{NAMESPACE}'><Name>lake</Name>{objects}</ListBucketResult>".encode()
+    expected, found = (answered(s3, body) for s3 in clients())
+    # When, Then
+    for page in (expected, found):
+        page["Contents"] = [{name: item.get(name) for name in READ} for item in page.get("Contents", [])]
+        page.pop("ResponseMetadata")
+    assert found == expected
+
+
+@pytest.mark.parametrize("body", [b"<Error><Code>InternalError</Code><Message>m</Message></Error>", b"<List", b"\xff"])
+def test_an_answer_that_is_no_listing_is_told_by_botocore(body: bytes) -> None:
+    for s3 in clients():
+        with pytest.raises((ClientError, ResponseParserError)):
+            answered(s3, body)
+
+
+@cache
+def clients() -> list[Any]:
+    """Botocore's own client, and that of the functions' sessions."""
+    options: Any = {"aws_access_key_id": "x", "aws_secret_access_key": "x", "region_name": "us-east-1"}
+    options["config"] = Config(retries={"total_max_attempts": 1})
+    return [session.client("s3", **options) for session in (boto3.Session(), new_session())]
+
+
+def answered(s3: Any, body: bytes) -> Any:
+    """The listing of a client whose service answers with this body and status 200."""
+    raw = type("Raw", (BytesIO,), {"stream": lambda self, **_: iter([self.read()])})
+
+    def answer(request: Any, **_: Any) -> AWSResponse:
+        response = AWSResponse(request.url, 200, HTTPHeaders(), raw(body))
+        response.headers["x-amz-request-id"] = "id"
+        return response
+
+    s3.meta.events.register("before-send", answer)
+    try:
+        return s3.list_objects_v2(Bucket="lake")
+    finally:
+        s3.meta.events.unregister("before-send", answer)

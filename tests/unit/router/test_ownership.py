@@ -1,39 +1,42 @@
-"""Ownership: drafts, the intent that precedes all rows, adoption, what a listing may skip, number of writes."""
+"""Ownership: drafts, the intent that precedes all rows, adoption, what a listing may skip, number of writes.
+
+And ``ledger.keep_days``: what the ledger has forgotten is never converted a second time, and never lost silently.
+"""
 
 import itertools
 from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from botocore.exceptions import ReadTimeoutError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lake.errors import InvalidDocumentError, NewerDocumentError
+from lake.errors import InvalidDocumentError, InvalidInputError, InvalidSettingsError, NewerDocumentError
 from lake.ledger import ArrivalRow, State
-from lake.manifest import Lane, Partition
+from lake.ledger.arrivals import EXPIRY, arrival_key
+from lake.manifest import Identity, Lane, ObjectVersion, Partition
 from lake.manifest_documents import read_manifest
 from lake.settings import parse_settings
+from lake.settings.operation import CLOCK_MARGIN
 from lake.time import iso_utc
 from router.ownership.owner import Draft, RoutedArrival, cut_drafts
 from router.ownership.resolve import read_intent, without_known, write_intent
-from router.ownership.take import take_ownership
+from router.ownership.take import ArrivalOutcome, take_ownership
+from router.requests.backfill import backfill
 from router.requests.reprocess import reprocess
-from router.route.handler import route
+from router.route.handler import route, route_arrivals
+from router.sweep.handler import sweep
 from tests.unit.lake.faults import Crash
-from tests.unit.lake.world import MORNING, PARTITION, file_of
+from tests.unit.lake.world import MORNING, PARTITION, RESOURCES, file_of
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.events import batch, failures, message, s3_record
 from tests.unit.router.owning import orphan
-from tests.unit.router.planning import files
 from tests.unit.router.settling import done
 from tests.unit.router.sweep.sweeping import listed
-
-
-def owned_files(deployment: Deployment) -> Counter[str]:
-    return files(deployment, [row.id for row in deployment.waiting()])
 
 
 def test_an_adopted_arrival_keeps_its_partition_and_time(deployment: Deployment) -> None:
@@ -54,7 +57,7 @@ def test_an_orphaned_arrival_is_adopted_even_when_its_key_is_ignored_now(deploym
     key = "orders/d.csv"
     orphan(deployment, key, PARTITION, Lane.BATCH)
     assert failures(route(batch(message("m1", s3_record(key))), deployment.services)) == []
-    assert owned_files(deployment) == Counter([key])
+    assert [file.key for file in deployment.waiting_files()] == [key]
 
 
 def test_an_hour_that_fails_does_not_affect_others(deployment: Deployment) -> None:
@@ -65,23 +68,18 @@ def test_an_hour_that_fails_does_not_affect_others(deployment: Deployment) -> No
     times = ("2026-11-20T01:10:00.000Z", "2026-11-20T02:10:00.000Z")
     records = batch(*(message(key, s3_record(key, time=time)) for key, time in zip(keys, times, strict=True)))
     [unacknowledged] = failures(route(records, deployment.services))
-    assert owned_files(deployment) == Counter({*keys} - {unacknowledged})
+    assert {file.key for file in deployment.waiting_files()} == {*keys} - {unacknowledged}
 
 
-@pytest.mark.parametrize(("lane", "wait"), [(Lane.STREAM, timedelta()), (Lane.BATCH, timedelta(hours=12))])
-def test_a_file_that_has_an_owner_is_not_given_to_another_one_beside_a_new_file(
-    deployment: Deployment, lane: Lane, wait: timedelta
-) -> None:
+def test_a_file_that_has_an_owner_is_not_given_to_another_one_beside_a_new_file(deployment: Deployment) -> None:
     # Given: the first of two files of an hour has an owner
-    deployment.wait(wait)
-    known, new = "orders/a.json", "orders/b.json"
-    route(batch(message("m1", s3_record(known))), deployment.services)
+    deployment.wait(timedelta(hours=12))
+    known, new = s3_record("orders/a.json"), s3_record("orders/b.json")
+    route(batch(message("m1", known)), deployment.services)
     # When: its event comes again, together with that of the other one
-    assert failures(route(batch(message("m2", s3_record(known), s3_record(new))), deployment.services)) == []
+    assert failures(route(batch(message("m2", known, new)), deployment.services)) == []
     # Then
-    deployment.divide()
-    rows = deployment.ledger.manifests.open(lane, State.QUEUED)
-    assert files(deployment, [row.id for row in rows]) == Counter([known, new])
+    assert [file.key for file in deployment.waiting_files()] == ["orders/a.json", "orders/b.json"]
 
 
 SETTINGS = parse_settings({"stage": "t", "stream": {"manifest_bytes": 100, "manifest_files": 3}})
@@ -144,21 +142,13 @@ def test_an_intent_has_each_arrival_with_its_lane_reason_and_urgency(deployment:
     assert list(read_intent(deployment.services, key).arrivals) == ARRIVALS
 
 
-@pytest.mark.parametrize(
-    ("body", "error", "message"),
-    [
-        (b'{"format": 1, "arri', InvalidDocumentError, "s3://control/{key} is damaged: restore the object"),
-        (b"{}", InvalidDocumentError, "s3://control/{key} is damaged: restore the object"),
-        (b'{"format": 2, "arrivals": []}', NewerDocumentError, "its format is 2, not 1"),
-    ],
-)
-def test_an_intent_that_is_damaged_or_of_another_format_is_named_as_such(
-    deployment: Deployment, body: bytes, error: type[Exception], message: str
+@pytest.mark.parametrize(("body", "error"), [(b"{}", InvalidDocumentError), (b'{"format": 2}', NewerDocumentError)])
+def test_a_damaged_intent_is_told_from_one_of_a_newer_version(
+    deployment: Deployment, body: bytes, error: type[Exception]
 ) -> None:
-    key = write_intent(deployment.services, ARRIVALS, deployment.now)
-    deployment.raw_s3.put_object(Bucket="control", Key=key, Body=body)
-    with pytest.raises(error, match=message.format(key=key)):
-        read_intent(deployment.services, key)
+    deployment.raw_s3.put_object(Bucket="control", Key="intents/i.json", Body=body)
+    with pytest.raises(error, match="intents/i"):
+        read_intent(deployment.services, "intents/i.json")
 
 
 def test_no_row_is_written_while_the_intent_has_no_answer(deployment: Deployment) -> None:
@@ -193,13 +183,6 @@ def test_only_arrivals_with_a_living_owner_are_known(deployment: Deployment) -> 
     assert left == [new, no_rule, no_owner, dead, unreadable]
 
 
-def test_an_hour_with_a_new_manifest_is_unsettled(deployment: Deployment) -> None:
-    route(batch(message("m1", s3_record("orders/a.json"), s3_record("orders/b.json"))), deployment.services)
-    row = deployment.ledger.partitions.get(PARTITION)
-    assert row.touched == 1
-    assert [found.partition for found in deployment.ledger.partitions.unsettled()] == [PARTITION]
-
-
 @pytest.mark.parametrize("number", [1, 2, 3])
 def test_an_hour_is_touched_before_a_manifest_of_it_is_queued_again(deployment: Deployment, number: int) -> None:
     # Given
@@ -213,9 +196,169 @@ def test_an_hour_is_touched_before_a_manifest_of_it_is_queued_again(deployment: 
         reprocess({"manifests": [row.id], "only": "all", "request": "again"}, deployment.services)
     deployment.faults.reset()
     # Then
-    is_queued = deployment.row(row.id).state == State.QUEUED
-    assert (is_queued, deployment.ledger.partitions.get(PARTITION).touched - touched) == [
-        (False, 0),
-        (False, 1),
-        (True, 1),
-    ][number - 1]
+    assert deployment.ledger.partitions.get(PARTITION).touched - touched == (number > 1)
+    assert (deployment.row(row.id).state == State.QUEUED) == (number > 2)
+
+
+KEEP_DAYS = 60
+FILE = file_of("orders/a.json")
+RULE = [{"name": "orders", "prefix": "orders/"}]
+
+
+def keep(deployment: Deployment, versions: str | None = "Enabled") -> None:
+    if versions:
+        deployment.keep_versions(status=versions)
+    deployment.configure(ledger={"keep_days": KEEP_DAYS}, datasets=RULE)
+
+
+def item(deployment: Deployment, file: ObjectVersion = FILE) -> dict[str, Any] | None:
+    key = arrival_key(file.bucket, file.key, file.version)
+    answer: dict[str, Any] = deployment.dynamodb.get_item(TableName=RESOURCES.ledger_table, Key=key.item())
+    return answer.get("Item")
+
+
+def expire(deployment: Deployment, file: ObjectVersion = FILE) -> None:
+    """As DynamoDB does, some time after the attribute's time has passed."""
+    row = item(deployment, file)
+    assert row is not None
+    assert row[EXPIRY] <= deployment.now.timestamp()
+    key = arrival_key(file.bucket, file.key, file.version)
+    deployment.dynamodb.delete_item(TableName=RESOURCES.ledger_table, Key=key.item())
+
+
+def outcome(deployment: Deployment, file: ObjectVersion = FILE) -> list[ArrivalOutcome]:
+    return list(route_arrivals(deployment.services, [file]).outcomes.values())
+
+
+def manifests(deployment: Deployment) -> int:
+    return sum(1 for lane in Lane for _ in deployment.ledger.manifests.open(lane, State.QUEUED))
+
+
+def test_a_row_expires_after_its_days_and_one_of_a_manifest_never(deployment: Deployment) -> None:
+    keep(deployment)
+    assert outcome(deployment) == [ArrivalOutcome.OWNED]
+    row = item(deployment)
+    assert row is not None
+    assert row[EXPIRY] == int((MORNING + timedelta(days=KEEP_DAYS)).timestamp())
+    [manifest] = deployment.ledger.manifests.open(Lane.STREAM, State.QUEUED)
+    key = {"pk": f"manifest#{manifest.id}", "sk": "manifest"}
+    assert EXPIRY not in deployment.dynamodb.get_item(TableName=RESOURCES.ledger_table, Key=key)["Item"]
+
+
+@pytest.mark.parametrize("days", [KEEP_DAYS, 0, 90])
+def test_an_event_that_comes_after_its_row_has_expired_is_not_taken_and_not_acknowledged(
+    deployment: Deployment, days: int
+) -> None:
+    # Given: a file whose row has expired, perhaps by a setting that is raised or switched off now; no sweep has run
+    keep(deployment)
+    outcome(deployment)
+    deployment.wait(timedelta(days=KEEP_DAYS, hours=1))
+    expire(deployment)
+    deployment.configure(ledger={"keep_days": days}, datasets=RULE)
+    # When, Then: it stays with its message, which ends among the dead letters
+    assert outcome(deployment) == [ArrivalOutcome.UNSETTLED]
+    assert manifests(deployment) == 1
+    assert item(deployment) is None
+    request = {"action": "validate", "input": {"dataset": "orders", "from": PARTITION.date, "to": PARTITION.date}}
+    with pytest.raises(InvalidInputError, match=r"ledger\.keep_days allows, or has allowed"):
+        backfill(request, deployment.services)
+    # When rules do not route it any more, Then it leaves no row that a later rule would adopt
+    deployment.configure(ledger={"keep_days": days}, datasets=[{"name": "clicks", "prefix": "clicks/"}])
+    assert outcome(deployment) == [ArrivalOutcome.IGNORED]
+    assert item(deployment) is None
+    # And files that have come since are taken however old they get, without an expiry
+    if not days:
+        deployment.configure(datasets=RULE)
+        later = replace(file_of("orders/b.json"), arrived_at=iso_utc(deployment.now))
+        deployment.wait(timedelta(days=2 * KEEP_DAYS))
+        assert outcome(deployment, later) == [ArrivalOutcome.OWNED]
+
+
+def test_a_backfill_of_hours_that_may_be_forgotten_is_refused(deployment: Deployment) -> None:
+    keep(deployment)
+    request = {"dataset": "orders", "from": "2026-09-20", "to": "2026-11-20"}
+    with pytest.raises(InvalidInputError, match=r"ledger\.keep_days .*begin with 2026-09-22T10 or a later hour"):
+        backfill({"action": "validate", "input": request}, deployment.services)
+    kept = {**request, "from": "2026-09-22T10"}
+    assert backfill({"action": "validate", "input": kept}, deployment.services)["from"] == "2026-09-22T10"
+
+
+def test_a_backfill_goes_on_when_its_first_hour_is_forgotten_meanwhile(deployment: Deployment) -> None:
+    # Given: a valid request that begins with the first hour that is kept, and a file of it
+    keep(deployment)
+    modified = deployment.put("orders/old.json")
+    hour = f"{modified:%Y-%m-%dT%H}"
+    deployment.now = modified + timedelta(days=KEEP_DAYS) - CLOCK_MARGIN - timedelta(hours=1)
+    given = {"dataset": "orders", "from": hour, "to": hour}
+    request = backfill({"action": "validate", "input": given}, deployment.services)
+    # When, then: it does not wait for an owner of the file, which may have been converted
+    deployment.wait(timedelta(hours=2))
+    found = backfill({"action": "find", "request": request, "token": None}, deployment.services)
+    assert (found["token"], found["waitSeconds"], found["recorded"]) == (None, 0, 0)
+    assert manifests(deployment) == 0
+
+
+def test_a_sweep_after_a_long_pause_takes_recent_files_only(deployment: Deployment) -> None:
+    # Given: an object that the ledger does not know, older than what it remembers, and a new one
+    keep(deployment)
+    modified = deployment.put("orders/old.json")
+    deployment.now = modified - timedelta(hours=1)
+    sweep(deployment.services)
+    deployment.now = modified + timedelta(days=KEEP_DAYS)
+    # When
+    sweep(deployment.services)
+    # Then
+    assert manifests(deployment) == 0
+
+
+@pytest.mark.parametrize("table", ["ledger", "input"])
+@pytest.mark.parametrize(
+    ("overnight", "least"),
+    [("cron(0 22 * * ? *)", 35), ("cron(0 22 L * ? *)", 72), ("cron(0 22 1 1 ? *)", 374)],
+    ids=["daily", "monthly", "yearly"],
+)
+def test_the_days_must_be_longer_than_what_looks_back_and_than_a_file_waits(
+    table: str, overnight: str, least: int
+) -> None:
+    body = {"stage": "dev", "schedule": {"overnight": overnight}}
+    with pytest.raises(InvalidSettingsError, match=rf"{table}\.keep_days = {least - 1} is wrong: .* at least {least}"):
+        parse_settings({**body, table: {"keep_days": least - 1}})
+    parse_settings({**body, table: {"keep_days": least}})
+
+
+def test_an_intent_that_names_a_forgotten_file_is_kept(deployment: Deployment) -> None:
+    # Given: an intent whose file got no row, found long after: the write after backlog, days and intent is lost
+    keep(deployment)
+    deployment.faults.reset()
+    deployment.faults.drop = 4
+    assert outcome(deployment) == [ArrivalOutcome.UNSETTLED]
+    deployment.faults.reset()
+    deployment.wait(timedelta(days=KEEP_DAYS))
+    # When
+    sweep(deployment.services)
+    # Then
+    assert manifests(deployment) == 0
+    assert len(deployment.keys("control", "intents/")) == 1
+
+
+def test_the_row_of_repaired_lines_never_expires(deployment: Deployment) -> None:
+    # Given: a file of the control bucket, whose resubmission is repeated whenever its lines are exported again
+    keep(deployment)
+    file = replace(file_of("resubmissions/a.ndjson"), bucket="control")
+    arrival = RoutedArrival(file, PARTITION, Lane.BATCH, "repaired")
+    take_ownership(deployment.services, [arrival], {})
+    deployment.wait(timedelta(days=KEEP_DAYS, hours=1))
+    # When, Then
+    row = item(deployment, file)
+    assert row is not None
+    assert EXPIRY not in row
+    assert take_ownership(deployment.services, [arrival], {}).outcomes == {Identity.of(file): ArrivalOutcome.DUPLICATE}
+
+
+@pytest.mark.parametrize("versions", ["Suspended", None])
+def test_the_sweep_reports_a_bucket_without_versions_whose_rows_should_expire(
+    deployment: Deployment, versions: str | None
+) -> None:
+    keep(deployment, versions)
+    with pytest.raises(InvalidSettingsError, match=r"ledger\.keep_days = 60 is wrong: .*input .*switch versions on"):
+        sweep(deployment.services)

@@ -1,19 +1,24 @@
-"""plan: collections to manifests, and the backlog to runs; every file is in exactly one manifest."""
+"""plan: collections to manifests, and the backlog to runs; every file is in one manifest; the room of a night."""
 
 import json
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from unittest.mock import Mock, patch
 
+import boto3
 import pytest
 from botocore.exceptions import ClientError
+from botocore.stub import Stubber
 
 from lake.ledger import CommitReference, DatasetMeasurement, State
 from lake.manifest import Partition
 from lake.speed import FILES_PER_SECOND
 from router import divide
-from router.services import write_document
+from router.plan.glue_room import DPU_QUOTA, RUN_QUOTA, read_glue_room
+from router.plan.handler import plan
 from tests.load.request_counts import counted_requests
 from tests.unit.lake.world import LEASE
 from tests.unit.router.conftest import Deployment
@@ -32,8 +37,7 @@ def test_a_plan_divides_the_collections_of_its_hours(deployment: Deployment) -> 
     assert len(manifests) == 2
     assert other.id in manifests
     assert files(deployment, manifests) == Counter(["orders/a.json", "orders/b.json", "clicks/c.json"])
-    counts = {name: answer[name] for name in ("runs", "manifests", "files", "bytes")}
-    assert counts == {"runs": 1, "manifests": 2, "files": 3, "bytes": 300}
+    assert (answer["runs"], answer["manifests"], answer["files"], answer["bytes"]) == (1, 2, 3, 300)
     summary = document(deployment, answer["summary"])
     assert sorted(summary["manifestIds"]) == sorted(manifests)
     execution = deployment.ledger.executions.get("overnight")
@@ -108,11 +112,7 @@ def test_a_dry_run_plans_what_collections_would_become_and_divides_nothing(deplo
     collected(deployment, "c.json", partition=HOURS[0])
     deployment.faults.writes.clear()
     answer = plan_overnight(deployment, dryRun=True)
-    assert {name: answer[name] for name in ("manifests", "files", "bytes")} == {
-        "manifests": 2,
-        "files": 3,
-        "bytes": 300,
-    }
+    assert (answer["manifests"], answer["files"], answer["bytes"]) == (2, 3, 300)
     assert deployment.faults.writes == ["put_object"]
 
 
@@ -165,23 +165,19 @@ def counted_plan(deployment: Deployment, execution: str = "overnight") -> tuple[
     return counts, answer
 
 
-def test_two_invocations_for_one_execution_answer_with_the_plan_that_was_written_first(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_invocations_for_one_execution_answer_with_the_plan_that_was_written_first(deployment: Deployment) -> None:
     # Given: one that is overtaken by another one before it has written its index, and a manifest more
     deployment.queued("a.json")
     others: list[dict[str, Any]] = []
 
-    def write(services: Any, key: str, body: object) -> str:
-        if key.endswith("index.json") and len(others) == 0:
-            others.append({})
-            deployment.queued("b.json")
-            others.append(plan_overnight(deployment))
-        return write_document(services, key, body)
+    def overtake() -> None:
+        deployment.queued("b.json")
+        others.append(plan_overnight(deployment))
 
-    monkeypatch.setattr("router.plan.handler.write_document", write)
+    deployment.faults.reset()
+    deployment.faults.pause = (2, overtake)
     # When
-    answers = [plan_overnight(deployment), plan_overnight(deployment), others[1]]
+    answers = [plan_overnight(deployment), plan_overnight(deployment), *others]
     # Then: the runs, the summary and the ledger have the same plan
     assert len({json.dumps(answer) for answer in answers}) == 1
     manifests = planned(deployment, answers[0])
@@ -230,3 +226,81 @@ def test_a_queued_manifest_costs_no_request(deployment: Deployment) -> None:
     # Then
     assert nine == one
     assert (answer["runs"], answer["manifests"]) == (1, 9)
+
+
+def quotas(*answers: float | str) -> Any:
+    """A client of Service Quotas that answers once for each quota; a negative number: only a default is known."""
+    client = boto3.client("service-quotas", region_name="eu-central-1")
+    stubber = Stubber(client)
+    for code, answer in zip((DPU_QUOTA, RUN_QUOTA), answers, strict=True):
+        asked = {"ServiceCode": "glue", "QuotaCode": code}
+        if isinstance(answer, str):
+            stubber.add_client_error("get_service_quota", answer, expected_params=asked)
+            stubber.add_client_error("get_aws_default_service_quota", answer)
+            continue
+        found = {"Quota": {"Value": abs(answer)}}
+        if answer < 0:
+            stubber.add_client_error("get_service_quota", "NoSuchResourceException", expected_params=asked)
+            stubber.add_response("get_aws_default_service_quota", found, asked)
+        else:
+            stubber.add_response("get_service_quota", found, asked)
+    stubber.activate()
+    return client
+
+
+def with_runs(deployment: Deployment, states: Sequence[str], workers: int = 10) -> Any:
+    size = {"WorkerType": "G.1X", "NumberOfWorkers": workers}
+    runs = [{"Id": f"jr_{number}", "JobRunState": state, **size} for number, state in enumerate(states)]
+    return replace(deployment.services, glue=Mock(**{"get_job_runs.return_value": {"JobRuns": runs}}))
+
+
+MIXED = ("RUNNING", "SUCCEEDED", "WAITING", "FAILED")
+
+
+@pytest.mark.parametrize(
+    ("others", "account", "states", "workers", "expected", "source"),
+    [
+        # Of 500 DPU and 50 runs in the settings, and 10 DPU for the stream
+        ({}, (300, -20), (), 0, (290, 19), "300 DPU, 20 job runs"),
+        ({"stream": {"jobs": 3}}, (300, 20), (), 0, (270, 17), "300 DPU, 20 job runs"),
+        ({"stream": {"engine": "emr-serverless", "jobs": 3}}, (300, 20), (), 0, (300, 20), "300 DPU, 20 job runs"),
+        ({"verify": {"share": 0.1}}, (300, 20), (), 0, (280, 18), "300 DPU, 20 job runs"),
+        ({}, (5000, 1000), (), 0, (490, 49), "the smaller ones"),
+        ({}, (500, 50), MIXED, 10, (470, 47), "2 runs of the batch job are"),
+        ({}, (500, 50), ("RUNNING",) * 60, 10, (10, 1), "60 runs of the batch job are alive"),
+        ({}, (500, 50), ("RUNNING",) * 3, 40, (370, 46), "3 runs of the batch job are alive"),
+        ({}, ("AccessDeniedException",) * 2, (), 0, (490, 49), "the settings; the account's could not be read"),
+        ({}, ("NoSuchResourceException",) * 2, (), 0, (490, 49), "the settings; Service Quotas lists no such quotas"),
+    ],
+    ids=["reserve", "each stream", "on EMR", "verification", "more", "alive", "full", "large", "denied", "unknown"],
+)
+def test_a_night_has_what_the_stream_a_verification_and_live_runs_leave(
+    deployment: Deployment,
+    others: dict[str, Any],
+    account: tuple[Any, Any],
+    states: tuple[str, ...],
+    workers: int,
+    expected: tuple[int, int],
+    source: str,
+) -> None:
+    deployment.configure(**others)
+    room = read_glue_room(with_runs(deployment, states, workers), quotas(*account), at_once=True)
+    assert (room.dpus, room.runs) == expected
+    assert source in room.source
+
+
+@pytest.mark.parametrize(
+    ("schedule", "source"),
+    [
+        ("cron(0 22 * * ? *)", "the smaller ones"),
+        ("rate(1 day)", "the smaller ones; 49 runs of the batch job are alive"),
+    ],
+)
+def test_a_plan_for_a_later_night_has_the_room_of_runs_that_are_alive_now(
+    deployment: Deployment, schedule: str, source: str
+) -> None:
+    # Given a night that uses all of its room, and the hourly dry run for the next one, if it is known when that begins
+    deployment.configure(schedule={"overnight": schedule})
+    services = with_runs(deployment, ("RUNNING",) * 49)
+    answer = plan({"execution": "ahead", "dryRun": True}, services, quotas(500, 50))
+    assert answer["quotas"].endswith(source)

@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 
 from lake.errors import InvalidInputError
 from lake.layout import INBOX, URGENT, manifest_of_pointer
-from lake.ledger import ManifestRow, State
+from lake.ledger import State
 from lake.ledger.transitions import Manifests
 from lake.manifest import Lane
 from lake.manifest_documents import read_manifest
@@ -21,10 +21,9 @@ from router.requests import promote as move
 from router.requests.promote import PARALLEL_MOVES, promote
 from router.requests.selection import MAX_MESSAGES
 from router.stream.runs import FailedStartsError
-from tests.unit.lake.faults import Crash
 from tests.unit.lake.world import PARTITION, done, file_of
 from tests.unit.router.conftest import Deployment
-from tests.unit.router.owning import counts, owned
+from tests.unit.router.owning import counts, orphan, owned
 from tests.unit.router.planning import HOURS, collected
 
 
@@ -49,13 +48,13 @@ def pointed(deployment: Deployment) -> set[str]:
     return {manifest_of_pointer(key) or "" for key in deployment.keys("control", f"{INBOX}{URGENT}")}
 
 
+NOT_ALLOWED = ClientError({"Error": {"Code": "AccessDeniedException", "Message": "not allowed"}}, "StartJobRun")
+
+
 @pytest.mark.parametrize(
     ("error", "advice"),
     [
-        (
-            ClientError({"Error": {"Code": "AccessDeniedException", "Message": "not allowed"}}, "StartJobRun"),
-            "not allowed): remove the cause, then the sweep starts it",
-        ),
+        (NOT_ALLOWED, "not allowed): remove the cause, then the sweep starts it"),
         # No run is started by itself after it.
         (FailedStartsError("job", 9, "FAILED", None), "remove the cause, then run 'hybrid-router stream start'"),
     ],
@@ -70,21 +69,19 @@ def test_files_that_are_moved_where_no_run_may_be_started_are_reported_with_the_
     assert answer["messages"][0].endswith(advice)
 
 
-def test_manifests_of_a_selection_are_moved_side_by_side(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_manifests_of_a_selection_are_moved_side_by_side(deployment: Deployment) -> None:
     # Given manifests that wait for the night, and a ledger that is slow
-    sources = [owned(deployment, f"{number}") for number in range(PARALLEL_MOVES)]
+    for number in range(PARALLEL_MOVES):
+        owned(deployment, f"{number}")
     together, supersede = threading.Barrier(PARALLEL_MOVES, timeout=10), Manifests.supersede
 
-    def wait_then_supersede(self: Manifests, row: ManifestRow, *rest: Any) -> bool:
-        if row.id in sources:
-            together.wait()
-        return supersede(self, row, *rest)
+    def wait_then_supersede(*given: Any) -> bool:
+        together.wait()
+        return supersede(*given)
 
-    monkeypatch.setattr(Manifests, "supersede", wait_then_supersede)
     # When, Then
-    assert counts(ask(deployment, dataset="orders")) == {"promoted": PARALLEL_MOVES, "manifests": PARALLEL_MOVES}
+    with patch.object(Manifests, "supersede", wait_then_supersede):
+        assert counts(ask(deployment, dataset="orders")) == {"promoted": PARALLEL_MOVES, "manifests": PARALLEL_MOVES}
 
 
 def test_a_file_leaves_its_manifest_for_the_stream_and_the_others_stay(deployment: Deployment) -> None:
@@ -143,23 +140,17 @@ def test_repeating_a_promote_writes_its_pointer_again_and_moves_nothing(deployme
 
 
 def test_files_are_followed_through_their_collection_and_promote(deployment: Deployment) -> None:
-    # Given: two parts of a collection that is not divided
-    for names in (("a", "b"), ("c", "d")):
-        routed = [RoutedArrival(file_of(f"orders/{name}"), PARTITION, Lane.BATCH, "test") for name in names]
+    # Given: two parts of a collection that is not divided; of a key there are two versions
+    for names in (("a", "b"), ("c", "d", "d")):
+        files = [file_of(f"orders/{name}", version=f"v{number}") for number, name in enumerate(names)]
+        routed = [RoutedArrival(file, PARTITION, Lane.BATCH, "test") for file in files]
         take_ownership(deployment.services, routed, {})
     assert counts(ask(deployment, "a", dryRun=True)) == {"promoted": 1, "manifests": 1}
     # When: one file of each, one after the other
     assert counts(ask(deployment, "a")) == {"promoted": 1, "manifests": 1}
-    assert counts(ask(deployment, "d", "a")) == {"promoted": 1, "manifests": 1, "inStream": 1}
+    assert counts(ask(deployment, "d", "a")) == {"promoted": 2, "manifests": 1, "inStream": 1}
     # Then
-    assert live(deployment) == {Lane.STREAM: [["a"], ["d"]], Lane.BATCH: [["b", "c"]]}
-
-
-def test_every_version_of_a_key_is_promoted(deployment: Deployment) -> None:
-    for version in ("v1", "v2"):
-        routed = [RoutedArrival(file_of("orders/a", version=version), PARTITION, Lane.BATCH, "test")]
-        take_ownership(deployment.services, routed, {})
-    assert counts(ask(deployment, "a")) == {"promoted": 2, "manifests": 1}
+    assert live(deployment) == {Lane.STREAM: [["a"], ["d", "d"]], Lane.BATCH: [["b", "c"]]}
 
 
 def test_a_dry_run_counts_and_writes_nothing(deployment: Deployment) -> None:
@@ -205,27 +196,18 @@ def test_what_is_not_queued_for_its_first_publish_is_unchanged(
     assert deployment.faults.writes == []
 
 
-def test_unknown_and_ignored_files_are_reported(deployment: Deployment) -> None:
+def test_unknown_and_ignored_files_and_those_without_a_manifest_yet_are_reported(deployment: Deployment) -> None:
     take_ownership(deployment.services, [], {file_of("orders/x.csv"): "its suffix is ignored"})
-    uris = ["s3://input/orders/nowhere", "s3://lake/orders/x", "s3://input/orders/x.csv"]
+    orphan(deployment, "orders/a", PARTITION, Lane.BATCH)
+    uris = ["s3://input/orders/nowhere", "s3://lake/orders/x", "s3://input/orders/x.csv", "s3://input/orders/a"]
     answer = ask(deployment, files=uris)
-    assert counts(answer) == {"unknown": 2, "ignored": 1}
-    missing, elsewhere, ignored = answer["messages"]
+    assert counts(answer) == {"unknown": 2, "ignored": 1, "notRouted": 1}
+    missing, elsewhere, ignored, early = answer["messages"]
     assert missing.startswith("the ledger has no row of s3://input/orders/nowhere: check the spelling")
     # No backfill finds what is in another bucket
     assert elsewhere.startswith("s3://lake/orders/x is not in the input bucket s3://input/: pass a file of it, or ")
     assert ignored == "s3://input/orders/x.csv is IGNORED: its suffix is ignored"
-
-
-def test_an_arrival_whose_manifest_does_not_exist_yet_is_not_promoted(deployment: Deployment) -> None:
-    # Given a process that died after the intent and the arrival row
-    deployment.faults.crash_before = 3
-    with pytest.raises(Crash):
-        owned(deployment, "a")
-    deployment.faults.reset()
-    answer = ask(deployment, "a")
-    assert counts(answer) == {"notRouted": 1}
-    assert "promote again in some minutes" in answer["messages"][0]
+    assert early == "s3://input/orders/a is being routed right now: promote again in some minutes"
 
 
 def test_a_manifest_that_was_tried_is_promoted_with_all_attempts_left(deployment: Deployment) -> None:

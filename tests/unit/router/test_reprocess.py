@@ -9,16 +9,38 @@ from unittest.mock import Mock
 import pytest
 
 from lake.ledger import Published
-from lake.manifest import Lane, ObjectVersion, Partition
+from lake.manifest import Lane, Manifest, ObjectVersion, Partition, new_manifest_id
+from lake.manifest_documents import write_manifest
 from router.ownership.owner import RoutedArrival
 from router.ownership.take import take_ownership
 from router.plan.handler import plan
 from router.requests import reprocess as handler_module
-from tests.unit.lake.world import DOCUMENT, PARTITION, TOTALS
+from router.requests.reprocess import reprocess
+from tests.unit.lake.world import DOCUMENT, PARTITION, TOTALS, file_of
 from tests.unit.router.conftest import Deployment
-from tests.unit.router.owning import counts, owned
+from tests.unit.router.owning import convert, counts, done, failed, owned
 from tests.unit.router.planning import HOURS
-from tests.unit.router.reprocessing import ask, convert, done, fail, failed, generations, superseded
+
+
+def superseded(deployment: Deployment, manifest: str, *parts: tuple[str, ...]) -> list[str]:
+    """The manifest's files in successors of their own; their ids."""
+    row, now = deployment.row(manifest), deployment.now
+    files = (tuple(file_of(f"orders/{name}") for name in part) for part in parts)
+    successors = [Manifest(new_manifest_id(now), Lane.BATCH, row.partition, now.isoformat(), part) for part in files]
+    for item in successors:
+        write_manifest(deployment.raw_s3, "control", item)
+    assert deployment.ledger.manifests.supersede(row, successors, "poison", now)
+    return [item.id for item in successors]
+
+
+def ask(deployment: Deployment, *names: str, request: str = "request-1", **fields: Any) -> dict[str, Any]:
+    files = {"files": [f"s3://input/orders/{name}" for name in names]} if names else {}
+    return reprocess({"request": request, **files, **fields}, deployment.services)
+
+
+def generations(deployment: Deployment, *manifests: str) -> list[tuple[str, int]]:
+    rows = [deployment.row(manifest) for manifest in manifests]
+    return [(row.state, row.generation) for row in rows]
 
 
 def test_a_failed_manifest_is_queued_for_the_batch_lane_by_its_id(deployment: Deployment) -> None:
@@ -45,7 +67,7 @@ def test_a_file_is_reprocessed_with_the_manifest_that_holds_it_now(deployment: D
     source = owned(deployment, "a", "b", "c")
     first, second = superseded(deployment, source, ("a",), ("b", "c"))
     convert(deployment, first)
-    fail(deployment, second)
+    deployment.ledger.manifests.fail(deployment.row(second), "because", deployment.now)
     # When, Then: the file that was converted stays
     assert counts(ask(deployment, "a")) == {"converted": 1}
     assert counts(ask(deployment, "c", "b")) == {"queued": 1, "files": 2}
@@ -145,17 +167,13 @@ def test_an_invocation_without_a_request_id_uses_its_own(
 def test_datasets_and_hours_select_what_failed(
     deployment: Deployment, fields: dict[str, Any], queued: list[str]
 ) -> None:
+    # Given manifests that were made days after their hours
+    deployment.wait(timedelta(days=3))
     manifests = {f"{hour.dataset}{hour.hour}": failed(deployment, "a", str(hour), partition=hour) for hour in HOURS}
+    # When, Then
     assert ask(deployment, **fields)["queued"] == len(queued)
     expected = [("QUEUED", 2) if name in queued else ("FAILED", 1) for name in manifests]
     assert generations(deployment, *manifests.values()) == expected
-
-
-def test_a_manifest_that_was_made_days_after_its_hour_is_selected(deployment: Deployment) -> None:
-    deployment.wait(timedelta(days=3))
-    failed(deployment, "a")
-    answer = ask(deployment, **{"from": "2026-11-20T09", "to": "2026-11-20T09"})
-    assert counts(answer) == {"queued": 1, "files": 1}
 
 
 def test_a_damaged_row_stops_no_other_of_a_selection(deployment: Deployment) -> None:
@@ -227,9 +245,9 @@ def dry_run(deployment: Deployment, manifest: str) -> str:
     return str(message)
 
 
-@pytest.mark.parametrize("versions", [False, True])
-def test_what_is_gone_is_named(deployment: Deployment, versions: bool) -> None:
-    # Given a converted manifest, and a file of it that has expired since; a longer key is another file
+@pytest.mark.parametrize(("versions", "replaced"), [(False, False), (True, False), (False, True)])
+def test_what_is_gone_is_named(deployment: Deployment, versions: bool, replaced: bool) -> None:
+    # Given a converted manifest, and a file of it that was deleted or replaced since; a longer key is another file
     if versions:
         deployment.keep_versions()
     put(deployment, "aa")
@@ -237,21 +255,16 @@ def test_what_is_gone_is_named(deployment: Deployment, versions: bool) -> None:
     manifest = converted(deployment, file, put(deployment, "b"))
     assert dry_run(deployment, manifest).endswith("it was DONE")
     which = {"VersionId": file.version_id} if versions else {}
-    deployment.raw_s3.delete_object(Bucket="input", Key="orders/a", **which)
+    if replaced:
+        deployment.raw_s3.put_object(Bucket="input", Key="orders/a", Body=b"another")
+    else:
+        deployment.raw_s3.delete_object(Bucket="input", Key="orders/a", **which)
     deployment.faults.writes.clear()
     # When, Then
-    assert (
-        "; 1 of its files is gone or archived (first: s3://input/orders/a): what it has published of them stays, and"
-        in dry_run(deployment, manifest)
-    )
+    gone = "; 1 of its files is gone or archived (first: s3://input/orders/a): what it has published of them stays, and"
+    assert gone in dry_run(deployment, manifest)
     assert deployment.row(manifest).generation == 1
     assert deployment.faults.writes == []
-
-
-def test_a_replaced_object_is_gone(deployment: Deployment) -> None:
-    manifest = converted(deployment, put(deployment, "a"))
-    deployment.raw_s3.put_object(Bucket="input", Key="orders/a", Body=b"another")
-    assert "1 of its files is gone or archived" in dry_run(deployment, manifest)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from lake.errors import InvalidDocumentError, InvalidInputError, OwnershipError
 from lake.layout import INTENTS, RESUBMISSIONS, resubmission_key, resubmitted_lines_key
 from lake.ledger import ResubmissionRow
 from lake.manifest import Lane, Partition, new_manifest_id
-from lake.manifest_documents import RejectedLines, Resubmission, read_manifest
+from lake.manifest_documents import RejectedLines, Resubmission
 from router.ownership.resolve import OWNER_GRACE
 from router.requests.reprocess import reprocess
 from router.requests.resubmit import resubmit
@@ -18,7 +18,7 @@ from router.sweep.handler import sweep
 from tests.unit.lake.faults import Crash
 from tests.unit.lake.world import PARTITION
 from tests.unit.router.conftest import Deployment
-from tests.unit.router.reprocessing import convert, done, failed
+from tests.unit.router.owning import convert, done, failed
 
 SOURCE = "s3://input/orders/a"
 WRITES = ("intent", "resubmission", "arrival", "document", "part", "end of the intent")
@@ -48,13 +48,7 @@ def recorded(deployment: Deployment) -> list[ResubmissionRow]:
 
 def manifests_of_lines(deployment: Deployment) -> list[str]:
     """Keys of the lines that live manifests convert, once every collection is divided."""
-    deployment.divide()
-    items = deployment.dynamodb.scan(TableName="ledger")["Items"]
-    rows = [item for item in items if item["sk"] == "manifest" and item["state"] == "QUEUED"]
-    documents = [
-        read_manifest(deployment.raw_s3, "control", deployment.row(item["id"]), ("input", "control")) for item in rows
-    ]
-    return [file.key for manifest in documents for file in manifest.files if file.key.startswith(RESUBMISSIONS)]
+    return [file.key for file in deployment.waiting_files() if file.key.startswith(RESUBMISSIONS)]
 
 
 def test_the_lines_are_one_file_of_the_hour_that_they_came_from(deployment: Deployment) -> None:

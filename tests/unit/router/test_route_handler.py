@@ -11,20 +11,23 @@ from unittest.mock import Mock, patch
 
 import pytest
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, ReadTimeoutError
 
 from infra.arrivals import INVISIBLE_TIMEOUTS, MAX_RECEIVES
 from infra.functions import ROUTE_TIMEOUT_SECONDS
 from lake.errors import InvalidInputError, TransientError
-from lake.layout import INBOX, URGENT, manifest_of_pointer
+from lake.layout import INBOX, URGENT, canary_key, manifest_of_pointer
 from lake.ledger import State
 from lake.manifest import Lane, ObjectVersion
 from lake.manifest_documents import read_manifest
+from lake.settings.records import FAILED_RECORDS
 from router.requests.backfill import backfill
 from router.route import handler as route_module
+from router.route.decide_lane import NOT_DELIVERED
 from router.route.events import VersionLookup, parse_events, pause_seconds
 from router.route.handler import route
 from router.stream.runs import FailedStartsError
+from router.telemetry import metrics
 from tests.unit.lake.world import PARTITION
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.events import batch, failures, message, raw_message, s3_record
@@ -73,30 +76,21 @@ def test_a_foreign_bucket_is_ignored(deployment: Deployment) -> None:
     assert row.reason == "the bucket other is not the input of this deployment: copy its data to input"
 
 
-def test_an_event_is_redelivered_when_the_stream_cannot_be_started(deployment: Deployment) -> None:
-    # Given: a duplicate whose writes (backlog, intent, row, end of the intent) are fine, but StartJobRun has no answer
-    event = batch(message("m1", s3_record("orders/a.ndjson")))
-    route(event, deployment.services)
-    deployment.glue.runs.clear()
-    deployment.ledger.stream.forget_starts()
-    deployment.faults.writes.clear()
-    deployment.faults.drop = 5
-    # When, Then: also a duplicate makes sure that the stream runs
-    assert failures(route(event, deployment.services)) == ["m1"]
-    assert failures(route(event, deployment.services)) == []
-    assert deployment.glue.runs == {"stream-job": {"jr_2": "RUNNING"}}
-
-
 @pytest.mark.parametrize(
-    ("error", "tries"), [(TransientError("no room"), 2), (FailedStartsError("job", 3, "FAILED", None), 0)]
+    ("error", "tries"),
+    [
+        (TransientError("no room"), 2),
+        (ReadTimeoutError(endpoint_url="glue"), 2),
+        (FailedStartsError("job", 3, "FAILED", None), 0),
+    ],
 )
-def test_an_event_of_an_owned_file_does_not_end_among_the_dead_letters(
+def test_an_event_of_an_owned_file_is_redelivered_and_does_not_end_among_the_dead_letters(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch, error: Exception, tries: int
 ) -> None:
     # Given a stream that cannot be started
     monkeypatch.setattr("router.stream.runs.ensure_running", Mock(side_effect=error))
     event = s3_record("orders/a.ndjson")
-    # When its event is delivered again and again, Then the sweep starts the stream in the end
+    # When its event is delivered again and again, a duplicate by then, Then the sweep starts the stream in the end
     answers = [
         failures(route(batch(raw_message("m1", json.dumps({"Records": [event]}), count)), deployment.services))
         for count in range(1, 5)
@@ -159,39 +153,36 @@ def test_a_message_that_cannot_be_routed_fails_alone(deployment: Deployment) -> 
 KEY = "clicks/a.json"
 
 
-def put(deployment: Deployment, body: bytes = b"{}\n") -> dict[str, Any]:
-    answer: dict[str, Any] = deployment.raw_s3.put_object(Bucket="input", Key=KEY, Body=body)
-    return {"eTag": answer["ETag"].strip('"'), "versionId": answer.get("VersionId"), "size": len(body)}
-
-
-def send(deployment: Deployment, facts: dict[str, Any]) -> list[str]:
+def send(deployment: Deployment, record: dict[str, Any]) -> list[str]:
     deployment.configure(peak={"hours": []})
-    return failures(route(batch(message("m1", s3_record(KEY, **facts))), deployment.services))
+    return failures(route(batch(message("m1", record)), deployment.services))
 
 
-def test_a_listing_knows_the_version_that_an_event_did_not_name(deployment: Deployment) -> None:
-    deployment.keep_versions()
-    facts = put(deployment)
+@pytest.mark.parametrize("versions", [False, True])
+def test_a_listing_knows_the_version_that_an_event_did_not_name(deployment: Deployment, versions: bool) -> None:
+    if versions:
+        deployment.keep_versions()
+    record = deployment.announced(KEY)
     deployment.put(KEY + "l")
-    assert send(deployment, {**facts, "versionId": None}) == []
+    version = record["s3"]["object"].pop("versionId", None)
+    assert send(deployment, record) == []
     [file] = deployment.waiting_files()
-    assert (file.key, file.etag, file.version_id) == (KEY, facts["eTag"], facts["versionId"])
+    assert (file.key, file.etag, file.version_id) == (KEY, record["s3"]["object"]["eTag"], version)
     event = {"action": "find", "request": {"dataset": "clicks", "from": "2000-01-01", "to": "2100-01-01"}}
     result = backfill(event, deployment.services)
-    assert (result["found"], result["known"]) == (2, 1)
+    assert (result["found"], result["known"], result["recorded"]) == (2, 1, 1)
 
 
 def test_an_event_of_the_time_before_versions_names_the_null_version(deployment: Deployment) -> None:
     # Given an object that was put before versions were switched on, and was overwritten after that
-    facts = put(deployment)
+    older = deployment.announced(KEY)
     deployment.keep_versions()
-    newer = put(deployment, b"newer\n")
+    newer = deployment.announced(KEY, b"newer\n")
     # When both events come
-    assert send(deployment, {**facts, "versionId": None}) == []
-    deployment.wait(timedelta(seconds=1))
-    assert send(deployment, newer) == []
+    assert send(deployment, older) == send(deployment, newer) == []
     # Then each version is an arrival
-    assert {file.version_id for file in deployment.waiting_files()} == {None, newer["versionId"]}
+    versions = {file.version_id for file in deployment.waiting_files()}
+    assert versions == {None, newer["s3"]["object"]["versionId"]}
 
 
 def test_of_an_object_with_many_versions_one_at_a_time_is_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,11 +206,11 @@ def test_a_complete_event_costs_no_request_for_its_version(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     deployment.keep_versions()
-    facts = put(deployment)
+    record = deployment.announced(KEY)
     monkeypatch.delattr(deployment.raw_s3.__class__, "get_bucket_versioning", raising=False)
     monkeypatch.delattr(deployment.raw_s3.__class__, "list_object_versions", raising=False)
-    assert send(deployment, facts) == []
-    assert [file.version_id for file in deployment.waiting_files()] == [facts["versionId"]]
+    assert send(deployment, record) == []
+    assert [file.version_id for file in deployment.waiting_files()] == [record["s3"]["object"]["versionId"]]
 
 
 @pytest.mark.parametrize("operation", ["get_bucket_versioning", "list_object_versions"])
@@ -257,15 +248,14 @@ def test_a_key_is_what_was_put(key: str) -> None:
     assert [file.key for file in parsed(s3_record(key))] == [key]
 
 
-def test_an_arrival_has_normalised_fields() -> None:
-    [file] = parsed(s3_record("orders/a.json", time="2026-11-20T09:30:00.5Z", size=7, eTag='"abc"'))
-    assert file == ObjectVersion("input", "orders/a.json", "abc", 7, "2026-11-20T09:30:00.500+00:00", "v1")
-
-
-@pytest.mark.parametrize("version", [None, "null", ""])
-def test_without_versions_the_etag_pins_the_object(version: str | None) -> None:
-    [file] = parsed(s3_record("orders/a.json", versionId=version))
-    assert (file.version_id, file.version) == (None, "etag:0123456789abcdef")
+@pytest.mark.parametrize(("version", "pinned"), [("v1", "v1"), *((none, "etag:abc") for none in (None, "null", ""))])
+def test_an_arrival_has_normalised_fields_and_its_etag_where_there_are_no_versions(
+    version: str | None, pinned: str
+) -> None:
+    [file] = parsed(s3_record("orders/a.json", time="2026-11-20T09:30:00.5Z", size=7, eTag='"abc"', versionId=version))
+    version_id = "v1" if version == "v1" else None
+    assert file == ObjectVersion("input", "orders/a.json", "abc", 7, "2026-11-20T09:30:00.500+00:00", version_id)
+    assert file.version == pinned
 
 
 @pytest.mark.parametrize(
@@ -288,32 +278,51 @@ def test_only_events_of_a_creation_announce_a_file(event: str, files: int) -> No
     assert parse_events(SQSRecord(raw_message("m1", json.dumps(body)))) == []
 
 
-@pytest.mark.parametrize("body", ["no JSON", "[" * 100_000, "[]", '{"Records": [{}]}', '{"Records": [7]}'])
-def test_anything_else_names_the_message(body: str) -> None:
+def body_with(name: str, value: object) -> str:
+    record = s3_record("orders/a.json")
+    (record if name == "eventTime" else record["s3"]["object"])[name] = value
+    return json.dumps({"Records": [record]})
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        *("no JSON", "[" * 100_000, "[]", '{"Records": [{}]}', '{"Records": [7]}'),
+        *(body_with("eTag", value) for value in (None, 5, ["a"])),
+        *(body_with("versionId", value) for value in ({"a": 1}, "v" * 1025)),
+        *(body_with("size", value) for value in (None, float("inf"), -1, 10**40)),
+        *(body_with("key", value) for value in ("orders/%FF.json", "orders/\ud800.json")),
+        *(body_with("eventTime", value) for value in ("0001-01-01T00:00:00+14:00", "yesterday")),
+    ],
+    ids=lambda body: body[-160:],
+)
+def test_what_is_no_valid_event_is_refused_by_the_name_of_its_message(body: str) -> None:
     with pytest.raises(InvalidInputError, match="message m1 is not a valid S3 event"):
         parse_events(SQSRecord(raw_message("m1", body)))
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("eTag", None),
-        ("eTag", 5),
-        ("eTag", ["a"]),
-        ("versionId", {"a": 1}),
-        ("size", None),
-        ("size", float("inf")),
-        ("size", -1),
-        ("size", 10**40),
-        ("versionId", "v" * 1025),
-        ("key", "orders/%FF.json"),
-        ("key", "orders/\ud800.json"),
-        ("eventTime", "0001-01-01T00:00:00+14:00"),
-        ("eventTime", "yesterday"),
-    ],
-)
-def test_a_value_that_is_missing_or_not_valid_is_refused(name: str, value: object) -> None:
-    record = s3_record("orders/a.json")
-    (record if name == "eventTime" else record["s3"]["object"])[name] = value
-    with pytest.raises(InvalidInputError, match="message m1 is not a valid S3 event"):
-        parsed(record)
+def test_the_object_of_a_canary_leaves_no_row(deployment: Deployment) -> None:
+    # Given an event of a canary's object, whatever the rules take
+    deployment.configure(datasets=[{"name": "rest"}])
+    key = canary_key("name/object.ndjson")
+    assert failures(route(batch(message("1", s3_record(key))), deployment.services)) == []
+    # Then it is acknowledged, and the ledger has no arrival
+    assert deployment.ledger.arrivals.versions("input", key) == []
+
+
+def test_what_firehose_could_not_deliver_is_counted_and_named_in_the_log(
+    deployment: Deployment, caplog: pytest.LogCaptureFixture
+) -> None:
+    # Given events of such an object and of another ignored file, then of that file alone
+    failed = f"{FAILED_RECORDS}web/processing-failed/2026/11/23/10/a"
+    both, other = [s3_record(failed), s3_record("orders/a.csv")], [s3_record("orders/b.csv")]
+    for records, expected in ((both, [1]), (other, None)):
+        # When
+        assert failures(route(batch(message("m1", *records)), deployment.services)) == []
+        # Then only the first is counted, and a stage that has none writes no such metric
+        written = json.loads(json.dumps(metrics.serialize_metric_set()))
+        metrics.clear_metrics()
+        assert written.get("FailedRecordFiles") == expected
+    assert [line.__dict__["keys"] for line in caplog.records if "could not deliver" in line.message] == [[failed]]
+    (row,) = deployment.ledger.arrivals.versions("input", failed)
+    assert (row.manifest, row.reason) == (None, NOT_DELIVERED)

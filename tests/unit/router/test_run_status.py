@@ -1,6 +1,5 @@
 """run_status: why job runs failed, what was denied, the engine of the next one, take-over from every engine."""
 
-import json
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -20,10 +19,10 @@ from lake.manifest import Partition
 from lake.manifest_documents import format_blocked_run, read_denied, write_denied
 from lake.time import iso_utc
 from router.executions.run_status import found_no_capacity, next_engine, release_unheld, run_status
-from router.telemetry import metrics
+from router.telemetry import Metric, metrics
 from tests.unit.lake.world import MORNING
 from tests.unit.router.conftest import Deployment
-from tests.unit.router.emr import FakeEmr, emr_error
+from tests.unit.router.emr import emr_error
 from tests.unit.router.planning import document, plan_overnight
 from tests.unit.router.settling import RUN, done, planned, settled
 
@@ -126,10 +125,6 @@ IN_TIME, LATE = MORNING + timedelta(minutes=1), MORNING - timedelta(minutes=1)
 RUNS = 4
 
 
-def bill(seconds: int) -> Bill:
-    return Bill("jr_1", None, FLEX, MORNING, MORNING, seconds)
-
-
 @pytest.mark.parametrize(
     ("planned", "fallback", "engine", "begin_by", "no_capacity", "following"),
     [
@@ -164,7 +159,7 @@ def test_a_run_goes_on_dearer_where_it_must(
 def test_what_is_a_lack_of_capacity(
     engine: Engine, refusal: str, seconds: int | None, failed: bool, found: bool
 ) -> None:
-    known = None if seconds is None else bill(seconds)
+    known = None if seconds is None else Bill("jr_1", None, FLEX, MORNING, MORNING, seconds)
     assert found_no_capacity(engine, refusal, known, failed=failed) == found
     # A person may stop a run that waits.
     stopped = None if known is None else replace(known, state="STOPPED")
@@ -204,10 +199,6 @@ def end_of_round(deployment: Deployment, run: str, *, seconds: int, **event: Any
     return run_status({"run": run, **given}, deployment.services)
 
 
-def late_minutes() -> float:
-    return float(max(json.loads(json.dumps(metrics.serialize_metric_set()))["NightLateMinutes"]))
-
-
 def test_the_plan_names_the_dearer_engine_and_when_each_run_has_to_begin(deployment: Deployment) -> None:
     index = planned_runs(deployment, "glue-flex", "glue")
     for item in index:
@@ -228,16 +219,15 @@ def test_a_run_without_capacity_or_time_goes_on_on_the_other_engine_and_no_other
     first, second, third, *_ = (item["run"] for item in planned_runs(deployment, "glue-flex", "glue"))
     assert end_of_round(deployment, first, seconds=0)["engine"] == "glue"
     assert end_of_round(deployment, second, seconds=60)["engine"] == "glue-flex"
-    assert late_minutes() == 0
     # When one is done after the deadline, then it keeps its engine and is not late
     deployment.wait(timedelta(hours=24))
     (manifest,) = document(deployment, third)["manifests"]
     done(deployment, deployment.row(manifest), 10)
     assert end_of_round(deployment, third, seconds=0)["engine"] == "glue-flex"
-    assert late_minutes() == 0
+    assert metrics.metric_set[Metric.NIGHT_LATE_MINUTES]["Value"] == [0, 0, 0]
     # When one is late, then it goes on, and the metric is raised
     assert end_of_round(deployment, second, seconds=60)["engine"] == "glue"
-    assert late_minutes() > 60
+    assert metrics.metric_set[Metric.NIGHT_LATE_MINUTES]["Value"][-1] > 60
 
 
 def test_what_cannot_be_judged_holds_up_no_conversion(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -252,38 +242,29 @@ HOLDER = run_id(APPLICATION, JOB_RUN)
 
 
 @pytest.mark.parametrize(
-    ("state", "is_released"),
-    [("QUEUED", False), ("CANCELLING", True), ("SUCCESS", True), ("CANCELLED", True), (None, False)],
+    ("answer", "is_released"),
+    [
+        ("QUEUED", False),
+        ("CANCELLING", True),
+        ("SUCCESS", True),
+        ("CANCELLED", True),
+        # Where the service does not know it, or cannot be reached, the lease decides.
+        (emr_error("ResourceNotFoundException", "GetJobRun"), False),
+        (EndpointConnectionError(endpoint_url="emr"), False),
+        (emr_error("InternalServerException", "GetJobRun"), None),
+    ],
+    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )
 def test_manifests_are_released_once_their_run_on_emr_serverless_has_ended(
-    deployment: Deployment, state: str | None, is_released: bool
+    deployment: Deployment, answer: Any, is_released: bool | None
 ) -> None:
-    # Given: two manifests of one run, which is asked for once; where the service does not know it the lease decides
-    emr = FakeEmr()
-    emr.runs = {} if state is None else {JOB_RUN: {"state": state}}
-    get_job_run = Mock(side_effect=emr.get_job_run)
-    deployment.services = replace(deployment.services, engines={"emr-serverless": Mock(get_job_run=get_job_run)})
-    rows = [deployment.claimed(deployment.queued(name), HOLDER).row for name in ("a.json", "b.json")]
-    # When
-    released = release_unheld(deployment.services, [deployment.row(row.id) for row in rows])
-    # Then
-    assert [row.id for row in released] == [row.id for row in rows] * is_released
-    assert {deployment.row(row.id).state for row in rows} == {State.QUEUED if is_released else State.RUNNING}
-    get_job_run.assert_called_once_with(applicationId=APPLICATION, jobRunId=JOB_RUN)
-
-
-@pytest.mark.parametrize(
-    ("error", "is_raised"),
-    [
-        (EndpointConnectionError(endpoint_url="emr"), False),
-        (emr_error("InternalServerException", "GetJobRun"), True),
-    ],
-)
-def test_where_emr_serverless_cannot_be_reached_the_lease_of_its_run_decides(
-    deployment: Deployment, error: Exception, is_raised: bool
-) -> None:
-    emr = Mock(**{"get_job_run.side_effect": error})
+    # Given: two manifests of one run, which is asked for once
+    emr = Mock(**{"get_job_run.side_effect": [{"jobRun": {"state": answer}} if isinstance(answer, str) else answer]})
     deployment.services = replace(deployment.services, engines={"emr-serverless": emr})
-    row = deployment.claimed(deployment.queued("a.json"), HOLDER).row
-    with pytest.raises(ClientError) if is_raised else nullcontext():
-        assert release_unheld(deployment.services, [deployment.row(row.id)]) == []
+    rows = [deployment.claimed(deployment.queued(name), HOLDER).row for name in ("a.json", "b.json")]
+    # When, Then
+    with pytest.raises(ClientError) if is_released is None else nullcontext():
+        released = release_unheld(deployment.services, [deployment.row(row.id) for row in rows])
+        assert [row.id for row in released] == [row.id for row in rows] * bool(is_released)
+    assert {deployment.row(row.id).state for row in rows} == {State.QUEUED if is_released else State.RUNNING}
+    emr.get_job_run.assert_called_once_with(applicationId=APPLICATION, jobRunId=JOB_RUN)

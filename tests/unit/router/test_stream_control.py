@@ -13,7 +13,7 @@ from lake.faults import NO_ANSWER
 from lake.manifest import Lane
 from lake.settings import parse_settings
 from lake.shards import FIRST_SHARD
-from router.route.decide_lanes import decide_lanes
+from router.route.decide_lane import WAITS, decide_lanes
 from router.route.handler import route
 from router.stream.handler import stream_control
 from router.stream.runs import MAX_STARTS, FailedStartsError, ensure_running
@@ -162,6 +162,9 @@ def test_peak_files_are_admitted_as_long_as_the_lane_converts_them_in_time(deplo
     assert admitted(deployment, *"01234567") == list("012345")
     assert deployment.ledger.stream.get().spilling
     assert admitted(deployment, "8") == []
+    (spilled,) = decide_lanes(deployment.services, peak_files("8"), deployment.now).values()
+    but = "but the stream's backlog takes longer than stream.latency_goal_seconds"
+    assert getattr(spilled, "reason", None) == f"{WAITS}: peak hours 08:00-20:00 Europe/Berlin, {but}"
     # When all cores have converted for a second, then there is room again
     deployment.wait(timedelta(seconds=1))
     assert admitted(deployment, *"89") == ["8", "9"]

@@ -15,7 +15,7 @@ from lake.manifest import Lane, Partition
 from router.executions.run_status import release_unheld
 from router.ownership.owner import write_pointer
 from router.requests.promote import promote
-from router.route.decide_lanes import decide_lanes
+from router.route.decide_lane import decide_lanes
 from router.route.handler import route
 from router.stream.runs import ensure_all_running
 from router.sweep.handler import sweep
