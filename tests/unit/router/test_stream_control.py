@@ -10,7 +10,7 @@ import pytest
 from lake.engines.glue import GlueStreamRuns
 from lake.errors import InvalidInputError, TransientError
 from lake.faults import NO_ANSWER
-from lake.manifest import Lane
+from lake.manifest import Lane, ObjectVersion
 from lake.settings import parse_settings
 from lake.shards import FIRST_SHARD
 from router.route.decide_lane import WAITS, decide_lanes
@@ -142,14 +142,16 @@ def redelivered(deployment: Deployment) -> bool:
     return failures(route(event, deployment.services)) == ["m1"]
 
 
-def admitted(deployment: Deployment, *names: str) -> list[str]:
-    """Names of the files that one invocation of ``route`` admits to the stream lane.
-
-    Each takes a core 2.5 seconds at 40 MB a second; they are named in the order in which they arrive.
-    """
-    files = [
+def peak_files(*names: str) -> list[ObjectVersion]:
+    """Files that arrived in peak hours, in this order; each takes a core 2.5 seconds at 40 MB a second."""
+    return [
         replace(file_of(f"orders/{name}.json", 100_000_000), arrived_at=f"2026-11-20T09:00:0{name}") for name in names
     ]
+
+
+def admitted(deployment: Deployment, *names: str) -> list[str]:
+    """Names of the files that one invocation of ``route`` admits to the stream lane, in their order."""
+    files = peak_files(*names)
     decisions = decide_lanes(deployment.services, reversed(files), deployment.now)
     lanes = [decision.lane for decision in map(decisions.__getitem__, files) if decision is not NO_ANSWER]
     return [name for name, lane in zip(names, lanes, strict=True) if lane == Lane.STREAM]
