@@ -27,14 +27,6 @@ def measurement_characters(world: World) -> int:
     return len(str(world.dynamodb.get_item(TableName=RESOURCES.ledger_table, Key=key)["Item"]))
 
 
-def test_a_registered_dataset_is_read_and_not_written(world: World) -> None:
-    world.ledger.datasets.register("orders")
-    world.faults.reset()
-    world.ledger.datasets.register("orders")
-    assert world.faults.writes == []
-    assert list(world.ledger.datasets.names()) == ["orders"]
-
-
 def test_a_measurement_does_not_write_the_columns_again(world: World) -> None:
     # Given: a dataset with many columns
     datasets = world.ledger.datasets
