@@ -7,11 +7,10 @@ from random import Random
 
 from lake.settings import Settings
 from local.cloud import LocalCloud
-from tests.chaos.glue_world import OVER, GlueWorld
+from tests.chaos.glue_world import CLUSTER_SETTINGS, OVER, GlueWorld, spark_cluster
 from tests.chaos.history import Report
 from tests.chaos.injection import Fault
 from tests.chaos.inputs import Input, random_body, random_settings
-from tests.chaos.spark_cluster import CLUSTER_SETTINGS, spark_cluster
 from tests.chaos.world import Clients
 
 BATCH, STREAM = "batch", "stream"
@@ -171,7 +170,7 @@ def _run_with_second_copy(world: GlueWorld) -> None:
     _arrive(world, BATCH, broken=False)
     (document,) = world.plan_runs()
     job, environment = world.resources.batch_job, world.worker_environment(fault)
-    with spark_cluster(world.marks / "cluster", environment, world.wait) as master:
+    with spark_cluster(world.marks / "cluster", environment) as master:
         run = world.start(job, fault, run=document, conf=world.spark_conf({**CLUSTER_SETTINGS, "spark.master": master}))
         state = world.finish(job, run)
         world.log.append(f"second copy: {world.injected()}")
