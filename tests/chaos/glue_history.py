@@ -109,7 +109,8 @@ def _run_with_fault(world: GlueWorld, lane: str, fault: Fault) -> None:
     job = world.resources.stream_job if lane == STREAM else world.resources.batch_job
     for _ in range(MAX_ROUNDS):
         run = world.start(job, fault, **({} if lane == STREAM else {"run": world.plan_runs()[0]}))
-        if _meets_fault(world, job, run):
+        world.wait("the fault", lambda run=run: world.injected() or world.state(job, run) in OVER)  # type: ignore[misc]
+        if world.injected() is not None:
             break
         rows = [(row["id"], row["state"], row["attempt"]) for row in world.open_rows()]
         world.log.append(f"{lane}: {fault} was not reached: {world.state(job, run)}, open: {rows}")
@@ -128,11 +129,6 @@ def _run_with_fault(world: GlueWorld, lane: str, fault: Fault) -> None:
     else:
         world.finish(job, run)
         _finish_open_manifests(world)
-
-
-def _meets_fault(world: GlueWorld, job: str, run: str) -> bool:
-    world.wait("the fault", lambda: world.injected() is not None or world.state(job, run) in OVER)
-    return world.injected() is not None
 
 
 def _wait_for_leases(world: GlueWorld) -> None:
