@@ -15,7 +15,7 @@ from local.duckdb_iceberg import duckdb_with_iceberg
 from local.spark_iceberg import spark_with_iceberg
 from router.iceberg.commit import MissingFilesError
 from router.iceberg.metadata import METADATA_COLUMNS, NAME_MAPPING, batch_of, foreign_change
-from tests.unit.lake.test_datasets import WITH_ONE_FIELD_ID
+from tests.unit.lake.test_dataset_and_arrival_rows import WITH_ONE_FIELD_ID
 from tests.unit.router.iceberg.local_table import LocalTable, normal_rows
 
 if TYPE_CHECKING:
