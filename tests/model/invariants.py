@@ -301,6 +301,10 @@ def check_contents(world: World, documents: Mapping[str, dict[str, Any]], files:
     )
     if rows + references != published:
         raise Violation(f"rows {dict(rows)} and files in quarantine {dict(references)} are not {dict(published)}")
+    # Of two manifests that have published a file, one can be SUPERSEDED, which holds nothing.
+    doubled = [name for name, number in rows.items() if number > 1]
+    if doubled:
+        raise Violation(f"the rows of {doubled[0]} are published {rows[doubled[0]]} times")
     readable = [name for name in references if not may_be_unreadable(world, name)]
     if readable:
         raise Violation(f"{readable[0]} is in the quarantine by reference, and could be read all the time")

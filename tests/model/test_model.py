@@ -5,9 +5,15 @@ import time
 
 import pytest
 
+from lake.ledger import State
+from lake.manifest import Lane, Manifest, new_manifest_id
+from lake.manifest_documents import write_manifest
+from tests.model.actors import fake_runtime, worker
 from tests.model.histories import explore, histories_with_one_fault, play, scripted
+from tests.model.invariants import InvariantChecker
 from tests.model.scenarios import SCENARIOS
-from tests.model.scheduler import STALE_READ
+from tests.model.scheduler import STALE_READ, Violation
+from tests.model.world import PARTITION, World
 
 SINGLE_FAULTS, RANDOM_HISTORIES = 100, 50
 """About so many of the single faults of a scenario are tried, and so many random histories of each seed."""
@@ -50,6 +56,25 @@ def test_an_ignored_file_that_another_invocation_adopts_before_its_event_is_ackn
     ]
     history = scripted(SCENARIOS["new rule"], script)
     assert history.violation is None, history.describe()
+
+
+def test_rows_that_two_manifests_have_published_are_found_although_one_of_them_is_superseded() -> None:
+    # Given a published manifest that is SUPERSEDED, which the product refuses, and another one of its file
+    world = World()
+    checker = InvariantChecker(world)
+    world.after_write = checker.check
+    with fake_runtime(world):
+        world.queued("b")
+        worker(world, None, "before")
+        next(row for row in world.rows().values() if row["state"] == State.DONE)["state"] = State.SUPERSEDED
+        services = world.router(None)
+        again = Manifest(new_manifest_id(world.now), Lane.BATCH, PARTITION, "again", tuple(world.arrived))
+        write_manifest(services.s3, "control", again)
+        services.ledger.manifests.enqueue(again)
+        worker(world, None, "after")
+    # When, Then
+    with pytest.raises(Violation, match="are published 2 times"):
+        checker.check_end()
 
 
 def test_a_stale_read_at_another_request_is_no_fault() -> None:
