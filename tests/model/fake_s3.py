@@ -178,9 +178,12 @@ class FakeS3:
         self.uploads[upload] = Upload(Bucket, Key, bool(checksum))
         return {"UploadId": upload}
 
-    def upload_part(self, *, PartNumber: int, Body: Any, ChecksumCRC32: str = "", **place: Any) -> Response:
+    def upload_part(
+        self, *, PartNumber: int, Body: Any, ContentLength: int = 0, ChecksumCRC32: str = "", **place: str
+    ) -> Response:
         upload = self._open_upload("UploadPart", **place)
         body = Body if isinstance(Body, bytes) else Body.read()
+        assert ContentLength in (0, len(body))
         etag = self._etag(upload.bucket, body)
         upload.parts[PartNumber] = (etag, body)
         response = {"ETag": f'"{etag}"'}
@@ -244,7 +247,7 @@ class FakeS3:
         """The MD5, or in a bucket with a KMS key a value that the content does not tell."""
         return hashlib.md5(f"{next(self._numbers)}".encode() if bucket in self.with_kms_key else body).hexdigest()
 
-    def _open_upload(self, operation: str, *, Bucket: str, Key: str, UploadId: str, **_: object) -> Upload:
+    def _open_upload(self, operation: str, *, Bucket: str, Key: str, UploadId: str) -> Upload:
         upload = self.uploads.get(UploadId)
         if upload is None or upload.state != "open" or (upload.bucket, upload.key) != (Bucket, Key):
             raise client_error("NoSuchUpload", UploadId, operation)
