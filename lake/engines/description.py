@@ -210,10 +210,8 @@ class Bill:
 
     def micro_dollars(self, prices: Units) -> int:
         """Its price in millionths of a dollar, by the price of an hour of each unit."""
-        dollars = (
-            self.dpu_milliseconds * prices.dpu + self.vcpu_milliseconds * prices.vcpu + self.gb_milliseconds * prices.gb
-        ) / HOUR_MILLISECONDS
-        return round(dollars * MICRO)
+        used = Units(self.dpu_milliseconds, self.vcpu_milliseconds, self.gb_milliseconds)
+        return round(used.at(prices) / HOUR_MILLISECONDS * MICRO)
 
 
 def divide(total: int, weights: Sequence[int]) -> list[int]:

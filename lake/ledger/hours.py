@@ -18,7 +18,7 @@ from typing import Any
 from lake.documents import decode_partial
 from lake.ledger.arrivals import EXPIRY
 from lake.ledger.manifest_row import INDEX_ATTRIBUTES, ManifestRow
-from lake.ledger.table import Condition, Key, Rows, update_request
+from lake.ledger.table import Key, Rows, same, update_request
 from lake.manifest import Partition
 from lake.time import iso_utc
 
@@ -73,8 +73,8 @@ class Partitions(Rows):
         found = {"counts": asdict(counts), "settled": row.touched} if state == HourState.COMPLETE else {}
         changes = {"told": state, "told_at": iso_utc(now), "revision": row.revision + 1, **found}
         # Before the first revision there is no attribute to compare.
-        same = [Condition.same("revision", row.revision or None), Condition("touched", "=", row.touched)]
-        return self._table.update_once(_key(row.partition), changes, ("waits_for",), same)
+        unchanged = same(revision=row.revision or None, touched=row.touched)
+        return self._table.update_once(_key(row.partition), changes, ("waits_for",), unchanged)
 
     def announced(self, row: HourRow) -> bool:
         """Marker and event of the row's revision are out; False: there is another revision by now.
@@ -91,12 +91,12 @@ class Partitions(Rows):
         return self._end(row, {"confirmed": row.revision}, leaves=True)
 
     def _end(self, row: HourRow, changes: Mapping[str, object], *, leaves: bool) -> bool:
-        key, same = _key(row.partition), Condition("revision", "=", row.revision)
+        key, told = _key(row.partition), same(revision=row.revision)
         if leaves and row.is_settled:
-            untouched = Condition("touched", "=", row.settled)
-            if self._table.update_once(key, changes, INDEX_ATTRIBUTES, [same, untouched]):
+            untouched = same(touched=row.settled)
+            if self._table.update_once(key, changes, INDEX_ATTRIBUTES, [*told, *untouched]):
                 return True
-        return self._table.update_once(key, changes, (), [same])
+        return self._table.update_once(key, changes, (), told)
 
 
 def _pk(dataset: str) -> str:

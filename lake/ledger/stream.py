@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from lake.documents import decode_partial
 from lake.ledger.arrivals import EXPIRY
 from lake.ledger.manifest_row import State
-from lake.ledger.table import Condition, Key, LedgerTable, RefusedError, Rows
+from lake.ledger.table import Key, LedgerTable, RefusedError, Rows, same
 from lake.shards import FIRST_SHARD
 from lake.time import iso_utc
 
@@ -85,7 +85,7 @@ class Stream(Rows):
             token = uuid.uuid4().hex
             beginning = {"start_token": token, "start_at": iso_utc(now)}
             try:
-                self._table.update(self._key, assign=beginning, conditions=[Condition.same("start_token", known)])
+                self._table.update(self._key, assign=beginning, conditions=same(start_token=known))
             except RefusedError:
                 continue
             return token
@@ -97,16 +97,16 @@ class Stream(Rows):
         """
         if row.started_run == run:
             return
-        known = Condition.same("started_run", row.started_run)
         starting = {"starts": row.starts + 1, "started_run": run, "started_at": iso_utc(now)}
         # Another caller has counted another run, or this one.
         with suppress(RefusedError):
-            self._table.update(self._key, assign=starting, remove=("start_failure",), conditions=[known])
+            known = same(started_run=row.started_run)
+            self._table.update(self._key, assign=starting, remove=("start_failure",), conditions=known)
 
     def record_start_failure(self, row: StreamRow, reason: str) -> None:
         with suppress(RefusedError):
-            same = Condition("started_run", "=", row.started_run)
-            self._table.update(self._key, assign={"start_failure": reason}, conditions=[same])
+            started = same(started_run=row.started_run)
+            self._table.update(self._key, assign={"start_failure": reason}, conditions=started)
 
     def forget_starts(self) -> None:
         """Starts count from 0 again. Which run was started last stays known: it may be alive."""
@@ -155,8 +155,8 @@ class Stream(Rows):
 
         False: it was measured, or others were admitted, since ``row`` was read.
         """
-        same = [Condition.same("backlog_at", row.backlog_at)]
-        return self._table.update_once(self._key, _backlog(core_milliseconds, now, spilling), (), same)
+        backlog, unchanged = _backlog(core_milliseconds, now, spilling), same(backlog_at=row.backlog_at)
+        return self._table.update_once(self._key, backlog, (), unchanged)
 
 
 def _backlog(core_milliseconds: int, now: datetime, spilling: bool) -> dict[str, object]:
@@ -176,13 +176,8 @@ class Canaries(Rows):
 
     def claim(self, run: str, owner: str) -> bool:
         """QUEUED to RUNNING; False: it was claimed before."""
-        unchanged = [
-            Condition("state", "=", State.QUEUED),
-            Condition("generation", "=", 1),
-            Condition("attempt", "=", 0),
-        ]
         changes = {"state": State.RUNNING, "attempt": 1, "owner": owner}
-        return self._table.update_once(Key(CANARY, run), changes, (), unchanged)
+        return self._table.update_once(Key(CANARY, run), changes, (), same(state=State.QUEUED, generation=1, attempt=0))
 
     def owner(self, run: str) -> str | None:
         """Who has claimed the row, by a strongly consistent read."""

@@ -54,10 +54,10 @@ class Condition:
     holds for a missing attribute."""
     value: Any = None
 
-    @classmethod
-    def same(cls, attribute: str, value: object) -> "Condition":
-        """The attribute has still this value; None: it is still missing."""
-        return cls(attribute, "missing") if value is None else cls(attribute, "=", value)
+
+def same(**attributes: object) -> list[Condition]:
+    """The attributes have still these values; None: it is still missing."""
+    return [Condition(name, "missing" if value is None else "=", value) for name, value in attributes.items()]
 
 
 class RefusedError(Exception):
@@ -139,12 +139,7 @@ class LedgerTable:
 
     def delete(self, key: Key, conditions: Sequence[Condition] = ()) -> None:
         """Delete an item, if there is one. Raises ``RefusedError``."""
-        names: dict[str, str] = {}
-        values: dict[str, Any] = {}
-        request: dict[str, Any] = {"TableName": self.name, "Key": key.item()}
-        if conditions:
-            request["ConditionExpression"] = _expression(conditions, names, values)
-        self._write("delete_item", _with_placeholders(request, names, values))
+        self._write("delete_item", _Expressions().request(conditions, TableName=self.name, Key=key.item()))
 
     def transact(self, actions: Sequence[dict[str, Any]]) -> None:
         """Apply all actions or none.
@@ -215,15 +210,8 @@ class Rows:
 
 def put_request(table: str, key: Key, attributes: Mapping[str, Any], conditions: Sequence[Condition]) -> dict[str, Any]:
     """Parameters of PutItem, or of a transaction's Put; attributes that are None are left out."""
-    names: dict[str, str] = {}
-    values: dict[str, Any] = {}
-    request: dict[str, Any] = {
-        "TableName": table,
-        "Item": {**key.item(), **{name: value for name, value in attributes.items() if value is not None}},
-    }
-    if conditions:
-        request["ConditionExpression"] = _expression(conditions, names, values)
-    return _with_placeholders(request, names, values)
+    item = {**key.item(), **{name: value for name, value in attributes.items() if value is not None}}
+    return _Expressions().request(conditions, TableName=table, Item=item)
 
 
 def update_request(
@@ -234,52 +222,51 @@ def update_request(
     remove: Sequence[str],
     conditions: Sequence[Condition],
 ) -> dict[str, Any]:
-    names: dict[str, str] = {}
-    values: dict[str, Any] = {}
-    clauses = []
+    used, clauses = _Expressions(), []
     if assign:
-        clauses.append("SET " + ", ".join(f"{_name(a, names)} = {_value(v, values)}" for a, v in assign.items()))
+        clauses.append("SET " + ", ".join(f"{used.name(a)} = {used.value(v)}" for a, v in assign.items()))
     if add:
-        clauses.append("ADD " + ", ".join(f"{_name(a, names)} {_value(v, values)}" for a, v in add.items()))
+        clauses.append("ADD " + ", ".join(f"{used.name(a)} {used.value(v)}" for a, v in add.items()))
     if remove:
-        clauses.append("REMOVE " + ", ".join(_name(a, names) for a in remove))
-    request: dict[str, Any] = {"TableName": table, "Key": key.item(), "UpdateExpression": " ".join(clauses)}
-    if conditions:
-        request["ConditionExpression"] = _expression(conditions, names, values)
-    return _with_placeholders(request, names, values)
+        clauses.append("REMOVE " + ", ".join(map(used.name, remove)))
+    return used.request(conditions, TableName=table, Key=key.item(), UpdateExpression=" ".join(clauses))
 
 
-def _expression(conditions: Sequence[Condition], names: dict[str, str], values: dict[str, Any]) -> str:
-    terms = []
-    for condition in conditions:
-        name = _name(condition.attribute, names)
+class _Expressions:
+    """The expressions of one request, which have a placeholder for each name and value."""
+
+    __slots__ = ("_names", "_values")
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+        self._values: dict[str, Any] = {}
+
+    def name(self, attribute: str) -> str:
+        placeholder = f"#{attribute}"
+        self._names[placeholder] = attribute
+        return placeholder
+
+    def value(self, value: object) -> str:
+        placeholder = f":v{len(self._values)}"
+        self._values[placeholder] = value
+        return placeholder
+
+    def request(self, conditions: Sequence[Condition], **parameters: Any) -> dict[str, Any]:  # noqa: ANN401
+        if conditions:
+            parameters["ConditionExpression"] = " AND ".join(map(self._term, conditions))
+        if self._names:
+            parameters["ExpressionAttributeNames"] = self._names
+        if self._values:
+            parameters["ExpressionAttributeValues"] = self._values
+        return parameters
+
+    def _term(self, condition: Condition) -> str:
+        name = self.name(condition.attribute)
         if condition.operator == "missing":
-            terms.append(f"attribute_not_exists({name})")
-        elif condition.operator == "size":
-            terms.append(f"size({name}) = {_value(condition.value, values)}")
-        else:
-            terms.append(f"{name} {condition.operator} {_value(condition.value, values)}")
-    return " AND ".join(terms)
-
-
-def _name(attribute: str, names: dict[str, str]) -> str:
-    placeholder = f"#{attribute}"
-    names[placeholder] = attribute
-    return placeholder
-
-
-def _value(value: object, values: dict[str, Any]) -> str:
-    placeholder = f":v{len(values)}"
-    values[placeholder] = value
-    return placeholder
-
-
-def _with_placeholders(request: dict[str, Any], names: dict[str, str], values: dict[str, Any]) -> dict[str, Any]:
-    if names:
-        request["ExpressionAttributeNames"] = names
-    if values:
-        request["ExpressionAttributeValues"] = values
-    return request
+            return f"attribute_not_exists({name})"
+        if condition.operator == "size":
+            return f"size({name}) = {self.value(condition.value)}"
+        return f"{name} {condition.operator} {self.value(condition.value)}"
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401

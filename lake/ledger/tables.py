@@ -13,7 +13,7 @@ from typing import Any
 
 from lake.documents import decode_partial, encode
 from lake.ledger.manifest_row import ManifestRow
-from lake.ledger.table import Condition, Key, RefusedError, Rows
+from lake.ledger.table import Condition, Key, RefusedError, Rows, same
 from lake.manifest import Partition
 from lake.time import iso_utc
 
@@ -120,7 +120,7 @@ class Tables(Rows):
 
     def close(self, row: TableRow, number: int, oldest: int) -> None:
         """All marks of the batch are written. Idempotent."""
-        conditions = [Condition("uuid", "=", row.uuid), Condition("applied", "=", number - 1)]
+        conditions = same(uuid=row.uuid, applied=number - 1)
         assign = {"applied": number, "oldest": max(row.oldest, oldest)}
         with suppress(RefusedError):
             self._table.update(_key(row.dataset), assign=assign, remove=("pending", "stopped"), conditions=conditions)
@@ -130,15 +130,14 @@ class Tables(Rows):
         if reason == row.stopped:
             return True
         assign, remove = ({}, ("stopped",)) if reason is None else ({"stopped": reason}, ())
-        return self._table.update_once(_key(row.dataset), assign, remove, [Condition("uuid", "=", row.uuid)])
+        return self._table.update_once(_key(row.dataset), assign, remove, same(uuid=row.uuid))
 
     def note(self, row: TableRow, **changes: Any) -> None:  # noqa: ANN401
         """Assign attributes, and remove those that are None; nothing is noted for a table that has taken its place."""
-        same = [Condition("uuid", "=", row.uuid)]
         assign = {name: value for name, value in changes.items() if value is not None}
         removed = tuple(name for name in changes if name not in assign)
         with suppress(RefusedError):
-            self._table.update(_key(row.dataset), assign=assign, remove=removed, conditions=same)
+            self._table.update(_key(row.dataset), assign=assign, remove=removed, conditions=same(uuid=row.uuid))
 
     def list_generation(self, dataset: str, manifest: str, generation: int, now: datetime) -> bool:
         """List a generation that is about to be DONE. Before that, so that no crash loses it. False: it is listed."""
@@ -185,14 +184,14 @@ class Tables(Rows):
 
         With ``listed_at`` it stays if it was listed again since: an hour, for the table that a rebuild has begun.
         """
-        unchanged = [] if listed_at is None else [Condition("listed_at", "=", listed_at)]
+        unchanged = [] if listed_at is None else same(listed_at=listed_at)
         with suppress(RefusedError):
             self._table.delete(Key(_outbox(dataset), name), unchanged)
 
     def _change(self, row: TableRow, changes: dict[str, Any], remove: tuple[str, ...]) -> bool:
-        conditions = [Condition("uuid", "=", row.uuid), Condition("applied", "=", row.applied)]
+        conditions = same(uuid=row.uuid, applied=row.applied)
         if row.pending is None:
-            conditions.append(Condition("pending", "missing"))
+            conditions += same(pending=None)
         return self._table.update_once(_key(row.dataset), changes, remove, conditions)
 
 

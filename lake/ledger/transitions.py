@@ -31,7 +31,7 @@ from lake.ledger.manifest_row import (
     row_attributes,
     row_of,
 )
-from lake.ledger.table import MAX_TRANSACTION_ACTIONS, Condition, RefusedError, Rows, put_request, update_request
+from lake.ledger.table import MAX_TRANSACTION_ACTIONS, Condition, RefusedError, Rows, put_request, same, update_request
 from lake.manifest import Lane, Manifest
 from lake.time import epoch_milliseconds, iso_utc
 
@@ -61,11 +61,7 @@ class Claim:
     @property
     def fence(self) -> list[Condition]:
         """The manifest is RUNNING, and no other attempt has claimed it since."""
-        return [
-            Condition("state", "=", State.RUNNING),
-            Condition("generation", "=", self.row.generation),
-            Condition("attempt", "=", self.row.attempt),
-        ]
+        return same(state=State.RUNNING, generation=self.row.generation, attempt=self.row.attempt)
 
 
 OnDamage = Callable[[TerminalError], object]
@@ -322,7 +318,7 @@ class Manifests(Rows):
         Only forward: the mark of a batch that is not above the one in the row is refused, and nothing happens.
         """
         while row.tabled is None or row.tabled.batch < tabled.batch:
-            key, seen = manifest_row_key(row.id), [Condition.same("tabled", encode(row.tabled))]
+            key, seen = manifest_row_key(row.id), same(tabled=encode(row.tabled))
             try:
                 self._table.update(key, assign={"tabled": encode(tabled)}, conditions=seen)
             except RefusedError:
@@ -366,15 +362,11 @@ class Manifests(Rows):
 def row_unchanged(row: ManifestRow) -> list[Condition]:
     """The row is as the caller read it: state, generation, attempt; the owner while RUNNING, the document while
     PUBLISHING."""
-    conditions = [
-        Condition("state", "=", row.state),
-        Condition("generation", "=", row.generation),
-        Condition("attempt", "=", row.attempt),
-    ]
+    conditions = same(state=row.state, generation=row.generation, attempt=row.attempt)
     if row.state == State.RUNNING:
-        conditions.append(Condition("owner", "=", row.owner))
-    if row.state == State.PUBLISHING and row.document is not None:
-        conditions.append(Condition("document", "=", encode(row.document)))
+        conditions += same(owner=row.owner)
+    if row.state == State.PUBLISHING:
+        conditions += same(document=encode(row.document))
     return conditions
 
 

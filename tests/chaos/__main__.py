@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from local.cloud import LocalCloud
 from local.limits import Limits
 from tests.chaos.glue_history import HISTORIES, run_glue_history
-from tests.chaos.runtime_patches import connect_to, play
+from tests.chaos.history import connect_to, play
 from tests.chaos.world import clients
 
 if TYPE_CHECKING:

@@ -7,11 +7,10 @@ from random import Random
 
 from lake.settings import Settings
 from local.cloud import LocalCloud
-from tests.chaos.glue_world import OVER, GlueWorld
+from tests.chaos.glue_world import CLUSTER_SETTINGS, OVER, GlueWorld, spark_cluster
 from tests.chaos.history import Report
 from tests.chaos.injection import Fault
 from tests.chaos.inputs import Input, random_body, random_settings
-from tests.chaos.spark_cluster import CLUSTER_SETTINGS, spark_cluster
 from tests.chaos.world import Clients
 
 BATCH, STREAM = "batch", "stream"
@@ -110,7 +109,8 @@ def _run_with_fault(world: GlueWorld, lane: str, fault: Fault) -> None:
     job = world.resources.stream_job if lane == STREAM else world.resources.batch_job
     for _ in range(MAX_ROUNDS):
         run = world.start(job, fault, **({} if lane == STREAM else {"run": world.plan_runs()[0]}))
-        if _meets_fault(world, job, run):
+        world.wait("the fault", lambda run=run: world.injected() or world.state(job, run) in OVER)  # type: ignore[misc]
+        if world.injected() is not None:
             break
         rows = [(row["id"], row["state"], row["attempt"]) for row in world.open_rows()]
         world.log.append(f"{lane}: {fault} was not reached: {world.state(job, run)}, open: {rows}")
@@ -129,11 +129,6 @@ def _run_with_fault(world: GlueWorld, lane: str, fault: Fault) -> None:
     else:
         world.finish(job, run)
         _finish_open_manifests(world)
-
-
-def _meets_fault(world: GlueWorld, job: str, run: str) -> bool:
-    world.wait("the fault", lambda: world.injected() is not None or world.state(job, run) in OVER)
-    return world.injected() is not None
 
 
 def _wait_for_leases(world: GlueWorld) -> None:
@@ -171,7 +166,7 @@ def _run_with_second_copy(world: GlueWorld) -> None:
     _arrive(world, BATCH, broken=False)
     (document,) = world.plan_runs()
     job, environment = world.resources.batch_job, world.worker_environment(fault)
-    with spark_cluster(world.marks / "cluster", environment, world.wait) as master:
+    with spark_cluster(world.marks / "cluster", environment) as master:
         run = world.start(job, fault, run=document, conf=world.spark_conf({**CLUSTER_SETTINGS, "spark.master": master}))
         state = world.finish(job, run)
         world.log.append(f"second copy: {world.injected()}")

@@ -6,21 +6,28 @@ import io
 import json
 import os
 import signal
+import socket
+import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
 from typing import Any
 
+import pyspark
+
 from infra.jobs import SPARK_SETTINGS
 from lake.ledger.manifest_row import OPEN_STATES
 from lake.settings import Settings, dump_settings
+from local import isolation
 from local.cloud import LocalCloud
 from local.isolation import REGION
+from local.processes import end_session
 from tests.chaos.glue_process import PLAN_VARIABLE
 from tests.chaos.injection import Fault
 from tests.chaos.world import EXPECTED_ERRORS, Clients, World
@@ -29,7 +36,7 @@ from tests.roles import create_unlimited_role
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 PRODUCT = ("lake", "transform", "batch_job", "streaming_job", "verify")
-INJECTION_MODULES = ("__init__", "injection_points", "injection", "glue_process", "glue_daemon")
+INJECTION_MODULES = ("__init__", "injection", "glue_process", "glue_daemon")
 OVER = frozenset({"STOPPED", "SUCCEEDED", "FAILED", "TIMEOUT", "ERROR", "EXPIRED"})
 MAX_WAIT_SECONDS = 240
 
@@ -50,7 +57,10 @@ class GlueWorld(World):
         world = cls.create(clients, random, settings, versions=True)
         assert isinstance(world, GlueWorld)
         world.cloud_glue = cloud.client("glue")
-        world.glue = GlueWithoutStarts(world.cloud_glue)  # type: ignore[assignment]
+        # StartJobRun of a Lambda has no effect, because the test starts all runs itself.
+        without_starts: Any = isolation.client("glue", cloud.endpoint, cloud.access_key)
+        without_starts.start_job_run = lambda **_: {"JobRunId": "none"}
+        world.glue = without_starts
         # The local cloud lets no run begin whose role Glue may not assume.
         world.job_role = create_unlimited_role(cloud.client("iam"), f"jobs-of-{world.resources.stream_job}")
         world.deploy()
@@ -164,14 +174,60 @@ def _zip(paths: list[Path]) -> bytes:
     return buffer.getvalue()
 
 
-class GlueWithoutStarts:
-    """Glue for the Lambdas: their StartJobRun has no effect, because the test starts all runs itself."""
+HOSTS = ("127.0.0.2", "127.0.0.3")
+MASTER_HOST = "127.0.0.1"
+REGISTERED = "Successfully registered with master"
+SPARK_HOME = Path(pyspark.__file__).parent
+CLUSTER_SETTINGS = {"spark.executor.memory": "512m", "spark.executor.cores": "1", "spark.jars": ""}
+"""For a run on the cluster. The batch lane reads no file through Spark, so its executors need no jars."""
 
-    def __init__(self, glue: Any) -> None:
-        self._glue = glue
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._glue, name)
+@contextmanager
+def spark_cluster(folder: Path, environment: Mapping[str, str]) -> Iterator[str]:
+    """Spark's own cluster on this machine: two workers of one core, on hosts of their own. Yields the master's URL.
 
-    def start_job_run(self, JobName: str) -> dict[str, str]:  # noqa: N803
-        return {"JobRunId": f"none of {JobName}"}
+    Spark never starts a second copy of a task under a master ``local[n]``, nor on the host where the first one runs,
+    which is why ``local-cluster`` starts none either. The workers listen on two loopback addresses.
+
+    ``folder``: for logs and scratch files. ``environment``: what the Python workers need beside the variables of this
+    process.
+    """
+    with socket.socket() as probe:
+        probe.bind((MASTER_HOST, 0))
+        port = probe.getsockname()[1]
+    url = f"spark://{MASTER_HOST}:{port}"
+    with ExitStack() as stack:
+        arguments = ["master.Master", "--host", MASTER_HOST, "--port", str(port)]
+        stack.enter_context(_process(folder / "master", MASTER_HOST, arguments, environment))
+        for host in HOSTS:
+            arguments = ["worker.Worker", "--host", host, "--cores", "1", "--memory", "700m", url]
+            stack.enter_context(_process(folder / host, host, arguments, environment))
+        for host in HOSTS:
+            log = folder / host / "log"
+            wait_for(f"the worker on {host}", lambda log=log: REGISTERED in log.read_text())  # type: ignore[misc]
+        yield url
+
+
+@contextmanager
+def _process(folder: Path, host: str, arguments: list[str], environment: Mapping[str, str]) -> Iterator[None]:
+    folder.mkdir(parents=True)
+    command, *options = arguments
+    own = {
+        "SPARK_HOME": str(SPARK_HOME),
+        "SPARK_LOCAL_IP": host,
+        "SPARK_LOCAL_DIRS": str(folder),
+        "SPARK_WORKER_DIR": str(folder),
+    }
+    with (folder / "log").open("w") as log:
+        process = subprocess.Popen(
+            [SPARK_HOME / "bin/spark-class", f"org.apache.spark.deploy.{command}", "--webui-port", "0", *options],
+            env={**os.environ, **own, **environment},
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+    try:
+        yield
+    finally:
+        end_session(process.pid)
+        process.wait()

@@ -1,20 +1,29 @@
 """One seeded history: files, events, runs and faults at random, then repairs, then the checks."""
 
+import os
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator
+import types
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cache
 from random import Random
 from typing import Any
 
+import botocore.endpoint
 import pytest
 
+import transform.clients
+import transform.run_task
+from router.telemetry import logger, metrics
+from tests.chaos import injection
 from tests.chaos.checker import TERMINAL
-from tests.chaos.injection import Fault
-from tests.chaos.injection_points import conditions_for, fault_space
+from tests.chaos.injection import Fault, conditions_for, fault_space
 from tests.chaos.inputs import DATASETS, UNREADABLE, Input, random_body, random_settings
-from tests.chaos.world import Clients, World
+from tests.chaos.world import Clients, World, clients
+from tests.model.fake_spark import inline_pools
 
 MAX_REPAIR_ROUNDS = 14
 RENEWAL_SECONDS = 0.02
@@ -231,3 +240,38 @@ class _History:
 
     def _states(self) -> dict[str, str]:
         return {item["id"]: item["state"] for item in self._world.items() if item["pk"].startswith("manifest#")}
+
+
+@contextmanager
+def installed() -> Iterator[None]:
+    """Histories are fast and repeatable in the block: no back-off, no threads of pools, clients created once."""
+    level = logger.log_level
+    changes = [
+        *injection.patches(),
+        (botocore.endpoint, "time", types.SimpleNamespace(**{**vars(time), "sleep": lambda _: None})),
+        (transform.run_task, "s3_client", cache(transform.clients.s3_client)),
+        (metrics, "add_metric", lambda **_: None),
+    ]
+    logger.setLevel("CRITICAL")
+    try:
+        # The n-th request is always the same one.
+        with pytest.MonkeyPatch.context() as patch, inline_pools():
+            for owner, name, value in changes:
+                patch.setattr(owner, name, value)
+            yield
+    finally:
+        logger.setLevel(level)
+
+
+def connect_to(environment: Mapping[str, str]) -> None:
+    """Send every AWS request of this process to the local cloud of ``environment``; silence logs and metrics."""
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        del os.environ[name]
+    os.environ.update(environment)
+    logger.setLevel("CRITICAL")
+    metrics.add_metric = lambda **_: None  # type: ignore[method-assign]
+
+
+def play(seed: int) -> Report:
+    with installed():
+        return run_history(clients(), seed)

@@ -14,10 +14,8 @@ from lake.ledger import State
 from lake.ledger.transitions import Manifests
 from local.cloud import LocalCloud
 from router.iceberg.commit import commit_batch
-from tests.chaos import runtime_patches
-from tests.chaos.history import run_history
-from tests.chaos.injection import Actor, Fault, Killed, call_with_faults
-from tests.chaos.injection_points import fault_space
+from tests.chaos.history import installed, run_history
+from tests.chaos.injection import Actor, Fault, Killed, call_with_faults, fault_space
 from tests.chaos.inline_spark import Worker
 from tests.chaos.world import Clients, clients
 from transform.spark_job import JobFailedError
@@ -31,7 +29,7 @@ IDS_AND_TIMES = re.compile(r"\d{8}T[0-9a-f]+|[0-9a-f]{16,}|in [0-9.]+ s")
 @pytest.fixture(scope="module")
 def shared(cloud: LocalCloud) -> Iterator[Clients]:
     os.environ.setdefault("POWERTOOLS_METRICS_NAMESPACE", "chaos")
-    with runtime_patches.installed():
+    with installed():
         yield clients()
 
 

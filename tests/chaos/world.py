@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from functools import cache, partial
+from functools import cache
 from random import Random
 from typing import Any
 
@@ -190,10 +190,8 @@ class World:
             return
         manifests = [manifest for key in batch if (manifest := manifest_of_pointer(key)) is not None]
 
-        def work(name: str) -> int:
-            return len(convert_manifests(self._context(name), manifests))
-
-        if self.run("stream", work, self.resources.stream_job) is not None:
+        job = self.resources.stream_job
+        if self.run("stream", lambda name: len(convert_manifests(self._context(name), manifests)), job) is not None:
             self.seen_pointers += batch
 
     def plan_runs(self) -> list[str]:
@@ -211,17 +209,11 @@ class World:
         for uri in self.plan_runs():
             for _ in range(2 if duplicate_runs else 1):
                 self.batch(uri)
-            self.run("status", partial(self._status, uri))
-
-    def _status(self, uri: str, _: str) -> dict[str, int]:
-        return run_status({"run": uri}, self.router())
+            self.run("status", lambda _, run=uri: run_status({"run": run}, self.router()))  # type: ignore[misc]
 
     def batch(self, uri: str) -> None:
-
-        def work(name: str) -> int:
-            return batch_job.main.run(self._context(name), {"run": uri})
-
-        self.run("batch", work, self.resources.batch_job)
+        job = self.resources.batch_job
+        self.run("batch", lambda name: batch_job.main.run(self._context(name), {"run": uri}), job)
 
     def sweep(self) -> None:
         self.run("sweep", lambda _: sweep(self.router()))

@@ -13,7 +13,7 @@ from lake.ledger import Tabled
 from lake.ledger.datasets import field_id
 from lake.settings.model import parse_settings
 from tests.integration.conversion_world import ConversionWorld
-from tests.unit.lake.test_datasets import WITH_ONE_FIELD_ID
+from tests.unit.lake.test_dataset_and_arrival_rows import WITH_ONE_FIELD_ID
 from verify.manifest_check import check_manifest
 from verify.stack import Stack
 

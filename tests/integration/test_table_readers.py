@@ -32,7 +32,7 @@ from router.iceberg.metadata import (
     new_metadata,
     table_column,
 )
-from tests.unit.lake.test_datasets import WITH_ONE_FIELD_ID
+from tests.unit.lake.test_dataset_and_arrival_rows import WITH_ONE_FIELD_ID
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

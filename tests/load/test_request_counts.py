@@ -16,7 +16,7 @@ from router.plan.handler import plan
 from router.requests.backfill import backfill
 from router.requests.promote import promote
 from router.sweep.handler import LATE_BILLS, sweep
-from tests.chaos import runtime_patches
+from tests.chaos.history import installed
 from tests.chaos.world import World, clients
 from tests.load.request_counts import counted_requests
 
@@ -57,7 +57,7 @@ is written and deleted."""
 @pytest.fixture
 def world(cloud: LocalCloud) -> Iterator[World]:
     os.environ.setdefault("POWERTOOLS_METRICS_NAMESPACE", "load")
-    with runtime_patches.installed():
+    with installed():
         yield World.create(clients(), Random(1), SETTINGS, versions=True)
 
 

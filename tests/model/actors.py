@@ -30,8 +30,7 @@ from router.sweep.manifests import divide_collections
 from router.sweep.repair import Repair
 from router.telemetry import logger
 from streaming_job.micro_batch import convert_manifests
-from tests.model.fake_spark import FakeLeaseKeeper, FakeSource, FakeSparkJob, FakeSparkSession
-from tests.model.pools import inline_pools
+from tests.model.fake_spark import FakeLeaseKeeper, FakeSource, FakeSparkJob, FakeSparkSession, inline_pools
 from tests.model.scheduler import Violation
 from tests.model.world import LEASE, LONG_AGO, PARTITION, START, name_of
 from tests.unit.router.events import failures

@@ -19,6 +19,9 @@ CLAUSE = re.compile(r"(SET|ADD|REMOVE) ")
 class FakeDynamoDB:
     """The calls of ``meta.client`` that the ledger makes."""
 
+    ERRORS = (("ThrottlingException", 400), ("InternalServerError", 500), ("AccessDeniedException", 400))
+    """Amazon DynamoDB Developer Guide, "Error handling"."""
+
     def __init__(self) -> None:
         self.items: dict[tuple[str, str], Item] = {}
         self.index_view: dict[tuple[str, str], Item] = {}

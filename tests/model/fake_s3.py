@@ -22,10 +22,14 @@ def crc32_of(body: bytes) -> str:
     return base64.b64encode(struct.pack(">I", binascii.crc32(body))).decode()
 
 
+def client_error(code: str, message: str, operation: str) -> ClientError:
+    return ClientError({"Error": {"Code": code, "Message": message}}, operation)
+
+
 def verify(checksum: str, body: bytes, operation: str) -> None:
     """Raises ``ClientError`` as S3 does when the checksum of a request is not that of the body."""
     if checksum != crc32_of(body):
-        raise ClientError({"Error": {"Code": "BadDigest", "Message": checksum}}, operation)
+        raise client_error("BadDigest", checksum, operation)
 
 
 Response = dict[str, Any]
@@ -44,7 +48,6 @@ class Object:
     body: bytes
     etag: str
     modified: datetime
-    upload: str | None = None
     checksum: str | None = None
 
 
@@ -52,7 +55,7 @@ class Object:
 class Upload:
     bucket: str
     key: str
-    algorithm: str | None
+    has_checksum: bool
     parts: dict[int, tuple[str, bytes]] = field(default_factory=dict)
     state: str = "open"
     """``open``, ``completed`` or ``aborted``."""
@@ -74,6 +77,8 @@ class FakeS3:
 
     exceptions = Exceptions
     PAGE_SIZE = 3
+    ERRORS = (("SlowDown", 503), ("AccessDenied", 403), ("RequestTimeout", 400), ("ExpiredToken", 400))
+    """Amazon S3 API Reference, "Error responses"."""
 
     def __init__(self, now: datetime, used_id_succeeds: bool = False) -> None:
         self.now = now
@@ -94,7 +99,7 @@ class FakeS3:
         self, *, Bucket: str, Key: str, Body: bytes, ContentType: str = "", IfNoneMatch: str = ""
     ) -> Response:
         if IfNoneMatch and Key in self.buckets[Bucket]:
-            raise ClientError({"Error": {"Code": "PreconditionFailed", "Message": Key}}, "PutObject")
+            raise client_error("PreconditionFailed", Key, "PutObject")
         etag = self._etag(Bucket, Body)
         self.buckets[Bucket][Key] = Object(Body, etag, self.now)
         response = {"ETag": f'"{etag}"'}
@@ -118,7 +123,7 @@ class FakeS3:
 
     def head_object(self, *, Bucket: str, Key: str, ChecksumMode: str = "") -> Response:
         if Key not in self.buckets[Bucket]:
-            raise ClientError({"Error": {"Code": "404", "Message": "Not Found"}}, "HeadObject")
+            raise client_error("404", "Not Found", "HeadObject")
         item = self.buckets[Bucket][Key]
         response = {"ETag": f'"{item.etag}"', "ContentLength": len(item.body)}
         if not ChecksumMode or item.checksum is None:
@@ -135,8 +140,7 @@ class FakeS3:
         size = min(MaxKeys, self.PAGE_SIZE)
         keys = sorted(key for key in self.buckets[Bucket] if key.startswith(Prefix) and key > StartAfter)
         if Delimiter:
-            folders = {Prefix + key.removeprefix(Prefix).partition(Delimiter)[0] + Delimiter for key in keys}
-            return {"CommonPrefixes": [{"Prefix": folder} for folder in sorted(folders)], "IsTruncated": False}
+            return _folders(keys, Prefix, Delimiter)
         found = [(key, self.buckets[Bucket][key]) for key in keys[:size]]
         page = [
             {"Key": key, "LastModified": item.modified, "Size": len(item.body), "ETag": f'"{item.etag}"'}
@@ -149,22 +153,15 @@ class FakeS3:
         return {"Status": "Enabled"} if Bucket in self.versions else {}
 
     def list_object_versions(
-        self,
-        *,
-        Bucket: str,
-        Prefix: str,
-        KeyMarker: str = "",
-        Delimiter: str | None = None,
-        OptionalObjectAttributes: Sequence[str] = (),
+        self, *, Bucket: str, Prefix: str, KeyMarker: str = "", Delimiter: str = "", **attributes: Sequence[str]
     ) -> Response:
         # No object of a scenario is archived.
-        assert tuple(OptionalObjectAttributes) in ((), ("RestoreStatus",))
+        assert attributes in ({}, {"OptionalObjectAttributes": ["RestoreStatus"]})
         current = {key: {"null": item} for key, item in self.buckets[Bucket].items()}
         by_key = self.versions.get(Bucket, current)
         keys = sorted(key for key in by_key if key.startswith(Prefix) and key > KeyMarker)
-        if Delimiter is not None:
-            folders = {Prefix + key.removeprefix(Prefix).partition(Delimiter)[0] + Delimiter for key in keys}
-            return {"CommonPrefixes": [{"Prefix": folder} for folder in sorted(folders)], "IsTruncated": False}
+        if Delimiter:
+            return _folders(keys, Prefix, Delimiter)
         versions = []
         for key in keys[: self.PAGE_SIZE]:
             latest = self.buckets[Bucket].get(key)
@@ -175,80 +172,59 @@ class FakeS3:
         response: Response = {"Versions": versions, "IsTruncated": truncated}
         return response | ({"NextKeyMarker": keys[self.PAGE_SIZE - 1]} if truncated else {})
 
-    def create_multipart_upload(
-        self, *, Bucket: str, Key: str, ChecksumAlgorithm: str | None = None, ChecksumType: str | None = None
-    ) -> Response:
-        assert (ChecksumAlgorithm, ChecksumType) in (("CRC32", "FULL_OBJECT"), (None, None))
+    def create_multipart_upload(self, *, Bucket: str, Key: str, **checksum: str) -> Response:
+        assert checksum in ({"ChecksumAlgorithm": "CRC32", "ChecksumType": "FULL_OBJECT"}, {})
         upload = f"upload-{next(self._numbers):04d}"
-        self.uploads[upload] = Upload(Bucket, Key, ChecksumAlgorithm)
+        self.uploads[upload] = Upload(Bucket, Key, bool(checksum))
         return {"UploadId": upload}
 
     def upload_part(
-        self,
-        *,
-        Bucket: str,
-        Key: str,
-        UploadId: str,
-        PartNumber: int,
-        Body: Any,
-        ChecksumCRC32: str | None = None,
-        **_: Any,
+        self, *, PartNumber: int, Body: Any, ContentLength: int = 0, ChecksumCRC32: str = "", **place: str
     ) -> Response:
-        upload = self._open_upload(Bucket, Key, UploadId, "UploadPart")
+        upload = self._open_upload("UploadPart", **place)
         body = Body if isinstance(Body, bytes) else Body.read()
-        etag = self._etag(Bucket, body)
+        assert ContentLength in (0, len(body))
+        etag = self._etag(upload.bucket, body)
         upload.parts[PartNumber] = (etag, body)
         response = {"ETag": f'"{etag}"'}
-        if ChecksumCRC32 is None:
+        if not ChecksumCRC32:
             return response
         verify(ChecksumCRC32, body, "UploadPart")
         return {**response, "ChecksumCRC32": ChecksumCRC32}
 
-    def list_parts(self, *, Bucket: str, Key: str, UploadId: str) -> Response:
-        parts = self._open_upload(Bucket, Key, UploadId, "ListParts").parts
+    def list_parts(self, **place: str) -> Response:
+        parts = self._open_upload("ListParts", **place).parts
         return {"Parts": [{"PartNumber": number, "ETag": f'"{part[0]}"'} for number, part in sorted(parts.items())]}
 
     def complete_multipart_upload(
-        self,
-        *,
-        Bucket: str,
-        Key: str,
-        UploadId: str,
-        MultipartUpload: Response,
-        ChecksumCRC32: str | None = None,
-        ChecksumType: str | None = None,
+        self, *, MultipartUpload: Response, ChecksumCRC32: str = "", ChecksumType: str = "", **place: str
     ) -> Response:
-        used = self.uploads.get(UploadId)
+        used = self.uploads.get(place["UploadId"])
         if used is not None and used.state == "completed" and self.used_id_succeeds:
             return {}
-        upload = self._open_upload(Bucket, Key, UploadId, "CompleteMultipartUpload")
-        assert upload.algorithm is None or (ChecksumCRC32 and ChecksumType == "FULL_OBJECT")
+        upload = self._open_upload("CompleteMultipartUpload", **place)
+        assert not upload.has_checksum or (ChecksumCRC32 and ChecksumType == "FULL_OBJECT")
         for part in MultipartUpload["Parts"]:
             known = upload.parts.get(part["PartNumber"], ("", b""))
-            is_named = part.get("ChecksumCRC32") == crc32_of(known[1]) or upload.algorithm is None
+            is_named = part.get("ChecksumCRC32") == crc32_of(known[1]) or not upload.has_checksum
             if known[0] != part["ETag"].strip('"') or not is_named:
-                raise ClientError({"Error": {"Code": "InvalidPart", "Message": Key}}, "CompleteMultipartUpload")
+                raise client_error("InvalidPart", upload.key, "CompleteMultipartUpload")
         parts = [upload.parts[part["PartNumber"]] for part in MultipartUpload["Parts"]]
         body = b"".join(part[1] for part in parts)
-        if ChecksumCRC32 is not None:
+        if ChecksumCRC32:
             verify(ChecksumCRC32, body, "CompleteMultipartUpload")
-        etag = self._etag(Bucket, b"".join(bytes.fromhex(part[0]) for part in parts)) + f"-{len(parts)}"
-        checksum = None if upload.algorithm is None else crc32_of(body)
-        self.buckets[Bucket][Key] = Object(body, etag, self.now, UploadId, checksum)
+        etag = self._etag(upload.bucket, b"".join(bytes.fromhex(part[0]) for part in parts)) + f"-{len(parts)}"
+        checksum = crc32_of(body) if upload.has_checksum else None
+        self.buckets[upload.bucket][upload.key] = Object(body, etag, self.now, checksum)
         upload.state = "completed"
         return {"ETag": f'"{etag}"'}
 
-    def abort_multipart_upload(self, *, Bucket: str, Key: str, UploadId: str) -> Response:
-        self._open_upload(Bucket, Key, UploadId, "AbortMultipartUpload").state = "aborted"
+    def abort_multipart_upload(self, **place: str) -> Response:
+        self._open_upload("AbortMultipartUpload", **place).state = "aborted"
         return {}
 
     def list_multipart_uploads(
-        self,
-        *,
-        Bucket: str,
-        Prefix: str = "",
-        KeyMarker: str = "",
-        UploadIdMarker: str = "",
+        self, *, Bucket: str, Prefix: str = "", KeyMarker: str = "", UploadIdMarker: str = ""
     ) -> Response:
         open_uploads = sorted(
             (upload.key, identity)
@@ -271,8 +247,13 @@ class FakeS3:
         """The MD5, or in a bucket with a KMS key a value that the content does not tell."""
         return hashlib.md5(f"{next(self._numbers)}".encode() if bucket in self.with_kms_key else body).hexdigest()
 
-    def _open_upload(self, bucket: str, key: str, identity: str, operation: str) -> Upload:
-        upload = self.uploads.get(identity)
-        if upload is None or upload.state != "open" or (upload.bucket, upload.key) != (bucket, key):
-            raise ClientError({"Error": {"Code": "NoSuchUpload", "Message": identity}}, operation)
+    def _open_upload(self, operation: str, *, Bucket: str, Key: str, UploadId: str) -> Upload:
+        upload = self.uploads.get(UploadId)
+        if upload is None or upload.state != "open" or (upload.bucket, upload.key) != (Bucket, Key):
+            raise client_error("NoSuchUpload", UploadId, operation)
         return upload
+
+
+def _folders(keys: Sequence[str], prefix: str, delimiter: str) -> Response:
+    folders = {prefix + key.removeprefix(prefix).partition(delimiter)[0] + delimiter for key in keys}
+    return {"CommonPrefixes": [{"Prefix": folder} for folder in sorted(folders)], "IsTruncated": False}

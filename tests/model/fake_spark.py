@@ -1,12 +1,15 @@
-"""In place of Spark and of the thread that renews leases: tasks upload small JSON objects, one after the other."""
+"""In place of Spark, of the thread that renews leases, and of thread pools: one piece of work after the other."""
 
 from __future__ import annotations
 
 import json
 import tempfile
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -21,7 +24,7 @@ from transform.task_model import NUMBERS_PER_TASK, FileFailure, SplitResult, Tas
 from transform.upload import Uploads
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from lake.manifest import ObjectVersion
     from tests.model.world import World
@@ -152,3 +155,40 @@ class FakeLeaseKeeper(LeaseKeeper):
     def _keepers(self) -> list[FakeLeaseKeeper]:
         spark: Any = self._context.spark
         return spark.keepers
+
+
+@contextmanager
+def inline_pools() -> Iterator[None]:
+    """Every ``ThreadPoolExecutor`` works as ``InlinePool`` does."""
+    methods: Any = {name: value for name, value in vars(InlinePool).items() if callable(value)}
+    with patch.multiple(ThreadPoolExecutor, create=True, **methods):
+        yield
+
+
+class InlinePool:
+    """The part of ``ThreadPoolExecutor``'s API that the product uses."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        pass
+
+    def __enter__(self) -> InlinePool:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return
+
+    def shutdown(self, **_: Any) -> None:
+        return
+
+    def map(self, function: Callable[..., Any], *columns: Any) -> Iterator[Any]:
+        """An error of one item does not keep the others from being worked on."""
+        done = [self.submit(function, *items) for items in zip(*columns, strict=False)]
+        return (item.result() for item in done)
+
+    def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
+        done: Future[Any] = Future()
+        try:
+            done.set_result(function(*arguments))
+        except Exception as error:
+            done.set_exception(error)
+        return done

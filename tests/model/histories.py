@@ -1,10 +1,15 @@
-"""One history: a scenario, the faults at its steps, and then repairs until no work is left."""
+"""One history: a scenario, the faults at its steps, and then repairs until no work is left.
+
+Random histories: a seed decides the faults of every step; of a violation, only the faults that it needs are left.
+"""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
+from random import Random
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -15,8 +20,18 @@ from lake.settings import LedgerSettings
 from tests.model import actors
 from tests.model.invariants import InvariantChecker
 from tests.model.scenarios import Scenario, single_faults, switches
-from tests.model.scheduler import Actor, Scheduler, Violation
-from tests.model.world import LONG_AGO, OWNER_DIED, World
+from tests.model.scheduler import (
+    CRASH,
+    LOSE_REQUEST,
+    LOSE_RESPONSE,
+    REPEAT,
+    STALE_READ,
+    SWITCH,
+    Actor,
+    Scheduler,
+    Violation,
+)
+from tests.model.world import LEASE, LONG_AGO, OWNER_DIED, World
 
 MAX_REPAIR_ROUNDS = 14
 
@@ -104,7 +119,7 @@ def _prepare(world: World, scenario: Scenario) -> None:
         actors.sweeper(world, None)
     if scenario.reprocessed:
         actors.worker(world, None, "before", ids)
-        force_all(world)
+        actors.forcer(world, None)
     if scenario.forgotten:
         actors.worker(world, None, "before", ids)
         expire_rows(world)
@@ -216,16 +231,6 @@ def apply_event(world: World, event: str, actor: Actor) -> None:
         EVENTS[event](world)
 
 
-def force_all(world: World) -> None:
-    """``force`` on every manifest that is DONE or FAILED."""
-    manifests = world.router(None).ledger.manifests
-    for item in list(world.rows().values()):
-        if item["state"] in (State.DONE, State.FAILED):
-            row = manifests.get(item["id"])
-            assert row is not None
-            manifests.force(row, world.now)
-
-
 def expire(world: World, restored: Sequence[str], expired: Sequence[str]) -> None:
     """Files that were missing are there again; others are deleted, as by a rule of their bucket, for ever."""
     for file in world.arrived:
@@ -295,10 +300,10 @@ def expire_rows(world: World) -> None:
 
 
 EVENTS: dict[str, Callable[[World], object]] = {
-    "expire_lease": lambda world: world.wait(world.lease + timedelta(seconds=1)),
+    "expire_lease": lambda world: world.wait(LEASE + timedelta(seconds=1)),
     "advance_hours": lambda world: world.wait(timedelta(hours=2)),
     "begin_new_query": lambda world: world.seen_pointers.clear(),
-    "force": force_all,
+    "force": lambda world: actors.forcer(world, None),
     "change_document": _change_documents,
     "lose_upload": _lose_upload,
     "add_rule": _add_rule,
@@ -306,3 +311,77 @@ EVENTS: dict[str, Callable[[World], object]] = {
     "overwrite_input": _overwrite_input,
     "delete_input": _delete_input,
 }
+
+
+FAULT_RATE = 0.06
+"""Probability of a fault at a step without a switch."""
+SWITCH_RATES = (0.05, 0.2, 0.5)
+EXPIRY_RATES = (0, 0.02, 0.2)
+"""Probability that a lease expires at a switch: the actor becomes a zombie."""
+ONCE = (LOSE_RESPONSE, LOSE_REQUEST, STALE_READ, "lose_upload", "change_document")
+MAX_FAULTS = {
+    **dict.fromkeys(ONCE, 1),
+    REPEAT: 2,
+    "force": 2,
+    "expire_lease": 4,
+    "advance_hours": 3,
+    "report_stopped": 2,
+}
+"""Per history: the product bounds its attempts, so the model bounds the reasons to repeat them."""
+MAX_CRASHES = 2
+STEPS = {"poison": 400}
+DEFAULT_STEPS = 200
+"""Number of steps with random faults, more than most histories have; later steps have none."""
+
+
+class RandomFaults:
+    """The random decisions of one history."""
+
+    def __init__(self, scenario: Scenario, random: Random) -> None:
+        self._scenario, self._random = scenario, random
+        self._steps = STEPS.get(scenario.name, DEFAULT_STEPS)
+        self._switch_rate = random.choice(SWITCH_RATES)
+        self._expiry_rate = random.choice(EXPIRY_RATES) if "expire_lease" in scenario.events else 0
+        self._remaining = Counter(MAX_FAULTS | {CRASH: random.randint(0, MAX_CRASHES)})
+
+    def fault_at(self, step: int, actor: Actor, operation: str) -> str:
+        random, faults = self._random, single_faults(self._scenario, operation)
+        if step > self._steps:
+            return ""
+        if random.random() < self._switch_rate:
+            name = random.choice(self._scenario.actors)
+            if random.random() < self._expiry_rate and self._take("expire_lease"):
+                return f"expire_lease:{name}"
+            return "" if name == actor.name else f"{SWITCH}:{name}"
+        fault = random.choice(faults) if faults and random.random() < FAULT_RATE else ""
+        return fault if self._take(fault) else ""
+
+    def _take(self, fault: str) -> bool:
+        """Whether the fault may still occur; counts it."""
+        if fault not in self._remaining:
+            return True
+        self._remaining[fault] -= 1
+        return self._remaining[fault] >= 0
+
+
+def explore(scenario: Scenario, seed: int, max_histories: int, *, shrink: bool = True) -> list[History]:
+    """Play random histories until one, the last, breaks a promise; the same seed gives the same histories."""
+    histories, random = list[History](), Random(seed)
+    while len(histories) < max_histories:
+        used_id_succeeds = random.random() < 0.5
+        history = play(scenario, RandomFaults(scenario, random).fault_at, used_id_succeeds)
+        histories.append(history)
+        if history.violation:
+            return [*histories[:-1], _shrunk(history, used_id_succeeds)] if shrink else histories
+    return histories
+
+
+def _shrunk(history: History, used_id_succeeds: bool) -> History:
+    """The history without the faults that it does not need to break a promise."""
+    # Without a later fault, an earlier one may not be needed either.
+    for step in (*sorted(history.faults, reverse=True), *sorted(history.faults)):
+        fewer = {at: fault for at, fault in history.faults.items() if at != step}
+        if step in history.faults:
+            shorter = play(history.scenario, lambda now, *_, fewer=fewer: fewer.get(now, ""), used_id_succeeds)
+            history = shorter if shorter.violation else history
+    return history

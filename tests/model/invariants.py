@@ -301,6 +301,7 @@ def check_contents(world: World, documents: Mapping[str, dict[str, Any]], files:
     )
     if rows + references != published:
         raise Violation(f"rows {dict(rows)} and files in quarantine {dict(references)} are not {dict(published)}")
+    # Of two manifests that have published a file, one can be SUPERSEDED, which holds nothing.
     doubled = [name for name, number in rows.items() if number > 1]
     if doubled:
         raise Violation(f"the rows of {doubled[0]} are published {rows[doubled[0]]} times")

@@ -122,7 +122,7 @@ class Scheduler:
         if fault == LOSE_REQUEST:
             raise ReadTimeoutError(endpoint_url="model")
         if fault == REFUSE:
-            error = service_error(operation, step)
+            error = service_error(client, operation, step)
             self.trace[-1] += f" -> {error.response['Error']['Code']}"
             raise error
         return self._apply_with(fault, client, operation, _with_body_in_memory(request), issued_at)
@@ -212,35 +212,18 @@ def _describe(request: dict[str, Any]) -> str:
     return f"{text} {[str(value) for value in values.values()][:3] if values else ''}".strip()
 
 
-S3_ERRORS = (("SlowDown", 503), ("AccessDenied", 403), ("RequestTimeout", 400), ("ExpiredToken", 400))
-"""Amazon S3 API Reference, "Error responses"."""
-DYNAMODB_ERRORS = (("ThrottlingException", 400), ("InternalServerError", 500), ("AccessDeniedException", 400))
-"""Amazon DynamoDB Developer Guide, "Error handling"."""
-GLUE_ERRORS = (("OperationTimeoutException", 400), ("InternalServiceException", 500))
-"""AWS Glue Web API Reference, "Exceptions"."""
-CONFLICT = ("TransactionConflictException", 400)
-"""A write while a transaction is under way for the same item."""
-ITEM_WRITES = frozenset({"put_item", "update_item"})
-ITEM_READS = frozenset({"get_item", "batch_get_item", "query"})
-TRANSACTION = "transact_write_items"
-JOB_RUN_OPERATIONS = frozenset({"get_job_run", "get_job_runs", "start_job_run", "batch_stop_job_run"})
+CONFLICTS = {
+    "transact_write_items": (("TransactionCanceledException", 400), ("TransactionInProgressException", 400)),
+    **dict.fromkeys(("put_item", "update_item"), (("TransactionConflictException", 400),)),
+}
+"""Errors of a write while a transaction is under way for the same item."""
 
 
-def service_error(operation: str, number: int) -> ClientError:
+def service_error(client: Any, operation: str, number: int) -> ClientError:
     """The error of a request; ``number`` chooses among those that its operation can be answered with."""
-    errors = _errors(operation)
+    errors = (*CONFLICTS.get(operation, ()), *client.ERRORS)
     code, status = errors[number % len(errors)]
     response: Any = {"Error": {"Code": code, "Message": "model"}, "ResponseMetadata": {"HTTPStatusCode": status}}
     if code == "TransactionCanceledException":
         response["CancellationReasons"] = [{"Code": "TransactionConflict"}]
     return ClientError(response, operation)
-
-
-def _errors(operation: str) -> tuple[tuple[str, int], ...]:
-    if operation == TRANSACTION:
-        return (("TransactionCanceledException", 400), ("TransactionInProgressException", 400), *DYNAMODB_ERRORS)
-    if operation in ITEM_WRITES:
-        return (CONFLICT, *DYNAMODB_ERRORS)
-    if operation in ITEM_READS:
-        return DYNAMODB_ERRORS
-    return GLUE_ERRORS if operation in JOB_RUN_OPERATIONS else S3_ERRORS

@@ -51,16 +51,6 @@ class BrokenPromiseError(AssertionError):
     """A reader of the table would have seen something wrong."""
 
 
-class CheckingGlue(FakeGlue):
-    """Calls ``check`` after each swap."""
-
-    check: Callable[[], None] = staticmethod(lambda: None)
-
-    def update_table(self, DatabaseName: str, TableInput: Any, SkipArchive: bool, VersionId: str) -> None:  # noqa: N803
-        super().update_table(DatabaseName, TableInput, SkipArchive, VersionId)
-        self.check()
-
-
 @dataclass
 class TableWorld:
     """A stage with one table, a process that meets faults, and others that do not."""
@@ -77,13 +67,14 @@ class TableWorld:
     """Whether rows may be those of an earlier batch: a person has not decided yet."""
 
     def __post_init__(self) -> None:
-        s3, dynamodb, glue = FakeS3(MORNING), FakeDynamoDB(), CheckingGlue()
+        s3, dynamodb, glue = FakeS3(MORNING), FakeDynamoDB(), FakeGlue()
         for bucket in ("input", "lake", "quarantine", "control"):
             s3.create_bucket(Bucket=bucket)
         self.world = _deployment(s3, dynamodb, glue, Faults(), wrapped=False)
         self.faulty = _deployment(s3, dynamodb, glue, Faults(), wrapped=True)
         self.world.ledger.datasets.register(DATASET)
-        glue.check = self.check
+        # After each swap: before the next one, and at the end.
+        glue.before_update = self.check
 
     # What the processes do
 
@@ -116,14 +107,13 @@ class TableWorld:
 
     def swap(self, metadata: dict[str, Any]) -> None:
         """Another writer changes the table."""
-        catalog = TableCatalog(self.world.services, DATASET)
-        entry = catalog.load()
+        entry = self.catalog.load()
         assert entry is not None
-        assert catalog.swap(entry, metadata)
+        assert self.catalog.swap(entry, metadata)
 
     def compact(self) -> None:
         """Another writer writes all files as one."""
-        catalog, before = TableCatalog(self.world.services, DATASET), self.metadata()
+        catalog, before = self.catalog, self.metadata()
         entries = [item for manifest in manifests_of(before, catalog) for item in live_entries(manifest, catalog)]
         old = [_data_file(entry) for entry in entries]
         self.world.raw_s3.put_object(Bucket="lake", Key=COMPACTED, Body=b"")
@@ -136,26 +126,28 @@ class TableWorld:
 
     # What readers see
 
+    @property
+    def catalog(self) -> TableCatalog:
+        return TableCatalog(self.world.services, DATASET)
+
     def metadata(self) -> dict[str, Any]:
-        entry = TableCatalog(self.world.services, DATASET).load()
+        entry = self.catalog.load()
         if entry is None:
             raise BrokenPromiseError("there is no table")
         return entry.metadata
 
     def paths(self, snapshot: Any = None) -> list[str]:
-        catalog, metadata = TableCatalog(self.world.services, DATASET), self.metadata()
-        manifests = manifests_of(metadata, catalog, snapshot)
-        return [entry["data_file"]["file_path"] for item in manifests for entry in live_entries(item, catalog)]
+        manifests = manifests_of(self.metadata(), self.catalog, snapshot)
+        return [entry["data_file"]["file_path"] for item in manifests for entry in live_entries(item, self.catalog)]
 
     def metadata_files(self) -> set[str]:
         """The documents that the current one names, and what its snapshots consist of."""
-        catalog = TableCatalog(self.world.services, DATASET)
-        entry = catalog.load()
+        entry = self.catalog.load()
         assert entry is not None
         files = {entry.location} | {item["metadata-file"] for item in entry.metadata["metadata-log"]}
         for item in entry.metadata["snapshots"]:
             files |= {item["manifest-list"]}
-            files |= {manifest["manifest_path"] for manifest in manifests_of(entry.metadata, catalog, item)}
+            files |= {manifest["manifest_path"] for manifest in manifests_of(entry.metadata, self.catalog, item)}
         return {file.removeprefix("s3://lake/") for file in files}
 
     def check(self) -> None:

@@ -20,166 +20,145 @@ from tests.model.fake_s3 import FakeS3, crc32_of
 from tests.model.world import START
 from tests.unit.lake.world import RESOURCES
 
-
-def response_or_code(call: Callable[..., Any], **request: Any) -> Any:
-    """The response, or the error code."""
-    try:
-        return call(**request)
-    except ClientError as error:
-        return error.response["Error"]["Code"]
+BODY, OTHER = b"rows", b"other rows"
+CHECKSUM, ETAG = crc32_of(BODY), hashlib.md5(BODY).hexdigest()
+WHOLE = {"ChecksumAlgorithm": "CRC32", "ChecksumType": "FULL_OBJECT"}
 
 
-def done_or_code(call: Callable[..., Any], **request: Any) -> str:
-    answer = response_or_code(call, **request)
-    return answer if isinstance(answer, str) else "done"
+class Script:
+    """Calls of one client in a bucket of its own, and what they have answered."""
+
+    def __init__(self, s3: Any) -> None:
+        self.s3, self.bucket, self.answers = s3, f"contract-{secrets.token_hex(4)}", list[Any]()
+        s3.create_bucket(
+            Bucket=self.bucket, **({} if isinstance(s3, FakeS3) else {"CreateBucketConfiguration": BUCKET_PLACE})
+        )
+
+    def call(self, operation: str, *shown: str, **request: Any) -> Any:
+        """The answer; recorded are these of its members, or the error code."""
+        try:
+            answer = getattr(self.s3, operation)(Bucket=self.bucket, **request)
+        except ClientError as error:
+            self.answers.append(error.response["Error"]["Code"])
+            return {}
+        self.answers.append([answer.get(name) for name in shown])
+        return answer
+
+    def keys(self, **request: Any) -> None:
+        listed = self.s3.list_objects_v2(Bucket=self.bucket, **request).get("Contents", [])
+        self.answers.append([(item["Key"], item["Size"], item["ETag"]) for item in listed])
 
 
-def s3_responses(s3: Any, bucket: str) -> list[Any]:
-    """The responses to the calls that the product relies on, in an order that matters."""
-    responses: list[Any] = []
-
-    def keys_and_uploads() -> None:
-        responses.append([item["Key"] for item in s3.list_objects_v2(Bucket=bucket).get("Contents", [])])
-        listed = s3.list_multipart_uploads(Bucket=bucket, Prefix="d/m-g1-").get("Uploads", [])
-        responses.append([(item["Key"], item["UploadId"] in upload_ids) for item in listed])
-
-    def complete(upload: str, key: str, *etags: str) -> None:
-        parts = [{"PartNumber": number, "ETag": f'"{etag}"'} for number, etag in enumerate(etags, 1)]
-        request = {"Bucket": bucket, "Key": key, "UploadId": upload, "MultipartUpload": {"Parts": parts}}
-        responses.append(done_or_code(s3.complete_multipart_upload, **request))
-
-    def head(key: str) -> None:
-        response = response_or_code(s3.head_object, Bucket=bucket, Key=key)
-        responses.append(response if isinstance(response, str) else (response["ETag"], response["ContentLength"]))
-
-    def abort(upload: str, key: str) -> None:
-        responses.append(done_or_code(s3.abort_multipart_upload, Bucket=bucket, Key=key, UploadId=upload))
-
+def uploads_without_checksums(script: Script) -> None:
+    """The calls that the product relies on, in an order that matters."""
     first, second = "d/m-g1-00000.parquet", "d/m-g1-00001.parquet"
-    keys_of_uploads = (first, first, second)
-    upload_ids = [s3.create_multipart_upload(Bucket=bucket, Key=key)["UploadId"] for key in keys_of_uploads]
-    etag = hashlib.md5(b"rows").hexdigest()
-    for upload, key in zip(upload_ids, keys_of_uploads, strict=True):
-        part = s3.upload_part(Bucket=bucket, Key=key, UploadId=upload, PartNumber=1, Body=b"rows")
-        responses.append(part["ETag"])
-    keys_and_uploads()
-    head(first)
-    complete(upload_ids[0], first, "0" * 32)
-    keys_and_uploads()
-    complete(upload_ids[0], first, etag)
-    keys_and_uploads()
-    head(first)
-    abort(upload_ids[1], first)
-    abort(upload_ids[1], first)
-    keys_and_uploads()
-    complete(upload_ids[1], first, etag)
-    head(first)
-    s3.delete_object(Bucket=bucket, Key=first)
-    s3.delete_object(Bucket=bucket, Key=first)
-    head(first)
-    keys_and_uploads()
-    complete(upload_ids[2], second, etag)
-    keys_and_uploads()
+    keys = (first, first, second)
+    created = [script.call("create_multipart_upload", Key=key) for key in keys]
+    uploads = [{"Key": key, "UploadId": upload["UploadId"]} for key, upload in zip(keys, created, strict=True)]
+
+    def show() -> None:
+        script.keys()
+        listed = script.s3.list_multipart_uploads(Bucket=script.bucket, Prefix="d/m-g1-").get("Uploads", [])
+        listed = [{name: item[name] for name in ("Key", "UploadId")} for item in listed]
+        script.answers.append([upload in listed for upload in uploads])
+        script.call("head_object", "ETag", "ContentLength", Key=first)
+
+    def complete(number: int, etag: str = ETAG) -> dict[str, Any]:
+        return {**uploads[number], "MultipartUpload": {"Parts": [{"PartNumber": 1, "ETag": f'"{etag}"'}]}}
+
+    for upload in uploads:
+        script.call("upload_part", "ETag", **upload, PartNumber=1, Body=BODY)
+    steps: list[tuple[str, dict[str, Any]]] = [
+        ("complete_multipart_upload", complete(0, "0" * 32)),
+        ("complete_multipart_upload", complete(0)),
+        ("abort_multipart_upload", uploads[1]),
+        ("abort_multipart_upload", uploads[1]),
+        ("complete_multipart_upload", complete(1)),
+        ("delete_object", {"Key": first}),
+        ("delete_object", {"Key": first}),
+        ("complete_multipart_upload", complete(2)),
+    ]
+    for operation, request in steps:
+        show()
+        script.call(operation, **request)
     # Whatever the response is, the id of a completed upload restores no deleted object.
     with suppress(ClientError):
-        parts = {"Parts": [{"PartNumber": 1, "ETag": f'"{etag}"'}]}
-        s3.complete_multipart_upload(Bucket=bucket, Key=first, UploadId=upload_ids[0], MultipartUpload=parts)
-    head(first)
-    responses.append([item["Key"] for item in s3.list_objects_v2(Bucket=bucket, StartAfter=first).get("Contents", [])])
-    with pytest.raises(s3.exceptions.NoSuchKey):
-        s3.get_object(Bucket=bucket, Key=first)
-    put = {"Bucket": bucket, "Key": first, "Body": b"new", "IfNoneMatch": "*"}
-    responses += [done_or_code(s3.put_object, **put) for _ in range(2)]
-    responses.append(s3.get_object(Bucket=bucket, Key=second)["Body"].read())
-    return responses
+        script.s3.complete_multipart_upload(Bucket=script.bucket, **complete(0))
+    show()
+    script.keys(StartAfter=first)
+    with pytest.raises(script.s3.exceptions.NoSuchKey):
+        script.s3.get_object(Bucket=script.bucket, Key=first)
+    for _ in range(2):
+        script.call("put_object", "ETag", Key=first, Body=b"new", IfNoneMatch="*")
+    script.answers.append(script.s3.get_object(Bucket=script.bucket, Key=second)["Body"].read())
 
 
 @pytest.mark.parametrize("used_id_succeeds", [False, True])
 def test_s3_responds_like_the_emulator(cloud: LocalCloud, used_id_succeeds: bool) -> None:
-    s3, fake = cloud.client("s3"), FakeS3(START, used_id_succeeds)
-    assert s3_responses(fake, new_bucket(fake)) == s3_responses(s3, new_bucket(s3))
-
-
-def new_bucket(s3: Any) -> str:
-    bucket = f"contract-{secrets.token_hex(4)}"
-    s3.create_bucket(Bucket=bucket, **({} if isinstance(s3, FakeS3) else {"CreateBucketConfiguration": BUCKET_PLACE}))
-    return bucket
-
-
-def listed_versions(s3: Any, bucket: str) -> list[Any]:
-    """The versions of an object that was put twice and deleted, the numbers in place of their ids."""
-    ids = [s3.put_object(Bucket=bucket, Key="v", Body=body).get("VersionId", "null") for body in (b"one", b"second")]
-    objects = s3.list_objects_v2(Bucket=bucket, Prefix="v", MaxKeys=2)["Contents"]
-    responses: list[Any] = [(item["Key"], item["Size"], item["ETag"]) for item in objects]
-
-    def versions() -> None:
-        listed = s3.list_object_versions(Bucket=bucket, Prefix="v").get("Versions", [])
-        responses.append([(ids.index(item["VersionId"]), item["IsLatest"], item["Size"]) for item in listed])
-
-    versions()
-    s3.delete_object(Bucket=bucket, Key="v")
-    versions()
-    return responses
+    scripts = [Script(s3) for s3 in (FakeS3(START, used_id_succeeds), cloud.client("s3"))]
+    for script in scripts:
+        uploads_without_checksums(script)
+    assert scripts[0].answers == scripts[1].answers
 
 
 @pytest.mark.parametrize("versioning", [False, True])
 def test_s3_lists_versions_like_the_emulator(cloud: LocalCloud, versioning: bool) -> None:
-    s3, fake = cloud.client("s3"), FakeS3(START)
-    bucket, other = new_bucket(s3), new_bucket(fake)
-    if versioning:
-        s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
-        fake.versions[other] = {}
-    assert listed_versions(fake, other) == listed_versions(s3, bucket)
+    # Given an object that is put twice and deleted
+    fake, clients, scripts = FakeS3(START), list[Any](), list[Script]()
+    clients += [fake, cloud.client("s3")]
+    for s3 in clients:
+        script = Script(s3)
+        scripts.append(script)
+        if versioning and s3 is fake:
+            fake.versions[script.bucket] = {}
+        elif versioning:
+            s3.put_bucket_versioning(Bucket=script.bucket, VersioningConfiguration={"Status": "Enabled"})
+        put = [script.call("put_object", "ETag", Key="v", Body=body) for body in (BODY, OTHER)]
+        ids = [answer.get("VersionId", "null") for answer in put]
+        script.keys(Prefix="v", MaxKeys=2)
+        for operation in ("head_object", "delete_object"):
+            script.call(operation, Key="v")
+            # Then its versions are listed, the numbers in place of their ids
+            listed = s3.list_object_versions(Bucket=script.bucket, Prefix="v").get("Versions", [])
+            script.answers.append([(ids.index(item["VersionId"]), item["IsLatest"], item["Size"]) for item in listed])
+    assert scripts[0].answers == scripts[1].answers
 
 
-BODY = b"rows"
-CHECKSUM, OTHER = crc32_of(BODY), crc32_of(b"other rows")
-WHOLE = {"ChecksumAlgorithm": "CRC32", "ChecksumType": "FULL_OBJECT"}
-
-
-def responses(s3: Any, bucket: str) -> list[Any]:
-    """An upload with a checksum: its part and its completion with a wrong and with the right one."""
-    place = {"Bucket": bucket, "Key": "k"}
-    upload = {**place, "UploadId": s3.create_multipart_upload(**place, **WHOLE)["UploadId"]}
+def upload_with_a_checksum(script: Script) -> None:
+    """Its part and its completion with a wrong checksum and with the right one."""
+    upload = {"Key": "k", "UploadId": script.call("create_multipart_upload", Key="k", **WHOLE)["UploadId"]}
     part = {**upload, "PartNumber": 1, "Body": BODY}
-    answers: list[Any] = [done_or_code(s3.upload_part, **part, ChecksumCRC32=OTHER)]
-    uploaded = s3.upload_part(**part, ChecksumCRC32=CHECKSUM)
-    answers.append(uploaded["ChecksumCRC32"])
-    answers.append(
-        [(item["PartNumber"], item["ETag"] == uploaded["ETag"]) for item in s3.list_parts(**upload)["Parts"]]
-    )
-
-    def completion(whole: str, of_part: str) -> dict[str, Any]:
-        parts = [{"PartNumber": 1, "ETag": uploaded["ETag"], "ChecksumCRC32": of_part}]
-        request = {**upload, "ChecksumCRC32": whole, "ChecksumType": "FULL_OBJECT"}
-        return {**request, "MultipartUpload": {"Parts": parts}}
-
-    answers += [done_or_code(s3.complete_multipart_upload, **completion(OTHER, CHECKSUM))]
-    answers += [done_or_code(s3.complete_multipart_upload, **completion(CHECKSUM, OTHER))]
-    answers += [done_or_code(s3.complete_multipart_upload, **completion(CHECKSUM, CHECKSUM))]
-    head = s3.head_object(**place, ChecksumMode="ENABLED")
-    answers += [head["ChecksumCRC32"], head["ChecksumType"], head["ContentLength"]]
-    answers.append("ChecksumCRC32" in s3.head_object(**place))
-    plain = s3.put_object(Bucket=bucket, Key="plain", Body=BODY)["ETag"]
-    return [*answers, plain == s3.put_object(Bucket=bucket, Key="plain", Body=BODY)["ETag"], head["ETag"][-3:]]
+    script.call("upload_part", **part, ChecksumCRC32=crc32_of(OTHER))
+    etag = script.call("upload_part", "ChecksumCRC32", **part, ChecksumCRC32=CHECKSUM)["ETag"]
+    listed = script.s3.list_parts(Bucket=script.bucket, **upload)["Parts"]
+    script.answers.append([(item["PartNumber"], item["ETag"] == etag) for item in listed])
+    for whole, of_part in ((OTHER, BODY), (BODY, OTHER), (BODY, BODY)):
+        parts = [{"PartNumber": 1, "ETag": etag, "ChecksumCRC32": crc32_of(of_part)}]
+        sums = {"ChecksumCRC32": crc32_of(whole), "ChecksumType": "FULL_OBJECT"}
+        script.call("complete_multipart_upload", **upload, **sums, MultipartUpload={"Parts": parts})
+    shown = ("ChecksumCRC32", "ChecksumType", "ContentLength")
+    head = script.call("head_object", *shown, Key="k", ChecksumMode="ENABLED")
+    script.call("head_object", *shown, Key="k")
+    plain = {script.s3.put_object(Bucket=script.bucket, Key="plain", Body=BODY)["ETag"] for _ in range(2)}
+    script.answers.append((len(plain), head["ETag"][-3:]))
 
 
 @pytest.mark.parametrize("encryption", ["AES256", "aws:kms"])
 def test_s3_verifies_and_keeps_checksums_like_the_emulator(cloud: LocalCloud, encryption: str) -> None:
     # Given a bucket that encrypts with or without a KMS key
-    s3, fake = cloud.client("s3"), FakeS3(START)
-    bucket, other = new_bucket(s3), new_bucket(fake)
+    fake, real = scripts = [Script(s3) for s3 in (FakeS3(START), cloud.client("s3"))]
     applied = {"SSEAlgorithm": encryption}
     if encryption == "aws:kms":
         applied["KMSMasterKeyID"] = cloud.client("kms").create_key()["KeyMetadata"]["Arn"]
-        fake.with_kms_key.add(other)
-    rules = [{"ApplyServerSideEncryptionByDefault": applied}]
-    s3.put_bucket_encryption(Bucket=bucket, ServerSideEncryptionConfiguration={"Rules": rules})
+        fake.s3.with_kms_key.add(fake.bucket)
+    rules = {"Rules": [{"ApplyServerSideEncryptionByDefault": applied}]}
+    real.s3.put_bucket_encryption(Bucket=real.bucket, ServerSideEncryptionConfiguration=rules)
+    for script in scripts:
+        upload_with_a_checksum(script)
     # Then checksums are the same, and the same bytes have the same ETag only without a KMS key
-    expected: list[Any] = ["BadDigest", CHECKSUM, [(1, True)], "BadDigest", "InvalidPart", "done"]
-    expected += [CHECKSUM, "FULL_OBJECT", len(BODY), False]
-    expected += [encryption == "AES256", '-1"']
-    assert responses(fake, other) == responses(s3, bucket) == expected
+    expected: list[Any] = [[], "BadDigest", [CHECKSUM], [(1, True)], "BadDigest", "InvalidPart", []]
+    expected += [[CHECKSUM, "FULL_OBJECT", len(BODY)], [None, None, len(BODY)]]
+    assert fake.answers == real.answers == [*expected, (1 if encryption == "AES256" else 2, '-1"')]
 
 
 def dynamodb_answers(client: Any) -> list[Any]:

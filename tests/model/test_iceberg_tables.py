@@ -18,8 +18,8 @@ from router.iceberg import metadata as iceberg
 from router.services import Services
 from router.tables import committer
 from router.tables.batch import TableCatalog
+from tests.model.fake_spark import inline_pools
 from tests.model.mutations import Mutation, all_of, changed, replaced
-from tests.model.pools import inline_pools
 from tests.model.table_histories import SCENARIOS, BrokenPromiseError, histories
 
 
@@ -81,78 +81,63 @@ def number_is_written_in_a_second_swap() -> AbstractContextManager[Any]:
     return patch.object(TableCatalog, "swap", swap_twice)
 
 
-RULES: dict[str, tuple[str, Mutation]] = {
-    "property is not compared": ("batches", replaced(f"{COMMITTER}.is_applied", lambda *_: False)),
-    "no look after a refused swap": ("batches", no_look_after_a_refused_swap),
-    "marks after the batch is closed": (
-        "batches",
-        changed(f"{COMMITTER}._bring_in", f"    {MARK}    {CLOSE}", f"    {CLOSE}    {MARK}"),
-    ),
-    "marks move backward": (
-        "batches",
-        replaced(
+RULES: dict[str, dict[str, Mutation]] = {
+    "batches": {
+        "property is not compared": replaced(f"{COMMITTER}.is_applied", lambda *_: False),
+        "no look after a refused swap": no_look_after_a_refused_swap,
+        "marks after the batch is closed": changed(
+            f"{COMMITTER}._bring_in", f"    {MARK}    {CLOSE}", f"    {CLOSE}    {MARK}"
+        ),
+        "marks move backward": replaced(
             "lake.ledger.transitions.Manifests.mark_tabled",
             lambda self, row, tabled: self._table.update(manifest_row_key(row.id), assign={"tabled": encode(tabled)}),
         ),
-    ),
-    "batch is planned before the row is read": (
-        "batches",
-        changed(
+        "batch is planned before the row is read": changed(
             f"{COMMITTER}._bring_in",
             "reference = write_batch(services, batch)",
             "write_batch(services, batch)\n        row = replace(tables.get(dataset), pending=None)\n"
             "        batch = replace(batch, number=row.applied + 1)\n        reference = write_batch(services, batch)",
         ),
-    ),
-    "intent is unconditional": (
-        "batches",
-        changed(
+        "intent is unconditional": changed(
             f"{TABLES}.intend",
             'self._change(row, {"pending": asdict(batch)}, ())',
             'not self._table.update(_key(row.dataset), assign={"pending": asdict(batch)})',
         ),
-    ),
-    "generations that are not DONE come in": ("batches", generations_that_are_not_done_come_in),
-    "number is written in a second swap": ("batches", number_is_written_in_a_second_swap),
-    "objects that snapshots show are deleted": (
-        "batches",
-        all_of(
+        "generations that are not DONE come in": generations_that_are_not_done_come_in,
+        "number is written in a second swap": number_is_written_in_a_second_swap,
+        "objects that snapshots show are deleted": all_of(
             replaced(f"{LEFTOVERS}._may_be_expired", lambda *_: True),
             replaced(f"{LEFTOVERS}._may_be_shown", lambda *_, **__: False),
         ),
-    ),
-    "what the last batch has replaced is expired": (
-        "batches",
-        all_of(
+        "what the last batch has replaced is expired": all_of(
             replaced(f"{LEFTOVERS}._may_be_expired", lambda *_: True),
             changed(f"{LEFTOVERS}._may_be_shown", "row.tabled.batch > table.oldest", "False"),
         ),
-    ),
-    "publishes are not listed": ("batches", replaced(f"{TABLES}.list_generation", lambda *_: None)),
-    "young files of the table are deleted": ("batches", replaced(f"{LEFTOVERS}.MIN_AGE", timedelta(seconds=-1))),
-    "only the current snapshot keeps metadata": (
-        "batches",
-        changed(f"{LEFTOVERS}._needed", 'snapshots = metadata["snapshots"]', 'snapshots = metadata["snapshots"][-1:]'),
-    ),
-    "snapshots do not keep files of a compaction": (
-        "compacted",
-        changed(f"{LEFTOVERS}._needed", "if data is not None:", "if False:"),
-    ),
-    "compacted hours are not built anew": (
-        "compacted",
-        replaced(f"{COMMITTER}._rebuilt_hours", lambda _, planned: replace(committer._change(planned), remove=())),
-    ),
-    "a new table is listed before its hours": (
-        "rebuilt",
-        changed(f"{COMMITTER}._list_hours", "def list_hour", "tables.note(row, unlisted=None)\n\n    def list_hour"),
-    ),
-    "ancestry is not compared": ("rolled back", replaced(f"{COMMITTER}.foreign_change", lambda _: None)),
+        "publishes are not listed": replaced(f"{TABLES}.list_generation", lambda *_: None),
+        "young files of the table are deleted": replaced(f"{LEFTOVERS}.MIN_AGE", timedelta(seconds=-1)),
+        "only the current snapshot keeps metadata": changed(
+            f"{LEFTOVERS}._needed", 'snapshots = metadata["snapshots"]', 'snapshots = metadata["snapshots"][-1:]'
+        ),
+    },
+    "compacted": {
+        "snapshots do not keep files of a compaction": changed(
+            f"{LEFTOVERS}._needed", "if data is not None:", "if False:"
+        ),
+        "compacted hours are not built anew": replaced(
+            f"{COMMITTER}._rebuilt_hours", lambda _, planned: replace(committer._change(planned), remove=())
+        ),
+    },
+    "rebuilt": {
+        "a new table is listed before its hours": changed(
+            f"{COMMITTER}._list_hours", "def list_hour", "tables.note(row, unlisted=None)\n\n    def list_hour"
+        )
+    },
+    "rolled back": {"ancestry is not compared": replaced(f"{COMMITTER}.foreign_change", lambda _: None)},
 }
-"""Each removed rule: the scenario in which it is missed, and its mutation."""
+"""Each removed rule and its mutation, by the scenario in which it is missed."""
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_each_removed_rule_is_detected(rule: str) -> None:
-    scenario, mutation = RULES[rule]
-    with mutation(), pytest.raises((BrokenPromiseError, HybridRouterError)):
+@pytest.mark.parametrize(("scenario", "rule"), [(name, rule) for name, rules in RULES.items() for rule in rules])
+def test_each_removed_rule_is_detected(scenario: str, rule: str) -> None:
+    with RULES[scenario][rule](), pytest.raises((BrokenPromiseError, HybridRouterError)):
         list(histories(scenario))

@@ -99,7 +99,6 @@ class World:
     bodies: dict[tuple[str, str], bytes] = field(default_factory=dict)
     """What was put into the input bucket, by key and ETag."""
     numbers: Any = field(default_factory=lambda: itertools.count(1))
-    lease: timedelta = LEASE
 
     def __post_init__(self) -> None:
         for bucket in ("input", "lake", "quarantine", "control"):
@@ -311,6 +310,9 @@ class FakeGlue:
 
     A started run is an actor that the history has anyway.
     """
+
+    ERRORS = (("OperationTimeoutException", 400), ("InternalServiceException", 500))
+    """AWS Glue Web API Reference, "Exceptions"."""
 
     def __init__(self, world: World) -> None:
         self.exceptions = glue_client().exceptions

@@ -1,17 +1,138 @@
-"""``python -m tests.night``: 1, and everything is kept, if something is lost, doubled or not explained."""
+"""``python -m tests.night``: 1, and everything is kept, if something is lost, doubled or not explained.
+
+Every row of every file is once in the lake, every rejected line once in the quarantine. DuckDB reads the Parquet files
+and the Iceberg tables, the quarantine is JSON: nothing of the product is asked. ``verify`` proves the same afterwards,
+and every file is explained by what became of it.
+"""
 
 import argparse
+import json
 import os
 import shutil
 import sys
 import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from io import BytesIO
 from pathlib import Path
+from typing import Any, cast
 
-from tests.night.check import count_lines, explain_all, verify_all
-from tests.night.cloud import running_night
-from tests.night.day import run_day
-from tests.night.files import MIN_DATASETS, make_day
-from tests.night.nights import run_nights
+from cli.inspect.explain import explain_file
+from lake.documents import to_json
+from lake.layout import S3Uri
+from tests.night.cloud import BUCKET, Night, NightFailedError, running_night
+from tests.night.files import MIN_DATASETS, Day, DayFile, Part, make_day
+from tests.night.nights import run_day, run_nights
+from tests.oracle.lake_proof import differences
+
+
+def count_lines(night: Night, day: Day) -> tuple[int, int]:
+    """Copy the lake to the folder of the night, and compare each line, also of the quarantine, with what was sent.
+
+    Returns the numbers of rows and of rejected lines. Raises ``NightFailedError`` with each difference as a sentence.
+    """
+    rows: Counter[str] = Counter()
+    found: list[str] = []
+    for dataset in day.datasets:
+        own = night.scenario.lake_rows(dataset, night.folder / "lake")
+        rows += own
+        if dataset in day.tables:
+            found += differences(f"the Iceberg table of {dataset}", own, night.scenario.table_rows(dataset))
+    # Repaired lines stay in the quarantine as they were rejected.
+    expected = Counter(row for file in day.files for row in (*file.rows, *file.repaired))
+    lines = [f"{file.key}: {line.decode()}" for file in day.files for line in file.rejected]
+    lines += [f"{file.key}: the whole file" for file in day.of(Part.DAMAGED)]
+    rejected = _quarantined(night)
+    found += differences("the lake", expected, rows)
+    found += differences("the quarantine", Counter(lines), rejected)
+    if found:
+        raise NightFailedError("\n".join(["lines differ from what was sent", *found]))
+    return rows.total(), rejected.total()
+
+
+def verify_all(night: Night, day: Day) -> None:
+    """The product's own proof of every dataset."""
+    now = datetime.now(UTC)
+    hours = ("--from", f"{now - timedelta(days=1):%Y-%m-%dT%H}", "--to", f"{now:%Y-%m-%dT%H}")
+    for dataset in day.datasets:
+        night.command("verify", "--dataset", dataset, *hours)
+
+
+def _quarantined(night: Night) -> Counter[str]:
+    """The records of the quarantine: file and line."""
+    s3, bucket = night.stack.s3, night.stack.resources.quarantine_bucket
+    found: Counter[str] = Counter()
+    for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket):
+        for item in page.get("Contents", []):
+            body = s3.get_object(Bucket=bucket, Key=item["Key"])["Body"].read()
+            for record in map(json.loads, body.decode().splitlines()):
+                key = record["source"].removeprefix(f"s3://{BUCKET}/")
+                what = "the whole file" if record["kind"] == "file" else record.get("line", record)
+                found[f"{key}: {what}"] += record.get("count", 1)
+    return found
+
+
+SAMPLE = 50
+"""Files that are explained by the command as well."""
+LANES = {
+    Part.SPILLED: ("batch", "stream.latency_goal_seconds"),
+    Part.URGENT: ("stream", "urgent"),
+    Part.WAITING: ("batch", "waits for the overnight run"),
+    Part.DENIED: ("batch", "waits for the overnight run"),
+    Part.PROMOTED: ("stream", "waits for the overnight run"),
+    Part.MISSED: ("batch", "found by the sweep"),
+}
+"""The lane that has converted the files of a part, and what the reason of their first lane has to say."""
+
+
+def explain_all(night: Night, day: Day) -> Counter[str]:
+    """Explain every file, and a sample of them by the command; the number of files by the lane that converted them.
+
+    Raises ``NightFailedError``: the outcome, the counts, the lane or the reason of a file are not those of its lines.
+    """
+    # Each document is read once: nothing changes them any more.
+    stack, now = replace(night.stack, s3=cast("Any", _RememberingS3(night.stack.s3))), datetime.now(UTC)
+    wrong, lanes = [], Counter[str]()
+    for file in day.files:
+        versions = to_json(explain_file(stack, S3Uri(BUCKET, file.key), 3, now))["versions"]
+        lanes[versions[-1]["lane"]] += 1
+        wrong += [f"{file.key}: {text}" for text in _wrong(file, versions)]
+    if wrong:
+        raise NightFailedError("not explained by what became of it: " + "; ".join(wrong[:SAMPLE]))
+    for file in day.files[:: max(len(day.files) // SAMPLE, 1)]:
+        night.command("explain", f"s3://{BUCKET}/{file.key}")
+    return lanes
+
+
+def _wrong(file: DayFile, versions: Sequence[dict[str, Any]]) -> list[str]:
+    version = versions[-1]
+    source = (version["result"] or {}).get("source", {})
+    lane, reason = LANES.get(file.part, (version["lane"], ""))
+    counts = (source.get("rows"), sum(source.get("rejects", {}).values()))
+    checks = {
+        "number of arrivals": (len(versions), 2 if file.part == Part.DAMAGED else 1),
+        "outcome": (version["outcome"], "QUARANTINED_LINES" if file.rejected else "DONE"),
+        "rows and rejected lines": (counts, (len(file.rows), len(file.rejected))),
+        "lane": (version["lane"], lane),
+        "reason": (reason in version["reason"], True),
+    }
+    return [f"its {name} is {found}, not {right}" for name, (found, right) in checks.items() if found != right]
+
+
+class _RememberingS3:
+    def __init__(self, s3: Any) -> None:
+        self._s3 = s3
+        self._body = cache(lambda *request: s3.get_object(**dict(request))["Body"].read())
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._s3, name)
+
+    def get_object(self, **request: str) -> dict[str, Any]:
+        return {"Body": BytesIO(self._body(*request.items()))}
+
 
 FOLDER = Path("build/e2e-night")
 FILES = 5000

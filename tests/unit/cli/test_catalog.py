@@ -33,7 +33,7 @@ from router.iceberg.metadata import new_metadata, with_columns
 from router.tables.batch import TableCatalog
 from tests.unit.cli.conftest import Answered, Printed
 from tests.unit.cli.stack_world import FakeServices, stack_of, with_settings
-from tests.unit.lake.test_datasets import WITH_ONE_FIELD_ID
+from tests.unit.lake.test_dataset_and_arrival_rows import WITH_ONE_FIELD_ID
 from tests.unit.lake.world import World
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.tables.tabling import TABLES, swapped, table

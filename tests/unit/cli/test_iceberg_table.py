@@ -16,7 +16,7 @@ from router.tables import committer
 from router.tables.batch import TableCatalog
 from router.tables.handler import rebuild_table
 from tests.unit.lake.faults import Crash
-from tests.unit.lake.test_datasets import WITH_ONE_FIELD_ID
+from tests.unit.lake.test_dataset_and_arrival_rows import WITH_ONE_FIELD_ID
 from tests.unit.lake.world import PARTITION
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.sweep.sweeping import listed

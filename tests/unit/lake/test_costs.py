@@ -201,13 +201,6 @@ def test_a_row_that_is_written_twice_costs_once(world: World) -> None:
     assert world.ledger.costs.day_sum(DAY) == 1000
 
 
-@pytest.mark.parametrize("costs", [[], [1000], [1000, 25, 0]])
-def test_the_sum_of_a_day_is_that_of_its_rows(world: World, costs: list[int]) -> None:
-    for number, cost in enumerate(costs):
-        world.ledger.costs.record(replace(ROW, id=f"jr_{number}", micro_dollars=cost))
-    assert world.ledger.costs.day_sum(DAY) == sum(costs)
-
-
 def test_a_row_with_more_datasets_than_an_item_can_hold_is_stored_whole(world: World) -> None:
     # Given an interval of the streaming job in which datasets were converted that fill two items and begin another one
     names = [f"dataset_number_{number:05d}" for number in range(2 * MAX_SHARES + 1)]

@@ -9,7 +9,6 @@ from botocore.exceptions import ClientError
 
 from lake.faults import can_pass
 from lake.ledger.table import MAX_TRANSACTION_ACTIONS, MAX_TRIES, Key, LedgerTable, RefusedError
-from tests.unit.lake.world import World
 
 KEY = Key("manifest#m", "manifest")
 
@@ -173,15 +172,7 @@ class SparingClient:
         return {"Responses": {"ledger": found}, "UnprocessedKeys": rest}
 
 
-def test_rows_come_in_the_order_of_their_keys_and_a_missing_one_is_none(world: World) -> None:
-    # Given
-    first, second = world.queued("a.json"), world.queued("b.json")
-    # When, Then
-    found = world.ledger.manifests.get_many([second.id, "ghost", first.id])
-    assert found == [second, None, first]
-
-
-def test_what_was_not_processed_is_read_again_after_a_wait() -> None:
+def test_what_was_not_processed_is_read_again_after_a_wait_and_rows_keep_the_order_of_their_keys() -> None:
     waits: list[float] = []
     client = SparingClient(2, 0, 1, 2)
     found = waiting_table(client, waits).get_many(KEYS)

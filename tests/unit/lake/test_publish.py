@@ -43,36 +43,28 @@ def published(world: World) -> list[bytes]:
     return [world.raw_s3.get_object(Bucket="lake", Key=key)["Body"].read() for key in world.keys("lake")]
 
 
-def test_nothing_is_visible_before_the_publish_and_everything_after(world: World) -> None:
-    row, _ = publishing(world)
+def test_a_publish_makes_everything_visible_and_its_result_has_what_was_read_and_written(world: World) -> None:
+    # Given a generation of which nothing is visible, and its publish
+    row, document = publishing(world)
     assert world.keys("lake") == []
+    world.wait(timedelta(minutes=2))
     assert roll(world, row) == State.DONE
     assert published(world) == list(BODIES)
-    assert len(world.keys("quarantine")) == 1
-    after = world.row(row.id)
-    assert after.published is not None
-    assert (after.published.generation, after.published.document) == (1, row.document)
-    known = world.ledger.datasets.get("orders")
-    assert known is not None
-    assert known.columns == ("new",)
-
-
-def test_the_result_document_has_what_the_generation_read_and_wrote(world: World) -> None:
-    # Given a published generation
-    row, document = publishing(world)
-    world.wait(timedelta(minutes=2))
-    roll(world, row)
+    after, dataset = world.row(row.id).published, world.ledger.datasets.get("orders")
+    assert after is not None
+    assert dataset is not None
+    assert (after.generation, after.document, dataset.columns) == (1, row.document, ("new",))
     # When its result is read
     result = read_result(world.raw_s3, "control", row.id, 1)
     # Then it has every count, and each object with the ETag under which it was published
     assert (result.rows, result.rejects, result.blank_lines, result.failed_files) == (10, 1, 1, 0)
     assert (result.input_bytes, result.output_bytes, result.task_milliseconds) == (100, 110, 1500)
     assert (result.sources, result.published_at) == (document.sources, "2026-11-20T09:32:00.000+00:00")
-    published = {item.key: item.etag for item in (*result.files, *result.quarantine)}
+    etags = {item.key: item.etag for item in (*result.files, *result.quarantine)}
     for item in (*document.objects, *document.quarantine):
         head = world.raw_s3.head_object(Bucket=item.bucket, Key=item.key)
-        assert published.pop(item.key) == head["ETag"].strip('"')
-    assert published == {}
+        assert etags.pop(item.key) == head["ETag"].strip('"')
+    assert etags == {}
 
 
 def test_vanished_uploads_leave_nothing_behind_and_fail_the_manifest(world: World) -> None:

@@ -226,33 +226,18 @@ def _one_at_a_time(client: Any) -> None:
     client._make_api_call = in_turn
 
 
-DIRECT = frozenset(
-    {
-        "CreateTable",
-        "GetItem",
-        "BatchGetItem",
-        "PutItem",
-        "UpdateItem",
-        "DeleteItem",
-        "Query",
-        "Scan",
-        "TransactWriteItems",
-        "TransactGetItems",
-    }
-)
-"""The operations on items, and the one that every world begins with."""
 METADATA = {"HTTPStatusCode": 200, "HTTPHeaders": {}, "RetryAttempts": 0}
 
 
 def send_directly(client: Any) -> None:
-    """Let this client's requests for items reach moto's handlers as a call.
+    """Let this client's requests reach moto's handlers as a call.
 
     boto3 checks and serializes the parameters as ever. A request that moto refuses goes the long way too, where it is
     refused again: its error is the one that boto3 makes of a response.
     """
 
     def answer(model: Any, params: dict[str, Any], **_: Any) -> tuple[Any, dict[str, Any]] | None:
-        if not botocore_stubber.enabled or model.name not in DIRECT:
+        if not botocore_stubber.enabled:
             return None
         handler = DynamoHandler()
         handler.body = handler.params = json.loads(params["body"])

@@ -7,7 +7,7 @@ import subprocess
 import zipfile
 from pathlib import Path
 
-from tests.chaos.injection_points import fault_space
+from tests.chaos.injection import fault_space
 
 CHECKOUT = Path(__file__).parents[3]
 MAKEFILE = (CHECKOUT / "Makefile").read_text(encoding="utf-8")
