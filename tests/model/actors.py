@@ -58,6 +58,7 @@ def fake_runtime(world: World) -> Iterator[None]:
         # The model has no input data from which a ratio could be sampled.
         stack.enter_context(patch("transform.plan_attempt.output_ratio", lambda *_: None))
         stack.enter_context(patch("transform.convert.LeaseKeeper", FakeLeaseKeeper))
+        stack.enter_context(patch("router.divide.PAUSE_SECONDS", 0))
         stack.enter_context(patch("secrets.token_hex", world.token))
         stack.enter_context(patch("router.telemetry.metrics.add_metric", lambda **_: None))
         try:
