@@ -57,13 +57,15 @@ def renew_pointers(repair: Repair) -> None:
 
     A pointer in the inbox may have been read already, so its presence proves nothing. But every pointer in the inbox
     doubles the wait for the next one, so that the inbox stays small while no stream runs. The job is started by every
-    sweep that finds a waiting manifest: an account's quota can have room again long before the next pointer is due.
-    Counts ``repointed``.
+    sweep that finds a manifest that waits for this long or has a pointer: an account's quota can have room again long
+    before the next pointer is due. Why it was not started is reported of those that wait for this long: a run that is
+    ending raises no alarm. Counts ``repointed``.
     """
     services = repair.services
     limit = timedelta(minutes=POINTER_MINUTES)
     shards = services.settings.shards
     waiting: set[str] = set()
+    late: set[str] = set()
     for hint in services.ledger.manifests.open(Lane.STREAM, State.QUEUED, repair.report):
         if repair.expired:
             break
@@ -71,12 +73,15 @@ def renew_pointers(repair: Repair) -> None:
             row = services.ledger.manifests.get(hint.id)
             if row is None or row.state != State.QUEUED or row.lane != Lane.STREAM:
                 continue
-            waiting.add(shards.of(row.id))
-            waited = services.clock() - datetime.fromisoformat(row.changed_at)
-            if waited < limit:
+            shard, waited = shards.of(row.id), services.clock() - datetime.fromisoformat(row.changed_at)
+            if waited >= limit:
+                late.add(shard)
+            elif shard in waiting:
                 continue
-            prefix = pointer_prefix(row.id, urgent=row.urgent, shard=shards.of(row.id))
+            prefix = pointer_prefix(row.id, urgent=row.urgent, shard=shard)
             inbox = services.s3.list_objects_v2(Bucket=services.resources.control_bucket, Prefix=prefix)
+            if inbox["KeyCount"]:
+                waiting.add(shard)
             if waited < limit * (1 << max(inbox["KeyCount"] - 1, 0)):
                 continue
             if repair.only_counts("repointed", f"manifest {row.id}"):
@@ -84,8 +89,9 @@ def renew_pointers(repair: Repair) -> None:
             write_pointer(services, row.id, urgent=row.urgent)
             repair.counts["repointed"] += 1
             logger.warning("pointer renewed", manifest_id=row.id, queued_since=row.changed_at)
-    for error in () if repair.dry_run else ensure_all_running(services, sorted(waiting)).values():
-        repair.report(error)
+    errors = {} if repair.dry_run else ensure_all_running(services, sorted(waiting | late))
+    for shard in sorted(late & errors.keys()):
+        repair.report(errors[shard])
 
 
 def finish_publishing(repair: Repair) -> None:

@@ -361,6 +361,24 @@ def test_a_file_that_comes_before_an_interrupted_stop_waits_for_the_next_sweep_a
     assert deployment.glue.runs["stream-job"] == {run: "SUCCEEDED", "jr_2": "RUNNING"}
 
 
+def test_a_young_manifest_raises_no_alarm_while_the_run_is_ending_and_starts_none_without_a_pointer(
+    deployment: Deployment,
+) -> None:
+    # Given a run that has reported its end, and that Glue has not ended yet, and a file that has come since
+    run = deployment.glue.start_job_run(JobName="stream-job")["JobRunId"]
+    deployment.ledger.stream.begin_run(run, deployment.now)
+    deployment.ledger.stream.end()
+    assert redelivered(deployment)
+    # When, Then
+    assert sweep(deployment.services)["repointed"] == 0
+    # And when its pointer was read, and a fault of the environment was met, another run would have nothing to read
+    deployment.glue.runs["stream-job"][run] = "SUCCEEDED"
+    for key in deployment.keys("control", "inbox"):
+        deployment.services.s3.delete_object(Bucket="control", Key=key)
+    sweep(deployment.services)
+    assert runs(deployment) == ["SUCCEEDED"]
+
+
 def test_a_slow_start_is_no_failure(deployment: Deployment) -> None:
     act(deployment, "start")
     for _ in range(30):
