@@ -1,7 +1,6 @@
 """What the pages name exists: paths, links, commands. What declarations make is current, and imports are as said."""
 
 import ast
-import inspect
 import re
 import shlex
 from collections.abc import Callable, Iterator
@@ -9,7 +8,6 @@ from typing import Any
 
 import pytest
 import typer.main
-from ndjson_arrow import Reader
 
 from cli.main import app
 from scripts.write_reference import reference
@@ -95,12 +93,6 @@ def allowed_imports() -> dict[str, set[str]]:
         for name in spans(names)
         if (CHECKOUT / name / "__init__.py").is_file()
     }
-
-
-def test_the_bound_of_a_compressed_file_is_that_of_the_reader() -> None:
-    ratio = inspect.signature(Reader).parameters["max_expansion"].default
-    text = (CHECKOUT / "docs/security.md").read_text(encoding="utf-8")
-    assert f"| compressed file | fewer than {ratio:,} bytes for each byte" in text
 
 
 def test_the_table_of_packages_is_complete() -> None:
