@@ -37,10 +37,10 @@ from lake.texts import format_names, with_options
 from local import isolation
 
 AWS_CONFIG = Config(connect_timeout=5)
-"""A network without a way to AWS is told within half a minute, in place of five."""
+"""A command on a network without a way to AWS ends within half a minute."""
 INVOKE_CONFIG = Config(read_timeout=910, tcp_keepalive=True, retries={"total_max_attempts": 1})
-"""Longer than the maximum timeout of a Lambda function, 900 s, and kept open by routers that drop silent connections
-earlier; a person decides about a repetition, which botocore would begin four times."""
+"""Waits longer than the maximum timeout of a Lambda function, 900 s, with keep-alive for routers that drop silent
+connections earlier. One attempt: whether the function runs again is for a person to decide."""
 STACK_PREFIX = stack_name("")
 
 

@@ -75,7 +75,8 @@ def promote(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
             manifests, fault = find_queued(services, selection, report, dry_run=dry_run)
             visit(movers, dict.fromkeys(manifests), work.move)
     # The files have moved: a failed promote would hide it.
-    for error in [*ensure_all_running(services, sorted(work.waiting)).values()][:1]:
+    error = next(iter(ensure_all_running(services, sorted(work.waiting)).values()), None)
+    if error is not None:
         message = f"the streaming job was not started ({error}): remove the cause, then the sweep starts it"
         report.messages.insert(0, str(error) if isinstance(error, FailedStartsError) else message)
     logger.info("promoted", dry_run=dry_run, counts=report.counts)

@@ -59,7 +59,7 @@ def _announced(record: S3EventRecord) -> AnnouncedVersion:
     bucket, item = record.s3.bucket.name, record.s3.get_object
     size, etag, version = int(item["size"]), item["eTag"], item.get("versionId") or None
     key, instant = unquote_plus(item["key"], errors="strict"), datetime.fromisoformat(record.event_time).astimezone(UTC)
-    # A text without UTF-8 or within no limit would fail the ledger's writes for all messages.
+    # A text that is too long or has no UTF-8 form would fail the ledger's writes for all messages.
     longest = max(len(text.encode()) for text in (bucket, key, etag, version or ""))
     if not 0 <= size <= MAX_SIZE or not key or not etag or longest > MAX_TEXT_BYTES:
         raise ValueError(f"size {size}, ETag {etag!r}, version {version!r}")
