@@ -11,7 +11,6 @@ if TYPE_CHECKING:
         CreateBucketConfigurationTypeDef,
         GetObjectOutputTypeDef,
         ListObjectsV2OutputTypeDef,
-        ListObjectVersionsOutputTypeDef,
         MultipartUploadTypeDef,
         ObjectTypeDef,
     )
@@ -20,19 +19,4 @@ if TYPE_CHECKING:
 else:
     DynamoDBClient = GlueClient = S3Client = SQSClient = Buffer = Any
     JobRunTypeDef = ObjectTypeDef = GetObjectOutputTypeDef = MultipartUploadTypeDef = Any
-    ListObjectsV2OutputTypeDef = ListObjectVersionsOutputTypeDef = CreateBucketConfigurationTypeDef = Any
-
-__all__ = [
-    "Buffer",
-    "CreateBucketConfigurationTypeDef",
-    "DynamoDBClient",
-    "GetObjectOutputTypeDef",
-    "GlueClient",
-    "JobRunTypeDef",
-    "ListObjectVersionsOutputTypeDef",
-    "ListObjectsV2OutputTypeDef",
-    "MultipartUploadTypeDef",
-    "ObjectTypeDef",
-    "S3Client",
-    "SQSClient",
-]
+    ListObjectsV2OutputTypeDef = CreateBucketConfigurationTypeDef = Any

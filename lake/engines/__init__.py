@@ -14,18 +14,6 @@ Clients = Mapping[str, Any]
 ENGINES: Mapping[str, EngineDescription] = {item.name: item for item in (GLUE_FLEX, GLUE, EMR_SERVERLESS)}
 """By name, as settings have it."""
 
-__all__ = [
-    "ENGINES",
-    "Engine",
-    "EngineDescription",
-    "StreamRuns",
-    "Units",
-    "engine_of_run",
-    "read_bill",
-    "run_is_terminal",
-    "services_of",
-]
-
 
 def engine_of_run(run: str) -> EngineDescription:
     """An engine of the service that has the job run of this id; an id without a prefix is one of Glue."""

@@ -10,7 +10,7 @@ from lake.ledger.arrivals import ArrivalRow, Arrivals, IgnoredFiles, Resubmissio
 from lake.ledger.collections import CollectionId, CollectionRow, Collections, Part
 from lake.ledger.costs import CostRow, Costs, CostShare, DatasetMeasurement, DatasetSpeed, Executions
 from lake.ledger.datasets import DatasetRow, Datasets
-from lake.ledger.hours import Deletions, DueDeletion, HourCounts, HourRow, HourState, Partitions
+from lake.ledger.hours import Deletions, HourCounts, HourRow, HourState, Partitions
 from lake.ledger.manifest_row import (
     CommitReference,
     ConvertedCounts,
@@ -52,37 +52,3 @@ class Ledger:
         """
         table = LedgerTable(client, table_name, wait)
         return cls(*(rows(table) for rows in get_type_hints(cls).values()))
-
-
-__all__ = [
-    "ArrivalRow",
-    "BatchReference",
-    "Claim",
-    "CollectionId",
-    "CollectionRow",
-    "CommitReference",
-    "ConvertedCounts",
-    "CostRow",
-    "CostShare",
-    "DatasetMeasurement",
-    "DatasetRow",
-    "DatasetSpeed",
-    "DueDeletion",
-    "Failure",
-    "HourCounts",
-    "HourRow",
-    "HourState",
-    "Ledger",
-    "ManifestCounts",
-    "ManifestRow",
-    "OutboxEntry",
-    "Part",
-    "Published",
-    "PublishedObjects",
-    "PublishedTotals",
-    "ResubmissionRow",
-    "State",
-    "StreamRow",
-    "TableRow",
-    "Tabled",
-]

@@ -21,32 +21,3 @@ from lake.settings.operation import (
 )
 from lake.settings.records import RecordsRule
 from lake.settings.routing import DatasetRule, DatasetUrgentSettings, InputSettings, PeakSettings, UrgentSettings
-
-__all__ = [
-    "AlarmSettings",
-    "BatchSettings",
-    "ConvertSettings",
-    "DatasetRule",
-    "DatasetUrgentSettings",
-    "EmrSettings",
-    "EncryptionSettings",
-    "InputSettings",
-    "LedgerSettings",
-    "NotifyQuarantine",
-    "PeakSettings",
-    "PriceSettings",
-    "ProtectionSettings",
-    "QuotaSettings",
-    "RecordsRule",
-    "ScheduleSettings",
-    "Settings",
-    "SparkSettings",
-    "StreamSettings",
-    "SweepSettings",
-    "TablesSettings",
-    "UrgentSettings",
-    "VerifySettings",
-    "dump_settings",
-    "load_settings",
-    "parse_settings",
-]

@@ -1,28 +1,21 @@
 """``python -m tests.chaos``: histories with faults, the injected faults by point, and the number of violations."""
 
-from __future__ import annotations
-
 import argparse
 import multiprocessing
 import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from local.cloud import LocalCloud
 from local.limits import Limits
 from tests.chaos.glue_history import HISTORIES, run_glue_history
-from tests.chaos.history import connect_to, play
+from tests.chaos.history import Report, connect_to, play
 from tests.chaos.world import clients
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from tests.chaos.history import Report
 
 WORKERS = 2
 HISTORIES_PER_PROGRESS_LINE = 100

@@ -1,7 +1,5 @@
 """Loaded by a Glue run beside the product: injects one fault into this process, by a signal to kill or stall it."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import os
@@ -9,16 +7,12 @@ import signal
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from lake.aws_types import Buffer
+from lake.manifest import ObjectVersion
 from tests.chaos import injection
 from tests.chaos.injection import Actor, Fault
 from transform.source import Source
-
-if TYPE_CHECKING:
-    from typing_extensions import Buffer
-
-    from lake.manifest import ObjectVersion
 
 PLAN_VARIABLE = "CHAOS"
 """Environment variable that hands the run's fault to the Python workers."""

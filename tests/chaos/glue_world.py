@@ -1,7 +1,5 @@
 """A deployment whose jobs are real Glue runs on the local cloud: real Spark, real processes, real signals."""
 
-from __future__ import annotations
-
 import io
 import json
 import os
@@ -52,7 +50,7 @@ class GlueWorld(World):
     marks: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="chaos-marks-")))
 
     @classmethod
-    def on(cls, cloud: LocalCloud, clients: Clients, random: Random, settings: Settings) -> GlueWorld:
+    def on(cls, cloud: LocalCloud, clients: Clients, random: Random, settings: Settings) -> "GlueWorld":
         """A new deployment on the local cloud, with its jobs."""
         world = cls.create(clients, random, settings, versions=True)
         assert isinstance(world, GlueWorld)

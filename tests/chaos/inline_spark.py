@@ -1,7 +1,5 @@
 """The part of Spark's API that a conversion uses, in this process: tasks die, are retried and run twice."""
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from random import Random
@@ -46,7 +44,7 @@ class InlineSpark:
         self._random = random
         self._before_tasks = before_tasks
 
-    def sc(self) -> InlineSpark:
+    def sc(self) -> "InlineSpark":
         return self
 
     def isStopped(self) -> bool:  # noqa: N802
@@ -55,7 +53,7 @@ class InlineSpark:
     def setLocalProperty(self, _name: str, _value: str | None) -> None:  # noqa: N802
         return
 
-    def parallelize(self, tasks: Sequence[Any], slices: int) -> InlineJob:
+    def parallelize(self, tasks: Sequence[Any], slices: int) -> "InlineJob":
         assert len(tasks) == slices
         return InlineJob(tasks, self._random, self._before_tasks)
 
@@ -69,7 +67,7 @@ class InlineJob:
         self._before_tasks = before_tasks
         self._function: Callable[[Iterable[Any]], Iterator[Any]] = iter
 
-    def mapPartitions(self, function: Callable[[Iterable[Any]], Iterator[Any]]) -> InlineJob:  # noqa: N802
+    def mapPartitions(self, function: Callable[[Iterable[Any]], Iterator[Any]]) -> "InlineJob":  # noqa: N802
         self._function = function
         return self
 

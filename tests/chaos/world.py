@@ -1,7 +1,5 @@
 """One deployment of a history on the emulator: the product's own functions run as processes that faults can end."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable, Sequence
@@ -65,7 +63,7 @@ def clients() -> Clients:
 class Process(Actor):
     """A Lambda invocation or a job run."""
 
-    def __init__(self, world: World, name: str) -> None:
+    def __init__(self, world: "World", name: str) -> None:
         super().__init__(name, tuple(world.faults), world.counts)
         self._world = world
 
@@ -104,7 +102,7 @@ class World:
     numbers: int = 0
 
     @classmethod
-    def create(cls, clients: Clients, random: Random, settings: Settings, *, versions: bool) -> World:
+    def create(cls, clients: Clients, random: Random, settings: Settings, *, versions: bool) -> "World":
         name = f"c{random.getrandbits(40):010x}{datetime.now(UTC):%H%M%S%f}"
         resources = create_stage(clients.s3, clients.dynamodb, name, versions=versions)
         return cls(clients, random, settings, resources, versions)

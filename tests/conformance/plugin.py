@@ -5,25 +5,20 @@
 Only tests that have a world run: others send no request.
 """
 
-from __future__ import annotations
-
 import json
+from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import boto3
+import pytest
 from botocore.client import BaseClient
 
 from tests.unit.lake import world
 from tests.unit.router.emr import FakeEmr
 from tests.unit.router.event_bridge import FakeEventBridge
 from tests.unit.router.glue import FakeGlue
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import pytest
 
 FAKES = {"glue": FakeGlue, "emr-serverless": FakeEmr, "events": FakeEventBridge}
 WORLDS = {"world", "deployment"}

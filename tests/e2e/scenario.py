@@ -1,7 +1,5 @@
 """The deployed stack as the end-to-end tests use it."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -39,7 +37,7 @@ class Scenario:
     deployment: DeployedStack
 
     @classmethod
-    def deploy(cls, cloud: LocalCloud, settings: Settings, folder: Path) -> Scenario:
+    def deploy(cls, cloud: LocalCloud, settings: Settings, folder: Path) -> "Scenario":
         """Deploy the stack of these settings, unchanged; the folder gets its template."""
         outputs = cloud.deploy(synth(settings, folder))
         session, logs = isolation.session(cloud.access_key), str(cloud.logs_dir)

@@ -1,31 +1,24 @@
 """An Iceberg table of the deployed stack: its readers see one generation of each file, through the catalog alone."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
+import pytest
 from pyiceberg.catalog.glue import GlueCatalog
+from pyiceberg.table import Table
 from typer.testing import CliRunner
 
 from cli.errors import ExitCode
 from cli.main import app
-from lake.ledger import State
+from lake.ledger import ManifestRow, State
+from lake.manifest import ObjectVersion
 from local.isolation import REGION
+from tests.e2e.scenario import Scenario
 from tests.e2e.stack_settings import WITH_TABLE
 from tests.e2e.waiting import wait_for
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import pytest
-    from pyiceberg.table import Table
-
-    from lake.ledger import ManifestRow
-    from lake.manifest import ObjectVersion
-    from tests.e2e.scenario import Scenario
 
 
 def table_of(scenario: Scenario) -> Table:

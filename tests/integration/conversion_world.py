@@ -1,16 +1,16 @@
 """A world for one test: buckets and a ledger on the emulator, with what puts files in and reads the lake."""
 
-from __future__ import annotations
-
 import io
 import json
 import secrets
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import boto3
 import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
 
 from lake.layout import pointer_key, result_key, run_key
 from lake.ledger import Ledger, ManifestRow
@@ -18,19 +18,13 @@ from lake.manifest import Lane, Manifest, ObjectVersion, Partition, new_manifest
 from lake.manifest_documents import write_manifest
 from lake.settings import Settings
 from lake.shards import FIRST_SHARD
+from local.cloud import LocalCloud
 from local.isolation import REGION
 from tests.ledger_table import create_stage
 from transform.clients import s3_client
 from transform.convert import convert
+from transform.outcome import ConversionOutcome
 from transform.task_model import ConversionContext, JobServices
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from pyspark.sql import SparkSession
-
-    from local.cloud import LocalCloud
-    from transform.outcome import ConversionOutcome
 
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 Row = dict[str, str | None]
@@ -47,7 +41,7 @@ class ConversionWorld:
     """Seconds of each wait of a run; none of them takes any time."""
 
     @classmethod
-    def create(cls, cloud: LocalCloud, *, versions: bool = True) -> ConversionWorld:
+    def create(cls, cloud: LocalCloud, *, versions: bool = True) -> "ConversionWorld":
         s3, dynamodb = s3_client(REGION), boto3.resource("dynamodb").meta.client
         resources = create_stage(s3, dynamodb, f"t{secrets.token_hex(5)}", versions=versions)
         ledger = Ledger.over(dynamodb, resources.ledger_table)

@@ -1,14 +1,13 @@
 """Spark, pyiceberg, DuckDB and Polars read the Iceberg tables that the committer writes; Spark compacts them, too."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 import pyarrow as pa
@@ -19,7 +18,7 @@ from pyiceberg.table import StaticTable
 from lake.ledger.datasets import field_id
 from lake.manifest import Partition
 from local.duckdb_iceberg import duckdb_with_iceberg
-from local.spark_iceberg import spark_with_iceberg
+from local.spark_iceberg import SparkSql, spark_with_iceberg
 from router.iceberg.commit import Batch, MissingFilesError, commit_batch
 from router.iceberg.metadata import (
     METADATA_COLUMNS,
@@ -34,13 +33,9 @@ from router.iceberg.metadata import (
 )
 from tests.unit.lake.test_dataset_and_arrival_rows import WITH_ONE_FIELD_ID
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+Read = Callable[[str, str], Iterable[dict[str, Any]]]
+Row = Mapping[str, str]
 
-    from local.spark_iceberg import SparkSql
-
-    Read = Callable[[str, str], Iterable[dict[str, Any]]]
-    Row = Mapping[str, str]
 
 EVENING, MIDNIGHT = "2026-11-20T23", "2026-11-21T00"
 REWRITE = "options => map('rewrite-all', 'true', 'min-input-files', '1')"

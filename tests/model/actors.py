@@ -1,11 +1,10 @@
 """The processes of the system, each running the product's own code; only Spark is replaced by a fake."""
 
-from __future__ import annotations
-
 import json
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unittest.mock import patch
 
 from aws_lambda_powertools.utilities.data_classes import SQSEvent
@@ -14,7 +13,7 @@ import batch_job.main
 from lake.errors import InvalidSettingsError
 from lake.layout import INBOX, INTENTS, list_objects, manifest_of_pointer
 from lake.ledger import State
-from lake.manifest import Identity, Lane
+from lake.manifest import Identity, Lane, ObjectVersion
 from router.executions.run_status import run_status
 from router.ownership.owner import RoutedArrival
 from router.ownership.take import ArrivalOutcome, take_ownership
@@ -31,19 +30,11 @@ from router.sweep.repair import Repair
 from router.telemetry import logger
 from streaming_job.micro_batch import convert_manifests
 from tests.model.fake_spark import FakeLeaseKeeper, FakeSource, FakeSparkJob, FakeSparkSession, inline_pools
-from tests.model.scheduler import Violation
-from tests.model.world import LEASE, LONG_AGO, PARTITION, START, name_of
+from tests.model.scheduler import Actor, Violation
+from tests.model.world import LEASE, LONG_AGO, PARTITION, START, World, name_of
 from tests.unit.router.events import failures
 from transform.convert import convert
-from transform.task_model import ConversionContext
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from lake.manifest import ObjectVersion
-    from tests.model.scheduler import Actor
-    from tests.model.world import World
-    from transform.task_model import JobServices
+from transform.task_model import ConversionContext, JobServices
 
 
 @contextmanager

@@ -3,17 +3,12 @@
 Shares no code with the product.
 """
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from tests.model.scheduler import Violation
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.model.world import World
+from tests.model.world import World
 
 Item = dict[str, Any]
 

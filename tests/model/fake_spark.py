@@ -1,34 +1,27 @@
 """In place of Spark, of the thread that renews leases, and of thread pools: one piece of work after the other."""
 
-from __future__ import annotations
-
 import json
 import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unittest.mock import patch
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.errors import TransientError
 from lake.layout import lake_key, quarantine_key
-from tests.model.world import LEASE, name_of
+from lake.manifest import ObjectVersion
+from tests.model.world import LEASE, World, name_of
 from transform.claim_manifest import LeaseKeeper
 from transform.give_up import fault_of
 from transform.quarantine_writer import QuarantineContent, file_record
 from transform.spark_job import JobFailedError
-from transform.task_model import NUMBERS_PER_TASK, FileFailure, SplitResult, TaskFault, TaskResult
+from transform.task_model import NUMBERS_PER_TASK, FileFailure, Split, SplitResult, Task, TaskFault, TaskResult
 from transform.upload import Uploads
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from lake.manifest import ObjectVersion
-    from tests.model.world import World
-    from transform.task_model import Split, Task
 
 MEMORY = next((folder for folder in ("/dev/shm",) if Path(folder).is_dir()), None)
 """A folder that is not on a disk, where the system has one: each history makes several folders and removes them."""
@@ -41,7 +34,7 @@ class FakeSparkSession:
     world: World
     s3: Any
     run: str
-    keepers: list[FakeLeaseKeeper] = field(default_factory=list)
+    keepers: "list[FakeLeaseKeeper]" = field(default_factory=list)
 
 
 class FakeSparkJob:
@@ -144,7 +137,7 @@ class FakeSource:
 class FakeLeaseKeeper(LeaseKeeper):
     """Renews leases when the job asks for it, not in a thread of its own."""
 
-    def __enter__(self) -> FakeLeaseKeeper:
+    def __enter__(self) -> "FakeLeaseKeeper":
         self._keepers.append(self)
         return self
 
@@ -152,7 +145,7 @@ class FakeLeaseKeeper(LeaseKeeper):
         self._keepers.remove(self)
 
     @property
-    def _keepers(self) -> list[FakeLeaseKeeper]:
+    def _keepers(self) -> "list[FakeLeaseKeeper]":
         spark: Any = self._context.spark
         return spark.keepers
 
@@ -171,7 +164,7 @@ class InlinePool:
     def __init__(self, *_: Any, **__: Any) -> None:
         pass
 
-    def __enter__(self) -> InlinePool:
+    def __enter__(self) -> "InlinePool":
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -1,26 +1,18 @@
 """Invariants after every write and at the end. Reads the raw stores and shares no code with the product."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections import Counter
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
 
 from lake.layout import is_complete_marker
 from lake.time import iso_utc
 from tests.model.collection_invariants import CollectionInvariants, Documents
 from tests.model.fake_s3 import crc32_of
 from tests.model.scheduler import Violation
-from tests.model.world import GRACE, LONG_AGO, START, name_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from datetime import datetime
-
-    from tests.model.world import World
-
+from tests.model.world import GRACE, LONG_AGO, START, World, name_of
 
 LIVE = frozenset({"QUEUED", "RUNNING", "PUBLISHING", "DONE", "FAILED"})
 CLOCK_STEPS = timedelta(seconds=1)

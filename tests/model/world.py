@@ -1,33 +1,26 @@
 # ruff: noqa: N803 (the names are boto3's)
 """One deployment in memory, the clock that its services and all actors share, and the clients of an actor."""
 
-from __future__ import annotations
-
 import itertools
 import json
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lake.ledger import ArrivalRow, Ledger
 from lake.manifest import Lane, ObjectVersion, Partition
 from lake.resource_names import ResourceNames
-from lake.settings import parse_settings
+from lake.settings import Settings, parse_settings
 from lake.time import iso_utc
 from router.services import Services as RouterServices
 from tests.model.fake_dynamodb import FakeDynamoDB
 from tests.model.fake_s3 import FakeS3
-from tests.model.scheduler import is_read
+from tests.model.scheduler import Actor, Scheduler, is_read
 from tests.unit.router.event_bridge import FakeEventBridge
 from tests.unit.router.events import message, s3_record
 from tests.unit.router.glue import glue_client
 from transform.task_model import JobServices
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from lake.settings import Settings
-    from tests.model.scheduler import Actor, Scheduler
 
 START = datetime(2026, 11, 20, 9, 30, tzinfo=UTC)
 PARTITION = Partition("orders", "2026-11-20", 9)

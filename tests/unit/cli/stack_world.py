@@ -1,7 +1,5 @@
 """A deployed stack for commands that read: S3 and the ledger are emulated, the other services answer what tests set."""
 
-from __future__ import annotations
-
 import io
 import json
 from collections.abc import Mapping, Sequence
@@ -60,7 +58,7 @@ class FakeServices:
     def get_queue_attributes(self, **_request: Any) -> dict[str, Any]:
         return {"Attributes": {"ApproximateNumberOfMessages": str(self.dead_letters)}}
 
-    def get_paginator(self, _operation: str) -> FakeServices:
+    def get_paginator(self, _operation: str) -> "FakeServices":
         return self
 
     def paginate(self, **request: Any) -> list[dict[str, Any]]:

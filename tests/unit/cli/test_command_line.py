@@ -1,7 +1,5 @@
 """The command line as a whole: ``--help``, how a stack is found, how a command ends, how wide tables are."""
 
-from __future__ import annotations
-
 import errno
 import json
 import re

@@ -1,7 +1,5 @@
 """``doctor``: each line is ok or says what to do; the exit code is that of all lines."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -42,7 +40,7 @@ class FakeAws:
 
     exceptions = SimpleNamespace(NoSuchResourceException=type("NoSuchResourceException", (ClientError,), {}))
 
-    def client(self, _service: str, **_: Any) -> FakeAws:
+    def client(self, _service: str, **_: Any) -> "FakeAws":
         return self
 
     def get_caller_identity(self) -> Any:
@@ -66,7 +64,7 @@ class FakeAws:
         assert StackName == "hybrid-router-dev"
         return {"Stacks": [told(self.stack or deployed())]}
 
-    def get_paginator(self, _: str) -> FakeAws:
+    def get_paginator(self, _: str) -> "FakeAws":
         return self
 
     def paginate(self, **_: str) -> Any:

@@ -1,7 +1,5 @@
 """Local clouds: which run, what others have left, what a machine lacks for one; and which files the demo sends."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -73,7 +71,7 @@ class FakeCloud:
         self.logs_dir.mkdir(parents=True)
         self._signal = number
 
-    def __enter__(self) -> FakeCloud:
+    def __enter__(self) -> "FakeCloud":
         return self
 
     def __exit__(self, ended_by: type[BaseException] | None, *_: object) -> None:

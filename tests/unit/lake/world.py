@@ -1,7 +1,5 @@
 """Emulated S3 and DynamoDB with one deployment in them, and a clock that only tests move."""
 
-from __future__ import annotations
-
 import io
 import json
 import os
@@ -57,7 +55,7 @@ SECRET = "notasecret"
 BUCKETS = ("input", "lake", "quarantine", "control")
 PARTITION = Partition("orders", "2026-11-20", 9)
 LEASE = timedelta(minutes=10)
-NEWEST: list[World] = []
+NEWEST: "list[World]" = []
 """The world that was made last: its clock is that of moto's objects, so no test depends on the date of the machine."""
 ENDPOINTS: dict[str, str] = {}
 """Servers over HTTP in place of moto, by "dynamodb" and "s3": `tests/conformance` sets them."""

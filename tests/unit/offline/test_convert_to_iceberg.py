@@ -1,7 +1,5 @@
 """`hybrid-router convert --table`: Iceberg tables whose readers see each file once, in one version."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -9,10 +7,11 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyiceberg.table import Table
 from pyiceberg.types import LongType
 
 from cli.errors import ExitCode
@@ -22,9 +21,6 @@ from cli.offline.iceberg_tables import open_catalog
 from local.duckdb_iceberg import duckdb_with_iceberg
 from router.iceberg.metadata import NAME_MAPPING
 from tests.unit.offline.conftest import Convert, convert_until_killed, request
-
-if TYPE_CHECKING:
-    from pyiceberg.table import Table
 
 
 def table_of(asked: Request, dataset: str = "orders") -> Table:

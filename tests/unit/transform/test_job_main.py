@@ -1,7 +1,5 @@
 """Both jobs start here: arguments to a context, an error to the last line of the log; one session for all clients."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from types import SimpleNamespace

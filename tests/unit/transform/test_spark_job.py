@@ -1,7 +1,5 @@
 """Spark jobs and their Python workers, which give back memory and disk between tasks; results that fit the driver."""
 
-from __future__ import annotations
-
 import errno
 import os
 import pickle
@@ -10,7 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -25,10 +23,7 @@ from transform.give_up import fault_of
 from transform.quarantine_writer import read_back
 from transform.run_task import task_folder
 from transform.spark_job import WORKER_ENVIRONMENT, JobFailedError, SparkJob, failure_reason
-from transform.task_model import Split, SplitResult
-
-if TYPE_CHECKING:
-    from transform.task_model import Task
+from transform.task_model import Split, SplitResult, Task
 
 CALL = "An error occurred while calling z:org.apache.spark.api.python.PythonRDD.collectAndServe."
 ABORTED = (
@@ -110,11 +105,11 @@ class Session:
         )
         self.spark: Any = SimpleNamespace(sparkContext=context)
 
-    def parallelize(self, tasks: list[Task], _: int) -> Session:
+    def parallelize(self, tasks: list[Task], _: int) -> "Session":
         self.tasks += [task.splits[0].file.key for task in tasks]
         return self
 
-    def mapPartitions(self, _: object) -> Session:  # noqa: N802
+    def mapPartitions(self, _: object) -> "Session":  # noqa: N802
         return self
 
     def collect(self) -> list[Any]:
