@@ -187,8 +187,9 @@ def plan_night(
     offered = tuple(offers(settings, waits))
     allowed = [Engine(name) for name in batch.engines]
     runs_needed, most = _min_runs(rows, total, settings), max(len(rows), 1)
+    largest = max(map(core_seconds, rows), default=0.0)
     work = RunWork(total, longest)
-    night, fits, options = choose(work, runs_needed, most, offered, rooms, allowed, batch.workers, time)
+    night, fits, options = choose(work, largest, runs_needed, most, offered, rooms, allowed, batch.workers, time)
     runs = (pack_evenly if fits else pack_oldest_first)(rows, batch, night.runs, core_seconds)
     (offer,) = (offer for offer in offered if offer.engine == night.engine)
     # If S3 is read fast, as expected, and slowly.

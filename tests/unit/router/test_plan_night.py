@@ -109,6 +109,22 @@ def test_a_run_goes_on_only_where_the_runs_of_its_night_have_room_or_wait_for_it
     assert (night.night.engine, night.fallback) == (engines[0], fallback)
 
 
+@pytest.mark.parametrize(
+    ("sizes", "hours"),
+    [([5000], 8), ([5000, 5000], 0.5), ([5000, 1000, 1000, 1000], 0.5)],
+    ids=["more than a run's limit", "all are large", "one is"],
+)
+def test_a_manifest_that_takes_long_is_in_one_run(sizes: list[int], hours: float) -> None:
+    # Given plain files of 5 TB, each a manifest: 58 minutes of a run's 36 vCPUs
+    rows = [manifest(number, size * GB) for number, size in enumerate(sizes)]
+    # When
+    night = planned(rows, hours, batch={"engines": ["glue"]})
+    # Then the workers of a run are enough, and the best way is the plan
+    (best,) = [option for option in night.forecast.options if option.engine == night.night.engine]
+    assert night.forecast.fits
+    assert (best.runs, best.minutes) == (len(night.runs), night.forecast.minutes)
+
+
 def test_emr_serverless_gets_no_more_runs_at_once_than_its_application_has_room_for() -> None:
     # Given 100 vCPUs, which are enough for two runs of 10 workers with 4 each, and little time
     batch = {"engines": ["emr-serverless"], "workers": 10}
