@@ -273,19 +273,7 @@ MIXED = ("RUNNING", "SUCCEEDED", "WAITING", "FAILED")
         ({}, ("AccessDeniedException",) * 2, (), 0, (490, 49), "the settings; the account's could not be read"),
         ({}, ("NoSuchResourceException",) * 2, (), 0, (490, 49), "the settings; Service Quotas lists no such quotas"),
     ],
-    ids=[
-        "reserve",
-        "each stream",
-        "on EMR",
-        "verification",
-        "more",
-        "alive",
-        "full",
-        "large",
-        "the job",
-        "denied",
-        "unknown",
-    ],
+    ids=["reserve", "each stream", "EMR", "verify", "more", "alive", "full", "large", "the job", "denied", "unknown"],
 )
 def test_a_night_has_what_the_stream_a_verification_and_live_runs_leave(
     deployment: Deployment,

@@ -208,6 +208,14 @@ def test_a_forecast_has_a_range_until_the_speed_is_measured() -> None:
     assert (measured.dollars_low, measured.dollars_high) == (measured.dollars, measured.dollars)
 
 
+def test_a_faster_network_makes_no_night_longer() -> None:
+    # Given compressed files, and plain ones for which the processor is assumed to be slower than their readers
+    rows = [replace(row, compressed_bytes=row.bytes) for row in manifests(20, 67 * GB)]
+    found = planned(rows, price={"mb_per_second_per_core": 5.0}).forecast
+    assert found.minutes_low <= found.minutes <= found.minutes_high
+    assert found.dollars_low <= found.dollars <= found.dollars_high
+
+
 def test_a_forecast_counts_requests_and_storage_by_the_units_of_cost() -> None:
     # Given 338,000 files of 4.5 GB in 22,533 manifests
     found = planned(manifests(22_533, 67 * GB)).forecast
