@@ -179,7 +179,7 @@ def choose(
     first: the chosen one is among them.
     An engine on spare capacity has to leave time for one wait in vain where what is left could then go to another one.
     ``rooms``: what ``EngineDescription.room`` gives. ``workers``: of a run (``batch.workers``); multiples of it are
-    considered too, where the quota has room. Raises ``ValueError``: no allowed engine has room for a single run.
+    considered too, where the quota has room. Each allowed engine has room for a run (``GlueRoom``, settings).
     """
     limit = seconds * (1 - MARGIN)
     waits = {engine: ENGINES[engine].max_wait_seconds for engine in Engine}
@@ -190,10 +190,7 @@ def choose(
         for offer in offers
     ]
     options = [_best(nights, limits) for nights in ways if nights]
-    candidates = [option for option in options if option.engine in allowed]
-    if not candidates:
-        raise ValueError(f"no engine of {', '.join(allowed)} has room for one run of {workers} workers")
-    chosen = _best(candidates, limits)
+    chosen = _best([option for option in options if option.engine in allowed], limits)
     return chosen, chosen.seconds <= limit, sorted(options, key=lambda item: (item.dollars, item.seconds))
 
 
