@@ -36,9 +36,9 @@ class Speeds:
         Compressed files are not read faster: the processor is their limit. They are slower where S3 is.
         """
         price = self._settings.price
-        network = share * price.mb_per_second_per_core
-        compressed = min(price.compressed_mb_per_second_per_core, network)
-        changed = replace(price, mb_per_second_per_core=network, compressed_mb_per_second_per_core=compressed)
+        network, compressed = price.mb_per_second_per_core, price.compressed_mb_per_second_per_core
+        compressed = min(compressed, share * max(network, compressed))
+        changed = replace(price, mb_per_second_per_core=share * network, compressed_mb_per_second_per_core=compressed)
         return Speeds(self._measured, replace(self._settings, price=changed))
 
     def core_seconds(self, row: ManifestRow) -> float:

@@ -224,6 +224,8 @@ def _print_plan(answer: Mapping[str, Any], zone: ZoneInfo, now: datetime) -> Non
             for row in answer["datasets"]
         ]
         print_table("Backlog by dataset", ("dataset",), ("files", "size", "a vCPU converts", "speed is"), datasets)
+        if more := answer["files"] - sum(row["files"] for row in answer["datasets"]):
+            typer.echo(f"... and {format_count(more, 'file')} of smaller datasets")
     if not answer["runs"]:
         typer.echo("nothing to convert")
         return

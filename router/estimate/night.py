@@ -163,6 +163,7 @@ SIZES = (1, 2, 4)
 
 def choose(
     work: RunWork,
+    largest_seconds: float,
     min_runs: int,
     max_runs: int,
     offers: Iterable[Offer],
@@ -173,22 +174,23 @@ def choose(
 ) -> tuple[Night, bool, list[Night]]:
     """The way to do ``work`` within ``seconds`` from its start, by ``min_runs`` or more, on an ``allowed`` engine.
 
+    One run has at least ``largest_seconds`` of the work: that of a manifest. ``max_runs``: the number of manifests.
     With it comes whether it ends in time, with the margin; and the best way of each engine, allowed or not, cheapest
     first: the chosen one is among them.
     An engine on spare capacity has to leave time for one wait in vain where what is left could then go to another one.
     ``rooms``: what ``EngineDescription.room`` gives. ``workers``: of a run (``batch.workers``); multiples of it are
-    considered too, where the quota has room. Raises ``ValueError``: no allowed engine has room for a single run.
+    considered too, where the quota has room. Each allowed engine has room for a run (``GlueRoom``, settings).
     """
     limit = seconds * (1 - MARGIN)
     waits = {engine: ENGINES[engine].max_wait_seconds for engine in Engine}
     others = any(not waits[engine] for engine in allowed)
     limits = {engine: limit - waits[engine] * others for engine in Engine}
-    ways = [list(_nights(work, min_runs, max_runs, offer, rooms[offer.engine], workers)) for offer in offers]
+    ways = [
+        list(_nights(work, largest_seconds, min_runs, max_runs, offer, rooms[offer.engine], workers))
+        for offer in offers
+    ]
     options = [_best(nights, limits) for nights in ways if nights]
-    candidates = [option for option in options if option.engine in allowed]
-    if not candidates:
-        raise ValueError(f"no engine of {', '.join(allowed)} has room for one run of {workers} workers")
-    chosen = _best(candidates, limits)
+    chosen = _best([option for option in options if option.engine in allowed], limits)
     return chosen, chosen.seconds <= limit, sorted(options, key=lambda item: (item.dollars, item.seconds))
 
 
@@ -201,7 +203,13 @@ def _best(nights: list[Night], limits: Mapping[Engine, float]) -> Night:
 
 
 def _nights(
-    work: RunWork, min_runs: int, max_runs: int, offer: Offer, room: tuple[float, int], workers: int
+    work: RunWork,
+    largest_seconds: float,
+    min_runs: int,
+    max_runs: int,
+    offer: Offer,
+    room: tuple[float, int],
+    workers: int,
 ) -> Iterator[Night]:
     """Ways with this offer, from one run after the other up to all that the quota allows; runs fill whole rounds."""
     units, most_runs = room
@@ -210,8 +218,10 @@ def _nights(
         most = min(int(units // (size * offer.quota_units)), most_runs, max_runs)
         # 1, 2, 4, ... and the most.
         for concurrency in sorted({*(1 << power for power in range(most.bit_length())), most}) if most > 0 else ():
-            rounds = math.ceil(min_runs / concurrency)
-            runs = concurrency * rounds
+            rounds = math.ceil(min(min_runs, max_runs) / concurrency)
+            runs = min(concurrency * rounds, max_runs)
             each = RunWork(work.core_seconds / runs, work.longest_seconds)
-            seconds, dollars = rounds * run_seconds(each, size, offer), runs * run_dollars(each, size, offer)
+            first = RunWork(max(each.core_seconds, largest_seconds), work.longest_seconds)
+            seconds = max(rounds * run_seconds(each, size, offer), run_seconds(first, size, offer))
+            dollars = runs * run_dollars(each, size, offer)
             yield Night(offer.engine, offer.worker_type, size, concurrency, runs, seconds, dollars)

@@ -60,7 +60,9 @@ def read_glue_room(services: Services, service_quotas: Any, *, at_once: bool) ->
         count = format_count(len(alive), "run of the batch job is", "runs of the batch job are")
         source = f"{source}; {count} alive"
     # A run may have more workers than batch.workers: its plan has chosen them.
-    dpus, runs = dpus - sum(map(dpus_of, alive)), runs - len(alive)
+    dpus = dpus - sum(map(dpus_of, alive))
+    # The job has no more runs at a time than its settings allow, whatever the account does.
+    runs = min(runs, services.settings.batch.max_runs + _other_runs(services.settings)) - len(alive)
     return _beside_others(services.settings, dpus, runs, source)
 
 
@@ -75,8 +77,11 @@ def _beside_others(settings: Settings, dpus: float, runs: int, source: str) -> G
     A verification that is alive is counted twice: its reserve stays free for the next one.
     """
     left = dpus - settings.stream_dpus - settings.max_verifications * settings.run_dpus
-    runs_left = runs - settings.stream_glue_runs - settings.max_verifications
-    return GlueRoom(max(left, settings.run_dpus), max(runs_left, 1), source)
+    return GlueRoom(max(left, settings.run_dpus), max(runs - _other_runs(settings), 1), source)
+
+
+def _other_runs(settings: Settings) -> int:
+    return settings.stream_glue_runs + settings.max_verifications
 
 
 def read_quota(service_quotas: Any, service: str, code: str) -> float | None:  # noqa: ANN401

@@ -4,7 +4,7 @@ import heapq
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from lake.engines import ENGINES, Engine
 from lake.engines.description import WORKERS
@@ -153,6 +153,9 @@ MAX_RUN_SECONDS = 3600
 """Longest work of a run of ``batch.workers``, also of input whose stored bytes take long, such as compressed files."""
 
 
+NEVER = datetime.max.replace(tzinfo=UTC)
+
+
 @dataclass(frozen=True, slots=True)
 class PlannedNight:
     """The runs of a night, all on one engine and of the same workers."""
@@ -161,7 +164,8 @@ class PlannedNight:
     night: Night
     forecast: Forecast
     begin_by: tuple[datetime, ...]
-    """When each run has to begin in order to end before the deadline, aware."""
+    """When each run has to begin in order to end before the deadline, aware; ``NEVER`` where the runs would wait in the
+    queue of the fallback: a run that is late would be later there."""
     fallback: Engine | None
     """The engine on which a run goes on that begins later or finds no capacity: the cheapest other one that needs no
     spare capacity, and has room for the same runs or lets them wait. None: there is none that is allowed."""
@@ -187,8 +191,9 @@ def plan_night(
     offered = tuple(offers(settings, waits))
     allowed = [Engine(name) for name in batch.engines]
     runs_needed, most = _min_runs(rows, total, settings), max(len(rows), 1)
+    largest = max(map(core_seconds, rows), default=0.0)
     work = RunWork(total, longest)
-    night, fits, options = choose(work, runs_needed, most, offered, rooms, allowed, batch.workers, time)
+    night, fits, options = choose(work, largest, runs_needed, most, offered, rooms, allowed, batch.workers, time)
     runs = (pack_evenly if fits else pack_oldest_first)(rows, batch, night.runs, core_seconds)
     (offer,) = (offer for offer in offered if offer.engine == night.engine)
     # If S3 is read fast, as expected, and slowly.
@@ -220,15 +225,20 @@ def plan_night(
         late_minutes=round(max(0.0, seconds - time) / 60, 1),
         options=tuple(map(Option.of, options)),
     )
-    begin_by = tuple(deadline - timedelta(seconds=run_seconds(work, night.workers, offer)) for work in works[1])
+
+    def has_room(engine: Engine) -> bool:
+        (units, most), each = rooms[engine], night.workers * ENGINES[engine].quota_units(night.worker_type)
+        return night.concurrency * each <= units and night.concurrency <= most
 
     def takes_runs(engine: Engine) -> bool:
-        (units, most), each = rooms[engine], night.workers * ENGINES[engine].quota_units(night.worker_type)
-        has_room = night.concurrency * each <= units and night.concurrency <= most
-        return not ENGINES[engine].max_wait_seconds and (has_room or ENGINES[engine].queues_runs)
+        return not ENGINES[engine].max_wait_seconds and (has_room(engine) or ENGINES[engine].queues_runs)
 
     others = (option.engine for option in options if option.engine in allowed and option.engine != night.engine)
-    return PlannedNight(tuple(runs), night, forecast, begin_by, next(filter(takes_runs, others), None))
+    fallback = next(filter(takes_runs, others), None)
+    begin_by = tuple(deadline - timedelta(seconds=run_seconds(work, night.workers, offer)) for work in works[1])
+    if fallback is not None and not has_room(fallback):
+        begin_by = (NEVER,) * len(runs)
+    return PlannedNight(tuple(runs), night, forecast, begin_by, fallback)
 
 
 def _min_runs(rows: Sequence[ManifestRow], core_seconds: float, settings: Settings) -> int:

@@ -230,6 +230,8 @@ def test_a_plan_that_fits(planned: Planned) -> None:
         (answer(late_minutes=0.3, fits=False), 1, "TOO LATE by 18 s: the deadline is 2020-11-21 07:00;"),
         (answer(fits=False), 0, "with less than a tenth of the time to spare"),
         (answer(runs=0, datasets=[]), 0, "nothing to convert\n"),
+        # An answer names the largest datasets only.
+        (answer(files=2010), 0, "... and 2,000 files of smaller datasets\n"),
         (answer(leftFrom="2020-11-20T19:00:00.000+00:00"), 0, "manifests from 2020-11-20 20:00 on"),
     ],
 )

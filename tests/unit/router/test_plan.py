@@ -269,10 +269,11 @@ MIXED = ("RUNNING", "SUCCEEDED", "WAITING", "FAILED")
         ({}, (500, 50), MIXED, 10, (470, 47), "2 runs of the batch job are"),
         ({}, (500, 50), ("RUNNING",) * 60, 10, (10, 1), "60 runs of the batch job are alive"),
         ({}, (500, 50), ("RUNNING",) * 3, 40, (370, 46), "3 runs of the batch job are alive"),
+        ({"quota": {"dpus": 5000, "job_runs": 1000}}, (5000, 1000), MIXED * 20, 10, (4590, 10), "40 runs of the batch"),
         ({}, ("AccessDeniedException",) * 2, (), 0, (490, 49), "the settings; the account's could not be read"),
         ({}, ("NoSuchResourceException",) * 2, (), 0, (490, 49), "the settings; Service Quotas lists no such quotas"),
     ],
-    ids=["reserve", "each stream", "on EMR", "verification", "more", "alive", "full", "large", "denied", "unknown"],
+    ids=["reserve", "each stream", "EMR", "verify", "more", "alive", "full", "large", "the job", "denied", "unknown"],
 )
 def test_a_night_has_what_the_stream_a_verification_and_live_runs_leave(
     deployment: Deployment,

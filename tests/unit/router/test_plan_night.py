@@ -109,6 +109,33 @@ def test_a_run_goes_on_only_where_the_runs_of_its_night_have_room_or_wait_for_it
     assert (night.night.engine, night.fallback) == (engines[0], fallback)
 
 
+@pytest.mark.parametrize(
+    ("sizes", "hours"),
+    [([5000], 8), ([5000, 5000], 0.5), ([5000, 1000, 1000, 1000], 0.5)],
+    ids=["more than a run's limit", "all are large", "one is"],
+)
+def test_a_manifest_that_takes_long_is_in_one_run(sizes: list[int], hours: float) -> None:
+    # Given plain files of 5 TB, each a manifest: 58 minutes of a run's 36 vCPUs
+    rows = [manifest(number, size * GB) for number, size in enumerate(sizes)]
+    # When
+    night = planned(rows, hours, batch={"engines": ["glue"]})
+    # Then the workers of a run are enough, and the best way is the plan
+    (best,) = [option for option in night.forecast.options if option.engine == night.night.engine]
+    assert night.forecast.fits
+    assert (best.runs, best.minutes) == (len(night.runs), night.forecast.minutes)
+
+
+@pytest.mark.parametrize(("dpus", "is_moved"), [(500, False), (110, True)])
+def test_a_late_run_does_not_go_on_where_it_would_wait_for_room(dpus: int, is_moved: bool) -> None:
+    # Given an application of 400 vCPUs, which are 100 workers, and a night of up to 490 or of 100 workers on Flex
+    batch, price = {"engines": ["glue-flex", "emr-serverless"]}, {"emr_vcpu_hour": 1.0}
+    night = planned(manifests(2000, 67 * GB), batch=batch, price=price, quota={"dpus": dpus})
+    assert (night.night.engine, night.fallback) == (Engine.GLUE_FLEX, Engine.EMR_SERVERLESS)
+    assert (night.night.concurrency * night.night.workers <= 100) is is_moved
+    # Then only where it does not wait has a run a time after which it goes on there
+    assert {begin_by < START + timedelta(hours=8) for begin_by in night.begin_by} == {is_moved}
+
+
 def test_emr_serverless_gets_no_more_runs_at_once_than_its_application_has_room_for() -> None:
     # Given 100 vCPUs, which are enough for two runs of 10 workers with 4 each, and little time
     batch = {"engines": ["emr-serverless"], "workers": 10}
@@ -190,6 +217,14 @@ def test_a_forecast_has_a_range_until_the_speed_is_measured() -> None:
     assert assumed.minutes_low < assumed.minutes < assumed.minutes_high
     measured = planned(rows, measured=DatasetSpeed(40e6, None)).forecast
     assert (measured.dollars_low, measured.dollars_high) == (measured.dollars, measured.dollars)
+
+
+def test_a_faster_network_makes_no_night_longer() -> None:
+    # Given compressed files, and plain ones for which the processor is assumed to be slower than their readers
+    rows = [replace(row, compressed_bytes=row.bytes) for row in manifests(20, 67 * GB)]
+    found = planned(rows, price={"mb_per_second_per_core": 5.0}).forecast
+    assert found.minutes_low <= found.minutes <= found.minutes_high
+    assert found.dollars_low <= found.dollars <= found.dollars_high
 
 
 def test_a_forecast_counts_requests_and_storage_by_the_units_of_cost() -> None:
