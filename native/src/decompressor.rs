@@ -115,12 +115,13 @@ fn zstd_step(decompressor: &mut Decoder<'static>, input: &[u8], output: &mut [u8
     }
 }
 
-/// libzstd's message of a window that is too large names neither its limit nor a remedy.
+/// libzstd's messages of a window that is too large and of a dictionary name no remedy.
 fn zstd_message(message: &str) -> &str {
     match message {
         "Frame requires too much memory for decoding" => {
             "its window is larger than 128 MiB: compress it with zstd --long=27 or less"
         }
+        "Dictionary mismatch" => "it needs a dictionary: compress it without one",
         other => other,
     }
 }

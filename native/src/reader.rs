@@ -146,7 +146,9 @@ impl Reader {
                 split.reuse_carry(carry);
             }
             NextLine::TooLong(length) => {
-                let reject = split.reject(Reason::LineTooLong, length, None);
+                let head = split.take_carry();
+                let reject = split.reject(Reason::LineTooLong, length, &head);
+                split.reuse_carry(head);
                 self.add_to_sample(reject);
                 split.advance(length, newline);
             }
@@ -162,7 +164,7 @@ impl Reader {
                     split.counts.rows += 1;
                 }
                 Err(reason) => {
-                    let reject = split.reject(reason, line.len() as u64, Some(line));
+                    let reject = split.reject(reason, line.len() as u64, line);
                     self.add_to_sample(reject);
                 }
             },

@@ -4,8 +4,8 @@ use crate::reason::Reason;
 
 /// The text of a longer line is not kept: source, offset and length tell where it is.
 pub const MAX_KEPT_LINE_BYTES: usize = 64 << 10;
-/// What tells a file of another format is among these first bytes of a line.
-const HEAD_BYTES: usize = 512;
+/// What tells a file of another format is among these first bytes of a line, such as the end of its first object.
+pub const HEAD_BYTES: usize = 8 << 10;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reject {
@@ -16,7 +16,7 @@ pub struct Reject {
     pub reason: Reason,
     /// The line verbatim; None if it is not kept.
     pub line: Option<Vec<u8>>,
-    /// The first bytes of a line that is not kept; empty if it is kept, or was too large to be read.
+    /// The first bytes of a line that is not kept; empty if it is kept.
     pub head: Vec<u8>,
 }
 
@@ -31,12 +31,14 @@ impl RejectSample {
         Self { remaining_count: max_count, remaining_bytes: max_bytes }
     }
 
-    /// The reject as it is kept, with the line if it fits; None if the sample is full.
-    pub fn admit(&mut self, reason: Reason, offset: u64, length: u64, line: Option<&[u8]>) -> Option<Reject> {
+    /// The reject as it is kept, with the line if it fits; None if the sample is full. Of a line that is too long, `line` has
+    /// the first bytes.
+    pub fn admit(&mut self, reason: Reason, offset: u64, length: u64, line: &[u8]) -> Option<Reject> {
         self.remaining_count = self.remaining_count.checked_sub(1)?;
-        let kept = line.filter(|line| line.len() <= MAX_KEPT_LINE_BYTES.min(self.remaining_bytes));
+        let fits = reason != Reason::LineTooLong && line.len() <= MAX_KEPT_LINE_BYTES.min(self.remaining_bytes);
+        let kept = fits.then_some(line);
         self.remaining_bytes -= kept.map_or(0, <[u8]>::len);
-        let head = line.filter(|_| kept.is_none()).map_or(&[][..], |line| &line[..line.len().min(HEAD_BYTES)]);
+        let head = if fits { &[][..] } else { &line[..line.len().min(HEAD_BYTES)] };
         Some(Reject { offset, length, reason, line: kept.map(<[u8]>::to_vec), head: head.to_vec() })
     }
 }

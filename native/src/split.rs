@@ -5,7 +5,7 @@ use crate::inflate::InflateLimits;
 use crate::input::{Block, Input};
 use crate::next_line::NextLine;
 use crate::reason::Reason;
-use crate::reject::{Reject, RejectSample};
+use crate::reject::{HEAD_BYTES, Reject, RejectSample};
 use std::collections::BTreeMap;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -39,9 +39,9 @@ pub struct Split {
     line_start: u64,
     /// The current line starts before the range: it belongs to the previous split.
     skipping: bool,
-    /// The start of a line that ends in a later block.
+    /// The start of a line that ends in a later block; of one that is too long, only its first bytes.
     carry: Vec<u8>,
-    /// Bytes of the current line that are not kept: it is too long, or it is skipped.
+    /// Bytes so far of a line that is too long or skipped.
     discarded: u64,
 }
 
@@ -152,7 +152,7 @@ impl Split {
     /// Decides what the file consists of, as soon as its first line that is not blank begins.
     fn find_form(&mut self, bytes: &[u8], position: &mut usize) {
         let Form::Unknown(start) = &mut self.form else { return };
-        let read = self.line_start + self.carry.len() as u64 + self.discarded;
+        let read = self.line_start + self.discarded.max(self.carry.len() as u64);
         let Some(length) = start.find_content(&bytes[*position..], read) else { return };
         let (concatenated, has_part_of_mark) = (start.concatenated, start.has_part_of_mark());
         let is_array = !has_part_of_mark && bytes[*position + length] == b'[';
@@ -208,8 +208,8 @@ impl Split {
             self.discarded = 0;
             return NextLine::Nothing;
         }
-        if self.carry.is_empty() && self.discarded == 0 {
-            return if length > self.max_line_bytes { NextLine::TooLong(length as u64) } else { NextLine::Line(piece) };
+        if self.carry.is_empty() && self.discarded == 0 && length <= self.max_line_bytes {
+            return NextLine::Line(piece);
         }
         self.carry_over(piece);
         self.carried_line()
@@ -234,12 +234,19 @@ impl Split {
     }
 
     fn carry_over(&mut self, piece: &[u8]) {
-        if self.skipping || self.discarded > 0 || self.carry.len() + piece.len() > self.max_line_bytes {
-            self.discarded += (self.carry.len() + piece.len()) as u64;
-            self.carry = Vec::new();
-        } else {
-            self.carry.extend_from_slice(piece);
+        if self.skipping {
+            self.discarded += piece.len() as u64;
+            return;
         }
+        let length = self.discarded.max(self.carry.len() as u64) + piece.len() as u64;
+        let mut kept = piece;
+        if length > self.max_line_bytes as u64 {
+            self.discarded = length;
+            self.carry.truncate(HEAD_BYTES);
+            self.carry.shrink_to(HEAD_BYTES);
+            kept = &piece[..piece.len().min(HEAD_BYTES - self.carry.len())];
+        }
+        self.carry.extend_from_slice(kept);
     }
 
     pub fn take_carry(&mut self) -> Vec<u8> {
@@ -274,7 +281,7 @@ impl Split {
     }
 
     /// Counts the current line as a reject; Some if it is part of the sample.
-    pub fn reject(&mut self, reason: Reason, length: u64, line: Option<&[u8]>) -> Option<Reject> {
+    pub fn reject(&mut self, reason: Reason, length: u64, line: &[u8]) -> Option<Reject> {
         *self.counts.rejects.entry(reason).or_default() += 1;
         let reject = self.sample.admit(reason, self.line_start, length, line);
         if self.counts.rejects.len() == 1 && self.counts.rejects.values().sum::<u64>() == 1 {

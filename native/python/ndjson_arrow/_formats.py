@@ -67,13 +67,16 @@ def find_other_format(counts: SplitCounts, rejects: Sequence[Reject], *, concate
     # First bytes of the first line of the file, if it was rejected, whether it was kept or not.
     opening = (rejects[0].line or rejects[0].head) if rejects[0].offset <= len(BYTE_ORDER_MARK) else None
     rows, reasons = counts.rows, counts.rejects
-    lines = [reject.line for reject in rejects[:LINES_TO_COMPARE] if reject.line is not None]
-    if not concatenated and (values := _values(lines, rows, reasons, opens_file=opening is not None)):
+    kept = [reject.line for reject in rejects[:LINES_TO_COMPARE] if reject.line is not None]
+    lines = kept or [rejects[0].head]
+    # The first object of a line that is not kept can be longer than its head.
+    is_cut = not kept and [*reasons] == ["trailing characters"]
+    if not concatenated and (values := _values(lines, rows, reasons, opens_file=opening is not None, is_cut=is_cut)):
         return values
     numbers = (*BINARY, *COMPRESSED) if sum(reasons.values()) > rows else BINARY
     opening = opening or b""
     format_name = "a tar archive" if opening[256:262] == b"\0ustar" else _magic(opening, numbers)
-    if lines and rows == 0:
+    if rows == 0:
         # A zero byte of UTF-16 before the first of concatenated objects is a reject of its own.
         first = lines[0].removeprefix(BYTE_ORDER_MARK)
         text_format = next((name for pattern, name in PATTERNS if pattern.match(first)), None)
@@ -81,17 +84,16 @@ def find_other_format(counts: SplitCounts, rejects: Sequence[Reject], *, concate
     return format_name and f"it looks like {format_name}; {EXPECTED_OBJECTS if concatenated else EXPECTED}"
 
 
-def _values(lines: Sequence[bytes], rows: int, rejects: Mapping[str, int], *, opens_file: bool) -> str | None:
+def _values(
+    lines: Sequence[bytes], rows: int, rejects: Mapping[str, int], *, opens_file: bool, is_cut: bool
+) -> str | None:
     """The clause for a file whose objects are not one on each line."""
-    if not lines:
-        # Whole values, one after another, on lines that are too large to keep.
-        is_concatenated = rows == 0 and [*rejects] == ["trailing characters"]
-        return CONCATENATED_VALUES if is_concatenated else None
     text = lines[0].removeprefix(BYTE_ORDER_MARK)
     # A file with more rows than rejected lines only has broken lines.
     if opens_file and sum(rejects.values()) > max(rows, 1) and _is_printed(text, lines[1:]):
         return f"it looks like JSON that is printed over many lines; {EXPECTED_VALUES}"
-    return CONCATENATED_VALUES if rows == 0 and CONCATENATED.match(text) else None
+    is_concatenated = CONCATENATED.match(STRING.sub(b'""', text)) or (is_cut and text.startswith(b"{"))
+    return CONCATENATED_VALUES if rows == 0 and is_concatenated else None
 
 
 def _is_printed(first: bytes, others: Sequence[bytes]) -> bool:

@@ -70,7 +70,7 @@ class Reject:
         """
     @property
     def head(self) -> bytes:
-        """Up to 512 first bytes of a line that is not kept; empty if it is too long for a row."""
+        """Up to 8 KiB of the start of a line that is not kept; empty for an element that is too long for a row."""
 
 @final
 class SplitCounts:

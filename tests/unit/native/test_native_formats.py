@@ -54,6 +54,13 @@ def test_a_zstd_window_above_the_limit_is_named() -> None:
     assert "its window is larger than 128 MiB: compress it with zstd --long=27" in str(read_file(frame).counts[0].error)
 
 
+def test_a_zstd_dictionary_is_named() -> None:
+    # Given the header of a frame with the id of a dictionary (RFC 8878, 3.1.1.1)
+    frame = b"\x28\xb5\x2f\xfd\x01" + bytes([(20 - 10) << 3, 7]) + compress_zstd(ROWS)[6:]
+    # Then
+    assert "it needs a dictionary: compress it without one" in str(read_file(frame).counts[0].error)
+
+
 LARGE = ROWS * 250
 """Inflates to more than the 16 MiB after which a thread of its own inflates a gzip file."""
 

@@ -243,6 +243,27 @@ def test_an_archive_is_recognised_by_a_first_row_that_is_too_large_to_keep() -> 
         ndjson_arrow.read(io.BytesIO(archive.getvalue())).read_all()
 
 
+@pytest.mark.parametrize(
+    ("body", "advice"),
+    [
+        (b'{"text":"%s"} ' % (b"x" * 5000) * 20, "objects without newlines between them"),
+        (b"12345 " * 20_000, "pass rejects="),
+        # One object; a string that looks like two
+        (b'{"text":"%s"' % (b"x" * 100_000), "pass rejects="),
+        (b'{"text":"} {}%s"' % (b"x" * 100_000), "pass rejects="),
+    ],
+)
+@pytest.mark.parametrize("max_line_bytes", [6000, 90_000, 1 << 20])
+def test_a_line_that_is_not_kept_is_recognised_by_its_first_bytes(
+    body: bytes, advice: str, max_line_bytes: int
+) -> None:
+    # Given a file that is one line, too large for a row or for the sample
+    rows = ndjson_arrow.read(io.BytesIO(body), max_line_bytes=max_line_bytes)
+    # Then
+    with pytest.raises(RejectedLineError, match=advice):
+        rows.read_all()
+
+
 def test_all_rejected_lines_count_and_not_only_those_that_are_kept() -> None:
     assert recognise([b"{", b'"a": 1'], 1000, {"not JSON": 1000}, opening=b"{") is None
     reasons = {"not JSON": 900, "trailing characters": 101}
