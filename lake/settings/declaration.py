@@ -203,12 +203,16 @@ _KMS_KEY_ARN = re.compile(r"arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0
 (https://docs.aws.amazon.com/kms/latest/developerguide/cmks-in-iam-policies.html)."""
 
 
+_FILES_OF_A_MACHINE = re.compile(r"localtime|posixrules|Factory|(posix|right)/.*")
+"""What a machine has next to the zones: neither the functions nor EventBridge Scheduler know them."""
+
+
 def _is_time_zone(value: str) -> bool:
     try:
         ZoneInfo(value)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         return False
-    return True
+    return _FILES_OF_A_MACHINE.fullmatch(value) is None
 
 
 def is_date(value: str) -> bool:

@@ -67,6 +67,8 @@ def test_the_shipped_file_is_valid_and_unchanged_in_a_lambda_asset(tmp_path: Pat
         ({"batch": {"worker_type": "G.2X", "workers": 150}}, "batch.workers", 150),
         ({"input": {"bucket": "landing", "keep_days": 90}}, "input.keep_days", 90),
         ({"time_zone": "../etc/passwd"}, "time_zone", "../etc/passwd"),
+        ({"time_zone": "localtime"}, "time_zone", "localtime"),
+        ({"time_zone": "right/Europe/Berlin"}, "time_zone", "right/Europe/Berlin"),
         ({"peak": {"hour": []}}, "peak.hour", []),
         ({"peak": {"hours": "08:00-20:00"}}, "peak.hours", "08:00-20:00"),
         ({"peak": {"hours": ["08:00-25:00"]}}, "peak.hours", "08:00-25:00"),
