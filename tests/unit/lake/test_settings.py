@@ -66,6 +66,10 @@ def test_the_shipped_file_is_valid_and_unchanged_in_a_lambda_asset(tmp_path: Pat
         ({"tags": [f"t{number}=a" for number in range(50)]}, "tags", 50),
         ({"batch": {"worker_type": "G.2X", "workers": 150}}, "batch.workers", 150),
         ({"input": {"bucket": "landing", "keep_days": 90}}, "input.keep_days", 90),
+        *(
+            ({"input": {"bucket": name}}, "input.bucket", name)
+            for name in ("a..b", "a.-b", "a-.b", "192.168.1.1", "b" * 64, "logs--use1-az4--x-s3", "logs-s3alias")
+        ),
         ({"time_zone": "../etc/passwd"}, "time_zone", "../etc/passwd"),
         ({"time_zone": "localtime"}, "time_zone", "localtime"),
         ({"time_zone": "right/Europe/Berlin"}, "time_zone", "right/Europe/Berlin"),
