@@ -101,6 +101,7 @@ def test_the_shipped_file_is_valid_and_unchanged_in_a_lambda_asset(tmp_path: Pat
         ({"batch": {"engines": ["emr-serverless"], "workers": 101}}, "emr.max_vcpus", 400),
         ({"schedule": {"overnight": "22:00"}}, "schedule.overnight", "22:00"),
         ({"encryption": {"kms_key": ALIAS}}, "encryption.kms_key", ALIAS),
+        ({"encryption": {"kms_key": KEY[:-1]}}, "encryption.kms_key", KEY[:-1]),
         ({"input": {"kms_key": KEY}}, "input.kms_key", KEY),
         ({"stream": {"jobs": MAX_SHARDS + 1}}, "stream.jobs", MAX_SHARDS + 1),
         # The nights need room beside the streaming jobs.
