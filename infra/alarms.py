@@ -252,7 +252,7 @@ def _of_data(own: OwnMetric, alarm_lines: cloudwatch.Metric, settings: Settings)
     yield PlainAlarm(
         "IgnoredShare",
         cloudwatch.MathExpression(
-            expression=f"IF(FILL(ignored, 0) > {share:g} * FILL(arrivals, 0), 1, 0)",
+            expression=f"IF(FILL(ignored, 0) > {share:f} * FILL(arrivals, 0), 1, 0)",
             using_metrics=metrics,
             period=HOUR,
         ),

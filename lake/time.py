@@ -47,6 +47,8 @@ def local_time(minute: int, time_zone: str, now: datetime, days: int) -> datetim
 
 
 FORMS = "cron(...), rate(...), at(...)"
+MAX_CHARACTERS = 256
+"""Length of an expression (EventBridge Scheduler API Reference, CreateSchedule)."""
 WEEKDAYS = ("MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN")
 """In the order of ``datetime.weekday``."""
 RATE = re.compile(r"rate\((?P<number>[1-9][0-9]{0,4}) (?P<unit>minute|hour|day)s?\)")
@@ -84,6 +86,8 @@ class Schedule:
 
         Raises ``ValueError``: EventBridge Scheduler would refuse the expression; the text says what is expected.
         """
+        if len(expression) > MAX_CHARACTERS:
+            raise ValueError(f"expected at most {MAX_CHARACTERS} characters")
         if expression.startswith("cron(") and expression.endswith(")"):
             return _parse_cron(expression)
         if expression.startswith("rate("):
@@ -196,7 +200,8 @@ def _part(part: str, low: int, high: int, names: tuple[str, ...]) -> list[int] |
     found = PART.fullmatch(part)
     text, step = found.groups() if found else ("", None)
     ends = [low, high] if text == "*" else [_number(end, low, names) for end in text.split("-")]
-    if not all(low <= end <= high for end in ends):
+    # Scheduler refuses */60 of the minutes.
+    if not all(low <= end <= high for end in ends) or int(step or low) > high:
         return None
     first, last = ends[0], high if step and len(ends) == 1 else ends[-1]
     # A range such as FRI-MON passes the end of the week.

@@ -217,7 +217,8 @@ OUTCOMES = {
     "UNREADABLE": "not converted, it is in the quarantine by reference",
     "FAILED": "not converted; its manifest says why",
     "RECORDED": "it has no manifest yet: its owner writes one now, or is presumed dead, and the sweep does",
-    "IGNORED": "not converted; the next line says why",
+    "IGNORED": "not converted; the next line says why. Once the settings take it, the sweep does if it is recent, else "
+    "a backfill",
 }
 
 

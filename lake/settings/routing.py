@@ -20,7 +20,11 @@ MAX_POLICY_CHARACTERS = 36_000
 """Room for prefixes in the policies of a role: IAM allows 10 managed ones of 6,144 characters, and tags and metadata
 have policies of their own. A prefix is in one policy, so each but the last two is at least four fifths full."""
 MAX_NAME_CHARACTERS = 63
-BUCKET_NAME = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+BUCKET_NAME = re.compile(
+    r"(?!\d+(\.\d+){3}$)(?!.*(\.[.-]|-\.))[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](?<!--x-s3)(?<!-s3alias)"
+)
+"""Not like an IP address (Amazon S3 User Guide, "General purpose bucket naming rules"). A directory bucket sends no
+events, nor does the alias of an access point."""
 TAG_PATTERN = re.compile(r"[^=\x00-\x1f\x7f]+=[^\x00-\x1f\x7f]*")
 METADATA_PATTERN = re.compile(r"[^=A-Z\x00-\x1f\x7f]+=[^\x00-\x1f\x7f]*")
 
@@ -29,7 +33,7 @@ METADATA_PATTERN = re.compile(r"[^=A-Z\x00-\x1f\x7f]+=[^\x00-\x1f\x7f]*")
 class InputSettings:
     """The input bucket."""
 
-    bucket: Annotated[str, like(BUCKET_NAME, "the name of an S3 bucket", or_empty=True)] = ""
+    bucket: Annotated[str, like(BUCKET_NAME, "the name of a general-purpose bucket", or_empty=True)] = ""
     """Name of an existing bucket; empty: the stack creates one with versioning."""
     kms_key: Annotated[str, KMS_KEY] = ""
     """ARN of the KMS key that encrypts the objects of your own bucket, for the right to read them; empty: none does."""

@@ -99,6 +99,8 @@ def test_the_last_versions_are_shown_in_the_order_of_their_arrival(world: World,
     assert ([item.size for item in document.versions], document.omitted_versions) == ([2, 3], 1)
     text = printed(print_file, document, world.now, OPTIONS)
     assert text.startswith("s3://input/orders/a  1 older version: pass a larger --limit\n")
+    # Rules that were added later do not change the reason.
+    assert "IGNORED: not converted; the next line says why. Once the settings take it, the sweep does if" in text
 
 
 @pytest.mark.parametrize("is_abandoned", [False, True])

@@ -3,11 +3,14 @@
 import json
 import re
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import pytest
+from aws_cdk import aws_cloudwatch as cloudwatch
 
-from infra.alarms import RUNBOOK
+from infra.alarms import RUNBOOK, _of_data
+from infra.dashboard import own_metric
 from infra.functions import SPECS
 from infra.log_groups import METRIC_NAME
 from infra.synth import synth
@@ -124,6 +127,18 @@ def test_an_execution_that_fails_or_times_out_raises_an_alarm(assembly: Assembly
         machines = item.resources("AWS::StepFunctions::StateMachine")
         assert len(set(found)) == 2 * len(machines)
         assert {metric for metric, _ in found} == {"ExecutionsFailed", "ExecutionsTimedOut"}
+
+
+def test_a_small_share_has_no_exponent_in_an_expression() -> None:
+    # Given a share that Python would write as 1e-05, which CloudWatch's page on metric math does not have
+    settings = Settings(stage="small", alarms=AlarmSettings(max_quarantined_share=0.00001))
+    line = cloudwatch.Metric(namespace="a", metric_name="b")
+    # When
+    alarms = _of_data(partial(own_metric, "small"), line, settings)
+    # Then
+    (share,) = [alarm.metric for alarm in alarms if alarm.name == "IgnoredShare"]
+    assert isinstance(share, cloudwatch.MathExpression)
+    assert share.expression == "IF(FILL(ignored, 0) > 0.000010 * FILL(arrivals, 0), 1, 0)"
 
 
 def test_alarms_without_a_meaning_for_the_settings_are_left_out(

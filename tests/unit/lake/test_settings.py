@@ -66,7 +66,13 @@ def test_the_shipped_file_is_valid_and_unchanged_in_a_lambda_asset(tmp_path: Pat
         ({"tags": [f"t{number}=a" for number in range(50)]}, "tags", 50),
         ({"batch": {"worker_type": "G.2X", "workers": 150}}, "batch.workers", 150),
         ({"input": {"bucket": "landing", "keep_days": 90}}, "input.keep_days", 90),
+        *(
+            ({"input": {"bucket": name}}, "input.bucket", name)
+            for name in ("a..b", "a.-b", "a-.b", "192.168.1.1", "b" * 64, "logs--use1-az4--x-s3", "logs-s3alias")
+        ),
         ({"time_zone": "../etc/passwd"}, "time_zone", "../etc/passwd"),
+        ({"time_zone": "localtime"}, "time_zone", "localtime"),
+        ({"time_zone": "right/Europe/Berlin"}, "time_zone", "right/Europe/Berlin"),
         ({"peak": {"hour": []}}, "peak.hour", []),
         ({"peak": {"hours": "08:00-20:00"}}, "peak.hours", "08:00-20:00"),
         ({"peak": {"hours": ["08:00-25:00"]}}, "peak.hours", "08:00-25:00"),
@@ -95,6 +101,7 @@ def test_the_shipped_file_is_valid_and_unchanged_in_a_lambda_asset(tmp_path: Pat
         ({"batch": {"engines": ["emr-serverless"], "workers": 101}}, "emr.max_vcpus", 400),
         ({"schedule": {"overnight": "22:00"}}, "schedule.overnight", "22:00"),
         ({"encryption": {"kms_key": ALIAS}}, "encryption.kms_key", ALIAS),
+        ({"encryption": {"kms_key": KEY[:-1]}}, "encryption.kms_key", KEY[:-1]),
         ({"input": {"kms_key": KEY}}, "input.kms_key", KEY),
         ({"stream": {"jobs": MAX_SHARDS + 1}}, "stream.jobs", MAX_SHARDS + 1),
         # The nights need room beside the streaming jobs.
@@ -391,6 +398,13 @@ def test_every_wrong_value_of_several_records_is_found_at_once() -> None:
     found = keys({"stage": "X", "records": records, "datasets": [{"name": "B"}, {"name": "c"}]})
     # Then
     assert found == ["stage", "datasets.name", "records.name", "records.buffer_seconds", "records.msk_topic"]
+
+
+@pytest.mark.parametrize(("record", "most"), [(CLICKS, 55), (TOPIC, 41)])
+def test_no_more_records_are_accepted_than_a_stack_has_room_for(record: dict[str, str], most: int) -> None:
+    records = [{**record, "name": f"r{number}"} for number in range(most + 1)]
+    assert keys({"stage": "a", "records": records}) == ["records"]
+    assert len(parse_settings({"stage": "a", "records": records[:most]}).records) == most
 
 
 def test_the_longest_name_fits_firehose() -> None:
