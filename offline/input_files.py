@@ -51,8 +51,7 @@ class LocalFile(ObjectVersion):
         gone, or its folder may not be read.
         """
         state = os.lstat(path)
-        if not stat.S_ISREG(state.st_mode):
-            raise InvalidInputError("it is not a regular file: remove it, or write its content to a file")
+        _check_regular(state)
         try:
             arrived_at = datetime.fromtimestamp(state.st_mtime, UTC).isoformat(timespec="milliseconds")
         except (ValueError, OverflowError, OSError) as error:
@@ -201,6 +200,9 @@ def _walk(base: str, on_refusal: OnRefusal) -> Iterator[str]:
 def _find(path: str, folder: Path | None) -> LocalFile:
     """The file at a path; ``folder``: the named folder that it has to be in. Raises ``InvalidInputError``."""
     try:
+        if folder is None:
+            # The link of a shell to a pipe, such as /dev/fd/63, leads to a name that no folder has.
+            _check_regular(Path(path).stat())
         if folder is None or stat.S_ISLNK(os.lstat(path).st_mode):
             path = os.path.realpath(path, strict=True)
             if folder is not None and not Path(path).is_relative_to(folder):
@@ -208,6 +210,11 @@ def _find(path: str, folder: Path | None) -> LocalFile:
         return LocalFile.found(path)
     except OSError as error:
         raise InvalidInputError(_format_error(error)) from error
+
+
+def _check_regular(state: os.stat_result) -> None:
+    if not stat.S_ISREG(state.st_mode):
+        raise InvalidInputError("it is not a regular file: remove it, or write its content to a file")
 
 
 def _format_error(error: OSError) -> str:
