@@ -18,7 +18,7 @@ from lake.layout import list_objects
 from lake.manifest import ObjectVersion, Partition
 from lake.settings import Settings
 from lake.settings.routing import name_of_folder
-from offline.output_folder import OutputFolder, identity
+from offline.output_folder import LAKE, OWN, QUARANTINE, TABLES, OutputFolder, identity
 from transform.clients import s3_client
 from transform.source import DeniedFileError, Source, UnreadableFileError, UnreadableNowError
 
@@ -28,6 +28,8 @@ _Named = tuple[str, Callable[[], ObjectVersion], str, str]
 
 SCHEME = "s3://"
 HIDDEN = (".", "_")
+WRITTEN = (LAKE, QUARANTINE, TABLES)
+"""Folders next to ``OWN``: the quarantine of another conversion looks like input."""
 MAX_GROUP_BYTES = 512 << 20
 MAX_GROUP_FILES = 10_000
 
@@ -49,8 +51,7 @@ class LocalFile(ObjectVersion):
         gone, or its folder may not be read.
         """
         state = os.lstat(path)
-        if not stat.S_ISREG(state.st_mode):
-            raise InvalidInputError("it is not a regular file: remove it, or write its content to a file")
+        _check_regular(state)
         try:
             arrived_at = datetime.fromtimestamp(state.st_mtime, UTC).isoformat(timespec="milliseconds")
         except (ValueError, OverflowError, OSError) as error:
@@ -83,7 +84,8 @@ class Search:
     def find(self, output: OutputFolder, on_refusal: OnRefusal, on_left_out: OnLeftOut) -> Iterator[InputFile]:
         """Every file that was named, and every one in a named folder with one of ``input.suffixes``, once.
 
-        Hidden names are left out, and what lies in ``output``; a link in a folder leads to files of the folder only.
+        Hidden names are left out, and what conversions have written; a link in a folder leads to files of the folder
+        only.
         The key of a file in a folder is its path below it: where no rule of ``[[datasets]]`` matches, the dataset has
         the folder's name. ``on_refusal``: called with the path or URI of what looks like input and cannot be converted,
         and with the reason; ``on_left_out``: with the path of an entry that has none of the suffixes. Raises
@@ -105,14 +107,13 @@ class Search:
                 yield item
 
     def _of_this_machine(self, output: Path, on_refusal: OnRefusal, on_left_out: OnLeftOut) -> Iterator[_Named]:
-        written = output.resolve()
         for path in (Path(name) for name in self.names if not name.startswith(SCHEME)):
             if path.is_dir():
                 base = path.resolve()
-                if base == written:
+                if base == output.resolve():
                     raise InvalidInputError(f"{path} is the output folder: pass another one with -o")
                 top = f"{str(base).rstrip('/')}/"
-                for place in _walk(str(base), str(written), on_refusal):
+                for place in _walk(str(base), on_refusal):
                     key = place.removeprefix(top)
                     if self.settings.input.suffix_of(key) is None:
                         on_left_out(place)
@@ -176,7 +177,7 @@ def groups(files: Iterable[InputFile]) -> Iterator[list[InputFile]]:
         yield group
 
 
-def _walk(base: str, output: str, on_refusal: OnRefusal) -> Iterator[str]:
+def _walk(base: str, on_refusal: OnRefusal) -> Iterator[str]:
     """Paths of what is not a folder, and of links to folders outside; no link is followed.
 
     Paths are texts: a ``Path`` for each entry takes longer than to read a small file.
@@ -187,10 +188,11 @@ def _walk(base: str, output: str, on_refusal: OnRefusal) -> Iterator[str]:
         # For what is below a folder it calls itself on Python 3.11, and folders can be nested deeper than calls.
         for folder, folders, files in islice(walk, 1):
             prefix = f"{folder.rstrip('/')}/"
-            visible = [prefix + name for name in sorted(folders, reverse=True) if not name.startswith(HIDDEN)]
+            named = set(folders).difference(WRITTEN if OWN in folders else ())
+            visible = [prefix + name for name in sorted(named, reverse=True) if not name.startswith(HIDDEN)]
             # `Path.is_symlink` raises an error for a path that is too long.
             links = {path for path in visible if os.path.islink(path)}  # noqa: PTH114
-            waiting += (path for path in visible if path not in links and path != output)
+            waiting += (path for path in visible if path not in links)
             outside = (link for link in links if not Path(os.path.realpath(link)).is_relative_to(base))
             yield from sorted((*(prefix + name for name in files if not name.startswith(HIDDEN)), *outside))
 
@@ -198,6 +200,9 @@ def _walk(base: str, output: str, on_refusal: OnRefusal) -> Iterator[str]:
 def _find(path: str, folder: Path | None) -> LocalFile:
     """The file at a path; ``folder``: the named folder that it has to be in. Raises ``InvalidInputError``."""
     try:
+        if folder is None:
+            # The link of a shell to a pipe, such as /dev/fd/63, leads to a name that no folder has.
+            _check_regular(Path(path).stat())
         if folder is None or stat.S_ISLNK(os.lstat(path).st_mode):
             path = os.path.realpath(path, strict=True)
             if folder is not None and not Path(path).is_relative_to(folder):
@@ -205,6 +210,11 @@ def _find(path: str, folder: Path | None) -> LocalFile:
         return LocalFile.found(path)
     except OSError as error:
         raise InvalidInputError(_format_error(error)) from error
+
+
+def _check_regular(state: os.stat_result) -> None:
+    if not stat.S_ISREG(state.st_mode):
+        raise InvalidInputError("it is not a regular file: remove it, or write its content to a file")
 
 
 def _format_error(error: OSError) -> str:

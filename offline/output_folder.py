@@ -25,7 +25,7 @@ from lake.layout import is_own_key, partition_prefix
 from lake.manifest import Manifest, ObjectVersion, Partition, is_manifest_id
 from lake.texts import format_count
 
-LAKE, QUARANTINE = "lake", "quarantine"
+OWN, LAKE, QUARANTINE = "_hybrid-router", "lake", "quarantine"
 TABLES = "tables"
 """Folder of the Iceberg tables and their catalog, where they are asked for."""
 FORMAT = 1
@@ -108,7 +108,7 @@ class OutputFolder:
         """``with_tables``: the folder gets Iceberg tables, unless it has them already."""
         self.root = root
         self.has_tables = with_tables or (root / TABLES).exists()
-        self._own = root / "_hybrid-router"
+        self._own = root / OWN
         self._results = self._own / "results"
         self._commits = self._own / "commits"
         self._withdrawn = self._own / "withdrawn"

@@ -10,6 +10,7 @@ from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+INVALID_UTF8 = "invalid UTF-8"
 MAX_DEPTH = 256
 MAX_NAME_LENGTH = 200
 RESERVED = {"date", "hour", "_rescued", "_source", "_offset", "_arrived_at", "_tmp_metadata_row_index"}
@@ -54,7 +55,7 @@ def parse_line(raw: bytes, *, first: bool, verbatim: list[str] | None = None) ->
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError:
-        raise RejectedError("invalid UTF-8") from None
+        raise RejectedError(INVALID_UTF8) from None
     deep = _first_bracket_too_deep(text)
     if deep is not None:
         # Any other error is before the end of this text.

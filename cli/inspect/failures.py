@@ -108,8 +108,8 @@ def print_failures(
         zone = read_zone(stack)
         document = failures_document(stack, dataset, limit)
     print_answer(document, lambda: print_failures_document(document, zone, datetime.now(UTC)), as_json=as_json)
-    failed = any(trouble.kind != FailureKind.REPLACED for trouble in document.failures)
-    return ExitCode.NOT_SO if failed else ExitCode.FINE
+    is_fine = document.complete and all(trouble.kind == FailureKind.REPLACED for trouble in document.failures)
+    return ExitCode.FINE if is_fine else ExitCode.NOT_SO
 
 
 def failures_document(stack: DeployedStack, dataset: str | None, limit: int) -> FailuresDocument:

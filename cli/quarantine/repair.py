@@ -39,7 +39,7 @@ from lake.settings import ConvertSettings
 from lake.texts import format_count, printable, shell_word
 from router.requests.resubmit import check_resubmission
 from verify.elements import lines_of
-from verify.line_rules import RejectedError
+from verify.line_rules import INVALID_UTF8, RejectedError
 from verify.rows import row_of
 
 ORIGINS_SUFFIX = ".origins"
@@ -228,7 +228,7 @@ def _repaired(exported: Path, left_out: Counter[str], rules: ConvertSettings) ->
             left_out["empty"] += 1
         elif origin.digest in map(line_digest, variants):
             left_out["unchanged"] += 1
-        elif (reason := _reason_to_reject(bare, rules)) is not None:
+        elif (reason := _reason_to_reject(bare, rules) or _reason_of_editor(origin, bare)) is not None:
             raise InvalidInputError(
                 f"line {number} of {exported} is still not a row: {reason}; repair it and others, or leave them empty; "
                 "nothing was given back"
@@ -246,6 +246,13 @@ def _reason_to_reject(line: bytes, rules: ConvertSettings) -> str | None:
     except RejectedError as error:
         return str(error)
     return None
+
+
+def _reason_of_editor(origin: Origin, line: bytes) -> str | None:
+    """Editors save U+FFFD for each byte that they cannot show, also in lines that their user has not touched."""
+    if origin.reason != INVALID_UTF8 or "\ufffd".encode() not in line:
+        return None
+    return f"{INVALID_UTF8}, for which an editor has put U+FFFD; write the characters that are meant"
 
 
 def _resubmit(

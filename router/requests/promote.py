@@ -125,7 +125,6 @@ class Promotion:
         if not held and self._dry_run:
             message = f"{_format_files(files)} to be in the stream lane, out of the collection of {collection.hour}"
             self._report.add("promoted", len(files), message)
-            self._report.add("manifests", 1)
             return {}
         # A part whose document was damaged has a collection of its own.
         for candidate in (collection, CollectionId(collection.hour, row.id)):

@@ -141,6 +141,10 @@ def test_an_unreadable_file_is_no_failure_any_more_once_a_later_version_of_it_wa
     assert after.id in found["advice"]
     assert found["command"] == "hybrid-router explain s3://input/orders/a --stage dev"
     assert print_failures(stack, None, 10, as_json=True) == ExitCode.FINE
+    # And what is cut after it may be one
+    files = (f"s3://input/orders/{name}" for name in "ab")
+    put_result(world, row, [SourceCount(uri, "v1", 100, 0, 0, 0, {}, None, "it was deleted") for uri in files])
+    assert print_failures(stack, None, 1, as_json=True) == ExitCode.NOT_SO
 
 
 def converted(world: World, row: ManifestRow, version: str) -> None:

@@ -1,5 +1,6 @@
 """`hybrid-router quarantine retry`: from an export that a person has edited to resubmissions, without the cloud."""
 
+import base64
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from cli.quarantine.listing import print_quarantine
 from cli.quarantine.repair import export_lines, origins_file, read_origins, retry_lines
 from lake.errors import InvalidInputError
 from lake.layout import RESUBMISSIONS
+from lake.manifest import Partition
 from tests.unit.cli.conftest import Answered, Printed
 from tests.unit.cli.test_quarantine_command import LATER, Stack, converted, line_of
 from tests.unit.lake.world import PARTITION, World
@@ -89,6 +91,27 @@ def test_nothing_is_given_back_while_a_changed_line_is_not_a_row(
     with pytest.raises(InvalidInputError, match=f"^{message}"):
         retry(repaired)
     assert contents(stack) == []
+
+
+def test_what_an_editor_has_put_for_bytes_that_are_not_utf_8_is_no_repair(
+    stack: Any, tmp_path: Path, answered: Answered
+) -> None:
+    # Given a line that lacks nothing but the encoding, and an editor that has saved the file for another line
+    binary = {"reason": "invalid UTF-8", "line_base64": base64.b64encode(b'{"a":"M\xfcller"}').decode()}
+    record = line_of("", 0, "c") | binary
+    del record["line"]
+    converted(stack, [record, line_of('{"a":5', 20, "c")], "c", partition=Partition("orders", "2026-11-21", 9))
+    exported = tmp_path / "binary.ndjson"
+    export_lines(stack, exported, first="2026-11-21", last="2026-11-21")
+    saved = exported.read_text(errors="replace").replace('{"a":5', '{"a":5}')
+    # When, Then
+    exported.write_text(saved)
+    with pytest.raises(InvalidInputError, match=r"line 1 of .*: invalid UTF-8, for which an editor has put U\+FFFD"):
+        retry_lines(stack, exported)
+    assert contents(stack) == []
+    # And a person can write the character
+    exported.write_text(saved.replace("\ufffd", "ü"))
+    assert answered(retry_lines, stack, exported, code=ExitCode.FINE)["resubmissions"][0]["lines"] == 2
 
 
 def test_a_rejected_line_of_concatenated_values_can_become_many_rows(stack: Any, retry: Retry) -> None:

@@ -135,9 +135,13 @@ def test_a_clock_that_was_set_back_converts_no_line_twice(
     assert convert(file)[1]["skipped"] == 1
 
 
-def test_an_output_inside_of_the_input_is_not_input(folder: Path, convert: Convert) -> None:
+def test_an_output_inside_of_the_input_is_not_input(folder: Path, tmp_path: Path, convert: Convert) -> None:
     for files in (5, 0):
         assert convert(folder, output=folder / "converted")[1]["files"] == files
+    # Nor is that of an earlier call, whose quarantine looks like input; next to it a person keeps files
+    (folder / "converted" / "lakeside").mkdir()
+    (folder / "converted" / "lakeside" / "d.ndjson").write_bytes(GOOD)
+    assert convert(folder, output=tmp_path / "other")[1]["files"] == 6
 
 
 @pytest.mark.parametrize(

@@ -225,6 +225,18 @@ def test_an_odd_entry_is_named_and_the_rest_is_converted(
     assert reason in said
 
 
+def test_a_pipe_of_the_shell_that_is_named_as_a_file_is_named(convert: Convert) -> None:
+    # Given `hybrid-router convert <(zcat day.ndjson.gz)`
+    reader, writer = os.pipe()
+    # When
+    code, told = convert(f"/dev/fd/{reader}", dataset="orders")
+    os.close(reader)
+    os.close(writer)
+    # Then
+    assert code == ExitCode.NOT_SO
+    assert ["write its content to a file" in said for said in told["refused"].values()] == [True]
+
+
 def test_folders_nested_deeper_than_calls_are_converted(orders: Path, tmp_path: Path, convert: Convert) -> None:
     path = orders
     for _ in range(1000):

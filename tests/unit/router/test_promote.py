@@ -145,7 +145,7 @@ def test_files_are_followed_through_their_collection_and_promote(deployment: Dep
         files = [file_of(f"orders/{name}", version=f"v{number}") for number, name in enumerate(names)]
         routed = [RoutedArrival(file, PARTITION, Lane.BATCH, "test") for file in files]
         take_ownership(deployment.services, routed, {})
-    assert counts(ask(deployment, "a", dryRun=True)) == {"promoted": 1, "manifests": 1}
+    assert counts(ask(deployment, "a", "d", dryRun=True)) == {"promoted": 3}
     # When: one file of each, one after the other
     assert counts(ask(deployment, "a")) == {"promoted": 1, "manifests": 1}
     assert counts(ask(deployment, "d", "a")) == {"promoted": 2, "manifests": 1, "inStream": 1}
