@@ -21,6 +21,7 @@ from lake.faults import (
     NETWORK_ERRORS,
     RESOURCE_CODES,
     RIGHTS_CODES,
+    STILL_EXPIRED,
     Fault,
     error_code,
     http_status,
@@ -229,7 +230,7 @@ def fault_of(error: BaseException, subject: str = "") -> EnvironmentFault | None
 def _describe(error: BaseException, text: str) -> EnvironmentFault:
     if isinstance(error, ClientError):
         return _describe_answer(error, text)
-    if isinstance(error, CREDENTIAL_ERRORS):
+    if isinstance(error, CREDENTIAL_ERRORS) or str(error) == STILL_EXPIRED:
         return EnvironmentFault(f"there are no valid credentials: {text}", CHECK_CREDENTIALS, passing=False)
     if isinstance(error, NETWORK_ERRORS):
         return EnvironmentFault(f"AWS could not be reached: {text}", WAIT, passing=True)

@@ -14,6 +14,7 @@ import pytest
 from botocore.exceptions import ClientError, ConnectTimeoutError, NoCredentialsError, ReadTimeoutError
 
 from lake.errors import AuditError, InvalidDocumentError, LeaseLostError, TerminalError, TransientError
+from lake.faults import STILL_EXPIRED
 from lake.layout import lake_key, quarantine_key
 from lake.ledger import ManifestRow, State
 from lake.ledger.transitions import Manifests
@@ -144,6 +145,7 @@ def test_a_missing_permission_is_named(error: ClientError, action: str) -> None:
         (answer("SlowDown", "PutObject", 503), "s3:PutObject did not succeed now", True),
         (ConnectTimeoutError(endpoint_url="https://s3"), "AWS could not be reached", True),
         (NoCredentialsError(), "there are no valid credentials", False),
+        (RuntimeError(STILL_EXPIRED), "there are no valid credentials", False),
         (answer("ExpiredToken", "GetObject"), "s3:GetObject (where the bucket has versions", False),
         (answer("NoSuchBucket", "UploadPart", 404), "a bucket or table is missing", False),
         (answer("KMS.DisabledException", "UploadPart"), "s3:PutObject is refused because of the KMS key", False),
