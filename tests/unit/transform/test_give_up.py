@@ -208,10 +208,10 @@ def test_the_first_manifest_that_waits_has_the_fault_of_the_environment(world: W
         assert world.row(row.id).reason == (str(FAULT) if state.startswith("-") else row.reason)
 
 
+@pytest.mark.parametrize("no_answer", [ReadTimeoutError(endpoint_url="https://ledger"), RuntimeError(STILL_EXPIRED)])
 def test_a_fault_that_also_keeps_the_ledger_from_it_is_in_the_log(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: World, monkeypatch: pytest.MonkeyPatch, no_answer: Exception
 ) -> None:
-    no_answer = ReadTimeoutError(endpoint_url="https://ledger")
     monkeypatch.setattr(world.ledger.manifests, "get", Mock(side_effect=no_answer))
     (line,) = note_fault(world, "m")
     assert line == f"the ledger does not have the reason, this log alone has it: {no_answer}"
