@@ -15,7 +15,7 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, IncompleteReadError
 
 from lake.aws_types import S3Client
 from lake.errors import InvalidDocumentError, NewerDocumentError
@@ -56,10 +56,14 @@ def get_document(s3: S3Client, bucket: str, key: str) -> bytes:
 def get_bound_document(s3: S3Client, bucket: str, key: str, sha256: str) -> bytes:
     """The body of a document whose SHA-256 (hexadecimal) the ledger has recorded.
 
-    Raises ``InvalidDocumentError`` when it is gone or was changed after that.
+    Raises ``InvalidDocumentError`` when it is gone or was changed after that; ``IncompleteReadError`` when the answer
+    has another size than the object, which is the fault of a proxy.
     """
     body = get_document(s3, bucket, key)
     if hashlib.sha256(body).hexdigest() != sha256:
+        size = s3.head_object(Bucket=bucket, Key=key)["ContentLength"]
+        if len(body) != size:
+            raise IncompleteReadError(actual_bytes=len(body), expected_bytes=size)
         raise InvalidDocumentError(
             f"s3://{bucket}/{key} was changed after the ledger recorded it, so nothing of it is used: restore "
             "the object (protection.versions keeps earlier versions)"

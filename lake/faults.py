@@ -1,6 +1,6 @@
 """Whose fault a failed request is: judged by error code, HTTP status and type of the error, never by its text.
 
-Of the text only the ARN of a KMS key is used, as the name of a resource, and ``NO_THREAD``.
+Of the text only the ARN of a KMS key is used, as the name of a resource, and the whole text of a ``RuntimeError``.
 """
 
 import errno
@@ -92,6 +92,7 @@ LOAD_CODES = frozenset(
         "ThrottlingException",
         CONFLICT_CODE,
         "TransactionInProgressException",
+        "XAmzContentSHA256Mismatch",
     }
 )
 ENVIRONMENT_CODES = RIGHTS_CODES | CREDENTIAL_CODES | RESOURCE_CODES | LOAD_CODES
@@ -143,6 +144,8 @@ MACHINE_ERRORS = DISK_ERRORS | {
 temporary folder can be removed; the name of no local file comes from a manifest."""
 NO_THREAD = "can't start new thread"
 """The whole text by which Python reports a limit of threads; many other errors have its type."""
+STILL_EXPIRED = "Credentials were refreshed, but the refreshed credentials are still expired."
+"""The same of botocore, about a service that gives out credentials of the past, or a clock that is ahead."""
 FORBIDDEN = 403
 TOO_MANY_REQUESTS = 429
 SERVER_ERROR = 500
@@ -161,8 +164,8 @@ def judge(error: BaseException, input_keys: Collection[str] | None = None) -> Fa
     if isinstance(error, PermissionError) or (isinstance(error, OSError) and error.errno in MACHINE_ERRORS):
         return Fault.ENVIRONMENT
     # Not a MemoryError: the same file asks any machine for as much, and would hold up the others of its manifest.
-    limited = isinstance(error, RuntimeError) and str(error) == NO_THREAD
-    return Fault.ENVIRONMENT if limited else Fault.UNKNOWN
+    is_known = isinstance(error, RuntimeError) and str(error) in (NO_THREAD, STILL_EXPIRED)
+    return Fault.ENVIRONMENT if is_known else Fault.UNKNOWN
 
 
 def can_pass(error: BaseException) -> bool:
@@ -228,7 +231,8 @@ def _judge_answer(error: ClientError, input_keys: Collection[str] | None) -> Fau
         return Fault.FILE
     if code in FILE_CODES or (error.operation_name, code) in FILE_ANSWERS:
         return Fault.FILE
-    refused = code in ENVIRONMENT_CODES or (error.operation_name, code) == HEAD_REFUSED
+    # A status in place of a code, of which botocore found none: a proxy has answered. HeadObject has statuses anyway.
+    refused = code in ENVIRONMENT_CODES or code.isdecimal()
     if refused or status in (FORBIDDEN, TOO_MANY_REQUESTS) or status >= SERVER_ERROR:
         return Fault.ENVIRONMENT
     return Fault.UNKNOWN

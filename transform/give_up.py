@@ -8,10 +8,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import ClientError
 
 from lake.commit import PendingObject
-from lake.errors import HybridRouterError, TerminalError
+from lake.errors import TerminalError
 from lake.faults import (
     CREDENTIAL_CODES,
     CREDENTIAL_ERRORS,
@@ -21,6 +21,7 @@ from lake.faults import (
     NETWORK_ERRORS,
     RESOURCE_CODES,
     RIGHTS_CODES,
+    STILL_EXPIRED,
     Fault,
     error_code,
     http_status,
@@ -78,7 +79,7 @@ def record_fault(context: ConversionContext, manifests: Iterable[str], fault: "E
     try:
         rows = [row for row in map(ledger.get, manifests) if row is not None and row.state != State.RUNNING]
         any(ledger.record_reason(row, str(fault)) for row in sorted(rows, key=lambda row: row.state != State.QUEUED))
-    except (HybridRouterError, BotoCoreError, ClientError) as error:
+    except Exception as error:
         context.log(f"the ledger does not have the reason, this log alone has it: {error}")
 
 
@@ -229,7 +230,7 @@ def fault_of(error: BaseException, subject: str = "") -> EnvironmentFault | None
 def _describe(error: BaseException, text: str) -> EnvironmentFault:
     if isinstance(error, ClientError):
         return _describe_answer(error, text)
-    if isinstance(error, CREDENTIAL_ERRORS):
+    if isinstance(error, CREDENTIAL_ERRORS) or str(error) == STILL_EXPIRED:
         return EnvironmentFault(f"there are no valid credentials: {text}", CHECK_CREDENTIALS, passing=False)
     if isinstance(error, NETWORK_ERRORS):
         return EnvironmentFault(f"AWS could not be reached: {text}", WAIT, passing=True)

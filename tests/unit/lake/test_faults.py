@@ -6,6 +6,7 @@ import ssl
 from typing import Any
 
 import pytest
+from botocore.credentials import RefreshableCredentials
 from botocore.exceptions import (
     ClientError,
     EndpointConnectionError,
@@ -38,6 +39,15 @@ def cancelled(*reasons: str) -> ClientError:
     return ClientError(response, "TransactWriteItems")  # type: ignore[arg-type]
 
 
+def expired_credentials() -> Exception:
+    """botocore's error about a service that gives out credentials of the past, or a clock that is ahead."""
+    past = {"access_key": "a", "secret_key": "b", "token": "c", "expiry_time": "2026-01-01T00:00:00Z"}
+    credentials = RefreshableCredentials.create_from_metadata(past, lambda: past, "container-role")
+    with pytest.raises(Exception, match="expired") as caught:
+        credentials.get_frozen_credentials()
+    return caught.value
+
+
 class ErrorOfAnEndedDriver(Exception):  # noqa: N818
     """Py4J asks the JVM for the text of a Java error."""
 
@@ -55,6 +65,9 @@ class ErrorOfAnEndedDriver(Exception):  # noqa: N818
         (answer("PermanentRedirect", 301), Fault.ENVIRONMENT),
         (answer("AuthorizationHeaderMalformed", 400), Fault.ENVIRONMENT),
         (answer("BadDigest", 400, operation="UploadPart"), Fault.ENVIRONMENT),
+        (answer("XAmzContentSHA256Mismatch", 400, operation="UploadPart"), Fault.ENVIRONMENT),
+        # botocore takes the status for the code of an answer that names none, which is a proxy's.
+        *((answer(str(status), status), Fault.ENVIRONMENT) for status in (301, 304, 400, 401, 404, 407, 408, 412, 416)),
         (answer("IncompleteBody", 400, operation="UploadPart"), Fault.ENVIRONMENT),
         (answer("a code of tomorrow", 403), Fault.ENVIRONMENT),
         (answer("ExpiredTokenException", 400), Fault.ENVIRONMENT),
@@ -71,12 +84,12 @@ class ErrorOfAnEndedDriver(Exception):  # noqa: N818
         (OSError(errno.EROFS, "read-only file system"), Fault.ENVIRONMENT),
         (ArrowMemoryError("malloc of size 64 failed"), Fault.UNKNOWN),
         (RuntimeError("can't start new thread"), Fault.ENVIRONMENT),
+        (expired_credentials(), Fault.ENVIRONMENT),
         (RuntimeError("a file with the line: can't start new thread"), Fault.UNKNOWN),
         (ErrorOfAnEndedDriver(), Fault.UNKNOWN),
         (OSError("a file that pyarrow cannot read has no number"), Fault.UNKNOWN),
         (answer("NoSuchKey", 404), Fault.FILE),
         (answer("404", 404, operation="HeadObject"), Fault.FILE),
-        (answer("404", 404), Fault.UNKNOWN),
         (answer("400", 400, operation="HeadObject"), Fault.ENVIRONMENT),
         (answer("InvalidObjectState", 403), Fault.FILE),
         (answer("KMS.DisabledException", 400), Fault.ENVIRONMENT),
@@ -140,6 +153,8 @@ def test_a_key_that_is_not_of_the_input_is_the_choice_of_the_uploader(
         (answer("SlowDown", 503), True),
         # It can be an object with a key that only its writer has.
         (answer("400", 400, operation="HeadObject"), False),
+        (answer("404", 404, operation="HeadObject"), False),
+        (answer("404", 404), True),
         (answer("a code of tomorrow", 500), True),
         (answer("a code of tomorrow", 403), False),
         (answer("RequestTimeTooSkewed", 403), True),

@@ -1,6 +1,7 @@
 """Roll-forward: from the commit document alone, repeated, and after a crash or an error at any point."""
 
 import hashlib
+import io
 from dataclasses import replace
 from datetime import timedelta
 from itertools import product
@@ -8,7 +9,7 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, IncompleteReadError
 
 from lake.commit import CommitDocument, SourceCount, UploadedPart, read_result, write_commit
 from lake.errors import NewerDocumentError, TransientError, UploadsVanishedError
@@ -133,6 +134,19 @@ def test_what_a_document_that_was_lost_has_named_is_found_by_its_prefix(world: W
     assert [world.keys(bucket) for bucket in BUCKETS] == [[others[0].key], []]
     assert [uploads(world, bucket) for bucket in BUCKETS] == [[], [others[1].key]]
     assert reason in (world.row(row.id).reason or "")
+
+
+def test_a_document_that_was_cut_on_its_way_is_not_taken_for_a_changed_one(world: World) -> None:
+    # Given a proxy that ends a body early, with a header that agrees
+    row, _ = publishing(world)
+    cut = Mock(wraps=world.s3, **{"get_object.side_effect": lambda **_: {"Body": io.BytesIO(b"{")}})
+    # When
+    with pytest.raises(IncompleteReadError):
+        roll_forward(cut, world.ledger, "control", row, world.clock, BUCKETS)
+    # Then nothing was rolled back, and the next process publishes
+    assert "abort_multipart_upload" not in calls_of(cut)
+    assert roll(world, row) == State.DONE
+    assert published(world) == list(BODIES)
 
 
 def uploads(world: World, bucket: str) -> list[str]:

@@ -348,7 +348,8 @@ def test_a_denied_request_changes_no_lane_and_is_logged_once(
     reason: str,
 ) -> None:
     records = [at_night.announced(f"orders/{number}.json") for number in range(3)]
-    monkeypatch.setattr(at_night.raw_s3, operation, Mock(side_effect=error_of(operation, code, status)))
+    error = error_of(operation.title().replace("_", ""), code, status)
+    monkeypatch.setattr(at_night.raw_s3, operation, Mock(side_effect=error))
     # When
     answer = route(batch(*(message(str(number), record) for number, record in enumerate(records))), at_night.services)
     # Then every arrival has the lane of the other rules, and its reason says what was not read

@@ -14,6 +14,7 @@ import pytest
 from botocore.exceptions import ClientError, ConnectTimeoutError, NoCredentialsError, ReadTimeoutError
 
 from lake.errors import AuditError, InvalidDocumentError, LeaseLostError, TerminalError, TransientError
+from lake.faults import STILL_EXPIRED
 from lake.layout import lake_key, quarantine_key
 from lake.ledger import ManifestRow, State
 from lake.ledger.transitions import Manifests
@@ -144,6 +145,7 @@ def test_a_missing_permission_is_named(error: ClientError, action: str) -> None:
         (answer("SlowDown", "PutObject", 503), "s3:PutObject did not succeed now", True),
         (ConnectTimeoutError(endpoint_url="https://s3"), "AWS could not be reached", True),
         (NoCredentialsError(), "there are no valid credentials", False),
+        (RuntimeError(STILL_EXPIRED), "there are no valid credentials", False),
         (answer("ExpiredToken", "GetObject"), "s3:GetObject (where the bucket has versions", False),
         (answer("NoSuchBucket", "UploadPart", 404), "a bucket or table is missing", False),
         (answer("KMS.DisabledException", "UploadPart"), "s3:PutObject is refused because of the KMS key", False),
@@ -206,10 +208,10 @@ def test_the_first_manifest_that_waits_has_the_fault_of_the_environment(world: W
         assert world.row(row.id).reason == (str(FAULT) if state.startswith("-") else row.reason)
 
 
+@pytest.mark.parametrize("no_answer", [ReadTimeoutError(endpoint_url="https://ledger"), RuntimeError(STILL_EXPIRED)])
 def test_a_fault_that_also_keeps_the_ledger_from_it_is_in_the_log(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: World, monkeypatch: pytest.MonkeyPatch, no_answer: Exception
 ) -> None:
-    no_answer = ReadTimeoutError(endpoint_url="https://ledger")
     monkeypatch.setattr(world.ledger.manifests, "get", Mock(side_effect=no_answer))
     (line,) = note_fault(world, "m")
     assert line == f"the ledger does not have the reason, this log alone has it: {no_answer}"

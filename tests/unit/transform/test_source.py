@@ -3,6 +3,7 @@
 All clients of a process have one session, whose credentials are asked for patiently and used only while they are valid.
 """
 
+import errno
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -114,6 +115,17 @@ def test_what_is_not_proven_to_belong_to_the_file_does_not_exclude_it(failing: F
     # When / Then
     with pytest.raises(TransientError, match="is tried again"):
         source.fetch(NAMED_FILE, 0, 8)
+
+
+class PanicException(BaseException):
+    """In place of that of obstore, which no module names."""
+
+
+def test_a_reader_without_file_descriptors_for_its_runtime_is_a_fault_of_the_machine(failing: Failing) -> None:
+    source = failing(OSError(errno.EMFILE, "too many open files"), error=PanicException("no Tokio runtime"))
+    with pytest.raises(OSError, match="too many open files") as raised:
+        source.fetch(NAMED_FILE, 0, 8)
+    assert fault_of(raised.value) is not None
 
 
 TOLD = {"ETag": '"e"', "ContentLength": 8}
