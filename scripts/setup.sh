@@ -81,6 +81,9 @@ if [ "$(cat "$cache/setup.stamp" 2>/dev/null)" != "$stamp" ] || [ ! -x .venv/bin
   python=${UV_PYTHON:-$(find_python)}
   # Company networks often have their own certificate authority: trust those that the machine trusts.
   export UV_SYSTEM_CERTS="${UV_SYSTEM_CERTS:-true}"
+  # The download of Rust has a list of its own, and this variable.
+  trusted=$("$(find_python)" -c 'import ssl; print(ssl.get_default_verify_paths().cafile or "")' 2>/dev/null) || true
+  [ -z "$trusted" ] || export SSL_CERT_FILE="$trusted"
   log "installing the locked environment (some minutes the first time: the native reader is compiled)"
   command -v cargo >/dev/null || log "Rust is not installed: the build downloads its own toolchain"
   "$uv" sync --locked --quiet --compile-bytecode ${python:+--python "$python"}

@@ -3,9 +3,13 @@
 import os
 import re
 import shutil
+import ssl
 import subprocess
+import sys
 import zipfile
 from pathlib import Path
+
+import pytest
 
 from tests.chaos.injection import fault_space
 
@@ -78,3 +82,13 @@ def test_a_java_home_that_spark_cannot_use_is_named(tmp_path: Path) -> None:
     # Given a JAVA_HOME with Java 11, When, Then another Java is not installed, which Spark would not take
     programs = {"java": "echo 'openjdk version \"11.0.2\"' >&2", "apt-get": "exit 1"}
     assert f"JAVA_HOME is {tmp_path}" in set_up(tmp_path, programs, JAVA_HOME=str(tmp_path))
+
+
+def test_the_download_of_rust_trusts_what_the_machine_trusts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given a machine whose authorities no variable names, and the pinned uv, whose build downloads Rust
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+    version = (CHECKOUT / "scripts" / "uv.txt").read_text(encoding="utf-8").partition("uv==")[2].split()[0]
+    uv = f'[ "$1" = --version ] && echo uv {version} && exit; echo "trusted: $SSL_CERT_FILE" >&2; exit 1'
+    # When, Then
+    told = set_up(tmp_path, {"uv": uv, "python3.13": f'exec "{sys.executable}" "$@"'})
+    assert f"trusted: {ssl.get_default_verify_paths().cafile or ''}\n" in told
