@@ -15,7 +15,7 @@ exec 9>"$cache/setup.lock"
 flock 9 2>/dev/null || true
 
 inputs() { echo "${UV_PYTHON:-}"; cat pyproject.toml uv.lock scripts/setup.sh scripts/uv.txt local/spark_jars.* local/class_archive.py; find native -path '*/target' -prune -o -type f \
-  \( -name '*.rs' -o -name '*.toml' -o -name '*.lock' -o -name '*.py' -o -name '*.pyi' \) -print0 | sort -z | xargs -0 cat; }
+  \( -name '*.rs' -o -name '*.toml' -o -name '*.lock' -o -name '*.py' -o -name '*.pyi' \) -print0 | LC_ALL=C sort -z | xargs -0 cat; }
 stamp=$(inputs | sha256sum | cut -d' ' -f1)
 
 java_major() { "$1" -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -n 1; }
@@ -76,6 +76,8 @@ if [ "${1:-}" = --uv-only ]; then
   exit
 fi
 ensure_java
+# In a checkout that was moved or copied, the programs of its environment are those of the old place.
+[ "$(. .venv/bin/activate 2>/dev/null && echo "$VIRTUAL_ENV")" -ef .venv ] || rm -rf .venv
 if [ "$(cat "$cache/setup.stamp" 2>/dev/null)" != "$stamp" ] || [ ! -x .venv/bin/python ]; then
   ensure_uv
   python=${UV_PYTHON:-$(find_python)}
