@@ -69,7 +69,7 @@ def test_a_uv_with_another_hash_is_not_installed(tmp_path: Path) -> None:
     # Given a machine with another uv, and an index whose file has the right name and other bytes.
     with zipfile.ZipFile(tmp_path / f"uv-{VERSION}-py3-none-any.whl", "w") as wheel:
         wheel.writestr(f"uv-{VERSION}.dist-info/METADATA", f"Metadata-Version: 2.1\nName: uv\nVersion: {VERSION}\n")
-    index = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path)}
+    index = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": tmp_path.as_uri()}
     # When
     told = set_up(tmp_path, {"uv": "echo uv 0.1.0"}, "--uv-only", **index)
     # Then
