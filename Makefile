@@ -25,7 +25,7 @@ PROPERTIES = $(shell grep -rl "import given" tests/unit)
 help: ## list all targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
 
-setup: ## uv, the locked environment, Java, Spark's S3 jars (every other target does this first)
+setup: ## uv, the locked environment, Java, Spark's jars (every other target does this first)
 	@scripts/setup.sh
 
 demo: setup ## both lanes on this machine, with proof; DATA=<file or folder> takes your own NDJSON

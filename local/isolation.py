@@ -63,6 +63,11 @@ class AccessKey:
         return {"AWS_ACCESS_KEY_ID": self.id, "AWS_SECRET_ACCESS_KEY": self.secret, **token}
 
 
+def kept_environment() -> dict[str, str]:
+    """What programs need to start, of the environment of this process: no Spark, Python or AWS of the person."""
+    return {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
+
+
 def isolated_environment(endpoint: str, key: AccessKey) -> dict[str, str]:
     """The whole environment of a child process that may use ``endpoint`` only, as the identity of ``key``.
 
@@ -73,7 +78,7 @@ def isolated_environment(endpoint: str, key: AccessKey) -> dict[str, str]:
 
 def environment_without_region(endpoint: str, key: AccessKey) -> dict[str, str]:
     """The environment of a process without its region: Glue documents no variable for it."""
-    return {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ} | {
+    return kept_environment() | {
         **key.environment,
         "AWS_ENDPOINT_URL": endpoint,
         "AWS_CONFIG_FILE": _NOWHERE,

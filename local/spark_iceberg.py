@@ -17,7 +17,7 @@ HASHES = (
     "3123c3798af642dd537230923548e013ef41cc28b6626e5225808cf5670a0f82  org/apache/iceberg/"
     "iceberg-spark-runtime-4.1_2.13/1.12.0/iceberg-spark-runtime-4.1_2.13-1.12.0.jar\n"
 )
-"""48 MB, which only the demo and tests need: they download it when they run first."""
+"""48 MB, which only the demo and tests need."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,7 +67,10 @@ def _download(url: str, digest: str) -> bytes:
 
 
 if __name__ == "__main__":
+    from local.spark_iceberg import HASHES
+
     try:
-        resolve(log=lambda line: print(line, flush=True))
+        for jars in (_HASHES, HASHES):
+            resolve(jars, log=lambda line: print(line, flush=True))
     except LocalCloudError as error:
         sys.exit(str(error))

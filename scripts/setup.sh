@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs everything that a fresh clone needs: uv, the locked Python packages, Java, Spark's S3 jars.
+# Installs everything that a fresh clone needs: uv, the locked Python packages, Java, Spark's jars.
 # Prints one line for each step. A repeated call compares a checksum and needs no network.
 # `scripts/setup.sh --uv-only` stops after uv. The variable UV_PYTHON chooses the Python version, as it does for uv.
 set -euo pipefail
@@ -14,8 +14,8 @@ fail() { printf '[setup] %s\n' "$*" >&2; exit 1; }
 exec 9>"$cache/setup.lock"
 flock 9 2>/dev/null || true
 
-inputs() { echo "${UV_PYTHON:-}"; cat pyproject.toml uv.lock scripts/setup.sh scripts/uv.txt local/spark_jars.* local/class_archive.py; find native -path '*/target' -prune -o -type f \
-  \( -name '*.rs' -o -name '*.toml' -o -name '*.lock' -o -name '*.py' -o -name '*.pyi' \) -print0 | sort -z | xargs -0 cat; }
+inputs() { echo "${UV_PYTHON:-}"; cat pyproject.toml uv.lock scripts/setup.sh scripts/uv.txt local/spark_{jars,iceberg}.* local/class_archive.py; find native -path '*/target' -prune -o -type f \
+  \( -name '*.rs' -o -name '*.toml' -o -name '*.lock' -o -name '*.py' -o -name '*.pyi' \) -print0 | LC_ALL=C sort -z | xargs -0 cat; }
 stamp=$(inputs | sha256sum | cut -d' ' -f1)
 
 java_major() { "$1" -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -n 1; }
@@ -76,15 +76,20 @@ if [ "${1:-}" = --uv-only ]; then
   exit
 fi
 ensure_java
+# In a checkout that was moved or copied, the programs of its environment are those of the old place.
+[ "$(. .venv/bin/activate 2>/dev/null && echo "$VIRTUAL_ENV")" -ef .venv ] || rm -rf .venv
 if [ "$(cat "$cache/setup.stamp" 2>/dev/null)" != "$stamp" ] || [ ! -x .venv/bin/python ]; then
   ensure_uv
   python=${UV_PYTHON:-$(find_python)}
   # Company networks often have their own certificate authority: trust those that the machine trusts.
   export UV_SYSTEM_CERTS="${UV_SYSTEM_CERTS:-true}"
+  # The download of Rust has a list of its own, and this variable.
+  trusted=$("$(find_python)" -c 'import ssl; print(ssl.get_default_verify_paths().cafile or "")' 2>/dev/null) || true
+  [ -z "$trusted" ] || export SSL_CERT_FILE="$trusted"
   log "installing the locked environment (some minutes the first time: the native reader is compiled)"
   command -v cargo >/dev/null || log "Rust is not installed: the build downloads its own toolchain"
   "$uv" sync --locked --quiet --compile-bytecode ${python:+--python "$python"}
-  log "preparing Spark's S3 jars in $cache/spark-jars"
+  log "preparing Spark's jars in $cache/spark-jars"
   .venv/bin/python -m local.spark_jars
   log "keeping Spark's classes in $cache/spark-classes, for quicker starts"
   .venv/bin/python -m local.class_archive || log "Spark starts without them"

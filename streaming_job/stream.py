@@ -9,7 +9,6 @@ import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
@@ -195,7 +194,7 @@ class InboxStream:
         )
         return (
             pointers.writeStream.foreachBatch(self._run_micro_batch)
-            .option("checkpointLocation", Path(checkpoint).as_uri())
+            .option("checkpointLocation", f"file:{checkpoint}")
             .trigger(processingTime=f"{stream.trigger_seconds} seconds")
             .start()
         )

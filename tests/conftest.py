@@ -29,9 +29,12 @@ settings.load_profile("repeatable")
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _local_clouds_of_this_run(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Tests neither see nor end the local clouds of the person who runs them."""
+def _clouds_of_this_run(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Tests neither see nor end the local clouds of the person who runs them, nor that person's profiles and Spark."""
     os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
+    for name in [name for name in os.environ if name.startswith(("AWS_", "HADOOP_", "PYSPARK_", "SPARK_"))]:
+        del os.environ[name]
+    os.environ |= {"AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.devnull}
 
 
 @pytest.fixture(scope="session")
@@ -45,8 +48,6 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
     with LocalCloud.start(tmp_path_factory.mktemp("cloud")) as cloud:
         # These tests read in one process what they have written: `tests/e2e` has an index that lags.
         cloud.limit(Limits(index_lag_seconds=0))
-        for name in [name for name in os.environ if name.startswith("AWS_")]:
-            del os.environ[name]
         os.environ.update(cloud.environment)
         os.environ["PYSPARK_PYTHON"] = sys.executable
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"

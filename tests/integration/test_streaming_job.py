@@ -62,10 +62,11 @@ def test_both_jobs_give_the_same_lake(world: ConversionWorld, spark: SparkSessio
 def test_one_query_follows_another_while_pointers_come_and_go(
     world: ConversionWorld, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    # Given queries that read two pointers each, one by one
+    # Given queries that read two pointers each, one by one, and a folder whose name is another one in a URI
+    (folder := tmp_path / "a folder").mkdir()
     monkeypatch.setattr(stream, "MAX_POINTERS_PER_TRIGGER", 1)
     monkeypatch.setattr(stream, "MAX_POINTERS_PER_CHECKPOINT", 2)
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
     world.configure("stream", trigger_seconds=1, idle_minutes=0.05)
     manifests = [
         world.enqueue([world.put(f"orders/{number}.ndjson", b'{"a":"%d"}\n' % number)], Lane.STREAM)
@@ -101,7 +102,7 @@ def test_one_query_follows_another_while_pointers_come_and_go(
 
     # And nothing of the queries is left, on S3 or on the disk of the driver
     assert {key.partition("/")[0] for key in world.keys("control")} == {"manifests", "commits", "results"}
-    assert not list(tmp_path.glob("inbox-checkpoint-*"))
+    assert not list(tmp_path.rglob("inbox-checkpoint-*"))
 
 
 def test_spark_remembers_no_pointer_that_it_has_listed(world: ConversionWorld, spark: SparkSession) -> None:

@@ -68,6 +68,23 @@ def test_an_archive_that_is_missing_or_damaged_is_no_error_and_says_nothing(tmp_
         assert "arning" not in done.stderr
 
 
+QUICK_TRAINING = """
+import os
+import pathlib
+import re
+assert "SPARK_HOME" not in os.environ
+pathlib.Path(re.search('ArchiveClassesAtExit="(.*?)"', pathlib.Path("spark.conf").read_text())[1]).touch()
+"""
+
+
+def test_the_archive_is_made_with_the_spark_of_the_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given a person with a Spark of another version, When, Then
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+    monkeypatch.setattr("local.class_archive.CACHE", tmp_path / "cache")
+    monkeypatch.setattr("local.class_archive._TRAINING", QUICK_TRAINING)
+    assert make_archive().is_file()
+
+
 JARS = ("hadoop-aws-3.4.2.jar", "s3-2.29.52.jar")
 HASHES = "".join(f"{hashlib.sha256(name.encode()).hexdigest()}  org/{name}\n" for name in JARS)
 

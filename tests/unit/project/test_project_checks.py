@@ -3,15 +3,20 @@
 import os
 import re
 import shutil
+import ssl
 import subprocess
+import sys
 import zipfile
 from pathlib import Path
+
+import pytest
 
 from tests.chaos.injection import fault_space
 
 CHECKOUT = Path(__file__).parents[3]
 MAKEFILE = (CHECKOUT / "Makefile").read_text(encoding="utf-8")
 NIGHTLY = (CHECKOUT / ".github" / "workflows" / "nightly.yml").read_text(encoding="utf-8")
+VERSION = (CHECKOUT / "scripts" / "uv.txt").read_text(encoding="utf-8").partition("uv==")[2].split()[0]
 HOOKS = (CHECKOUT / ".pre-commit-config.yaml").read_text(encoding="utf-8")
 
 
@@ -62,15 +67,14 @@ def set_up(folder: Path, programs: dict[str, str], *options: str, **variables: s
 
 def test_a_uv_with_another_hash_is_not_installed(tmp_path: Path) -> None:
     # Given a machine with another uv, and an index whose file has the right name and other bytes.
-    version = (CHECKOUT / "scripts" / "uv.txt").read_text(encoding="utf-8").partition("uv==")[2].split()[0]
-    with zipfile.ZipFile(tmp_path / f"uv-{version}-py3-none-any.whl", "w") as wheel:
-        wheel.writestr(f"uv-{version}.dist-info/METADATA", f"Metadata-Version: 2.1\nName: uv\nVersion: {version}\n")
-    index = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path)}
+    with zipfile.ZipFile(tmp_path / f"uv-{VERSION}-py3-none-any.whl", "w") as wheel:
+        wheel.writestr(f"uv-{VERSION}.dist-info/METADATA", f"Metadata-Version: 2.1\nName: uv\nVersion: {VERSION}\n")
+    index = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": tmp_path.as_uri()}
     # When
     told = set_up(tmp_path, {"uv": "echo uv 0.1.0"}, "--uv-only", **index)
     # Then
     assert "DO NOT MATCH THE HASHES" in told
-    assert f"could not install uv {version} with a hash of scripts/uv.txt" in told
+    assert f"could not install uv {VERSION} with a hash of scripts/uv.txt" in told
     assert not (tmp_path / "checkout" / ".cache" / "uv").exists()
 
 
@@ -78,3 +82,24 @@ def test_a_java_home_that_spark_cannot_use_is_named(tmp_path: Path) -> None:
     # Given a JAVA_HOME with Java 11, When, Then another Java is not installed, which Spark would not take
     programs = {"java": "echo 'openjdk version \"11.0.2\"' >&2", "apt-get": "exit 1"}
     assert f"JAVA_HOME is {tmp_path}" in set_up(tmp_path, programs, JAVA_HOME=str(tmp_path))
+
+
+UV = f'[ "$1" = --version ] && echo uv {VERSION} && exit; echo "trusted: $SSL_CERT_FILE" >&2; exit 1'
+
+
+def test_the_download_of_rust_trusts_what_the_machine_trusts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given a machine whose authorities no variable names, and the pinned uv, whose build downloads Rust
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+    # When, Then
+    told = set_up(tmp_path, {"uv": UV, "python3.13": f'exec "{sys.executable}" "$@"'})
+    assert f"trusted: {ssl.get_default_verify_paths().cafile or ''}\n" in told
+
+
+def test_a_moved_checkout_gets_an_environment_of_its_own(tmp_path: Path) -> None:
+    # Given the environment of a checkout that had another name
+    environment = tmp_path / "checkout" / ".venv"
+    (environment / "bin").mkdir(parents=True)
+    (environment / "bin" / "activate").write_text(f"VIRTUAL_ENV='{tmp_path / 'old' / '.venv'}'\n")
+    # When, Then the new one is not made over it: its programs would still name the old place
+    set_up(tmp_path, {"uv": UV})
+    assert not environment.exists()
