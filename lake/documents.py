@@ -56,19 +56,23 @@ def get_document(s3: S3Client, bucket: str, key: str) -> bytes:
 def get_bound_document(s3: S3Client, bucket: str, key: str, sha256: str) -> bytes:
     """The body of a document whose SHA-256 (hexadecimal) the ledger has recorded.
 
-    Raises ``InvalidDocumentError`` when it is gone or was changed after that; ``IncompleteReadError`` when the answer
-    has another size than the object, which is the fault of a proxy.
+    Raises ``InvalidDocumentError`` when it is gone or was changed after that; what ``refuse_cut`` raises.
     """
     body = get_document(s3, bucket, key)
     if hashlib.sha256(body).hexdigest() != sha256:
-        size = s3.head_object(Bucket=bucket, Key=key)["ContentLength"]
-        if len(body) != size:
-            raise IncompleteReadError(actual_bytes=len(body), expected_bytes=size)
+        refuse_cut(s3, bucket, key, body)
         raise InvalidDocumentError(
             f"s3://{bucket}/{key} was changed after the ledger recorded it, so nothing of it is used: restore "
             "the object (protection.versions keeps earlier versions)"
         )
     return body
+
+
+def refuse_cut(s3: S3Client, bucket: str, key: str, body: bytes) -> None:
+    """Raise ``IncompleteReadError`` if the object has another size than the answer, which is the fault of a proxy."""
+    size = s3.head_object(Bucket=bucket, Key=key)["ContentLength"]
+    if len(body) != size:
+        raise IncompleteReadError(actual_bytes=len(body), expected_bytes=size)
 
 
 def find_document(s3: S3Client, bucket: str, key: str, *members: str) -> dict[str, Any] | None:

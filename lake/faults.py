@@ -231,8 +231,10 @@ def _judge_answer(error: ClientError, input_keys: Collection[str] | None) -> Fau
         return Fault.FILE
     if code in FILE_CODES or (error.operation_name, code) in FILE_ANSWERS:
         return Fault.FILE
-    # A status in place of a code, of which botocore found none: a proxy has answered. HeadObject has statuses anyway.
-    refused = code in ENVIRONMENT_CODES or code.isdecimal()
+    # A status for a code: botocore has found none. A proxy sends no id; S3, whose answer about a key with control
+    # characters cannot be parsed, does.
+    of_proxy = code.isdecimal() and not error.response.get("ResponseMetadata", {}).get("RequestId")
+    refused = of_proxy or code in ENVIRONMENT_CODES or (error.operation_name, code) == HEAD_REFUSED
     if refused or status in (FORBIDDEN, TOO_MANY_REQUESTS) or status >= SERVER_ERROR:
         return Fault.ENVIRONMENT
     return Fault.UNKNOWN

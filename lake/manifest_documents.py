@@ -22,6 +22,7 @@ from lake.documents import (
     get_document,
     listed,
     put_document,
+    refuse_cut,
 )
 from lake.errors import InvalidDocumentError
 from lake.layout import denial_key, division_key, exclusions_key, manifest_key, parse_s3_uri, part_key, resubmission_key
@@ -200,6 +201,7 @@ def read_exclusions(s3: S3Client, control_bucket: str, key: str | None, manifest
     try:
         reasons = {(item["uri"], item["version"]): str(item["reason"]) for item in json.loads(body)}
     except (ValueError, KeyError, TypeError) as error:
+        refuse_cut(s3, control_bucket, key, body)
         raise InvalidDocumentError(f"{key} is not a valid list of excluded files ({error})") from error
     return {file: reasons[(file.uri, file.version)] for file in manifest.files if (file.uri, file.version) in reasons}
 

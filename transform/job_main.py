@@ -18,6 +18,7 @@ from lake.texts import printable, with_options
 from lake.time import iso_utc
 from transform.canary import run_canary
 from transform.clients import dynamodb_client, engine_clients, s3_client
+from transform.give_up import fault_of
 from transform.outcome import ALARM
 from transform.spark_job import failure_reason
 from transform.task_model import ConversionContext, JobServices
@@ -60,10 +61,9 @@ def run_job(
         traceback.print_exc()
         text = str(error)
         what = f"{type(error).__name__}{f' ({failure_reason(text)})' if text else ''}"
-        log(
-            f"the run ended with {what}, its trace is in the same log: remove the cause; nothing is lost, what was "
-            "not published is converted again"
-        )
+        fault = fault_of(error)
+        why = f" with {what}, its trace is in the same log: remove the cause" if fault is None else f": {fault}"
+        log(f"the run ended{why}; nothing is lost, what was not published is converted again")
     return printable(" ".join(log.last.removeprefix(f"{ALARM} ").splitlines()))
 
 

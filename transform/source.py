@@ -69,6 +69,7 @@ class Source:
         self._input_keys = input_keys
         self._input_bucket = input_bucket
         self._stores: dict[str, S3Store] = {}
+        self._panicked = False
 
     @cached_property
     def _client(self) -> S3Client:
@@ -82,7 +83,8 @@ class Source:
         else: trying again can succeed.
         """
         try:
-            data = self._fetch_by_client(file, start, end) if needs_client(file.key) else self._get(file, start, end)
+            by_client = self._panicked or needs_client(file.key)
+            data = self._fetch_by_client(file, start, end) if by_client else self._get(file, start, end)
         except UnreadableFileError as error:
             if file.version_id is not None:
                 raise
@@ -127,9 +129,11 @@ class Source:
             # answer of the other client can be judged.
             pass
         except BaseException as error:
-            # There was no thread or file descriptor for obstore's runtime. No module has the class.
+            # There was no thread or file descriptor for obstore's runtime, and this process tries to make only one. No
+            # module has the class.
             if type(error).__name__ != "PanicException":
                 raise
+            self._panicked = True
         return self._fetch_by_client(file, start, end)
 
     def _fetch_by_client(self, file: ObjectVersion, start: int, end: int) -> Buffer:

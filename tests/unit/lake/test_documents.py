@@ -1,11 +1,14 @@
 """Keys, documents, partitions, resource names and shards: what is written is read back, the rest is refused."""
 
+import io
 from collections import Counter
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
+from botocore.exceptions import IncompleteReadError
 
 from lake import layout
 from lake.documents import encode_body, find_document, read_uri
@@ -169,3 +172,13 @@ def test_another_version_of_an_excluded_file_is_not_excluded(world: World) -> No
     # When one of them cannot be read / Then the next attempt reads the other one
     key = write_exclusions(world.raw_s3, "control", row, {second: "it was deleted"})
     assert read_exclusions(world.raw_s3, "control", key, manifest) == {second: "it was deleted"}
+
+
+def test_a_list_of_excluded_files_that_was_cut_on_its_way_is_not_damaged(world: World) -> None:
+    # Given a proxy that ends a body early, with a header that agrees
+    row, manifest = world.queued("a"), world.manifest()
+    key = write_exclusions(world.raw_s3, "control", row, {file_of("orders/a.json"): "it was deleted"})
+    cut = Mock(wraps=world.raw_s3, **{"get_object.side_effect": lambda **_: {"Body": io.BytesIO(b"[")}})
+    # When, Then the manifest waits
+    with pytest.raises(IncompleteReadError):
+        read_exclusions(cut, "control", key, manifest)

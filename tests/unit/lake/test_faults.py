@@ -16,6 +16,7 @@ from botocore.exceptions import (
     ParamValidationError,
     ReadTimeoutError,
 )
+from botocore.parsers import create_parser
 from botocore.response import StreamingBody
 from pyarrow.lib import ArrowMemoryError
 from urllib3 import HTTPResponse
@@ -46,6 +47,13 @@ def expired_credentials() -> Exception:
     with pytest.raises(Exception, match="expired") as caught:
         credentials.get_frozen_credentials()
     return caught.value
+
+
+def unreadable_answer() -> ClientError:
+    """S3's own answer about a missing object, whose key has a character that XML cannot have (boto/botocore#3496)."""
+    body = b"<Error><Code>NoSuchKey</Code><Key>a&#x7;.json</Key></Error>"
+    response = {"status_code": 404, "headers": {"x-amz-request-id": "1"}, "body": body}
+    return ClientError(create_parser("rest-xml").parse(response, None), "GetObject")  # type: ignore[arg-type]
 
 
 class ErrorOfAnEndedDriver(Exception):  # noqa: N818
@@ -90,6 +98,7 @@ class ErrorOfAnEndedDriver(Exception):  # noqa: N818
         (OSError("a file that pyarrow cannot read has no number"), Fault.UNKNOWN),
         (answer("NoSuchKey", 404), Fault.FILE),
         (answer("404", 404, operation="HeadObject"), Fault.FILE),
+        (unreadable_answer(), Fault.UNKNOWN),
         (answer("400", 400, operation="HeadObject"), Fault.ENVIRONMENT),
         (answer("InvalidObjectState", 403), Fault.FILE),
         (answer("KMS.DisabledException", 400), Fault.ENVIRONMENT),
@@ -155,6 +164,7 @@ def test_a_key_that_is_not_of_the_input_is_the_choice_of_the_uploader(
         (answer("400", 400, operation="HeadObject"), False),
         (answer("404", 404, operation="HeadObject"), False),
         (answer("404", 404), True),
+        (unreadable_answer(), False),
         (answer("a code of tomorrow", 500), True),
         (answer("a code of tomorrow", 403), False),
         (answer("RequestTimeTooSkewed", 403), True),

@@ -8,7 +8,7 @@ from unittest.mock import Mock
 
 import pyspark.sql
 import pytest
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, ResponseStreamingError
 
 from lake.engines import services_of
 from lake.engines.emr_serverless import APPLICATION_VARIABLE, JOB_RUN_VARIABLE
@@ -154,6 +154,18 @@ def test_the_trace_of_any_other_error_is_behind_the_sentence(
     )
     assert "Traceback (most recent call last):" in told.err
     assert told.out.splitlines()[-1].endswith(failure)
+
+
+def test_a_fault_of_the_environment_is_named_in_place_of_its_class(builder: Mock) -> None:
+    # Given a body, such as that of the settings or of the run document, that is cut on its way
+    cut = ResponseStreamingError(error="Connection broken")
+    # When
+    failure = job_main.run_job([], "app", Mock(side_effect=cut))
+    # Then
+    assert failure == (
+        f"the run ended: AWS could not be reached: {cut}; the next run tries it again: if it persists, look at the "
+        "health of the service; nothing is lost, what was not published is converted again"
+    )
 
 
 def test_a_job_without_a_region_is_refused(
