@@ -4,8 +4,6 @@ use crate::reason::Reason;
 
 /// The text of a longer line is not kept: source, offset and length tell where it is.
 pub const MAX_KEPT_LINE_BYTES: usize = 64 << 10;
-/// What tells a file of another format is among these first bytes of a line, such as the end of its first object.
-pub const HEAD_BYTES: usize = 8 << 10;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reject {
@@ -16,7 +14,7 @@ pub struct Reject {
     pub reason: Reason,
     /// The line verbatim; None if it is not kept.
     pub line: Option<Vec<u8>>,
-    /// The first bytes of a line that is not kept; empty if it is kept.
+    /// The first bytes of a split's first reject if it is not kept: they tell a file of another format.
     pub head: Vec<u8>,
 }
 
@@ -38,7 +36,6 @@ impl RejectSample {
         let fits = reason != Reason::LineTooLong && line.len() <= MAX_KEPT_LINE_BYTES.min(self.remaining_bytes);
         let kept = fits.then_some(line);
         self.remaining_bytes -= kept.map_or(0, <[u8]>::len);
-        let head = if fits { &[][..] } else { &line[..line.len().min(HEAD_BYTES)] };
-        Some(Reject { offset, length, reason, line: kept.map(<[u8]>::to_vec), head: head.to_vec() })
+        Some(Reject { offset, length, reason, line: kept.map(<[u8]>::to_vec), head: Vec::new() })
     }
 }

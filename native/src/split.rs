@@ -5,7 +5,7 @@ use crate::inflate::InflateLimits;
 use crate::input::{Block, Input};
 use crate::next_line::NextLine;
 use crate::reason::Reason;
-use crate::reject::{HEAD_BYTES, Reject, RejectSample};
+use crate::reject::{MAX_KEPT_LINE_BYTES, Reject, RejectSample};
 use std::collections::BTreeMap;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -242,9 +242,9 @@ impl Split {
         let mut kept = piece;
         if length > self.max_line_bytes as u64 {
             self.discarded = length;
-            self.carry.truncate(HEAD_BYTES);
-            self.carry.shrink_to(HEAD_BYTES);
-            kept = &piece[..piece.len().min(HEAD_BYTES - self.carry.len())];
+            self.carry.truncate(MAX_KEPT_LINE_BYTES);
+            self.carry.shrink_to(MAX_KEPT_LINE_BYTES);
+            kept = &piece[..piece.len().min(MAX_KEPT_LINE_BYTES - self.carry.len())];
         }
         self.carry.extend_from_slice(kept);
     }
@@ -283,8 +283,11 @@ impl Split {
     /// Counts the current line as a reject; Some if it is part of the sample.
     pub fn reject(&mut self, reason: Reason, length: u64, line: &[u8]) -> Option<Reject> {
         *self.counts.rejects.entry(reason).or_default() += 1;
-        let reject = self.sample.admit(reason, self.line_start, length, line);
+        let mut reject = self.sample.admit(reason, self.line_start, length, line);
         if self.counts.rejects.len() == 1 && self.counts.rejects.values().sum::<u64>() == 1 {
+            if let Some(first) = reject.as_mut().filter(|reject| reject.line.is_none()) {
+                first.head.extend_from_slice(&line[..line.len().min(MAX_KEPT_LINE_BYTES)]);
+            }
             self.first_reject.clone_from(&reject);
         }
         reject

@@ -168,7 +168,7 @@ class PlannedNight:
     queue of the fallback: a run that is late would be later there."""
     fallback: Engine | None
     """The engine on which a run goes on that begins later or finds no capacity: the cheapest other one that needs no
-    spare capacity, and has room for the same runs or lets them wait. None: there is none that is allowed."""
+    spare capacity and has room for the same runs, else one that lets them wait. None: there is none that is allowed."""
 
 
 def plan_night(
@@ -234,7 +234,7 @@ def plan_night(
         return not ENGINES[engine].max_wait_seconds and (has_room(engine) or ENGINES[engine].queues_runs)
 
     others = (option.engine for option in options if option.engine in allowed and option.engine != night.engine)
-    fallback = next(filter(takes_runs, others), None)
+    fallback = max(filter(takes_runs, others), key=has_room, default=None)
     begin_by = tuple(deadline - timedelta(seconds=run_seconds(work, night.workers, offer)) for work in works[1])
     if fallback is not None and not has_room(fallback):
         begin_by = (NEVER,) * len(runs)

@@ -70,7 +70,7 @@ class Reject:
         """
     @property
     def head(self) -> bytes:
-        """Up to 8 KiB of the start of a line that is not kept; empty for an element that is too long for a row."""
+        """Up to 64 KiB of the start of a split's first reject that is not kept, unless it is too long an element."""
 
 @final
 class SplitCounts:

@@ -125,13 +125,23 @@ def test_a_manifest_that_takes_long_is_in_one_run(sizes: list[int], hours: float
     assert (best.runs, best.minutes) == (len(night.runs), night.forecast.minutes)
 
 
-@pytest.mark.parametrize(("dpus", "is_moved"), [(500, False), (110, True)])
-def test_a_late_run_does_not_go_on_where_it_would_wait_for_room(dpus: int, is_moved: bool) -> None:
+@pytest.mark.parametrize(
+    ("others", "dpus", "fallback", "is_moved"),
+    [
+        (["emr-serverless"], 500, Engine.EMR_SERVERLESS, False),
+        (["emr-serverless"], 110, Engine.EMR_SERVERLESS, True),
+        (["emr-serverless", "glue"], 500, Engine.GLUE, True),
+    ],
+    ids=["a queue", "room", "room elsewhere, for more dollars"],
+)
+def test_a_late_run_does_not_go_on_where_it_would_wait_for_room(
+    others: list[str], dpus: int, fallback: Engine, is_moved: bool
+) -> None:
     # Given an application of 400 vCPUs, which are 100 workers, and a night of up to 490 or of 100 workers on Flex
-    batch, price = {"engines": ["glue-flex", "emr-serverless"]}, {"emr_vcpu_hour": 1.0}
+    batch, price = {"engines": ["glue-flex", *others]}, {"emr_vcpu_hour": 1.0, "dpu_hour": 9.0}
     night = planned(manifests(2000, 67 * GB), batch=batch, price=price, quota={"dpus": dpus})
-    assert (night.night.engine, night.fallback) == (Engine.GLUE_FLEX, Engine.EMR_SERVERLESS)
-    assert (night.night.concurrency * night.night.workers <= 100) is is_moved
+    assert (night.night.engine, night.fallback) == (Engine.GLUE_FLEX, fallback)
+    assert (night.night.concurrency * night.night.workers <= 100) is (dpus == 110)
     # Then only where it does not wait has a run a time after which it goes on there
     assert {begin_by < START + timedelta(hours=8) for begin_by in night.begin_by} == {is_moved}
 
