@@ -139,6 +139,11 @@ def test_a_tag_may_have_the_letters_that_each_engine_of_the_stage_takes() -> Non
     assert parse_settings({"stage": "a", "tags": ["\u00e9quipe=L\u00fcbeck"]}).tags == ("\u00e9quipe=L\u00fcbeck",)
 
 
+@pytest.mark.parametrize("name", ["2026.11.29.1", "a--b.c-d"])
+def test_a_bucket_may_have_any_name_that_is_no_address(name: str) -> None:
+    assert parse_settings({"stage": "a", "input": {"bucket": name}}).input.bucket == name
+
+
 def test_the_longest_of_the_configured_suffixes_is_found() -> None:
     assert InputSettings(suffixes=(".gz", ".JSON.gz", ".json")).suffix_of("a.json.GZ") == ".JSON.gz"
 
