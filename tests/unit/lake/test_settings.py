@@ -405,7 +405,7 @@ def test_every_wrong_value_of_several_records_is_found_at_once() -> None:
     assert found == ["stage", "datasets.name", "records.name", "records.buffer_seconds", "records.msk_topic"]
 
 
-@pytest.mark.parametrize(("record", "most"), [(CLICKS, 55), (TOPIC, 41)])
+@pytest.mark.parametrize(("record", "most"), [(CLICKS, 64), (TOPIC, 48)])
 def test_no_more_records_are_accepted_than_a_stack_has_room_for(record: dict[str, str], most: int) -> None:
     records = [{**record, "name": f"r{number}"} for number in range(most + 1)]
     assert keys({"stage": "a", "records": records}) == ["records"]
