@@ -34,7 +34,9 @@ class HybridRouterStack(Stack):
         synthesizer = DefaultStackSynthesizer(bucket_prefix=asset_prefix(names.stack))
         code = f"{CODE_MARK}{code_version(checkout)}"
         description = f"hybrid-router: NDJSON to Parquet, soon or cheaply, exactly once; {code}"
-        super().__init__(scope, names.stack, description=description, synthesizer=synthesizer)
+        super().__init__(
+            scope, names.stack, description=description, synthesizer=synthesizer, suppress_template_indentation=True
+        )
         Tags.of(self).add(STAGE_TAG, settings.stage)
         for tag in settings.tags:
             Tags.of(self).add(*tag.split("=", 1))

@@ -84,11 +84,11 @@ class Search:
     def find(self, output: OutputFolder, on_refusal: OnRefusal, on_left_out: OnLeftOut) -> Iterator[InputFile]:
         """Every file that was named, and every one in a named folder with one of ``input.suffixes``, once.
 
-        Hidden names are left out, and what conversions have written; a link in a folder leads to files of the folder
-        only.
+        Hidden names are left out, what lies in ``output``, and the folders of other conversions; a link in a folder
+        leads to files of the folder only.
         The key of a file in a folder is its path below it: where no rule of ``[[datasets]]`` matches, the dataset has
         the folder's name. ``on_refusal``: called with the path or URI of what looks like input and cannot be converted,
-        and with the reason; ``on_left_out``: with the path of an entry that has none of the suffixes. Raises
+        and with the reason; ``on_left_out``: with the path of such a folder, or of an entry without a suffix. Raises
         ``InvalidInputError``: a path does not exist, or is ``output``, or a URI names no bucket; botocore's errors: S3
         refused the listing or did not answer.
         """
@@ -107,13 +107,14 @@ class Search:
                 yield item
 
     def _of_this_machine(self, output: Path, on_refusal: OnRefusal, on_left_out: OnLeftOut) -> Iterator[_Named]:
+        written = output.resolve()
         for path in (Path(name) for name in self.names if not name.startswith(SCHEME)):
             if path.is_dir():
                 base = path.resolve()
-                if base == output.resolve():
+                if base == written:
                     raise InvalidInputError(f"{path} is the output folder: pass another one with -o")
                 top = f"{str(base).rstrip('/')}/"
-                for place in _walk(str(base), on_refusal):
+                for place in _walk(str(base), str(written), on_refusal, on_left_out):
                     key = place.removeprefix(top)
                     if self.settings.input.suffix_of(key) is None:
                         on_left_out(place)
@@ -177,7 +178,7 @@ def groups(files: Iterable[InputFile]) -> Iterator[list[InputFile]]:
         yield group
 
 
-def _walk(base: str, on_refusal: OnRefusal) -> Iterator[str]:
+def _walk(base: str, output: str, on_refusal: OnRefusal, on_left_out: OnLeftOut) -> Iterator[str]:
     """Paths of what is not a folder, and of links to folders outside; no link is followed.
 
     Paths are texts: a ``Path`` for each entry takes longer than to read a small file.
@@ -188,11 +189,14 @@ def _walk(base: str, on_refusal: OnRefusal) -> Iterator[str]:
         # For what is below a folder it calls itself on Python 3.11, and folders can be nested deeper than calls.
         for folder, folders, files in islice(walk, 1):
             prefix = f"{folder.rstrip('/')}/"
-            named = set(folders).difference(WRITTEN if OWN in folders else ())
-            visible = [prefix + name for name in sorted(named, reverse=True) if not name.startswith(HIDDEN)]
+            for name in WRITTEN if OWN in folders else ():
+                if name in folders:
+                    folders.remove(name)
+                    on_left_out(prefix + name)
+            visible = [prefix + name for name in sorted(folders, reverse=True) if not name.startswith(HIDDEN)]
             # `Path.is_symlink` raises an error for a path that is too long.
             links = {path for path in visible if os.path.islink(path)}  # noqa: PTH114
-            waiting += (path for path in visible if path not in links)
+            waiting += (path for path in visible if path not in links and path != output)
             outside = (link for link in links if not Path(os.path.realpath(link)).is_relative_to(base))
             yield from sorted((*(prefix + name for name in files if not name.startswith(HIDDEN)), *outside))
 

@@ -252,7 +252,7 @@ def _reason_of_editor(origin: Origin, line: bytes) -> str | None:
     """Editors save U+FFFD for each byte that they cannot show, also in lines that their user has not touched."""
     if origin.reason != INVALID_UTF8 or "\ufffd".encode() not in line:
         return None
-    return f"{INVALID_UTF8}, for which an editor has put U+FFFD; write the characters that are meant"
+    return rf"{INVALID_UTF8}, for which an editor has put U+FFFD; write what is meant, U+FFFD itself as \ufffd"
 
 
 def _resubmit(

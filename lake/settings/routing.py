@@ -21,7 +21,7 @@ MAX_POLICY_CHARACTERS = 36_000
 have policies of their own. A prefix is in one policy, so each but the last two is at least four fifths full."""
 MAX_NAME_CHARACTERS = 63
 BUCKET_NAME = re.compile(
-    r"(?!\d+(\.\d+){3}$)(?!.*(\.[.-]|-\.))[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](?<!--x-s3)(?<!-s3alias)"
+    r"(?!\d{1,3}(\.\d{1,3}){3}$)(?!.*(\.[.-]|-\.))[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](?<!--x-s3)(?<!-s3alias)"
 )
 """Not like an IP address (Amazon S3 User Guide, "General purpose bucket naming rules"). A directory bucket sends no
 events, nor does the alias of an access point."""

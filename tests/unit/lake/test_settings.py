@@ -139,6 +139,11 @@ def test_a_tag_may_have_the_letters_that_each_engine_of_the_stage_takes() -> Non
     assert parse_settings({"stage": "a", "tags": ["\u00e9quipe=L\u00fcbeck"]}).tags == ("\u00e9quipe=L\u00fcbeck",)
 
 
+@pytest.mark.parametrize("name", ["2026.11.29.1", "a--b.c-d"])
+def test_a_bucket_may_have_any_name_that_is_no_address(name: str) -> None:
+    assert parse_settings({"stage": "a", "input": {"bucket": name}}).input.bucket == name
+
+
 def test_the_longest_of_the_configured_suffixes_is_found() -> None:
     assert InputSettings(suffixes=(".gz", ".JSON.gz", ".json")).suffix_of("a.json.GZ") == ".JSON.gz"
 
@@ -400,7 +405,7 @@ def test_every_wrong_value_of_several_records_is_found_at_once() -> None:
     assert found == ["stage", "datasets.name", "records.name", "records.buffer_seconds", "records.msk_topic"]
 
 
-@pytest.mark.parametrize(("record", "most"), [(CLICKS, 55), (TOPIC, 41)])
+@pytest.mark.parametrize(("record", "most"), [(CLICKS, 64), (TOPIC, 48)])
 def test_no_more_records_are_accepted_than_a_stack_has_room_for(record: dict[str, str], most: int) -> None:
     records = [{**record, "name": f"r{number}"} for number in range(most + 1)]
     assert keys({"stage": "a", "records": records}) == ["records"]

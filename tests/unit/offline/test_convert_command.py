@@ -136,12 +136,15 @@ def test_a_clock_that_was_set_back_converts_no_line_twice(
 
 
 def test_an_output_inside_of_the_input_is_not_input(folder: Path, tmp_path: Path, convert: Convert) -> None:
+    converted = folder / "converted"
     for files in (5, 0):
-        assert convert(folder, output=folder / "converted")[1]["files"] == files
-    # Nor is that of an earlier call, whose quarantine looks like input; next to it a person keeps files
-    (folder / "converted" / "lakeside").mkdir()
-    (folder / "converted" / "lakeside" / "d.ndjson").write_bytes(GOOD)
-    assert convert(folder, output=tmp_path / "other")[1]["files"] == 6
+        assert convert(folder, output=converted)[1]["files"] == files
+    # Nor is that of an earlier call, whose quarantine looks like input; next to it a person keeps a report
+    (converted / "report.json").write_bytes(GOOD)
+    assert convert(folder, output=converted)[1]["files"] == 0
+    # And its folders count as left out, like one file of the input: they can be a person's
+    found = convert(folder, output=tmp_path / "other")[1]
+    assert (found["files"], found["otherFiles"]) == (6, 1 + len(["lake", "quarantine"]))
 
 
 @pytest.mark.parametrize(
