@@ -24,9 +24,6 @@ it is late. Objects of this size are large enough for the lanes, and half of wha
 MAX_NAMES = 49
 """Characters of ``stage`` and ``records.name`` together: both are in the delivery stream's name,
 ``hybrid-router-<stage>-<name>`` of at most 64 characters (Amazon Data Firehose API Reference, CreateDeliveryStream)."""
-MAX_RESOURCES = 389
-"""Resources of all ``[[records]]``, 6 for a stream and 8 for a topic: CloudFormation takes 500 in a stack, and other
-settings lead to 111 at least; CDK refuses what is too many with more of them."""
 _NAME = like(DATASET_NAME, "lower case letters, digits and underscore")
 
 
@@ -90,12 +87,6 @@ def records_conflicts(
         if rule.prefix.startswith(FAILED_RECORDS):
             expected = f"the rule {rule.name!r} never matches: no dataset has keys under {FAILED_RECORDS}; remove it"
             yield InvalidSettingsError("datasets.prefix", rule.prefix, expected)
-    if sum(8 if record.msk_cluster else 6 for record in records) > MAX_RESOURCES:
-        expected = (
-            f"expected at most {MAX_RESOURCES // 6} of Kinesis streams, or {MAX_RESOURCES // 8} of topics: a stack has "
-            "no room for more; divide them among stages"
-        )
-        yield InvalidSettingsError("records", len(records), expected)
     for number, record in enumerate(records):
         if record.name in {earlier.name for earlier in records[:number]}:
             yield InvalidSettingsError("records.name", record.name, "expected a name that no other [[records]] has")

@@ -405,13 +405,6 @@ def test_every_wrong_value_of_several_records_is_found_at_once() -> None:
     assert found == ["stage", "datasets.name", "records.name", "records.buffer_seconds", "records.msk_topic"]
 
 
-@pytest.mark.parametrize(("record", "most"), [(CLICKS, 64), (TOPIC, 48)])
-def test_no_more_records_are_accepted_than_a_stack_has_room_for(record: dict[str, str], most: int) -> None:
-    records = [{**record, "name": f"r{number}"} for number in range(most + 1)]
-    assert keys({"stage": "a", "records": records}) == ["records"]
-    assert len(parse_settings({"stage": "a", "records": records[:most]}).records) == most
-
-
 def test_the_longest_name_fits_firehose() -> None:
     stage, name = "s" * 30, "n" * (MAX_NAMES - 30)
     longest = parse_settings({"stage": stage, "records": [{**CLICKS, "name": name}]})
