@@ -7,20 +7,41 @@ their fields in camelCase and a JSON Schema.
 import hashlib
 import json
 import re
+import time
 import types
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from botocore.exceptions import ClientError, IncompleteReadError
+from botocore.exceptions import ClientError, IncompleteReadError, ReadTimeoutError
+from botocore.response import StreamingBody
 
 from lake.aws_types import S3Client
 from lake.errors import InvalidDocumentError, NewerDocumentError
 from lake.faults import error_code
 from lake.layout import parse_s3_uri
+
+MAX_BODY_SECONDS = 600.0
+"""For one body, of a few MiB: no timeout of the clients ends one of which a byte comes each second, and its reader
+would wait until the engine ends its run."""
+PIECE_BYTES = 1024
+"""A read waits for this number of bytes, however slowly they arrive."""
+
+
+def receive(stream: StreamingBody, uri: str) -> bytes:
+    """The whole body, which is closed; raises ``ReadTimeoutError`` when it takes longer than ``MAX_BODY_SECONDS``."""
+    received, end = bytearray(), time.monotonic() + MAX_BODY_SECONDS
+    with closing(stream) as body:
+        # A piece is no larger than what came before it, so that a slow body is noticed in its first pieces.
+        while piece := body.read(min(len(received) + 1, PIECE_BYTES)):
+            received += piece
+            if time.monotonic() > end:
+                raise ReadTimeoutError(endpoint_url=uri)
+    return bytes(received)
 
 
 def encode_document(body: object) -> bytes:
@@ -48,7 +69,7 @@ def put_first_document(s3: S3Client, bucket: str, key: str, body: bytes) -> bool
 def get_document(s3: S3Client, bucket: str, key: str) -> bytes:
     """The body of a document that the ledger names. Raises ``InvalidDocumentError`` when it is gone."""
     try:
-        return s3.get_object(Bucket=bucket, Key=key)["Body"].read()
+        return receive(s3.get_object(Bucket=bucket, Key=key)["Body"], f"s3://{bucket}/{key}")
     except s3.exceptions.NoSuchKey as error:
         raise gone(f"s3://{bucket}/{key}") from error
 
@@ -81,7 +102,7 @@ def find_document(s3: S3Client, bucket: str, key: str, *members: str) -> dict[st
     Raises ``InvalidDocumentError``: it is damaged, or lacks one of ``members``; botocore's other errors.
     """
     try:
-        body = s3.get_object(Bucket=bucket, Key=key)["Body"].read()
+        body = receive(s3.get_object(Bucket=bucket, Key=key)["Body"], f"s3://{bucket}/{key}")
     except s3.exceptions.NoSuchKey:
         return None
     return parse_document(body, f"s3://{bucket}/{key}", *members)
@@ -112,7 +133,7 @@ def damaged(uri: str) -> InvalidDocumentError:
 def read_uri(s3: S3Client, uri: str) -> bytes:
     """The body of the object at ``s3://bucket/key``; raises ``InvalidInputError`` when the URI is not valid."""
     place = parse_s3_uri(uri)
-    return s3.get_object(Bucket=place.bucket, Key=place.key)["Body"].read()
+    return receive(s3.get_object(Bucket=place.bucket, Key=place.key)["Body"], uri)
 
 
 _TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", types.NoneType: "null"}

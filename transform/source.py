@@ -3,7 +3,6 @@
 Ranges of the next splits are requested while one split is parsed, so that the parser seldom waits for the network.
 """
 
-import time
 from collections import deque
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -18,13 +17,12 @@ from botocore.exceptions import (
     ClientError,
     IncompleteReadError,
     NoCredentialsError,
-    ReadTimeoutError,
 )
-from botocore.response import StreamingBody
 from obstore.exceptions import BaseError
 from obstore.store import S3Store
 
 from lake.aws_types import Buffer, S3Client
+from lake.documents import receive
 from lake.errors import TerminalError, TransientError
 from lake.faults import FOREIGN_KEY_CODE, Fault, error_code, is_denial, judge, refused_key
 from lake.manifest import UNVERSIONED, ObjectVersion
@@ -32,11 +30,6 @@ from lake.texts import format_count, reprocess_file_command
 from transform.clients import InputRanges, object_store, s3_client
 from transform.task_model import Split
 
-MAX_BODY_SECONDS = 600.0
-"""For the bytes of one request, at most ``CHUNK_BYTES``: no timeout of the clients ends a body of which a byte comes
-each second, and the task would hold its core until the job run ends."""
-PIECE_BYTES = 1024
-"""A read waits for this number of bytes, however slowly they arrive."""
 DELETED_CODES = frozenset({"NoSuchKey", "NoSuchVersion", "MethodNotAllowed"})
 
 
@@ -144,7 +137,7 @@ class Source:
             answer = self._client.get_object(**request)
             with closing(answer["Body"]) as body:
                 self._refuse_later_version(file, answer.get("VersionId"))
-                return _receive(body, file)
+                return receive(body, file.uri)
         except (ClientError, BotoCoreError) as error:
             raise _read_error(file, error, self._input_keys) from error
 
@@ -157,15 +150,6 @@ class Source:
         if bucket not in self._stores:
             self._stores[bucket] = object_store(self._region, bucket)
         return self._stores[bucket]
-
-
-def _receive(body: StreamingBody, file: ObjectVersion) -> bytearray:
-    received, end = bytearray(), time.monotonic() + MAX_BODY_SECONDS
-    for piece in body.iter_chunks(PIECE_BYTES):
-        received += piece
-        if time.monotonic() > end:
-            raise ReadTimeoutError(endpoint_url=file.uri)
-    return received
 
 
 def _request(file: ObjectVersion) -> dict[str, Any]:

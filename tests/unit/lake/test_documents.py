@@ -8,10 +8,11 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from botocore.exceptions import IncompleteReadError
+from botocore.exceptions import IncompleteReadError, ReadTimeoutError
+from botocore.response import StreamingBody
 
-from lake import layout
-from lake.documents import encode_body, find_document, read_uri
+from lake import documents, layout
+from lake.documents import MAX_BODY_SECONDS, encode_body, find_document, get_document, read_uri
 from lake.errors import InvalidDocumentError, InvalidInputError
 from lake.layout import inbox, list_objects, manifest_key, manifest_of_pointer, pointer_key
 from lake.ledger.arrivals import arrival_key
@@ -131,6 +132,46 @@ def test_a_damaged_document_is_named_with_what_to_do(world: World, body: bytes) 
     world.raw_s3.put_object(Bucket="control", Key="plans/a", Body=body)
     with pytest.raises(InvalidDocumentError, match="s3://control/plans/a is damaged: restore the object"):
         find_document(world.raw_s3, "control", "plans/a", "member")
+
+
+class TricklingBody:
+    """``quick`` bytes at once, then one byte every 5 seconds; a read waits until it has all that it asks for."""
+
+    def __init__(self, quick: int, size: int) -> None:
+        self.seconds, self.closed = 0.0, False
+        self._quick, self._left = quick, size
+
+    def read(self, size: int | None = None) -> bytes:
+        size = self._left if size is None else min(size, self._left)
+        self.seconds += 5 * max(0, size - self._quick)
+        self._quick, self._left = max(0, self._quick - size), self._left - size
+        return b"x" * size
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@pytest.mark.parametrize(("quick", "limit"), [(0, 2.1 * MAX_BODY_SECONDS), (3000, 10 * MAX_BODY_SECONDS)])
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda s3: get_document(s3, "control", "a"),
+        lambda s3: find_document(s3, "control", "a"),
+        lambda s3: read_uri(s3, "s3://control/a"),
+    ],
+)
+def test_a_document_that_trickles_ends_its_request(
+    monkeypatch: pytest.MonkeyPatch, quick: int, limit: float, read: Any
+) -> None:
+    # Given a document of which a byte comes every 5 seconds, from the beginning or from its middle on
+    raw: Any = TricklingBody(quick, 100_000)
+    monkeypatch.setattr(documents, "time", Mock(**{"monotonic.side_effect": lambda: raw.seconds}))
+    s3 = Mock(**{"get_object.return_value": {"Body": StreamingBody(raw, 100_000)}}, exceptions=Mock(NoSuchKey=KeyError))
+    # When, Then
+    with pytest.raises(ReadTimeoutError):
+        read(s3)
+    assert raw.seconds < limit
+    assert raw.closed
 
 
 def test_manifest_ids_are_fresh_and_sort_by_time() -> None:
