@@ -32,16 +32,21 @@ PIECE_BYTES = 1024
 """A read waits for this number of bytes, however slowly they arrive."""
 
 
-def receive(stream: StreamingBody, uri: str) -> bytes:
-    """The whole body, which is closed; raises ``ReadTimeoutError`` when it takes longer than ``MAX_BODY_SECONDS``."""
+def receive(body: StreamingBody, uri: str) -> bytes:
+    """The whole body; raises ``ReadTimeoutError`` when it takes longer than ``MAX_BODY_SECONDS``: close it then."""
     received, end = bytearray(), time.monotonic() + MAX_BODY_SECONDS
-    with closing(stream) as body:
-        # A piece is no larger than what came before it, so that a slow body is noticed in its first pieces.
-        while piece := body.read(min(len(received) + 1, PIECE_BYTES)):
-            received += piece
-            if time.monotonic() > end:
-                raise ReadTimeoutError(endpoint_url=uri)
+    # A piece is no larger than what came before it, so that a slow body is noticed in its first pieces.
+    while piece := body.read(min(len(received) + 1, PIECE_BYTES)):
+        received += piece
+        if time.monotonic() > end:
+            raise ReadTimeoutError(endpoint_url=uri)
     return bytes(received)
+
+
+def get_body(s3: S3Client, bucket: str, key: str) -> bytes:
+    """The body of an object, in time as ``receive`` has it. Raises botocore's errors."""
+    with closing(s3.get_object(Bucket=bucket, Key=key)["Body"]) as body:
+        return receive(body, f"s3://{bucket}/{key}")
 
 
 def encode_document(body: object) -> bytes:
@@ -69,7 +74,7 @@ def put_first_document(s3: S3Client, bucket: str, key: str, body: bytes) -> bool
 def get_document(s3: S3Client, bucket: str, key: str) -> bytes:
     """The body of a document that the ledger names. Raises ``InvalidDocumentError`` when it is gone."""
     try:
-        return receive(s3.get_object(Bucket=bucket, Key=key)["Body"], f"s3://{bucket}/{key}")
+        return get_body(s3, bucket, key)
     except s3.exceptions.NoSuchKey as error:
         raise gone(f"s3://{bucket}/{key}") from error
 
@@ -102,7 +107,7 @@ def find_document(s3: S3Client, bucket: str, key: str, *members: str) -> dict[st
     Raises ``InvalidDocumentError``: it is damaged, or lacks one of ``members``; botocore's other errors.
     """
     try:
-        body = receive(s3.get_object(Bucket=bucket, Key=key)["Body"], f"s3://{bucket}/{key}")
+        body = get_body(s3, bucket, key)
     except s3.exceptions.NoSuchKey:
         return None
     return parse_document(body, f"s3://{bucket}/{key}", *members)
@@ -133,7 +138,7 @@ def damaged(uri: str) -> InvalidDocumentError:
 def read_uri(s3: S3Client, uri: str) -> bytes:
     """The body of the object at ``s3://bucket/key``; raises ``InvalidInputError`` when the URI is not valid."""
     place = parse_s3_uri(uri)
-    return receive(s3.get_object(Bucket=place.bucket, Key=place.key)["Body"], uri)
+    return get_body(s3, place.bucket, place.key)
 
 
 _TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", types.NoneType: "null"}

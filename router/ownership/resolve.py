@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 
-from lake.documents import decode_body, encode_body, parse_document, put_document, receive
+from lake.documents import decode_body, encode_body, get_body, parse_document, put_document
 from lake.layout import intent_key
 from lake.ledger import ArrivalRow, Ledger, ManifestRow, State
 from lake.manifest import Identity, ObjectVersion, Partition, new_manifest_id
@@ -120,7 +120,7 @@ def read_intent(services: Services, key: str) -> Intent:
     ``ClientError``: ``NoSuchKey``, when all of its arrivals have an owner by now, among others.
     """
     bucket = services.resources.control_bucket
-    body = receive(services.s3.get_object(Bucket=bucket, Key=key)["Body"], f"s3://{bucket}/{key}")
+    body = get_body(services.s3, bucket, key)
     parse_document(body, f"s3://{bucket}/{key}", "format")
     return decode_body(Intent, body, f"intent {key}")
 

@@ -36,7 +36,6 @@ from tests.unit.lake.test_dataset_and_arrival_rows import WITH_ONE_FIELD_ID
 Read = Callable[[str, str], Iterable[dict[str, Any]]]
 Row = Mapping[str, str]
 
-
 EVENING, MIDNIGHT = "2026-11-20T23", "2026-11-21T00"
 REWRITE = "options => map('rewrite-all', 'true', 'min-input-files', '1')"
 

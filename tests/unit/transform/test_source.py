@@ -177,7 +177,7 @@ def test_a_body_that_trickles_ends_its_request_and_excludes_no_file(
     fault = fault_of(raised.value)
     assert fault is not None
     assert fault.passing
-    raw.close.assert_called()
+    raw.close.assert_called_once()
 
 
 @pytest.mark.parametrize(
