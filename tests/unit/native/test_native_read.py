@@ -152,6 +152,8 @@ def recognise(lines: list[bytes | None], rows: int, rejects: dict[str, int], *, 
         ([b'{"layers": [', b'{ "type": "x", "bbox": {', b'"a": 1'], 0, "printed over many lines"),
         ([b'\xef\xbb\xbf{"id":"}\\"",', b'  "a": 1,'], 0, "printed over many lines"),
         ([b'{ "a": 1', b', "b": 2', b"}"], 0, "printed over many lines"),
+        # As jq --seq prints it: an empty object in an array is a row
+        ([b"\x1e{", b'  "a": [', b"  ]", b"}"], 1, "printed over many lines"),
         ([b'{"a":1}{"a":2}'], 0, "objects without newlines between them; expected one JSON object on each line, or"),
         ([b"\xef\xbb\xbf{} {}", b'{"a":1} {"a":2}'], 0, "objects without newlines"),
         ([b"a,b,c", b"1,2,3", b"4,5,6"], 0, "CSV"),
