@@ -47,6 +47,8 @@ CONCATENATED = re.compile(rb'[ \t\r]*\{.*\}[ \t\r]*\{[ \t\r]*["}]')
 BRACKET = re.compile(rb"[][{}]")
 STRING = re.compile(rb'"(?:[^"\\]|\\.)*+("?)')
 """A string, ended or not: otherwise each quote of a line of escaped quotes would be looked at up to its end."""
+LOG_RECORD = b'"messageType":"DATA_MESSAGE"'
+"""In a record of CloudWatch Logs. Firehose joins them without newlines; one alone is never too long for a line."""
 LINE_BREAKS = b"{[:,"
 """The bytes after which JSON is broken into lines."""
 PATTERNS = (
@@ -73,7 +75,7 @@ def find_other_format(counts: SplitCounts, rejects: Sequence[Reject], *, concate
     kept = [reject.line for reject in rejects[:LINES_TO_COMPARE] if reject.line is not None]
     lines = kept or [rejects[0].head]
     # The first object of a line that is not kept can be longer than its head.
-    is_cut = not kept and [*reasons] == ["trailing characters"]
+    is_cut = not kept and ([*reasons] == ["trailing characters"] or LOG_RECORD in lines[0])
     if not concatenated and (values := _values(lines, rows, reasons, opens_file=opening is not None, is_cut=is_cut)):
         return values
     numbers = (*BINARY, *COMPRESSED) if sum(reasons.values()) > rows else BINARY
