@@ -18,6 +18,7 @@ from uuid import uuid4
 import boto3
 import typer
 from botocore.exceptions import BotoCoreError, ClientError, NoRegionError
+from ndjson_arrow import CONCATENATED_REMEDY
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
@@ -33,7 +34,7 @@ from lake.settings.declaration import DATASET_NAME
 from lake.texts import format_count, format_size, printable
 from offline.conversion import Conversion, GroupOutcome
 from offline.input_files import SCHEME, InputFile, LocalFile, Search, groups
-from offline.output_folder import OutputFolder
+from offline.output_folder import Converted, OutputFolder
 
 PIPE, PIPE_FOLDER = "-", "pipe"
 HAS_CHANGED = "it has changed since its {rows} converted: pass --replace to convert it in place of them"
@@ -207,7 +208,7 @@ def _convert(request: Request, output: OutputFolder, summary: Summary) -> None:
     todo: list[InputFile] = []
     for item in find():
         converted = output.converted(item.file)
-        if converted is not None and converted.is_of(item.file):
+        if converted is not None and converted.is_of(item.file) and not _is_readable_now(converted, request):
             summary.skipped += 1
             summary.earlier.add(converted.rejects, converted.failed)
         elif converted is not None and converted.has_lines:
@@ -221,6 +222,12 @@ def _convert(request: Request, output: OutputFolder, summary: Summary) -> None:
         conversion = Conversion(output, settings, request.cores, advance, region)
         for outcome in conversion.run(groups(todo)):
             summary.add_outcome(outcome)
+
+
+def _is_readable_now(converted: Converted, request: Request) -> bool:
+    """Whether the settings have got what the reason of an unreadable file asks for."""
+    asked = converted.failed is not None and CONCATENATED_REMEDY in converted.failed
+    return asked and request.search.settings.convert.concatenated
 
 
 def _with_pipe(request: Request, output: OutputFolder) -> Request:

@@ -44,7 +44,7 @@ Columns
     the text of a JSON object with these members, verbatim and in the order of the line, or NULL.
 """
 
-from ndjson_arrow._formats import find_other_format
+from ndjson_arrow._formats import CONCATENATED_REMEDY, find_other_format
 from ndjson_arrow._native import (
     REASONS,
     Batch,
@@ -61,6 +61,7 @@ from ndjson_arrow._native import (
 from ndjson_arrow._read import RejectedLineError, UnreadableFileError, read
 
 __all__ = [
+    "CONCATENATED_REMEDY",
     "REASONS",
     "Batch",
     "ParquetFile",

@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from ndjson_arrow._native import Reject, SplitCounts
 
 EXPECTED = "expected one JSON object on each line"
-EXPECTED_VALUES = f"{EXPECTED}, or concatenated = true"
+CONCATENATED_REMEDY = "concatenated = true"
+"""Names the option of ``find_other_format`` without which a file was not read."""
+EXPECTED_VALUES = f"{EXPECTED}, or {CONCATENATED_REMEDY}"
 EXPECTED_OBJECTS = "expected JSON objects"
 CONCATENATED_VALUES = f"it looks like JSON objects without newlines between them; {EXPECTED_VALUES}"
 BINARY = (
@@ -27,6 +29,7 @@ COMPRESSED = (
     (b"\x28\xb5\x2f\xfd", "a Zstandard file that was compressed twice"),
 )
 """A record that its producer has compressed begins with one of these, too, and rows can follow it."""
+RECORD_SEPARATOR = b"\x1e"
 TEXT_LIKE = (
     (b"ORC", "an ORC file"),
     (b"BZh", "a bzip2 file that was compressed twice"),
@@ -35,7 +38,7 @@ TEXT_LIKE = (
     (b"{\x00", "text in UTF-16 or UTF-32"),
     (b"\x00{", "text in UTF-16 or UTF-32"),
     (b"\x00[", "text in UTF-16 or UTF-32"),
-    (b"\x1e", "a JSON text sequence (RFC 7464), which concatenated = true reads"),
+    (RECORD_SEPARATOR, f"a JSON text sequence (RFC 7464), which {CONCATENATED_REMEDY} reads"),
     (b"%PDF", "a PDF file"),
 )
 """Rows can follow a text that begins with one of these."""
@@ -44,6 +47,8 @@ CONCATENATED = re.compile(rb'[ \t\r]*\{.*\}[ \t\r]*\{[ \t\r]*["}]')
 BRACKET = re.compile(rb"[][{}]")
 STRING = re.compile(rb'"(?:[^"\\]|\\.)*+("?)')
 """A string, ended or not: otherwise each quote of a line of escaped quotes would be looked at up to its end."""
+LOG_RECORD = b'"messageType":"DATA_MESSAGE"'
+"""In a record of CloudWatch Logs. Firehose joins them without newlines; one alone is never too long for a line."""
 LINE_BREAKS = b"{[:,"
 """The bytes after which JSON is broken into lines."""
 PATTERNS = (
@@ -70,7 +75,7 @@ def find_other_format(counts: SplitCounts, rejects: Sequence[Reject], *, concate
     kept = [reject.line for reject in rejects[:LINES_TO_COMPARE] if reject.line is not None]
     lines = kept or [rejects[0].head]
     # The first object of a line that is not kept can be longer than its head.
-    is_cut = not kept and [*reasons] == ["trailing characters"]
+    is_cut = not kept and ([*reasons] == ["trailing characters"] or LOG_RECORD in lines[0])
     if not concatenated and (values := _values(lines, rows, reasons, opens_file=opening is not None, is_cut=is_cut)):
         return values
     numbers = (*BINARY, *COMPRESSED) if sum(reasons.values()) > rows else BINARY
@@ -88,7 +93,7 @@ def _values(
     lines: Sequence[bytes], rows: int, rejects: Mapping[str, int], *, opens_file: bool, is_cut: bool
 ) -> str | None:
     """The clause for a file whose objects are not one on each line."""
-    text = lines[0].removeprefix(BYTE_ORDER_MARK)
+    text = lines[0].removeprefix(BYTE_ORDER_MARK).removeprefix(RECORD_SEPARATOR)
     # A file with more rows than rejected lines only has broken lines.
     if opens_file and sum(rejects.values()) > max(rows, 1) and _is_printed(text, lines[1:]):
         return f"it looks like JSON that is printed over many lines; {EXPECTED_VALUES}"

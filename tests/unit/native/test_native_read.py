@@ -152,6 +152,8 @@ def recognise(lines: list[bytes | None], rows: int, rejects: dict[str, int], *, 
         ([b'{"layers": [', b'{ "type": "x", "bbox": {', b'"a": 1'], 0, "printed over many lines"),
         ([b'\xef\xbb\xbf{"id":"}\\"",', b'  "a": 1,'], 0, "printed over many lines"),
         ([b'{ "a": 1', b', "b": 2', b"}"], 0, "printed over many lines"),
+        # As jq --seq prints it: an empty object in an array is a row
+        ([b"\x1e{", b'  "a": [', b"  ]", b"}"], 1, "printed over many lines"),
         ([b'{"a":1}{"a":2}'], 0, "objects without newlines between them; expected one JSON object on each line, or"),
         ([b"\xef\xbb\xbf{} {}", b'{"a":1} {"a":2}'], 0, "objects without newlines"),
         ([b"a,b,c", b"1,2,3", b"4,5,6"], 0, "CSV"),
@@ -247,6 +249,7 @@ def test_an_archive_is_recognised_by_a_first_row_that_is_too_large_to_keep() -> 
     ("body", "advice"),
     [
         (b'{"text":"%s"} ' % (b"x" * 60_000) * 20, "objects without newlines between them"),
+        (b'{"messageType":"DATA_MESSAGE","logEvents":["%s"]}' % (b"x" * 100_000) * 20, "objects without newlines"),
         (b"12345 " * 20_000, "pass rejects="),
         # One object; a string that looks like two
         (b'{"text":"%s"' % (b"x" * 100_000), "pass rejects="),

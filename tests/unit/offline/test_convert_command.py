@@ -318,6 +318,25 @@ def test_rows_of_files_that_are_gone_are_not_replaced(converted: Request, folder
     assert "its Parquet files have rows of 1 file that is not among those of this call" in reason
 
 
+@pytest.mark.parametrize("body", [b'{"a": 1}{"a": 2}', b'\x1e{"a": 1}\n\x1e{"a": 2}\n', b'{\n"a": 1\n}\n{\n"a": 2\n}'])
+def test_a_file_is_converted_by_the_next_call_that_has_the_option_of_its_reason(
+    tmp_path: Path, convert: Convert, body: bytes
+) -> None:
+    # Given a file whose reason names an option
+    file = tmp_path / "orders" / "a.ndjson"
+    file.parent.mkdir()
+    file.write_bytes(body)
+    (reason,) = convert(file)[1]["unreadable"]
+    assert "concatenated = true" in reason
+    # When
+    settings = replace(SMALL, convert=replace(SMALL.convert, concatenated=True))
+    code, told = convert(file, settings=settings)
+    # Then
+    assert (code, told["rows"], told["earlier"]) == (ExitCode.FINE, 2, {"quarantined": {}, "unreadable": {}})
+    # And its rows are not added again
+    assert [convert(file, settings=item)[1]["skipped"] for item in (settings, SMALL)] == [1, 1]
+
+
 def test_a_file_without_rows_that_has_grown_is_converted(folder: Path, convert: Convert) -> None:
     # Given one that was empty, and one that could not be read
     convert(folder / "clicks")
