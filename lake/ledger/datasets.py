@@ -137,7 +137,7 @@ class Datasets(Rows):
         for names in batches_of(unread, MAX_TRANSACTION_ACTIONS - 1):
             for _ in range(MAX_TRIES):
                 new = self._without_row(names, folders)
-                room = max(max_datasets - self._number(), 0) if new else 0
+                room = max(max_datasets - self._begun_number(), 0) if new else 0
                 if not room or self._put_admissions(new[:room], folders, max_datasets):
                     break
             else:
@@ -319,12 +319,17 @@ class Datasets(Rows):
         totals = {"input_bytes": measured.input_bytes, "output_bytes": measured.output_bytes}
         self._table.update(key, assign=speeds, add=totals)
 
-    def _number(self) -> int:
-        """The datasets that keys have created; the first call of a deployment begins the count."""
-        if (item := self._table.get(NUMBER)) is None:
+    def number(self) -> int:
+        """The datasets that keys have created."""
+        return int((self._table.get(NUMBER) or {"number": 0})["number"])
+
+    def _begun_number(self) -> int:
+        """The same; the first call of a deployment begins the count."""
+        number = self.number()
+        if not number:
             with suppress(RefusedError):
                 self._table.put(NUMBER, {"number": 0}, [Condition("pk", "missing")])
-        return 0 if item is None else int(item["number"])
+        return number
 
 
 def _admission_key(name: str) -> Key:

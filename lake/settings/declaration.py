@@ -199,7 +199,7 @@ def _item(field: Field, value: object, key: str, errors: list[InvalidSettingsErr
 DATASET_NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
 """Valid as a Glue table name, a folder and a part of metric names."""
 _KMS_KEY_ARN = re.compile(
-    r"arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/(mrk-[0-9a-f]{32}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})"
+    r"arn:aws:kms:[a-z0-9-]+:[0-9]{12}:key/(mrk-[0-9a-f]{32}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})"
 )
 """The ARN of the key itself: a policy cannot name a key by its alias
 (https://docs.aws.amazon.com/kms/latest/developerguide/cmks-in-iam-policies.html)."""

@@ -108,6 +108,7 @@ class Settings:
             ("records", "stage", "datasets", "input"),
             records_conflicts(self.records, self.stage, self.datasets, self.input),
         )
+        yield ("encryption", "input", "records"), self._region_conflicts()
         for table in ("ledger", "input"):
             yield (table, "schedule"), self._keep_days_conflict(table)
         yield ("convert", "batch"), self._time_conflict()
@@ -126,6 +127,16 @@ class Settings:
             if name in names:
                 yield InvalidSettingsError("tags", tag, f"expected each name once, in any case, and not {STAGE_TAG}")
             names.add(name)
+
+    def _region_conflicts(self) -> Iterator[InvalidSettingsError]:
+        """ARNs of another region than that of the first one: a stack uses what is in its own."""
+        tables = (("encryption", self.encryption), ("input", self.input), *(("records", item) for item in self.records))
+        names = ("kms_key", "bootstrap_key", "kinesis_stream", "kinesis_kms_key", "msk_cluster")
+        arns = ((f"{table}.{name}", getattr(item, name, "")) for table, item in tables for name in names)
+        (first, own), *others = [item for item in arns if item[1]] or [("", "")]
+        for key, arn in others:
+            if arn.split(":")[3] != own.split(":")[3]:
+                yield InvalidSettingsError(key, arn, f"expected the region of {first}, that of the stack")
 
     def _keep_days_conflict(self, table: str) -> Iterator[InvalidSettingsError]:
         yield from keep_days_conflict(f"{table}.keep_days", getattr(self, table).keep_days, self.schedule)

@@ -12,8 +12,8 @@ from lake.settings.routing import FOLDER, DatasetRule, InputSettings
 FAILED_RECORDS = "firehose-failed-records/"
 """Prefix in the input bucket for records that Firehose could not deliver. They belong to no dataset."""
 
-KINESIS_STREAM_ARN = re.compile(r"arn:aws[a-z-]*:kinesis:[a-z0-9-]+:[0-9]{12}:stream/[a-zA-Z0-9_.-]+")
-MSK_CLUSTER_ARN = re.compile(r"arn:aws[a-z-]*:kafka:[a-z0-9-]+:[0-9]{12}:cluster/[a-zA-Z0-9_.-]+/[a-zA-Z0-9-]+")
+KINESIS_STREAM_ARN = re.compile(r"arn:aws:kinesis:[a-z0-9-]+:[0-9]{12}:stream/[a-zA-Z0-9_.-]+")
+MSK_CLUSTER_ARN = re.compile(r"arn:aws:kafka:[a-z0-9-]+:[0-9]{12}:cluster/[a-zA-Z0-9_.-]+/[a-zA-Z0-9-]+")
 TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 """Kafka's own limit of a topic's name."""
 EXTENSION = ".ndjson.gz"

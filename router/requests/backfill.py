@@ -216,6 +216,11 @@ def backfill(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     action = event.get("action")
     if action == "validate":
         request = _parse(event.get("input"), services)
+        if not request["force"] and not dataset_prefixes(request["dataset"], services.settings.datasets):
+            raise InvalidInputError(
+                f"no rule of [[datasets]] gives files to {request['dataset']}: pass the dataset that has them today, "
+                "or deploy a rule"
+            )
         services.settings.ledger.check_kept(request["from"], services.ledger.arrivals.expiries(), services.clock())
         return request
     if action == "find":

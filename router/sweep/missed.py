@@ -174,9 +174,9 @@ def find_datasets(repair: Repair) -> tuple[list[str], bool]:
     """
     services = repair.services
     rules = services.settings.datasets
-    named = named_datasets(rules)
-    names = named | set(services.ledger.datasets.names())
-    room = services.settings.max_datasets - len(names - named)
+    names = named_datasets(rules) | set(services.ledger.datasets.names())
+    # Datasets that a rule has named before do not count, and a lower limit takes none back.
+    room = max(services.settings.max_datasets - services.ledger.datasets.number(), 0)
     # The other half of the time is for the listing of what was found.
     stop_at = services.clock() + (repair.stop_at - services.clock()) / 2
     all_found = True

@@ -27,6 +27,8 @@ from lake.settings.records import FAILED_RECORDS, MAX_NAMES
 from lake.shards import MAX_SHARDS
 
 KEY = "arn:aws:kms:eu-central-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"
+CHINESE = KEY.replace("arn:aws:kms:eu-central-1", "arn:aws-cn:kms:cn-north-1")
+ABROAD = KEY.replace("eu-central-1", "us-east-1")
 ALIAS = "arn:aws:kms:eu-central-1:111122223333:alias/lake"
 DEV = Path(__file__).parents[3] / "settings" / "dev.toml"
 
@@ -102,6 +104,9 @@ def test_the_shipped_file_is_valid_and_unchanged_in_a_lambda_asset(tmp_path: Pat
         ({"schedule": {"overnight": "22:00"}}, "schedule.overnight", "22:00"),
         ({"encryption": {"kms_key": ALIAS}}, "encryption.kms_key", ALIAS),
         ({"encryption": {"kms_key": KEY[:-1]}}, "encryption.kms_key", KEY[:-1]),
+        # The state machines name the partition aws, and a stack uses what is in its own region.
+        ({"encryption": {"kms_key": CHINESE}}, "encryption.kms_key", CHINESE),
+        ({"encryption": {"kms_key": KEY, "bootstrap_key": ABROAD}}, "encryption.bootstrap_key", ABROAD),
         ({"input": {"kms_key": KEY}}, "input.kms_key", KEY),
         ({"stream": {"jobs": MAX_SHARDS + 1}}, "stream.jobs", MAX_SHARDS + 1),
         # The nights need room beside the streaming jobs.
@@ -378,6 +383,9 @@ def test_a_stream_and_a_topic_are_sources() -> None:
         ({"records": [{**CLICKS, "msk_topic": "a"}]}, "records.msk_topic"),
         ({"records": [{**TOPIC, "kinesis_kms_key": KEY}]}, "records.kinesis_kms_key"),
         ({"records": [{**TOPIC, "msk_cluster": "arn:aws:kafka:eu-central-1:1:cluster/shop"}]}, "records.msk_cluster"),
+        ({"records": [{**TOPIC, "msk_cluster": CLUSTER.replace(":aws:", ":aws-cn:")}]}, "records.msk_cluster"),
+        ({"records": [{**CLICKS, "kinesis_stream": STREAM.replace(":aws:", ":aws-cn:")}]}, "records.kinesis_stream"),
+        ({"records": [{**CLICKS, "kinesis_kms_key": ABROAD}]}, "records.kinesis_kms_key"),
         ({"records": [{**TOPIC, "msk_topic": ""}]}, "records.msk_topic"),
         # The rules would not take the keys.
         ({"datasets": [{"name": "orders", "prefix": "orders/"}]}, "records.dataset"),

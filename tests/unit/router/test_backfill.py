@@ -52,6 +52,16 @@ def test_an_unknown_dataset_is_answered_with_some_of_many(deployment: Deployment
         validate(deployment, {**RANGE, "dataset": "orders"})
 
 
+def test_a_dataset_whose_rule_was_renamed_has_nothing_to_list(deployment: Deployment) -> None:
+    # Given a dataset whose files another one has today
+    deployment.ledger.datasets.register("orders")
+    deployment.configure(datasets=[{"name": "sales", "prefix": "orders/"}])
+    # When, Then: a backfill would find no file; what was converted can be converted again
+    with pytest.raises(InvalidInputError, match=r"no rule of \[\[datasets\]\] gives files to orders"):
+        validate(deployment, RANGE)
+    assert validate(deployment, {**RANGE, "force": True})["force"]
+
+
 def test_objects_without_an_event_become_arrivals_of_the_batch_lane(deployment: Deployment) -> None:
     deployment.put("orders/b ü+\n.JSON", "orders/c.csv", "clicks/d.json")
     modified = deployment.put("orders/a.json")

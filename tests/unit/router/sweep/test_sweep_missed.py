@@ -12,6 +12,7 @@ from lake.dataset_rules import skip_old_days
 from lake.settings.operation import SweepSettings
 from lake.time import iso_utc
 from router.estimate.other_costs import Units
+from router.route.handler import route_arrivals
 from router.sweep.handler import sweep
 from router.sweep.missed import (
     HOUR_FORMAT,
@@ -25,6 +26,7 @@ from router.sweep.missed import (
     find_datasets,
 )
 from router.sweep.repair import Repair, write_progress
+from tests.unit.lake.world import file_of
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.sweep.sweeping import list_pages, repair
 
@@ -60,6 +62,25 @@ def test_a_folder_whose_keys_give_no_further_dataset_takes_no_room(deployment: D
     assert find_datasets(repair(deployment)) == (["orders", "visits"], True)
     assert sweep(deployment.services)["adopted"] == 2
     assert owned_keys(deployment) == ["landing-orders/a.json", "visits/a.json"]
+
+
+def test_datasets_that_rules_have_named_take_no_room_after_them(
+    deployment: Deployment, caplog: pytest.LogCaptureFixture
+) -> None:
+    # Given rules with a name, of whose files one has come, and a file without a rule; two datasets were let in
+    deployment.configure(datasets=[{"name": f"d{n}", "prefix": f"d{n}/"} for n in range(3)], max_datasets=3)
+    modified = deployment.put("visits/a.json")
+    route_arrivals(deployment.services, [file_of(f"d{n}/a.json") for n in range(3)])
+    # When a rule {folder} takes their place, with room for one dataset
+    deployment.configure(datasets=[{"name": "{folder}"}], max_datasets=3)
+    deployment.now = modified + timedelta(hours=7)
+    # Then the sweep takes the file, as its event would, and nothing is called beyond the limit
+    assert sweep(deployment.services)["adopted"] == 1
+    assert "visits/a.json" in owned_keys(deployment)
+    # Nor are datasets that were let in, after the limit was lowered below their number
+    deployment.configure(datasets=[{"name": "{folder}"}], max_datasets=1)
+    find_datasets(repair(deployment))
+    assert "raise it and deploy" not in caplog.text
 
 
 @pytest.mark.parametrize("has_time", [True, False])
