@@ -203,6 +203,26 @@ def test_slow_urgent_files_do_not_keep_others_waiting(stream: Stream, monkeypatc
     stream.run._threads.shutdown(wait=True)
 
 
+def test_pointers_of_manifests_that_are_being_converted_hide_no_others(
+    stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given as many urgent manifests as one look returns, which a slow file keeps open
+    monkeypatch.setattr(inbox, "MAX_POINTERS", 3)
+    stream = Stream(stream.world, max_workers=101)
+    monkeypatch.setattr(micro_batch, "convert", stream.convert)
+    flood = [stream.put(urgent=True) for _ in range(3)]
+    stream.slow.add(flood[0])
+    stream.run.look_for_urgent()
+    # When another one comes
+    late = stream.put(urgent=True)
+    stream.run.look_for_urgent()
+    # Then it does not wait for them
+    assert any(late in item.pointers for item in stream.run._open)
+    stream.gate.set()
+    stream.run._threads.shutdown(wait=True)
+    assert stream.pointers() == []
+
+
 def test_a_held_manifest_does_not_keep_a_run_from_ending(stream: Stream) -> None:
     # Given a manifest that another run holds for ever
     manifest = stream.put(urgent=True)
