@@ -126,8 +126,8 @@ def _window_is_over(services: Services, row: StreamRow) -> bool:
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: ARG001
     """``{"action": "start" | "watch" | "stop" | "kill", "shards"?}`` -> ``{"running", "windowOver", "stopped", ...}``.
 
-    ``"manual": true`` is a person's: with ``start``, starts that have failed before no longer count; ``stop`` and
-    ``kill`` concern shards whose window is open as well.
+    ``"manual": true`` is a person's: with ``start``, starts that have failed before no longer count; ``stop`` also ends
+    an open window, and with it the execution that watches it; ``kill`` concerns shards whose window is open as well.
     ``shards``: names with commas between them, each alone or with a run as ``name=run``, such as ``stopping`` of an
     earlier answer; empty: all of the settings.
     """
@@ -153,6 +153,10 @@ def stream_control(event: Mapping[str, Any], services: Services) -> dict[str, An
     if action == "start" and manual:
         for shard in shards:
             services.ledger.stream.of(shard).forget_starts()
+    if action == "stop" and manual:
+        # Of a later round of the same stop, which names runs, the window can be that of somebody who starts it again.
+        for shard in (name for name, runs in shards.items() if not runs):
+            services.ledger.stream.of(shard).open_window(iso_utc(services.clock()))
     if action in ("stop", "kill") and not manual:
         # A window that a person or the next execution has opened meanwhile is not for this execution to end.
         stream = services.ledger.stream

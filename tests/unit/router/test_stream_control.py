@@ -18,7 +18,7 @@ from router.route.handler import route
 from router.stream.handler import stream_control
 from router.stream.runs import MAX_STARTS, FailedStartsError, ensure_running
 from router.stream.spill import is_spilling
-from router.sweep.handler import sweep
+from router.sweep.handler import _measure_stream, sweep
 from router.sweep.manifests import renew_pointers
 from router.sweep.repair import Repair
 from router.telemetry import Metric
@@ -71,6 +71,25 @@ def test_a_window_that_was_opened_meanwhile_is_left_open_by_the_execution_of_the
     assert runs(deployment) == ["RUNNING"]
 
 
+def test_a_person_ends_the_window_by_a_stop_and_another_one_opens_it_again(deployment: Deployment) -> None:
+    # Given an open window that an execution watches
+    act(deployment, "start")
+    deployment.ledger.stream.begin_run("jr_1", deployment.now)
+    # When a person stops the stream, Then the execution starts no run and ends, and no run that a file starts stays
+    asked = act(deployment, "stop")["stopping"]
+    fail_runs(deployment)
+    assert act(deployment, "watch") == {**WATCHED, "running": False, "windowOver": True}
+    assert runs(deployment) == ["FAILED"]
+    assert recorded(lambda: _measure_stream(Repair(deployment.services, deployment.now)), Metric.STREAM_SILENT) == [0]
+    # When another one starts it while the first one waits, Then the window stays open
+    act(deployment, "start")
+    assert not act(deployment, "stop", asked)["windowOver"]
+    assert runs(deployment) == ["FAILED", "RUNNING"]
+
+
+WATCHED = {"stopped": True, "backlogBytes": 0, "spilling": False, "microBatchMinutes": 0.0}
+
+
 def test_a_run_that_a_file_has_started_meanwhile_is_not_asked_to_stop(deployment: Deployment) -> None:
     # Given a stop whose run has ended, and the next run, which an urgent file has started before the stop looks again
     act(deployment, "start")
@@ -98,7 +117,7 @@ def test_work_that_is_left_after_the_stop_gets_a_run_without_a_stop_request(
     deployment.queued("urgent.json", lane=Lane.STREAM)
     # Without room the window ends as well: the sweep starts a run when there is room.
     deployment.glue.quota_is_full = not has_room
-    assert act(deployment, "stop") == {"running": has_room, "windowOver": False, "stopped": True, "stopping": ""}
+    assert act(deployment, "stop") == {"running": has_room, "windowOver": True, "stopped": True, "stopping": ""}
     assert runs(deployment) == ["FAILED", "RUNNING"][: 1 + has_room]
     assert not deployment.ledger.stream.get().stop_requested
 
