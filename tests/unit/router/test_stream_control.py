@@ -17,7 +17,7 @@ from router.route.decide_lane import WAITS, decide_lanes
 from router.route.handler import route
 from router.stream.handler import stream_control
 from router.stream.runs import MAX_STARTS, FailedStartsError, ensure_running
-from router.stream.spill import is_spilling
+from router.stream.spill import MEASURED_FOR, is_spilling
 from router.sweep.handler import _measure_stream, sweep
 from router.sweep.manifests import renew_pointers
 from router.sweep.repair import Repair
@@ -203,9 +203,13 @@ def test_above_the_goal_no_file_is_admitted_before_the_next_measurement(deployme
     act(deployment, "start")
     waiting = [deployment.queued(f"{name}.json", lane=Lane.STREAM) for name in "ab"]
     act(deployment, "watch")
-    deployment.wait(timedelta(hours=1))
+    deployment.wait(MEASURED_FOR - MINUTE)
     assert admitted(deployment, "0") == []
-    # When the window is over, Then there is no next measurement
+    # When somebody has stopped the watch, or the window is over, Then there is no next measurement
+    deployment.wait(MINUTE)
+    assert admitted(deployment, "0") == ["0"]
+    act(deployment, "watch")
+    assert admitted(deployment, "0") == []
     deployment.wait(timedelta(hours=12))
     assert admitted(deployment, "0") == ["0"]
     # When the next one begins, Then the watch measures again
