@@ -41,7 +41,7 @@ HOURS_LATER = timedelta(hours=3)
 def run_day(night: Night, day: Day) -> None:
     """Put all files, the same event and the same file again; afterwards all but those of the night are converted."""
     stack = night.stack
-    stack.sfn.start_execution(stateMachineArn=stack.outputs.stream_window, input="{}")
+    window = stack.sfn.start_execution(stateMachineArn=stack.outputs.stream_window, input="{}")["executionArn"]
     peak = day.of(Part.PEAK)
     _stall_the_stream(night, peak, day)
     night.log("day: files are promoted, events come twice, files are put again")
@@ -52,6 +52,7 @@ def run_day(night: Night, day: Day) -> None:
     put_files(night, known[::PUT_AGAIN_EACH])
     wait_converted(night, Lane.STREAM)
     night.log("day: the stream lane is empty; files come without an event, and the sweep finds them")
+    stack.sfn.stop_execution(executionArn=window)
     night.command("stream", "stop")
     with notifications_paused(stack):
         put_files(night, day.of(Part.MISSED))
