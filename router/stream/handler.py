@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from botocore.exceptions import BotoCoreError, ClientError
+
 from lake.errors import InvalidInputError, TransientError
 from lake.ledger import ManifestRow, State
 from lake.ledger.stream import StreamRow
@@ -36,16 +38,24 @@ class ShardStatus:
     """Number of runs that were ended."""
 
 
-def _start(services: Services, shard: str) -> ShardStatus:
-    """Open a window until the next ``schedule.stream_end`` and make sure that a run exists, if quotas have room for it.
+def _start(services: Services, shard: str, *, manual: bool) -> ShardStatus:
+    """Open a window until the next ``schedule.stream_end`` and make sure that a run exists, if one can be started now.
 
-    Without room the window is open all the same: ``watch`` tries again, and raises what keeps a run from starting.
+    If not, the window is open all the same: ``watch`` tries again, and raises what keeps a run from starting. A person
+    gets what an engine has refused at once.
     """
     settings = services.settings
     until = next_local_time(settings.schedule.stream_end, settings.time_zone, services.clock())
     services.ledger.stream.of(shard).open_window(iso_utc(until))
+    try:
+        running = _start_if_possible(services, shard)
+    except (BotoCoreError, ClientError) as error:
+        if manual:
+            raise
+        logger.warning("streaming run not started: the watch tries it again", shard=shard, error=str(error))
+        running = False
     # The window has been opened until later than now.
-    return ShardStatus(_start_if_possible(services, shard), window_over=False)
+    return ShardStatus(running, window_over=False)
 
 
 def _watch(services: Services, shard: str, queued: list[ManifestRow], working: list[ManifestRow]) -> ShardStatus:
@@ -141,7 +151,7 @@ def stream_control(event: Mapping[str, Any], services: Services) -> dict[str, An
     have had their turn.
     """
     act: dict[str, Callable[[str], ShardStatus]] = {
-        "start": lambda shard: _start(services, shard),
+        "start": lambda shard: _start(services, shard, manual=manual),
         "watch": lambda shard: _watch(services, shard, queued.get(shard, []), running.get(shard, [])),
         "stop": lambda shard: _stop(services, shard, shards[shard], has_work=shard in queued),
         "kill": lambda shard: _kill(services, shard, shards[shard]),

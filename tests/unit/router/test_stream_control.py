@@ -4,8 +4,10 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
+from botocore.exceptions import ClientError
 
 from lake.engines.glue import GlueStreamRuns
 from lake.errors import InvalidInputError, TransientError
@@ -51,6 +53,21 @@ def test_a_window_without_room_for_a_run_is_open_and_watched(deployment: Deploym
     deployment.glue.quota_is_full = False
     assert act(deployment, "watch")["running"]
     assert runs(deployment) == ["RUNNING"]
+
+
+def test_an_engine_that_is_down_when_the_window_begins_costs_it_no_watch(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a Glue that refuses the start for longer than the execution repeats it
+    down = Mock(side_effect=ClientError({"Error": {"Code": "InternalServiceException"}}, "StartJobRun"))
+    with monkeypatch.context() as patched:
+        patched.setattr(deployment.glue, "start_job_run", down)
+        # When, Then the window is open and watched, and people and a person are told
+        assert act(deployment, "start") == {"running": False, "windowOver": False, "stopped": True}
+        for event in ({"action": "watch"}, {"action": "start", "manual": True}):
+            with pytest.raises(ClientError, match="InternalServiceException"):
+                stream_control(event, deployment.services)
+    assert act(deployment, "watch")["running"]
 
 
 def test_a_window_that_was_opened_meanwhile_is_left_open_by_the_execution_of_the_last_one(
