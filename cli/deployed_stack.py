@@ -152,7 +152,7 @@ class DeployedStack:
         return self.invoke("tables", request)
 
     def start(self, machine: str, request: Mapping[str, Any]) -> str:
-        """Start the state machine ``overnight`` or ``backfill`` with this input; returns the execution's ARN."""
+        """Start the state machine of this output with this input; returns the execution's ARN."""
         arn, body = getattr(self.outputs, machine), json.dumps(request)
         # By its name a request that the client repeats finds the execution which the first one has started.
         started = self.sfn.start_execution(stateMachineArn=arn, name=str(uuid4()), input=body)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 FIRST_SHARD = "1"
-"""The shard that every stage has. Its job also converts what waits in inboxes of shards that no longer exist."""
+"""The shard that every stage has."""
 SHARD_ARGUMENT = "stream_shard"
 """The argument with the name of the job's shard; a job without it is the job of the first one."""
 MAX_SHARDS = 20

@@ -17,7 +17,7 @@ from transform.task_model import ConversionContext, JobServices
 
 PARALLEL_DELETES = 16
 MAX_POINTERS = 1000
-"""Maximum number of urgent pointers read in one look, the oldest first: one LIST request."""
+"""Maximum number of urgent pointers that one look returns, the oldest first."""
 
 
 def find_row(services: JobServices, manifest: str) -> ManifestRow | None:
@@ -58,10 +58,11 @@ def urgent_pointers(services: JobServices, busy: Collection[str]) -> dict[str, l
     """Keys of urgent pointers by manifest, the oldest manifest first, without those of the manifests that are busy."""
     pointers: dict[str, list[str]] = {}
     prefix = f"{inbox(services.ledger.stream.shard)}{URGENT}"
-    for item in islice(list_objects(services.s3, services.resources.control_bucket, prefix), MAX_POINTERS):
-        manifest = manifest_of_pointer(item["Key"])
-        if manifest is not None and manifest not in busy:
-            pointers.setdefault(manifest, []).append(item["Key"])
+    listed = (item["Key"] for item in list_objects(services.s3, services.resources.control_bucket, prefix))
+    # Not the busy ones among the first: a slow file keeps the pointers of its portion, and others would wait behind it.
+    waiting = ((name, key) for key in listed if (name := manifest_of_pointer(key)) is not None and name not in busy)
+    for manifest, key in islice(waiting, MAX_POINTERS):
+        pointers.setdefault(manifest, []).append(key)
     # An id begins with the time at which its manifest was made.
     return dict(sorted(pointers.items()))
 

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from typing import NamedTuple
 
 from lake.errors import TransientError
@@ -30,6 +31,7 @@ def convert_manifests(
     manifests: Sequence[str],
     *,
     leaves_held: Callable[[], bool] = lambda: False,
+    lately: Iterable[str] = (),
     on_open: Callable[[float], object] = lambda _: None,
 ) -> list[ConversionOutcome]:
     """Convert until every manifest is terminal, waiting or unknown; only then may their pointers be deleted.
@@ -40,8 +42,9 @@ def convert_manifests(
     Portions of manifests are converted side by side, urgent ones first, then the oldest: one begins when another one is
     published, so that cores which a portion needs no more have work. Together they have at most
     ``StreamSettings.side_by_side_seconds`` of work, or a manifest each. ``leaves_held``: returns whether the run ends:
-    then a manifest that another run holds is returned as ``HELD``, for the next run. ``on_open``: gets the work of the
-    portions that have not ended, in seconds of one core, before the first one begins and after each one. Raises
+    then a manifest that another run holds is returned as ``HELD``, for the next run. ``lately``: some that this run has
+    converted: where their files can still be read, a denied file is not the whole input. ``on_open``: gets the work of
+    the portions that have not ended, in seconds of one core, before the first one begins and after each one. Raises
     ``BlockedRunError``: the environment lets no manifest be converted: the micro-batch is to be repeated;
     ``TransientError``: from ``convert``, or requests for a manifest got no answer: the micro-batch is to be repeated.
     """
@@ -52,7 +55,7 @@ def convert_manifests(
 
     def convert_one(portion: list[str]) -> list[ConversionOutcome]:
         nonlocal open_seconds
-        converted = convert_portion(context, portion, leaves_held)
+        converted = convert_portion(context, portion, leaves_held, lately)
         with lock:
             open_seconds -= size_of(sizes, portion).core_seconds
             on_open(open_seconds)
@@ -85,14 +88,14 @@ def input_sizes(context: ConversionContext, manifests: Sequence[str]) -> "dict[s
 
 
 def convert_portion(
-    context: ConversionContext, portion: list[str], leaves_held: Callable[[], bool]
+    context: ConversionContext, portion: list[str], leaves_held: Callable[[], bool], lately: Iterable[str] = ()
 ) -> list[ConversionOutcome]:
     converted = _convert_until_ended(context, portion, leaves_held)
     if (alarm := format_faults(converted)) is None:
         return converted
     context.log(alarm)
     queued = context.services.ledger.manifests.open(Lane.STREAM, State.QUEUED, lambda error: context.log(str(error)))
-    check_environment(context, portion, (row.id for row in queued))
+    check_environment(context, portion, chain(lately, (row.id for row in queued)))
     # The fault is over, or it concerns single objects only.
     stopped = [outcome.manifest for outcome in converted if outcome.fault is not None]
     ended = [outcome for outcome in converted if outcome.fault is None]

@@ -60,6 +60,9 @@ PATIENCE_SHARE = 0.1
 """Share of the latency goal after which the next micro-batch begins, if the current one leaves room. Not at once:
 Glue's auto scaling goes by how long micro-batches take."""
 
+MAX_LATELY = 16
+"""Number of manifests that a run remembers as converted."""
+
 MAX_SILENCE = timedelta(minutes=10)
 """Without the ledger a run converts nothing, and no other one, which may reach it, is started while this one lives."""
 
@@ -108,6 +111,8 @@ class InboxStream:
         """The last look for urgent pointers, beside the thread of the run: S3 can keep it waiting for minutes."""
         self._look.set_result(None)
         self._last_work = context.clock()
+        self._lately: tuple[str, ...] = ()
+        """In a quiet lane the next manifest can be a denied one alone: these show that the input is not."""
         self._meter = StreamMeter(context, lambda: live_workers(context.spark))
 
     def run(self) -> None:
@@ -273,9 +278,11 @@ class InboxStream:
         try:
             if begun.urgent:
                 context.log(f"urgent: {format_count(len(manifests), 'manifest')}")
-                outcomes = convert_portion(replace(context, pool=POOL), manifests, is_stopping)
+                outcomes = convert_portion(replace(context, pool=POOL), manifests, is_stopping, self._lately)
             else:
-                outcomes = convert_manifests(context, manifests, leaves_held=is_stopping, on_open=set_open)
+                outcomes = convert_manifests(
+                    context, manifests, leaves_held=is_stopping, lately=self._lately, on_open=set_open
+                )
             self._record_work(outcomes)
             raise_unanswered(outcomes)
             held = {outcome.manifest for outcome in outcomes if outcome.state == HELD}
@@ -319,6 +326,8 @@ class InboxStream:
 
     def _record_work(self, outcomes: list[ConversionOutcome]) -> None:
         self._meter.add(outcomes)
+        converted = [outcome.manifest for outcome in outcomes if outcome.converted is not None]
+        self._lately = (*self._lately, *converted)[-MAX_LATELY:]
         # What had ended before is found by each look if its urgent pointer cannot be deleted.
         if any(outcome.converted is not None or not outcome.terminal for outcome in outcomes):
             self._last_work = self._context.clock()

@@ -47,6 +47,8 @@ def start_stream(stack: DeployedStack, *, dry_run: DryRun = False, as_json: Json
         _say(f"dry run, nothing was done: {action}, and a window opens", as_json=as_json)
         return ExitCode.FINE
     running = stack.control_stream("start")["running"]
+    # Watches the window: perhaps a second one, which changes nothing.
+    stack.start("stream_window", {})
     text = "the streaming job runs" if running else "no run can be started now: the sweep starts it later"
     _say(text, as_json=as_json)
     return ExitCode.FINE if running else ExitCode.NOT_SO
@@ -54,15 +56,13 @@ def start_stream(stack: DeployedStack, *, dry_run: DryRun = False, as_json: Json
 
 @command("stream stop")
 def stop_stream(stack: DeployedStack, *, dry_run: DryRun = False, as_json: Json = False) -> int:
-    """Have the streaming job end after its micro-batch, and wait until it has."""
+    """End the stream window, have the streaming job end after its micro-batch, and wait until it has."""
     if dry_run:
         action = "its run is asked to end" if _is_running(stack) else "no run is alive"
-        _say(f"dry run, nothing was done: {action}", as_json=as_json)
+        _say(f"dry run, nothing was done: {action}, and its window ends", as_json=as_json)
         return ExitCode.FINE
     answer = wait_for_stop(stack, POLL_SECONDS)
     text = "a new run converts what is still queued, and ends when it is idle" if answer["running"] else "stopped"
-    if not answer["windowOver"]:
-        text += "; its window is open, so the state machine stream_window starts a run again: stop its execution first"
     _say(text, as_json=as_json)
     return ExitCode.NOT_SO if answer["running"] else ExitCode.FINE
 

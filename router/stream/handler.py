@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from botocore.exceptions import BotoCoreError, ClientError
+
 from lake.errors import InvalidInputError, TransientError
 from lake.ledger import ManifestRow, State
 from lake.ledger.stream import StreamRow
@@ -36,16 +38,24 @@ class ShardStatus:
     """Number of runs that were ended."""
 
 
-def _start(services: Services, shard: str) -> ShardStatus:
-    """Open a window until the next ``schedule.stream_end`` and make sure that a run exists, if quotas have room for it.
+def _start(services: Services, shard: str, *, manual: bool) -> ShardStatus:
+    """Open a window until the next ``schedule.stream_end`` and make sure that a run exists, if one can be started now.
 
-    Without room the window is open all the same: ``watch`` tries again, and raises what keeps a run from starting.
+    If not, the window is open all the same: ``watch`` tries again, and raises what keeps a run from starting. A person
+    gets what an engine has refused at once.
     """
     settings = services.settings
     until = next_local_time(settings.schedule.stream_end, settings.time_zone, services.clock())
     services.ledger.stream.of(shard).open_window(iso_utc(until))
+    try:
+        running = _start_if_possible(services, shard)
+    except (BotoCoreError, ClientError) as error:
+        if manual:
+            raise
+        logger.warning("streaming run not started: the watch tries it again", shard=shard, error=str(error))
+        running = False
     # The window has been opened until later than now.
-    return ShardStatus(_start_if_possible(services, shard), window_over=False)
+    return ShardStatus(running, window_over=False)
 
 
 def _watch(services: Services, shard: str, queued: list[ManifestRow], working: list[ManifestRow]) -> ShardStatus:
@@ -126,8 +136,8 @@ def _window_is_over(services: Services, row: StreamRow) -> bool:
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: ARG001
     """``{"action": "start" | "watch" | "stop" | "kill", "shards"?}`` -> ``{"running", "windowOver", "stopped", ...}``.
 
-    ``"manual": true`` is a person's: with ``start``, starts that have failed before no longer count; ``stop`` and
-    ``kill`` concern shards whose window is open as well.
+    ``"manual": true`` is a person's: with ``start``, starts that have failed before no longer count; ``stop`` also ends
+    an open window, and with it the execution that watches it; ``kill`` concerns shards whose window is open as well.
     ``shards``: names with commas between them, each alone or with a run as ``name=run``, such as ``stopping`` of an
     earlier answer; empty: all of the settings.
     """
@@ -141,7 +151,7 @@ def stream_control(event: Mapping[str, Any], services: Services) -> dict[str, An
     have had their turn.
     """
     act: dict[str, Callable[[str], ShardStatus]] = {
-        "start": lambda shard: _start(services, shard),
+        "start": lambda shard: _start(services, shard, manual=manual),
         "watch": lambda shard: _watch(services, shard, queued.get(shard, []), running.get(shard, [])),
         "stop": lambda shard: _stop(services, shard, shards[shard], has_work=shard in queued),
         "kill": lambda shard: _kill(services, shard, shards[shard]),
@@ -153,6 +163,10 @@ def stream_control(event: Mapping[str, Any], services: Services) -> dict[str, An
     if action == "start" and manual:
         for shard in shards:
             services.ledger.stream.of(shard).forget_starts()
+    if action == "stop" and manual:
+        # Of a later round of the same stop, which names runs, the window can be that of somebody who starts it again.
+        for shard in (name for name, runs in shards.items() if not runs):
+            services.ledger.stream.of(shard).open_window(iso_utc(services.clock()))
     if action in ("stop", "kill") and not manual:
         # A window that a person or the next execution has opened meanwhile is not for this execution to end.
         stream = services.ledger.stream

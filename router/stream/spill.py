@@ -1,7 +1,7 @@
 """Which peak files spill to the batch lane: those that the largest cluster would not convert within the goal."""
 
 from collections.abc import Collection, Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from lake.ledger import ManifestRow
 from lake.ledger.stream import Stream, StreamRow
@@ -16,6 +16,9 @@ LOW_MARK = 0.25
 ADMITTED_SHARE = 0.5
 """Share of the latency goal for which files wait for cores at most. The rest is for event window, trigger, conversion
 and publishing: of files of 4 GB, far more than ten workers convert, the simulated p95 is 262 s for a goal of 300."""
+
+MEASURED_FOR = timedelta(hours=1)
+"""After this time without a watch, such as after its execution was stopped, a backlog no longer counts as measured."""
 
 TASK_SECONDS = 0.25
 """Time of a task in addition to its bytes: its requests, and its start in Spark. Measured on the local cloud, with
@@ -77,8 +80,9 @@ def admit_peak_files(services: Services, files: Iterable[ObjectVersion]) -> Coll
 def _waiting(settings: StreamSettings, row: StreamRow, now: datetime) -> float:
     if row.backlog_at is None:
         return 0.0
-    elapsed = max((now - datetime.fromisoformat(row.backlog_at)).total_seconds(), 0.0)
-    watched = row.window_until is not None and datetime.fromisoformat(row.window_until) > now
+    begun = datetime.fromisoformat(row.backlog_at)
+    elapsed = max((now - begun).total_seconds(), 0.0)
+    watched = row.window_until is not None and min(datetime.fromisoformat(row.window_until), begun + MEASURED_FOR) > now
     return waiting_core_seconds(settings, row.backlog_milliseconds / 1000, elapsed, watched=watched)
 
 

@@ -22,7 +22,7 @@ RUN = run_id(APPLICATION, "00run1")
 def streaming(world: World, alive: bool, *answers: dict[str, Any], shards: int = 1) -> Any:
     runs = [{"Id": "jr_1", "JobRunState": "RUNNING" if alive else "STOPPED"}]
     stack, functions = stack_of(world, FakeServices(stream_runs=runs)), FakeLambda(*answers)
-    return replace(stack, functions=functions, outputs=replace(stack.outputs, shards=Shards(shards)))  # type: ignore[arg-type]
+    return replace(stack, functions=functions, sfn=functions, outputs=replace(stack.outputs, shards=Shards(shards)))  # type: ignore[arg-type]
 
 
 def test_the_streams_status_is_its_exit_code(world: World, answered: Answered, printed: Printed) -> None:
@@ -47,6 +47,8 @@ def test_the_streams_status_is_its_exit_code(world: World, answered: Answered, p
 def test_a_start_without_room_is_told(world: World, running: bool, code: ExitCode, printed: Printed) -> None:
     stack = streaming(world, running, {"running": running})
     assert ("no run can be started now" in printed(start_stream, stack, code=code)) is not running
+    # And an execution watches the window, which starts it again, measures the backlog and stops it at the end
+    assert stack.functions.started == [{}]
 
 
 def test_a_stop_asks_again_only_the_shards_that_have_not_stopped(
@@ -64,7 +66,6 @@ def test_a_stop_asks_again_only_the_shards_that_have_not_stopped(
     asked = [(event["action"], event["shards"]) for _, event in stack.functions.requests]
     assert asked == [("stop", ""), ("stop", "1,2,3"), ("stop", "3")]
     assert "a new run converts what is still queued" in told
-    assert "its window is open" in told
 
 
 @pytest.mark.parametrize("command", [start_stream, stop_stream])

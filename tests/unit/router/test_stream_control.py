@@ -4,8 +4,10 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
+from botocore.exceptions import ClientError
 
 from lake.engines.glue import GlueStreamRuns
 from lake.errors import InvalidInputError, TransientError
@@ -17,8 +19,8 @@ from router.route.decide_lane import WAITS, decide_lanes
 from router.route.handler import route
 from router.stream.handler import stream_control
 from router.stream.runs import MAX_STARTS, FailedStartsError, ensure_running
-from router.stream.spill import is_spilling
-from router.sweep.handler import sweep
+from router.stream.spill import MEASURED_FOR, is_spilling
+from router.sweep.handler import _measure_stream, sweep
 from router.sweep.manifests import renew_pointers
 from router.sweep.repair import Repair
 from router.telemetry import Metric
@@ -53,6 +55,21 @@ def test_a_window_without_room_for_a_run_is_open_and_watched(deployment: Deploym
     assert runs(deployment) == ["RUNNING"]
 
 
+def test_an_engine_that_is_down_when_the_window_begins_costs_it_no_watch(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a Glue that refuses the start for longer than the execution repeats it
+    down = Mock(side_effect=ClientError({"Error": {"Code": "InternalServiceException"}}, "StartJobRun"))
+    with monkeypatch.context() as patched:
+        patched.setattr(deployment.glue, "start_job_run", down)
+        # When, Then the window is open and watched, and people and a person are told
+        assert act(deployment, "start") == {"running": False, "windowOver": False, "stopped": True}
+        for event in ({"action": "watch"}, {"action": "start", "manual": True}):
+            with pytest.raises(ClientError, match="InternalServiceException"):
+                stream_control(event, deployment.services)
+    assert act(deployment, "watch")["running"]
+
+
 def test_a_window_that_was_opened_meanwhile_is_left_open_by_the_execution_of_the_last_one(
     deployment: Deployment,
 ) -> None:
@@ -69,6 +86,25 @@ def test_a_window_that_was_opened_meanwhile_is_left_open_by_the_execution_of_the
     assert not deployment.ledger.stream.get().stop_requested
     assert stream_control({"action": "kill", **last}, deployment.services)["killed"] == 0
     assert runs(deployment) == ["RUNNING"]
+
+
+def test_a_person_ends_the_window_by_a_stop_and_another_one_opens_it_again(deployment: Deployment) -> None:
+    # Given an open window that an execution watches
+    act(deployment, "start")
+    deployment.ledger.stream.begin_run("jr_1", deployment.now)
+    # When a person stops the stream, Then the execution starts no run and ends, and no run that a file starts stays
+    asked = act(deployment, "stop")["stopping"]
+    fail_runs(deployment)
+    assert act(deployment, "watch") == {**WATCHED, "running": False, "windowOver": True}
+    assert runs(deployment) == ["FAILED"]
+    assert recorded(lambda: _measure_stream(Repair(deployment.services, deployment.now)), Metric.STREAM_SILENT) == [0]
+    # When another one starts it while the first one waits, Then the window stays open
+    act(deployment, "start")
+    assert not act(deployment, "stop", asked)["windowOver"]
+    assert runs(deployment) == ["FAILED", "RUNNING"]
+
+
+WATCHED = {"stopped": True, "backlogBytes": 0, "spilling": False, "microBatchMinutes": 0.0}
 
 
 def test_a_run_that_a_file_has_started_meanwhile_is_not_asked_to_stop(deployment: Deployment) -> None:
@@ -98,7 +134,7 @@ def test_work_that_is_left_after_the_stop_gets_a_run_without_a_stop_request(
     deployment.queued("urgent.json", lane=Lane.STREAM)
     # Without room the window ends as well: the sweep starts a run when there is room.
     deployment.glue.quota_is_full = not has_room
-    assert act(deployment, "stop") == {"running": has_room, "windowOver": False, "stopped": True, "stopping": ""}
+    assert act(deployment, "stop") == {"running": has_room, "windowOver": True, "stopped": True, "stopping": ""}
     assert runs(deployment) == ["FAILED", "RUNNING"][: 1 + has_room]
     assert not deployment.ledger.stream.get().stop_requested
 
@@ -184,9 +220,13 @@ def test_above_the_goal_no_file_is_admitted_before_the_next_measurement(deployme
     act(deployment, "start")
     waiting = [deployment.queued(f"{name}.json", lane=Lane.STREAM) for name in "ab"]
     act(deployment, "watch")
-    deployment.wait(timedelta(hours=1))
+    deployment.wait(MEASURED_FOR - MINUTE)
     assert admitted(deployment, "0") == []
-    # When the window is over, Then there is no next measurement
+    # When somebody has stopped the watch, or the window is over, Then there is no next measurement
+    deployment.wait(MINUTE)
+    assert admitted(deployment, "0") == ["0"]
+    act(deployment, "watch")
+    assert admitted(deployment, "0") == []
     deployment.wait(timedelta(hours=12))
     assert admitted(deployment, "0") == ["0"]
     # When the next one begins, Then the watch measures again

@@ -16,8 +16,8 @@ from botocore.exceptions import ClientError
 
 from lake.errors import TransientError
 from lake.layout import INBOX, OTHER_POINTERS, URGENT, pointer_key
-from lake.ledger import State
-from lake.manifest import Lane
+from lake.ledger import CostShare, State
+from lake.manifest import Lane, ObjectVersion
 from lake.manifest_documents import write_manifest
 from streaming_job import inbox, micro_batch
 from streaming_job.inbox import has_open_manifests
@@ -26,8 +26,11 @@ from streaming_job.stream import POOL, InboxStream
 from tests.model.fake_s3 import after_empty_pages
 from tests.unit.lake.world import World
 from tests.unit.streaming_job.test_stream import PATIENCE_SECONDS, context_of
+from transform import preflight
 from transform.give_up import EnvironmentFault
 from transform.outcome import HELD, WAITING, ConversionOutcome
+from transform.preflight import check_environment
+from transform.source import DeniedFileError
 from transform.task_model import ConversionContext
 
 NO_ANSWER = EnvironmentFault("AWS could not be reached", "wait", passing=True)
@@ -203,6 +206,26 @@ def test_slow_urgent_files_do_not_keep_others_waiting(stream: Stream, monkeypatc
     stream.run._threads.shutdown(wait=True)
 
 
+def test_pointers_of_manifests_that_are_being_converted_hide_no_others(
+    stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given as many urgent manifests as one look returns, which a slow file keeps open
+    monkeypatch.setattr(inbox, "MAX_POINTERS", 3)
+    stream = Stream(stream.world, max_workers=101)
+    monkeypatch.setattr(micro_batch, "convert", stream.convert)
+    flood = [stream.put(urgent=True) for _ in range(3)]
+    stream.slow.add(flood[0])
+    stream.run.look_for_urgent()
+    # When another one comes
+    late = stream.put(urgent=True)
+    stream.run.look_for_urgent()
+    # Then it does not wait for them
+    assert any(late in item.pointers for item in stream.run._open)
+    stream.gate.set()
+    stream.run._threads.shutdown(wait=True)
+    assert stream.pointers() == []
+
+
 def test_a_held_manifest_does_not_keep_a_run_from_ending(stream: Stream) -> None:
     # Given a manifest that another run holds for ever
     manifest = stream.put(urgent=True)
@@ -213,6 +236,31 @@ def test_a_held_manifest_does_not_keep_a_run_from_ending(stream: Stream) -> None
     assert stream.run._open == []
     assert len(stream.begun) == 2
     assert len(stream.pointers()) == 1
+
+
+def test_a_denied_file_alone_does_not_end_a_run_that_has_read_others(
+    stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a quiet lane, a run that has converted one manifest, and then one whose only file is denied
+    denied = stream.put(urgent=True)
+    monkeypatch.setattr(micro_batch, "check_environment", check_environment)
+
+    def fetch(file: ObjectVersion, *_: int) -> bytes:
+        if file.key == "orders/1.json":
+            raise DeniedFileError(file.key) from ClientError({"Error": {"Code": "AccessDenied"}}, "GetObject")
+        return b"{"
+
+    monkeypatch.setattr(preflight, "Source", lambda *_: SimpleNamespace(fetch=fetch))
+    read = ConversionOutcome(stream.put(urgent=False), State.DONE, converted=CostShare("orders", 0))
+    fault = EnvironmentFault("denied", "allow it", passing=False, denied=True)
+    monkeypatch.setattr(micro_batch, "convert", lambda *_: [ConversionOutcome(denied, WAITING, fault=fault)])
+    stream.world.ledger.manifests.fail(stream.world.row(read.manifest), "ended", stream.world.now)
+    InboxStream._record_work(stream.run, [read])
+    # When
+    stream.look()
+    # Then it goes on, and the sweep writes another pointer
+    assert stream.run._error is None
+    assert [key for key in stream.pointers() if URGENT in key] == []
 
 
 def test_a_manifest_that_is_being_converted_is_not_begun_again(stream: Stream) -> None:
