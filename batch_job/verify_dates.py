@@ -166,7 +166,7 @@ class DateCheck:
                 not_compared = format_count(len(names) - number, "dataset was", "datasets were")
                 self.context.log(f"{ALARM} verify {self.date}: {not_compared} {TOO_LATE}")
                 break
-            except (BotoCoreError, ClientError, HybridRouterError) as error:
+            except (BotoCoreError, ClientError, HybridRouterError, OSError) as error:
                 if number - len(reports) == MAX_UNREADABLE:
                     raise
                 self.context.log(f"{ALARM} verify {self.date}: the dataset {name} could not be compared: {error}")

@@ -10,14 +10,14 @@ import re
 import time
 import types
 from collections.abc import Callable, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from botocore.exceptions import ClientError, IncompleteReadError, ReadTimeoutError
+from botocore.exceptions import ClientError, IncompleteReadError, ReadTimeoutError, ResponseStreamingError
 from botocore.response import StreamingBody
 
 from lake.aws_types import S3Client
@@ -28,6 +28,8 @@ from lake.layout import parse_s3_uri
 MAX_BODY_SECONDS = 600.0
 """For one body, of a few MiB: no timeout of the clients ends one of which a byte comes each second, and its reader
 would wait until the engine ends its run."""
+BODY_TRIES = 3
+"""For a body that breaks off."""
 PIECE_BYTES = 1024
 """A read waits for this number of bytes, however slowly they arrive."""
 
@@ -44,9 +46,19 @@ def receive(body: StreamingBody, uri: str) -> bytes:
 
 
 def get_body(s3: S3Client, bucket: str, key: str) -> bytes:
-    """The body of an object, in time as ``receive`` has it. Raises botocore's errors."""
-    with closing(s3.get_object(Bucket=bucket, Key=key)["Body"]) as body:
-        return receive(body, f"s3://{bucket}/{key}")
+    """The body of an object, in time as ``receive`` has it. Raises botocore's errors.
+
+    The clients repeat no request whose answer has begun: for one lost connection a job run would end.
+    """
+
+    def get() -> bytes:
+        with closing(s3.get_object(Bucket=bucket, Key=key)["Body"]) as body:
+            return receive(body, f"s3://{bucket}/{key}")
+
+    for _ in range(BODY_TRIES - 1):
+        with suppress(IncompleteReadError, ResponseStreamingError):
+            return get()
+    return get()
 
 
 def encode_document(body: object) -> bytes:

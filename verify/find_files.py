@@ -3,10 +3,12 @@
 Who has them is in a database on disk, so memory does not grow with their number.
 """
 
+import errno
 import hashlib
 import sqlite3
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import chain
@@ -138,11 +140,22 @@ CREATE TABLE published (identity PRIMARY KEY, manifest) WITHOUT ROWID;
 """
 
 
-class FileIndex:
-    """Used by one thread.
+@contextmanager
+def open_index(folder: Path) -> Iterator["FileIndex"]:
+    """A new index: its database is made in ``folder``, which the caller removes.
 
-    ``folder``: the database is made in it; the caller removes it.
+    Raises ``OSError``: the disk is full or broken; sqlite3 has an error of its own for it.
     """
+    try:
+        with closing(FileIndex(folder)) as index:
+            yield index
+    except sqlite3.OperationalError as error:
+        full = error.sqlite_errorcode == sqlite3.SQLITE_FULL
+        raise OSError(errno.ENOSPC if full else errno.EIO, str(error)) from error
+
+
+class FileIndex:
+    """Used by one thread."""
 
     def __init__(self, folder: Path) -> None:
         # The file lasts as long as the process that fills it: a crash leaves nothing that is read again.

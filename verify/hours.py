@@ -5,7 +5,6 @@ import zlib
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -18,7 +17,7 @@ from lake.ledger.table import batches_of
 from lake.manifest import Identity, ObjectVersion, Partition
 from lake.successors import follow
 from lake.texts import format_count
-from verify.find_files import ROUTING_TIME, WINDOW, FileIndex, UnownedFiles, current_rows, find_files
+from verify.find_files import ROUTING_TIME, WINDOW, FileIndex, UnownedFiles, current_rows, find_files, open_index
 from verify.manifest_check import CheckedManifest, RunTasks, check_manifest
 from verify.report import Difference, HourReport
 from verify.stack import Hours, Stack
@@ -65,11 +64,11 @@ class HoursCheck:
         """The report of each hour, in order.
 
         Raises ``ClientError``, ``BotoCoreError``: a listing or the ledger was refused or did not answer;
-        ``TimeOverError``: the time was over before the files were listed.
+        ``OSError``: the disk is full; ``TimeOverError``: the time was over before the files were listed.
         """
         with (
             tempfile.TemporaryDirectory(prefix="hybrid-router-verify-") as folder,
-            closing(FileIndex(Path(folder))) as index,
+            open_index(Path(folder)) as index,
             ThreadPoolExecutor(self.effort.parallel_manifests) as pool,
         ):
             stop_at, old_days = self.effort.stop_at, self.effort.old_days

@@ -174,6 +174,18 @@ def test_a_document_that_trickles_ends_its_request(
     assert raw.closed
 
 
+def test_a_document_whose_connection_is_lost_once_is_asked_for_again() -> None:
+    # Given an answer that breaks off after its header, which the clients do not repeat
+    answers = [{"Body": StreamingBody(io.BytesIO(body), 5)} for body in (b"wh", b"whole")]
+    s3 = Mock(**{"get_object.side_effect": answers})
+    # When, Then
+    assert read_uri(s3, "s3://control/a") == b"whole"
+    # And one that always breaks off is an error
+    s3.get_object.side_effect = lambda **_: {"Body": StreamingBody(io.BytesIO(b"wh"), 5)}
+    with pytest.raises(IncompleteReadError):
+        read_uri(s3, "s3://control/a")
+
+
 def test_manifest_ids_are_fresh_and_sort_by_time() -> None:
     ids = {new_manifest_id(MORNING) for _ in range(1000)}
     assert len(ids) == 1000

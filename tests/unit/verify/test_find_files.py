@@ -5,7 +5,6 @@ Each page is compared with the ledger and put on disk before the next one is req
 
 import io
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -17,10 +16,11 @@ from unittest.mock import Mock
 import pytest
 
 from lake.documents import encode_body
+from lake.faults import Fault, judge
 from lake.layout import manifest_key
 from lake.ledger import ArrivalRow, ManifestRow, State
 from lake.manifest import Lane, Manifest, ObjectVersion, Partition
-from verify.find_files import FileIndex, TimeOverError, current_rows, find_files
+from verify.find_files import FileIndex, TimeOverError, current_rows, find_files, open_index
 from verify.report import MAX_DIFFERENCES, HourOutcome, HourReport
 from verify.stack import Hours, Stack
 
@@ -34,8 +34,20 @@ OLD_KEY = "orders/2026/01/01/a.json"
 
 @pytest.fixture
 def index(tmp_path: Path) -> Iterator[FileIndex]:
-    with closing(FileIndex(tmp_path)) as index:
+    with open_index(tmp_path) as index:
         yield index
+
+
+def test_a_full_disk_is_a_fault_of_the_machine(tmp_path: Path) -> None:
+    def fill() -> None:
+        with open_index(tmp_path) as index:
+            index._database.execute("PRAGMA max_page_count = 4")
+            index.add(HOUR, "m1", map(version, range(1000)))
+
+    # Given a database that may not grow / When, Then
+    with pytest.raises(OSError, match="disk is full") as raised:
+        fill()
+    assert judge(raised.value) == Fault.ENVIRONMENT
 
 
 def version(number: int, instant: datetime = NOON) -> ObjectVersion:

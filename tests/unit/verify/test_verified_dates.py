@@ -1,5 +1,6 @@
 """Which dates are verified, and how the work of a manifest is divided."""
 
+import errno
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -146,12 +147,18 @@ def test_a_wrong_date_is_refused_with_what_to_set(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("refused", [1, MAX_UNREADABLE, MAX_UNREADABLE + 1])
+@pytest.mark.parametrize(
+    "error",
+    [
+        ClientError({"Error": {"Code": "AccessDenied", "Message": ""}}, "ListObjectVersions"),
+        OSError(errno.ENOSPC, "database or disk is full"),
+    ],
+)
 def test_a_dataset_that_cannot_be_read_leaves_the_others_to_be_compared(
-    monkeypatch: pytest.MonkeyPatch, refused: int
+    monkeypatch: pytest.MonkeyPatch, refused: int, error: Exception
 ) -> None:
-    # Given datasets of which S3 refuses to list some
+    # Given datasets of which S3 refuses to list some, or whose files have no room on the disk
     names = [f"d{number:02}" for number in range(MAX_UNREADABLE + 2)]
-    error = ClientError({"Error": {"Code": "AccessDenied", "Message": ""}}, "ListObjectVersions")
 
     def check(name: str) -> None:
         if name in names[:refused]:
@@ -160,7 +167,7 @@ def test_a_dataset_that_cannot_be_read_leaves_the_others_to_be_compared(
     due = DueDates(monkeypatch, names, check)
     # When it is more than single datasets, then the run fails, and the dates stay due
     if refused > MAX_UNREADABLE:
-        with pytest.raises(ClientError):
+        with pytest.raises(type(error)):
             verify_dates(due.context, "due")
         assert due.left == {}
         return
