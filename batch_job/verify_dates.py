@@ -20,6 +20,7 @@ from lake.dataset_rules import named_datasets
 from lake.documents import encode_document, put_document
 from lake.errors import HybridRouterError, InvalidInputError
 from lake.layout import VERIFICATIONS, list_objects, verification_key
+from lake.settings.declaration import is_date
 from lake.texts import format_count
 from lake.time import iso_utc
 from transform.clients import s3_client
@@ -62,12 +63,11 @@ def verify_dates(context: ConversionContext, which: str) -> int:
     if which == DUE:
         dates = due_dates(last, verified)
     else:
-        try:
-            dates = [date.fromisoformat(which).isoformat()]
-        except ValueError as error:
+        if not is_date(which):
             raise InvalidInputError(
                 f"--verify = {which!r} is not a valid date: set it to {DUE}, or to a date such as 2026-11-20"
-            ) from error
+            )
+        dates = [which]
         settings.ledger.check_kept(f"{dates[0]}T00", context.services.ledger.arrivals.expiries(), now)
     effort = Effort(
         share=settings.verify.share,

@@ -5,6 +5,7 @@ Schedule expressions of Amazon EventBridge Scheduler: the times of day and the d
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
@@ -142,16 +143,24 @@ class Schedule:
 
         A time in the hour that is missing in spring is skipped.
         """
+        # The start of a whole week can be in that hour.
+        starts = self._starts(time_zone, now, 2 * len(WEEKDAYS) + 1)
+        return next((start for start, exists in starts if exists and start > now), None)
+
+    def skipped_on(self, time_zone: str, now: datetime) -> date | None:
+        """The date of the first start within a year of ``now`` (aware) that is in such an hour; None: there is none."""
+        starts = self._starts(time_zone, now, 366)
+        return next((start.astimezone(ZoneInfo(time_zone)).date() for start, exists in starts if not exists), None)
+
+    def _starts(self, time_zone: str, now: datetime, days: int) -> Iterator[tuple[datetime, bool]]:
+        """The starts (UTC) from the local date of ``now`` on, and whether the clock shows their time on that day."""
         zone = ZoneInfo(time_zone)
         today = now.astimezone(zone).date()
-        # The start of a whole week can be in that hour.
-        for days in range(2 * len(WEEKDAYS) + 1):
-            for minute in self.times if self.starts_on(today + timedelta(days=days)) else ():
-                start = local_time(minute, time_zone, now, days)
+        for number in range(days):
+            for minute in self.times if self.starts_on(today + timedelta(days=number)) else ():
+                start = local_time(minute, time_zone, now, number)
                 shown = start.astimezone(zone)
-                if start > now and 60 * shown.hour + shown.minute == minute:
-                    return start
-        return None
+                yield start, 60 * shown.hour + shown.minute == minute
 
     def describe(self) -> str:
         """``every day at 22:00``, ``MON-FRI at 07:45``; the expression itself where that does not say it."""

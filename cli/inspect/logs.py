@@ -133,7 +133,7 @@ def _groups(
     if contains is not None:
         request["filterPattern"] = json.dumps(contains, ensure_ascii=False)
     client = stack.open_client("logs")
-    pages, start = client.get_paginator("filter_log_events"), int(beginning.timestamp() * 1000)
+    pages, start = client.get_paginator("filter_log_events"), max(int(beginning.timestamp() * 1000), 0)
 
     def events(group: str) -> Iterator[LogEvent]:
         with suppress(client.exceptions.ResourceNotFoundException):

@@ -29,6 +29,7 @@ from cli.inspect.executions import (
 from cli.terminal import cells, print_answer, print_table, working
 from lake.documents import decode_found, find_document
 from lake.layout import plan_summary_key, verdict_key
+from lake.settings.declaration import is_date
 from lake.texts import format_clock, format_dollars, format_duration, format_known, printable, read_instant
 
 LAST = "last"
@@ -109,10 +110,9 @@ def _verdict(stack: DeployedStack, document: Mapping[str, Any], uri: str) -> Nig
 def _find(stack: DeployedStack, which: str, zone: ZoneInfo) -> NightLine | None:
     if which == LAST:
         return next(list_nights(stack), None)
-    try:
-        day = date.fromisoformat(which)
-    except ValueError:
+    if not is_date(which):
         return find_execution(stack, which)
+    day = date.fromisoformat(which)
     for night in list_nights(stack):
         began = read_instant(str(night.started_at)).astimezone(zone).date()
         if began <= day:

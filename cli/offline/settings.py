@@ -3,6 +3,7 @@
 import json
 import textwrap
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated
@@ -95,7 +96,11 @@ def doubts(settings: Settings) -> Iterator[str]:
         keep = f"ledger.keep_days = {settings.ledger.keep_days}"
         yield f"{keep}: your bucket {settings.input.bucket} has to keep versions; 'hybrid-router doctor' asks it"
     schedule = settings.schedule
-    stream, night = Schedule.parse(schedule.stream_start), Schedule.parse(schedule.overnight).minute
+    stream, overnight = Schedule.parse(schedule.stream_start), Schedule.parse(schedule.overnight)
+    night = overnight.minute
+    if day := overnight.skipped_on(settings.time_zone, datetime.now(UTC)):
+        skipped = f"no night begins on {day} at the time that the clock of {settings.time_zone} skips"
+        yield f"schedule.overnight = {schedule.overnight!r}: {skipped}"
     if not _has_peak(settings) or (start := stream.minute) is None:
         return
     end = minutes_of_day(schedule.stream_end)

@@ -219,10 +219,10 @@ def _is_time_zone(value: str) -> bool:
 
 def is_date(value: str) -> bool:
     try:
-        date.fromisoformat(value)
+        # Nor a week, which Python reads as its Monday.
+        return date.fromisoformat(value).isoformat() == value
     except ValueError:
         return False
-    return True
 
 
 def _refused_schedule(value: str) -> str | None:

@@ -145,6 +145,8 @@ def test_a_stream_with_many_datasets_needs_the_memory_of_one_interval(
         ("", DAY, "--from '' is not a valid day"),
         ("9999-12-31", "9999-12-31", "--from '9999-12-31' is not a valid day"),
         (DAY, "2026-11-32", "--to '2026-11-32' is not a valid day"),
+        # A person who passes a week does not mean its Monday.
+        ("2026-W47", "2026-W47", "--from '2026-W47' is not a valid day"),
         (DAY, "2026-11-20", "is later than"),
         ("2020-01-01", DAY, "more than 366 days"),
     ],

@@ -62,7 +62,7 @@ def test_a_log_is_searched_by_its_service_and_of_one_job_run_alone(world: World,
     logs.meta.events.register("provide-client-params.*.FilterLogEvents", lambda params, **_: requests.append(params))
     stack = replace(stack_of(world, FakeServices()), open_client=lambda _service: logs)
     # When
-    (event,) = answered(print_logs, stack, "batch", "1h", "ALARM denied", "jr_2")["events"]
+    (event,) = answered(print_logs, stack, "batch", "99999d", "ALARM denied", "jr_2")["events"]
     # Then
     assert event["text"] == "ALARM denied of jr_2"
     assert [(item["filterPattern"], item["logStreamNames"]) for item in requests] == [('"ALARM denied"', ["jr_2"])]

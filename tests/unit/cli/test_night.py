@@ -168,8 +168,9 @@ def test_a_date_is_that_of_the_stage_on_which_the_night_began(world: World, show
     # Then
     assert shown(services, "2026-11-21")["execution"] == "n2"
     assert shown(services, "2026-11-19")["execution"] == "n1"
-    with pytest.raises(NotFoundError, match="named '2026-11-20' or begun on such a day"):
-        print_night(stack_of(world, services), "2026-11-20")
+    for other in ("2026-11-20", "2026-W47-4"):
+        with pytest.raises(NotFoundError, match=f"named '{other}' or begun on such a day"):
+            print_night(stack_of(world, services), other)
 
 
 def test_an_execution_that_step_functions_has_forgotten_is_in_the_ledger(world: World, shown: Shown) -> None:

@@ -111,6 +111,7 @@ ALL_DAY = {"stream_start": "cron(0 0 * * ? *)", "stream_end": "24:00", "overnigh
         ),
         ({"stream_start": "cron(45 7 1 * ? *)"}, DAYTIME, None),
         ({"overnight": "cron(0 19 * * ? *)"}, DAYTIME, "begins inside the stream window"),
+        ({"overnight": "cron(30 2 ? * SUN *)"}, DAYTIME, "at the time that the clock of Europe/Berlin skips"),
         ({"stream_end": "18:00"}, DAYTIME, "outside of the stream window"),
         ({"stream_end": "07:00"}, DAYTIME, "passes midnight and lasts 23 h 15 min"),
         (EVENING, PeakSettings(hours=("18:00-02:00",)), "inside the stream window"),
@@ -118,7 +119,7 @@ ALL_DAY = {"stream_start": "cron(0 0 * * ? *)", "stream_end": "24:00", "overnigh
     ],
 )
 def test_times_that_may_not_be_meant_are_named(schedule: dict[str, Any], peak: PeakSettings, doubt: str | None) -> None:
-    settings = replace(WEEKDAYS, schedule=ScheduleSettings(**schedule), peak=peak)
+    settings = replace(WEEKDAYS, time_zone="Europe/Berlin", schedule=ScheduleSettings(**schedule), peak=peak)
     found = list(doubts(settings))
     assert bool(found) == (doubt is not None)
     assert doubt is None or any(doubt in text for text in found)
