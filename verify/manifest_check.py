@@ -29,7 +29,6 @@ from verify.elements import Line
 from verify.objects import GoneError, download
 from verify.report import Difference, ManifestReport
 from verify.rows import (
-    OFFSET,
     ColumnTypeError,
     InputRules,
     Pairs,
@@ -177,7 +176,7 @@ class _Comparison:
         for digest in run_tasks(digest_lake, lake_tasks):
             in_lake.add(digest)
         expected = self._expected_files()
-        rules = InputRules(self.document.max_line_bytes, self.document.concatenated, in_lake.provenance)
+        rules = InputRules(self.document.max_line_bytes, self.document.concatenated, self.document.provenance)
         parts = group_by_size([item.file.size for item in expected])
         for digest in run_tasks(partial(digest_input, rules), [expected[part] for part in parts]):
             in_files.add(digest)
@@ -219,7 +218,8 @@ class _Comparison:
         for item in self.document.quarantine:
             uri, path = f"s3://{item.bucket}/{item.key}", self.folder / "object.jsonl"
             try:
-                download(self.stack.s3, item.bucket, item.key, path)
+                if not download(self.stack.s3, item, path):
+                    self._differs(uri, OTHER_BYTES)
                 add_records(path, files)
             except GoneError as error:
                 self._differs(uri, f"is missing: {error}")
@@ -237,7 +237,7 @@ class _Comparison:
     def _lake_rows(self) -> Iterator[tuple[str, Pairs]]:
         for item in self.document.objects:
             path = self.folder / "object.parquet"
-            download(self.stack.s3, item.bucket, item.key, path)
+            download(self.stack.s3, item, path)
             for pairs in read_pairs(path):
                 yield f"s3://{item.bucket}/{item.key}", pairs
 
@@ -256,6 +256,8 @@ class _Comparison:
         self.report.differs(Difference(uri, problem, version))
 
 
+OTHER_BYTES = "has other bytes than were published"
+"""Its rows can be equal: of what is in none of them, such as bounds and counts of a footer, nothing else is read."""
 MAX_TASKS = 64
 """Maximum number of tasks of each side of a manifest; a multiset is 4,096 numbers."""
 
@@ -273,11 +275,6 @@ class SideDigest:
     """Nothing was left out: if something was, the sides cannot be compared."""
     columns: dict[Column, str] = field(default_factory=dict)
     """Columns of the files with their field ids, and a file that has each."""
-
-    @property
-    def provenance(self) -> bool:
-        """The rows have the columns that say which line they come from."""
-        return any(name == OFFSET for name, _ in self.columns)
 
     def add(self, other: SideDigest) -> None:
         self.rows.merge(other.rows)
@@ -315,7 +312,8 @@ def digest_lake(s3: S3Client, objects: Sequence[PendingObject]) -> SideDigest:
         for item in objects:
             uri = f"s3://{item.bucket}/{item.key}"
             try:
-                download(s3, item.bucket, item.key, path)
+                if not download(s3, item, path):
+                    digest.report.differs(Difference(uri, OTHER_BYTES))
                 digest.columns |= dict.fromkeys(columns_of(path).items(), uri)
                 for pairs in read_pairs(path):
                     digest.rows.add(row_digest(pairs))

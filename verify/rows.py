@@ -126,8 +126,6 @@ def read_lines(s3: S3Client, file: ObjectVersion, rules: InputRules) -> Iterator
 
 BATCH_ROWS = 4096
 RESCUED = "_rescued"
-OFFSET = "_offset"
-"""A column that is there when the setting ``convert.provenance`` was on."""
 
 
 def columns_of(path: Path) -> dict[str, int | None]:
