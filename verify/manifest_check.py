@@ -146,6 +146,7 @@ def check_manifest(stack: Stack, row: ManifestRow, run_tasks: RunTasks, *, find_
     except InvalidDocumentError as error:
         report.differs(Difference(f"s3://{control}/{reference.key}", str(error)))
     else:
+        _compare_counts(row, manifest, document, report)
         with tempfile.TemporaryDirectory(prefix="hybrid-router-verify-") as folder:
             table = stack.table if row.is_tabled else None
             _Comparison(stack, manifest, document, table, Path(folder), report).run(run_tasks, find_place=find_place)
@@ -159,6 +160,18 @@ def check_manifest(stack: Stack, row: ManifestRow, run_tasks: RunTasks, *, find_
         files = (Identity.of(file) for file in manifest.files)
         return CheckedManifest(report, frozenset(files), frozenset(objects))
     return CheckedManifest(report)
+
+
+def _compare_counts(row: ManifestRow, manifest: Manifest, document: CommitDocument, report: ManifestReport) -> None:
+    """Commands, markers and events of hours have the counts of the row, and read no document."""
+    assert row.published is not None
+    totals = row.published.totals
+    recorded = (row.files, row.published.generation, totals.rows, totals.rejects, totals.failed_files)
+    files = len(manifest.files)
+    expected = (files, document.generation, document.rows, dict(document.rejects), document.failed_files)
+    if recorded != expected:
+        problem = f"has (files, generation, rows, rejects, unreadable files) = {recorded}, its documents {expected}"
+        report.differs(Difference(f"the ledger's row of manifest {row.id}", problem))
 
 
 @dataclass(frozen=True, slots=True)

@@ -151,7 +151,7 @@ def open_text(s3: S3Client, file: ObjectVersion) -> IO[bytes]:
 
 
 def download(s3: S3Client, item: PendingObject, path: Path) -> bool:
-    """Copy a published object to ``path``; False: it has other bytes now. Raises ``GoneError`` when it does not exist."""
+    """Copy a published object to ``path``; False: its bytes are others now. Raises ``GoneError``: it does not exist."""
     try:
         s3.download_file(item.bucket, item.key, str(path))
     except ClientError as error:

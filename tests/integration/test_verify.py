@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+import boto3
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -244,6 +245,21 @@ def test_one_change_is_found_with_its_place(shared_hour: VerifiedHour, kind: str
     assert report.outcome == HourOutcome.DIFFERS
     found = [(difference.line, difference.problem) for difference in report.differences]
     assert found == [(None, OTHER_BYTES), *expected]
+
+
+def test_counts_of_the_ledger_that_are_not_those_of_the_documents_are_found(hour: VerifiedHour) -> None:
+    # Given a row whose counts a person has edited
+    row, table = hour.world.row(hour.manifest), hour.world.services.resources.ledger_table
+    assert row.published is not None
+    key, change = {"pk": f"manifest#{row.id}", "sk": "manifest"}, "SET published.totals.#rows = :more"
+    names, values = {"#rows": "rows"}, {":more": row.published.totals.rows + 1}
+    boto3.resource("dynamodb").Table(table).update_item(
+        Key=key, UpdateExpression=change, ExpressionAttributeNames=names, ExpressionAttributeValues=values
+    )
+    # When, Then
+    (difference,) = hour.verify().differences
+    assert "= (5, 1, 53, " in difference.problem
+    assert ", its documents (5, 1, 52, " in difference.problem
 
 
 def test_a_file_that_was_read_is_not_in_the_quarantine_as_a_whole(hour: VerifiedHour) -> None:
