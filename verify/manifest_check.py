@@ -364,7 +364,7 @@ def _read_file(s3: S3Client, rules: InputRules, expected: ExpectedFile, digest: 
                 rows += 1
                 digest.rows.add(row_digest(found))
     except GoneError as error:
-        report.cannot_be_proven(f"{file.uri} (version {file.version}) is gone: {error}")
+        report.cannot_be_proven(f"{file.uri} (version {file.version}) can no longer be read: {error}")
         digest.complete = False
         return
     except (OSError, EOFError, ValueError) as error:

@@ -155,7 +155,8 @@ def download(s3: S3Client, item: PendingObject, path: Path) -> bool:
     try:
         s3.download_file(item.bucket, item.key, str(path))
     except ClientError as error:
-        if judge(error) == Fault.FILE:
+        # An archived object is there.
+        if judge(error) == Fault.FILE and error_code(error) != "InvalidObjectState":
             raise GoneError(f"S3 answers {error_code(error)}") from error
         raise
     except RetriesExceededError as error:
