@@ -29,7 +29,6 @@ from verify.elements import Line
 from verify.objects import GoneError, download
 from verify.report import Difference, ManifestReport
 from verify.rows import (
-    OFFSET,
     ColumnTypeError,
     InputRules,
     Pairs,
@@ -147,6 +146,7 @@ def check_manifest(stack: Stack, row: ManifestRow, run_tasks: RunTasks, *, find_
     except InvalidDocumentError as error:
         report.differs(Difference(f"s3://{control}/{reference.key}", str(error)))
     else:
+        _compare_counts(row, manifest, document, report)
         with tempfile.TemporaryDirectory(prefix="hybrid-router-verify-") as folder:
             table = stack.table if row.is_tabled else None
             _Comparison(stack, manifest, document, table, Path(folder), report).run(run_tasks, find_place=find_place)
@@ -160,6 +160,18 @@ def check_manifest(stack: Stack, row: ManifestRow, run_tasks: RunTasks, *, find_
         files = (Identity.of(file) for file in manifest.files)
         return CheckedManifest(report, frozenset(files), frozenset(objects))
     return CheckedManifest(report)
+
+
+def _compare_counts(row: ManifestRow, manifest: Manifest, document: CommitDocument, report: ManifestReport) -> None:
+    """Commands, markers and events of hours have the counts of the row, and read no document."""
+    assert row.published is not None
+    totals = row.published.totals
+    recorded = (row.files, row.published.generation, totals.rows, totals.rejects, totals.failed_files)
+    files = len(manifest.files)
+    expected = (files, document.generation, document.rows, dict(document.rejects), document.failed_files)
+    if recorded != expected:
+        problem = f"has (files, generation, rows, rejects, unreadable files) = {recorded}, its documents {expected}"
+        report.differs(Difference(f"the ledger's row of manifest {row.id}", problem))
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +189,7 @@ class _Comparison:
         for digest in run_tasks(digest_lake, lake_tasks):
             in_lake.add(digest)
         expected = self._expected_files()
-        rules = InputRules(self.document.max_line_bytes, self.document.concatenated, in_lake.provenance)
+        rules = InputRules(self.document.max_line_bytes, self.document.concatenated, self.document.provenance)
         parts = group_by_size([item.file.size for item in expected])
         for digest in run_tasks(partial(digest_input, rules), [expected[part] for part in parts]):
             in_files.add(digest)
@@ -219,7 +231,8 @@ class _Comparison:
         for item in self.document.quarantine:
             uri, path = f"s3://{item.bucket}/{item.key}", self.folder / "object.jsonl"
             try:
-                download(self.stack.s3, item.bucket, item.key, path)
+                if not download(self.stack.s3, item, path):
+                    self._differs(uri, OTHER_BYTES)
                 add_records(path, files)
             except GoneError as error:
                 self._differs(uri, f"is missing: {error}")
@@ -237,7 +250,7 @@ class _Comparison:
     def _lake_rows(self) -> Iterator[tuple[str, Pairs]]:
         for item in self.document.objects:
             path = self.folder / "object.parquet"
-            download(self.stack.s3, item.bucket, item.key, path)
+            download(self.stack.s3, item, path)
             for pairs in read_pairs(path):
                 yield f"s3://{item.bucket}/{item.key}", pairs
 
@@ -256,6 +269,8 @@ class _Comparison:
         self.report.differs(Difference(uri, problem, version))
 
 
+OTHER_BYTES = "has other bytes than were published"
+"""Its rows can be equal: of what is in none of them, such as bounds and counts of a footer, nothing else is read."""
 MAX_TASKS = 64
 """Maximum number of tasks of each side of a manifest; a multiset is 4,096 numbers."""
 
@@ -273,11 +288,6 @@ class SideDigest:
     """Nothing was left out: if something was, the sides cannot be compared."""
     columns: dict[Column, str] = field(default_factory=dict)
     """Columns of the files with their field ids, and a file that has each."""
-
-    @property
-    def provenance(self) -> bool:
-        """The rows have the columns that say which line they come from."""
-        return any(name == OFFSET for name, _ in self.columns)
 
     def add(self, other: SideDigest) -> None:
         self.rows.merge(other.rows)
@@ -315,7 +325,8 @@ def digest_lake(s3: S3Client, objects: Sequence[PendingObject]) -> SideDigest:
         for item in objects:
             uri = f"s3://{item.bucket}/{item.key}"
             try:
-                download(s3, item.bucket, item.key, path)
+                if not download(s3, item, path):
+                    digest.report.differs(Difference(uri, OTHER_BYTES))
                 digest.columns |= dict.fromkeys(columns_of(path).items(), uri)
                 for pairs in read_pairs(path):
                     digest.rows.add(row_digest(pairs))
@@ -353,7 +364,7 @@ def _read_file(s3: S3Client, rules: InputRules, expected: ExpectedFile, digest: 
                 rows += 1
                 digest.rows.add(row_digest(found))
     except GoneError as error:
-        report.cannot_be_proven(f"{file.uri} (version {file.version}) is gone: {error}")
+        report.cannot_be_proven(f"{file.uri} (version {file.version}) can no longer be read: {error}")
         digest.complete = False
         return
     except (OSError, EOFError, ValueError) as error:

@@ -13,6 +13,7 @@ from boto3.exceptions import RetriesExceededError
 from botocore.exceptions import ClientError
 
 from lake.aws_types import Buffer, GetObjectOutputTypeDef, S3Client
+from lake.commit import PendingObject, checksum_of
 from lake.faults import KEY_CODES, Fault, error_code, is_denial, judge
 from lake.manifest import UNVERSIONED, ObjectVersion
 
@@ -149,13 +150,16 @@ def open_text(s3: S3Client, file: ObjectVersion) -> IO[bytes]:
     return io.BufferedReader(inflated, BUFFER_BYTES)
 
 
-def download(s3: S3Client, bucket: str, key: str, path: Path) -> None:
-    """Copy an object to ``path``. Raises ``GoneError`` when it does not exist."""
+def download(s3: S3Client, item: PendingObject, path: Path) -> bool:
+    """Copy a published object to ``path``; False: its bytes are others now. Raises ``GoneError``: it does not exist."""
     try:
-        s3.download_file(bucket, key, str(path))
+        s3.download_file(item.bucket, item.key, str(path))
     except ClientError as error:
-        if judge(error) == Fault.FILE:
+        # An archived object is there.
+        if judge(error) == Fault.FILE and error_code(error) != "InvalidObjectState":
             raise GoneError(f"S3 answers {error_code(error)}") from error
         raise
     except RetriesExceededError as error:
         raise error.last_exception from error  # type: ignore[attr-defined]
+    with path.open("rb") as file:
+        return checksum_of(file) == item.checksum

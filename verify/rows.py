@@ -124,10 +124,9 @@ def read_lines(s3: S3Client, file: ObjectVersion, rules: InputRules) -> Iterator
             yield line, pairs
 
 
-BATCH_ROWS = 4096
+BATCH_VALUES, BATCH_BYTES = 16_384, 32 << 20
+"""What is decoded at once, of one row group. A row can have 16 MiB; bytes count a value of a dictionary once."""
 RESCUED = "_rescued"
-OFFSET = "_offset"
-"""A column that is there when the setting ``convert.provenance`` was on."""
 
 
 def columns_of(path: Path) -> dict[str, int | None]:
@@ -151,12 +150,20 @@ def read_pairs(path: Path) -> Iterator[Pairs]:
             if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
                 raise ColumnTypeError(f"its column {column.name} is of type {column.type} and not a string")
         order = sorted(range(len(names)), key=names.__getitem__)
-        for batch in file.iter_batches(batch_size=BATCH_ROWS):
+        ordered = [names[index] for index in order]
+        for batch in _batches(file):
             columns = [batch.column(index).to_pylist() for index in order]
-            ordered = [names[index] for index in order]
             for values in zip(*columns, strict=True):
                 pairs = [(name, str(text)) for name, text in zip(ordered, values, strict=True) if text is not None]
                 yield _with_rescued(pairs, columns_of_file)
+
+
+def _batches(file: pq.ParquetFile) -> Iterator[pa.RecordBatch]:
+    for number in range(file.num_row_groups):
+        group = file.metadata.row_group(number)
+        rows = BATCH_BYTES * group.num_rows // max(1, group.total_byte_size)
+        rows = min(rows, BATCH_VALUES // max(1, group.num_columns))
+        yield from file.iter_batches(batch_size=max(1, rows), row_groups=[number])
 
 
 def _with_rescued(pairs: Pairs, columns: Collection[str]) -> Pairs:

@@ -92,6 +92,7 @@ def test_a_denied_object_is_not_gone() -> None:
 
 STALLED = ReadTimeoutError(endpoint_url="https://s3")
 FULL_DISK = OSError(errno.ENOSPC, "no space left on device")
+ARCHIVED = ClientError({"Error": {"Code": "InvalidObjectState", "Message": ""}}, "GetObject")
 DISABLED_KEY = ClientError({"Error": {"Code": "KMS.DisabledException", "Message": ""}}, "GetObject")
 
 
@@ -101,6 +102,7 @@ DISABLED_KEY = ClientError({"Error": {"Code": "KMS.DisabledException", "Message"
         (STALLED, STALLED),
         (FULL_DISK, FULL_DISK),
         (DISABLED_KEY, DISABLED_KEY),
+        (ARCHIVED, ARCHIVED),
         (RetriesExceededError(STALLED), STALLED),  # type: ignore[arg-type]
     ],
 )

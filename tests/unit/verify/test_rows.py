@@ -7,14 +7,17 @@ import subprocess
 import sys
 import tracemalloc
 from itertools import repeat
+from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lake.manifest import ObjectVersion
 from verify.elements import Line
-from verify.rows import BUCKETS, Pairs, RowMultiset, locate, rescued_pairs, row_digest
+from verify.rows import BUCKETS, Pairs, RowMultiset, locate, read_pairs, rescued_pairs, row_digest
 
 
 def test_members_of_the_rescued_column_are_columns_again() -> None:
@@ -40,6 +43,20 @@ def test_a_multiset_ignores_the_order_and_counts_doubles() -> None:
     assert first.differing_buckets(second) == []
     second.add(digests[7])
     assert len(first.differing_buckets(second)) == 1
+
+
+@pytest.mark.parametrize(("columns", "rows", "size"), [(1, 150, 1 << 20), (64, 1200, 2000)])
+def test_rows_of_any_size_are_read_in_bounded_memory(columns: int, rows: int, size: int, tmp_path: Path) -> None:
+    # Given a small file of large rows; with many columns each value is in a dictionary once
+    texts = [f"{number % (rows // columns)}".ljust(size, "x") for number in range(rows)]
+    table, path = pa.table({f"c{number}": texts for number in range(columns)}), tmp_path / "a.parquet"
+    pq.write_table(table, path, use_dictionary=columns > 1, write_batch_size=1)
+    del table
+    before = pa.total_allocated_bytes()
+    # When, Then
+    used = [pa.total_allocated_bytes() - before for _ in read_pairs(path)]
+    assert len(used) == rows
+    assert max(used) < 120_000_000
 
 
 BYTES = 6_000_000
