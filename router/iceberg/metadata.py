@@ -352,37 +352,40 @@ def _record(name: str, *fields: dict[str, Any]) -> dict[str, Any]:
     return {"type": "record", "name": name, "fields": list(fields)}
 
 
-_PARTITION = _record(
-    "r102", _optional("date", {"type": "int", "logicalType": "date"}, 1000), _optional("hour", "int", 1001)
-)
-_DATA_FILE = _record(
-    "r2",
-    _required("content", "int", 134),
-    _required("file_path", "string", 100),
-    _required("file_format", "string", 101),
-    _required("partition", _PARTITION, 102),
-    _required("record_count", "long", 103),
-    _required("file_size_in_bytes", "long", 104),
-    _map("column_sizes", 108, 117, "long"),
-    _map("value_counts", 109, 119, "long"),
-    _map("null_value_counts", 110, 121, "long"),
-    _map("nan_value_counts", 137, 138, "long"),
-    _map("lower_bounds", 125, 126, "bytes"),
-    _map("upper_bounds", 128, 129, "bytes"),
-    _optional("key_metadata", "bytes", 131),
-    _optional("split_offsets", {"type": "array", "items": "long", "element-id": 133}, 132),
-    _optional("equality_ids", {"type": "array", "items": "int", "element-id": 136}, 135),
-    _optional("sort_order_id", "int", 140),
-)
-DATA_FILE_FIELDS = tuple(str(field["name"]) for field in _DATA_FILE["fields"])
-_ENTRY = _record(
-    "manifest_entry",
-    _required("status", "int", 0),
-    _optional("snapshot_id", "long", 1),
-    _optional("sequence_number", "long", 3),
-    _optional("file_sequence_number", "long", 4),
-    _required("data_file", _DATA_FILE, 2),
-)
+def _entry(hour: str) -> dict[str, Any]:
+    """``hour``: type of this partition field."""
+    days = _optional("date", {"type": "int", "logicalType": "date"}, 1000)
+    data_file = _record(
+        "r2",
+        _required("content", "int", 134),
+        _required("file_path", "string", 100),
+        _required("file_format", "string", 101),
+        _required("partition", _record("r102", days, _optional("hour", hour, 1001)), 102),
+        _required("record_count", "long", 103),
+        _required("file_size_in_bytes", "long", 104),
+        _map("column_sizes", 108, 117, "long"),
+        _map("value_counts", 109, 119, "long"),
+        _map("null_value_counts", 110, 121, "long"),
+        _map("nan_value_counts", 137, 138, "long"),
+        _map("lower_bounds", 125, 126, "bytes"),
+        _map("upper_bounds", 128, 129, "bytes"),
+        _optional("key_metadata", "bytes", 131),
+        _optional("split_offsets", {"type": "array", "items": "long", "element-id": 133}, 132),
+        _optional("equality_ids", {"type": "array", "items": "int", "element-id": 136}, 135),
+        _optional("sort_order_id", "int", 140),
+    )
+    return _record(
+        "manifest_entry",
+        _required("status", "int", 0),
+        _optional("snapshot_id", "long", 1),
+        _optional("sequence_number", "long", 3),
+        _optional("file_sequence_number", "long", 4),
+        _required("data_file", data_file, 2),
+    )
+
+
+_ENTRY = _entry("int")
+DATA_FILE_FIELDS = tuple(str(field["name"]) for field in _ENTRY["fields"][-1]["type"]["fields"])
 _SUMMARY = _record(
     "r508",
     _required("contains_null", "boolean", 509),
@@ -409,6 +412,8 @@ _MANIFEST = _record(
     _optional("key_metadata", "bytes", 519),
 )
 ENTRY_SCHEMA, MANIFEST_SCHEMA = fastavro.parse_schema(_ENTRY), fastavro.parse_schema(_MANIFEST)
+# Other writers write long once somebody has made bigint of the column; both are read, and all readers take int for it.
+_READ_ENTRY_SCHEMA = fastavro.parse_schema(_entry("long"))
 _READ_MANIFEST_SCHEMA = fastavro.parse_schema(
     # Names that Iceberg's Java library wrote before 1.4, and with it Athena and others (apache/iceberg#5338).
     {
@@ -432,7 +437,7 @@ def decode_manifest(body: bytes) -> list[dict[str, Any]]:
 
     Raises ``ValueError`` for a codec that other writers were told not to use.
     """
-    entries = _decode(ENTRY_SCHEMA, body)
+    entries = _decode(_READ_ENTRY_SCHEMA, body)
     for entry in entries:
         partition = entry["data_file"]["partition"]
         if isinstance(partition["date"], date):
