@@ -16,7 +16,7 @@ from typing import Any
 
 import fastavro
 
-from lake.ledger.datasets import AFTER_LAST_FIELD_ID, field_id
+from lake.ledger.datasets import AFTER_LAST_FIELD_ID, FIRST_FIELD_ID, field_id
 from lake.manifest import Partition
 
 Metadata = dict[str, Any]
@@ -113,6 +113,17 @@ def new_metadata(location: str, table_uuid: str, batch: int, now: int) -> Metada
 def current_schema(metadata: Metadata) -> Mapping[str, Any]:
     schema: Mapping[str, Any] = _by_id(metadata["schemas"], "schema-id", metadata["current-schema-id"])
     return schema
+
+
+def takes_files(metadata: Metadata) -> bool:
+    """Whether readers find the rows of the files in it, as far as format, partitions and types of columns decide it."""
+    types = {field["id"]: field["type"] for field in current_schema(metadata)["fields"]}
+    return (
+        metadata["format-version"] == 2
+        and [spec["spec-id"] for spec in metadata["partition-specs"]] == [SPEC]
+        and (types.get(1), types.get(2)) in (("date", "int"), ("date", "long"))
+        and all(kind == "string" for number, kind in types.items() if FIRST_FIELD_ID <= number < AFTER_LAST_FIELD_ID)
+    )
 
 
 def with_columns(metadata: Metadata, columns: Collection[str], unnumbered: Collection[str] = ()) -> Metadata:
