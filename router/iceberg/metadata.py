@@ -136,11 +136,14 @@ def with_columns(metadata: Metadata, columns: Collection[str], unnumbered: Colle
     mapping = _mapping_of(metadata)
     names = {item["field-id"]: item["names"] for item in mapping}
     numbered = {field_id(name): name for name in columns if name not in unnumbered}
-    # A column that the ledger has dropped, which no file has, leaves its id to another one with the same.
+    # A column that the ledger has dropped, which no file has, leaves its id to another one with the same. It is known
+    # by its own name: of a column that was renamed, another writer's new one may have taken the name.
     present = [
         item
         for item in schema["fields"]
-        if item["id"] not in names or numbered.get(item["id"]) in (None, *names[item["id"]])
+        if (own := numbered.get(item["id"])) is None
+        or own in (keys := names.get(item["id"], ()))
+        or all(field_id(name) != item["id"] for name in keys)
     ]
     ids = {field["id"] for field in present}
     # Another writer may have dropped a column, or given its name to one of another type.
@@ -148,29 +151,31 @@ def with_columns(metadata: Metadata, columns: Collection[str], unnumbered: Colle
     # Columns of the files are in lower case, and most readers know no other: Spark refuses x next to X.
     taken = {field["name"].lower() for field in present}
     last = int(metadata["last-column-id"])
-    added = {}
+    placed = {}
     for name in columns:
-        if name not in unnumbered and field_id(name) not in ids:
-            added[name] = field_id(name)
-        elif name in unnumbered and name not in mapped:
-            last += 1
-            added[name] = last
-    if not added:
+        if name in unnumbered:
+            if name not in mapped:
+                last += 1
+                placed[name] = last
+        elif (number := field_id(name)) not in ids or name not in names.get(number, ()):
+            placed[name] = number
+    if not placed:
         return metadata
     fields = []
-    for name, number in added.items():
-        shown = table_column(name, taken)
-        taken.add(shown)
-        fields.append({"id": number, "name": shown, "required": False, "type": "string"})
+    for name, number in placed.items():
+        if number not in ids:
+            shown = table_column(name, taken)
+            taken.add(shown)
+            fields.append({"id": number, "name": shown, "required": False, "type": "string"})
     # A column that another writer has added or renamed keeps its values of other names only; of one that it has dropped
     # an entry may be left, and readers refuse two of one id.
-    numbers = {*added.values()}
+    numbers = {*placed.values()}
     kept = [
-        {**item, "names": [name for name in item["names"] if name not in added]}
+        {**item, "names": [name for name in item["names"] if name not in placed]}
         for item in mapping
         if item["field-id"] not in numbers
     ]
-    mapping = [*kept, *({"field-id": number, "names": [name]} for name, number in added.items())]
+    mapping = [*kept, *({"field-id": number, "names": [name]} for name, number in placed.items())]
     number = max(schema["schema-id"] for schema in metadata["schemas"]) + 1
     return {
         **metadata,
