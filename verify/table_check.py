@@ -27,12 +27,14 @@ Column = tuple[str, int | None]
 class ShownFile(NamedTuple):
     size: int
     rows: int
-    """Negative: the rows that a file of deletes hides."""
 
 
 class ShownTable(Protocol):
     def files(self, partition: Partition) -> Mapping[str, ShownFile]:
         """The files of an hour, by URI."""
+
+    def has_foreign_rows(self) -> bool:
+        """Whether another writer has changed rows of any hour."""
 
     def hidden(self, columns: Iterable[Column]) -> list[Column]:
         """The columns of files that the table does not have; none if it cannot be read."""
@@ -68,6 +70,9 @@ def check_table(stack: Stack, partition: Partition, rows: Iterable[ManifestRow],
     rows_shown, rows_expected = (sum(file.rows for file in files.values()) for files in (shown, expected))
     if all(uri.startswith(prefix) for uri in shown):
         _compare_files(shown, expected, report)
+    elif stack.table.has_foreign_rows():
+        problem = f"shows rows of {partition.stamp} that another writer has changed: see '{STATUS}'"
+        report.differs(Difference(f"the Iceberg table {partition.dataset}", problem))
     elif rows_shown != rows_expected:
         count = format_count(rows_shown, "row")
         problem = f"shows {count} of {partition.stamp}, and {rows_expected:,} are published: see '{STATUS}'"

@@ -9,14 +9,15 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 from pyiceberg.io import FileIO, InputFile, OutputFile
-from pyiceberg.manifest import DataFileContent
 from pyiceberg.serializers import FromInputFile
 from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.snapshots import Operation, ancestors_of
 
 from lake.aws_types import GlueClient, S3Client
 from lake.documents import read_uri
 from lake.errors import InvalidDocumentError
 from lake.manifest import Partition
+from router.iceberg.metadata import BATCH
 from verify.stack import Hours
 from verify.table_check import Column, ShownFile
 
@@ -39,6 +40,17 @@ class IcebergTable:
         """
         _, shown = self._current()
         return shown.get((partition.date, partition.hour), {})
+
+    def has_foreign_rows(self) -> bool:
+        """Whether another writer has changed rows since the last batch; files that it has compacted have the same."""
+        metadata, _ = self._current()
+        if metadata is not None:
+            for item in ancestors_of(metadata.current_snapshot(), metadata):
+                if item.summary is None or BATCH in item.summary.additional_properties:
+                    break
+                if item.summary.operation != Operation.REPLACE:
+                    return True
+        return False
 
     def hidden(self, columns: Iterable[Column]) -> list[Column]:
         """The columns of files that are none of the table: by their field ids, without one by its name mapping.
@@ -98,9 +110,7 @@ class IcebergTable:
                     continue
                 day = date.fromordinal(EPOCH + days).isoformat()
                 if self._hours.first <= f"{day}T{hour:02d}" <= self._hours.last:
-                    # A file of deletes, which another writer has added, hides rows.
-                    rows = file.record_count if file.content == DataFileContent.DATA else -file.record_count
-                    found[day, hour][file.file_path] = ShownFile(file.file_size_in_bytes, rows)
+                    found[day, hour][file.file_path] = ShownFile(file.file_size_in_bytes, file.record_count)
         return found
 
 

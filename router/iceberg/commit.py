@@ -314,6 +314,7 @@ def _may_have(manifest: Mapping[str, Any], hours: Collection[tuple[int, int]]) -
     if len(summaries) != len(PARTITION_FIELDS) or any(item["lower_bound"] is None for item in summaries):
         return True
     (first, last), (low, high) = (
-        tuple(struct.unpack("<i", item[f"{side}_bound"])[0] for side in ("lower", "upper")) for item in summaries
+        tuple(int.from_bytes(item[f"{side}_bound"], "little", signed=True) for side in ("lower", "upper"))
+        for item in summaries
     )
     return any(first <= date <= last and low <= hour <= high for date, hour in hours)

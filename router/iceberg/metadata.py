@@ -16,7 +16,7 @@ from typing import Any
 
 import fastavro
 
-from lake.ledger.datasets import AFTER_LAST_FIELD_ID, field_id
+from lake.ledger.datasets import AFTER_LAST_FIELD_ID, FIRST_FIELD_ID, field_id
 from lake.manifest import Partition
 
 Metadata = dict[str, Any]
@@ -115,6 +115,17 @@ def current_schema(metadata: Metadata) -> Mapping[str, Any]:
     return schema
 
 
+def takes_files(metadata: Metadata) -> bool:
+    """Whether readers find the rows of the files in it, as far as format, partitions and types of columns decide it."""
+    types = {field["id"]: field["type"] for field in current_schema(metadata)["fields"]}
+    return (
+        metadata["format-version"] == 2
+        and [spec["spec-id"] for spec in metadata["partition-specs"]] == [SPEC]
+        and (types.get(1), types.get(2)) in (("date", "int"), ("date", "long"))
+        and all(kind == "string" for number, kind in types.items() if FIRST_FIELD_ID <= number < AFTER_LAST_FIELD_ID)
+    )
+
+
 def with_columns(metadata: Metadata, columns: Collection[str], unnumbered: Collection[str] = ()) -> Metadata:
     """A document whose schema has all of these columns of the files; columns are only ever added, each a string.
 
@@ -125,11 +136,14 @@ def with_columns(metadata: Metadata, columns: Collection[str], unnumbered: Colle
     mapping = _mapping_of(metadata)
     names = {item["field-id"]: item["names"] for item in mapping}
     numbered = {field_id(name): name for name in columns if name not in unnumbered}
-    # A column that the ledger has dropped, which no file has, leaves its id to another one with the same.
+    # A column that the ledger has dropped, which no file has, leaves its id to another one with the same. It is known
+    # by its own name: of a column that was renamed, another writer's new one may have taken the name.
     present = [
         item
         for item in schema["fields"]
-        if item["id"] not in names or numbered.get(item["id"]) in (None, *names[item["id"]])
+        if (own := numbered.get(item["id"])) is None
+        or own in (keys := names.get(item["id"], ()))
+        or all(field_id(name) != item["id"] for name in keys)
     ]
     ids = {field["id"] for field in present}
     # Another writer may have dropped a column, or given its name to one of another type.
@@ -137,29 +151,31 @@ def with_columns(metadata: Metadata, columns: Collection[str], unnumbered: Colle
     # Columns of the files are in lower case, and most readers know no other: Spark refuses x next to X.
     taken = {field["name"].lower() for field in present}
     last = int(metadata["last-column-id"])
-    added = {}
+    placed = {}
     for name in columns:
-        if name not in unnumbered and field_id(name) not in ids:
-            added[name] = field_id(name)
-        elif name in unnumbered and name not in mapped:
-            last += 1
-            added[name] = last
-    if not added:
+        if name in unnumbered:
+            if name not in mapped:
+                last += 1
+                placed[name] = last
+        elif (number := field_id(name)) not in ids or name not in names.get(number, ()):
+            placed[name] = number
+    if not placed:
         return metadata
     fields = []
-    for name, number in added.items():
-        shown = table_column(name, taken)
-        taken.add(shown)
-        fields.append({"id": number, "name": shown, "required": False, "type": "string"})
+    for name, number in placed.items():
+        if number not in ids:
+            shown = table_column(name, taken)
+            taken.add(shown)
+            fields.append({"id": number, "name": shown, "required": False, "type": "string"})
     # A column that another writer has added or renamed keeps its values of other names only; of one that it has dropped
     # an entry may be left, and readers refuse two of one id.
-    numbers = {*added.values()}
+    numbers = {*placed.values()}
     kept = [
-        {**item, "names": [name for name in item["names"] if name not in added]}
+        {**item, "names": [name for name in item["names"] if name not in placed]}
         for item in mapping
         if item["field-id"] not in numbers
     ]
-    mapping = [*kept, *({"field-id": number, "names": [name]} for name, number in added.items())]
+    mapping = [*kept, *({"field-id": number, "names": [name]} for name, number in placed.items())]
     number = max(schema["schema-id"] for schema in metadata["schemas"]) + 1
     return {
         **metadata,
@@ -352,37 +368,40 @@ def _record(name: str, *fields: dict[str, Any]) -> dict[str, Any]:
     return {"type": "record", "name": name, "fields": list(fields)}
 
 
-_PARTITION = _record(
-    "r102", _optional("date", {"type": "int", "logicalType": "date"}, 1000), _optional("hour", "int", 1001)
-)
-_DATA_FILE = _record(
-    "r2",
-    _required("content", "int", 134),
-    _required("file_path", "string", 100),
-    _required("file_format", "string", 101),
-    _required("partition", _PARTITION, 102),
-    _required("record_count", "long", 103),
-    _required("file_size_in_bytes", "long", 104),
-    _map("column_sizes", 108, 117, "long"),
-    _map("value_counts", 109, 119, "long"),
-    _map("null_value_counts", 110, 121, "long"),
-    _map("nan_value_counts", 137, 138, "long"),
-    _map("lower_bounds", 125, 126, "bytes"),
-    _map("upper_bounds", 128, 129, "bytes"),
-    _optional("key_metadata", "bytes", 131),
-    _optional("split_offsets", {"type": "array", "items": "long", "element-id": 133}, 132),
-    _optional("equality_ids", {"type": "array", "items": "int", "element-id": 136}, 135),
-    _optional("sort_order_id", "int", 140),
-)
-DATA_FILE_FIELDS = tuple(str(field["name"]) for field in _DATA_FILE["fields"])
-_ENTRY = _record(
-    "manifest_entry",
-    _required("status", "int", 0),
-    _optional("snapshot_id", "long", 1),
-    _optional("sequence_number", "long", 3),
-    _optional("file_sequence_number", "long", 4),
-    _required("data_file", _DATA_FILE, 2),
-)
+def _entry(hour: str) -> dict[str, Any]:
+    """``hour``: type of this partition field."""
+    days = _optional("date", {"type": "int", "logicalType": "date"}, 1000)
+    data_file = _record(
+        "r2",
+        _required("content", "int", 134),
+        _required("file_path", "string", 100),
+        _required("file_format", "string", 101),
+        _required("partition", _record("r102", days, _optional("hour", hour, 1001)), 102),
+        _required("record_count", "long", 103),
+        _required("file_size_in_bytes", "long", 104),
+        _map("column_sizes", 108, 117, "long"),
+        _map("value_counts", 109, 119, "long"),
+        _map("null_value_counts", 110, 121, "long"),
+        _map("nan_value_counts", 137, 138, "long"),
+        _map("lower_bounds", 125, 126, "bytes"),
+        _map("upper_bounds", 128, 129, "bytes"),
+        _optional("key_metadata", "bytes", 131),
+        _optional("split_offsets", {"type": "array", "items": "long", "element-id": 133}, 132),
+        _optional("equality_ids", {"type": "array", "items": "int", "element-id": 136}, 135),
+        _optional("sort_order_id", "int", 140),
+    )
+    return _record(
+        "manifest_entry",
+        _required("status", "int", 0),
+        _optional("snapshot_id", "long", 1),
+        _optional("sequence_number", "long", 3),
+        _optional("file_sequence_number", "long", 4),
+        _required("data_file", data_file, 2),
+    )
+
+
+_ENTRY = _entry("int")
+DATA_FILE_FIELDS = tuple(str(field["name"]) for field in _ENTRY["fields"][-1]["type"]["fields"])
 _SUMMARY = _record(
     "r508",
     _required("contains_null", "boolean", 509),
@@ -409,6 +428,8 @@ _MANIFEST = _record(
     _optional("key_metadata", "bytes", 519),
 )
 ENTRY_SCHEMA, MANIFEST_SCHEMA = fastavro.parse_schema(_ENTRY), fastavro.parse_schema(_MANIFEST)
+# Other writers write long once somebody has made bigint of the column; both are read, and all readers take int for it.
+_READ_ENTRY_SCHEMA = fastavro.parse_schema(_entry("long"))
 _READ_MANIFEST_SCHEMA = fastavro.parse_schema(
     # Names that Iceberg's Java library wrote before 1.4, and with it Athena and others (apache/iceberg#5338).
     {
@@ -432,7 +453,7 @@ def decode_manifest(body: bytes) -> list[dict[str, Any]]:
 
     Raises ``ValueError`` for a codec that other writers were told not to use.
     """
-    entries = _decode(ENTRY_SCHEMA, body)
+    entries = _decode(_READ_ENTRY_SCHEMA, body)
     for entry in entries:
         partition = entry["data_file"]["partition"]
         if isinstance(partition["date"], date):

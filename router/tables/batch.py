@@ -3,12 +3,15 @@
 The catalog entry of a table is a pointer to its metadata document, which Glue swaps conditionally.
 """
 
+import gzip
 import hashlib
 import json
 import re
 import secrets
 import uuid
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -194,6 +197,7 @@ def read_batch_document(services: Services, reference: BatchReference) -> Planne
         raise InvalidDocumentError(str(error)) from error
 
 
+GZIP = b"\x1f\x8b"
 POINTER = "metadata_location"
 """Parameter of the catalog entry that Iceberg's clients read (GlueTableOperations)."""
 
@@ -231,7 +235,12 @@ class TableCatalog:
             raise InvalidDocumentError(
                 f"the table {self.dataset} of the database {self._database} is not an Iceberg table: delete it"
             )
-        return CatalogEntry(table["VersionId"], location, table, parse_document(self.read(location), location))
+        body = self.read(location)
+        if body.startswith(GZIP):
+            # Another writer's, with write.metadata.compression-codec = gzip.
+            with suppress(EOFError, OSError, zlib.error):
+                body = gzip.decompress(body)
+        return CatalogEntry(table["VersionId"], location, table, parse_document(body, location))
 
     def exists(self) -> bool:
         return self._table() is not None

@@ -32,6 +32,7 @@ from router.iceberg.metadata import (
     new_metadata,
     oldest_batch,
     snapshot_of_batch,
+    takes_files,
 )
 from router.services import Services, in_parallel
 from router.tables.batch import (
@@ -147,9 +148,9 @@ def is_applied(services: Services, row: TableRow, metadata: Metadata, number: in
     if metadata["table-uuid"] != row.uuid:
         raise TableStoppedError(f"the catalog has another table {row.dataset} than the ledger: {rebuild}")
     # No snapshot undoes this.
-    if len(metadata["partition-specs"]) > 1 or metadata["format-version"] != 2:
+    if not takes_files(metadata):
         raise TableStoppedError(
-            f"another writer has changed the partitions or the format version of the table {row.dataset}: {rebuild}"
+            f"another writer has changed format, partitions or types of the table {row.dataset}: {rebuild}"
         )
     found = batch_of(metadata)
     if found >= number:

@@ -174,29 +174,31 @@ def test_a_manifest_whose_table_is_rebuilt_while_it_is_compared_is_not_proven(
     assert hours_check(deployment)._compare(rows[0]) == CHANGED
 
 
-@pytest.mark.parametrize("too_many", [0, 1])
-def test_rows_of_a_compacted_hour_are_counted(deployment: Deployment, rows: list[ManifestRow], too_many: int) -> None:
+@pytest.mark.parametrize(
+    ("operation", "too_many", "problems"),
+    [
+        ("replace", 0, []),
+        ("replace", 1, ["shows 3 rows of 2026-11-20T09, and 2 are published: see 'hybrid-router tables status'"]),
+        # UPDATE
+        (
+            "overwrite",
+            0,
+            ["shows rows of 2026-11-20T09 that another writer has changed: see 'hybrid-router tables status'"],
+        ),
+    ],
+)
+def test_files_of_another_writer_are_those_of_a_compaction_with_as_many_rows(
+    deployment: Deployment, rows: list[ManifestRow], operation: str, too_many: int, problems: list[str]
+) -> None:
     shown = reader(deployment).files(PARTITION)
     files = [DataFile(uri, file.size, file.rows, (20777, 9)) for uri, file in shown.items()]
     number = sum(file.rows for file in files) + too_many
     compacted = DataFile("s3://lake/_tables/orders/data/x.parquet", 1, number, (20777, 9))
-    swapped(deployment, by_another_writer(deployment, "replace", Batch(0, [compacted], files)))
-    assert [item.uri for item in checked(deployment, rows).differences] == ["the Iceberg table orders"] * too_many
+    swapped(deployment, by_another_writer(deployment, operation, Batch(0, [compacted], files)))
+    assert [item.problem for item in checked(deployment, rows).differences] == problems
     # And an hour may have more manifests than one request reads
     gone = [replace(rows[0], id=str(number)) for number in range(MAX_BATCH_KEYS)]
     assert "has changed meanwhile" in checked(deployment, [*rows, *gone]).unproven[0]
-
-
-def test_rows_that_another_writer_has_deleted(
-    deployment: Deployment, rows: list[ManifestRow], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Given a file of deletes: content 1
-    deletes = DataFile("s3://lake/_tables/orders/data/deletes.parquet", 1, 1, (20777, 9))
-    monkeypatch.setattr("router.iceberg.commit.DATA", 1)
-    swapped(deployment, by_another_writer(deployment, "delete", Batch(0, [deletes])))
-    # When, Then
-    (difference,) = checked(deployment, rows).differences
-    assert difference.problem.startswith("shows 1 row of 2026-11-20T09, and 2 are published")
 
 
 def test_columns_that_readers_do_not_see(deployment: Deployment, rows: list[ManifestRow]) -> None:

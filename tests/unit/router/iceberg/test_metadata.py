@@ -70,6 +70,23 @@ def test_a_column_of_the_files_is_not_one_that_another_writer_has_added_or_renam
     assert with_columns(metadata, ["a", "x", "y"]) == metadata
 
 
+def test_a_renamed_column_stays_when_another_one_gets_its_name() -> None:
+    # Given: RENAME COLUMN a TO a_text, ADD COLUMN a DOUBLE, for which Iceberg's Java library moves the name
+    metadata = with_columns(new_metadata("s3://lake/_tables/orders", "u", 0, 0), ["a"])
+    added = metadata["last-column-id"] + 1
+    kinds = {field_id("a"): ("a_text", "string"), added: ("a", "double")}
+    fields = [{"id": number, "name": name, "type": kind} for number, (name, kind) in kinds.items()]
+    mapping = [{"field-id": number, "names": [name]} for number, (name, _) in kinds.items()]
+    metadata |= {"schemas": [{"schema-id": 7, "fields": fields}], "current-schema-id": 7, "last-column-id": added}
+    metadata["properties"][NAME_MAPPING] = json.dumps(mapping)
+    # When
+    metadata = with_columns(metadata, ["a"])
+    # Then both stay, and files without field ids have their values in the renamed one
+    assert current_schema(metadata)["fields"] == fields
+    assert shown_names(metadata) == {"a": "a_text"}
+    assert with_columns(metadata, ["a"]) == metadata
+
+
 def test_a_column_that_another_writer_has_dropped_comes_back_once() -> None:
     # Given: the schema has lost a, and the mapping still names it
     metadata = with_columns(new_metadata("s3://lake/_tables/orders", "u", 0, 0), ["a"])

@@ -1,5 +1,6 @@
 """What the tests of tables share: published generations, and what a table shows."""
 
+import gzip
 import json
 from collections.abc import Callable
 from typing import Any
@@ -61,12 +62,12 @@ def row_of(deployment: Deployment) -> TableRow:
 
 
 def swapped(deployment: Deployment, metadata: Metadata, dataset: str = "orders") -> None:
-    """Another writer changes the table, whose document has a name of its own."""
+    """Another writer changes the table, whose document has a name of its own, and is compressed."""
     catalog = TableCatalog(deployment.services, dataset)
     entry = catalog.load()
     assert entry is not None
-    location = f"{catalog.location}/metadata/{uuid4()}.metadata.json"
-    catalog.write(location, json.dumps(following(metadata, entry.location)).encode())
+    location = f"{catalog.location}/metadata/{uuid4()}.gz.metadata.json"
+    catalog.write(location, gzip.compress(json.dumps(following(metadata, entry.location)).encode()))
     entries = {**entry.table, "Parameters": {**entry.table["Parameters"], "previous_metadata_location": entry.location}}
     assert catalog._update(catalog._input(metadata, location, entries), entry.version)
 

@@ -16,7 +16,7 @@ from lake.layout import parse_s3_uri
 from lake.ledger import ManifestRow
 from lake.ledger.tables import Tables
 from lake.time import iso_utc
-from router.iceberg.metadata import BATCH, Metadata
+from router.iceberg.metadata import BATCH, Metadata, current_schema
 from router.sweep.leftovers import delete_table_files
 from router.tables import batch, committer
 from router.tables.batch import PlannedBatch, write_batch
@@ -216,6 +216,16 @@ def by_partitions(deployment: Deployment) -> Metadata:
     return {**metadata, "partition-specs": [spec, {**spec, "spec-id": 1}]}
 
 
+def by_types(deployment: Deployment) -> Metadata:
+    """``CREATE OR REPLACE TABLE ... AS SELECT CAST(a AS INT) a, ...``: the column keeps its id, and tags stay."""
+    metadata = by_another_writer(deployment, "append")
+    schema = current_schema(metadata)
+    fields = [{**field, "type": "int"} if field["name"] == "a" else field for field in schema["fields"]]
+    number = schema["schema-id"] + 1
+    schemas = [*metadata["schemas"], {**schema, "schema-id": number, "fields": fields}]
+    return {**metadata, "schemas": schemas, "current-schema-id": number}
+
+
 def by_earlier_document(deployment: Deployment) -> Metadata:
     metadata = table(deployment)
     commit(deployment)
@@ -229,6 +239,7 @@ def by_earlier_document(deployment: Deployment) -> Metadata:
         (by_changed_rows, ["restore", "rebuild"]),
         (lambda world: {**table(world), "properties": {**table(world)["properties"], BATCH: "99"}}, ["rebuild"]),
         (by_partitions, ["rebuild"]),
+        (by_types, ["rebuild"]),
         (by_earlier_document, ["rebuild"]),
         (lambda world: {**table(world), "table-uuid": "11111111-1111-4111-8111-111111111111"}, ["rebuild"]),
     ],
