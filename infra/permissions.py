@@ -142,16 +142,14 @@ class Grants:
         allow(role, actions, self.catalog.table_arns, ANY_TABLE)
 
     def maintain_iceberg_tables(self, role: iam.Role) -> None:
-        """Create Iceberg tables and point them to other metadata, which is in the lake; see objects of the lake.
+        """Create Iceberg tables and point them to other metadata, which is in the lake; list the lake's objects.
 
         No permission to drop a table or to delete an object.
         """
         actions = ("glue:GetTable", "glue:CreateTable", "glue:UpdateTable", "glue:DeleteTableOptimizer")
         allow(role, actions, self.catalog.iceberg_arns, ANY_TABLE)
         lake = self.storage.lake
-        allow(role, ("s3:PutObject",), [lake.arn_for_objects(f"{layout.TABLES}*")], ANY_KEY)
-        # S3 has no narrower right for HeadObject than the one to read the objects.
-        allow(role, ("s3:GetObject",), [lake.arn_for_objects("*")], ANY_KEY)
+        allow(role, ("s3:PutObject", "s3:GetObject"), [lake.arn_for_objects(f"{layout.TABLES}*")], ANY_KEY)
         allow(role, ("s3:ListBucket",), [lake.bucket_arn])
 
     def find_iceberg_tables(self, role: iam.Role) -> None:

@@ -211,6 +211,9 @@ DATA_FOLDER = "data/"
 MIN_AGE = timedelta(days=3)
 """Far longer than any writer works on a snapshot: its files are there before a document names them."""
 
+LISTS_AT_ONCE = 8
+"""Manifest lists in memory: each can have thousands of manifests, of 1.2 KiB."""
+
 
 def delete_table_files(repair: Repair) -> None:
     """Delete what no retained snapshot needs in the tables' own folders; counts it as ``deleted``.
@@ -273,7 +276,8 @@ def _needed(catalog: TableCatalog, entry: CatalogEntry, data: str | None) -> Ite
     snapshots = metadata["snapshots"]
     yield from (item["manifest-list"] for item in snapshots)
     # Not all lists at once: thousands of snapshots name the same manifests.
-    lists = (in_parallel(lambda item: manifests_of(metadata, catalog, item), some) for some in batches_of(snapshots))
+    some_snapshots = batches_of(snapshots, LISTS_AT_ONCE)
+    lists = (in_parallel(lambda item: manifests_of(metadata, catalog, item), some) for some in some_snapshots)
     manifests = {item["manifest_path"]: item for some in lists for of_snapshot in some for item in of_snapshot}
     yield from manifests
     if data is not None:

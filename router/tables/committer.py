@@ -10,15 +10,11 @@ from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
-from botocore.exceptions import ClientError
-
 from lake.errors import InvalidDocumentError, TableStoppedError, TransientError
-from lake.faults import error_code
-from lake.layout import parse_s3_uri
+from lake.layout import list_objects
 from lake.ledger import HourRow, Tabled, TableRow
 from lake.ledger.tables import EXPIRY_ENTRY, generation_entry
 from lake.manifest import Partition
-from lake.publish import NO_OBJECT
 from lake.time import epoch_milliseconds, iso_utc
 from router.catalog.handler import column_names
 from router.divide import WritePace
@@ -235,20 +231,21 @@ def _rebuilt_hours(services: Services, batch: PlannedBatch) -> Batch:
 
 
 def _check_originals(services: Services, files: Iterable[DataFile]) -> None:
-    """Raise ``TableStoppedError`` if an object that the table is to show again is gone or has another size."""
+    """Raise ``TableStoppedError`` if an object that the table is to show again is gone or has another size.
 
-    def found(file: DataFile) -> bool:
-        place = parse_s3_uri(file.path)
-        try:
-            return services.s3.head_object(Bucket=place.bucket, Key=place.key)["ContentLength"] == file.size
-        except ClientError as error:
-            if error_code(error) != NO_OBJECT:
-                raise
-            return False
-
+    By listing their hours: one can have 100,000 objects, which are too many requests for the time of the function.
+    """
     checked = list(files)
-    answers = in_parallel(found, checked, TABLE_REQUESTS)
-    gone = [file.path for file, there in zip(checked, answers, strict=True) if not there]
+    lake = services.resources.lake_bucket
+    prefix = f"s3://{lake}/"
+    folders = {file.path[len(prefix) : file.path.rindex("/") + 1] for file in checked}
+    sizes: dict[str, int] = {}
+
+    def list_folder(folder: str) -> None:
+        sizes.update((f"{prefix}{item['Key']}", item["Size"]) for item in list_objects(services.s3, lake, folder))
+
+    in_parallel(list_folder, folders, TABLE_REQUESTS)
+    gone = [file.path for file in checked if sizes.get(file.path) != file.size]
     if gone:
         raise TableStoppedError(
             f"{len(gone)} published objects are gone or changed (first: {gone[0]}): reprocess their manifests, or "

@@ -21,6 +21,7 @@ from router.sweep.leftovers import delete_table_files
 from router.tables import batch, committer
 from router.tables.batch import PlannedBatch, write_batch
 from router.tables.handler import rebuild_table, restore_table
+from tests.load.request_counts import counted_requests
 from tests.unit.lake.faults import Crash
 from tests.unit.lake.world import PARTITION
 from tests.unit.router.conftest import Deployment
@@ -479,3 +480,16 @@ def test_an_hour_of_the_outbox_is_built_of_all_its_manifests(deployment: Deploym
     assert first is not None
     assert second == replace(first, batch=2, snapshot=second.snapshot if second else 0)
     assert commit(deployment) is None
+
+
+def test_the_objects_of_a_rebuilt_hour_are_looked_up_by_its_listing(deployment: Deployment) -> None:
+    # Given a table that is rebuilt, with an hour of many objects: a request for each would outlast the function
+    rows = [publish(deployment, listed(deployment, name), files=4) for name in "abc"]
+    commit(deployment)
+    rebuild_table(deployment.services, "orders")
+    # When
+    with counted_requests() as counts:
+        assert commit(deployment) == 2
+    # Then
+    assert (counts["HeadObject"], counts["ListObjectsV2"]) == (0, 1)
+    assert shown(deployment) == sorted([*map(name_of, rows)] * 4)
