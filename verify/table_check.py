@@ -34,7 +34,7 @@ class ShownTable(Protocol):
         """The files of an hour, by URI."""
 
     def has_foreign_rows(self) -> bool:
-        """Whether another writer has changed rows of any hour."""
+        """Whether another writer has changed rows of any hour since the last batch."""
 
     def hidden(self, columns: Iterable[Column]) -> list[Column]:
         """The columns of files that the table does not have; none if it cannot be read."""
@@ -71,7 +71,7 @@ def check_table(stack: Stack, partition: Partition, rows: Iterable[ManifestRow],
     if all(uri.startswith(prefix) for uri in shown):
         _compare_files(shown, expected, report)
     elif stack.table.has_foreign_rows():
-        problem = f"shows rows of {partition.stamp} that another writer has changed: see '{STATUS}'"
+        problem = f"shows rows of {partition.stamp} that another writer may have changed: see '{STATUS}'"
         report.differs(Difference(f"the Iceberg table {partition.dataset}", problem))
     elif rows_shown != rows_expected:
         count = format_count(rows_shown, "row")

@@ -16,8 +16,9 @@ from pyiceberg.table.snapshots import Operation, ancestors_of
 from lake.aws_types import GlueClient, S3Client
 from lake.documents import read_uri
 from lake.errors import InvalidDocumentError
+from lake.ledger.datasets import field_id
 from lake.manifest import Partition
-from router.iceberg.metadata import BATCH
+from router.iceberg.metadata import BATCH_SNAPSHOT
 from verify.stack import Hours
 from verify.table_check import Column, ShownFile
 
@@ -42,15 +43,17 @@ class IcebergTable:
         return shown.get((partition.date, partition.hour), {})
 
     def has_foreign_rows(self) -> bool:
-        """Whether another writer has changed rows since the last batch; files that it has compacted have the same."""
+        """Whether another writer has changed rows since the last batch, or rolled them back; a compaction does not."""
         metadata, _ = self._current()
-        if metadata is not None:
-            for item in ancestors_of(metadata.current_snapshot(), metadata):
-                if item.summary is None or BATCH in item.summary.additional_properties:
-                    break
-                if item.summary.operation != Operation.REPLACE:
-                    return True
-        return False
+        if metadata is None:
+            return False
+        mine = metadata.properties.get(BATCH_SNAPSHOT)
+        for item in ancestors_of(metadata.current_snapshot(), metadata):
+            if str(item.snapshot_id) == mine:
+                return False
+            if item.summary is None or item.summary.operation != Operation.REPLACE:
+                break
+        return True
 
     def hidden(self, columns: Iterable[Column]) -> list[Column]:
         """The columns of files that are none of the table: by their field ids, without one by its name mapping.
@@ -66,10 +69,16 @@ class IcebergTable:
         ids = {item.field_id for item in metadata.schema().fields}
         names = {item.field_id: item.names for item in metadata.name_mapping() or () if item.field_id in ids}
         mapped = {name for several in names.values() for name in several}
+
+        def another_has(name: str, number: int) -> bool:
+            """Whether the column is that of another name with the same id, and not one that was renamed."""
+            known = names.get(number, ())
+            return name not in known and any(field_id(other) == number for other in known)
+
         return [
             (name, number)
             for name, number in columns
-            if (name not in mapped if number is None else number not in ids or name not in names.get(number, [name]))
+            if (name not in mapped if number is None else number not in ids or another_has(name, number))
         ]
 
     def _current(self) -> tuple[TableMetadata | None, Shown]:

@@ -235,17 +235,19 @@ def _check_originals(services: Services, files: Iterable[DataFile]) -> None:
 
     By listing their hours: one can have 100,000 objects, which are too many requests for the time of the function.
     """
-    checked = list(files)
     lake = services.resources.lake_bucket
     prefix = f"s3://{lake}/"
-    folders = {file.path[len(prefix) : file.path.rindex("/") + 1] for file in checked}
-    sizes: dict[str, int] = {}
+    sizes = {file.path: file.size for file in files}
+    folders = {path[len(prefix) : path.rindex("/") + 1] for path in sizes}
 
     def list_folder(folder: str) -> None:
-        sizes.update((f"{prefix}{item['Key']}", item["Size"]) for item in list_objects(services.s3, lake, folder))
+        for item in list_objects(services.s3, lake, folder):
+            path = f"{prefix}{item['Key']}"
+            if sizes.get(path) == item["Size"]:
+                del sizes[path]
 
     in_parallel(list_folder, folders, TABLE_REQUESTS)
-    gone = [file.path for file in checked if sizes.get(file.path) != file.size]
+    gone = [*sizes]
     if gone:
         raise TableStoppedError(
             f"{len(gone)} published objects are gone or changed (first: {gone[0]}): reprocess their manifests, or "
