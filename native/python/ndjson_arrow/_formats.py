@@ -84,8 +84,9 @@ def find_other_format(counts: SplitCounts, rejects: Sequence[Reject], *, concate
     if rows == 0:
         # A zero byte of UTF-16 before the first of concatenated objects is a reject of its own.
         first = lines[0].removeprefix(BYTE_ORDER_MARK)
+        start = b"".join(lines[:2]).lstrip(RECORD_SEPARATOR if concatenated else b"")
         text_format = next((name for pattern, name in PATTERNS if pattern.match(first)), None)
-        format_name = format_name or _magic(b"".join(lines[:2]), TEXT_LIKE) or text_format or _table(lines)
+        format_name = format_name or _magic(start, TEXT_LIKE) or text_format or _table(lines)
     return format_name and f"it looks like {format_name}; {EXPECTED_OBJECTS if concatenated else EXPECTED}"
 
 

@@ -58,6 +58,8 @@ def test_a_rejected_line_is_an_error_for_a_caller_that_takes_none(file: Path) ->
         (b"a,b\n1,2\n", True, "it looks like CSV; expected JSON objects"),
         (gzip.compress(gzip.compress(b"{}" * 1000)), True, "compressed twice; expected JSON objects"),
         (b'\x1e{"a":1}\n\x1e{"a":2\x1e}\n', True, "at byte 10 .*pass rejects="),
+        # What it would name is set: 'convert' read the file in each call again
+        (b"[\x1e1", True, "pass rejects="),
         (b"{'a': 1}{'a': 2}", True, "pass rejects="),
         (b'{"a": "' + b"x" * 100_000 + b'\n"}', True, "pass rejects="),
         (b'ORCHESTRATOR {"a":1}', True, "pass rejects="),
