@@ -75,7 +75,9 @@ def find_other_format(counts: SplitCounts, rejects: Sequence[Reject], *, concate
     kept = [reject.line for reject in rejects[:LINES_TO_COMPARE] if reject.line is not None]
     lines = kept or [rejects[0].head]
     # The first object of a line that is not kept can be longer than its head.
-    is_cut = not kept and ([*reasons] == ["trailing characters"] or LOG_RECORD in lines[0])
+    is_cut = not kept and (
+        [*reasons] == ["trailing characters"] or (reasons == {"line too long": 1} and LOG_RECORD in lines[0])
+    )
     if not concatenated and (values := _values(lines, rows, reasons, opens_file=opening is not None, is_cut=is_cut)):
         return values
     numbers = (*BINARY, *COMPRESSED) if sum(reasons.values()) > rows else BINARY

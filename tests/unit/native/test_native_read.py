@@ -252,6 +252,7 @@ def test_an_archive_is_recognised_by_a_first_row_that_is_too_large_to_keep() -> 
     [
         (b'{"text":"%s"} ' % (b"x" * 60_000) * 20, "objects without newlines between them"),
         (b'{"messageType":"DATA_MESSAGE","logEvents":["%s"]}' % (b"x" * 100_000) * 20, "objects without newlines"),
+        (b'{"messageType":"DATA_MESSAGE","logEvents":["%s"]}\n' % (b"x" * 2_000_000) * 2, "pass rejects="),
         (b"12345 " * 20_000, "pass rejects="),
         # One object; a string that looks like two
         (b'{"text":"%s"' % (b"x" * 100_000), "pass rejects="),
