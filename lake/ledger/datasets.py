@@ -41,6 +41,7 @@ from lake.ledger.table import (
 
 NUMBER = Key("dataset-count", "dataset-count")
 DATASET_NAMES = "dataset-name"
+ADMITTED = "admitted-dataset"
 CATALOG = Key("catalog", "catalog")
 FIRST_NAME = "a"
 AFTER_LAST_NAME = "{"
@@ -224,6 +225,10 @@ class Datasets(Rows):
         """All known datasets, sorted; memory holds one page of them."""
         return (item["sk"] for item in self._table.query(DATASET_NAMES))
 
+    def admitted(self) -> Iterator[str]:
+        """Those that were let in, sorted, also without a file."""
+        return (item["sk"] for item in self._table.query(ADMITTED))
+
     def speeds(self, names: Iterable[str] | None = None) -> dict[str, DatasetSpeed]:
         """The speed of each of these datasets that has measured one, by batched reads; None: of all datasets."""
         speeds = {}
@@ -333,7 +338,7 @@ class Datasets(Rows):
 
 
 def _admission_key(name: str) -> Key:
-    return Key("admitted-dataset", name)
+    return Key(ADMITTED, name)
 
 
 def _admission(name: str, folder: str) -> dict[str, str]:

@@ -234,7 +234,7 @@ def _refused_schedule(value: str) -> str | None:
     return None
 
 
-KMS_KEY = like(_KMS_KEY_ARN, "the ARN of a KMS key (not of an alias)", or_empty=True)
+KMS_KEY = like(_KMS_KEY_ARN, "the ARN of a KMS key, arn:aws:kms:…:key/…", or_empty=True)
 TIME = like(TIME_OF_DAY, "a time of day such as 08:00")
 TIME_ZONE = like(_is_time_zone, "an IANA time zone such as Europe/Berlin")
 DATE = like(lambda value: is_date(value) and "1970" <= value < "9000", "a date such as 2026-11-18")

@@ -36,11 +36,11 @@ class RecordsRule:
     stream, and two of them cannot have one name."""
     dataset: Annotated[str, _NAME]
     """Dataset of the records. A rule of [[datasets]] has to give the keys this name."""
-    kinesis_stream: Annotated[str, like(KINESIS_STREAM_ARN, "the ARN of a Kinesis stream", or_empty=True)] = ""
+    kinesis_stream: Annotated[str, like(KINESIS_STREAM_ARN, "arn:aws:kinesis:… of a stream", or_empty=True)] = ""
     """ARN of the Kinesis stream; either it or records.msk_cluster is set."""
     kinesis_kms_key: Annotated[str, KMS_KEY] = ""
     """ARN of the KMS key that encrypts the Kinesis stream, for the right to read it; empty: not one of yours."""
-    msk_cluster: Annotated[str, like(MSK_CLUSTER_ARN, "the ARN of an Amazon MSK cluster", or_empty=True)] = ""
+    msk_cluster: Annotated[str, like(MSK_CLUSTER_ARN, "arn:aws:kafka:… of a cluster", or_empty=True)] = ""
     """ARN of the Amazon MSK cluster, provisioned or serverless, that lets in roles (IAM authentication) and that
     Firehose reaches by a private VPC connection."""
     msk_topic: Annotated[str, like(TOPIC, "the name of a Kafka topic", or_empty=True)] = ""

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from lake.dataset_rules import dataset_prefixes, matching_rule, takes_no_folder
+from lake.dataset_rules import dataset_prefixes, matching_rule, named_datasets, takes_no_folder
 from lake.errors import InvalidInputError, OwnershipError
 from lake.layout import is_archived
 from lake.manifest import Identity, Lane, ObjectVersion, Partition
@@ -109,9 +109,7 @@ def find_unrecorded(
     """
     progress = ListingProgress.of(token)
     if not progress.prefixes:
-        rules, folders = services.settings.datasets, folders_of(services, request.dataset)
-        found = {prefix for folder in folders for prefix in dataset_prefixes(request.dataset, rules, folder)}
-        progress = replace(progress, prefixes=tuple(sorted(found)))
+        progress = replace(progress, prefixes=_prefixes(services, request.dataset))
     prefixes = progress.prefixes
     stop_at = services.clock() + (TIME_PER_CALL if time is None else time)
     while progress.prefix < len(prefixes):
@@ -124,6 +122,19 @@ def find_unrecorded(
         "known": progress.found - progress.recorded - progress.unsettled,
         **{name: getattr(progress, name) for name in TOTALS},
     }
+
+
+def _prefixes(services: Services, dataset: str) -> tuple[str, ...]:
+    rules, folders = services.settings.datasets, folders_of(services, dataset)
+    return tuple(sorted({prefix for folder in folders for prefix in dataset_prefixes(dataset, rules, folder)}))
+
+
+def _has_rule(services: Services, dataset: str) -> bool:
+    """Whether a rule gives keys to the dataset: a rule before that of its folder can take all of them."""
+    rules = services.settings.datasets
+    return dataset in named_datasets(rules) or any(
+        matching_rule(prefix, rules)[1] == dataset for prefix in _prefixes(services, dataset)
+    )
 
 
 def _list_page(services: Services, request: ListingRequest, prefix: str, progress: ListingProgress) -> ListingProgress:
@@ -216,10 +227,10 @@ def backfill(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     action = event.get("action")
     if action == "validate":
         request = _parse(event.get("input"), services)
-        if not request["force"] and not dataset_prefixes(request["dataset"], services.settings.datasets):
+        if not request["force"] and not _has_rule(services, dataset := request["dataset"]):
             raise InvalidInputError(
-                f"no rule of [[datasets]] gives files to {request['dataset']}: pass the dataset that has them today, "
-                "or deploy a rule"
+                f"no rule of [[datasets]] gives files to {dataset}: pass the dataset that has them today, or deploy a "
+                "rule; 'hybrid-router overnight' converts what waits, --force also what was converted"
             )
         services.settings.ledger.check_kept(request["from"], services.ledger.arrivals.expiries(), services.clock())
         return request

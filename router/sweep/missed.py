@@ -174,9 +174,10 @@ def find_datasets(repair: Repair) -> tuple[list[str], bool]:
     """
     services = repair.services
     rules = services.settings.datasets
-    names = named_datasets(rules) | set(services.ledger.datasets.names())
+    datasets = services.ledger.datasets
+    names, admitted = named_datasets(rules) | set(datasets.names()), set(datasets.admitted())
     # Datasets that a rule has named before do not count, and a lower limit takes none back.
-    room = max(services.settings.max_datasets - services.ledger.datasets.number(), 0)
+    room = max(services.settings.max_datasets - datasets.number(), 0)
     # The other half of the time is for the listing of what was found.
     stop_at = services.clock() + (repair.stop_at - services.clock()) / 2
     all_found = True
@@ -188,8 +189,9 @@ def find_datasets(repair: Repair) -> tuple[list[str], bool]:
             for page in folder_pages(services, rule.prefix, stop_at):
                 unknown = (folder for folder in folders_on(page, rule.prefix) if name_of_folder(folder) not in names)
                 # The keys of a folder can be those of a dataset with another name, or of none.
-                new = sorted({matching_rule(rule.prefix_of(folder), rules)[1] for folder in unknown} - {"", *names})
-                names.update(new[: max(room, 0)])
+                found = {matching_rule(rule.prefix_of(folder), rules)[1] for folder in unknown} - {"", *names}
+                new = sorted(found - admitted)
+                names.update(found & admitted, new[: max(room, 0)])
                 room -= len(new)
                 is_listed = not page["IsTruncated"]
             if not is_listed:

@@ -75,7 +75,9 @@ def find_other_format(counts: SplitCounts, rejects: Sequence[Reject], *, concate
     kept = [reject.line for reject in rejects[:LINES_TO_COMPARE] if reject.line is not None]
     lines = kept or [rejects[0].head]
     # The first object of a line that is not kept can be longer than its head.
-    is_cut = not kept and ([*reasons] == ["trailing characters"] or LOG_RECORD in lines[0])
+    is_cut = not kept and (
+        [*reasons] == ["trailing characters"] or (reasons == {"line too long": 1} and LOG_RECORD in lines[0])
+    )
     if not concatenated and (values := _values(lines, rows, reasons, opens_file=opening is not None, is_cut=is_cut)):
         return values
     numbers = (*BINARY, *COMPRESSED) if sum(reasons.values()) > rows else BINARY
@@ -84,8 +86,9 @@ def find_other_format(counts: SplitCounts, rejects: Sequence[Reject], *, concate
     if rows == 0:
         # A zero byte of UTF-16 before the first of concatenated objects is a reject of its own.
         first = lines[0].removeprefix(BYTE_ORDER_MARK)
+        start = b"".join(lines[:2]).lstrip(RECORD_SEPARATOR if concatenated else b"")
         text_format = next((name for pattern, name in PATTERNS if pattern.match(first)), None)
-        format_name = format_name or _magic(b"".join(lines[:2]), TEXT_LIKE) or text_format or _table(lines)
+        format_name = format_name or _magic(start, TEXT_LIKE) or text_format or _table(lines)
     return format_name and f"it looks like {format_name}; {EXPECTED_OBJECTS if concatenated else EXPECTED}"
 
 

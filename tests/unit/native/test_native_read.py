@@ -58,6 +58,8 @@ def test_a_rejected_line_is_an_error_for_a_caller_that_takes_none(file: Path) ->
         (b"a,b\n1,2\n", True, "it looks like CSV; expected JSON objects"),
         (gzip.compress(gzip.compress(b"{}" * 1000)), True, "compressed twice; expected JSON objects"),
         (b'\x1e{"a":1}\n\x1e{"a":2\x1e}\n', True, "at byte 10 .*pass rejects="),
+        # What it would name is set: 'convert' read the file in each call again
+        (b"[\x1e1", True, "pass rejects="),
         (b"{'a': 1}{'a': 2}", True, "pass rejects="),
         (b'{"a": "' + b"x" * 100_000 + b'\n"}', True, "pass rejects="),
         (b'ORCHESTRATOR {"a":1}', True, "pass rejects="),
@@ -250,6 +252,7 @@ def test_an_archive_is_recognised_by_a_first_row_that_is_too_large_to_keep() -> 
     [
         (b'{"text":"%s"} ' % (b"x" * 60_000) * 20, "objects without newlines between them"),
         (b'{"messageType":"DATA_MESSAGE","logEvents":["%s"]}' % (b"x" * 100_000) * 20, "objects without newlines"),
+        (b'{"messageType":"DATA_MESSAGE","logEvents":["%s"]}\n' % (b"x" * 2_000_000) * 2, "pass rejects="),
         (b"12345 " * 20_000, "pass rejects="),
         # One object; a string that looks like two
         (b'{"text":"%s"' % (b"x" * 100_000), "pass rejects="),

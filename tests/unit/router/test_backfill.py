@@ -52,10 +52,11 @@ def test_an_unknown_dataset_is_answered_with_some_of_many(deployment: Deployment
         validate(deployment, {**RANGE, "dataset": "orders"})
 
 
-def test_a_dataset_whose_rule_was_renamed_has_nothing_to_list(deployment: Deployment) -> None:
+@pytest.mark.parametrize("others", [[], [{"name": "{folder}"}]])
+def test_a_dataset_whose_rule_was_renamed_has_nothing_to_list(deployment: Deployment, others: list[Any]) -> None:
     # Given a dataset whose files another one has today
     deployment.ledger.datasets.register("orders")
-    deployment.configure(datasets=[{"name": "sales", "prefix": "orders/"}])
+    deployment.configure(datasets=[{"name": "sales", "prefix": "orders/"}, *others])
     # When, Then: a backfill would find no file; what was converted can be converted again
     with pytest.raises(InvalidInputError, match=r"no rule of \[\[datasets\]\] gives files to orders"):
         validate(deployment, RANGE)

@@ -83,6 +83,15 @@ def test_datasets_that_rules_have_named_take_no_room_after_them(
     assert "raise it and deploy" not in caplog.text
 
 
+def test_a_dataset_that_was_let_in_has_its_place_though_it_has_no_file(deployment: Deployment) -> None:
+    # Given a dataset whose caller died once it was let in, and whose event was lost; it was the last one
+    deployment.configure(max_datasets=2)
+    modified = deployment.put("clicks/a.json")
+    deployment.now = modified + timedelta(hours=7)
+    # When, Then
+    assert sweep(deployment.services)["adopted"] == 1
+
+
 @pytest.mark.parametrize("has_time", [True, False])
 @pytest.mark.parametrize(
     ("listing", "hours", "days", "stalled"),
