@@ -20,7 +20,7 @@ MAX_SAMPLED = 16
 MAX_FILES = 8
 """Files of a manifest that are tried, drawn at random: an uploader can give its objects the first keys."""
 MAX_OTHERS = 1000
-"""Number of manifests from ``others`` from which the sample is drawn."""
+"""Number of manifests from ``others``, after the first ones, from which a sample is drawn."""
 
 
 Item = TypeVar("Item")
@@ -43,11 +43,12 @@ def check_environment(
 ) -> None:
     """Try what every conversion needs: 7 requests if all is well. A missing object is not a denial.
 
-    ``manifests``: those that the run is about to claim. ``others``: more manifests of the lane. They are only taken if
-    no file of the first ones can be read: then a file of another manifest shows whether the input as a whole is denied,
-    or single objects of it. ``every``: after those of the sample, try a file of every other manifest before the input
-    counts as denied. Raises ``BlockedRunError``: one sentence: what is refused, and what to do. It is recorded as the
-    reason of a manifest that waits for it, so that the verdict of the execution names it.
+    ``manifests``: those that the run is about to claim. ``others``: more manifests of the lane, the likeliest to be
+    readable first. They are only taken if no file of the first ones can be read: then a file of another manifest shows
+    whether the input as a whole is denied, or single objects of it. ``every``: after those of the sample, try a file of
+    every other manifest before the input counts as denied. Raises ``BlockedRunError``: one sentence: what is refused,
+    and what to do. It is recorded as the reason of a manifest that waits for it, so that the verdict of the execution
+    names it.
     """
     fault = _output_fault(context)
     denied = manifests if fault is not None and fault.denied else ()
@@ -124,7 +125,8 @@ def _sample(manifests: Sequence[str], others: Iterable[str], *, every: bool) -> 
     for position, manifest in enumerate([*manifests[:1], *drawn]):
         yield manifest, MAX_FILES if position <= MAX_SAMPLED else 1
     known = set(manifests)
-    for manifest in _draw([manifest for manifest in islice(others, MAX_OTHERS) if manifest not in known], MAX_SAMPLED):
+    rest = (manifest for manifest in others if manifest not in known)
+    for manifest in [*islice(rest, MAX_SAMPLED), *_draw(list(islice(rest, MAX_OTHERS)), MAX_SAMPLED)]:
         yield manifest, MAX_FILES
 
 

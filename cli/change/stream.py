@@ -46,9 +46,9 @@ def start_stream(stack: DeployedStack, *, dry_run: DryRun = False, as_json: Json
         action = "a run is alive, so none is started" if _is_running(stack) else "a run is started"
         _say(f"dry run, nothing was done: {action}, and a window opens", as_json=as_json)
         return ExitCode.FINE
-    running = stack.control_stream("start")["running"]
-    # Watches the window: perhaps a second one, which changes nothing.
+    # Watches the window, perhaps as a second one. First: the function opens it also where the engine refuses a run.
     stack.start("stream_window", {})
+    running = stack.control_stream("start")["running"]
     text = "the streaming job runs" if running else "no run can be started now: the sweep starts it later"
     _say(text, as_json=as_json)
     return ExitCode.FINE if running else ExitCode.NOT_SO
@@ -63,6 +63,7 @@ def stop_stream(stack: DeployedStack, *, dry_run: DryRun = False, as_json: Json 
         return ExitCode.FINE
     answer = wait_for_stop(stack, POLL_SECONDS)
     text = "a new run converts what is still queued, and ends when it is idle" if answer["running"] else "stopped"
+    text += stack.runnable("; 'hybrid-router stream start' opens a window again")
     _say(text, as_json=as_json)
     return ExitCode.NOT_SO if answer["running"] else ExitCode.FINE
 

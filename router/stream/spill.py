@@ -17,8 +17,9 @@ ADMITTED_SHARE = 0.5
 """Share of the latency goal for which files wait for cores at most. The rest is for event window, trigger, conversion
 and publishing: of files of 4 GB, far more than ten workers convert, the simulated p95 is 262 s for a goal of 300."""
 
-MEASURED_FOR = timedelta(hours=1)
-"""After this time without a watch, such as after its execution was stopped, a backlog no longer counts as measured."""
+MEASURED_FOR = timedelta(hours=2)
+"""After this time without a watch, such as after its execution was stopped, a backlog no longer counts as measured.
+Longer than between two watches (``schedule.watch_seconds``: at most an hour)."""
 
 TASK_SECONDS = 0.25
 """Time of a task in addition to its bytes: its requests, and its start in Spark. Measured on the local cloud, with

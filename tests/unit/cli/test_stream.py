@@ -10,6 +10,7 @@ from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode
 from cli.inspect.executions import local_log, log_stream
 from lake.engines.emr_serverless import run_id
+from lake.errors import HybridRouterError
 from lake.shards import Shards
 from tests.unit.cli.conftest import Answered, Printed
 from tests.unit.cli.stack_world import FakeLambda, FakeServices, stack_of
@@ -51,6 +52,16 @@ def test_a_start_without_room_is_told(world: World, running: bool, code: ExitCod
     assert stack.functions.started == [{}]
 
 
+def test_a_start_that_an_engine_refuses_leaves_no_window_without_a_watch(world: World) -> None:
+    # Given a function that opens the window and raises what the engine has refused
+    stack = streaming(world, False, {"errorType": "TerminalError", "errorMessage": "AccessDenied"})
+    stack.functions._error = True
+    # When, Then
+    with pytest.raises(HybridRouterError, match="AccessDenied"):
+        start_stream(stack)
+    assert stack.functions.started == [{}]
+
+
 def test_a_stop_asks_again_only_the_shards_that_have_not_stopped(
     world: World, printed: Printed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -66,6 +77,7 @@ def test_a_stop_asks_again_only_the_shards_that_have_not_stopped(
     asked = [(event["action"], event["shards"]) for _, event in stack.functions.requests]
     assert asked == [("stop", ""), ("stop", "1,2,3"), ("stop", "3")]
     assert "a new run converts what is still queued" in told
+    assert "'hybrid-router stream start --stage dev' opens a window again" in told
 
 
 @pytest.mark.parametrize("command", [start_stream, stop_stream])

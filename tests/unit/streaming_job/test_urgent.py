@@ -238,15 +238,14 @@ def test_a_held_manifest_does_not_keep_a_run_from_ending(stream: Stream) -> None
     assert len(stream.pointers()) == 1
 
 
-def test_a_denied_file_alone_does_not_end_a_run_that_has_read_others(
-    stream: Stream, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Given a quiet lane, a run that has converted one manifest, and then one whose only file is denied
+def test_denied_files_do_not_end_a_run_that_has_read_others(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given a lane in which all that wait are denied, more than are tried, and a run that has converted a manifest
+    monkeypatch.setattr(preflight, "MAX_SAMPLED", 1)
     denied = stream.put(urgent=True)
     monkeypatch.setattr(micro_batch, "check_environment", check_environment)
 
     def fetch(file: ObjectVersion, *_: int) -> bytes:
-        if file.key == "orders/1.json":
+        if file.key != "orders/2.json":
             raise DeniedFileError(file.key) from ClientError({"Error": {"Code": "AccessDenied"}}, "GetObject")
         return b"{"
 
@@ -255,6 +254,8 @@ def test_a_denied_file_alone_does_not_end_a_run_that_has_read_others(
     fault = EnvironmentFault("denied", "allow it", passing=False, denied=True)
     monkeypatch.setattr(micro_batch, "convert", lambda *_: [ConversionOutcome(denied, WAITING, fault=fault)])
     stream.world.ledger.manifests.fail(stream.world.row(read.manifest), "ended", stream.world.now)
+    for _ in range(20):
+        stream.put(urgent=False)
     InboxStream._record_work(stream.run, [read])
     # When
     stream.look()
