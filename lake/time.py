@@ -149,7 +149,8 @@ class Schedule:
 
     def skipped_on(self, time_zone: str, now: datetime) -> date | None:
         """The date of the first start within a year of ``now`` (aware) that is in such an hour; None: there is none."""
-        starts = self._starts(time_zone, now, 366)
+        # From one last Sunday of March to the next there can be 53 weeks.
+        starts = self._starts(time_zone, now, 371)
         return next((start.astimezone(ZoneInfo(time_zone)).date() for start, exists in starts if not exists), None)
 
     def _starts(self, time_zone: str, now: datetime, days: int) -> Iterator[tuple[datetime, bool]]:

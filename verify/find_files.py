@@ -139,6 +139,14 @@ CREATE INDEX by_manifest ON arrived (manifest);
 CREATE TABLE published (identity PRIMARY KEY, manifest) WITHOUT ROWID;
 """
 
+DISK_ERRORS = {
+    sqlite3.SQLITE_CANTOPEN: errno.EIO,
+    sqlite3.SQLITE_FULL: errno.ENOSPC,
+    sqlite3.SQLITE_IOERR: errno.EIO,
+    sqlite3.SQLITE_READONLY: errno.EROFS,
+}
+"""Any other, such as one of the syntax, is a defect of this program."""
+
 
 @contextmanager
 def open_index(folder: Path) -> Iterator["FileIndex"]:
@@ -150,8 +158,11 @@ def open_index(folder: Path) -> Iterator["FileIndex"]:
         with closing(FileIndex(folder)) as index:
             yield index
     except sqlite3.OperationalError as error:
-        full = error.sqlite_errorcode == sqlite3.SQLITE_FULL
-        raise OSError(errno.ENOSPC if full else errno.EIO, str(error)) from error
+        # The lowest byte of an extended code; an error of Python's own has none.
+        number = DISK_ERRORS.get(getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF)
+        if number is None:
+            raise
+        raise OSError(number, str(error)) from error
 
 
 class FileIndex:

@@ -98,9 +98,11 @@ def doubts(settings: Settings) -> Iterator[str]:
     schedule = settings.schedule
     stream, overnight = Schedule.parse(schedule.stream_start), Schedule.parse(schedule.overnight)
     night = overnight.minute
-    if day := overnight.skipped_on(settings.time_zone, datetime.now(UTC)):
-        skipped = f"no night begins on {day} at the time that the clock of {settings.time_zone} skips"
-        yield f"schedule.overnight = {schedule.overnight!r}: {skipped}"
+    starts = (("overnight", overnight, "night"), ("stream_start", stream, "stream window"))
+    for name, times, what in starts if _has_peak(settings) else starts[:1]:
+        if day := times.skipped_on(settings.time_zone, datetime.now(UTC)):
+            skipped = f"no {what} begins on {day} at the time that the clock of {settings.time_zone} skips"
+            yield f"schedule.{name} = {times.expression!r}: {skipped}"
     if not _has_peak(settings) or (start := stream.minute) is None:
         return
     end = minutes_of_day(schedule.stream_end)

@@ -4,6 +4,7 @@ Each page is compared with the ledger and put on disk before the next one is req
 """
 
 import io
+import sqlite3
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -48,6 +49,11 @@ def test_a_full_disk_is_a_fault_of_the_machine(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="disk is full") as raised:
         fill()
     assert judge(raised.value) == Fault.ENVIRONMENT
+    # And a wrong statement, and a text that is none, are no faults of the machine
+    for name, statement in (("a", "SELECT 1 FROM nowhere"), ("b", "SELECT CAST(x'ff' AS TEXT)")):
+        (folder := tmp_path / name).mkdir()
+        with pytest.raises(sqlite3.OperationalError), open_index(folder) as index:
+            index._database.execute(statement).fetchall()
 
 
 def version(number: int, instant: datetime = NOON) -> ObjectVersion:
