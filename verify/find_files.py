@@ -139,12 +139,7 @@ CREATE INDEX by_manifest ON arrived (manifest);
 CREATE TABLE published (identity PRIMARY KEY, manifest) WITHOUT ROWID;
 """
 
-DISK_ERRORS = {
-    sqlite3.SQLITE_CANTOPEN: errno.EIO,
-    sqlite3.SQLITE_FULL: errno.ENOSPC,
-    sqlite3.SQLITE_IOERR: errno.EIO,
-    sqlite3.SQLITE_READONLY: errno.EROFS,
-}
+DISK_ERRORS = ("SQLITE_CANTOPEN", "SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY")
 """Any other, such as one of the syntax, is a defect of this program."""
 
 
@@ -158,11 +153,10 @@ def open_index(folder: Path) -> Iterator["FileIndex"]:
         with closing(FileIndex(folder)) as index:
             yield index
     except sqlite3.OperationalError as error:
-        # The lowest byte of an extended code; an error of Python's own has none.
-        number = DISK_ERRORS.get(getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF)
-        if number is None:
+        # An extended code has a longer name; an error of Python's own has none.
+        if not getattr(error, "sqlite_errorname", "").startswith(DISK_ERRORS):
             raise
-        raise OSError(number, str(error)) from error
+        raise OSError(errno.EIO, str(error)) from error
 
 
 class FileIndex:

@@ -100,7 +100,8 @@ def doubts(settings: Settings) -> Iterator[str]:
     night = overnight.minute
     starts = (("overnight", overnight, "night"), ("stream_start", stream, "stream window"))
     for name, times, what in starts if _has_peak(settings) else starts[:1]:
-        if day := times.skipped_on(settings.time_zone, datetime.now(UTC)):
+        # Of several starts in a day the next one follows soon.
+        if times.minute is not None and (day := times.skipped_on(settings.time_zone, datetime.now(UTC))):
             skipped = f"no {what} begins on {day} at the time that the clock of {settings.time_zone} skips"
             yield f"schedule.{name} = {times.expression!r}: {skipped}"
     if not _has_peak(settings) or (start := stream.minute) is None:
