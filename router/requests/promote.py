@@ -3,8 +3,10 @@
 One supersede for each manifest: the documents of its successors, the transaction, the pointers.
 """
 
+from collections import deque
 from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from typing import Any
 
 from lake.errors import InvalidDocumentError, InvalidInputError, UnusableDocumentError
@@ -188,24 +190,32 @@ def find_queued(
     """QUEUED manifests of the selection, from the index: a hint; and the error of a collection that could not be
     divided.
 
-    The collections of its hours are divided; a dry run reports their files. Manifests of the stream lane are included:
-    a promote that crashed may have left them without a pointer. Raises ``InvalidInputError``: more than
-    ``MAX_QUEUED_FILES`` files of the batch lane.
+    The collections of its hours are divided; a dry run reports their files. The newest manifests of the stream lane are
+    included: a promote that crashed may have left them without a pointer. A million can wait in either lane, so that
+    memory holds ``MAX_QUEUED_FILES`` of each. Raises ``InvalidInputError``: more than as many files of the batch lane.
     """
     divided, fault = ([], None) if dry_run else divide_selected(services, selection)
-    listed, stream = (list(open_rows(services, lane, State.QUEUED, selection)) for lane in (Lane.BATCH, Lane.STREAM))
-    batch = {row.id: row for row in (*divided, *listed)}
+    batch: dict[str, int] = {}
+    for row in chain(divided, open_rows(services, Lane.BATCH, State.QUEUED, selection)):
+        batch[row.id] = row.files
+        if len(batch) > MAX_QUEUED_FILES:
+            break
+    stream = deque[ManifestRow](maxlen=MAX_QUEUED_FILES)
+    for row in open_rows(services, Lane.STREAM, State.QUEUED, selection):
+        if len(stream) == MAX_QUEUED_FILES:
+            report.add("inStream", stream[0].files)
+        stream.append(row)
     if fault is not None:
         report.messages.append(f"files of a collection are not moved, because it could not be divided: {fault}")
-    number = sum(row.files for row in batch.values())
+    number = sum(batch.values())
     for manifest in draft_selected(services, selection) if dry_run else ():
         number += len(manifest.files)
         moved = f"{format_count(len(manifest.files), 'file')} of {manifest.partition}"
         report.add("promoted", len(manifest.files), f"{moved} to be in the stream lane, out of the hour's collection")
     if number > MAX_QUEUED_FILES:
         raise InvalidInputError(
-            f"the selection holds {format_count(number, 'file')} of the batch lane, one promote takes "
-            f"{MAX_QUEUED_FILES:,}: pass a smaller range, or start overnight"
+            f"the selection holds more than {format_count(MAX_QUEUED_FILES, 'file')} of the batch lane: pass a smaller "
+            "range, or start overnight"
         )
     return [*batch, *(row.id for row in stream)], fault
 

@@ -1,6 +1,7 @@
 """promote: queued files go from the batch lane to the stream lane; what is not queued there is unchanged."""
 
 import threading
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from unittest.mock import Mock, patch
@@ -249,14 +250,34 @@ def test_a_collection_that_cannot_be_divided_is_reported(deployment: Deployment)
 def test_too_much_at_once_is_refused_before_anything_is_done(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    owned(deployment, "a", "b")
+    row = deployment.row(owned(deployment, "a", "b"))
     monkeypatch.setattr("router.requests.selection.MAX_NAMED", 1)
     monkeypatch.setattr(move, "MAX_QUEUED_FILES", 1)
     with pytest.raises(InvalidInputError, match="files has 2 entries, one promote takes 1: pass fewer"):
         ask(deployment, "a", "b")
-    with pytest.raises(InvalidInputError, match="2 files of the batch lane, one promote takes 1: pass"):
+    with pytest.raises(InvalidInputError, match="more than 1 file of the batch lane: pass"):
         ask(deployment, dataset="orders")
-    assert deployment.faults.writes == []
+    # Given: more manifests; then memory holds those that one promote takes
+    queued = (replace(row, id=f"{number}") for number in range(9))
+    monkeypatch.setattr(move, "open_rows", lambda _services, lane, *_: queued if lane == Lane.BATCH else ())
+    with pytest.raises(InvalidInputError, match="more than 1 file of the batch lane: pass"):
+        ask(deployment, dataset="orders")
+    assert (next(queued).id, deployment.faults.writes) == ("2", [])
+
+
+def test_of_many_that_wait_in_the_stream_lane_the_newest_get_a_pointer_again(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given: without a pointer is what a promote has just moved; the sweep looks after the others
+    waiting = []
+    for name in "abc":
+        waiting.append(owned(deployment, name, lane=Lane.STREAM))
+        deployment.wait(timedelta(minutes=1))
+    monkeypatch.setattr(move, "MAX_QUEUED_FILES", 2)
+    # When
+    answer = ask(deployment, dataset="orders")
+    # Then
+    assert (pointed(deployment), counts(answer)) == (set(waiting[1:]), {"inStream": 3})
 
 
 def test_messages_beyond_the_maximum_are_omitted(deployment: Deployment) -> None:
