@@ -13,6 +13,8 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
 
 from lake.layout import OTHER_POINTERS, inbox, manifest_of_pointer
 from lake.texts import format_count
@@ -32,6 +34,7 @@ from streaming_job.micro_batch import (
 )
 from transform.outcome import ALARM, HELD, ConversionOutcome
 from transform.preflight import BlockedRunError
+from transform.spark_job import failure_reason
 from transform.task_model import ConversionContext, JobServices
 
 if TYPE_CHECKING:
@@ -65,6 +68,10 @@ MAX_LATELY = 16
 
 MAX_SILENCE = timedelta(minutes=10)
 """Without the ledger a run converts nothing, and no other one, which may reach it, is started while this one lives."""
+
+QUERY_PATIENCE = timedelta(seconds=45)
+"""How long queries may fail one after another: shorter than a heartbeat is valid, and than another run takes to
+start."""
 
 
 @dataclass(slots=True, eq=False)
@@ -111,6 +118,9 @@ class InboxStream:
         """The last look for urgent pointers, beside the thread of the run: S3 can keep it waiting for minutes."""
         self._look.set_result(None)
         self._last_work = context.clock()
+        self._failing_since: datetime | None = None
+        self._failed_at: datetime | None = None
+        """Of queries: the first failure that others have followed, and the last one."""
         self._lately: tuple[str, ...] = ()
         """In a quiet lane the next manifest can be a denied one alone: these show that the input is not."""
         self._meter = StreamMeter(context, lambda: live_workers(context.spark))
@@ -142,15 +152,37 @@ class InboxStream:
     def _run_query(self) -> bool:
         with TemporaryDirectory(prefix="inbox-checkpoint-", ignore_cleanup_errors=True) as checkpoint:
             self._read, self._full = 0, False
-            query = self._start(checkpoint)
+            query: StreamingQuery | None = None
             try:
+                query = self._start(checkpoint)
                 return self._watch(query)
             except BaseException as error:
+                if self._may_follow(error):
+                    return True
                 # No micro-batch is waited for: the query could not be stopped before its end.
                 self._end_with(error)
                 raise
             finally:
-                query.stop()
+                if query is not None:
+                    query.stop()
+
+    def _may_follow(self, error: BaseException) -> bool:
+        """Whether another query follows a failure of Spark itself, after a pause.
+
+        Spark's client of S3 does not list again when an answer ends before its first byte, or a name is not resolved.
+        """
+        if self._error is not None or not isinstance(error, (Py4JError, PySparkException)):
+            return False
+        now = self._context.clock()
+        if self._failing_since is None or self._failed_at is None or now - self._failed_at > MAX_SILENCE:
+            self._failing_since = now
+        self._failed_at = now
+        if now - self._failing_since > QUERY_PATIENCE:
+            return False
+        self._context.log(f"Spark has ended the query, and another one is tried: {failure_reason(str(error))}")
+        self._wake.clear()
+        self._wake.wait(MAX_LOOK_SECONDS)
+        return True
 
     def _watch(self, query: StreamingQuery) -> bool:
         answered, woken = self._context.clock(), False

@@ -11,6 +11,7 @@ from unittest.mock import Mock
 
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
+from pyspark.errors import PySparkException
 
 from lake.errors import TransientError
 from lake.layout import INBOX, inbox, manifest_of_pointer, pointer_key
@@ -326,6 +327,37 @@ def test_a_micro_batch_that_fills_the_cores_is_waited_for(lane: SlowLane) -> Non
     lane.gate.set()
     batch.join(PATIENCE_SECONDS)
     assert lane.pointers() == []
+
+
+@pytest.mark.parametrize("begins", [True, False])
+@pytest.mark.parametrize(("number", "minutes", "ends"), [(10, 0, False), (11, 0, True), (2, 5, True), (2, 15, False)])
+def test_a_query_that_spark_ends_is_followed_by_another_one_for_a_while(
+    world: World, monkeypatch: pytest.MonkeyPatch, begins: bool, number: int, minutes: int, ends: bool
+) -> None:
+    # Given answers to listings of Spark that break off: of a new query, or of one that runs
+    found, stops, broken = InboxStream(context_of(world)), Mock(), PySparkException("Premature end of message body")
+    failures = [broken] * number
+
+    def start(_: str) -> Any:
+        if not failures:
+            world.wait(timedelta(hours=1))
+            return SimpleNamespace(isActive=True, stop=stops)
+        world.wait(timedelta(minutes=minutes, seconds=5))
+        found._last_work = world.now
+        if begins:
+            return SimpleNamespace(isActive=False, awaitTermination=Mock(side_effect=failures.pop()), stop=stops)
+        raise failures.pop()
+
+    found._wake = SimpleNamespace(wait=lambda _: None, clear=list, set=list)  # type: ignore[assignment]
+    monkeypatch.setattr(found, "_start", start)
+    # When, Then the run goes on until it is idle, or queries fail for longer than another run takes to start
+    if ends:
+        with pytest.raises(PySparkException, match="Premature end"):
+            found.run()
+    else:
+        found.run()
+    assert failures == []
+    assert stops.call_count == begins * number + (not ends)
 
 
 @pytest.mark.parametrize("denied", [False, True])
