@@ -119,8 +119,7 @@ class InboxStream:
         self._look.set_result(None)
         self._last_work = context.clock()
         self._failing_since: datetime | None = None
-        self._failed_at: datetime | None = None
-        """Of queries: the first failure that others have followed, and the last one."""
+        """The first failure of a query, after which others were tried."""
         self._lately: tuple[str, ...] = ()
         """In a quiet lane the next manifest can be a denied one alone: these show that the input is not."""
         self._meter = StreamMeter(context, lambda: live_workers(context.spark))
@@ -171,12 +170,12 @@ class InboxStream:
 
         Spark's client of S3 does not list again when an answer ends before its first byte, or a name is not resolved.
         """
-        if self._error is not None or not isinstance(error, (Py4JError, PySparkException)):
+        # The end of a micro-batch would be waited for without a heartbeat.
+        if self._error is not None or self._working.locked() or not isinstance(error, (Py4JError, PySparkException)):
             return False
         now = self._context.clock()
-        if self._failing_since is None or self._failed_at is None or now - self._failed_at > MAX_SILENCE:
+        if self._failing_since is None or now - self._failing_since > MAX_SILENCE:
             self._failing_since = now
-        self._failed_at = now
         if now - self._failing_since > QUERY_PATIENCE:
             return False
         self._context.log(f"Spark has ended the query, and another one is tried: {failure_reason(str(error))}")

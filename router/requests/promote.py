@@ -200,11 +200,6 @@ def find_queued(
         batch[row.id] = row.files
         if len(batch) > MAX_QUEUED_FILES:
             break
-    stream = deque[ManifestRow](maxlen=MAX_QUEUED_FILES)
-    for row in open_rows(services, Lane.STREAM, State.QUEUED, selection):
-        if len(stream) == MAX_QUEUED_FILES:
-            report.add("inStream", stream[0].files)
-        stream.append(row)
     if fault is not None:
         report.messages.append(f"files of a collection are not moved, because it could not be divided: {fault}")
     number = sum(batch.values())
@@ -217,6 +212,11 @@ def find_queued(
             f"the selection holds more than {format_count(MAX_QUEUED_FILES, 'file')} of the batch lane: pass a smaller "
             "range, or start overnight"
         )
+    stream = deque[ManifestRow](maxlen=MAX_QUEUED_FILES)
+    for row in open_rows(services, Lane.STREAM, State.QUEUED, selection):
+        if len(stream) == MAX_QUEUED_FILES:
+            report.add("inStream", stream[0].files)
+        stream.append(row)
     return [*batch, *(row.id for row in stream)], fault
 
 

@@ -257,9 +257,9 @@ def test_too_much_at_once_is_refused_before_anything_is_done(
         ask(deployment, "a", "b")
     with pytest.raises(InvalidInputError, match="more than 1 file of the batch lane: pass"):
         ask(deployment, dataset="orders")
-    # Given: more manifests; then memory holds those that one promote takes
+    # Given: more manifests; then memory holds those that one promote takes, and the stream lane is not read
     queued = (replace(row, id=f"{number}") for number in range(9))
-    monkeypatch.setattr(move, "open_rows", lambda _services, lane, *_: queued if lane == Lane.BATCH else ())
+    monkeypatch.setattr(move, "open_rows", lambda _services, lane, *_: {Lane.BATCH: queued}[lane])
     with pytest.raises(InvalidInputError, match="more than 1 file of the batch lane: pass"):
         ask(deployment, dataset="orders")
     assert (next(queued).id, deployment.faults.writes) == ("2", [])

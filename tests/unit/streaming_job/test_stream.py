@@ -232,7 +232,7 @@ class SlowLane:
         """Begin a micro-batch with as much input as is converted side by side, and with a slow file."""
 
         def run_batch() -> None:
-            with suppress(TransientError):
+            with suppress(TransientError, PySparkException):
                 self.batch(SLOW)
 
         self.slow, self.open_bytes = {SLOW}, 1 << 40
@@ -360,11 +360,12 @@ def test_a_query_that_spark_ends_is_followed_by_another_one_for_a_while(
     assert stops.call_count == begins * number + (not ends)
 
 
+@pytest.mark.parametrize("error", [TransientError, PySparkException])
 @pytest.mark.parametrize("denied", [False, True])
 def test_a_run_that_ends_by_an_error_says_so_before_it_waits_for_what_it_has_begun(
-    lane: SlowLane, monkeypatch: pytest.MonkeyPatch, denied: bool
+    lane: SlowLane, monkeypatch: pytest.MonkeyPatch, denied: bool, error: type[Exception]
 ) -> None:
-    # Given a run whose urgent manifests meet an error while a micro-batch goes on, and a query that waits for it
+    # Given a run that meets an error, maybe of Spark, while a micro-batch goes on, and a query that waits for it
     def start(_: str) -> Any:
         batch = lane.fill()
         return SimpleNamespace(isActive=True, stop=lambda: batch.join(PATIENCE_SECONDS))
@@ -375,7 +376,7 @@ def test_a_run_that_ends_by_an_error_says_so_before_it_waits_for_what_it_has_beg
 
     heartbeats, threads = list[str | None](), lane.stream._threads
     lane.stream._start = start  # type: ignore[method-assign,assignment]
-    lane.stream.look_for_urgent = Mock(side_effect=TransientError("no answer"))  # type: ignore[method-assign]
+    lane.stream.look_for_urgent = Mock(side_effect=error("no answer"))  # type: ignore[method-assign]
     lane.stream._wake.set()
     lane.stream._threads = SimpleNamespace(submit=threads.submit, shutdown=shutdown)  # type: ignore[assignment]
     lane.world.ledger.stream.begin_run("jr_1", lane.world.now)
@@ -384,7 +385,7 @@ def test_a_run_that_ends_by_an_error_says_so_before_it_waits_for_what_it_has_beg
         refusal = ClientError({"Error": {"Code": "AccessDenied"}}, "UpdateItem")
         monkeypatch.setattr(Stream, "end", Mock(side_effect=refusal))
     # When it ends, Then a file that comes from now on gets another run
-    with pytest.raises(TransientError, match="no answer"):
+    with pytest.raises(error, match="no answer"):
         lane.stream.run()
     assert [heartbeat is None for heartbeat in heartbeats] == [not denied]
     lane.stream._threads = threads
