@@ -69,7 +69,7 @@ MAX_LATELY = 16
 MAX_SILENCE = timedelta(minutes=10)
 """Without the ledger a run converts nothing, and no other one, which may reach it, is started while this one lives."""
 
-QUERY_PATIENCE = timedelta(seconds=45)
+QUERY_PATIENCE = timedelta(seconds=30)
 """How long queries may fail one after another: shorter than a heartbeat is valid, and than another run takes to
 start."""
 

@@ -330,7 +330,7 @@ def test_a_micro_batch_that_fills_the_cores_is_waited_for(lane: SlowLane) -> Non
 
 
 @pytest.mark.parametrize("begins", [True, False])
-@pytest.mark.parametrize(("number", "minutes", "ends"), [(10, 0, False), (11, 0, True), (2, 5, True), (2, 15, False)])
+@pytest.mark.parametrize(("number", "minutes", "ends"), [(7, 0, False), (8, 0, True), (2, 5, True), (2, 15, False)])
 def test_a_query_that_spark_ends_is_followed_by_another_one_for_a_while(
     world: World, monkeypatch: pytest.MonkeyPatch, begins: bool, number: int, minutes: int, ends: bool
 ) -> None:
