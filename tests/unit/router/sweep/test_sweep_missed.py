@@ -155,9 +155,10 @@ def test_a_file_that_was_added_to_the_folder_of_an_old_day_is_found(
 def test_a_round_of_recent_days_that_never_ends_leaves_time_to_old_ones(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given more files of today than a sweep has time for, and one of an old day
-    today = [f"orders/{deployment.now:%Y/%m/%d}/{number:02}.json" for number in range(20)]
-    deployment.now = deployment.put("orders/2026/01/02/a.json", *today) + timedelta(hours=7)
+    # Given more files of today, by the clock of S3, than a sweep has time for, and one of an old day
+    now = deployment.put("orders/2026/01/02/a.json")
+    today = [f"orders/{now:%Y/%m/%d}/{number:02}.json" for number in range(20)]
+    deployment.now = deployment.put(*today) + timedelta(hours=7)
     write_progress(deployment.services, LISTING, asdict(InputSearch(passed_over=True)))
     list_pages(deployment, monkeypatch, 1, lambda _: deployment.wait(timedelta(seconds=20)))
     # When
