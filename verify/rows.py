@@ -152,14 +152,15 @@ def read_pairs(path: Path) -> Iterator[Pairs]:
                 raise ColumnTypeError(f"its column {column.name} is of type {column.type} and not a string")
         order = sorted(range(len(names)), key=names.__getitem__)
         ordered = [names[index] for index in order]
-        for batch in batches_of(file):
+        for batch in read_batches(file):
             columns = [batch.column(index).to_pylist() for index in order]
             for values in zip(*columns, strict=True):
                 pairs = [(name, str(text)) for name, text in zip(ordered, values, strict=True) if text is not None]
                 yield _with_rescued(pairs, columns_of_file)
 
 
-def batches_of(file: pq.ParquetFile) -> Iterator[pa.RecordBatch]:
+def read_batches(file: pq.ParquetFile) -> Iterator[pa.RecordBatch]:
+    """Rows in order, in batches of at most ``BATCH_ROWS``, ``BATCH_VALUES`` and about ``BATCH_BYTES``, or of one."""
     for number in range(file.num_row_groups):
         group = file.metadata.row_group(number)
         rows = BATCH_BYTES * group.num_rows // max(1, group.total_byte_size)

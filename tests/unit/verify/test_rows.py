@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from lake.manifest import ObjectVersion
 from verify.elements import Line
-from verify.rows import BUCKETS, Pairs, RowMultiset, batches_of, locate, read_pairs, rescued_pairs, row_digest
+from verify.rows import BUCKETS, Pairs, RowMultiset, locate, read_batches, read_pairs, rescued_pairs, row_digest
 
 
 def test_members_of_the_rescued_column_are_columns_again() -> None:
@@ -63,7 +63,7 @@ def test_many_columns_are_read_in_few_batches(tmp_path: Path) -> None:
     # Given a file of 1,000 columns / When, Then: each batch costs every column 15 us
     pq.write_table(pa.table({f"c{number}": ["x"] * 1000 for number in range(1000)}), tmp_path / "a.parquet")
     with pq.ParquetFile(tmp_path / "a.parquet") as file:
-        assert len(list(batches_of(file))) == 4
+        assert len(list(read_batches(file))) == 4
 
 
 BYTES = 6_000_000
