@@ -58,9 +58,9 @@ def reference() -> dict[Path, str]:
 def _settings_page() -> Iterator[str]:
     yield from ("# Settings", "")
     yield from _wrapped(
-        "One TOML file for each stage, such as `settings/dev.toml`. A key that is missing has its default. "
-        "`hybrid-router settings check FILE` reports all that is wrong in a file and says what the file means; "
-        "`hybrid-router settings explain KEY` prints what this page has about a key. `make reference` writes it."
+        "One TOML file for each stage, such as `settings/dev.toml`. A missing key has its default. "
+        "`hybrid-router settings check FILE` reports every wrong value of a file and explains the file in words; "
+        "`hybrid-router settings explain KEY` prints this page's entry of a key. `make reference` writes this page."
     )
     yield from _keys((key, field) for key, field in declared_keys(Settings) if "." not in key)
     for table in declared(Settings):

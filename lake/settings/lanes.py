@@ -40,12 +40,12 @@ class StreamSettings:
     idle_minutes: Annotated[float, span(0.05, 1440, "minutes")] = 15
     """Time without work after which the run ends outside the stream window."""
     latency_goal_seconds: Annotated[int, span(1, MAX_LATENCY_GOAL_SECONDS, "seconds")] = 300
-    """Time in which a peak file that is not urgent is to be published. Such files are admitted to the stream lane while
-    all workers convert what waits in half of this time; the others spill to the batch lane. A file that takes longer
-    than this alone goes to the batch lane, urgent or not."""
+    """Time in which a peak file that is not urgent should be published. Such files are admitted to the stream lane
+    while all workers can convert the waiting files in half of this time; other files spill to the batch lane. A file
+    that alone takes longer goes to the batch lane, urgent or not."""
     engine: Annotated[str, one_of((Engine.GLUE.value, Engine.EMR_SERVERLESS.value))] = Engine.GLUE.value
-    """Where the streaming jobs run: glue, with two workers at least; or emr-serverless, where a small driver alone
-    waits while the stream is quiet."""
+    """Where the streaming jobs run: glue, with at least two workers; or emr-serverless, where only a small driver waits
+    while the stream is quiet."""
     worker_type: Annotated[str, one_of(tuple(WORKERS))] = "G.1X"
     """Size of the workers, by the names of Glue; emr-serverless has G.1X, G.2X and G.4X. Each vCPU of an executor
     converts one task at a time."""
@@ -99,17 +99,17 @@ class BatchSettings:
     """The batch lane."""
 
     manifest_bytes: Annotated[int, span(1, 1 << 50, "bytes")] = 64 * GIB
-    """Maximum size, as stored, of the files of one manifest; a larger file gets one of its own."""
+    """Maximum size, as stored, of the files of one manifest; a larger file gets its own manifest."""
     manifest_files: Annotated[int, span(1, 50_000)] = 10_000
     """Maximum number of files of one manifest."""
     run_bytes: Annotated[int, span(1, 1 << 50, "bytes")] = 4096 * GIB
-    """Maximum input of one job run, less than an hour of work on all its workers; one manifest may exceed it. A run has
-    some minutes in which it does not convert, so small runs cost time."""
+    """Maximum input of one job run, less than an hour of work on all its workers; one manifest may exceed it. A run
+    spends some minutes without converting, so small runs cost time."""
     max_runs: Annotated[int, span(1, 1000)] = 50
     """Maximum number of job runs in parallel, on all engines together; fewer on Glue where quota has no room for them
     next to the streaming job."""
     max_attempts: Annotated[int, span(1, 20)] = 3
-    """Failed attempts after which a manifest of the stream lane is superseded into the batch lane, and one of the batch
+    """Failed attempts after which a manifest of the stream lane is superseded into the batch lane, or one of the batch
     lane is split or FAILED; also consecutive job runs without progress before a run of the plan is abandoned."""
     lease_seconds: Annotated[int, span(10, 3600, "seconds")] = 600
     """Time after which another run can claim a manifest whose holder does not renew its lease, in both lanes."""
@@ -122,7 +122,7 @@ class BatchSettings:
     """Upper limit of auto scaling of a job run, the driver's worker included."""
     engines: Annotated[tuple[str, ...], one_of(tuple(engine.value for engine in Engine))] = (Engine.GLUE_FLEX.value,)
     """Engines that a plan may use: glue-flex (cheaper, but a run may wait for capacity, and workers can be reclaimed),
-    glue, emr-serverless. A plan takes the cheapest one that ends in time, unless an execution names another one."""
+    glue, emr-serverless. A plan takes the cheapest engine that ends in time, unless the execution names one."""
 
     def conflicts(self) -> Iterator[InvalidSettingsError]:
         if not self.engines or len(set(self.engines)) < len(self.engines):
@@ -170,13 +170,14 @@ class ConvertSettings:
     target_file_bytes: Annotated[int, span(1, 3 * GIB, "bytes")] = 128 * MIB
     """Approximate size of a Parquet file."""
     row_group_bytes: Annotated[int, span(1, 512 * MIB, "bytes")] = 128 * MIB
-    """Size, before compression, of the columns of one row group; one that takes 48 MiB of memory ends before."""
+    """Size, before compression, of the columns of one row group, which ends earlier if it takes 48 MiB of memory."""
     compression: Annotated[str, one_of(("zstd", "snappy"))] = "zstd"
     """Codec of the Parquet pages."""
     zstd_level: Annotated[int, span(1, 19)] = 1
     """Level of zstd: 9 makes files 4 to 13 % smaller at about a quarter of the speed."""
     column_limit: Annotated[int, span(1, MAX_COLUMN_LIMIT)] = MAX_COLUMN_LIMIT
-    """Maximum number of columns of a dataset; one that has more keeps them. Further keys go to the column _rescued."""
+    """Maximum number of columns of a dataset; existing columns above it stay. Further keys go to the column
+    _rescued."""
     max_line_bytes: Annotated[int, span(1024, 64 * MIB, "bytes")] = 16 * MIB
     """A longer line is quarantined."""
     concatenated: bool = False
