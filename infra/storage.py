@@ -109,8 +109,7 @@ class Storage(Construct):
             name,
             versioned=versioned,
             encryption=s3.BucketEncryption.S3_MANAGED,
-            # No job has the key of such an object. It is the default of new buckets since April 2026, but not
-            # everywhere.
+            # No job has the key of such an object. New buckets have this since April 2026, but not everywhere.
             blocked_encryption_types=[s3.BlockedEncryptionType.SSE_C],
             block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
             object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
