@@ -29,7 +29,7 @@ from router.sweep.hours import HourDocument
 
 DOCS = Path(__file__).parents[1] / "docs"
 WIDTH = 160
-"""Characters of a line of a page."""
+"""Maximum number of characters in a line of a page."""
 DOCUMENTS: dict[str, Any] = {
     "catalog suggest": Suggestion,
     "explain": FileExplanation | ObjectExplanation,
@@ -42,11 +42,11 @@ DOCUMENTS: dict[str, Any] = {
     "stream status": StreamDocument,
     "tables": TablesDocument,
 }
-"""Command -> the type of what it prints with ``--json``; "hour" is the marker of a complete hour."""
+"""Command -> type of its document with ``--json``; "hour" is the marker of a complete hour."""
 
 
 def reference() -> dict[Path, str]:
-    """Path of each file -> its text."""
+    """Return path -> text of each file."""
     pages = {DOCS / "settings.md": "\n".join(_settings_page())}
     for command, kind in DOCUMENTS.items():
         title = "Marker of a complete hour" if command == "hour" else f"hybrid-router {command} --json"
