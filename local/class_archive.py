@@ -22,8 +22,7 @@ from local.isolation import kept_environment
 
 CACHE = Path(__file__).resolve().parents[1] / ".cache" / "spark-classes"
 JVM_OPTIONS = "-XX:+UseParallelGC -XX:TieredStopAtLevel=1"
-"""In a short run the second compiler costs more than it saves: a demo took 137 s of processor time with it, 104
-without."""
+"""In a short run the second compiler costs more than it saves: a demo took 137 s of processor with it, 104 without."""
 _MAX_SECONDS = 900
 _TRAINING = """
 from pyspark import SparkContext
