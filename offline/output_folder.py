@@ -176,8 +176,7 @@ class OutputFolder:
         return self._files.get(identity(file.uri, ""))
 
     def folder_of(self, dataset: str, folder: str) -> str:
-        """The folder whose files the dataset has: ``folder`` unless another folder has it, now or in an earlier
-        call."""
+        """The folder whose files the dataset has: ``folder`` unless another has it, now or in an earlier call."""
         return self._folders.setdefault(dataset, folder)
 
     def staging(self, manifest: str) -> Path:
