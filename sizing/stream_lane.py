@@ -181,8 +181,7 @@ class StreamLane:
             self.run_seconds += self._jobs * (end - start)
 
     def _next_start(self) -> float:
-        """The next trigger with a pointer in the inbox; at once if the last micro-batch took longer than the
-        interval."""
+        """The next trigger with a pointer in the inbox; at once if the last micro-batch took longer than that."""
         if not self._queue:
             return float("inf")
         seen = self._queue[0].queued
