@@ -1,7 +1,7 @@
 """The jobs' zips of wheels, one for each service: their content, check and build.
 
 Glue installs the wheels of its zip. EMR Serverless installs nothing: Spark unpacks an archive next to the driver and to
-each executor, with its folder on the path of Python, so the archive has the content of the wheels (``unpack``). ``make
+each executor, with its folder on the path of Python, so the archive has the wheels' content (``unpack``). ``make
 wheels`` and ``make emr-libraries`` run this module with only ``packaging`` and build tools: maturin and zig compile the
 native reader, and pip downloads the other wheels, both for an old glibc that all machines of the services have (Amazon
 Linux 2023: 2.34).

@@ -190,7 +190,7 @@ def promoter(world: World, actor: Actor | None, names: Sequence[str] = ()) -> No
 
 
 def looker(world: World, actor: Actor | None) -> None:
-    """The part of a sweep that divides collections and tells readers about hours."""
+    """The part of a sweep that divides collections and notifies readers about hours."""
     repair = Repair(world.router(actor), world.now + LEASE)
     divide_collections(repair)
     announce_hours(repair)
