@@ -222,7 +222,7 @@ def local_down(stage_name: Annotated[str, typer.Option("--stage", help="Stage of
     """End the local cloud of a stage as Ctrl-C does, and delete what a killed one has left."""
     if not STAGE_NAME.fullmatch(stage_name):
         raise InvalidInputError(
-            f"{stage_name!r} is not a valid name of a stage: 'hybrid-router local ls' shows those that run"
+            f"{stage_name!r} is not a valid name of a stage: 'hybrid-router local ls' lists the running ones"
         )
     stage = LocalStage(local_state(), stage_name)
     while (pid := stage.owner()) == 0:

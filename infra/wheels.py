@@ -152,7 +152,7 @@ def check_wheels(checkout: Path, runtime: JobRuntime, zip_file: Path | None = No
         raise AssetError(f"{what} cannot be read ({error}): {rebuild}") from error
     needed = missing_libraries(checkout, runtime)
     if requirements != _requirements(needed) or sorted(names.values()) != sorted(needed):
-        raise AssetError(f"{what} are not exactly those that the jobs need ({', '.join(needed)}): {rebuild}")
+        raise AssetError(f"{what} are not exactly the ones that the jobs need ({', '.join(needed)}): {rebuild}")
     if fingerprint != reader_fingerprint(checkout):
         raise AssetError(f"{what} were built from another state of native/: {rebuild}")
     known = locked_hashes(checkout)

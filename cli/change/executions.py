@@ -176,12 +176,12 @@ def _run(stack: DeployedStack, arn: str, *, wait: bool, as_json: bool) -> int:
     try:
         code, body = follow_execution(stack, arn)
     except KeyboardInterrupt:
-        typer.echo("the execution goes on", err=True)
+        typer.echo("the execution continues", err=True)
         raise
     except (BotoCoreError, ClientError) as error:
         # The advice for an error of AWS is often to run the command again, which would start another execution.
         raise NotReachableError(
-            f"{arn} goes on, but could not be followed any longer ({error}): do not start it again, 'hybrid-router "
+            f"{arn} continues, but could not be followed any longer ({error}): do not start it again, 'hybrid-router "
             "nights' shows its end"
         ) from error
     _print_end(body, as_json=as_json)

@@ -271,7 +271,7 @@ def _format_outcome(
     night, running = document.night, document.running
     if version.outcome == FailureKind.BLOCKED:
         part = f"its part cannot be divided: 'hybrid-router sweep{options}' names what to restore"
-        attempt = "an attempt ended without a result; remove the cause, which its manifest has, then it goes on"
+        attempt = "an attempt ended without a result; remove the cause that its manifest names, and it continues"
         return attempt if version.manifests else part
     if version.outcome == State.FAILED and version.result:
         return "not converted again, and what was published stays; its manifest says why"

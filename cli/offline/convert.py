@@ -37,7 +37,7 @@ from offline.input_files import SCHEME, InputFile, LocalFile, Search, groups
 from offline.output_folder import Converted, OutputFolder
 
 PIPE, PIPE_FOLDER = "-", "pipe"
-HAS_CHANGED = "it has changed since its {rows} converted: pass --replace to convert it in place of them"
+HAS_CHANGED = "it has changed since its {rows} converted: pass --replace to convert it instead of them"
 MAX_NAMED = 20
 
 
@@ -188,7 +188,7 @@ def convert_files(request: Request) -> int:
                 output.remove_withdrawn()
     except (BotoCoreError, ClientError) as error:
         # Some of these errors are OSErrors.
-        summary.stopped, code = f"{advise(error)}; the next call goes on", ExitCode.NOT_REACHABLE
+        summary.stopped, code = f"{advise(error)}; the next call continues", ExitCode.NOT_REACHABLE
     except OSError as error:
         place = error.filename or request.output
         summary.stopped = f"{place}: {error.strerror or error}: remove the cause and convert again"
