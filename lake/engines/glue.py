@@ -170,7 +170,7 @@ def dpus_of(run: Mapping[str, Any]) -> float:
 
 
 def _dpu_milliseconds(run: Mapping[str, Any]) -> int:
-    """``DPUSeconds``, which Glue reports for Flex and auto scaling, so for all our jobs; else the time of all workers."""
+    """``DPUSeconds``, which Glue reports for Flex and auto scaling, so for all our jobs; else all workers."""
     if "DPUSeconds" in run:
         return round(float(run["DPUSeconds"]) * 1000)
     return round(dpus_of(run) * int(run["ExecutionTime"]) * 1000)
