@@ -85,8 +85,8 @@ def dataset_prefixes(dataset: str, rules: Sequence[DatasetRule], folder: str | N
 
 
 def takes_no_folder(prefix: str, rules: Sequence[DatasetRule]) -> bool:
-    """Whether the prefix can be listed without its folders: it belongs to a ``{folder}`` rule, and the datasets that
-    other rules with this prefix name have no key in a folder directly after it."""
+    """Whether the prefix can be listed without its folders: its first rule is a ``{folder}`` rule, and all longer
+    prefixes of the datasets that other rules with it name have a folder of their own."""
     first = next((rule for rule in rules if rule.prefix == prefix), None)
     if first is None or first.name != FOLDER:
         return False

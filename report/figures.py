@@ -14,7 +14,7 @@ from lake.manifest import Lane
 from lake.texts import format_instant
 
 MAX_NAMED_MANIFESTS = 100
-"""Maximum number of manifests that are not DONE and are named; all are counted."""
+"""Maximum number of unfinished manifests that are named; all are counted."""
 OLD_AFTER = timedelta(days=3)
 """Files that had waited longer at the start of the period, as in a backfill, would hide all others in a chart."""
 
@@ -313,7 +313,7 @@ class ExecutionFacts:
     verdict: Mapping[str, Any] | None
     """The part ``verdict`` of its row; None if it has none yet."""
     job_runs: tuple[CostRow, ...] = ()
-    """All of its job runs, also those that ended on other days."""
+    """All of its job runs, including runs that ended on other days."""
 
     @property
     def title(self) -> str:

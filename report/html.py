@@ -115,8 +115,8 @@ def render_document(title: str, stack: str, header: str, main: str, figures: obj
 
     The commands in its texts get ``options``, such as `` --stage prod``.
 
-    Its content security policy allows only its own script and style, by their hashes. So an untrusted text that were
-    markup all the same could load and run nothing.
+    Its content security policy allows only its own script and style, by their hashes. Even if an untrusted
+    text became markup, it could load and run nothing.
     """
     header, main = (
         TEXT.sub(lambda found: escape(with_options(unescape(found[0]), options)), part) for part in (header, main)

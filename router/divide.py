@@ -40,7 +40,7 @@ HOUR_ENDS_AFTER = timedelta(minutes=5)
 """Wait after the end of an hour for the events of its last files; later events open another collection of the hour."""
 
 PARALLEL_TRANSACTIONS = 8
-"""A small number: after a pause of the process all are sent within one second, and the index takes 1,000 writes."""
+"""A small number: after a pause of the process all are sent within a second, in which the index takes 1,000 writes."""
 MAX_WRITTEN_FILES = 5_000
 """Maximum files of the manifests that are written in parallel, unless one manifest has more."""
 

@@ -112,7 +112,7 @@ def parse_time(value: Any) -> datetime:  # noqa: ANN401
 
 EVENT = "before-parse.*.ListObjectsV2"
 """The event before botocore parses a listing; only S3 has this operation. Because of the wildcard, the handler runs
-before S3's own handlers, one of which parses the answer to look for an error."""
+before S3's own handlers; one of them parses the answer to look for an error."""
 OBJECT = re.compile(
     r"<Contents>"
     + r"(?:<\w+>[^<]*</\w+>)*?".join(

@@ -158,7 +158,7 @@ class InboxStream:
             except BaseException as error:
                 if self._may_follow(error):
                     return True
-                # So that no micro-batch waits for room: the query could be stopped only after the end of it.
+                # So that no micro-batch waits for room: the query could be stopped only after its end.
                 self._end_with(error)
                 raise
             finally:

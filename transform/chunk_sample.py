@@ -32,10 +32,10 @@ NULL_LENGTH = struct.pack("<i", -1)
 WHOLE_INPUT_BYTES = 4 << 20
 """Input of a task below which every chunk is decoded."""
 MAX_CHUNKS_PER_SAMPLE = 64
-"""In a large task, one of this number of chunks is decoded: docs/performance.md has the cost."""
+"""In a large task, one chunk in this number is decoded: docs/performance.md has the cost."""
 WHOLE_ROW_GROUPS = 1
 LATER_CHUNKS_PER_SAMPLE = 32
-"""In later row groups of a small task, one of this number of chunks is decoded."""
+"""In later row groups of a small task, one chunk in this number is decoded."""
 DECODED_BYTES = 16 << 20
 """Maximum decoded at once of a column, counting values and Arrow's offsets; a larger one is decoded in parts."""
 

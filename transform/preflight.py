@@ -43,9 +43,9 @@ def check_environment(
 ) -> None:
     """Try what every conversion needs: 7 requests if all is well. A missing object is not a denial.
 
-    ``manifests`` are those that the run is about to claim. ``others`` are more manifests of the lane, the likeliest to
-    be readable first. They are used only if no file of ``manifests`` can be read: they show whether the whole input is
-    denied, or only single objects. ``every``: after the sample, try a file of every other manifest before the input
+    The run is about to claim ``manifests``. ``others`` are more manifests of the lane, the likeliest to be readable
+    first. They are used only if no file of ``manifests`` can be read: they show whether the whole input is denied,
+    or only single objects. ``every``: after the sample, try a file of every other manifest before the input
     counts as denied. Raises ``BlockedRunError`` with one sentence: what is refused, and what to do. The fault is also
     recorded as the reason of a waiting manifest, so that the verdict of the execution names it.
     """

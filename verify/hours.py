@@ -255,7 +255,7 @@ def _report_unowned(
     problem: str,
     advice: str = "run a backfill of this hour",
 ) -> None:
-    """Report files that no manifest has as differences, unless they may still be on their way.
+    """Report files without a manifest as differences, unless they may still be on their way.
 
     ``owner`` is the owner in their rows when they were read; None if they had no row. A backfill records old files as
     well.

@@ -40,7 +40,7 @@ def _refuse(name: str) -> Any:  # noqa: ANN401
 
 
 def _drop(_: object) -> None:
-    """Drop a nested value, of which only the text is kept."""
+    """Drop a nested value; only its text is kept."""
 
 
 DECODER = json.JSONDecoder(parse_int=_drop, parse_float=_drop, parse_constant=_refuse, object_pairs_hook=_drop)

@@ -1,6 +1,6 @@
 """Engines: the services on which job runs execute. Each file describes one service; ``ENGINES`` has all engines.
 
-A job run's name is the id by which it holds leases, and whose prefix tells which service to ask.
+A job run is named by the id by which it holds leases. The prefix of the id shows which service to ask.
 """
 
 from collections.abc import Iterable, Mapping

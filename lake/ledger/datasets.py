@@ -399,7 +399,7 @@ def is_full(columns: Collection[str], column_limit: int) -> bool:
 def divide_by_room(
     columns: Collection[str], names: Iterable[str], column_limit: int
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Divide the names that a dataset with ``columns`` lacks into those that fit and those that are refused.
+    """Divide the names that a dataset with ``columns`` lacks into accepted and refused names.
 
     In order: when the dataset is full, every further name is refused.
     """

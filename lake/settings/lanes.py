@@ -22,7 +22,7 @@ RUN_FILES = 200_000
 (``spark.driver.maxResultSize``). The result of a file has at most 2.8 KB: with the longest key, and lines rejected for
 every reason (``tests/unit/transform/test_spark_job.py``)."""
 RUN_MANIFESTS = 500
-"""Maximum number of manifests of a job run, which a failed run begins again."""
+"""Maximum number of manifests of a job run: a failed run begins all of them again."""
 HELD_ROUNDS = 60
 """Number of checks of manifests that other runs hold, by a Map child and then by Settle: twelve leases long."""
 

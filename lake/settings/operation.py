@@ -120,7 +120,7 @@ class ScheduleSettings:
 
     @property
     def settled_after(self) -> timedelta:
-        """Age at which a file is converted or has stalled: since then an overnight execution has begun and ended."""
+        """Age at which a file is converted or has stalled: by then an overnight execution has begun and ended."""
         return Schedule.parse(self.overnight).longest_pause + MAX_NIGHT
 
     def conflicts(self) -> Iterator[InvalidSettingsError]:

@@ -449,9 +449,9 @@ def encode(schema: Any, records: Sequence[Mapping[str, Any]], header: Mapping[st
 
 
 def decode_manifest(body: bytes) -> list[dict[str, Any]]:
-    """All entries of a manifest by any writer, including those of deleted files.
+    """All entries of a manifest by any writer, including entries of deleted files.
 
-    Raises ``ValueError`` for a codec other than those that tables prescribe.
+    Raises ``ValueError`` for a codec that tables do not prescribe.
     """
     entries = _decode(_READ_ENTRY_SCHEMA, body)
     for entry in entries:

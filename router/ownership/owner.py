@@ -48,7 +48,7 @@ def register_datasets(services: Services, pool: ThreadPoolExecutor, recorded: Se
 
 
 def create_owner(services: Services, draft: Draft, now: datetime) -> Manifest | Part | NoAnswer:
-    """Create the QUEUED manifest, or the part and add it to a collection; returns it.
+    """Create and return the QUEUED manifest, or the part, which is added to a collection.
 
     Returns ``NO_ANSWER`` if a write has no answer, or if another process has abandoned the owner.
     """

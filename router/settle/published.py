@@ -153,8 +153,8 @@ class PublishedManifests:
     def find_damage(self, services: Services) -> Iterator[Damage]:
         """Damaged objects of all manifests, including lost commit documents.
 
-        It lists folders, 1,000 objects to a request, with at most as few requests as one listing per manifest would
-        need. Only if a listing differs from a row's digest, the manifest's documents are read to find the objects that
+        It lists folders, 1,000 objects to a request, and never needs more requests than one listing per manifest.
+        Only if a listing differs from a row's digest, the manifest's documents are read to find the objects that
         differ; a foreign object under its prefix is not damage. A manifest with a newer generation is skipped, because
         that generation replaces its objects and belongs to another execution. Raises ``ClientError`` if S3 or DynamoDB
         refused a request.

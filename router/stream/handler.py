@@ -136,7 +136,7 @@ def _window_is_over(services: Services, row: StreamRow) -> bool:
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: ARG001
     """``{"action": "start" | "watch" | "stop" | "kill", "shards"?}`` -> ``{"running", "windowOver", "stopped", ...}``.
 
-    With ``"manual": true`` a person calls it: ``start`` no longer counts failed starts; ``stop`` also ends an open
+    ``"manual": true`` marks a person's call: ``start`` no longer counts failed starts; ``stop`` also ends an open
     window, and so the execution that watches it; ``kill`` also affects shards whose window is open. ``shards`` has
     names separated by commas, each alone or with a run as ``name=run``, as in ``stopping`` of an earlier answer; empty
     for all shards of the settings.

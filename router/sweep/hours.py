@@ -62,7 +62,7 @@ def _due(repair: Repair, rows: Sequence[HourRow]) -> list[HourRow]:
 
 
 def _look(repair: Repair, row: HourRow) -> None:
-    """Check an hour once. A change since ``row`` was read has another revision, or touches the hour, and is refused."""
+    """Check an hour once. If it changed since ``row`` was read, its revision or its touches refuse the write."""
     services, partitions = repair.services, repair.services.ledger.partitions
     if row.announced < row.revision:
         _announce(repair, row, row.told)

@@ -224,7 +224,7 @@ def delete_table_files(repair: Repair) -> None:
     services = repair.services
     names = filter(services.settings.has_table, services.ledger.datasets.names())
     rows = [row for batch in batches_of(names) for row in services.ledger.tables.get_many(batch)]
-    # A sweep may lack time for all tables: those that wait longest come first.
+    # A sweep may lack time for all tables: the table that has waited longest comes first.
     for row in sorted(rows, key=lambda row: row.cleaned_at):
         if repair.expired:
             return

@@ -42,7 +42,7 @@ PARALLEL_TABLES = 4
 and a quarter of the time of a small batch is processor time."""
 TABLE_REQUESTS = PARALLEL_REQUESTS // PARALLEL_TABLES
 MAX_MANIFESTS = 1000 // PARALLEL_TABLES
-"""Maximum manifests and whole hours of a batch; a single hour may have more. Some manifests have nothing published."""
+"""Maximum number of manifests plus whole hours in a batch; one hour may exceed it. Some have published nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,7 @@ def _due(services: Services, entries: Sequence[OutboxEntry]) -> Iterable[Manifes
             due[manifest] = row
             continue
         is_published = row is not None and row.published is not None and row.published.generation >= generation
-        # The last three: it can never be published.
+        # It is published and in the table, or it can never be published.
         if row is None or is_published or row.generation > generation or row.state == State.FAILED:
             ended.append(entry.name)
     forget(services, entries[0].dataset, dict.fromkeys(ended))

@@ -210,8 +210,8 @@ def _change(batch: PlannedBatch) -> Batch:
 def _rebuilt_hours(services: Services, batch: PlannedBatch) -> Batch:
     """The change of the batch if another writer has compacted files: it rebuilds each hour with a replacement.
 
-    All files of such an hour are removed, whoever wrote them. The files of all its manifests are added: those of this
-    batch, and those that the table shows by the ledger's marks, which do not change while a batch is pending.
+    All files of such an hour are removed, whoever wrote them. The files of all its manifests are added: this
+    batch's manifests, and all that the ledger marks as tabled. No mark changes while a batch is pending.
     """
     hours = {item.hour for item in batch.items if item.before} | set(batch.hours)
     items = {item.manifest for item in batch.items}
