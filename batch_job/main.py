@@ -1,4 +1,4 @@
-"""The batch lane's Glue job: load the run document, convert its manifests, report; or verify what was published."""
+"""The batch lane's Glue job: converts the manifests of a run document and reports, or verifies published data."""
 
 import json
 import sys
@@ -22,11 +22,11 @@ from transform.task_model import ConversionContext
 def run(context: ConversionContext, arguments: Mapping[str, str]) -> int:
     """Convert the manifests of the run document that ``--run`` names; with ``--verify``, compare past dates instead.
 
-    Returns the exit code: 0 when every manifest is terminal or HELD by another run (the state machine tries it again),
-    else 1. Also 1 when the environment does not let the run work: then it has claimed nothing. What an earlier job run
-    of the run document was denied is left out, unless nothing else is left: then a person has started this one. With
-    ``--verify`` it is that of ``verify_dates``. Raises ``InvalidInputError``: ``--run`` is missing or not an S3 URI, or
-    ``--verify`` is not valid.
+    Returns the exit code: 0 if every manifest is terminal or HELD by another run (the state machine tries it again),
+    else 1. It is also 1 if the environment prevents the run from working; the run has then claimed nothing. Manifests
+    that an earlier job run of the run document was denied are skipped, unless no others are left, as when a person
+    starts this run. With ``--verify`` it is the exit code of ``verify_dates``. Raises ``InvalidInputError`` if
+    ``--run`` is missing or not an S3 URI, or ``--verify`` is not valid.
     """
     if "verify" in arguments:
         return verify_dates(context, arguments["verify"])
@@ -68,7 +68,7 @@ def run(context: ConversionContext, arguments: Mapping[str, str]) -> int:
 
 
 def _record_denied(context: ConversionContext, run: str, before: Collection[str], manifests: Collection[str]) -> None:
-    """Add to the list of the run document at a URI. An error is only logged: the next job run tries them again."""
+    """Add to the run document's list of denied manifests. An error is only logged: the next run tries them again."""
     if not manifests:
         return
     services = context.services
@@ -79,7 +79,7 @@ def _record_denied(context: ConversionContext, run: str, before: Collection[str]
 
 
 def main(argv: list[str]) -> str | None:
-    """Run the job with these command-line arguments; the sentence with which it has failed, or None."""
+    """Run the job with these command-line arguments; returns the message of its failure, or None."""
     return run_job(argv, "hybrid-router-batch", run)
 
 

@@ -1,4 +1,4 @@
-"""The batch job's other work: a share of what was published on past dates is proven from its input files.
+"""Verification by the batch job: proves a share of past dates' published data from the input files.
 
 The tasks of the verification run in the Python workers of Spark.
 """
@@ -35,23 +35,23 @@ from verify.stack import Hours, Stack
 
 DUE = "due"
 MAX_DUE_DATES = 3
-"""Maximum number of dates of one run: after a longer pause older ones are left out."""
+"""Maximum number of dates in one run; after a longer pause, older dates are skipped."""
 PARALLEL_MANIFESTS = 4
-"""Threads of the driver: the tasks of small manifests fill the workers together."""
+"""Number of threads of the driver, so that tasks of several small manifests fill the workers."""
 MAX_UNREADABLE = 20
-"""Maximum number of datasets whose files or rows cannot be read."""
+"""Maximum number of datasets that may be unreadable before the run fails."""
 TIME_SHARE = 0.9
-"""Share of ``batch.run_timeout_minutes`` in which pages are listed and manifests begun: Glue ends a run after it
-without a report."""
+"""Share of ``batch.run_timeout_minutes`` after which no page is listed and no manifest begun; at the timeout Glue ends
+a run without a report."""
 
 
 def verify_dates(context: ConversionContext, which: str) -> int:
-    """Compare the share of the setting ``verify.share`` on the dates that ``--verify`` names.
+    """Compare a share of the published data (the setting ``verify.share``) on the dates that ``which`` names.
 
-    The outcome of each date is a document in the control bucket, and a line of the log for each hour with files.
-    ``which``: ``due``: the last dates (UTC) that are settled and have no document; or a date. Returns the
-    exit code: 1 when an hour differs, or when not everything of the share could be compared. Raises
-    ``InvalidInputError``: ``which`` is neither, or a date that the ledger has forgotten, or ``verify.share`` is 0.
+    The outcome of each date is a document in the control bucket, and a log line for each hour with files. ``which`` is
+    a date, or ``due`` for the last settled dates (UTC) without a document. Returns the exit code: 1 if an hour differs,
+    or if a part of the share could not be compared. Raises ``InvalidInputError`` if ``which`` is neither, if the ledger
+    no longer has all rows of the date, or if ``verify.share`` is 0.
     """
     settings = context.services.settings
     if not settings.verify.share:
@@ -90,7 +90,7 @@ def verify_dates(context: ConversionContext, which: str) -> int:
 
 
 def due_dates(last: str, verified: Collection[str]) -> list[str]:
-    """``MAX_DUE_DATES`` dates up to the last settled one, oldest first, without those in ``verified``. Pure."""
+    """The last ``MAX_DUE_DATES`` settled dates up to ``last`` that are not in ``verified``, oldest first. Pure."""
     dates = (str(date.fromisoformat(last) - timedelta(days=days)) for days in reversed(range(MAX_DUE_DATES)))
     return [day for day in dates if day not in verified]
 
@@ -98,7 +98,7 @@ def due_dates(last: str, verified: Collection[str]) -> list[str]:
 def last_settled_date(now: datetime, settled_after: timedelta) -> str:
     """The last date (UTC) whose last file has the age ``schedule.settled_after`` at ``now`` (aware). Pure.
 
-    A manifest that is open for as long is reported by the sweep.
+    The sweep reports manifests that are open for longer.
     """
     return ((now.astimezone(UTC) - settled_after).date() - timedelta(days=1)).isoformat()
 
@@ -109,7 +109,7 @@ class DateCheck:
     date: str
     """``YYYY-MM-DD``, UTC."""
     early: bool
-    """The night may not have converted everything of it."""
+    """Whether the night may not have converted all of the date."""
     effort: Effort
 
     @property
@@ -117,14 +117,14 @@ class DateCheck:
         return verification_key(self.date, early=self.early)
 
     def run(self) -> bool:
-        """Write the document, unless there was time for no dataset: then the date stays due.
+        """Compare the date and write its document, unless there was no time for any dataset: then the date stays due.
 
-        True: everything in the share was compared, and nothing differs.
+        True if everything in the share was compared and nothing differs.
         """
         services = self.context.services
         begun_at = self.context.clock()
         names = list(named_datasets(services.settings.datasets) | set(services.ledger.datasets.names()))
-        # What there is no time for is not the same every day.
+        # Shuffled, so that time is not lacking for the same datasets every day.
         random.shuffle(names)
         reports = self._reports(names)
         left = len(names) - len(reports)
@@ -152,9 +152,9 @@ class DateCheck:
         return not (left or missed or differs)
 
     def _reports(self, names: Sequence[str]) -> dict[str, list[HourReport]]:
-        """The reports of each dataset that could be compared before the run's time was over; logs what could not.
+        """The reports of the datasets that could be compared before the run's time was over; logs all others.
 
-        Raises the error of a dataset that cannot be read after ``MAX_UNREADABLE`` others: it is not the dataset's.
+        After ``MAX_UNREADABLE`` unreadable datasets, raises the error of the next one: it does not belong to a dataset.
         """
         reports: dict[str, list[HourReport]] = {}
         for number, name in enumerate(names):
@@ -197,9 +197,9 @@ Digest = Callable[[S3Client, Any], SideDigest]
 
 
 def run_tasks(spark: SparkSession, region: str, function: Digest, tasks: Sequence[Any]) -> Iterable[SideDigest]:
-    """The function's result for each task, each in a partition of a Spark job; thread-safe.
+    """The results of ``function`` for the tasks, each in a partition of a Spark job. Thread-safe.
 
-    ``region`` is that of the buckets. Raises ``JobFailedError``: a task failed as often as Spark allows.
+    ``region`` is the region of the buckets. Raises ``JobFailedError`` if a task failed as often as Spark allows.
     """
     if not tasks:
         return []

@@ -6,7 +6,7 @@ from lake.layout import canary_key
 from lake.manifest import ObjectVersion
 
 CANARY_ARGUMENT = "canary"
-"""The argument with which a job tries what a conversion needs, and converts nothing."""
+"""Name of the argument with which a job only tries what a conversion needs."""
 BODY = b'{"canary": 1}\n'
 """Content of every object that a canary writes."""
 
@@ -21,7 +21,7 @@ class CanaryRequest:
     version: str = ""
     """Version of that object; empty if the bucket keeps no versions."""
     deleted: str = ""
-    """The version of another object, which was deleted."""
+    """Version id of a second object, which was deleted."""
 
     @property
     def run(self) -> str:
@@ -43,4 +43,4 @@ class CanaryRequest:
 class CheckResult:
     check: str
     problem: str | None = None
-    """What is wrong and what to do; None: nothing."""
+    """What is wrong and what to do; None if the check succeeded."""

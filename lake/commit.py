@@ -38,10 +38,10 @@ from lake.time import iso_utc
 
 @dataclass(frozen=True, slots=True)
 class UploadedPart:
-    """A part of an upload; both values name it when the upload is completed."""
+    """A part of an upload; completing the upload needs both values."""
 
     etag: str
-    """Without quotes; it says nothing about the content."""
+    """Without quotes; it is not a checksum of the content."""
     checksum: str
 
 
@@ -70,9 +70,9 @@ class SourceCount:
     blank_lines: int
     rejects: dict[str, int]
     first_reject: str | None
-    """Reason and byte offset of the first rejected line; a sentence for people."""
+    """Reason and byte offset of the first rejected line, as a sentence for people."""
     failed: str | None
-    """Why the whole file could not be read: it is in the quarantine by reference, and all counts are 0."""
+    """Why the file could not be read: it is quarantined by reference, and all counts are 0. None if it was read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,19 +92,19 @@ class CommitDocument:
     task_milliseconds: int
     """Time of the attempt's tasks, summed over cores."""
     max_line_bytes: int = ConvertSettings().max_line_bytes
-    """This setting, and the next two, of the attempt: they decide what its rows are."""
+    """This and the next two are settings of the attempt that decide its rows."""
     concatenated: bool = False
     provenance: bool = False
 
     @property
     def written(self) -> tuple[PendingObject, ...]:
-        """Objects of lake and quarantine that this generation has written; the others are kept from earlier ones."""
+        """Objects of lake and quarantine that this generation wrote; the others are kept from earlier generations."""
         prefix = lake_prefix(self.partition, self.manifest, self.generation)
         return tuple(item for item in (*self.objects, *self.quarantine) if item.key.startswith(prefix))
 
     @property
     def rejected_lines(self) -> tuple[PendingObject, ...]:
-        """Objects of the quarantine without the one that names the files that could not be read, which is the last."""
+        """Quarantine objects with rejected lines: all but the last one if it lists the files that could not be read."""
         return self.quarantine[:-1] if self.failed_files else self.quarantine
 
     @property
@@ -124,10 +124,10 @@ class CommitDocument:
 
 
 def totals_of(document: CommitDocument, etags: Mapping[tuple[str, str], str]) -> PublishedTotals:
-    """What the manifest's row says of the generation once it is published.
+    """The totals that the manifest's row gets when the generation is published.
 
-    ``etags`` has the ETag of each published object by bucket and key, without quotes. The digests are those of the
-    objects under the prefix of the generation, which a listing shows.
+    ``etags`` maps bucket and key of each published object to its ETag, without quotes. The digests cover the objects
+    under the prefix of the generation, which a listing shows.
     """
     written = set(document.written)
 
@@ -178,12 +178,12 @@ class ResultObject:
     size: int
     rows: int
     etag: str
-    """Without quotes: a listing shows with it whether the object was replaced; it says nothing about the content."""
+    """Without quotes. A listing shows by it whether the object was replaced. It is not a checksum."""
 
 
 @dataclass(frozen=True, slots=True)
 class GenerationResult:
-    """The whole result of a published generation; without the fields that are None in its document."""
+    """The whole result of a published generation. Its document omits fields that are None."""
 
     manifest: str
     generation: int
@@ -207,7 +207,7 @@ class GenerationResult:
 def write_result(
     s3: S3Client, control_bucket: str, document: CommitDocument, etags: Mapping[tuple[str, str], str], now: datetime
 ) -> None:
-    """Put the result document of the generation; ``etags`` by bucket and key, ``now`` is aware."""
+    """Put the result document of the generation. ``etags`` maps (bucket, key) to ETag; ``now`` is aware."""
 
     def published(items: tuple[PendingObject, ...]) -> tuple[ResultObject, ...]:
         return tuple(ResultObject(item.key, item.size, item.rows, etags[item.bucket, item.key]) for item in items)
@@ -243,7 +243,7 @@ def read_result(s3: S3Client, control_bucket: str, manifest: str, generation: in
 
 
 def find_result(s3: S3Client, control_bucket: str, manifest: str, generation: int) -> GenerationResult | None:
-    """The result of a generation; None: it has none. Raises ``InvalidDocumentError`` when its document is damaged."""
+    """The result of a generation, or None if it has no document. Raises ``InvalidDocumentError`` if it is damaged."""
     key = result_key(manifest, generation)
     document = find_document(s3, control_bucket, key)
     return None if document is None else decode_found(GenerationResult, document, f"s3://{control_bucket}/{key}")

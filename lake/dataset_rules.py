@@ -1,4 +1,4 @@
-"""The rules of ``[[datasets]]``: from a key to its dataset, from a dataset to its keys. Folders of days. Pure."""
+"""The rules of ``[[datasets]]``: the dataset of a key, the prefixes of a dataset, and folders of days. Pure."""
 
 import re
 from collections.abc import Sequence
@@ -13,15 +13,15 @@ from lake.settings.routing import FOLDER, name_of_folder
 DAY = re.compile(
     r"(.*?(?<!\d))(20\d\d)(\D{0,8})(0[1-9]|1[0-2])(\D{0,8})([0-2]\d|3[01])(?=(?:\d\d){0,3}(?!\d).*/)", re.DOTALL
 )
-"""A key in a folder of a day, such as ``orders/2026/11/20/`` or ``date=2026-11-20/``: such folders sort by time."""
+"""Matches a key in the folder of a day, such as ``orders/2026/11/20/`` or ``date=2026-11-20/``. They sort by time."""
 
 
 def matching_rule(key: str, rules: Sequence[DatasetRule]) -> tuple[DatasetRule | None, str]:
-    """The first rule that matches ``key``, and the dataset it gives; (None, "") when none does.
+    """The first rule that matches ``key``, and the dataset that it gives; (None, "") if no rule matches.
 
-    A ``{folder}`` rule matches only where a folder follows its prefix, and gives no dataset ("") to a folder that has
-    no name for one, or the name of a dataset that a rule names outright and that is not the folder's own. No rule
-    matches what Firehose writes about records that it could not deliver, nor the objects of a canary.
+    A ``{folder}`` rule matches only if a folder follows its prefix. It gives no dataset ("") if the folder's name
+    cannot become a dataset's name, or becomes, in another spelling, a name that a rule sets. No rule matches the
+    objects of a canary, or what Firehose writes about records that it could not deliver.
     """
     if key.startswith((FAILED_RECORDS, CANARY)):
         return None, ""
@@ -34,13 +34,13 @@ def matching_rule(key: str, rules: Sequence[DatasetRule]) -> tuple[DatasetRule |
 
 
 def folder_of(key: str, rules: Sequence[DatasetRule]) -> str | None:
-    """The folder that has given the key its dataset; None: a rule names the dataset, or none matches."""
+    """The folder that gave the key its dataset; None if a rule names the dataset or no rule matches."""
     rule, _ = matching_rule(key, rules)
     return None if rule is None else rule.folder_of(key)
 
 
 def reason_without_dataset(key: str, rules: Sequence[DatasetRule]) -> str | None:
-    """Why the rules give no dataset to a key, and which rule would take it; None: they give one."""
+    """Why the rules give no dataset to a key, and which rule would match it; None if they give one."""
     rule, dataset = matching_rule(key, rules)
     if dataset:
         return None
@@ -66,10 +66,10 @@ def format_taken(folder: str, dataset: str, owner: str, prefix: str) -> str:
 
 
 def dataset_prefixes(dataset: str, rules: Sequence[DatasetRule], folder: str | None = None) -> list[str]:
-    """Prefixes under which all keys of ``dataset`` are, sorted; none lies within another that ``takes_no_folder``
-    does not say to be listed without folders.
+    """Sorted prefixes that cover all keys of ``dataset``. A prefix within another one is listed only if
+    ``takes_no_folder`` holds for the outer one.
 
-    Keys of other datasets can be under them as well. ``folder`` is the one that has the dataset; None: its own name.
+    Keys of other datasets can be under them as well. ``folder`` is the folder of the dataset; None if it has its name.
     """
     named = [rule.prefix for rule in rules if rule.name == dataset]
     folders = [rule.prefix_of(dataset if folder is None else folder) for rule in rules if rule.name == FOLDER]
@@ -85,8 +85,8 @@ def dataset_prefixes(dataset: str, rules: Sequence[DatasetRule], folder: str | N
 
 
 def takes_no_folder(prefix: str, rules: Sequence[DatasetRule]) -> bool:
-    """Whether the prefix is listed without folders: the rules with it that name their dataset only take keys without a
-    folder after it, and none of their other rules does."""
+    """Whether the prefix can be listed without its folders: its first rule is a ``{folder}`` rule, and all longer
+    prefixes of the datasets that other rules with it name have a folder of their own."""
     first = next((rule for rule in rules if rule.prefix == prefix), None)
     if first is None or first.name != FOLDER:
         return False
@@ -96,14 +96,14 @@ def takes_no_folder(prefix: str, rules: Sequence[DatasetRule]) -> bool:
 
 
 def named_datasets(rules: Sequence[DatasetRule]) -> set[str]:
-    """A ``{folder}`` rule names none."""
+    """The names that rules set; a ``{folder}`` rule sets none."""
     return {rule.name for rule in rules if rule.name != FOLDER}
 
 
 def skip_old_days(key: str, first: str) -> str:
-    """The position at the first folder of a recent day, if the key is in a folder of an old day; else the key. Pure.
+    """The first folder of a recent day if the key is in a folder of an old day, else the key: where a listing goes on.
 
-    Old days ended ``LISTING_DAYS`` before ``first``, an hour (``YYYY-MM-DDTHH``): files of a day may come later.
+    A day is old if it ended ``LISTING_DAYS`` before the hour ``first`` (``YYYY-MM-DDTHH``): files can be late. Pure.
     """
     found = DAY.match(key)
     if found is None:

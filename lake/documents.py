@@ -1,7 +1,7 @@
 """JSON documents on S3: one encoding, one way to put and to get them.
 
-Dataclasses become plain values and back by their type hints, for rows of the ledger as well; those of ``--json`` have
-their fields in camelCase and a JSON Schema.
+Type hints convert dataclasses to plain values and back, also for rows of the ledger. The dataclasses of ``--json``
+have fields in camelCase and a JSON Schema.
 """
 
 import hashlib
@@ -26,16 +26,16 @@ from lake.faults import error_code
 from lake.layout import parse_s3_uri
 
 MAX_BODY_SECONDS = 600.0
-"""For one body, of a few MiB: no timeout of the clients ends one of which a byte comes each second, and its reader
-would wait until the engine ends its run."""
+"""Time limit for one body of a few MiB. The clients' timeouts do not end a body that sends a byte each second; its
+reader would wait until the engine ends the run."""
 BODY_TRIES = 3
-"""For a body that breaks off."""
+"""Number of tries for a body that breaks off."""
 PIECE_BYTES = 1024
 """A read waits for this number of bytes, however slowly they arrive."""
 
 
 def receive(body: StreamingBody, uri: str) -> bytes:
-    """The whole body; raises ``ReadTimeoutError`` when it takes longer than ``MAX_BODY_SECONDS``: close it then."""
+    """The whole body. Raises ``ReadTimeoutError`` after ``MAX_BODY_SECONDS``; the caller then closes the body."""
     received, end = bytearray(), time.monotonic() + MAX_BODY_SECONDS
     # A piece is no larger than what came before it, so that a slow body is noticed in its first pieces.
     while piece := body.read(min(len(received) + 1, PIECE_BYTES)):
@@ -46,9 +46,9 @@ def receive(body: StreamingBody, uri: str) -> bytes:
 
 
 def get_body(s3: S3Client, bucket: str, key: str) -> bytes:
-    """The body of an object, in time as ``receive`` has it. Raises botocore's errors.
+    """The body of an object, with the time limit of ``receive``. Raises botocore's errors.
 
-    The clients repeat no request whose answer has begun: for one lost connection a job run would end.
+    It repeats requests because the clients repeat none whose answer has begun: one lost connection would end a job run.
     """
 
     def get() -> bytes:
@@ -70,9 +70,9 @@ def put_document(s3: S3Client, bucket: str, key: str, body: bytes) -> None:
 
 
 def put_first_document(s3: S3Client, bucket: str, key: str, body: bytes) -> bool:
-    """Put a document unless the key has one; whether this call put it.
+    """Put a document unless the key has one; returns whether this call put it.
 
-    False also after a lost answer: botocore repeats the request, which finds what the first one has put.
+    False also after a lost answer: botocore repeats the request and finds the document of the first one.
     """
     try:
         s3.put_object(Bucket=bucket, Key=key, Body=body, ContentType="application/json", IfNoneMatch="*")
@@ -94,7 +94,7 @@ def get_document(s3: S3Client, bucket: str, key: str) -> bytes:
 def get_bound_document(s3: S3Client, bucket: str, key: str, sha256: str) -> bytes:
     """The body of a document whose SHA-256 (hexadecimal) the ledger has recorded.
 
-    Raises ``InvalidDocumentError`` when it is gone or was changed after that; what ``refuse_cut`` raises.
+    Raises ``InvalidDocumentError`` when it is gone or was changed since, and the errors of ``refuse_cut``.
     """
     body = get_document(s3, bucket, key)
     if hashlib.sha256(body).hexdigest() != sha256:
@@ -107,16 +107,16 @@ def get_bound_document(s3: S3Client, bucket: str, key: str, sha256: str) -> byte
 
 
 def refuse_cut(s3: S3Client, bucket: str, key: str, body: bytes) -> None:
-    """Raise ``IncompleteReadError`` if the object has another size than the answer, which is the fault of a proxy."""
+    """Raise ``IncompleteReadError`` if the object's size differs from the body's, which is the fault of a proxy."""
     size = s3.head_object(Bucket=bucket, Key=key)["ContentLength"]
     if len(body) != size:
         raise IncompleteReadError(actual_bytes=len(body), expected_bytes=size)
 
 
 def find_document(s3: S3Client, bucket: str, key: str, *members: str) -> dict[str, Any] | None:
-    """The parsed document under ``key``; None: there is none.
+    """The parsed document under ``key``, or None if the key has no object.
 
-    Raises ``InvalidDocumentError``: it is damaged, or lacks one of ``members``; botocore's other errors.
+    Raises ``InvalidDocumentError`` if it is damaged or lacks one of ``members``; botocore's other errors.
     """
     try:
         body = get_body(s3, bucket, key)
@@ -161,7 +161,7 @@ def format_json(document: object) -> str:
 
 
 def to_json(value: object) -> Any:  # noqa: ANN401
-    """The value as ``json.dumps`` takes it: dataclasses as objects, enumerations as their values."""
+    """The value in the form that ``json.dumps`` accepts: dataclasses as objects, enumerations as their values."""
     if is_dataclass(value) and not isinstance(value, type):
         return {_member(item.name): to_json(getattr(value, item.name)) for item in fields(value)}
     if isinstance(value, Enum):
@@ -174,7 +174,7 @@ def to_json(value: object) -> Any:  # noqa: ANN401
 
 
 def schema_of(kind: Any, title: str) -> dict[str, Any]:  # noqa: ANN401
-    """The JSON Schema (draft 2020-12) of a document, by its type hints; texts of ``Annotated`` describe members."""
+    """The JSON Schema (draft 2020-12) of a type, by its hints; the texts of ``Annotated`` describe the members."""
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title, **_schema(kind)}
 
 
@@ -213,21 +213,21 @@ _LISTED: set[type] = set()
 
 
 def listed(kind: type[T]) -> type[T]:
-    """Decorate a dataclass that documents have many of: it becomes a list of its values, without their names."""
+    """Decorate a dataclass that is frequent in documents: it is encoded as a list of its values, without names."""
     _LISTED.add(kind)
     return kind
 
 
 def encode(value: Any) -> Any:  # noqa: ANN401
-    """The plain value: a dataclass as an object without the fields that are None, what has ``parse`` as its text."""
+    """The plain value: a dataclass as an object without its None fields, a type with ``parse`` as its text."""
     encoder: Callable[[Any], Any] | None = _encoder(type(value))  # type: ignore[arg-type]
     return value if encoder is None else encoder(value)
 
 
 def decode(kind: type[T], value: object) -> T:
-    """Inverse of ``encode``. Members that ``kind`` does not have are passed over.
+    """Inverse of ``encode``. It ignores members that ``kind`` does not have.
 
-    Raises ``KeyError``, ``TypeError``, ``ValueError``: the value is not one of ``kind``: ``encode`` writes every field
+    Raises ``KeyError``, ``TypeError`` or ``ValueError`` if the value is not an encoded ``kind``, which has every field
     that cannot be None.
     """
     decoder: Any = _decoder(kind)  # type: ignore[arg-type]
@@ -236,7 +236,7 @@ def decode(kind: type[T], value: object) -> T:
 
 
 def decode_found(kind: type[T], value: object, uri: str) -> T:
-    """``decode`` for a document that is at ``uri``; raises ``InvalidDocumentError`` when it is damaged."""
+    """``decode`` for a document at ``uri``. Raises ``InvalidDocumentError`` if it is damaged."""
     try:
         return decode(kind, value)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -244,7 +244,7 @@ def decode_found(kind: type[T], value: object, uri: str) -> T:
 
 
 def decode_partial(default: T, item: Mapping[str, Any] | None) -> T:
-    """``default`` with what an item has, whose attributes are written one by one."""
+    """``default`` with the fields that ``item`` has: a row whose attributes are written one by one."""
     return decode(type(default), {**encode(default), **(item or {})})
 
 
@@ -253,9 +253,9 @@ def encode_body(value: object) -> bytes:
 
 
 def decode_body(kind: type[T], body: bytes, name: str) -> T:
-    """Inverse of ``encode_body``; ``name`` says what the document is. The ledger or its writer vouches for the bytes.
+    """Inverse of ``encode_body``; ``name`` describes the document. The caller has verified the bytes or written them.
 
-    Raises ``NewerDocumentError``: this version cannot read it, so another one has written it.
+    Raises ``NewerDocumentError`` if this version cannot read it, because another version wrote it.
     """
     try:
         data = json.loads(body)
@@ -270,7 +270,7 @@ def decode_body(kind: type[T], body: bytes, name: str) -> T:
 
 @cache
 def _encoder(kind: type) -> Callable[[Any], Any] | None:
-    """None: the value is plain."""
+    """The function that encodes values of a type; None if they are plain."""
     if hasattr(kind, "parse"):
         return str
     if is_dataclass(kind):
@@ -287,7 +287,7 @@ def _encoder(kind: type) -> Callable[[Any], Any] | None:
 
 @cache
 def _decoder(hint: Any) -> Callable[[Any], Any] | None:  # noqa: ANN401
-    """None: the plain value is the value."""
+    """The function that decodes values of a type; None if the plain value is used as it is."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is UnionType:
         inner = _decoder(arguments[0])

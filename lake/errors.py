@@ -6,13 +6,13 @@ The state machines' Retry and Catch lists name these classes: a class name is pa
 from collections.abc import Sequence
 
 REFUSED = "refused"
-"""Member of a function's answer to a wrong request of a person: what is wrong with it, and what to pass."""
+"""Member of a function's answer to a person's wrong request: what is wrong, and what to pass instead."""
 REFUSED_BY = "error"
-"""The only other member: the class of the error, an ``InvalidInputError``."""
+"""The second and last member: the class name of the error, an ``InvalidInputError``."""
 
 
 MAX_VALUE_CHARACTERS = 1000
-"""Maximum length of a value in a message: a list can have thousands of items."""
+"""Maximum length of a value in a message; longer values are cut, because a list can have thousands of items."""
 
 
 class HybridRouterError(Exception):
@@ -30,7 +30,7 @@ class TransientError(HybridRouterError):
 class InvalidSettingsError(TerminalError):
     """A settings file has an invalid value: ``key`` (dotted), ``value``, and what was ``expected``.
 
-    ``others`` are the further errors of the same file; the message has a line for each.
+    ``others`` are the further errors of the same file; the message has one line for each.
     """
 
     def __init__(self, key: str, value: object, expected: str, others: "Sequence[InvalidSettingsError]" = ()) -> None:
@@ -46,7 +46,7 @@ def _shown(value: object) -> str:
     try:
         text = repr(value)
     except ValueError:
-        # Python writes no whole number of more than 4,300 digits, which TOML has in hexadecimal.
+        # Python does not format integers of more than 4,300 digits, which TOML can have in hexadecimal.
         return "a number of thousands of digits"
     return text if len(text) <= MAX_VALUE_CHARACTERS else f"{text[:MAX_VALUE_CHARACTERS]}..."
 
@@ -56,31 +56,31 @@ class InvalidInputError(TerminalError):
 
 
 class UnknownDatasetError(InvalidInputError):
-    """The input names a dataset that is not there."""
+    """The input names a dataset that does not exist."""
 
 
 class UnusableDocumentError(HybridRouterError):
-    """A document on S3 (manifest, commit document, exclusions, plan) that this version cannot use."""
+    """This version cannot use a document on S3 (manifest, commit document, exclusions, plan)."""
 
 
 class InvalidDocumentError(UnusableDocumentError, TerminalError):
-    """It is gone, was changed after the ledger recorded it, cannot be decoded, or names a foreign bucket."""
+    """The document is gone, was changed after the ledger recorded it, cannot be decoded, or names a foreign bucket."""
 
 
 class ForeignBucketError(InvalidDocumentError):
-    """It names a bucket whose files this deployment does not read; ``input.bucket`` can have been that one."""
+    """The document names a bucket that this deployment does not read; it may be a previous ``input.bucket``."""
 
 
 class NewerDocumentError(UnusableDocumentError, TransientError):
-    """A newer version has written a document that this one cannot read: it is left to the version that wrote it."""
+    """This version cannot read a document, so a newer one wrote it; it is left to that version."""
 
 
 class TableStoppedError(TerminalError):
-    """Nothing more is brought into an Iceberg table until a person has decided; nothing was changed."""
+    """An Iceberg table is stopped: it stays unchanged until a person decides."""
 
 
 class OwnershipError(TransientError):
-    """An invocation could not take ownership; it acknowledges nothing, so the events are redelivered."""
+    """An invocation could not take ownership. It acknowledges no event, so the events are redelivered."""
 
 
 class LeaseLostError(TransientError):
@@ -92,4 +92,4 @@ class AuditError(TransientError):
 
 
 class UploadsVanishedError(TerminalError):
-    """Uploads of a commit document no longer exist, and neither do their completed objects."""
+    """Uploads of a commit document no longer exist, and their completed objects do not exist either."""

@@ -1,6 +1,6 @@
-"""Whose fault a failed request is: judged by error code, HTTP status and type of the error, never by its text.
+"""Judges who is at fault for a failed request: by error code, HTTP status and type of the error, never by its text.
 
-Of the text only the ARN of a KMS key is used, as the name of a resource, and the whole text of a ``RuntimeError``.
+The text is used in two places: it names the ARN of a KMS key, and the whole text of a ``RuntimeError`` is compared.
 """
 
 import errno
@@ -27,19 +27,19 @@ class Fault(Enum):
     ENVIRONMENT = auto()
     """Rights, credentials, network, load, disk or limits: the same request can succeed later."""
     FILE = auto()
-    """Proven to belong to the object that was asked for: its absence, its bytes, its storage class or its key."""
+    """The fault is proven to be the requested object's: its absence, bytes, storage class or key."""
     UNKNOWN = auto()
 
 
 class NoAnswer(Enum):
-    """Stands for a result: no request was answered, so it is not known what was applied, and the work is repeated."""
+    """A result without an answer: whether the request was applied is not known, so the work is repeated."""
 
     NO_ANSWER = auto()
 
 
 NO_ANSWER: Final = NoAnswer.NO_ANSWER
 RIGHTS_CODES = frozenset({"403", "AccessDenied", "AccessDeniedException", "AllAccessDisabled"})
-"""A permission is missing: in the role, in the policy of the bucket, table or key, or above the account."""
+"""A permission is missing in the role, in the policy of the bucket, table or key, or above the account."""
 CREDENTIAL_CODES = frozenset(
     {
         "ExpiredToken",
@@ -64,7 +64,7 @@ RESOURCE_CODES = frozenset(
         "ResourceNotFoundException",
     }
 )
-"""A bucket or table is not there, or not in this region and boto3 did not find out in which."""
+"""A bucket or table does not exist, or is in another region that boto3 could not find out."""
 CONFLICT_CODE = "TransactionConflictException"
 LOAD_CODES = frozenset(
     {
@@ -102,12 +102,12 @@ CANCELLED = "TransactionCanceledException"
 CONDITION_REASONS = frozenset({"None", "ConditionalCheckFailed"})
 CONFLICT_REASON = "TransactionConflict"
 LOAD_REASONS = frozenset({"ProvisionedThroughputExceeded", "ThrottlingError", CONFLICT_REASON})
-"""Cancellation reasons of a transaction that can be repeated as it is (DynamoDB API Reference, TransactWriteItems)."""
+"""Cancellation reasons of a transaction that can be repeated unchanged (DynamoDB API Reference, TransactWriteItems)."""
 KEY_CODES = frozenset({"KMS.DisabledException", "KMS.KMSInvalidStateException", "KMS.NotFoundException"})
 """The KMS key of an object, or of the bucket that is written to, was disabled or deleted."""
 KEY_ARN = re.compile(r"arn:aws[a-z-]*:kms:[a-z0-9-]+:\d{12}:key/[A-Za-z0-9-]+")
 REFUSED_RESOURCE = re.compile(r'not authorized to perform: ([a-z0-9-]+):[A-Za-z*]+ on resource:? "?([^" ]+)')
-"""Service and resource of a refusal. Only its first match counts: an object's name may hold the same words."""
+"""Service and resource of a refusal. Only its first match counts, because an object's name may contain these words."""
 FILE_CODES = KEY_CODES | {
     "InvalidObjectState",
     "InvalidRange",
@@ -118,18 +118,18 @@ FILE_CODES = KEY_CODES | {
 }
 """Amazon S3 API Reference, Error codes; MethodNotAllowed is the answer for a version that is a delete marker."""
 FOREIGN_KEY_CODE = "InvalidRequest"
-"""The answer to GetObject for an object that is encrypted by a key which only its writer has (Amazon S3 User Guide,
-"Using server-side encryption with customer-provided keys"); other requests get it for other reasons."""
+"""The answer to GetObject if only the writer of an encrypted object has its key (Amazon S3 User Guide, "Using
+server-side encryption with customer-provided keys"). For other requests it has other reasons."""
 FILE_ANSWERS = frozenset(
     {("GetObject", FOREIGN_KEY_CODE), ("HeadObject", "404"), ("HeadObject", "405"), ("HeadObject", "412")}
 )
-"""Operation and code. HeadObject has statuses in place of codes, because its answers have no body."""
+"""Operation and code. HeadObject has HTTP statuses as codes, because its answers have no body."""
 HEAD_REFUSED = ("HeadObject", "400")
-"""Operation and code of the answer to expired credentials. An object with a key that only its writer has gets the same,
-so ``can_pass`` does not count it."""
+"""Operation and code of the answer to expired credentials. HeadObject of an object whose key only its writer has gets
+the same answer, so ``can_pass`` returns False for it."""
 CREDENTIAL_ERRORS = (CredentialRetrievalError, NoCredentialsError, PartialCredentialsError, TokenRetrievalError)
 NETWORK_ERRORS = (FlexibleChecksumError, HTTPClientError, IncompleteReadError, NoConnectionError, SSLError)
-"""botocore does not translate urllib3's ``SSLError``, that of a body."""
+"""``SSLError`` is urllib3's: botocore does not translate it while a body is read."""
 DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT})
 MACHINE_ERRORS = DISK_ERRORS | {
     errno.EFBIG,
@@ -140,22 +140,22 @@ MACHINE_ERRORS = DISK_ERRORS | {
     errno.ENOMEM,
     errno.EROFS,
 }
-"""A limit of the process, or a broken disk. ENOENT: ``tempfile`` hides by it why it could write to no folder, and a
-temporary folder can be removed; the name of no local file comes from a manifest."""
+"""A limit of the process, or a broken disk. ENOENT: ``tempfile`` reports it if it can write to no folder, and a
+temporary folder can be removed. No name of a local file comes from a manifest."""
 NO_THREAD = "can't start new thread"
-"""The whole text by which Python reports a limit of threads; many other errors have its type."""
+"""The whole text with which Python reports the limit of threads; many other errors have the same type."""
 STILL_EXPIRED = "Credentials were refreshed, but the refreshed credentials are still expired."
-"""The same of botocore, about a service that gives out credentials of the past, or a clock that is ahead."""
+"""The whole text of botocore's error if a service gives out expired credentials, or if the clock is ahead."""
 FORBIDDEN = 403
 TOO_MANY_REQUESTS = 429
 SERVER_ERROR = 500
 
 
 def judge(error: BaseException, input_keys: Collection[str] | None = None) -> Fault:
-    """Whose fault the error is; pure.
+    """Decides whose fault the error is. Pure.
 
-    ``input_keys`` is ``Settings.input_kms_keys``: a file is not at fault when one of these keys was disabled or may not
-    be used, and is at fault when its uploader has chosen another key. None: its key may be that of every file.
+    ``input_keys`` is ``Settings.input_kms_keys``. If one of these keys was disabled or may not be used, the file is not
+    at fault; if its uploader chose another key, it is. With None, any key may be the key of every file.
     """
     if isinstance(error, ClientError):
         return _judge_answer(error, input_keys)
@@ -163,7 +163,7 @@ def judge(error: BaseException, input_keys: Collection[str] | None = None) -> Fa
         return Fault.ENVIRONMENT
     if isinstance(error, PermissionError) or (isinstance(error, OSError) and error.errno in MACHINE_ERRORS):
         return Fault.ENVIRONMENT
-    # Not a MemoryError: the same file asks any machine for as much, and would hold up the others of its manifest.
+    # Not a MemoryError: the same file needs as much memory on any machine, and would block the others of its manifest.
     is_known = isinstance(error, RuntimeError) and str(error) in (NO_THREAD, STILL_EXPIRED)
     return Fault.ENVIRONMENT if is_known else Fault.UNKNOWN
 
@@ -171,8 +171,8 @@ def judge(error: BaseException, input_keys: Collection[str] | None = None) -> Fa
 def can_pass(error: BaseException) -> bool:
     """Whether the same request can succeed later, with the same permissions and resources. Pure.
 
-    Load, a conflict, the network and credentials pass: another invocation may even have credentials of its own. A
-    missing permission or table is a fault of the environment as well, but it stays until a person acts.
+    Load, conflicts, network errors and credential errors pass; another invocation may have other credentials. A missing
+    permission or table is a fault of the environment as well, but it stays until a person acts.
     """
     if judge(error) != Fault.ENVIRONMENT:
         return False
@@ -184,14 +184,14 @@ def can_pass(error: BaseException) -> bool:
 
 
 def refused_key(error: ClientError) -> str | None:
-    """ARN of the KMS key that the caller may not use; None if the answer refuses something else, or names no key."""
+    """ARN of the KMS key that the caller may not use; None if the answer refuses something else or names no key."""
     refused = REFUSED_RESOURCE.search(_message(error))
     named = KEY_ARN.fullmatch(refused.group(2)) if refused is not None and refused.group(1) == "kms" else None
     return None if named is None else named.group()
 
 
 def is_denial(error: BaseException) -> bool:
-    """Whether a permission is missing or a key cannot be used: the request is refused until a person acts. Pure."""
+    """Whether a permission is missing or a key cannot be used, so that only a person can change the answer. Pure."""
     if not isinstance(error, ClientError) or error_code(error) in CREDENTIAL_CODES:
         return False
     return error_code(error) in RIGHTS_CODES | KEY_CODES or http_status(error) == FORBIDDEN
@@ -202,7 +202,7 @@ def error_code(error: ClientError) -> str:
 
 
 def http_status(error: ClientError) -> int:
-    """0 if the answer has none."""
+    """The HTTP status of the answer; 0 if it has none."""
     return int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
 
 
@@ -231,8 +231,8 @@ def _judge_answer(error: ClientError, input_keys: Collection[str] | None) -> Fau
         return Fault.FILE
     if code in FILE_CODES or (error.operation_name, code) in FILE_ANSWERS:
         return Fault.FILE
-    # A status for a code: botocore has found none. A proxy sends no id; S3, whose answer about a key with control
-    # characters cannot be parsed, does.
+    # The code is a status if botocore found no code. A proxy's answer has no request id; S3's answer about a key with
+    # control characters, which cannot be parsed, has one.
     of_proxy = code.isdecimal() and not error.response.get("ResponseMetadata", {}).get("RequestId")
     refused = of_proxy or code in ENVIRONMENT_CODES or (error.operation_name, code) == HEAD_REFUSED
     if refused or status in (FORBIDDEN, TOO_MANY_REQUESTS) or status >= SERVER_ERROR:

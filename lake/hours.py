@@ -1,4 +1,4 @@
-"""Whether an hour of a dataset is open, complete or reopened: one rule, for the sweep and for people. Pure."""
+"""Decides whether an hour of a dataset is open, complete or reopened: one rule for the sweep and for people. Pure."""
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -9,45 +9,45 @@ from lake.manifest import Lane, Partition
 from lake.successors import follow
 
 GRACE = timedelta(minutes=15)
-"""After the end of an hour, for the events of its last files: one that waits longer raises the alarm LateArrivals. And
-after a manifest of it was about to be queued: the function that queues it has ended by then (Lambda's maximum)."""
+"""Wait after the end of an hour for the events of its last files (a later event raises the alarm LateArrivals), and
+after the touch of the hour: the function that was about to queue a manifest has ended by then (Lambda's maximum)."""
 CONFIRM_AFTER = 2 * GRACE
-"""After a further revision of an hour was decided: the sweep that has decided it has ended, and so has each one that
-had read the row before, which may have written the marker of an earlier revision late (Lambda's maximum, twice)."""
+"""Wait after a further revision was decided: by then the sweep that decided it has ended, and so has each sweep that
+read the row before it and may have written an earlier revision's marker late (twice Lambda's maximum)."""
 ONE_HOUR = timedelta(hours=1)
 MAX_NAMED_MANIFESTS = 20
-"""Maximum number of FAILED manifests that are named; all of them are counted."""
+"""Maximum number of FAILED manifests that are named; all are counted."""
 
 
 @dataclass(slots=True, kw_only=True)
 class HourContents(ManifestCounts):
-    """What the current rows of an hour's manifests say, one after the other; those without a row yet are open."""
+    """Sums over the current rows of an hour's manifests; a manifest without a row counts as open."""
 
     failed_manifests: list[str] = field(default_factory=list)
-    """Ids of the first ``MAX_NAMED_MANIFESTS`` of the FAILED ones."""
+    """Ids of the first ``MAX_NAMED_MANIFESTS`` FAILED manifests."""
     waits_for: str | None = None
-    """The first manifest that is open or FAILED, or that its table does not show."""
+    """Id of the first manifest that is open, FAILED or not yet shown by its table; None if none is."""
     files: int = 0
     bytes: int = 0
     published_at: str = ""
-    """ISO 8601, UTC: the last publication; empty: there was none."""
+    """Time of the last publication, ISO 8601, UTC; empty if nothing was published."""
     stream_lane: ConvertedCounts = field(default_factory=ConvertedCounts)
-    """What the stream lane has converted; the batch lane's executions are judged by ``settle``."""
+    """Counts of the stream lane's conversions; ``settle`` judges the batch lane's."""
     has_table: bool = False
-    """Whether the dataset has an Iceberg table: it has to show what is published."""
+    """Whether the dataset has an Iceberg table, which must show what is published."""
     not_in_table: int = 0
     """Manifests with published rows that the table does not show yet."""
     last_batch: tuple[int, int] = (0, 0)
-    """The last batch that has brought one of them into the table, and its snapshot."""
+    """Number and snapshot of the last batch that brought one of the manifests into the table."""
     was_reprocessed: bool = False
     """Whether a manifest was queued again: objects of an earlier generation stay visible for a while."""
 
     def add(self, manifest: str, row: ManifestRow | None) -> None:
-        """Add a manifest with its current row; one that is SUPERSEDED or ABANDONED counts nothing.
+        """Add a manifest with its current row; a SUPERSEDED or ABANDONED one adds nothing to the counts.
 
-        The list of an hour has a part if its document is damaged: it has files of the hour, and how many is not known.
+        A part whose document is damaged is in the list of an hour and counts as open: its number of files is not known.
         """
-        # Also of one that was SUPERSEDED then: a publish that FAILED can have left objects.
+        # Also if it was SUPERSEDED afterwards: a publish that FAILED can have left objects.
         self.was_reprocessed = self.was_reprocessed or (row is not None and row.generation > 1)
         if row is None or row.state == State.COLLECTED:
             self.open += 1
@@ -58,7 +58,7 @@ class HourContents(ManifestCounts):
             self.files += row.files
             self.bytes += row.bytes
             if row.published is not None:
-                # What an earlier generation has published stays until the next one is DONE.
+                # The objects of an earlier generation stay published until the next one is DONE.
                 self.count_totals(row.published.totals)
                 self.not_in_table += self.has_table and not row.is_tabled
             if self.has_table and row.tabled is not None:
@@ -87,17 +87,17 @@ class HourContents(ManifestCounts):
 
 
 def may_be_complete(row: HourRow, now: datetime) -> bool:
-    """Whether an hour has been quiet for so long at ``now`` (aware) that its manifests decide: no new one is near."""
-    # Both an hour earlier: the last hour that a ``datetime`` knows has no end.
+    """Whether an hour has been quiet long enough at ``now`` (aware) that no new manifest can appear in it."""
+    # Both times are an hour early: the end of the last hour of ``datetime`` cannot be represented.
     begin = datetime.fromisoformat(f"{row.partition.stamp}:00:00+00:00")
     touched = datetime.fromisoformat(row.touched_at) - ONE_HOUR if row.touched_at else begin
     return now - GRACE - ONE_HOUR >= max(begin, touched)
 
 
 def may_confirm(row: HourRow, now: datetime) -> bool:
-    """Whether the marker is to be written once more at ``now`` (aware), because it may be that of an earlier revision.
+    """Whether to write the marker once more at ``now`` (aware), because a late sweep may have written an earlier one.
 
-    Before the first revision there was no marker that a late sweep could restore.
+    False for the first revision: no marker existed before it.
     """
     if row.revision <= max(row.confirmed, 1) or row.announced < row.revision:
         return False
@@ -107,8 +107,8 @@ def may_confirm(row: HourRow, now: datetime) -> bool:
 def state_of_hour(row: HourRow, contents: HourContents, now: datetime, *, shows_replaced: bool) -> HourState:
     """The state of an hour at ``now`` (aware).
 
-    ``contents``: read after ``row``; of a settled hour they may be empty. ``shows_replaced``: readers may see objects
-    of a generation that another one has replaced: the rows would be there twice.
+    ``contents`` was read after ``row``, and may be empty for a settled hour. ``shows_replaced``: readers may still see
+    objects of a replaced generation, so that rows are visible twice.
     """
     if contents.waits_for is None and not shows_replaced and may_be_complete(row, now):
         return HourState.COMPLETE
@@ -118,17 +118,17 @@ def state_of_hour(row: HourRow, contents: HourContents, now: datetime, *, shows_
 def stamps_between(first: str, last: str) -> list[str]:
     """The hours from ``first`` to ``last`` (``YYYY-MM-DDTHH``), both inclusive, in order."""
     hour, end = (datetime.strptime(stamp, "%Y-%m-%dT%H") for stamp in (first, last))
-    # `strftime` writes no zeros before a year of three digits.
+    # `strftime` does not pad years of three digits.
     return [(hour + number * ONE_HOUR).isoformat(timespec="hours") for number in range((end - hour) // ONE_HOUR + 1)]
 
 
 def read_hour(ledger: Ledger, partition: Partition, *, has_table: bool, until_waiting: bool = False) -> HourContents:
-    """The contents of an hour by consistent reads, 100 manifests to a request; raises botocore's errors.
+    """The contents of an hour by consistent reads, 100 manifests to a request. Raises botocore's errors.
 
-    A collection of the hour that is not divided counts as one open manifest. The newest manifests come first, because
-    they are converted last. ``until_waiting`` stops at the first one that the hour waits for: the counts are not
-    complete then. ``has_table``: a published manifest that the Iceberg table of the dataset does not show is waited
-    for.
+    An undivided collection of the hour counts as one open manifest. The newest manifests come first, because they are
+    converted last. ``until_waiting`` stops at the first manifest that the hour waits for; the counts are incomplete
+    then. With ``has_table`` the hour also waits for each published manifest that the dataset's Iceberg table does not
+    show.
     """
     contents = HourContents(has_table=has_table)
     for collection in ledger.collections.of_hour(partition.stamp):
@@ -138,7 +138,7 @@ def read_hour(ledger: Ledger, partition: Partition, *, has_table: bool, until_wa
         return contents
     newest_first = sorted(ledger.partitions.manifests(partition), reverse=True)
     for page in follow(ledger, newest_first, parallel=1):
-        # Read after the rows: a rebuild that has begun before shows nothing yet of what they are marked with.
+        # Read after the rows: a table that was replaced meanwhile does not show what their marks say.
         table = ledger.tables.get(partition.dataset) if has_table else None
         for manifest, row in page:
             contents.add(manifest, row and with_current_mark(row, table))

@@ -1,4 +1,4 @@
-"""All S3 keys of the system: no other module builds or parses one. S3 URIs, and listings under a prefix."""
+"""Builds and parses all S3 keys of the system, which no other module does. S3 URIs, and listings under a prefix."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 MANIFESTS = "manifests/"
 INBOX = "inbox/"
-"""Inbox of the first shard of the stream lane: one pointer per manifest, and more where one was lost."""
+"""Inbox of the first shard of the stream lane: one pointer per manifest, and another one where a pointer was lost."""
 OTHER_INBOXES = "inbox-"
 URGENT = "urgent-"
-"""Begins the names of the pointers to urgent manifests, in each inbox."""
+"""Prefix of the names of pointers to urgent manifests, in each inbox."""
 OTHER_POINTERS = "[0-9]*.json"
-"""Pattern of the names of all other pointers: a manifest id begins with a digit."""
+"""Pattern of all other pointers' names: a manifest id begins with a digit."""
 COMMITS = "commits/"
 EXCLUSIONS = "exclusions/"
 RESULTS = "results/"
@@ -37,29 +37,29 @@ RESUBMISSIONS = "resubmissions/"
 BATCHES = "tables/"
 """Documents of the batches that bring published generations into Iceberg tables."""
 TABLES = "_tables/"
-"""Prefix in the lake for the metadata of Iceberg tables. A dataset begins with a letter."""
+"""Prefix in the lake for the metadata of Iceberg tables; no dataset's name begins with an underscore."""
 SPARK_LOGS = "spark-logs/"
 """Spark's event logs; on EMR Serverless the logs of drivers and executors as well."""
 PLAN_AHEAD_EXECUTION = "plan-ahead"
-"""Name of the hourly dry run of ``plan`` for the next night, instead of an execution's: its summary replaces the
-last one."""
+"""Used as the name of an execution by the hourly dry run of ``plan`` for the next night: each summary replaces the
+one before."""
 COMPLETE_MARKER = "_complete.json"
-"""Name of the marker of an hour in the lake. Spark, Hive, Athena and Trino do not read objects whose name begins with
-an underscore."""
+"""Name of an hour's marker in the lake. Spark, Hive, Athena and Trino do not read objects whose names begin with an
+underscore."""
 PREFLIGHT = "_preflight"
-"""Prefix in each bucket that the jobs write to."""
+"""Prefix of the preflight's uploads in each bucket that the jobs write to."""
 CANARY = "_canary/"
-"""What ``doctor --canary`` writes to input, lake and quarantine, and below the results of the control bucket. Belongs
-to no dataset, and is removed at its end."""
+"""Prefix of the objects that ``doctor --canary`` writes to input, lake and quarantine, and below the results of the
+control bucket. They belong to no dataset, and the canary removes them at its end."""
 
 
 def date_prefix(partition: Partition) -> str:
-    """Prefix of all partitions of the dataset on the date of this one, the same in lake and quarantine."""
+    """Prefix of the dataset's partitions on the date of this one; the same in lake and quarantine."""
     return f"{partition.dataset}/date={partition.date}/"
 
 
 def partition_prefix(partition: Partition) -> str:
-    """Hive-style prefix of a partition, the same in lake and quarantine."""
+    """Hive-style prefix of a partition; the same in lake and quarantine."""
     return f"{date_prefix(partition)}hour={partition.hour:02d}/"
 
 
@@ -68,7 +68,7 @@ def complete_marker_key(partition: Partition) -> str:
 
 
 def is_complete_marker(key: str) -> bool:
-    """Whether ``complete_marker_key`` makes a key that ends like this one, which is in the lake."""
+    """Whether a key of the lake is the marker of some hour of a dataset."""
     return re.fullmatch(rf"[^/]+/date=[0-9-]{{10}}/hour=[0-9]{{2}}/{re.escape(COMPLETE_MARKER)}", key) is not None
 
 
@@ -77,7 +77,7 @@ def manifest_prefix(partition: Partition, manifest: str) -> str:
 
 
 def lake_prefix(partition: Partition, manifest: str, generation: int) -> str:
-    """Prefix of all objects of one generation of one manifest, the same in lake and quarantine."""
+    """Prefix of all objects of one generation of a manifest; the same in lake and quarantine."""
     return f"{manifest_prefix(partition, manifest)}{generation}-"
 
 
@@ -101,13 +101,13 @@ def parse_generation(key: str) -> tuple[str, int] | None:
 
 
 def is_own_key(key: str, partition: Partition, manifest: str, generation: int) -> bool:
-    """Whether ``lake_key`` or ``quarantine_key`` makes ``key`` for this generation, and not only its last segment."""
+    """Whether the whole ``key``, not only its last segment, is one of ``lake_key`` or ``quarantine_key``."""
     prefix = re.escape(lake_prefix(partition, manifest, generation))
     return re.fullmatch(rf"{prefix}[0-9]{{5,}}\.(parquet|jsonl)", key) is not None
 
 
 def preflight_key(run: str) -> str:
-    """Key of the upload by which a run finds out whether it may write to a bucket; it is never completed."""
+    """Key of the upload that shows a run whether it may write to a bucket; it is never completed."""
     return f"{PREFLIGHT}/{run}"
 
 
@@ -133,33 +133,33 @@ def division_key(collection: str, nonce: str) -> str:
 
 
 def manifest_day_prefix(day: str) -> str:
-    """Prefix of the documents of manifests made on a day: ids begin with it. ``day`` is ``YYYY-MM-DD``, UTC."""
+    """Prefix of the documents of manifests that were made on a day (``YYYY-MM-DD``, UTC): ids begin with it."""
     return f"{MANIFESTS}{day.replace('-', '')}"
 
 
 def manifest_of_key(key: str) -> str | None:
-    """Manifest id of the key of a manifest document; None for any other key."""
+    """Id of the manifest whose document has this key; None for any other key."""
     manifest = key.rsplit("/", 1)[-1].removesuffix(".json")
     return manifest if key == manifest_key(manifest) else None
 
 
 def inbox(shard: str) -> str:
-    """Prefix of the pointers of a shard, with a slash at its end; no inbox is inside another one."""
+    """Prefix of the pointers of a shard, with a slash at its end. No inbox is inside another one."""
     return INBOX if shard == FIRST_SHARD else f"{OTHER_INBOXES}{shard}/"
 
 
 def pointer_key(manifest: str, nonce: str, *, urgent: bool, shard: str = FIRST_SHARD) -> str:
-    """Key of a pointer in the inbox of a shard; ``nonce`` is random, because Spark reads each key once."""
+    """Key of a pointer in the inbox of a shard. ``nonce`` is random, because Spark reads each key only once."""
     return f"{pointer_prefix(manifest, urgent=urgent, shard=shard)}{nonce}.json"
 
 
 def pointer_prefix(manifest: str, *, urgent: bool, shard: str = FIRST_SHARD) -> str:
-    """Prefix of all pointers to a manifest in an inbox. Those of urgent ones sort by the age of their manifests."""
+    """Prefix of all pointers to a manifest in an inbox. Pointers sort by the ids of their manifests, so by age."""
     return f"{inbox(shard)}{URGENT if urgent else ''}{manifest}-"
 
 
 def manifest_of_pointer(key: str) -> str | None:
-    """Manifest id of a pointer's key, in any inbox; None for any other key."""
+    """Id of the manifest that a pointer names by its key, in any inbox; None for any other key."""
     return key.rpartition("/")[2].removeprefix(URGENT).rpartition("-")[0] or None
 
 
@@ -168,12 +168,12 @@ def sweep_key(listing: str) -> str:
 
 
 def verification_key(date: str, *, early: bool) -> str:
-    """``date``: ``YYYY-MM-DD``, UTC. ``early``: verified before the night had converted everything of it."""
+    """``date`` is ``YYYY-MM-DD``, UTC. ``early``: verified before the night had converted all of the date."""
     return f"{VERIFICATIONS}{date}{'-early' if early else ''}.json"
 
 
 def batch_key(dataset: str, number: int, nonce: str) -> str:
-    """Key of the document of a batch; a random ``nonce`` keeps two processes from writing the same one."""
+    """Key of a batch's document; a random ``nonce`` keeps two processes from writing the same key."""
     return f"{BATCHES}{dataset}/{number:08d}-{nonce}.json"
 
 
@@ -183,7 +183,7 @@ def table_location(lake_bucket: str, dataset: str) -> str:
 
 
 def intent_key(name: str) -> str:
-    """Key of an intent document; ``name`` was never used before, and begins with its time: they sort by age."""
+    """Key of an intent document. ``name`` is unique and begins with its time, so that intents sort by age."""
     return f"{INTENTS}{name}.json"
 
 
@@ -192,23 +192,23 @@ def resubmission_key(name: str) -> str:
 
 
 def resubmitted_lines_key(name: str) -> str:
-    """Key of the lines of a resubmission: the file that a manifest converts."""
+    """Key of the lines of a resubmission, which are the file of a manifest."""
     return f"{RESUBMISSIONS}{name}.ndjson"
 
 
 def commit_key(manifest: str, generation: int, attempt: int, nonce: str) -> str:
-    """Key of the commit document of one attempt; a random ``nonce`` keeps a late duplicate from overwriting it."""
+    """Key of an attempt's commit document; a random ``nonce`` keeps a late duplicate from overwriting it."""
     return f"{COMMITS}{manifest[:8]}/{manifest}-g{generation}-a{attempt}-{nonce}.json"
 
 
 def exclusions_key(manifest: str, generation: int, attempt: int, nonce: str) -> str:
-    """Key of the exclusions document of one attempt: files that the next attempt leaves out, because it cannot read
-    them to their end."""
+    """Key of the exclusions document of an attempt: files that the next attempt skips, because they could not be read
+    to their end."""
     return f"{EXCLUSIONS}{manifest[:8]}/{manifest}-g{generation}-a{attempt}-{nonce}.json"
 
 
 def result_key(manifest: str, generation: int) -> str:
-    """Key of the result document of a generation: counts of what was read and written, per file."""
+    """Key of the result document of a generation: counts of the input and the output, per file."""
     return f"{RESULTS}{manifest[:8]}/{manifest}-g{generation}.json"
 
 
@@ -218,7 +218,7 @@ def plan_summary_key(execution: str) -> str:
 
 def plan_index_key(execution: str, nonce: str) -> str:
     """Key of the JSON array that the distributed Map reads: one item per run. Each invocation of ``plan`` has a random
-    ``nonce``, so that two for one execution do not overwrite each other's runs."""
+    ``nonce``, so that two invocations for one execution do not overwrite each other's runs."""
     return f"{PLANS}{execution}/{nonce}/index.json"
 
 
@@ -227,7 +227,7 @@ def run_key(execution: str, nonce: str, number: int) -> str:
 
 
 def denial_key(run: str) -> str:
-    """Key of the document that lists what job runs were denied of the run document with the key ``run``."""
+    """Key of the document that lists the manifests which the job runs of a run document were denied."""
     return f"{DENIALS}{run.removeprefix(PLANS)}"
 
 
@@ -237,7 +237,7 @@ def verdict_key(execution: str) -> str:
 
 REPORT_PAGE = "report.html"
 REPORT_INDEX = f"{PLANS}index.html"
-"""The page about the last days, next to the folders of the executions: its links lead to their reports."""
+"""The page about the last days. It is next to the folders of the executions, and links to their reports."""
 
 
 def report_key(execution: str) -> str:
@@ -260,14 +260,14 @@ def parse_s3_uri(uri: object) -> S3Uri:
     """Read ``s3://bucket/key``, or ``s3a://bucket/key`` as Spark writes it; raises ``InvalidInputError``."""
     scheme, _, rest = uri.partition("://") if isinstance(uri, str) else ("", "", "")
     bucket, _, key = rest.partition("/")
-    # A byte of the command line, or half a pair of a document, that is no character.
+    # A lone surrogate is a byte of the command line that is not UTF-8, or half a pair of a document.
     if scheme not in ("s3", "s3a") or not bucket or not key or LONE_SURROGATE.search(rest):
         raise InvalidInputError(f"{uri!r} is not a valid S3 URI: pass s3://bucket/key")
     return S3Uri(bucket, key)
 
 
 def list_objects(s3: S3Client, bucket: str, prefix: str = "", after: str = "") -> Iterator[ObjectTypeDef]:
-    """The objects whose keys begin with ``prefix`` and come after ``after``; one page is in memory at a time.
+    """The objects whose keys begin with ``prefix`` and come after ``after``. It keeps one page in memory.
 
     Raises botocore's errors.
     """
@@ -282,13 +282,13 @@ def list_objects(s3: S3Client, bucket: str, prefix: str = "", after: str = "") -
 
 
 def after_empty_page(page: ListObjectsV2OutputTypeDef) -> dict[str, str]:
-    """What the next request names: a page that is not the last one has no key where S3 has passed over many objects
-    that were deleted, in a bucket with versions."""
+    """The parameter of the request after a page without keys. In a bucket with versions, S3 returns such a page, not
+    the last one, where it skips many deleted objects."""
     return {"ContinuationToken": page["NextContinuationToken"]}
 
 
 ARCHIVES = ("GLACIER", "DEEP_ARCHIVE")
-"""Storage classes whose objects can be read only while they are restored (Amazon S3 User Guide, "Working with archived
+"""Storage classes whose objects must be restored before they can be read (Amazon S3 User Guide, "Working with archived
 objects")."""
 
 
@@ -303,7 +303,7 @@ def list_versions(s3: S3Client, bucket: str, key: str) -> Iterator[Any]:
     while True:
         page = s3.list_object_versions(Bucket=bucket, Prefix=key, OptionalObjectAttributes=["RestoreStatus"], **markers)
         yield from (item for item in page.get("Versions", []) if item["Key"] == key)
-        # A key is listed before its extensions.
+        # A key is listed before the longer keys that it begins.
         if not page["IsTruncated"] or page["NextKeyMarker"] != key:
             return
         markers = {"KeyMarker": page["NextKeyMarker"], "VersionIdMarker": page["NextVersionIdMarker"]}

@@ -1,6 +1,6 @@
-"""Manifests: lists of files, each the unit of ownership, conversion, retry and audit. JSON documents on S3.
+"""Manifests: lists of files that are owned, converted, retried and audited together. JSON documents on S3.
 
-A partition is one hour of one dataset, fixed when an arrival is recorded first.
+A partition is one hour of one dataset, fixed when an arrival is first recorded.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from lake.errors import ForeignBucketError
 from lake.time import iso_utc
 
 UNVERSIONED = "null"
-"""Version id that S3 gives to objects written while the bucket has no versions."""
+"""Version id that S3 gives to an object written while the bucket keeps no versions."""
 
 _COMPRESSED = (".gz", ".bz2", ".zst")
 INFLATED_RATIO = 8
@@ -34,7 +34,7 @@ class Lane(StrEnum):
 @listed
 @dataclass(frozen=True, slots=True, order=True)
 class ObjectVersion:
-    """A version of an object, identified by version id, or by ETag where the bucket has no versions."""
+    """A version of an object, identified by its version id, or by its ETag if the bucket keeps no versions."""
 
     bucket: str
     key: str
@@ -42,14 +42,14 @@ class ObjectVersion:
     """Without quotes."""
     size: int
     arrived_at: str
-    """ISO 8601, UTC: time of the event, or ``LastModified`` where a listing found the object."""
+    """ISO 8601, UTC: the time of the event, or ``LastModified`` if a listing found the object."""
     version_id: str | None = None
 
     @classmethod
     def of(
         cls, bucket: str, key: str, etag: str, size: int, instant: datetime, version_id: str | None
     ) -> ObjectVersion:
-        """An arrival as an event or a listing gives it, normalised: both give equal objects for the same version.
+        """The normalised arrival: an event and a listing give equal objects for the same version.
 
         ``etag`` may have quotes; ``instant`` is aware; ``version_id`` may be empty or ``null``.
         """
@@ -67,7 +67,7 @@ class ObjectVersion:
 
 
 class Identity(NamedTuple):
-    """Events with equal identities announce the same arrival, even when their times differ."""
+    """Identity of an arrival: events with equal identities announce the same arrival, even if their times differ."""
 
     bucket: str
     key: str
@@ -106,19 +106,19 @@ def is_manifest_id(text: str) -> bool:
 
 
 def manifest_sha256(manifest: Manifest) -> str:
-    """SHA-256 (hexadecimal) of the document: the ledger row binds the document by it."""
+    """SHA-256 (hexadecimal) of the manifest's document, by which the ledger row binds the document."""
     return hashlib.sha256(encode_body(manifest)).hexdigest()
 
 
 def decode_manifest(body: bytes, allowed_buckets: Collection[str]) -> Manifest:
-    """The manifest of a document that the ledger vouches for. Raises ``UnusableDocumentError``."""
+    """Decode a manifest whose bytes the ledger has confirmed. Raises ``UnusableDocumentError``."""
     manifest = decode_body(Manifest, body, "manifest")
     check_buckets((file.bucket for file in manifest.files), allowed_buckets, f"manifest {manifest.id}")
     return manifest
 
 
 def check_buckets(buckets: Iterable[str], allowed_buckets: Collection[str], name: str) -> None:
-    """Raise ``ForeignBucketError`` if one of the buckets that a document names is of another deployment."""
+    """Raise ``ForeignBucketError`` if a document names a bucket outside ``allowed_buckets``."""
     if foreign := set(buckets) - set(allowed_buckets):
         raise ForeignBucketError(
             f"{name} names the bucket {min(foreign)!r}, which is not an input of this deployment: "
@@ -156,5 +156,5 @@ class Partition:
 
 
 def has_compressed_name(key: str) -> bool:
-    """Whether the key ends as compressed files do: a forecast knows no content, by which the reader decides."""
+    """Whether the key has a suffix of compressed files. Only forecasts use it; the reader decides by content."""
     return key.lower().endswith(_COMPRESSED)

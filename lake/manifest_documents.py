@@ -1,6 +1,6 @@
-"""Documents that rows of the ledger bind by their SHA-256: manifests, parts, what collections became, resubmissions.
+"""Documents that rows of the ledger bind by their SHA-256: manifests, parts, divisions, resubmissions.
 
-Also what an attempt could not read: files that the next one leaves out, manifests that no further job run tries.
+Also lists of what could not be read: files that the next attempt excludes, and manifests that a run was denied.
 """
 
 import hashlib
@@ -31,14 +31,14 @@ from lake.manifest import Lane, Manifest, ObjectVersion, Partition, check_bucket
 
 
 def write_manifest(s3: S3Client, control_bucket: str, manifest: Manifest) -> str:
-    """Put the document; ids are unique, so one invocation only writes it. Returns its SHA-256 (hexadecimal)."""
+    """Put the document and return its SHA-256 (hexadecimal). Ids are unique, so only one invocation writes it."""
     body = encode_body(manifest)
     put_document(s3, control_bucket, manifest_key(manifest.id), body)
     return hashlib.sha256(body).hexdigest()
 
 
 def read_manifest(s3: S3Client, control_bucket: str, row: ManifestRow, allowed_buckets: Collection[str]) -> Manifest:
-    """Get the document that the ledger row of a manifest is bound to. Raises ``UnusableDocumentError``."""
+    """Get the document that a manifest's ledger row binds. Raises ``UnusableDocumentError``."""
     body = get_bound_document(s3, control_bucket, manifest_key(row.id), row.manifest_sha256)
     return decode_manifest(body, allowed_buckets)
 
@@ -52,10 +52,10 @@ class PartDocument:
 
 
 def new_part(part: str, hour: str, created_at: str, files: Mapping[str, Sequence[ObjectVersion]]) -> tuple[Part, bytes]:
-    """A part of ``files``, by dataset, and the bytes of its document; ``created_at`` is ISO 8601, UTC.
+    """A part of ``files``, grouped by dataset, and the bytes of its document; ``created_at`` is ISO 8601, UTC.
 
-    The document has the files of each dataset as a text: whoever divides an hour holds the texts of all its files, and
-    the files themselves of a few manifests only.
+    The document has the files of each dataset as one text: a division holds the texts of all files of an hour, but
+    decodes the files of only a few manifests at a time.
     """
     texts = {dataset: encode_document(encode(sorted(files[dataset]))).decode() for dataset in sorted(files)}
     every = [file for found in files.values() for file in found]
@@ -66,7 +66,7 @@ def new_part(part: str, hour: str, created_at: str, files: Mapping[str, Sequence
 
 
 def write_part(s3: S3Client, control_bucket: str, part: Part, body: bytes) -> None:
-    """Put the document of ``new_part``; ids are unique, so one invocation only writes it."""
+    """Put the document of ``new_part``. Ids are unique, so only one invocation writes it."""
     put_document(s3, control_bucket, part_key(part.id), body)
 
 
@@ -79,8 +79,8 @@ def read_part(s3: S3Client, control_bucket: str, part: Part, allowed_buckets: Co
 
 
 def decode_files(texts: Iterable[str]) -> list[list[ObjectVersion]]:
-    """The files of one dataset of some parts, those of each part sorted."""
-    # At once: a text often has one file, and each call costs more time than the file.
+    """The files of one dataset in some parts: one sorted list for each part."""
+    # All in one call: a text often has one file, and a call takes longer than a file.
     return [[ObjectVersion(*item) for item in items] for items in json.loads(f"[{','.join(texts)}]")]
 
 
@@ -90,18 +90,18 @@ class DividedManifest:
     id: str
     dataset: str
     created_at: str
-    """ISO 8601, UTC: that of its oldest part."""
+    """ISO 8601, UTC: the time of its oldest part."""
     bytes: int
     files: int
     compressed_bytes: int
     sha256: str
     first_part: int
-    """Number of the first part with files of it, in the order of the division's parts."""
+    """Number of the first part that has files of this manifest, in the order of the division's parts."""
     last_part: int
 
     @classmethod
     def of(cls, manifest: Manifest, sha256: str, first_part: int, last_part: int) -> "DividedManifest":
-        """The entry of a manifest whose files are those of some consecutive parts; ``sha256`` is its document's."""
+        """The entry of a manifest with files of consecutive parts; ``sha256`` is of its document."""
         return cls(
             manifest.id,
             manifest.partition.dataset,
@@ -131,17 +131,17 @@ class DividedManifest:
 
 @dataclass(frozen=True, slots=True)
 class Division:
-    """Which manifests a collection became: everything that is needed to carry it out."""
+    """The manifests that a collection became, with all that is needed to carry out the division."""
 
     collection: CollectionId
     parts: tuple[str, ...]
     """Ids of the parts whose files are in the manifests, oldest first."""
     apart: tuple[Part, ...]
-    """Parts with a damaged document: each gets a collection of its own."""
+    """Parts with a damaged document, which are set apart: each gets a collection of its own."""
     manifests: tuple[DividedManifest, ...]
 
     def holders(self, part: str, dataset: str) -> list[str]:
-        """Ids of the manifests that can have files of a dataset of one part."""
+        """Ids of the manifests that can have files of this dataset from this part."""
         number = self.parts.index(part)
         return [
             manifest.id
@@ -151,7 +151,7 @@ class Division:
 
 
 def write_division(s3: S3Client, control_bucket: str, division: Division, nonce: str) -> CommitReference:
-    """Put a division document under a key that was never used before; returns what the ledger is to commit."""
+    """Put a division document under a key that was never used before; returns the reference for the ledger."""
     body = encode_body(division)
     key = division_key(str(division.collection), nonce)
     put_document(s3, control_bucket, key, body)
@@ -166,7 +166,7 @@ def read_division(s3: S3Client, control_bucket: str, reference: CommitReference)
 
 
 def find_division(s3: S3Client, ledger: Ledger, control_bucket: str, row: ManifestRow) -> Division | None:
-    """The division that has the files of a part, given by its row; None while there is none.
+    """The division with the files of a part, which ``row`` describes; None if the part is not divided.
 
     Raises ``UnusableDocumentError``.
     """
@@ -183,7 +183,7 @@ def find_division(s3: S3Client, ledger: Ledger, control_bucket: str, row: Manife
 
 
 def write_exclusions(s3: S3Client, control_bucket: str, row: ManifestRow, excluded: Mapping[ObjectVersion, str]) -> str:
-    """Put the document under a key that was never used before, which is returned for the ledger row."""
+    """Put the document under a new key; returns the key for the ledger row."""
     key = exclusions_key(row.id, row.generation, row.attempt, secrets.token_hex(4))
     body = [{"uri": file.uri, "version": file.version, "reason": reason} for file, reason in excluded.items()]
     put_document(s3, control_bucket, key, encode_document(body))
@@ -191,9 +191,9 @@ def write_exclusions(s3: S3Client, control_bucket: str, row: ManifestRow, exclud
 
 
 def read_exclusions(s3: S3Client, control_bucket: str, key: str | None, manifest: Manifest) -> dict[ObjectVersion, str]:
-    """The files of the manifest that its row excludes, with their reasons.
+    """The files that a manifest's row excludes, with their reasons.
 
-    Raises ``InvalidDocumentError``: the document is gone, or is not a list that ``write_exclusions`` wrote.
+    Raises ``InvalidDocumentError`` if the document is gone, or is not a list by ``write_exclusions``.
     """
     if key is None:
         return {}
@@ -214,22 +214,22 @@ def format_blocked_run(run: str, fault: str) -> str:
 
 
 def fault_of_blocked_run(text: str) -> str | None:
-    """The fault that ``format_blocked_run`` has put into the text of a failed job run; None: it failed otherwise."""
+    """The fault in a failed job run's text that ``format_blocked_run`` wrote; None if it failed for another reason."""
     found = BLOCKED_RUN.search(text)
     return found[1] if found else None
 
 
 def read_denied(s3: S3Client, control_bucket: str, run: str) -> frozenset[str]:
-    """Ids of the manifests that the job runs of the run document at this URI were denied.
+    """Ids of the manifests that the job runs of a run document, given by its URI, were denied.
 
-    Raises ``InvalidDocumentError``: the list is damaged; botocore's errors.
+    Raises ``InvalidDocumentError`` if the list is damaged; botocore's errors.
     """
     found = find_document(s3, control_bucket, _key(run), "manifests")
     return frozenset(map(str, found["manifests"])) if found is not None else frozenset()
 
 
 def write_denied(s3: S3Client, control_bucket: str, run: str, manifests: Iterable[str]) -> None:
-    """Replace the list: the job runs of a run document follow one another. Raises botocore's errors."""
+    """Replace the list; nothing else writes it, as a run's job runs follow one another. Raises botocore's errors."""
     put_document(s3, control_bucket, _key(run), encode_document({"manifests": sorted(manifests)}))
 
 
@@ -247,10 +247,10 @@ class RejectedLines:
     """URI of the input file."""
     version: str
     manifest: str
-    """The manifest that has rejected them, in this generation."""
+    """Id of the manifest that rejected the lines, in ``generation``."""
     generation: int
     offsets: tuple[int, ...]
-    """First byte of each line, in the decompressed file where it is compressed."""
+    """First byte of each line; in a compressed file, its offset in the decompressed bytes."""
 
     def identities(self) -> Iterator[tuple[str, str, int]]:
         return ((self.source, self.version, offset) for offset in self.offsets)
@@ -271,6 +271,6 @@ class Resubmission:
 
 
 def read_resubmission(s3: S3Client, control_bucket: str, row: ResubmissionRow) -> Resubmission:
-    """Get the document that a row of the ledger is bound to. Raises ``UnusableDocumentError``."""
+    """Get the document that a row of the ledger binds. Raises ``UnusableDocumentError``."""
     body = get_bound_document(s3, control_bucket, resubmission_key(row.name), row.document_sha256)
     return decode_body(Resubmission, body, "resubmission")

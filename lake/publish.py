@@ -1,4 +1,4 @@
-"""Publishing: everything after the commit point, from the commit document alone; idempotent, by any process."""
+"""Publishing: all steps after the commit point. They need only the commit document; idempotent, by any process."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -20,9 +20,9 @@ from lake.texts import advise_reprocess, format_count
 PARALLEL_COMPLETIONS = 16
 INVALID_PART = "InvalidPart"
 NO_UPLOAD = "NoSuchUpload"
-"""S3's answer about an upload that was completed or aborted."""
+"""S3's error code for an upload that was completed or aborted."""
 NO_OBJECT = "404"
-"""Its answer to HeadObject, which has no body."""
+"""S3's error code for HeadObject of a missing object: this answer has no body."""
 
 
 def roll_forward(
@@ -35,17 +35,17 @@ def roll_forward(
     *,
     has_table: bool = False,
 ) -> State:
-    """Publish a PUBLISHING manifest and set it DONE; returns the state that it has at the end.
+    """Publish a PUBLISHING manifest and set it DONE; returns the state that the manifest has afterwards.
 
-    Idempotent: needs no lease, and several processes may do it at the same time, after a crash at any point. When
-    uploads have vanished, or the document is not the committed one, the manifest becomes FAILED with the reason; in the
-    second case its uploads are found by their key prefix in ``buckets``, those of lake and quarantine.
+    Idempotent: it needs no lease, and several processes may run it at the same time, after a crash at any point.
+    ``has_table``: the dataset has an Iceberg table, and the generation is listed for it before it becomes DONE.
 
-    ``has_table``: the dataset has an Iceberg table, and the generation is listed for it before it is DONE.
+    If uploads have vanished, or the document is not the committed one, the manifest becomes FAILED with the reason. In
+    the second case its uploads are found by their key prefix in ``buckets``, which are lake and quarantine. The order
+    is always abort, FAILED, delete: after the aborts no process can complete an upload, and only the process whose
+    FAILED the ledger accepted knows that no other process has published the objects.
 
-    In both cases the order is abort, FAILED, delete: after the aborts no process can complete an upload, and only the
-    process whose FAILED the ledger accepted knows that no other one has published the objects. Raises
-    ``NewerDocumentError``: a newer version has committed it: nothing was changed, and that version publishes it.
+    Raises ``NewerDocumentError`` if a newer version committed it: nothing is changed, and that version publishes it.
     """
     assert row.state == State.PUBLISHING
     assert row.document is not None
@@ -54,7 +54,7 @@ def roll_forward(
         etags = complete_all(s3, (*document.objects, *document.quarantine))
     except InvalidDocumentError as error:
         prefix = lake_prefix(row.partition, row.id, row.generation)
-        # A process that read the committed document before has either completed it or finds no upload to complete.
+        # A process that has read the committed document either has completed the uploads or finds none to complete.
         for bucket in buckets:
             abort_under_prefix(s3, bucket, prefix)
         if ledger.manifests.fail(row, f"{error}; {advise_reprocess(row.id)}", clock()):
@@ -66,8 +66,8 @@ def roll_forward(
         reason = f"{error}; {advise_reprocess(row.id)}"
         roll_back(s3, ledger, row, document.written, reason, clock())
         return ledger.manifests.current(row.id).state
-    # They were reserved before the commit; a command that drops columns may have crashed since, before it put them
-    # back. A refused one is in the files all the same: nothing after the commit point may fail because of data.
+    # They were reserved before the commit, but a command that drops columns may have crashed before it restored them. A
+    # refused column is in the files all the same: nothing after the commit point may fail because of data.
     ledger.datasets.reserve_columns(row.partition.dataset, document.new_columns, MAX_COLUMN_LIMIT)
     write_result(s3, control_bucket, document, etags, clock())
     if has_table:
@@ -78,9 +78,9 @@ def roll_forward(
 
 
 def complete_all(s3: S3Client, objects: Iterable[PendingObject]) -> dict[tuple[str, str], str]:
-    """Complete every upload; idempotent. Returns the ETag of each object by bucket and key.
+    """Complete every upload; idempotent. Returns a map from (bucket, key) to the object's ETag.
 
-    Raises ``UploadsVanishedError``: neither the upload nor its completed object exists.
+    Raises ``UploadsVanishedError`` if neither an upload nor its completed object exists.
     """
     items = list(objects)
     with ThreadPoolExecutor(PARALLEL_COMPLETIONS) as pool:
@@ -99,8 +99,8 @@ def roll_back(
 ) -> None:
     """Abort every upload, set the PUBLISHING manifest FAILED, then delete every object; idempotent.
 
-    Refused, FAILED is followed by no deletion: a process whose completion was slow may have published the objects.
-    After a crash in between, the sweep deletes the objects of the FAILED generation.
+    If the ledger refuses FAILED, nothing is deleted: a slow process may have published the objects meanwhile. After a
+    crash before the deletion, the sweep deletes the objects of the FAILED generation.
     """
     items = list(objects)
     with ThreadPoolExecutor(PARALLEL_COMPLETIONS) as pool:
@@ -110,7 +110,7 @@ def roll_back(
 
 
 def abort_upload(s3: S3Client, bucket: str, key: str, upload_id: str) -> None:
-    """Abort an upload; does nothing when it does not exist. Raises botocore's other errors."""
+    """Abort an upload if it exists. Raises botocore's other errors."""
     try:
         s3.abort_multipart_upload(Bucket=bucket, Key=key, UploadId=upload_id)
     except ClientError as error:
@@ -125,9 +125,9 @@ def abort_under_prefix(s3: S3Client, bucket: str, prefix: str) -> None:
 
 
 def _complete(s3: S3Client, item: PendingObject) -> str | None:
-    """The ETag of the completed object; None: neither the upload, as it was committed, nor the object exists.
+    """The ETag of the completed object; None if neither the upload, as it was committed, nor the object exists.
 
-    Raises ``TransientError``: S3 has answered by success, and has not completed the upload.
+    Raises ``TransientError`` if S3 answered with success but has not completed the upload.
     """
     accepted = False
     try:
@@ -135,7 +135,7 @@ def _complete(s3: S3Client, item: PendingObject) -> str | None:
     except ClientError as error:
         if error_code(error) != NO_UPLOAD:
             raise
-    # For the id of a completed upload S3 answers 200 or "no such upload": only the object proves the completion.
+    # S3 answers 200 or "no such upload" for the id of a completed upload: only the object proves the completion.
     try:
         head = s3.head_object(Bucket=item.bucket, Key=item.key, ChecksumMode="ENABLED")
     except ClientError as error:
@@ -151,10 +151,10 @@ def _complete(s3: S3Client, item: PendingObject) -> str | None:
 
 
 def _complete_parts(s3: S3Client, item: PendingObject) -> bool:
-    """Whether S3 has accepted the parts; raises its other refusals."""
+    """Whether S3 accepted the parts. Raises S3's other refusals."""
     for current in (False, True):
-        # An upload request that the client repeated can be applied twice, the second time late: the same bytes then
-        # have another ETag under a KMS key.
+        # A client may repeat the request of a part, and S3 may apply both, the second one late. Under a KMS key the
+        # same bytes then have another ETag.
         etags = _parts(s3, item) if current else {}
         try:
             s3.complete_multipart_upload(**_completion(item, etags))
@@ -163,14 +163,14 @@ def _complete_parts(s3: S3Client, item: PendingObject) -> bool:
                 raise
         else:
             return True
-    # Refused by its checksum as well: another writer has replaced the part, and no repetition helps.
+    # The checksum was refused as well: another writer has replaced the part, and a repetition does not help.
     return False
 
 
 def _parts(s3: S3Client, item: PendingObject) -> dict[int, str]:
-    """ETags by part number; none if the upload does not exist."""
+    """ETags by part number; empty if the upload does not exist."""
     try:
-        # One page has 1,000 parts; the tasks upload one.
+        # One page has up to 1,000 parts, and each of our uploads has one.
         listed = s3.list_parts(Bucket=item.bucket, Key=item.key, UploadId=item.upload_id).get("Parts", [])
     except ClientError as error:
         if error_code(error) != NO_UPLOAD:
@@ -180,9 +180,9 @@ def _parts(s3: S3Client, item: PendingObject) -> dict[int, str]:
 
 
 def _completion(item: PendingObject, etags: Mapping[int, str]) -> dict[str, Any]:
-    """The request, with the ETags that parts have now, by number, as far as they are given.
+    """The parameters of the request. ``etags``, by part number, replaces the committed ETags of parts.
 
-    S3 wants the checksum of each part if the upload was created with one, and verifies them all.
+    S3 requires the checksum of each part if the upload was created with one, and verifies all checksums.
     """
     parts = [
         {"PartNumber": number, "ETag": f'"{etags.get(number, part.etag)}"', "ChecksumCRC32": part.checksum}

@@ -7,11 +7,11 @@ from lake.errors import InvalidInputError
 from lake.shards import FIRST_SHARD
 
 OPTIMIZER_ROLE = "OPTIMIZER_ROLE"
-"""The environment variable with the ARN of the role of Glue's table optimizer."""
+"""Name of the environment variable with the ARN of the role of Glue's table optimizer."""
 ARRIVALS_QUEUE = "ARRIVALS_QUEUE"
-"""The environment variable of ``route`` with the URL of the queue of events."""
+"""Name of the environment variable of ``route`` with the URL of the queue of events."""
 BATCH_JOB_SUFFIX = "-batch"
-"""Follows the stack's name in the name of the batch job."""
+"""Suffix of the batch job's name, after the stack's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class ResourceNames:
     control_bucket: str
     ledger_table: str
     stream_job: str
-    """Job of the first shard; the names of the others begin with it."""
+    """Name of the first shard's job; the names of the other jobs begin with it."""
     batch_job: str
     catalog_database: str
 
@@ -30,7 +30,7 @@ class ResourceNames:
     def read(cls, source: Mapping[str, str]) -> "ResourceNames":
         """Read ``INPUT_BUCKET``, ... of a Lambda's environment, or ``input_bucket``, ... of a Glue job's arguments.
 
-        Raises ``InvalidInputError``.
+        Raises ``InvalidInputError`` if one is missing or empty.
         """
         values = {key.lower(): value for key, value in source.items()}
         if missing := [item.name for item in fields(cls) if not values.get(item.name)]:
@@ -48,7 +48,7 @@ class ResourceNames:
 
     @property
     def tables_database(self) -> str:
-        """The catalog database of the Iceberg tables; it exists if a dataset asks for one."""
+        """The catalog database of the Iceberg tables; it exists if a dataset has a table."""
         return f"{self.catalog_database}_tables"
 
     @property

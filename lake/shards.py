@@ -1,4 +1,4 @@
-"""Which streaming job converts a manifest of the stream lane: the shards of the lane, and the rule. Pure."""
+"""The shards of the stream lane, and the rule that assigns a manifest to one of them. Pure."""
 
 from dataclasses import dataclass
 from hashlib import sha256
@@ -6,9 +6,9 @@ from hashlib import sha256
 FIRST_SHARD = "1"
 """The shard that every stage has."""
 SHARD_ARGUMENT = "stream_shard"
-"""The argument with the name of the job's shard; a job without it is the job of the first one."""
+"""Name of the argument with the shard of a job; a job without it has the first shard."""
 MAX_SHARDS = 20
-"""Each is a Glue job, and one request of each call of ``route``."""
+"""Each shard is a Glue job, and one request of each call of ``route``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,5 +22,5 @@ class Shards:
         return tuple(map(str, range(1, self.jobs + 1)))
 
     def of(self, manifest: str) -> str:
-        """Name of the shard of a manifest: always the same for the same number of shards, by a hash of its id."""
+        """Name of the shard of a manifest, by a hash of its id: the same while the number of shards is the same."""
         return str(1 + int.from_bytes(sha256(manifest.encode()).digest()[:8]) % self.jobs)

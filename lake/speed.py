@@ -1,4 +1,4 @@
-"""How long a core works on manifests: by what their dataset measured, else by what the settings assume. Pure."""
+"""How long a core works on manifests: as measured for their dataset, else as the settings assume. Pure."""
 
 import math
 from collections.abc import Mapping
@@ -10,19 +10,19 @@ from lake.settings import Settings
 
 MEGABYTE = 1_000_000
 FILES_PER_SECOND = 1_350.0
-"""Measured: small objects that a core reads, ``S3_REQUESTS`` (transform/source.py) at once, from a server
-that waits 30 ms before the first byte. A file below about 30 kB takes the time of its request."""
+"""Measured: small objects per second of one core that reads ``S3_REQUESTS`` (transform/source.py) at once, from a
+server that waits 30 ms before the first byte. A file below about 30 kB takes the time of its request."""
 SLOW, FAST = 0.75, 2.0
-"""A forecast's low and high as multiples of the assumed speed: 30 and 80 MB/s for 40. No one has measured what a vCPU
-reads from S3; a dataset whose speed the ledger has measured has no range."""
+"""Low and high of a forecast as multiples of the assumed speed: 30 and 80 MB/s for 40. The speed of one vCPU that reads
+from S3 was never measured; a dataset whose speed the ledger has measured has no range."""
 NOT_MEASURED = DatasetSpeed(None, None)
 
 
 class Speeds:
-    """Speeds of datasets, plain and compressed files apart.
+    """Speeds of datasets, separately for plain and compressed files.
 
-    ``measured``: of the datasets that have been converted. ``settings``: ``price`` has what is assumed of the others. A
-    compressed file is one task, for one core; with ``convert.concatenated`` every file is.
+    ``measured`` has the datasets that were converted before; ``settings.price`` has the assumed speed of all others. A
+    compressed file is one task, for one core; so is every file with ``convert.concatenated``.
     """
 
     def __init__(self, measured: Mapping[str, DatasetSpeed], settings: Settings) -> None:
@@ -31,9 +31,9 @@ class Speeds:
         self._compressed = settings.price.compressed_mb_per_second_per_core * MEGABYTE
 
     def at(self, share: float) -> "Speeds":
-        """Speeds with plain files assumed to be read ``share`` times as fast; what was measured stays.
+        """The speeds if plain files are read ``share`` times as fast as assumed; measured speeds stay.
 
-        Compressed files are not read faster: the processor is their limit. They are slower where S3 is.
+        Compressed files are not faster then, because the processor limits them, but they are slower if S3 is.
         """
         price = self._settings.price
         network, compressed = price.mb_per_second_per_core, price.compressed_mb_per_second_per_core
@@ -42,11 +42,11 @@ class Speeds:
         return Speeds(self._measured, replace(self._settings, price=changed))
 
     def core_seconds(self, row: ManifestRow) -> float:
-        """Time of one vCPU of Glue for a manifest: for its bytes, or for its requests where they take longer."""
+        """Seconds of one Glue vCPU for a manifest: for its bytes, or for its requests if these take longer."""
         return self.busy_seconds(row, math.inf)
 
     def busy_seconds(self, row: ManifestRow, max_file_seconds: float) -> float:
-        """``core_seconds`` with at most ``max_file_seconds`` for each file that is one task."""
+        """``core_seconds``, with at most ``max_file_seconds`` for each file that is one task."""
         seconds = 0.0
         for size, speed, is_one_task in self._kinds(row):
             files = max(row.files * size / max(row.bytes, 1), 1.0)
@@ -54,23 +54,23 @@ class Speeds:
         return max(seconds, row.files / FILES_PER_SECOND)
 
     def file_seconds(self, file: ObjectVersion) -> float:
-        """Time of one vCPU for a file of a dataset that has measured nothing."""
+        """Seconds of one vCPU for a file of a dataset without a measurement."""
         speed = self._compressed if has_compressed_name(file.key) else self._plain
         return max(file.size / speed, 1 / FILES_PER_SECOND)
 
     def longest_seconds(self, row: ManifestRow) -> float:
-        """Time of one vCPU for a file of the manifest's average size that is one task; 0: it has none."""
+        """Seconds of one vCPU for a one-task file of the manifest's average size; 0 if it has no such file."""
         average = row.bytes / max(row.files, 1)
         return max(min(size, average) / speed for size, speed, is_one_task in self._kinds(row) if is_one_task)
 
     def is_measured(self, row: ManifestRow) -> bool:
-        """Whether the dataset has measured every kind of files that the manifest has."""
+        """Whether the dataset has a measured speed for each kind of files in the manifest."""
         found = self._of(row)
         plain = row.bytes == row.compressed_bytes or found.plain is not None
         return plain and (not row.compressed_bytes or found.compressed is not None)
 
     def _kinds(self, row: ManifestRow) -> tuple[tuple[int, float, bool], ...]:
-        """Bytes of the plain and of the compressed files, a core's speed, whether such a file is one task."""
+        """For plain and compressed files: their bytes, the speed of a core, and whether each such file is one task."""
         found = self._of(row)
         return (
             (row.bytes - row.compressed_bytes, found.plain or self._plain, self._settings.convert.concatenated),

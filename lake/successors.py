@@ -14,7 +14,7 @@ from lake.manifest_documents import find_division, read_manifest
 from lake.resource_names import ResourceNames
 
 PARALLEL_READS = 16
-"""Requests at a time. A page of their rows is in memory at a time, of about 3 KiB each."""
+"""Requests at a time. One page of rows, about 3 KiB each, is in memory at a time."""
 
 
 def follow(
@@ -25,11 +25,11 @@ def follow(
     parallel: int = PARALLEL_READS,
     on_damage: OnDamage = raise_damage,
 ) -> Iterator[list[tuple[str, ManifestRow | None]]]:
-    """Manifests with their rows by consistent reads, each once, page by page; None: the ledger has no such row.
+    """Manifests with their rows by consistent reads, each once, page by page; None if the ledger has no such row.
 
-    After them come the successors of those that ``follows`` accepts, and theirs, to the end of the chain. ``parallel``
-    reads run at a time, of ``MAX_BATCH_KEYS`` rows each; ``on_damage`` is called in their threads. Raises botocore's
-    errors.
+    After the given manifests come the successors of each that ``follows`` accepts, to the end of the chain.
+    ``parallel`` reads of ``MAX_BATCH_KEYS`` rows run at a time, and call ``on_damage`` in their threads. Raises
+    botocore's errors.
     """
     read = partial(ledger.manifests.get_many, on_damage=on_damage)
     seen: set[str] = set()
@@ -51,15 +51,15 @@ def follow(
 def files_by_successor(
     s3: S3Client, ledger: Ledger, resources: ResourceNames, row: ManifestRow, files: Iterable[ObjectVersion]
 ) -> dict[str, set[ObjectVersion]]:
-    """``files`` grouped by the successor of ``row`` that lists them; reads documents until all files are found.
+    """``files`` grouped by the successor of ``row`` that lists them. It reads documents until all files are found.
 
-    The successors of a part are manifests of its collection's division; empty while that has not been carried out. If
-    the document of one successor alone cannot be used, the files that no other one lists are in it. Raises
-    ``InvalidDocumentError``: a file is in none of the successors, or the documents of several are not the recorded
-    ones.
+    The successors of a part are manifests of its collection's division; empty while the division is not carried out. If
+    only one successor's document cannot be used, the files that no other successor lists are assigned to it. Raises
+    ``InvalidDocumentError`` if a file is in no successor, or the error of the first document if several cannot be
+    used.
     """
     remaining = {Identity.of(file): file for file in files}
-    # Nothing is read of the files, and input.bucket can have been another one.
+    # Only the names of the files are compared, and input.bucket can have been another one.
     buckets = {*resources.file_buckets, *(identity.bucket for identity in remaining)}
     successors = row.superseded_by if row.collection is None else _of_part(s3, ledger, resources, row, remaining)
     found: dict[str, set[ObjectVersion]] = {}
@@ -97,7 +97,7 @@ def files_by_successor(
 def _of_part(
     s3: S3Client, ledger: Ledger, resources: ResourceNames, row: ManifestRow, files: Mapping[Identity, ObjectVersion]
 ) -> list[str]:
-    """The manifests that can have these files of a part; empty while it is not divided."""
+    """The manifests that can have these files of a part; empty while the part is not divided."""
     division = find_division(s3, ledger, resources.control_bucket, row)
     if division is None:
         return []

@@ -14,17 +14,17 @@ T = TypeVar("T")
 INVISIBLE = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
-"""Letters and marks that show nothing (Unicode, Default_Ignorable_Code_Point, and the empty Braille pattern)."""
+"""Letters and marks that are invisible (Unicode, Default_Ignorable_Code_Point, and the empty Braille pattern)."""
 RIGHT_TO_LEFT = frozenset({"R", "AL", "AN"})
-"""Classes of characters that a terminal or a mail shows in another order, digits and dots next to them included."""
+"""Bidirectional classes of characters that a terminal or a mail reorders, with the digits and dots next to them."""
 
 
 def printable(text: str) -> str:
-    r"""The text in one line of visible characters: every other one as its Python escape, such as ``\n`` or ``\u202e``.
+    r"""The text in one line of visible characters: each other one as its Python escape, such as ``\n`` or ``\u202e``.
 
-    A key may hold any character. A line break would begin a line of the log that the filter of an alarm reads, an
-    escape sequence would command the terminal, a mark of the writing direction or a letter that is read from right to
-    left would show another name.
+    A key may hold any character. A line break could add a line to a log that an alarm's filter reads, and an escape
+    sequence could control the terminal. A mark of the writing direction, or a letter that is read from right to left,
+    could show another name.
     """
     if text.isascii() and text.isprintable():
         return text
@@ -38,7 +38,7 @@ def _is_visible(char: str) -> bool:
 
 
 def format_count(number: float, singular: str, plural: str = "") -> str:
-    """``1 file``, ``2,000 files``; ``plural`` follows every number but 1: without it, ``singular`` with an s."""
+    """``1 file``, ``2,000 files``. ``plural`` follows every number but 1; by default it is ``singular`` with an s."""
     return f"{number:,} {singular if number == 1 else plural or f'{singular}s'}"
 
 
@@ -52,19 +52,19 @@ def format_names(names: Iterable[str]) -> str:
 
 SHELL_WORD = r"""(?:[\w@%+=:,./<>-]|'[^']*'|"'"|\$'(?:\\.|[^'\\])*')+"""
 COMMAND = re.compile(rf"(')hybrid-router ([a-z-]+)([^']*)'|(?<=run: )()hybrid-router ([a-z-]+)((?: {SHELL_WORD})*)")
-"""A command between quotes; or, since it may hold quotes itself, after ``run:``."""
+"""Matches a command in quotes; or after ``run:``, as it may contain quotes itself."""
 WITHOUT_STAGE = frozenset({"calibrate", "convert", "demo", "local", "settings", "try"})
 STAGE_OPTIONS = re.compile(r" --stage \S+| --local\b")
 
 
 def with_options(text: str, options: str) -> str:
-    """The text with these options, such as `` --stage prod``, in each ``COMMAND`` that is for a stage."""
+    """The text with ``options``, such as `` --stage prod``, added to each ``COMMAND`` that works on a stage."""
 
     def complete(match: re.Match[str]) -> str:
         quote, command, rest = (group for group in match.groups() if group is not None)
         if command in WITHOUT_STAGE:
             return match[0]
-        # The examination of machine and account has no --local.
+        # Without --canary, `doctor` has no --local.
         place = options.replace(" --local", "") if command == "doctor" else options
         return f"{quote}hybrid-router {command}{STAGE_OPTIONS.sub('', rest)}{place}{quote}"
 
@@ -72,7 +72,7 @@ def with_options(text: str, options: str) -> str:
 
 
 def shell_word(text: str) -> str:
-    """The text as one word of bash, ksh or zsh, in visible characters: it can be printed and pasted as it is."""
+    """The text as one word of bash, ksh or zsh, in visible characters only: it can be printed and pasted."""
     quoted = shlex.quote(text)
     if printable(quoted) == quoted:
         return quoted
@@ -82,12 +82,12 @@ def shell_word(text: str) -> str:
 def _shell_character(char: str) -> str:
     if _is_visible(char):
         return f"\\{char}" if char in "\\'" else char
-    # By its bytes, which a shell writes in every locale; a byte of a file's name need not be a character.
+    # As bytes, which a shell writes in every locale; the bytes of a file's name need not be characters.
     return "".join(f"\\x{byte:02x}" for byte in char.encode("utf-8", "surrogateescape"))
 
 
 def advise_reprocess(manifest: str) -> str:
-    """What to do with a FAILED manifest; completes a sentence after a semicolon."""
+    """What to do with a FAILED manifest; follows a semicolon in a message."""
     return f"when the cause is removed, run 'hybrid-router reprocess --manifest {manifest}'"
 
 
@@ -101,7 +101,7 @@ def explain_command(uri: str) -> str:
 
 SIZES = ((10**15, "PB"), (10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB"))
 EVENING_HOUR = 17
-"""From this hour of the day on, a time of the same day is called tonight."""
+"""From this hour on, a later time of the same day is called tonight."""
 
 
 def three_digits(number: float) -> str:
@@ -110,7 +110,7 @@ def three_digits(number: float) -> str:
 
 
 def format_size(size: float) -> str:
-    """Bytes in decimal units, three digits."""
+    """Bytes in decimal units, with three significant digits."""
     for factor, unit in SIZES:
         if size >= factor:
             return f"{three_digits(size / factor)} {unit}"
@@ -141,14 +141,14 @@ SMALLEST_DOLLARS = 0.0001
 
 
 def format_dollars(dollars: float) -> str:
-    """Dollars with two digits; a smaller amount with four, down to ``< $0.0001``."""
+    """Dollars with two digits after the point; amounts below 1 with four, down to ``< $0.0001``."""
     if 0 < dollars < SMALLEST_DOLLARS:
         return f"< ${SMALLEST_DOLLARS}"
     return f"${dollars:,.2f}" if dollars >= 1 or not dollars else f"${dollars:,.4f}"
 
 
 def format_instant(instant: str | float) -> str:
-    """An instant (ISO 8601 or seconds since the epoch) to the second, UTC; empty if it is."""
+    """An instant (ISO 8601, or seconds since the epoch) to the second, UTC; empty for an empty text."""
     if not isinstance(instant, str):
         return f"{datetime.fromtimestamp(instant, UTC):%Y-%m-%d %H:%M:%S}"
     return f"{read_instant(instant).astimezone(UTC):%Y-%m-%d %H:%M:%S}" if instant else ""
@@ -157,7 +157,7 @@ def format_instant(instant: str | float) -> str:
 def format_clock(text: str, zone: ZoneInfo, now: datetime) -> str:
     """An instant (ISO 8601) on the clock of ``zone``: ``tonight 22:00``, ``tomorrow 06:10``, ``2026-11-20 22:00``.
 
-    What the clock shows twice when summer time ends has its offset: ``today 02:30+0200``.
+    A time that the clock shows twice when summer time ends gets its offset: ``today 02:30+0200``.
     """
     instant = read_instant(text)
     local, today = instant.astimezone(zone), now.astimezone(zone).date()
@@ -171,6 +171,6 @@ def format_clock(text: str, zone: ZoneInfo, now: datetime) -> str:
 
 
 def read_instant(text: str) -> datetime:
-    """An instant as the ledger writes it; UTC if it has no offset."""
+    """An instant as the ledger writes it; UTC if the text has no offset."""
     instant = datetime.fromisoformat(text)
     return instant if instant.tzinfo else instant.replace(tzinfo=UTC)

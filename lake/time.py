@@ -39,17 +39,17 @@ def next_local_time(clock: str, time_zone: str, now: datetime) -> datetime:
 
 
 def local_time(minute: int, time_zone: str, now: datetime, days: int) -> datetime:
-    """The instant (UTC) of a minute of the day on the wall clock of ``time_zone``, ``days`` after ``now``'s date."""
+    """The instant (UTC) of a minute of the day by the wall clock of ``time_zone``, ``days`` after ``now``'s date."""
     zone = ZoneInfo(time_zone)
     local = now.astimezone(zone)
     midnight = datetime(local.year, local.month, local.day, tzinfo=zone)
-    # Wall-clock arithmetic on purpose: the zone's offset applies after the addition.
+    # Wall-clock arithmetic on purpose: the offset of the zone is applied after the addition.
     return (midnight + timedelta(days=days, minutes=minute)).astimezone(UTC)
 
 
 FORMS = "cron(...), rate(...), at(...)"
 MAX_CHARACTERS = 256
-"""Length of an expression (EventBridge Scheduler API Reference, CreateSchedule)."""
+"""Maximum length of an expression (EventBridge Scheduler API Reference, CreateSchedule)."""
 WEEKDAYS = ("MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN")
 """In the order of ``datetime.weekday``."""
 RATE = re.compile(r"rate\((?P<number>[1-9][0-9]{0,4}) (?P<unit>minute|hour|day)s?\)")
@@ -65,27 +65,27 @@ _FIELDS: tuple[tuple[str, int, int, tuple[str, ...]], ...] = (
     ("day of week", 1, 7, (*WEEKDAYS[6:], *WEEKDAYS[:6])),
     ("year", 1970, 2199, ()),
 )
-"""Each field of cron(...): its name, its lowest and highest number, and names that count from the lowest."""
+"""Each field of cron(...): its name, lowest and highest number, and names, which count from the lowest number."""
 _SPECIAL = {
     "day of month": re.compile(r"\?|L|LW|(?:[1-9]|[12]\d|3[01])W"),
     "day of week": re.compile(rf"\?|L|(?:[1-7]|{'|'.join(WEEKDAYS)})(?:L|#[1-5])"),
 }
-"""The other field decides, last day, nearest working day, n-th day of the week of a month; alone in their field."""
+"""Special values, alone in their field: the other field decides, last day, nearest working day, n-th weekday."""
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
     expression: str
     times: tuple[int, ...]
-    """Minutes of the day at which it starts something; empty: it is an interval, or one instant."""
+    """Minutes of the day at which it starts something; empty for an interval or a single instant."""
     days: frozenset[int] | None
-    """Days of the week (0 is Monday) on which it does so; None: they do not depend on the day of the week alone."""
+    """Days of the week (0 is Monday) on which it starts something; None if not only the weekday decides."""
 
     @classmethod
     def parse(cls, expression: str) -> "Schedule":
-        """The schedule of an expression.
+        """Parse an expression.
 
-        Raises ``ValueError``: EventBridge Scheduler would refuse the expression; the text says what is expected.
+        Raises ``ValueError`` if EventBridge Scheduler would refuse it; the message says what is expected.
         """
         if len(expression) > MAX_CHARACTERS:
             raise ValueError(f"expected at most {MAX_CHARACTERS} characters")
@@ -107,7 +107,7 @@ class Schedule:
 
     @property
     def minute(self) -> int | None:
-        """The only minute of the day at which it starts something; None if it has several or none."""
+        """The minute of the day at which it starts something; None if there are several or none."""
         return self.times[0] if len(self.times) == 1 else None
 
     @property
@@ -115,15 +115,15 @@ class Schedule:
         return self.days is not None and len(self.days) == len(WEEKDAYS)
 
     def starts_on(self, day: date) -> bool:
-        """Whether it starts something on a local date, as far as the day of the week decides."""
+        """Whether it starts something on a local date. False if not only the day of the week decides."""
         return self.days is not None and day.weekday() in self.days
 
     @property
     def longest_pause(self) -> timedelta:
-        """Longest time between two starts, by the wall clock; a day if it has one start.
+        """Longest time between two starts by the wall clock; a day if it has one start.
 
-        An upper bound where the day of the week does not decide alone: 64 days from one 31st of a month to the next, or
-        the working day nearest to it, 119 days from one fifth Monday, and a year where the schedule names months or
+        An upper bound if not only the day of the week decides: 64 days from one 31st of a month to the next (or the
+        nearest working day), 119 days from one fifth Monday to the next, and a year if the schedule names months or
         years.
         """
         if rate := RATE.fullmatch(self.expression):
@@ -139,22 +139,22 @@ class Schedule:
         return timedelta(minutes=max(pauses, default=_DAY_MINUTES))
 
     def next_start(self, time_zone: str, now: datetime) -> datetime | None:
-        """The next start (UTC) after ``now`` (aware); None if times of day and days of the week do not decide.
+        """The next start (UTC) after ``now`` (aware); None unless times of day and days of the week alone decide.
 
-        A time in the hour that is missing in spring is skipped.
+        A time that the clock skips in spring is skipped.
         """
-        # The start of a whole week can be in that hour.
+        # A whole week can have its only start in the skipped hour.
         starts = self._starts(time_zone, now, 2 * len(WEEKDAYS) + 1)
         return next((start for start, exists in starts if exists and start > now), None)
 
     def skipped_on(self, time_zone: str, now: datetime) -> date | None:
-        """The date of the first start within a year of ``now`` (aware) that is in such an hour; None: there is none."""
-        # From one last Sunday of March to the next there can be 53 weeks.
+        """The date of the first start that the clock skips within a year of ``now`` (aware); None if there is none."""
+        # The last Sundays of March of two years can be 53 weeks apart.
         starts = self._starts(time_zone, now, 371)
         return next((start.astimezone(ZoneInfo(time_zone)).date() for start, exists in starts if not exists), None)
 
     def _starts(self, time_zone: str, now: datetime, days: int) -> Iterator[tuple[datetime, bool]]:
-        """The starts (UTC) from the local date of ``now`` on, and whether the clock shows their time on that day."""
+        """The starts (UTC) from the local date of ``now`` on, and whether the clock shows their times on that day."""
         zone = ZoneInfo(time_zone)
         today = now.astimezone(zone).date()
         for number in range(days):
@@ -164,7 +164,7 @@ class Schedule:
                 yield start, 60 * shown.hour + shown.minute == minute
 
     def describe(self) -> str:
-        """``every day at 22:00``, ``MON-FRI at 07:45``; the expression itself where that does not say it."""
+        """``every day at 22:00``, ``MON-FRI at 07:45``; the expression itself if it has no such form."""
         if self.minute is None or self.days is None:
             return self.expression
         days = "every day" if self.is_daily else _fields_of(self.expression)[4].upper()
@@ -189,13 +189,13 @@ def _parse_cron(expression: str) -> Schedule:
     assert hours is not None
     days = None
     if (month, year) == ("*", "*") and day_of_month in ("*", "?") and (day_of_week == "?" or weekdays is not None):
-        # Scheduler counts from Sunday, which is 1.
+        # Scheduler's days of the week begin with Sunday, which is 1.
         days = frozenset((day + 5) % 7 for day in weekdays or range(1, 8))
     return Schedule(expression, tuple(sorted(60 * hour + minute for hour in hours for minute in minutes)), days)
 
 
 def _values(text: str, name: str, low: int, high: int, names: tuple[str, ...]) -> frozenset[int] | None:
-    """The numbers that a field stands for; None for the special forms of the days."""
+    """The numbers that a field stands for; None for the special forms of the day fields."""
     if name in _SPECIAL and _SPECIAL[name].fullmatch(text):
         return None
     parts = [_part(part, low, high, names) for part in text.split(",")]
@@ -206,21 +206,21 @@ def _values(text: str, name: str, low: int, high: int, names: tuple[str, ...]) -
 
 
 def _part(part: str, low: int, high: int, names: tuple[str, ...]) -> list[int] | None:
-    """The numbers of ``*``, a value or a range, each with an increment or without; None if it is none of them."""
+    """The numbers of ``*``, a value or a range, with or without an increment; None for any other text."""
     found = PART.fullmatch(part)
     text, step = found.groups() if found else ("", None)
     ends = [low, high] if text == "*" else [_number(end, low, names) for end in text.split("-")]
-    # Scheduler refuses */60 of the minutes.
+    # Scheduler refuses */60 in the minutes.
     if not all(low <= end <= high for end in ends) or int(step or low) > high:
         return None
     first, last = ends[0], high if step and len(ends) == 1 else ends[-1]
-    # A range such as FRI-MON passes the end of the week.
+    # A range such as FRI-MON continues after the end of the week.
     numbers = range(first, last + 1) if first <= last else [*range(first, high + 1), *range(low, last + 1)]
     return list(numbers)[:: int(step or 1)]
 
 
 def _number(text: str, low: int, names: tuple[str, ...]) -> int:
-    """-1: it is no number."""
+    """The number of a text or name; -1 if it is not a number."""
     if text in names:
         return names.index(text) + low
     return int(text) if text.isdigit() else -1

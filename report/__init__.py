@@ -1,1 +1,1 @@
-"""One HTML page per night and per day: collect reads the ledger, everything else is pure."""
+"""HTML pages about nights and days. Only ``collect`` reads the ledger; everything else is pure."""

@@ -1,4 +1,4 @@
-"""Reads what a report shows: rows of the ledger, and the documents of plans. The only requests of this package."""
+"""Reads the data of a report: rows of the ledger and documents of plans. The rest of the package sends no request."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,9 +24,9 @@ MAX_DAYS = 15
 def read_execution(
     s3: S3Client, ledger: Ledger, control_bucket: str, name: str, costs: Iterable[CostRow]
 ) -> tuple[ExecutionFacts, list[str]]:
-    """Plan and verdict of an execution, and the ids of the manifests that were planned; a missing part is None.
+    """Plan and verdict of an execution, and the ids of its planned manifests; a missing part is None.
 
-    ``costs`` are cost rows with all of the execution's.
+    ``costs`` are cost rows that include all rows of the execution.
     """
     row = ledger.executions.get(name) or {}
     summary: dict[str, Any] = find_document(s3, control_bucket, plan_summary_key(name)) or {}
@@ -41,14 +41,14 @@ def read_days(ledger: Ledger, now: datetime) -> list[Day]:
 
 
 def execution_costs(ledger: Ledger, execution: str, planned_at: datetime, now: datetime) -> list[CostRow]:
-    """The cost rows of an execution; both instants are aware."""
+    """The cost rows of an execution; ``planned_at`` and ``now`` are aware."""
     first, last = planned_at.astimezone(UTC).date(), now.astimezone(UTC).date()
     return [row for row in ledger.costs.of_days(first, last, [Lane.BATCH]) if row.execution == execution]
 
 
 def metered(ledger: Ledger, first: date, last: date, source: str = BY_ENGINES) -> str:
-    """Where the recorded costs come from, and how many of other job runs that may have ended on these days are still to
-    come: a bill is awaited from the end of its job run, or from the next day.
+    """The source of the recorded costs, and the number of job runs, ended on these days, whose bills are awaited: a
+    bill is awaited from the end of its job run, or from the next day.
     """
     days = str(first), str(last + ONE_DAY)
     awaited = sum(days[0] <= due.since[:10] <= days[1] for due in ledger.costs.due_bills())
@@ -56,9 +56,9 @@ def metered(ledger: Ledger, first: date, last: date, source: str = BY_ENGINES) -
 
 
 def costs_around(ledger: Ledger, executions: Iterable[Mapping[str, Any]], first: date, last: date) -> list[CostRow]:
-    """Cost rows of executions on the days before ``first`` and after ``last`` on which these can have had job runs.
+    """Cost rows of executions on earlier and later days than ``first`` to ``last`` on which they can have had job runs.
 
-    ``executions``: their rows; each has a job run that ended between the two days.
+    ``executions`` are their rows; each has a job run that ended on one of these days.
     """
     begin, end = first - ONE_DAY, last + ONE_DAY
     for row in executions:
@@ -72,7 +72,7 @@ def costs_around(ledger: Ledger, executions: Iterable[Mapping[str, Any]], first:
 
 
 def manifests_of_day(s3: S3Client, control_bucket: str, day: date) -> Iterator[str]:
-    """Ids of manifests made on a day (UTC), or on the next one, which has files that came late in the day; in order."""
+    """Ids, in order, of manifests made on a day (UTC) or the next one, which has files that arrived late in the day."""
     for made in (day, day + ONE_DAY):
         documents = list_objects(s3, control_bucket, manifest_day_prefix(str(made)))
         found = (manifest_of_key(item["Key"]) for item in documents)
@@ -80,10 +80,10 @@ def manifests_of_day(s3: S3Client, control_bucket: str, day: date) -> Iterator[s
 
 
 def current_rows(ledger: Ledger, manifests: Iterable[str]) -> Iterator[tuple[ManifestRow, Mapping[float, int]]]:
-    """Rows of manifests, and when their files arrived; a superseded one is replaced by its successors.
+    """Rows of manifests, with the arrival times of their files; a superseded manifest is replaced by its successors.
 
-    ``manifests`` are in the order in which they were made, so a successor among them comes after its sources: its files
-    arrived when theirs did. An id that the ledger does not know never became a manifest.
+    ``manifests`` are in order of creation, so successors come after their sources, whose arrival times they inherit. An
+    id that the ledger does not know never became a manifest.
     """
     origins: dict[str, Counter[float]] = {}
     for page in follow(ledger, manifests):
@@ -93,6 +93,6 @@ def current_rows(ledger: Ledger, manifests: Iterable[str]) -> Iterator[tuple[Man
                 for successor in row.superseded_by:
                     origins.setdefault(successor, Counter()).update(arrived or {arrival_of(row): row.files})
             elif row.state != State.ABANDONED:
-                # Where a source was split, a share of its files.
+                # If a source was split, each successor gets a share of its files.
                 times = arrived or {arrival_of(row): row.files}
                 yield row, dict(zip(times, divide(row.files, list(times.values())), strict=True))

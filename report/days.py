@@ -1,4 +1,4 @@
-"""The page about the last days: one address for the morning. Pure."""
+"""The page about the last days: one address to read each morning. Pure."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,9 +15,9 @@ from report.html import large, reason_line, render_document, safe
 from report.sections import number_tiles
 
 DAYS = 30
-"""Days of the page, today included."""
+"""Number of days on the page, including today."""
 MAX_LISTED = 5
-"""Executions of one day that the page names: the last one, then those that failed, and of these the latest."""
+"""Maximum number of executions named for a day: the last one, then failed ones, and the latest of these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +34,11 @@ class SettledExecution:
     rejects: int
     failed_files: int
     not_done: int
-    """Manifests that have failed or are open."""
+    """Number of manifests that are FAILED or open."""
     late_minutes: int
-    """Minutes after its deadline."""
+    """Minutes by which it ended after its deadline."""
     waits: Mapping[str, int] = field(default_factory=dict)
-    """By engine: what ``measured_waits`` found; the next plans expect as much."""
+    """By engine: the result of ``measured_waits``, which later plans expect as well."""
 
     @property
     def failed(self) -> bool:
@@ -50,7 +50,7 @@ class Day:
     day: date
     micro_dollars: int = 0
     executions: list[SettledExecution] = field(default_factory=list)
-    """In the order in which they were planned."""
+    """In the order of their plans."""
 
     @property
     def outcomes(self) -> Counter[str]:
@@ -58,7 +58,7 @@ class Day:
 
     @property
     def listed(self) -> list[SettledExecution]:
-        """The executions that the page names, in their order."""
+        """The executions that the page names, in the order of their plans."""
         rest = sorted(range(len(self.executions) - 1), key=lambda number: self.executions[number].failed)
         return [self.executions[number] for number in sorted(rest[1 - MAX_LISTED :])] + self.executions[-1:]
 
@@ -76,9 +76,9 @@ def first_day(now: datetime) -> date:
 
 
 def last_days(settled: Iterable[Mapping[str, object]], micro_dollars: Mapping[str, int], now: datetime) -> list[Day]:
-    """The days, the newest first, from the first one of which something is known; one without executions is a day too.
+    """The days, newest first, beginning with the first day that has data; later days without executions are included.
 
-    ``settled``: what ``Executions.settled`` has, oldest first. ``micro_dollars``: what ``Costs.day_sums`` has. ``now``:
+    ``settled`` is from ``Executions.settled``, oldest first; ``micro_dollars`` is from ``Costs.day_sums``; ``now`` is
     aware.
     """
     days = {}
@@ -100,9 +100,9 @@ COLUMNS = ("day", "outcome", "input", "rows", "quarantined", "unreadable", "not 
 
 
 def render_index(stack: str, days: Sequence[Day], made_at: str, options: str = "") -> str:
-    """The page, in UTF-8; ``days`` are the newest first, ``made_at`` is ISO 8601, UTC; ``options`` as in ``Report``.
+    """The page in UTF-8. ``days`` are newest first, ``made_at`` is ISO 8601, UTC; ``options`` are as in ``Report``.
 
-    Its links are relative: they lead to the reports of the executions, each in a folder of its name beside the page.
+    Its links are relative: each leads to the report of an execution, in the folder of its name next to the page.
     """
     last = next((day.executions for day in days if day.executions), [])
     newest = max(last, key=lambda item: item.planned_at, default=None)
@@ -177,7 +177,7 @@ def _number(value: int, kind: str) -> str:
 
 
 def _figures(days: Sequence[Day]) -> dict[str, Any]:
-    """The bars of the charts, the oldest day first; each in the colour of its worst outcome."""
+    """The bars of the charts, oldest day first, each in the colour of its worst outcome."""
     in_order = list(reversed(days))
     labels = [f"{day.day:%m-%d}" for day in in_order]
     kinds = [

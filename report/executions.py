@@ -1,4 +1,4 @@
-"""Executions in order of time: outcome and reason of each, and its plan next to its outcome. Pure."""
+"""Executions in order of time: outcome and reason of each, and its plan compared with its outcome. Pure."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -12,11 +12,11 @@ from report.html import reason_line, safe
 
 FAILED, OPEN, NOT_SETTLED = "FAILED", "OPEN", "not settled"
 QUIET_OUTCOMES = ("SUCCEEDED", "EMPTY")
-"""Nothing is left to do, and their message says nothing that the figures do not say."""
+"""Outcomes after which nothing is left to do, and whose message only repeats the figures."""
 MAX_EXECUTIONS = 200
-"""Maximum number of executions listed: a day can have many backfills."""
+"""Maximum number of listed executions: a day can have many backfills."""
 SCROLLED_FROM = 8
-"""From this number on, the list scrolls in a box of its own: what follows it is not pushed away."""
+"""Number of executions from which the list scrolls in a box, so that it does not push away what follows."""
 
 
 def outcome_of(execution: ExecutionFacts) -> str:
@@ -30,13 +30,13 @@ def badge(outcome: str, label: str = "") -> str:
 
 
 def outcome_badges(counts: Counter[str]) -> str:
-    """A badge for each outcome, with its number if there are several: what failed, what is open, the rest."""
+    """A badge for each outcome, with its number if there are several executions: failed, then open, then others."""
     order = sorted(counts, key=lambda name: (name != FAILED, name not in (OPEN, NOT_SETTLED), name))
     return " ".join(badge(name, f"{counts[name]:,} {name}" if counts.total() > 1 else "") for name in order)
 
 
 def began(execution: ExecutionFacts) -> float:
-    """When it was planned, or its first job run began: seconds since the epoch; 0: neither is known."""
+    """When it was planned or its first job run began, in seconds since the epoch; 0 if neither is known."""
     planned_at = (execution.plan or {}).get("planned_at")
     if planned_at is not None:
         return datetime.fromisoformat(planned_at).timestamp()
@@ -44,9 +44,9 @@ def began(execution: ExecutionFacts) -> float:
 
 
 def execution_list(executions: Sequence[ExecutionFacts], *, with_reasons: bool) -> str:
-    """The executions in order of time; plan and outcome of each are folded unless it is the only one.
+    """The executions in order of time; plan and outcome of each are folded unless there is only one.
 
-    Without ``with_reasons`` the page has shown the message of the only one already.
+    ``with_reasons`` is false if the page already shows the message of the only one.
     """
     in_order = sorted(executions, key=lambda item: (began(item), item.name))
     is_open = len(in_order) == 1
@@ -114,7 +114,7 @@ def _fact(name: str, form: Callable[[Any], str], planned: object, actual: object
 
 
 def deadline_kept(execution: ExecutionFacts) -> str:
-    """Whether it has ended in time, with all done: an execution that failed has not met its deadline."""
+    """Whether it ended in time with all manifests done; an execution that failed has not met its deadline."""
     deadline, outcome = (execution.forecast or {}).get("deadline"), outcome_of(execution)
     if deadline is None or not execution.job_runs:
         return ""
@@ -123,5 +123,5 @@ def deadline_kept(execution: ExecutionFacts) -> str:
     if outcome in (OPEN, NOT_SETTLED):
         return NOT_SETTLED
     late = max(run.end for run in execution.job_runs) - datetime.fromisoformat(deadline).timestamp()
-    # In whole minutes, as the verdict has it.
+    # In whole minutes, as in the verdict.
     return f"{format_count(int(late // 60), 'minute')} late" if late >= 60 else "met"

@@ -1,4 +1,4 @@
-"""What a report shows: what manifests add up to, also over time in a bounded number of intervals, and costs. Pure."""
+"""The figures of a report: sums over manifests, also over time in a limited number of intervals, and costs. Pure."""
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
@@ -14,23 +14,23 @@ from lake.manifest import Lane
 from lake.texts import format_instant
 
 MAX_NAMED_MANIFESTS = 100
-"""Maximum number of manifests that are not DONE that a report names; all of them are counted."""
+"""Maximum number of unfinished manifests that are named; all are counted."""
 OLD_AFTER = timedelta(days=3)
-"""Files that had waited for longer when the period began (a backfill's) would hide all others in a chart of time."""
+"""Files that had waited longer at the start of the period, as in a backfill, would hide all others in a chart."""
 
 STEPS = (1, 5, 15, 60, 300, 900, 3600, 21_600, 86_400)
 """Lengths of an interval in seconds; each is a multiple of the one before, so that intervals can be joined."""
 MAX_INTERVALS = 120
-"""Intervals in which files arrived; when there are more, they are joined to longer ones."""
+"""Maximum intervals by arrival of files; if there are more, they are joined into longer ones."""
 MAX_CHANGES = 1500
-"""Intervals of the backlog, where what comes and goes within one interval is not seen: a day has minutes."""
+"""Maximum intervals of the backlog. Changes within one interval are not visible; the intervals of a day are minutes."""
 
 GIGABYTE = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Percentiles:
-    """Percentiles of a time that files or manifests took, in seconds; three significant digits."""
+    """Percentiles of a duration for files or manifests, in seconds, with three significant digits."""
 
     files: int
     p50: float
@@ -48,7 +48,7 @@ class BacklogPoint(NamedTuple):
 
 
 class _OverTime:
-    """Counters by interval; intervals are joined to longer ones when there are too many."""
+    """Counters by interval; too many intervals are joined into longer ones."""
 
     def __init__(self, max_intervals: int) -> None:
         self._max_intervals, self._step = max_intervals, 0
@@ -75,7 +75,7 @@ class LatencyOverTime(_OverTime):
         self._count(arrived, {three_digits(seconds): files})
 
     def points(self) -> list[tuple[int, Percentiles]]:
-        """The start of each interval, in seconds since the epoch, with the percentiles of files that arrived in it."""
+        """The start of each interval, in seconds since the epoch, and the percentiles of its arrived files."""
         found = ((start, percentiles(counts)) for start, counts in sorted(self._intervals.items()))
         return [(start, figures) for start, figures in found if figures is not None]
 
@@ -85,17 +85,17 @@ class LatencyOverTime(_OverTime):
 
 
 class BacklogOverTime(_OverTime):
-    """Adds up what came and what went; its size does not depend on the number of files."""
+    """Sums arrivals and departures of files; its size does not depend on the number of files."""
 
     def __init__(self) -> None:
         super().__init__(MAX_CHANGES)
 
     def add(self, instant: float, files: int, size: int) -> None:
-        """At ``instant`` (seconds since the epoch) files came, or went where the numbers are negative."""
+        """Count files that came at ``instant`` (seconds since the epoch); negative numbers count files that left."""
         self._count(instant, {"files": files, "bytes": size})
 
     def points(self) -> list[BacklogPoint]:
-        """What was waiting at the end of each interval in which something changed, after a zero at the start."""
+        """What waited at the end of each interval with a change, after a zero at the start."""
         if not self._intervals:
             return []
         points = [BacklogPoint(min(self._intervals), 0, 0)]
@@ -106,12 +106,12 @@ class BacklogOverTime(_OverTime):
 
 
 def three_digits(seconds: float) -> float:
-    """Seconds as they are counted; what the clocks of two machines make negative is 0."""
+    """Seconds with three digits, for counting; a negative value, from the clocks of two machines, becomes 0."""
     return float(f"{max(seconds, 0.0):.3g}")
 
 
 def percentiles(counts: Mapping[float, int]) -> Percentiles | None:
-    """Percentiles by nearest rank of files counted by their latency in seconds; None: there are none."""
+    """Percentiles, by nearest rank, of files counted by their latency in seconds; None without files."""
     order = sorted(counts)
     ranks = list(accumulate(counts[seconds] for seconds in order))
     if not any(ranks):
@@ -122,7 +122,7 @@ def percentiles(counts: Mapping[float, int]) -> Percentiles | None:
 
 @dataclass(slots=True, kw_only=True)
 class Counts(ManifestCounts):
-    """Manifests by their current state, their files, and what readers see of them."""
+    """Counts of manifests by current state, their files, and their published totals."""
 
     files: int = 0
     bytes: int = 0
@@ -145,9 +145,9 @@ class LaneFigures:
     latency: LatencyOverTime = field(default_factory=LatencyOverTime)
     backlog: BacklogOverTime = field(default_factory=BacklogOverTime)
     old_files: int = 0
-    """Files that are in no chart: they came long before the period."""
+    """Files that arrived long before the period and are in no chart."""
     again: int = 0
-    """Manifests that were converted again, on request: their files have waited for no one."""
+    """Manifests that a person had converted again: the waiting time of their files says nothing."""
 
 
 @dataclass(slots=True)
@@ -155,18 +155,18 @@ class TableFigures:
     """What the Iceberg table of a dataset shows of the published manifests."""
 
     batches: set[int] = field(default_factory=set)
-    """Commits that brought them in; at most one a minute."""
+    """Numbers of the batches that brought manifests in."""
     shown: int = 0
     waiting: int = 0
-    """Published, and not in the table yet."""
+    """Number of published manifests that are not in the table yet."""
     waiting_since: str | None = None
-    """ISO 8601, UTC: when the oldest one of these was published."""
+    """ISO 8601, UTC: when the oldest of these was published."""
     _lags: Counter[float] = field(default_factory=Counter)
-    """Manifests by the seconds from their publication to the table."""
+    """Numbers of manifests by the seconds from publication to the table."""
 
     @property
     def lag(self) -> Percentiles | None:
-        """Seconds from publication to the table; None: the table shows none of them."""
+        """Seconds from publication to the table; None if the table shows no manifest."""
         return percentiles(self._lags)
 
     def add(self, row: ManifestRow) -> None:
@@ -183,10 +183,10 @@ class TableFigures:
 
 
 class ManifestFigures:
-    """Adds up current rows, one after the other; a row that is not a result (SUPERSEDED, ABANDONED) counts nothing.
+    """Sums current rows one by one. A row without a result of its own (SUPERSEDED, ABANDONED) is not counted.
 
-    Its size depends on datasets, reasons and commits of tables, not on the number of rows. ``begin``: of the period;
-    aware.
+    Its size depends on datasets, reasons and batches of tables, not on the number of rows. ``begin`` is the start of
+    the period; aware.
     """
 
     def __init__(self, begin: datetime) -> None:
@@ -195,18 +195,18 @@ class ManifestFigures:
         self.lanes = {lane: LaneFigures() for lane in Lane}
         self.datasets: dict[str, Counts] = {}
         self.tables: dict[str, TableFigures] = {}
-        """By dataset; one without batches has no Iceberg table, or none of these manifests is in it yet."""
+        """By dataset. Without batches, the dataset has no Iceberg table, or none of these manifests is in it yet."""
         self.unfinished: list[ManifestRow] = []
 
     def add(self, row: ManifestRow, arrived: Mapping[float, int] | None = None) -> None:
         """Add the current row of a manifest.
 
-        ``arrived`` has the number of its files by their arrival, in seconds since the epoch; None: ``arrival_of`` says
-        it.
+        ``arrived`` maps arrival times, in seconds since the epoch, to numbers of its files; None stands for
+        ``arrival_of(row)``.
         """
         if row.state not in (State.DONE, State.FAILED) and not row.open:
             return
-        # What an earlier generation has published stays visible until the next one is DONE.
+        # The rows of an earlier generation stay visible until the next one is DONE.
         totals = None if row.published is None else row.published.totals
         lane = self.lanes[row.lane]
         for counts in (self.total, lane.counts, self.datasets.setdefault(row.partition.dataset, Counts())):
@@ -235,10 +235,10 @@ class ManifestFigures:
 
 
 def arrival_of(row: ManifestRow) -> float:
-    """When the files of a manifest arrived, in seconds since the epoch, as far as its row says it.
+    """Arrival of a manifest's files by its row alone, in seconds since the epoch.
 
-    That is when the manifest was made, or the oldest of the parts that it comes from, if it was in the hour of its
-    files; else, after a backfill, the start of that hour: up to an hour too early.
+    If the manifest, or the oldest of its parts, was made in the hour of its files, it is this time. Otherwise, as after
+    a backfill, it is the start of the hour: up to an hour too early.
     """
     if row.created_at[:13] == row.partition.stamp:
         return datetime.fromisoformat(row.created_at).timestamp()
@@ -262,28 +262,28 @@ class CostPart:
 
     @property
     def dollars_per_gb(self) -> float | None:
-        """For one GB of input; None: nothing was converted."""
+        """Dollars for one GB of input; None if nothing was converted."""
         return self.dollars / (self.bytes / GIGABYTE) if self.bytes else None
 
 
 @dataclass(frozen=True, slots=True)
 class CostFigures:
     groups: dict[Any, CostPart]
-    """The dearest first; by lane and dataset unless asked otherwise."""
+    """Most expensive first; by lane and dataset by default."""
     job_runs: tuple[CostRow, ...]
-    """In the order of their start, each with one share."""
+    """In the order of their start; each has a single share."""
     total: CostPart
 
 
 def by_lane_and_dataset(run: CostRow, share: CostShare) -> tuple[str, str]:
-    """The dataset is empty where a job run held no manifest."""
+    """The group of a share; the dataset is empty if the job run held no manifest."""
     return run.lane, share.dataset
 
 
 def cost_figures(
     rows: Iterable[CostRow], group: Callable[[CostRow, CostShare], Any] = by_lane_and_dataset
 ) -> CostFigures:
-    """Sums by group. Of each row the sum of its shares is kept: a stream of 10,000 datasets has a million a day."""
+    """Sums by group. It keeps only the sum of each row's shares: a stream of 10,000 datasets has a million a day."""
     runs: list[CostRow] = []
     parts: defaultdict[Any, CostPart] = defaultdict(CostPart)
     total = CostPart()
@@ -298,22 +298,22 @@ def cost_figures(
 
 
 NO_DATASET = "(no manifest)"
-"""Shown for a job run that held no manifest: it failed early, or found everything done."""
+"""Name for the dataset of a job run that held no manifest, because it failed early or found everything done."""
 BY_ENGINES = "billed time of the engines, at price.* of the settings"
-"""Where the costs come from on AWS."""
+"""Source of the costs on AWS."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExecutionFacts:
     name: str
     plan: Mapping[str, Any] | None
-    """The part ``plan`` of its row; None: it was not planned."""
+    """The part ``plan`` of its row; None if it was not planned."""
     forecast: Mapping[str, Any] | None
-    """The forecast in its plan's summary; None: the summary is gone."""
+    """The forecast in the plan's summary; None if the summary is gone."""
     verdict: Mapping[str, Any] | None
-    """The part ``verdict`` of its row; None: it has none yet."""
+    """The part ``verdict`` of its row; None if it has none yet."""
     job_runs: tuple[CostRow, ...] = ()
-    """All of them, whatever day they ended on."""
+    """All of its job runs, including runs that ended on other days."""
 
     @property
     def title(self) -> str:
@@ -339,16 +339,16 @@ class Report:
     title: str
     stack: str
     period: str
-    """What the figures are about, in a sentence."""
+    """What the figures cover, as a sentence."""
     made_at: str
     figures: ManifestFigures
     costs: CostFigures
     executions: tuple[ExecutionFacts, ...]
     alarms: tuple[AlarmChange, ...] | None
-    """Within the period, the latest first; None: they were not read."""
+    """Changes within the period, latest first; None if they were not read."""
     message: str = ""
-    """The message of the verdict; empty: there is no verdict."""
+    """The message of the verdict; empty without a verdict."""
     metered: str = BY_ENGINES
-    """Where the costs come from."""
+    """Source of the costs."""
     options: str = ""
-    """The options by which a command finds the stack, with a space before them."""
+    """The options with which a command finds the stack, after a space."""

@@ -1,4 +1,4 @@
-"""Text, tables and pages as HTML. Pure."""
+"""Renders text, tables and pages as HTML. Pure."""
 
 import base64
 import hashlib
@@ -23,17 +23,17 @@ from lake.texts import (
 
 BILLION = 10**9
 MAX_TEXT = 300
-"""Characters of a text of others; a reason can quote a whole line."""
+"""Maximum length of an untrusted text; a reason can quote a whole line."""
 
 
 def safe(text: str) -> str:
-    """Text of others in HTML: visible characters only, at most ``MAX_TEXT``, and no markup."""
+    """An untrusted text as HTML: visible characters only, at most ``MAX_TEXT``, and no markup."""
     visible = printable(text)
     return escape(visible if len(visible) <= MAX_TEXT else f"{visible[:MAX_TEXT]}…")
 
 
 def large(number: int) -> str:
-    """A count that fits a tile: all digits below a billion, three of them from there on."""
+    """A count that fits a tile: all digits below a billion, above that three digits."""
     return f"{number:,}" if number < BILLION else f"{three_digits(number / BILLION)} billion"
 
 
@@ -42,9 +42,9 @@ def reason_line(reason: str) -> str:
 
 
 LONG_WORD = 30
-"""Characters from which a word is shortened."""
+"""Length above which a word is shortened."""
 MAX_ROWS = 500
-"""Rows of one table; what is left out is counted below it."""
+"""Maximum rows of one table; a note below it counts the rest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Cell:
 
 
 def text(value: str) -> Cell:
-    """A text of ours or of others; of a long word, such as an id, the start is shown, and all of it can be copied."""
+    """A text, trusted or not. Of a long word, such as an id, only the start is visible, but all of it can be copied."""
     shown = safe(value)
     is_long = max(map(len, value.split()), default=0) > LONG_WORD
     return Cell(f'<span class="long" title="{shown}">{shown}</span>' if is_long else shown, value, numeric=False)
@@ -70,19 +70,19 @@ size = partial(_figure, format_size)
 duration = partial(_figure, format_duration)
 dollars = partial(_figure, format_dollars)
 dollars_per_gb = partial(_figure, "${:,.6f}".format)
-"""Cells of a number, bytes, seconds, dollars, and a price; None: unknown."""
+"""Cells for a number, bytes, seconds, dollars, and a price; None for an unknown value."""
 
 
 def instant(value: str | float) -> Cell:
-    """An instant: ISO 8601 or seconds since the epoch; empty: unknown."""
+    """An instant: ISO 8601 or seconds since the epoch; empty if it is unknown."""
     shown = format_instant(value)
     return Cell(shown, shown, numeric=False)
 
 
 def table(rows: Sequence[Mapping[str, Cell]]) -> str:
-    """A table of rows by column, of which there is one at least; a column is numeric where the first row's cell is.
+    """A table of at least one row by column; a column is numeric if the first row's cell is.
 
-    The page works without its script: then the order is that of ``rows``.
+    The page works without its script: the order is then the order of ``rows``.
     """
     head = "".join(
         f'<th scope="col"{_number_class(cell.numeric)}><button type="button">{safe(column)}</button></th>'
@@ -104,19 +104,19 @@ def _number_class(numeric: bool) -> str:
 
 STATIC = Path(__file__).parent / "static"
 CHARTS = "chart.umd.min.js"
-"""Chart.js, as npm has it; its version and licence (MIT) are in its first lines."""
+"""Chart.js, as npm distributes it; its first lines have its version and licence (MIT)."""
 SOURCE_MAP = "\n//# sourceMappingURL="
 TEXT = re.compile(r"(?<=>)[^<>]+(?=<)")
-"""What a reader sees between two tags."""
+"""Matches the text between two tags."""
 
 
 def render_document(title: str, stack: str, header: str, main: str, figures: object, options: str) -> str:
-    """A page that needs nothing else, from parts that are HTML and the figures of its charts.
+    """A self-contained page from parts that are HTML, and the figures of its charts.
 
-    The commands that its texts advise get ``options``, such as `` --stage prod``.
+    The commands in its texts get ``options``, such as `` --stage prod``.
 
-    Its policy for content allows its own script and style by their hashes and nothing else, so a text of others that
-    were markup all the same could load and run nothing.
+    Its content security policy allows only its own script and style, by their hashes. Even if an untrusted
+    text became markup, it could load and run nothing.
     """
     header, main = (
         TEXT.sub(lambda found: escape(with_options(unescape(found[0]), options)), part) for part in (header, main)
@@ -150,7 +150,7 @@ def render_document(title: str, stack: str, header: str, main: str, figures: obj
 
 
 def _embedded(data: object) -> str:
-    """JSON that cannot end the element that holds it."""
+    """JSON that cannot end the element that contains it."""
     return json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
 
 

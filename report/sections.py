@@ -1,4 +1,4 @@
-"""The page of a report: its sections, each a chart with its figures, and the table with the same figures. Pure."""
+"""The page of a report: each section has a chart and a table with the same figures. Pure."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -26,15 +26,15 @@ from report.html import (
 )
 
 MAX_RUNS = 150
-"""Bars on the time line; the table has more."""
+"""Maximum bars on the time line; the table has more job runs."""
 MAX_REASON = 100
-"""Characters of the reason of a job run next to its bar; the table has more of it."""
+"""Maximum length of a job run's reason next to its bar; the table has more of it."""
 MAX_BARS = 20
-"""Bars of datasets and reasons, the largest first."""
+"""Maximum bars of datasets and of reasons, the largest first."""
 
 
 def chart_data(report: Report) -> dict[str, Any]:
-    """One entry for each chart that has something to show; times in seconds since the epoch."""
+    """One entry for each chart that is not empty; times are in seconds since the epoch."""
     lanes = report.figures.lanes.items()
     charts = {
         "latency": {
@@ -70,7 +70,7 @@ def chart_data(report: Report) -> dict[str, Any]:
 
 
 def _cost_bars(parts: Mapping[tuple[str, str], CostPart]) -> dict[str, Any]:
-    """Dollars by dataset, the dearest first, and in each by lane."""
+    """Dollars by dataset, most expensive first, and by lane for each."""
     sums: Counter[str] = Counter()
     for (_, dataset), part in parts.items():
         sums[dataset] += part.micro_dollars
@@ -84,7 +84,7 @@ def _cost_bars(parts: Mapping[tuple[str, str], CostPart]) -> dict[str, Any]:
 
 
 OPEN_ROWS = 10
-"""Rows up to which a table without a chart is unfolded."""
+"""Maximum rows of a table without a chart that is shown unfolded."""
 
 
 def tiles(report: Report) -> str:
@@ -233,7 +233,7 @@ def unfinished(report: Report) -> str:
 
 
 def item_list(items: Sequence[tuple[str, str, Sequence[str], str]]) -> str:
-    """What a person has to read: a badge (HTML), a title, facts, and a reason below them."""
+    """A list of what a person must read: a badge (HTML), a title, facts, and a reason below them."""
     lines = "".join(
         f'<li>{mark} <b>{safe(title)}</b> <span class="faint">{safe(" · ".join(facts))}</span>'
         f"{reason_line(reason)}</li>"
@@ -278,7 +278,7 @@ def alarms(report: Report) -> str:
 
 
 def _shown(name: str, rows: Sequence[Mapping[str, Cell]], nothing: str, caption: str = "") -> str:
-    """A chart, its caption (HTML), and its table, which is folded; ``nothing`` without rows."""
+    """A chart, its caption (HTML), and its folded table; ``nothing`` if there are no rows."""
     if not rows:
         return nothing if nothing.startswith("<") else f"<p>{safe(nothing)}</p>"
     canvas = f'<canvas id="{name}" role="img" aria-label="{name}; the table has its figures"></canvas>'

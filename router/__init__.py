@@ -1,4 +1,4 @@
-"""The control plane: one package per Lambda function; modules beside the packages serve several of them.
+"""The control plane: one package per Lambda function; modules next to the packages serve several functions.
 
-Each handler is thin: it builds the ``Services`` and calls one function of the same name as its package.
+Each handler is thin: it builds the ``Services`` and calls the function that has the name of its package.
 """

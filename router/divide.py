@@ -1,7 +1,7 @@
-"""A collection of the batch lane becomes manifests: closed, cut, committed by one document, then carried out.
+"""Divides a collection of the batch lane into manifests: closed, cut, committed by one document, then carried out.
 
-Each step goes by what the collection's row says, so all of it can be repeated after any crash, and by several processes
-at the same time: one division is committed, and all carry out that one.
+Each step follows the collection's row. So all steps can be repeated after any crash, and by several processes at the
+same time: only one division is committed, and all processes carry out that one.
 """
 
 import secrets
@@ -37,28 +37,28 @@ from router.services import PARALLEL_REQUESTS, Services, read_many
 from router.telemetry import logger
 
 HOUR_ENDS_AFTER = timedelta(minutes=5)
-"""Wait after the end of an hour for the events of its last files: later ones open another collection of it."""
+"""Wait after the end of an hour for the events of its last files; later events open another collection of the hour."""
 
 PARALLEL_TRANSACTIONS = 8
-"""Few: after a pause of the process all of them are sent in one second, and the index takes 1,000 writes in it."""
+"""A small number: after a pause of the process all are sent within a second, in which the index takes 1,000 writes."""
 MAX_WRITTEN_FILES = 5_000
-"""Files of the manifests that are written side by side, unless one has more."""
+"""Maximum files of the manifests that are written in parallel, unless one manifest has more."""
 
 TEXTS_AT_ONCE = 100
-"""Parts whose files of one dataset are decoded at a time."""
+"""Number of parts whose files of one dataset are decoded at a time."""
 
 
 def is_over(hour: str, now: datetime) -> bool:
-    """Whether ``HOUR_ENDS_AFTER`` has passed since the end of an hour, at ``now`` (aware)."""
+    """Whether, at ``now`` (aware), ``HOUR_ENDS_AFTER`` has passed since the end of an hour."""
     return now >= datetime.fromisoformat(f"{hour}:00:00+00:00") + ONE_HOUR + HOUR_ENDS_AFTER
 
 
 def divide(services: Services, collection: CollectionId, pace: "WritePace | None" = None) -> list[str]:
-    """Close a collection, and make it manifests, which are QUEUED then; returns their ids.
+    """Close a collection and divide it into manifests, which are QUEUED afterwards; returns their ids.
 
-    ``pace`` limits the writes to the index's partition key, which all manifests have in common. Raises
-    ``InvalidDocumentError``: the division document was changed, or the document of a part that was set apart is damaged
-    still; ``NewerDocumentError``: a newer version has written a document: it divides the collection.
+    ``pace`` limits the writes to the partition key of the index, which all manifests share. Raises
+    ``InvalidDocumentError`` if the division document was changed, or if the document of a part that was set apart is
+    still damaged; ``NewerDocumentError`` if a newer version wrote a document: that version divides the collection.
     """
     ledger, bucket = services.ledger, services.resources.control_bucket
     row = ledger.collections.get(collection)
@@ -83,17 +83,17 @@ def divide(services: Services, collection: CollectionId, pace: "WritePace | None
 
 
 TRIES, PAUSE_SECONDS = 25, 5
-"""Tries of what cannot be divided but can later, and the pause between them."""
+"""Tries for collections that can be divided later, and the pause between two tries."""
 MAX_RETRY_TIME = timedelta(minutes=2)
-"""After the first try of all: no further one begins later, so that it holds up no other file for long."""
+"""Time after the first try in which a further try may begin, so that other files are not held up for long."""
 
 
 def divide_selected(services: Services, selection: Selection) -> tuple[list[ManifestRow], Exception | None]:
     """Divide the collections of the selected hours; returns the selected manifests that are QUEUED now.
 
-    With them comes an error of a collection with selected files that could not be divided, one that passes before
-    others; None: all are divided. What can be divided later is tried again after all others: the files of a whole hour
-    would wait for a day. Then it is left to the sweep, which reports it.
+    Also returns an error of a collection with selected files that could not be divided, or None; an error that passes
+    has priority. Such a collection is tried again after all others, because its files would otherwise wait for a day.
+    If all tries fail, it is left to the sweep, which reports it.
     """
     manifests: list[str] = []
     undivided: dict[CollectionId, Exception] = {}
@@ -124,7 +124,7 @@ def divide_selected(services: Services, selection: Selection) -> tuple[list[Mani
 
 
 def draft_selected(services: Services, selection: Selection) -> Iterator[Manifest]:
-    """The manifests that ``divide_selected`` would make; nothing is written. Memory holds one collection."""
+    """The manifests that ``divide_selected`` would make. It writes nothing, and keeps one collection in memory."""
     for row in services.ledger.collections.open():
         current = services.ledger.collections.get(row.id)
         if current is None or current.done or not selection.selects_hour(row.id.hour):
@@ -135,14 +135,14 @@ def draft_selected(services: Services, selection: Selection) -> Iterator[Manifes
 
 
 Collected = dict[str, list[tuple[int, str]]]
-"""Dataset -> the texts of its files in the documents of the parts, each after the number of its part."""
+"""Maps a dataset to the texts of its files in the parts' documents, each with the number of its part."""
 
 
 def _cut(services: Services, parts: Sequence[Part], datasets: Collected) -> Iterator[tuple[Manifest, int, int]]:
-    """The manifests of some parts of one hour, each before the numbers of the first and the last part with its files.
+    """The manifests of some parts of one hour, each with the numbers of the first and the last part that has its files.
 
-    A manifest is as old as the oldest of its parts, so that nothing hides how long a file has been waiting. Only the
-    files of one manifest are decoded at a time; ``datasets`` is emptied.
+    A manifest is as old as its oldest part, so that the age of a file stays visible. Only the files of one manifest are
+    decoded at a time. ``datasets`` is emptied.
     """
     limits, now = services.settings.batch, services.clock()
     for dataset in sorted(datasets):
@@ -166,7 +166,7 @@ def _cut(services: Services, parts: Sequence[Part], datasets: Collected) -> Iter
 
 
 def _commit_division(services: Services, row: CollectionRow) -> None:
-    """Cut the collection and commit the division, unless another process has committed one."""
+    """Cut the collection and commit its division, unless another process has committed one."""
     bucket = services.resources.control_bucket
     listed = services.ledger.collections.parts(row.id)
     if len(listed) != row.parts:
@@ -196,7 +196,7 @@ def _commit_division(services: Services, row: CollectionRow) -> None:
 def _read_parts(
     services: Services, listed: Sequence[Part]
 ) -> tuple[list[Part], Collected, list[tuple[Part, InvalidDocumentError]]]:
-    """The parts that can be read, their files by dataset, and the parts whose documents are damaged."""
+    """The readable parts, their files by dataset, and the parts with damaged documents."""
     resources = services.resources
 
     def read(part: Part) -> dict[str, str] | InvalidDocumentError:
@@ -220,9 +220,9 @@ def _read_parts(
 
 
 def _carry_out(services: Services, division: Division, pace: "WritePace") -> None:
-    """Queue every manifest of a committed division, together with its place in the list of its hour.
+    """Queue every manifest of a committed division, and list each for its hour.
 
-    Several datasets share a transaction. The manifests of one dataset, which touch the same row, follow one another.
+    Several datasets share a transaction. Manifests of one dataset, which touch the same row, are written in sequence.
     """
     hour, ledger, now = division.collection.hour, services.ledger, services.clock()
     made = (manifest.id for manifest in division.manifests)
@@ -237,7 +237,7 @@ def _carry_out(services: Services, division: Division, pace: "WritePace") -> Non
         for rows in batches_of(missing, MAX_LISTED):
             pace.take(2 * len(rows))
             if not ledger.manifests.enqueue_listed(rows, now):
-                # Another process carries out the division as well, and was faster.
+                # Another process carries out the same division and was faster.
                 for row in rows:
                     ledger.partitions.list_manifest(row.partition, row.id, now)
                     ledger.manifests.enqueue_row(row)
@@ -256,19 +256,19 @@ def _carry_out(services: Services, division: Division, pace: "WritePace") -> Non
 
 
 def _set_apart(services: Services, hour: str, part: Part, now: datetime) -> None:
-    """The hours of its datasets list the part itself, and stay open; it is divided once its document is restored."""
+    """List the part itself for the hours of its datasets, which stay open until its document is restored."""
     for dataset in part.datasets:
         services.ledger.partitions.list_manifest(Partition.parse(f"{dataset}#{hour}"), part.id, now)
     services.ledger.collections.set_apart(hour, part, now)
 
 
 MAX_INDEX_WRITES_PER_SECOND = 800
-"""A partition key takes 1,000 write units a second, and an index that is throttled throttles its table (Amazon DynamoDB
-Developer Guide, "Best practices for partition keys", "Global secondary indexes"); the rest is left to route."""
+"""A partition key takes 1,000 write units a second, and a throttled index throttles its table (Amazon DynamoDB
+Developer Guide, "Best practices for partition keys", "Global secondary indexes"). The rest is left to ``route``."""
 
 
 class WritePace:
-    """Lets the threads of one invocation write at most ``per_second`` items on average; thread-safe."""
+    """Lets all threads of an invocation together write at most ``per_second`` items on average. Thread-safe."""
 
     def __init__(self, per_second: float = MAX_INDEX_WRITES_PER_SECOND) -> None:
         self._per_second = per_second
@@ -276,7 +276,7 @@ class WritePace:
         self._next = time.monotonic()
 
     def take(self, writes: int) -> None:
-        """Return when the caller may send ``writes`` writes of one item each."""
+        """Wait until the caller may send ``writes`` writes of one item each."""
         with self._lock:
             start = max(time.monotonic(), self._next)
             self._next = start + writes / self._per_second

@@ -1,8 +1,8 @@
-"""The border of every Lambda function: only a ``TransientError`` or a ``TerminalError`` leaves it.
+"""Error handling of every Lambda function: only a ``TransientError`` or a ``TerminalError`` leaves it.
 
-Lambda reports an exception by its class name, and Retry and Catch of a state machine compare that name. botocore makes
-a class for each error that a service models (``ThrottlingException``, ``TransactionCanceledException``), so the names
-of its errors cannot be listed there. Here they become the product's.
+Lambda reports the class name of an exception, and Retry and Catch of a state machine compare this name. botocore makes
+a class for each error that a service models (``ThrottlingException``, ``TransactionCanceledException``), so the state
+machines cannot list the names of its errors. Here they become errors of the product.
 """
 
 from collections.abc import Callable
@@ -20,14 +20,14 @@ P = ParamSpec("P")
 T = TypeVar("T")
 C = TypeVar("C")
 RAISE_REFUSAL = "raiseRefusal"
-"""The field of an event by which a state machine asks for the error instead, which it can catch."""
+"""Field of an event by which a state machine asks for the error itself, which it can catch."""
 
 
 def with_product_errors(handler: Callable[P, T]) -> Callable[P, T]:
-    """Decorate a Lambda handler; it is the outermost decorator, so that nothing passes by it.
+    """Decorate a Lambda handler. It must be the outermost decorator, so that it sees every error.
 
-    Its log lines name the invocation. Errors of the product keep their class. Every other error is logged with its
-    stack trace, which Lambda's own report would lose, and is transient if a repetition of the invocation can succeed.
+    The log lines name the invocation. Errors of the product keep their class. Every other error is logged with its
+    stack trace, which Lambda's own report lacks, and becomes transient if a repetition of the invocation can succeed.
     """
 
     handle = logger.inject_lambda_context(handler)
@@ -59,11 +59,11 @@ def with_product_errors(handler: Callable[P, T]) -> Callable[P, T]:
 def with_refusals(
     handler: Callable[[dict[str, Any], C], dict[str, Any]],
 ) -> Callable[[dict[str, Any], C], dict[str, Any]]:
-    """``with_product_errors`` for a function that people invoke: a wrong request gets an answer,
+    """``with_product_errors`` for a function that people invoke. A wrong request gets an answer instead of an error:
     ``{"refused": message, "error": class}``.
 
-    Lambda counts each exception as an error of the function, and an alarm notifies people. Raises
-    ``InvalidInputError``: the request is wrong, and the event has ``"raiseRefusal": true``.
+    Lambda would count an exception as an error of the function, and an alarm would notify people. Raises
+    ``InvalidInputError`` for a wrong request whose event has ``"raiseRefusal": true``.
     """
 
     @wraps(handler)
@@ -74,7 +74,7 @@ def with_refusals(
             return handler(given, context)
         except InvalidInputError as error:
             if raises:
-                # The state machines know no class that is derived from it.
+                # The state machines do not list its subclasses.
                 raise InvalidInputError(str(error)) from error
             logger.warning("refused", reason=str(error))
             return {REFUSED: str(error), REFUSED_BY: type(error).__name__}

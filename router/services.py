@@ -1,4 +1,4 @@
-"""Settings, resource names, clients and the clock of a function; built once per container."""
+"""Settings, resource names, clients and clock of a function; built once per container."""
 
 import os
 import re
@@ -29,24 +29,24 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 PARALLEL_REQUESTS = 32
-"""Threads, and HTTP connections per client, of one invocation."""
+"""Number of threads, and of HTTP connections per client, of one invocation."""
 CLIENT_CONFIG = Config(
     max_pool_connections=PARALLEL_REQUESTS,
     retries={"mode": "standard", "max_attempts": 5},
-    # botocore puts its own together twice for each request, which takes an eighth of the processor time of a request.
+    # botocore would build its own text twice for each request, which takes an eighth of a request's processor time.
     user_agent=f"hybrid-router Boto3/{boto3.__version__}",
 )
 CONTROL_CONFIG = CLIENT_CONFIG.merge(Config(connect_timeout=5, read_timeout=10))
-"""For Glue, the other engines, queues and events: with botocore's 60 seconds for a try, a service that does not answer
-would end ``route`` by its timeout, whose files are owned by then, and take all time of a sweep."""
+"""Timeouts for Glue, the other engines, queues and events. With botocore's 60 seconds for a try, a service that does
+not answer would take all time of ``route``, although its files are owned by then, and all time of a sweep."""
 LISTED_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 ASSET_ROOT = Path(__file__).resolve().parents[1]
-"""Folder of the Lambda's code."""
+"""Root folder of the Lambda's code."""
 
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """One deployment, as a function sees it; tests pass their own clients and clock."""
+    """One deployment from a function's point of view; tests pass their own clients and clock."""
 
     settings: Settings
     resources: ResourceNames
@@ -56,32 +56,32 @@ class Services:
     clock: Callable[[], datetime]
     """Returns the current time: aware, UTC."""
     engines: Mapping[str, Any] = field(default_factory=dict)
-    """Service -> client, for the services other than Glue that run jobs of the stage."""
+    """Clients by service, for the services other than Glue that run jobs of the stage."""
     events: Any = None
-    """boto3's client of EventBridge; None: the function sends no events."""
+    """boto3's client of EventBridge; None if the function sends no events."""
     sqs: SQSClient | None = None
-    """None: the function changes no queue."""
+    """None if the function changes no queue."""
     arrivals_queue: str = ""
-    """URL of the queue of events; empty: the function is not invoked by it."""
+    """URL of the queue of events; empty if this queue does not invoke the function."""
     stream_launch: StreamLaunch | None = None
-    """None: the streaming jobs have no such values, or the function starts none of them."""
+    """None if the engine of the streaming jobs needs no such values, or the function starts no streaming job."""
     optimizer_role: str = ""
-    """ARN of the role with which Glue compacts Iceberg tables; empty: it compacts none."""
+    """ARN of the role with which Glue compacts Iceberg tables; empty if it compacts none."""
 
     @property
     def job_clients(self) -> dict[str, Any]:
-        """Service -> client, for all services that run jobs of the stage."""
+        """Clients by service, for all services that run jobs of the stage."""
         return {"glue": self.glue, **self.engines}
 
 
 def in_parallel(act: Callable[[T], R], items: Iterable[T], threads: int = PARALLEL_REQUESTS) -> list[R]:
-    """What ``act`` returns for each item, in their order; raises the error of the first one that has failed."""
+    """The result of ``act`` for each item, in order. Raises the error of the first item that failed."""
     with ThreadPoolExecutor(threads) as pool:
         return list(pool.map(act, items))
 
 
 def read_many(read: Callable[[Sequence[T]], list[R]], keys: Iterable[T]) -> list[R]:
-    """The rows of different keys in their order, by a ``get_many`` of the ledger, side by side."""
+    """The rows of different keys, in order, by parallel calls of a ``get_many`` of the ledger."""
     return [row for rows in in_parallel(read, batches_of(keys)) for row in rows]
 
 
@@ -104,15 +104,15 @@ def read_document(services: Services, key: str, *members: str) -> dict[str, Any]
 
 
 def parse_time(value: Any) -> datetime:  # noqa: ANN401
-    """The time of an answer of AWS, aware; the format of S3's listings is read without botocore's parser."""
+    """A time in an answer of AWS, aware. The format of S3's listings is parsed without botocore's slow parser."""
     if isinstance(value, str) and LISTED_TIME.fullmatch(value):
         return datetime.fromisoformat(value)
     return parse_timestamp(value)
 
 
 EVENT = "before-parse.*.ListObjectsV2"
-"""Only S3 has this operation. By its wildcard the event comes before those of S3: one of botocore's own handlers parses
-the answer in search of an error."""
+"""The event before botocore parses a listing; only S3 has this operation. Because of the wildcard, the handler runs
+before S3's own handlers; one of them parses the answer to look for an error."""
 OBJECT = re.compile(
     r"<Contents>"
     + r"(?:<\w+>[^<]*</\w+>)*?".join(
@@ -127,15 +127,15 @@ OBJECT = re.compile(
     )
     + r"</Contents>"
 )
-"""An object as S3 writes it: its members in this order, without children, and others between them."""
+"""Matches an object in S3's XML: these members in this order, without children, possibly with others between them."""
 
 
 def new_session() -> boto3.Session:
     """A session whose clients read listings quickly: settle reads 2,200 pages of 1,000 objects after a large night.
 
-    botocore's own parser of dates knows every format, and takes two thirds of the time of a listing. It parses the
-    whole answer twice, once in search of an error, and compares each member of each object with its model: objects are
-    taken out of the answer before that. An answer with an object that is written in another way is left to botocore.
+    botocore's date parser accepts every format and takes two thirds of the time of a listing. botocore also parses the
+    whole answer twice, once to look for an error, and compares each member of each object with its model. So objects
+    are taken out of the answer first; an answer with an object in another form is left to botocore.
     """
     core = botocore.session.get_session()
     core.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=parse_time)
@@ -162,11 +162,11 @@ def _object(key: str, changed: str, etag: str, size: str) -> dict[str, Any]:
 
 @cache
 def container_services() -> Services:
-    """The services of the Lambda's environment; parsed and connected at the first call only.
+    """The services from the Lambda's environment; parsed and connected only at the first call.
 
     ``SETTINGS_FILE`` (default ``settings.json``) is relative to the root of the Lambda's asset. Raises
-    ``InvalidInputError``: an environment variable is missing; ``InvalidSettingsError``: the settings file is missing or
-    not valid.
+    ``InvalidInputError`` if an environment variable is missing; ``InvalidSettingsError`` if the settings file is
+    missing or not valid.
     """
     resources = ResourceNames.read(os.environ)
     settings = load_settings(ASSET_ROOT / os.environ.get("SETTINGS_FILE", "settings.json"))

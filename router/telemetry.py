@@ -1,7 +1,7 @@
 """Structured logs and EMF metrics of the control plane; service and namespace come from the environment.
 
-CloudWatch bills each metric by the month, so only those exist that an alarm or the dashboard reads; every other count
-is a field of a log line.
+CloudWatch bills each metric by the month, so metrics exist only for alarms and the dashboard. Every other count is a
+field of a log line.
 """
 
 from enum import StrEnum
@@ -17,36 +17,36 @@ class Metric(StrEnum):
     """Name of a metric; its dimension is the function that writes it."""
 
     STREAM_BYTES = "StreamBytes"
-    """Bytes of the arrivals that ``route`` has put into the stream lane."""
+    """Bytes of the arrivals that ``route`` put into the stream lane."""
     BATCH_BYTES = "BatchBytes"
-    """Bytes of the arrivals that ``route`` has put into the batch lane."""
+    """Bytes of the arrivals that ``route`` put into the batch lane."""
     FILES_BEYOND_DATASET_LIMIT = "FilesBeyondDatasetLimit"
-    """Arrivals that ``route`` has recorded as IGNORED because ``max_datasets`` has no room for their dataset."""
+    """Arrivals that ``route`` recorded as IGNORED because ``max_datasets`` has no room for their dataset."""
     UNROUTED_SECONDS = "UnroutedSeconds"
-    """Age of the oldest event that ``route`` has redelivered, in seconds; written when there are any."""
+    """Age of the oldest event that ``route`` let be redelivered, in seconds; written only if there is one."""
     ARRIVALS = "Arrivals"
-    """Arrivals whose events ``route`` has received."""
+    """Arrivals whose events ``route`` received."""
     IGNORED_FILES = "IgnoredFiles"
-    """Arrivals that ``route`` has recorded as IGNORED, without names that begin with _ or a dot; written when there are
+    """Arrivals that ``route`` recorded as IGNORED, except names that begin with _ or a dot; written only if there are
     any."""
     FAILED_RECORD_FILES = "FailedRecordFiles"
-    """Files in which ``route`` has found records that Firehose could not deliver; written when there are any."""
+    """Files with records that Firehose could not deliver, found by ``route``; written only if there are any."""
     STREAM_RUNNING = "StreamRunning"
-    """1 while ``stream_control`` finds a run of each streaming job, else 0."""
+    """1 if ``stream_control`` finds a run of each streaming job, else 0."""
     STREAM_BACKLOG_BYTES = "StreamBacklogBytes"
     """Bytes of the open manifests of the stream lane."""
     STREAM_SPILLING = "StreamSpilling"
     """1 while peak files go to the batch lane because the stream's backlog exceeds its latency goal, else 0."""
     MICRO_BATCH_MINUTES = "MicroBatchMinutes"
-    """How long the longest current micro-batch of the stream lane has taken until now, in minutes; 0: there is none."""
+    """Minutes that the longest current micro-batch of the stream lane has taken; 0 if there is none."""
     STREAM_OLDEST_MINUTES = "StreamOldestMinutes"
-    """Age of the oldest open manifest of the stream lane, in minutes; 0: none is open."""
+    """Age of the oldest open manifest of the stream lane, in minutes; 0 if none is open."""
     STREAM_SILENT = "StreamSilent"
-    """Shards of the stream lane whose window is open, and whose run does not report that it is alive."""
+    """Shards of the stream lane with an open window whose run does not report that it is alive."""
     PLAN_LATE_MINUTES = "PlanLateMinutes"
-    """Minutes by which a plan ends after its deadline; 0: it ends in time."""
+    """Minutes by which a plan ends after its deadline; 0 if it ends in time."""
     NIGHT_LATE_MINUTES = "NightLateMinutes"
-    """Minutes by which an execution is expected to end after its deadline, as its job runs end; 0: in time."""
+    """Minutes by which an execution is expected to end late, estimated when its job runs end; 0 if in time."""
     FAILED_MANIFESTS = "FailedManifests"
     """Manifests of an execution that ended FAILED."""
     OPEN_MANIFESTS = "OpenManifests"
@@ -56,17 +56,17 @@ class Metric(StrEnum):
     REJECTED_LINES = "RejectedLines"
     """Lines of an execution that could not become a row."""
     DATASETS_ABOVE_QUARANTINED_SHARE = "DatasetsAboveQuarantinedShare"
-    """Datasets of an execution of which more is in the quarantine than ``alarms.max_quarantined_share``."""
+    """Datasets of an execution with a larger share in the quarantine than ``alarms.max_quarantined_share``."""
     HOURS_ABOVE_QUARANTINED_SHARE = "HoursAboveQuarantinedShare"
-    """Complete hours of which more from the stream lane is in the quarantine than ``alarms.max_quarantined_share``."""
+    """Complete hours with a larger share of the stream lane in quarantine than ``alarms.max_quarantined_share``."""
     SWEEP_VANISHED = "SweepVanished"
     """Manifests whose publish the sweep could not finish."""
     SWEEP_STALLED = "SweepStalled"
-    """Manifests that are open for longer than ``schedule.settled_after``."""
+    """Manifests that have been open for longer than ``schedule.settled_after``."""
     TABLES_BEHIND_MINUTES = "TablesBehindMinutes"
-    """Age of the oldest publish that its Iceberg table does not show, in minutes; 0: each table shows everything."""
+    """Age of the oldest publish that its Iceberg table does not show, in minutes; 0 if all tables show everything."""
     DAY_DOLLARS = "DayDollars"
-    """Dollars of the job runs that have ended on this day (UTC), as ``sweep`` finds them."""
+    """Dollars of the job runs that ended on this day (UTC), as found by ``sweep``."""
 
 
 def count(metric: Metric, value: float) -> None:

@@ -1,4 +1,4 @@
-"""The inbox of a job: whether a pointer names an open manifest, and the deletion of pointers."""
+"""The inbox of a job: finds pointers to open manifests, and deletes pointers."""
 
 from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
@@ -17,11 +17,11 @@ from transform.task_model import ConversionContext, JobServices
 
 PARALLEL_DELETES = 16
 MAX_POINTERS = 1000
-"""Maximum number of urgent pointers that one look returns, the oldest first."""
+"""Maximum number of urgent pointers that one look returns, oldest first."""
 
 
 def find_row(services: JobServices, manifest: str) -> ManifestRow | None:
-    """The row of a manifest; None: there is none, or it is damaged, which its conversion and the sweep report."""
+    """The row of a manifest; None if it is missing or damaged, which its conversion and the sweep report."""
     try:
         return services.ledger.manifests.get(manifest)
     except TerminalError:
@@ -29,7 +29,7 @@ def find_row(services: JobServices, manifest: str) -> ManifestRow | None:
 
 
 def pass_over(context: ConversionContext, error: Exception) -> None:
-    """Log a fault of load or of the network, which the next look may not meet; raises any other error again."""
+    """Log a fault of load or network, which the next look may not meet. Raises any other error again."""
     fault = fault_of(error)
     if fault is None or not fault.passing:
         raise error
@@ -39,7 +39,7 @@ def pass_over(context: ConversionContext, error: Exception) -> None:
 def has_open_manifests(services: JobServices) -> bool:
     """Whether a pointer in the inbox names an open manifest of the stream lane.
 
-    The pointers alone do not tell: what a micro-batch of a killed run has converted may still have its pointers.
+    Pointers alone do not show that: a killed run may have left the pointers of manifests that it converted.
     """
     seen = set()
     own = inbox(services.ledger.stream.shard)
@@ -55,23 +55,23 @@ def has_open_manifests(services: JobServices) -> bool:
 
 
 def urgent_pointers(services: JobServices, busy: Collection[str]) -> dict[str, list[str]]:
-    """Keys of urgent pointers by manifest, the oldest manifest first, without those of the manifests that are busy."""
+    """Keys of urgent pointers by manifest, oldest manifest first, without pointers to ``busy`` manifests."""
     pointers: dict[str, list[str]] = {}
     prefix = f"{inbox(services.ledger.stream.shard)}{URGENT}"
     listed = (item["Key"] for item in list_objects(services.s3, services.resources.control_bucket, prefix))
-    # Not the busy ones among the first: a slow file keeps the pointers of its portion, and others would wait behind it.
+    # Busy ones are skipped before the limit: the pointers of a slow file's portion would keep others waiting.
     waiting = ((name, key) for key in listed if (name := manifest_of_pointer(key)) is not None and name not in busy)
     for manifest, key in islice(waiting, MAX_POINTERS):
         pointers.setdefault(manifest, []).append(key)
-    # An id begins with the time at which its manifest was made.
+    # An id begins with the creation time of its manifest.
     return dict(sorted(pointers.items()))
 
 
 def delete_pointers(context: ConversionContext, keys: Collection[str]) -> bool:
-    """Delete pointers that were read; False: some are left after a fault of the environment, which is logged.
+    """Delete pointers that were read. False: some are left after a fault of the environment, which is logged.
 
-    What is left is read again by the next look, query or run. After a fault no further deletion begins. Raises
-    ``BotoCoreError``, ``ClientError``: an error that no fault of the environment explains.
+    The next look, query or run reads the rest again. After a fault no further deletion begins. Raises ``BotoCoreError``
+    or ``ClientError`` for any error that is not a fault of the environment.
     """
     services, bucket = context.services, context.services.resources.control_bucket
     faults: list[EnvironmentFault] = []

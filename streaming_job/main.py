@@ -1,4 +1,4 @@
-"""The stream lane's job: micro-batches over the inbox until it is stopped or has nothing to do."""
+"""The stream lane's job: runs micro-batches over the inbox until it is stopped or idle."""
 
 import sys
 from collections.abc import Mapping
@@ -12,10 +12,10 @@ from transform.task_model import ConversionContext
 
 
 def run(context: ConversionContext, arguments: Mapping[str, str]) -> int:
-    """Convert what the inbox of the shard names until the run should end; the exit code."""
+    """Convert what the shard's inbox names until the run should end; returns the exit code."""
     shard = arguments.get(SHARD_ARGUMENT, FIRST_SHARD)
     ledger = context.services.ledger
-    # The run reads and writes the row of this shard, wherever it uses the stream's row.
+    # The run reads and writes the row of this shard wherever it uses the stream's row.
     services = replace(context.services, ledger=replace(ledger, stream=ledger.stream.of(shard)))
     context = replace(context, services=services)
     services.ledger.stream.begin_run(context.run, context.clock())
@@ -25,7 +25,7 @@ def run(context: ConversionContext, arguments: Mapping[str, str]) -> int:
 
 
 def main(argv: list[str]) -> str | None:
-    """Run the job with these command-line arguments; the sentence with which it has failed, or None."""
+    """Run the job with these command-line arguments; returns the message of its failure, or None."""
     return run_job(argv, "hybrid-router-stream", run)
 
 

@@ -1,5 +1,5 @@
-"""Meters the streaming job: its driver counts its own workers, because no engine reports what a streaming run has used
-before it ends."""
+"""Meters the streaming job: its driver counts its own workers, because no engine reports the usage of a streaming run
+before the run ends."""
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
@@ -18,14 +18,14 @@ from transform.outcome import ConversionOutcome
 from transform.task_model import ConversionContext
 
 INTERVAL = timedelta(minutes=15)
-"""A row of costs is for this time, or for what is left at the end of the run. A killed run loses up to this time."""
+"""Duration of a row of costs; the last row of a run may be shorter. A killed run loses up to this time."""
 
 
 class StreamMeter:
     """Adds up live workers over time, and writes a row of costs for each ``INTERVAL``.
 
-    The time before the driver has started, and after it has ended, is not metered. ``workers``: returns the number of
-    workers that are alive, the driver's included.
+    It does not meter the time before the driver starts and after it ends. ``workers`` returns the number of live
+    workers, including the driver.
     """
 
     def __init__(self, context: ConversionContext, workers: Callable[[], int]) -> None:
@@ -39,12 +39,12 @@ class StreamMeter:
         self._unwritten: list[CostRow] = []
 
     def add(self, outcomes: Iterable[ConversionOutcome]) -> None:
-        """Add what a micro-batch has converted: the cost of the interval is divided among it."""
+        """Add the conversions of a micro-batch, among which the cost of the interval is divided."""
         with self._lock:
             self._converted += [outcome.converted for outcome in outcomes if outcome.converted is not None]
 
     def count(self, *, ends: bool = False) -> None:
-        """Count the time since the last call, for the workers that were alive then. ``ends``: so does the run."""
+        """Count the time since the last call, for the workers that were live then. ``ends``: the run ends now."""
         now = self._context.clock()
         self._worker_milliseconds += self._live * ((now - self._counted_until) // timedelta(milliseconds=1))
         self._counted_until = now
@@ -58,7 +58,7 @@ class StreamMeter:
         if converted or self._worker_milliseconds:
             self._unwritten.append(self._row(converted))
         self._begun, self._worker_milliseconds = self._counted_until, 0
-        # A row that cannot be written is written with the next one, unchanged.
+        # A row that cannot be written is kept and written unchanged with the next one.
         try:
             while self._unwritten:
                 self._context.services.ledger.costs.record(self._unwritten[0])
@@ -74,7 +74,7 @@ class StreamMeter:
         executors = engine.worker(worker).times(self._worker_milliseconds - milliseconds)
         used = engine.stream_driver(worker).times(milliseconds) + executors
         bill = Bill(
-            # Written twice it is one row: a run has no two intervals that begin at the same time.
+            # The id makes two writes one row: no two intervals of a run begin at the same time.
             f"{self._context.run}#{iso_utc(begun)}",
             None,
             engine.name,

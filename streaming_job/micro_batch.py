@@ -1,4 +1,4 @@
-"""One micro-batch: manifests in, every one of them converted."""
+"""Converts all manifests of one micro-batch."""
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,9 +20,9 @@ from transform.task_model import ConversionContext
 
 PARALLEL_READS = 16
 PORTIONS = 4
-"""Side by side: while one is claimed, planned or published, the tasks of the others use its cores."""
+"""Number of parallel portions: while one is claimed, planned or published, tasks of the others use its cores."""
 MAX_CONVERSIONS = 64
-"""Each has about thirty threads of the driver, and most of them wait."""
+"""Maximum conversions at a time: each has about thirty threads of the driver, and most of them wait."""
 HELD_WAIT_SECONDS = 5.0
 
 
@@ -36,17 +36,17 @@ def convert_manifests(
 ) -> list[ConversionOutcome]:
     """Convert until every manifest is terminal, waiting or unknown; only then may their pointers be deleted.
 
-    A waiting manifest that is PUBLISHING is finished by the sweep, for a QUEUED one the sweep writes another pointer.
-    So one denied object does not hold up the pointers behind it.
+    The sweep finishes a waiting manifest that is PUBLISHING, and writes another pointer to a QUEUED one. So one denied
+    object does not hold up later pointers.
 
-    Portions of manifests are converted side by side, urgent ones first, then the oldest: one begins when another one is
-    published, so that cores which a portion needs no more have work. Together they have at most
-    ``StreamSettings.side_by_side_seconds`` of work, or a manifest each. ``leaves_held``: returns whether the run ends:
-    then a manifest that another run holds is returned as ``HELD``, for the next run. ``lately``: some that this run has
-    converted: where their files can still be read, a denied file is not the whole input. ``on_open``: gets the work of
-    the portions that have not ended, in seconds of one core, before the first one begins and after each one. Raises
-    ``BlockedRunError``: the environment lets no manifest be converted: the micro-batch is to be repeated;
-    ``TransientError``: from ``convert``, or requests for a manifest got no answer: the micro-batch is to be repeated.
+    Portions of manifests are converted in parallel, urgent ones first, then the oldest. The next portion begins when
+    another one is published, so that cores which a portion no longer needs have work. Together they have at most
+    ``StreamSettings.side_by_side_seconds`` of work, or one manifest each. ``leaves_held`` returns whether the run is
+    ending: then a manifest that another run holds is returned as ``HELD``, for the next run. ``lately`` has manifests
+    that this run converted: if their files are still readable, a denied file does not mean a denied input. ``on_open``
+    gets the work of the unfinished portions, in seconds of one core, before the first portion and after each one.
+    Raises ``BlockedRunError`` if the environment lets no manifest be converted, and ``TransientError`` from ``convert``
+    or if requests for a manifest got no answer: in both cases the micro-batch must be repeated.
     """
     sizes = repeat_while_passing(context, lambda: input_sizes(context, manifests))
     waiting = portions(sizes, portion_limit(side_by_side_limit(context)))
@@ -61,7 +61,7 @@ def convert_manifests(
             on_open(open_seconds)
         return converted
 
-    # After an error no other portion begins, and those that run end first.
+    # After an error no further portion begins, and running portions end first.
     with ThreadPoolExecutor(PORTIONS) as pool:
         running = [pool.submit(convert_one, portion) for portion in waiting]
         try:
@@ -76,7 +76,7 @@ def convert_manifests(
 def input_sizes(context: ConversionContext, manifests: Sequence[str]) -> "dict[str, InputSize]":
     """The sizes of manifests, in the order of their conversion: urgent ones first, then the oldest first.
 
-    One without a row, or with a damaged one, is the last, without a size.
+    A manifest without a readable row comes last, with size 0.
     """
     with ThreadPoolExecutor(PARALLEL_READS) as pool:
         found = list(pool.map(lambda manifest: find_row(context.services, manifest), manifests))
@@ -96,14 +96,14 @@ def convert_portion(
     context.log(alarm)
     queued = context.services.ledger.manifests.open(Lane.STREAM, State.QUEUED, lambda error: context.log(str(error)))
     check_environment(context, portion, chain(lately, (row.id for row in queued)))
-    # The fault is over, or it concerns single objects only.
+    # The fault has passed, or it concerns only single objects.
     stopped = [outcome.manifest for outcome in converted if outcome.fault is not None]
     ended = [outcome for outcome in converted if outcome.fault is None]
     return ended + _convert_until_ended(context, stopped, leaves_held)
 
 
 def raise_unanswered(outcomes: Iterable[ConversionOutcome]) -> None:
-    """Raise ``TransientError`` if requests for a manifest got no answer: its pointer is to be read again."""
+    """Raise ``TransientError`` if requests for a manifest got no answer, so that its pointer must be read again."""
     unanswered = [outcome for outcome in outcomes if outcome.unanswered]
     if unanswered:
         first = unanswered[0]
@@ -115,12 +115,12 @@ def raise_unanswered(outcomes: Iterable[ConversionOutcome]) -> None:
 
 class InputSize(NamedTuple):
     core_seconds: float
-    """Time of one core for it; of a compressed file, which is one task, at most ``SECONDS_PER_CORE``."""
+    """Time of one core for the input, with at most ``SECONDS_PER_CORE`` for a compressed file, which is one task."""
     files: int
 
 
 def portions(sizes: Mapping[str, InputSize], limit: InputSize) -> list[list[str]]:
-    """Manifests in order, in portions of at most ``limit``, or of one manifest. Pure."""
+    """Manifests, in order, in portions of at most ``limit``; a larger manifest is a portion of its own. Pure."""
     filled: list[list[str]] = []
     remaining = limit
     for manifest, size in sizes.items():
@@ -138,12 +138,12 @@ def side_by_side_limit(context: ConversionContext) -> InputSize:
 
 
 def portion_limit(whole: InputSize) -> InputSize:
-    """The limit of each of ``PORTIONS`` that are converted side by side."""
+    """The limit of each of the ``PORTIONS`` parallel portions."""
     return InputSize(whole.core_seconds / PORTIONS, whole.files // PORTIONS)
 
 
 def parallel_conversions(context: ConversionContext) -> int:
-    """Maximum number of conversions that go on at the same time, however small each one is."""
+    """Maximum number of parallel conversions, even if all are small."""
     return max(PORTIONS, min(context.services.settings.stream.cores, MAX_CONVERSIONS))
 
 

@@ -1,6 +1,6 @@
-"""The queries over the inbox, one after the other: heartbeat, end between micro-batches, a new checkpoint each time.
+"""Runs queries over the inbox in sequence, each with a new checkpoint; records heartbeats, ends between micro-batches.
 
-Urgent pointers wait for no trigger and no other pointers: with each heartbeat the run looks for them itself.
+Urgent pointers do not wait for a trigger or for other pointers: the run looks for them with each heartbeat.
 """
 
 from __future__ import annotations
@@ -42,36 +42,36 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 POOL = "urgent"
-"""Spark's scheduler pool of urgent tasks: they get each core that becomes free, until they have as many as the tasks of
-the micro-batch."""
+"""Spark's scheduler pool of urgent tasks: they get each core that becomes free, up to the number of cores that the
+micro-batch has."""
 MAX_LOOK_SECONDS = 5.0
-"""Maximum interval between two looks for urgent pointers, and between two heartbeats. A day of looks is 17,280 LIST
-requests: 0.09 dollars."""
+"""Maximum interval between two looks for urgent pointers, and between two heartbeats. The looks of a day are 17,280
+LIST requests: 0.09 dollars."""
 MAX_POINTER_AGE = "36500d"
 """A hundred years: Spark must not skip a pointer because it is older than the newest one."""
 MAX_POINTERS_PER_TRIGGER = 500
-"""Not derived from the maximum size of a manifest: a quiet dataset has many small ones between two triggers, and they
-would wait. The input that is converted side by side is limited later (``StreamSettings.side_by_side_seconds``)."""
+"""Maximum pointers of a micro-batch. It is independent of manifest sizes, because a quiet dataset has many small ones
+between two triggers. ``StreamSettings.side_by_side_seconds`` limits the input that is converted in parallel."""
 MAX_POINTERS_PER_CHECKPOINT = 5000
-"""Spark's file source remembers every pointer that it has read, in memory and in its log, which each tenth micro-batch
-writes anew as a whole: ten full micro-batches do it once. After this number a new query follows."""
+"""Number of pointers after which a new query begins. Spark's file source keeps all pointers that it read, in memory and
+in its log. Each tenth micro-batch rewrites the whole log: with this number, once for ten full micro-batches."""
 
 STOP_PATIENCE_SECONDS = 30.0
-"""How long a request to stop waits for the end of the micro-batch: shorter than a heartbeat is valid. The next one can
-begin at once, before another look at the row."""
+"""Wait of a stop request for the end of the micro-batch; shorter than a heartbeat is valid. The next micro-batch could
+begin at once, before the row is read again."""
 PATIENCE_SHARE = 0.1
-"""Share of the latency goal after which the next micro-batch begins, if the current one leaves room. Not at once:
-Glue's auto scaling goes by how long micro-batches take."""
+"""Share of the latency goal after which the next micro-batch may begin while the current one leaves room. It does not
+begin at once, because Glue's auto scaling depends on the duration of micro-batches."""
 
 MAX_LATELY = 16
-"""Number of manifests that a run remembers as converted."""
+"""Number of converted manifests that a run remembers."""
 
 MAX_SILENCE = timedelta(minutes=10)
-"""Without the ledger a run converts nothing, and no other one, which may reach it, is started while this one lives."""
+"""Maximum time without the ledger: the run can convert nothing, and prevents the start of another run that could."""
 
 QUERY_PATIENCE = timedelta(seconds=30)
-"""How long queries may fail one after another: shorter than a heartbeat is valid, and than another run takes to
-start."""
+"""Time for which queries may fail in succession: shorter than a heartbeat is valid, and than the start of another
+run."""
 
 
 @dataclass(slots=True, eq=False)
@@ -82,16 +82,16 @@ class OpenConversion:
     pointers: dict[str, list[str]]
     """Keys by manifest."""
     size: InputSize
-    """What has not ended; of a micro-batch without the files."""
+    """The unfinished work; without the number of files for a micro-batch."""
     urgent: bool = False
 
 
 class InboxStream:
     """Runs micro-batches until a stop is requested or the stream has been idle outside its window.
 
-    One follows another as soon as the slowest files of the first one leave room for it: they do not stop the lane.
-    Urgent manifests are converted in parallel, the oldest first. Each look finds their pointers again until they are
-    deleted: no checkpoint is needed.
+    The next micro-batch begins as soon as the slowest files of the current one leave room, so that they do not stop the
+    lane. Urgent manifests are converted in parallel, oldest first. Their pointers need no checkpoint, because each look
+    finds them again until they are deleted.
     """
 
     def __init__(self, context: ConversionContext) -> None:
@@ -100,42 +100,42 @@ class InboxStream:
         self._ending = False
         self._error: BaseException | None = None
         self._wake = threading.Event()
-        """Set: the thread of the run has something to do before the next heartbeat is due."""
+        """Set if the thread of the run has something to do before the next heartbeat is due."""
         self._read = 0
         self._full = False
-        """The current query begins no other micro-batch, and another query follows."""
+        """Whether the current query begins no further micro-batch, so that another query must follow."""
         self._deletes = True
-        """Whether the pointers of the last micro-batch that had some could be deleted."""
+        """Whether the pointers of the last micro-batch that had any could be deleted."""
         self._stopping = False
-        """Micro-batches are waited for until they have ended, and what other runs hold is left to the next run."""
+        """Whether to wait for the end of each micro-batch, and to leave what other runs hold to the next run."""
         self._open: list[OpenConversion] = []
         self._changed = threading.Condition()
-        """Guards ``_open``; notified when some of it has ended."""
+        """Guards ``_open``; notified when an open conversion has ended or shrunk."""
         self._limit, self._max_open = side_by_side_limit(context), parallel_conversions(context)
-        """Of micro-batches, and of urgent portions."""
+        """Limits of parallel micro-batches, and of parallel urgent portions."""
         self._threads = ThreadPoolExecutor(2 * self._max_open + 1, thread_name_prefix="conversion")
         self._look: Future[None] = Future()
-        """The last look for urgent pointers, beside the thread of the run: S3 can keep it waiting for minutes."""
+        """The last look for urgent pointers. It has a thread of its own, because S3 can block it for minutes."""
         self._look.set_result(None)
         self._last_work = context.clock()
         self._failing_since: datetime | None = None
-        """The first failure of a query, after which others were tried."""
+        """Time of the first query failure in a series of failures."""
         self._lately: tuple[str, ...] = ()
-        """In a quiet lane the next manifest can be a denied one alone: these show that the input is not."""
+        """Manifests that were converted lately: they show that the input is readable if the next manifest is denied."""
         self._meter = StreamMeter(context, lambda: live_workers(context.spark))
 
     def run(self) -> None:
-        """Return when the run should end; raises what a micro-batch raised.
+        """Run until the run should end; raises what a micro-batch raised.
 
-        A query begins with an empty checkpoint on the disk of the driver, and no other query ever reads it: what was
-        not converted still has its pointer, which the next query finds, and the ledger knows what was converted.
+        A query begins with an empty checkpoint on the driver's disk, which no other query reads. Nothing is lost: what
+        was not converted still has its pointer, which the next query finds, and the ledger knows what was converted.
         """
         try:
             while self._run_query():
                 self._context.log(f"a new query: the last one has read {format_count(self._read, 'pointer')}")
         except BaseException:
-            # Reported before the conversions that have begun end: that can take minutes, and no file starts another run
-            # while the heartbeat is valid.
+            # The end is reported before open conversions end, which can take minutes in which no file would start
+            # another run, because the heartbeat is valid.
             try:
                 self._context.services.ledger.stream.end()
             except (BotoCoreError, ClientError) as error:
@@ -158,7 +158,7 @@ class InboxStream:
             except BaseException as error:
                 if self._may_follow(error):
                     return True
-                # No micro-batch is waited for: the query could not be stopped before its end.
+                # So that no micro-batch waits for room: the query could be stopped only after its end.
                 self._end_with(error)
                 raise
             finally:
@@ -168,9 +168,9 @@ class InboxStream:
     def _may_follow(self, error: BaseException) -> bool:
         """Whether another query follows a failure of Spark itself, after a pause.
 
-        Spark's client of S3 does not list again when an answer ends before its first byte, or a name is not resolved.
+        Spark's S3 client does not repeat a listing if the answer ends before its first byte, or a name is not resolved.
         """
-        # The end of a micro-batch would be waited for without a heartbeat.
+        # Stopping the query waits for an open micro-batch, and no heartbeat would be recorded meanwhile.
         if self._error is not None or self._working.locked() or not isinstance(error, (Py4JError, PySparkException)):
             return False
         now = self._context.clock()
@@ -190,7 +190,7 @@ class InboxStream:
                 self._look.result()
                 self._look = self._threads.submit(self.look_for_urgent)
             elif woken:
-                # The room that there is now is used as soon as it has ended.
+                # When the look ends, the new room is used at once.
                 self._look.add_done_callback(lambda _: self._wake.set())
             woken = self._wake.wait(min(MAX_LOOK_SECONDS, self._context.services.settings.stream.trigger_seconds))
             self._wake.clear()
@@ -205,19 +205,19 @@ class InboxStream:
             except (BotoCoreError, ClientError) as error:
                 if self._context.clock() - answered > MAX_SILENCE:
                     raise
-                # Files would wait for minutes until another run has started.
+                # An end of the run would keep files waiting for minutes until another run has started.
                 pass_over(self._context, error)
             if self._full:
                 return True
             if not query.isActive:
-                # Spark itself has failed, and this raises its error.
+                # Spark itself has failed; this raises its error.
                 query.awaitTermination()
 
     def _start(self, checkpoint: str) -> StreamingQuery:
         spark, stream = self._context.spark, self._context.services.settings.stream
-        # A pointer that was deleted after it was listed is skipped: the ledger decides, the inbox is a hint.
+        # A pointer that was deleted after the listing is skipped: the inbox is a hint, and the ledger decides.
         spark.conf.set("spark.sql.files.ignoreMissingFiles", "true")
-        # Each micro-batch lists its pointers anew, and finds nothing in Spark's cache of 250 MB, which keeps them all.
+        # No micro-batch finds its pointers in Spark's cache, which would keep 250 MB of them.
         spark.conf.set("spark.sql.hive.filesourcePartitionFileCacheSize", "0")
         pointers = (
             spark.readStream.format("text")
@@ -236,9 +236,9 @@ class InboxStream:
         )
 
     def _run_micro_batch(self, batch: DataFrame, number: int) -> None:
-        """Return when the micro-batch has ended or the next one may begin in parallel; raises what ended the run."""
+        """Return when the micro-batch has ended or the next one may begin in parallel. Raises the error of the run."""
         with self._working:
-            # The query has ended: the next one reads these pointers.
+            # The query has ended, and the next one reads these pointers.
             if self._ending or self._full:
                 raise InterruptedError("the query has ended before this micro-batch")
             if self._error is not None:
@@ -251,13 +251,13 @@ class InboxStream:
                 self._end_with(error)
             if self._error is not None:
                 raise self._error
-            # As long as pointers cannot be deleted, another query would only read them again.
+            # If pointers cannot be deleted, another query would only read them again.
             self._full = self._read >= MAX_POINTERS_PER_CHECKPOINT and self._deletes
             if self._full:
                 self._wake.set()
 
     def look_for_urgent(self) -> None:
-        """Begin portions of new urgent manifests, as many as there is room for; none after a fault that passes."""
+        """Begin portions of new urgent manifests while there is room; begins none after a fault that can pass."""
         urgent = [item for item in self._open if item.urgent]
         if self._stopping or len(urgent) >= self._max_open:
             return
@@ -273,7 +273,7 @@ class InboxStream:
             urgent.append(begun)
             seconds, files = (sum(item.size[part] for item in urgent) for part in (0, 1))
             fits = seconds <= self._limit.core_seconds and files <= self._limit.files
-            # A few slow files, which are small, do not keep the others waiting.
+            # Several portions are open, so that a few slow files, which are small, do not keep the others waiting.
             if self._stopping or (len(urgent) > 1 and not (fits and len(urgent) <= self._max_open)):
                 return
             with self._changed:
@@ -286,16 +286,16 @@ class InboxStream:
             for key in keys:
                 manifest = manifest_of_pointer(key) or key
                 other = next((item for item in self._open if manifest in item.pointers), begun)
-                # Also another pointer to a manifest that is being converted, which would keep an idle run alive.
+                # Includes a second pointer to a manifest that is being converted, which would keep an idle run alive.
                 other.pointers.setdefault(manifest, []).append(key)
-                # It does not count: a query that has read no other ones would be followed without end.
+                # Such a pointer does not count: a query that reads only such pointers would be followed without end.
                 self._read += other is begun
             self._open.append(begun)
         self._threads.submit(self._convert, begun)
         return begun
 
     def _convert(self, begun: OpenConversion) -> None:
-        # An id begins with the time at which its manifest was made.
+        # An id begins with the creation time of its manifest.
         context, manifests, deleted = self._context, sorted(begun.pointers), True
 
         def is_stopping() -> bool:
@@ -327,12 +327,12 @@ class InboxStream:
             with self._changed:
                 self._open = [item for item in self._open if item is not begun]
                 self._changed.notify_all()
-            # There is room for other urgent ones. What could not be deleted would only be read again.
+            # There is room for other urgent manifests. Pointers that could not be deleted would only be read again.
             if begun.urgent and deleted:
                 self._wake.set()
 
     def _wait_for(self, begun: OpenConversion) -> None:
-        """Return when the micro-batch has ended, or after a while if there is room for another one."""
+        """Return when the micro-batch has ended, or after a while when there is room for another one."""
         stream = self._context.services.settings.stream
 
         def has_ended() -> bool:
@@ -359,7 +359,7 @@ class InboxStream:
         self._meter.add(outcomes)
         converted = [outcome.manifest for outcome in outcomes if outcome.converted is not None]
         self._lately = (*self._lately, *converted)[-MAX_LATELY:]
-        # What had ended before is found by each look if its urgent pointer cannot be deleted.
+        # Manifests that had ended before do not count: each look finds them if their pointers cannot be deleted.
         if any(outcome.converted is not None or not outcome.terminal for outcome in outcomes):
             self._last_work = self._context.clock()
 
@@ -380,10 +380,10 @@ class InboxStream:
         if not self._working.acquire(timeout=STOP_PATIENCE_SECONDS if row.stop_requested else 0):
             return False
         try:
-            # The look first: it may begin something before it ends.
+            # The look is checked first, because it may begin conversions until it ends.
             if not self._look.done() or self._look.exception() or self._error is not None or self._open:
                 return False
-            # First record the end, then look: a function that puts a pointer after the look sees no heartbeat and
+            # First record the end, then check the inbox: a function that writes a pointer later sees no heartbeat and
             # starts another run.
             self._context.services.ledger.stream.end()
             if not row.stop_requested and has_open_manifests(self._context.services):
@@ -398,20 +398,20 @@ class InboxStream:
 
 
 def pattern_of(services: JobServices) -> str:
-    """What Spark is to list: exactly the inbox of the job.
+    """The pattern for Spark's listing of exactly this job's inbox.
 
-    A pattern, because for Spark a folder without objects does not exist. It names the folder and not its objects: of
-    each object that matches a pattern, Spark would ask for its status in a task of its own.
+    It is a pattern because Spark treats a folder without objects as missing. It matches the folder, not the objects,
+    because Spark would request the status of each matching object in a separate task.
     """
     return f"s3a://{services.resources.control_bucket}/{{{inbox(services.ledger.stream.shard).rstrip('/')}}}/"
 
 
 def key_of_path(path: str) -> str:
-    """The key of a pointer, from the path by which Spark has read it: an inbox is at the top of the bucket."""
+    """The key of a pointer from the path that Spark reports: an inbox is at the top of the bucket."""
     return "/".join(path.split("/")[-2:])
 
 
 def live_workers(spark: SparkSession) -> int:
-    """Workers of the run that are alive: the executors, and the driver, which has a worker of its own."""
+    """Number of live workers of the run: the executors, and the driver, which has a worker of its own."""
     context: Any = spark.sparkContext
     return int(context._jsc.sc().getExecutorMemoryStatus().size())

@@ -1,1 +1,1 @@
-"""Manifests to published Parquet, the same in both lanes; docs/architecture.md names the steps and their files."""
+"""Converts manifests to published Parquet, the same in both lanes; docs/architecture.md lists the steps and files."""

@@ -1,4 +1,4 @@
-"""Checks that what was written adds up to what was read. Pure; an attempt that fails it is never committed."""
+"""Checks that the written data adds up to what was read. Pure. An attempt that fails the audit is never committed."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -19,9 +19,9 @@ def audit(
 ) -> tuple[SourceCount, ...]:
     """The counts of each file, in the manifest's order.
 
-    ``kept``: counts of files whose rows an earlier generation has published and this one keeps. Raises ``AuditError``:
-    a task has no result or two, the splits of a file do not tile it, a line is neither row nor reject nor blank, the
-    Parquet footers count other rows than were read, or the quarantine holds other lines or files than were rejected.
+    ``kept`` has the counts of files whose rows were published by an earlier generation and are kept. Raises
+    ``AuditError`` if a task has no result or two, the splits of a file do not tile it, a line is neither row nor reject
+    nor blank, the Parquet footers count other rows than were read, or the quarantine differs from what was rejected.
     """
     _check_results(manifest, tasks, results)
     kept = kept or {}

@@ -1,7 +1,7 @@
 """The canary: a run of a deployed job that tries once what a conversion needs, and converts nothing.
 
 ``doctor --canary`` starts it in an account before the first data. It writes under keys that the job's role may write,
-into buckets and table of the stack, and the command removes what is left.
+into the stack's buckets and table, and the command removes the rest.
 """
 
 import os
@@ -37,22 +37,22 @@ from transform.task_model import ConversionContext, JobServices
 from transform.upload import Uploads
 
 PACKAGES = ("batch_job", "lake", "streaming_job", "transform", "verify")
-"""Packages of the jobs' zip; their modules import every library."""
+"""Packages in the jobs' zip; their modules import every library."""
 ENVIRONMENT = ("AWS_", "EMR", "GLUE", "HADOOP", "JAVA", "PYSPARK", "PYTHON", "SERVERLESS_", "SPARK")
-"""Beginnings of the names of variables that are reported, without their values."""
+"""Prefixes of the environment variables whose names, but not values, are reported."""
 ROW_KEPT = timedelta(days=1)
 MAX_PROBLEM_CHARACTERS = 700
 WorkerReport = tuple[list[CheckResult], dict[str, Any], list["PendingObject"]]
-"""The checks of a Python worker, what it has seen, and the uploads that the driver completes."""
+"""The checks of a Python worker, facts about it, and the uploads that the driver completes."""
 
 
 def run_canary(context: ConversionContext, arguments: Mapping[str, str]) -> int:
-    """Make every check, and store what was found in the control bucket.
+    """Make every check, and store the results in the control bucket.
 
-    Returns the exit code: 0, also when checks have failed, because the report says which.
+    Returns the exit code, which is 0 even if checks failed, because the report has their outcomes.
     """
     request, services = CanaryRequest.from_text(arguments[CANARY_ARGUMENT]), context.services
-    # First, so that the log has it when the run has ended.
+    # First, so that the line is in the log when the run has ended.
     context.log(f"{ALARM} canary {request.run}: this line tests the filter of the log, there is nothing to do")
     checks = [_attempt("imports", import_everything), _attempt("region", partial(_check_region, services))]
     of_worker, seen_by_worker, uploads = _run_worker(context, request)
@@ -83,7 +83,7 @@ def import_everything() -> None:
 def probe_worker(
     request: CanaryRequest, region: str, input_bucket: str, output_buckets: Iterable[str], _numbers: Iterable[int]
 ) -> Iterator[WorkerReport]:
-    """The checks of one task, as ``run_partition`` runs: imports, a read by obstore, uploads that are not completed."""
+    """The checks of one task, run like ``run_partition``: imports, a read by obstore, uploads left incomplete."""
     checks = [_attempt("imports (worker)", import_everything)]
     if request.etag:
         checks.append(_attempt("read by obstore", partial(_read_by_obstore, region, request, input_bucket)))
@@ -132,13 +132,13 @@ def _check_region(services: JobServices) -> None:
 
 
 def _read_by_obstore(region: str, request: CanaryRequest, bucket: str) -> None:
-    """Read without the other client, which ``Source`` takes where obstore is refused."""
+    """Read with obstore alone, without the other client, which ``Source`` uses if obstore's request is refused."""
     file = request.file(bucket)
     options: Any = {"version": file.version_id} if file.version_id else {"if_match": f'"{file.etag}"'}
     try:
         found = bytes(obstore.get(object_store(region, bucket), file.key, options=options).bytes())
     except Exception:
-        # The text of obstore's error is long and has no code: this request raises one with the missing permission.
+        # obstore's error is long and has no code. This request raises an error that names the missing permission.
         Source(region, None).fetch(file, 0, file.size)
         raise
     _check_body(found, "obstore")
@@ -188,7 +188,7 @@ def _claim_row(context: ConversionContext, request: CanaryRequest) -> None:
 
 
 def _describe_process() -> dict[str, Any]:
-    """Versions, memory of the machine in MiB, the region without our argument, and names of variables."""
+    """Versions, memory of the machine in MiB, the environment's region, and names of environment variables."""
     return {
         "python": platform.python_version(),
         "pyarrow": pa.__version__,

@@ -1,6 +1,6 @@
-"""Turns a manifest id into a claim, or into the outcome of a manifest that needs no conversion.
+"""Claims a manifest by its id, or returns the outcome of a manifest that needs no conversion.
 
-Leases of attempts are renewed while their work goes on.
+Also renews the leases of attempts while work on them continues.
 """
 
 import secrets
@@ -20,19 +20,19 @@ from transform.plan_attempt import find_kept_generation
 from transform.task_model import ConversionContext, JobServices
 
 MAX_READS = 20
-"""Other runs change a row a few times while it is claimed; after this many reads something must be wrong."""
+"""Maximum reads of a row for one claim: other runs change it a few times, and more changes mean a defect."""
 
 
 def claim_or_finish(
     context: ConversionContext, manifest: str, *, skip_tried: bool = False
 ) -> Claim | ConversionOutcome | None:
-    """Claim the manifest, or finish what another run began; None: ``skip_tried``, and an attempt has failed before.
+    """Claim the manifest, or finish what another run began. None: ``skip_tried``, and an attempt has failed before.
 
-    A terminal manifest is returned as it is. A PUBLISHING one is rolled forward, and nothing is converted; it is
-    WAITING if a newer version has committed it. One with a live lease is HELD unless its owner run has ended, or this
-    run has got no answer to its claim. One without attempts left is superseded or FAILED. One that could only replace
-    published rows by fewer is DONE again with these rows. Raises ``TransientError``: the row changed concurrently at
-    each of ``MAX_READS`` reads.
+    A terminal manifest is returned as it is. A PUBLISHING one is rolled forward without a conversion; it is WAITING if
+    a newer version committed it. A manifest with a live lease is HELD unless its owner run has ended, or this run got
+    no answer to its own claim. Without attempts left, a manifest is superseded or FAILED. If a conversion could only
+    replace published rows by fewer, it is DONE again with the published rows. Raises ``TransientError`` if the row
+    changed concurrently at each of ``MAX_READS`` reads.
     """
     services, clock = context.services, context.clock
     manifests = services.ledger.manifests
@@ -70,7 +70,7 @@ def claim_or_finish(
 def publish(
     context: ConversionContext, row: ManifestRow, document: CommitDocument | None = None
 ) -> ConversionOutcome | None:
-    """Roll a PUBLISHING manifest forward, whose commit document may be known; None: read its row again."""
+    """Roll a PUBLISHING manifest forward; ``document`` is its commit document if known. None: read its row again."""
     services, resources = context.services, context.services.resources
     control, buckets = resources.control_bucket, resources.output_buckets
     has_table = services.settings.has_table(row.partition.dataset)
@@ -84,7 +84,7 @@ def publish(
 
 
 def _release_ended(context: ConversionContext, row: ManifestRow) -> ConversionOutcome | None:
-    # A live lease of this very run belongs to another call in it.
+    # A live lease of this same run belongs to another call in it.
     own, now = row.owner == context.run, context.clock()
     if row.has_live_lease(now) and (own or not context.run_is_terminal(row.owner or "")):
         return ConversionOutcome(row.id, HELD, reason=f"run {row.owner} is working on it")
@@ -94,28 +94,28 @@ def _release_ended(context: ConversionContext, row: ManifestRow) -> ConversionOu
 
 
 def _take_up(context: ConversionContext, row: ManifestRow) -> Claim | None:
-    """The claim of this run that got no answer, with a whole lease; None: read its row again."""
+    """Take up this run's claim that got no answer, with a whole lease. None: read the row again."""
     claim, lease = Claim(row, context.run), timedelta(seconds=context.services.settings.batch.lease_seconds)
     is_live = True
     try:
         context.services.ledger.manifests.renew(claim, context.clock(), lease)
     except LeaseLostError:
         is_live = False
-    # Only one of two concurrent calls gets it.
+    # Only one of two concurrent calls gets the claim.
     return claim if context.unanswered.pop(row.id, None) == row.claim_nonce and is_live else None
 
 
 def _claim(context: ConversionContext, row: ManifestRow) -> Claim | None:
-    """Claim a QUEUED manifest, or end it if no attempt can bring anything; None: read its row again.
+    """Claim a QUEUED manifest, or end it if no attempt can add anything. None: read its row again.
 
-    Raises ``InvalidDocumentError``: a document of it is gone or was changed.
+    Raises ``InvalidDocumentError`` if one of its documents is gone or was changed.
     """
     services, now = context.services, context.clock()
     kept = find_kept_generation(services, row)
     # An attempt that only found unreadable files does not count.
     is_given_up = row.tries >= services.settings.batch.max_attempts + (row.exclusions is not None)
     if kept is not None and (is_given_up or not kept.to_convert):
-        # Not FAILED: no later reprocess can replace what is published.
+        # DONE instead of FAILED, because no later reprocess can replace the published generation.
         why = f"{kept.reason}; {format_given_up(row)}" if kept.to_convert else kept.reason
         services.ledger.manifests.keep_published(row, why, now)
     elif is_given_up:
@@ -131,7 +131,7 @@ def _claim(context: ConversionContext, row: ManifestRow) -> Claim | None:
 
 
 def _batch_successors(services: JobServices, row: ManifestRow) -> tuple[str, ...]:
-    """Successors in the batch lane of a superseded manifest of that lane; the stream lane gets its own by pointers."""
+    """Batch lane successors of a superseded manifest of the batch lane; the stream lane gets its own by pointers."""
     if row.state != State.SUPERSEDED or row.lane != Lane.BATCH:
         return ()
     rows = map(services.ledger.manifests.get, row.superseded_by)
@@ -139,13 +139,13 @@ def _batch_successors(services: JobServices, row: ManifestRow) -> tuple[str, ...
 
 
 RENEWALS_PER_LEASE = 4
-"""Two renewals in a row may fail, the third is still in time."""
+"""Number of renewals within a lease: two in succession may fail, and the third is still in time."""
 
 
 class LeaseKeeper:
-    """A context manager that renews the claims that it is given, in the background.
+    """A context manager that renews its claims in the background.
 
-    The work of a claim whose lease is lost goes on to its commit, which the ledger refuses.
+    If a lease is lost, work on the claim continues until its commit, which the ledger refuses.
     """
 
     def __init__(self, context: ConversionContext) -> None:
@@ -170,12 +170,12 @@ class LeaseKeeper:
             self._claims[claim.row.id] = claim
 
     def stop_renewing(self, manifest: str) -> None:
-        """No more renewals of this manifest: it is committed, given up, or another run's."""
+        """Stop renewing this manifest: it is committed, given up, or held by another run."""
         with self._lock:
             self._claims.pop(manifest, None)
 
     def renew_all(self) -> None:
-        """Renew every claim once. A claim whose renewal got no answer is not lost: the next round tries it again."""
+        """Renew every claim once. After a renewal without an answer the claim stays: the next round tries it again."""
         manifests, clock = self._context.services.ledger.manifests, self._context.clock
         with self._lock:
             claims = list(self._claims.values())
@@ -186,7 +186,7 @@ class LeaseKeeper:
             except LeaseLostError:
                 self.stop_renewing(claim.row.id)
             except Exception as error:
-                # Whatever the error: without this thread the other claims would not be renewed either.
+                # All errors: if this thread ended, no other claim would be renewed.
                 unanswered.append(f"{claim.row.id}: {type(error).__name__}: {error}")
         if unanswered:
             self._context.log(

@@ -1,7 +1,7 @@
 """AWS clients of drivers and tasks: credentials and endpoint come from the environment, the region from the caller.
 
-Glue documents no variable with the region for a job's processes, and S3 clients without one take us-east-1: boto3 then
-follows a redirect for each bucket, obstore fails. So every client here is opened for the job argument ``--region``.
+Glue documents no environment variable with the region for a job's processes, and S3 clients default to us-east-1: boto3
+then follows a redirect for each bucket, and obstore fails. So every client here uses the job argument ``--region``.
 """
 
 import os
@@ -25,37 +25,37 @@ from lake.engines import ENGINES
 from lake.manifest import ObjectVersion
 
 MAX_CONNECTIONS = 128
-"""The driver's threads can use this number at once while they publish (DRIVER_THREADS x PARALLEL_REQUESTS)."""
+"""Connections that the driver's threads can use at once while they publish (DRIVER_THREADS x PARALLEL_REQUESTS)."""
 JOB_CLIENT_CONFIG = Config(
     max_pool_connections=MAX_CONNECTIONS,
     retries={"mode": "standard", "total_max_attempts": 8},
-    # Every upload has its checksum; the one that botocore would add costs a second pass over the bytes.
+    # Every upload has its checksum; botocore's own would cost a second pass over the bytes.
     request_checksum_calculation="when_required",
     response_checksum_validation="when_required",
 )
 SHORT_CLIENT_CONFIG = Config(connect_timeout=5, read_timeout=10, retries={"mode": "standard", "total_max_attempts": 2})
-"""For a service that the machines of a job may not reach: a claim must not wait long for it."""
+"""For a service that a job's machines may be unable to reach: a claim must not wait long for it."""
 METADATA_SERVICE = {"AWS_METADATA_SERVICE_TIMEOUT": "2", "AWS_METADATA_SERVICE_NUM_ATTEMPTS": "5"}
-"""Environment variables of botocore, in seconds and tries, where they are not set.
+"""Environment variables of botocore, in seconds and tries, if they are not set.
 
-Its defaults are one try of one second. All tasks of a worker ask the service at the same time when they start.
+botocore's defaults are one try of one second, but all tasks of a worker query the service when they start.
 """
 CREDENTIALS_KEPT = timedelta(minutes=8)
-"""How long a reader uses credentials before it asks the session again.
+"""Time for which a reader uses credentials before it gets them from the session again.
 
-botocore gives out credentials that are valid for at least 10 minutes (its mandatory refresh); obstore's own 30 minutes
-would go on after their end.
+botocore returns credentials that are valid for at least 10 minutes (its mandatory refresh). obstore's default of 30
+minutes would use them after their end.
 """
 _SESSION_LOCK = threading.Lock()
-"""Sessions are not safe to create clients in several threads
+"""Creating clients from a session is not thread-safe
 (https://boto3.amazonaws.com/v1/documentation/api/latest/guide/session.html)."""
 
 
 @cache
 def session(region: str) -> boto3.Session:
-    """The session of this process: its clients and readers share credentials, and one of them renews these for all.
+    """The session of this process. Its clients and readers share credentials, which one of them renews for all.
 
-    ``region``: of the deployment, which is the only one that a process uses.
+    ``region`` is the region of the deployment; a process uses only one.
     """
     for name, value in METADATA_SERVICE.items():
         os.environ.setdefault(name, value)
@@ -68,13 +68,13 @@ def s3_client(region: str) -> S3Client:
 
 
 def dynamodb_client(region: str) -> DynamoDBClient:
-    """A thread-safe boto3 client that takes and returns plain Python values, as that of a resource does."""
+    """A thread-safe boto3 client that takes and returns plain Python values, like a resource's client."""
     with _SESSION_LOCK:
         return session(region).resource("dynamodb", config=JOB_CLIENT_CONFIG).meta.client
 
 
 def engine_clients(region: str, engines: Iterable[str]) -> dict[str, Any]:
-    """Service -> thread-safe boto3 client, of the services that run jobs on these engines."""
+    """Thread-safe boto3 clients by service, for the services that run jobs on these engines."""
     configs = {
         ENGINES[name].service: JOB_CLIENT_CONFIG if ENGINES[name].reached_by_jobs else SHORT_CLIENT_CONFIG
         for name in engines
@@ -85,9 +85,9 @@ def engine_clients(region: str, engines: Iterable[str]) -> dict[str, Any]:
 
 
 def object_store(region: str, bucket: str) -> S3Store:
-    """A reader of one bucket that releases the interpreter's lock; the same endpoint and credentials as boto3.
+    """A reader of one bucket that releases the interpreter's lock, with the endpoint and credentials of boto3.
 
-    Raises ``NoCredentialsError``: no credentials were found; a later call looks for them again.
+    Raises ``NoCredentialsError`` if no credentials were found; a later call looks for them again.
     """
     with _SESSION_LOCK:
         current = session(region)
@@ -106,20 +106,20 @@ class InputRanges(Protocol):
     """Reads files of the input; thread-safe."""
 
     def fetch(self, file: ObjectVersion, start: int, end: int) -> Buffer:
-        """The bytes [start, end) of this version and of no other.
+        """The bytes [start, end) of exactly this version.
 
-        Raises ``UnreadableFileError``: they can never be read; ``TransientError``: anything else.
+        Raises ``UnreadableFileError`` if they can never be read, otherwise ``TransientError``.
         """
 
 
 class OutputFiles(Protocol):
-    """Takes written files over under their final keys; no reader can see them yet."""
+    """Takes over written files under their final keys; no reader can see them yet."""
 
     def add(self, path: Path, bucket: str, key: str, rows: int) -> Future[PendingObject]:
-        """Take the file over; ``path`` is free afterwards."""
+        """Take the file over; ``path`` can be reused afterwards."""
 
     def finish(self) -> None:
-        """Wait for every file; raises the error of the first one that failed."""
+        """Wait for every file; raises the error of the first file that failed."""
 
     def abort(self) -> None:
-        """Forget every file."""
+        """Discard every file."""

@@ -1,4 +1,4 @@
-"""convert(manifest_ids, context): the one function of both jobs. Manifests in, published Parquet out, exactly once."""
+"""The conversion of both jobs: ``convert(manifest_ids, context)`` publishes manifests as Parquet, exactly once."""
 
 import random
 import traceback
@@ -24,27 +24,26 @@ from transform.task_model import ConversionContext, TaskFault, TaskResult
 
 DRIVER_THREADS = 8
 PARALLEL_JOBS = 16
-"""Spark jobs side by side. Spark gives free cores to the oldest job first, so the manifests of the first one are
-published while the others are converted, and a slow file holds up those of its own job only."""
+"""Number of parallel Spark jobs. Spark gives free cores to the oldest job first, so its manifests are published while
+the others are converted, and a slow file delays only the files of its own job."""
 Answer = TypeVar("Answer")
 MAX_ROUNDS = 60
-"""Attempts are bounded per manifest; this bounds rounds in which no manifest gets any further."""
+"""Maximum number of rounds. Attempts are limited per manifest; this limits rounds without any progress."""
 MAX_WAITS = 3
-"""Number of times that a run tries again what failed because of load or of the network."""
+"""Number of times that a run repeats what failed because of load or network."""
 FIRST_WAIT_SECONDS = 10.0
-"""Each further wait is twice as long; all are shortened by up to a half at random, so that runs do not move in step.
-The clients have repeated each request for about a minute by then (``transform/clients.py``)."""
+"""First wait; each further wait is twice as long. A random part of up to a half is cut off, so that runs do not move in
+step. Before it, the clients have repeated each request for about a minute (``transform/clients.py``)."""
 
 
 def convert(manifest_ids: Sequence[str], context: ConversionContext) -> list[ConversionOutcome]:
-    """Bring every manifest as far as this run may, by several Spark jobs side by side; one by one only if a job fails.
+    """Advance every manifest as far as this run may, in parallel Spark jobs; one by one only after a job failed.
 
-    Returns one outcome for each distinct id, in order: a terminal state, ``HELD``, ``WAITING`` or ``UNKNOWN``. After
-    them the outcomes of manifests of the batch lane that supersede one of these, of the same lane. An error of one
-    manifest, whatever it is, is logged and ends that manifest's attempt only. A fault of the environment uses up no
-    attempt: the manifest is WAITING, with the fault, and this run does not claim it again. Raises ``TransientError``:
-    the Spark session has ended, or ``MAX_ROUNDS`` rounds were not enough. Claims that were not given back end with
-    their leases.
+    Returns one outcome for each distinct id, in order: a terminal state, ``HELD``, ``WAITING`` or ``UNKNOWN``. Then
+    come the outcomes of batch lane manifests that supersede one of these within the batch lane. Any error of a manifest
+    is logged and ends only this manifest's attempt. A fault of the environment uses up no attempt: the manifest is
+    WAITING, with the fault, and this run does not claim it again. Raises ``TransientError`` if the Spark session has
+    ended, or if ``MAX_ROUNDS`` rounds were not enough. Claims that were not released end with their leases.
     """
     ids, conversion = list(dict.fromkeys(manifest_ids)), _Conversion(context)
     outcomes: dict[str, ConversionOutcome] = {}
@@ -74,17 +73,17 @@ class _Conversion:
     _context: ConversionContext
 
     def play_round(self, open_ids: Sequence[str]) -> dict[str, ConversionOutcome]:
-        """Claim every manifest and try to convert it; outcomes of those that need no further round."""
+        """Claim and try to convert every manifest; returns the outcomes of manifests that need no further round."""
         outcomes, tried = self._attempt(open_ids, skip_tried=True)
-        # A manifest that has failed before is tried alone, so that it cannot fail the others' job. It is claimed at its
-        # turn: the end of a run uses up an attempt of each manifest that it holds.
+        # A manifest that has failed before is tried alone, so that it cannot fail the others' job. It is claimed only
+        # then, because the end of a run uses up an attempt of each manifest that the run holds.
         with ThreadPoolExecutor(DRIVER_THREADS) as pool:
             for ended_alone, _ in pool.map(lambda manifest: self._attempt([manifest], skip_tried=False), tried):
                 outcomes |= ended_alone
         return outcomes
 
     def _claim(self, manifest: str, keeper: LeaseKeeper, *, skip_tried: bool) -> Claim | ConversionOutcome | None:
-        """WAITING after an error: this run leaves the manifest alone, and goes on with the others."""
+        """Claim a manifest. After an error it is WAITING: this run continues without it."""
         try:
             claimed = claim_or_finish(self._context, manifest, skip_tried=skip_tried)
         except Exception as error:
@@ -98,7 +97,7 @@ class _Conversion:
         return claimed
 
     def _log_error(self, manifest: str, error: Exception, next_step: str) -> str:
-        """Log the error, with its stack trace if it is not expected; returns it in one line."""
+        """Log the error, with its stack trace if it is unexpected; returns it as one line."""
         fault = fault_of(error)
         if fault is not None:
             self._context.log(f"manifest {manifest} could not go on, {next_step}: {fault}")
@@ -112,7 +111,7 @@ class _Conversion:
     def _give_up_after(
         self, error: Exception, claim: Claim, uploaded: Sequence[PendingObject] = ()
     ) -> ConversionOutcome | None:
-        """Give the attempt up; the outcome after a fault of the environment, None after any other error."""
+        """Give the attempt up. Returns an outcome after a fault of the environment, and None after any other error."""
         fault = fault_of(error)
         reason = self._log_error(claim.row.id, error, "its attempt is given up")
         return self._release(claim, reason, fault, uploaded)
@@ -120,7 +119,7 @@ class _Conversion:
     def _release(
         self, claim: Claim, reason: str, fault: EnvironmentFault | None, uploaded: Sequence[PendingObject]
     ) -> ConversionOutcome | None:
-        """Back to QUEUED; without an answer the claim ends with its lease, and then it has used up an attempt."""
+        """Release the claim to QUEUED. Without an answer it ends with its lease, and then uses up an attempt."""
         try:
             repeat_while_passing(
                 self._context, lambda: give_up(self._context, claim, reason, uploaded, counted=fault is None)
@@ -133,9 +132,9 @@ class _Conversion:
         return ConversionOutcome(claim.row.id, WAITING, reason=reason, fault=fault)
 
     def _attempt(self, manifests: Sequence[str], *, skip_tried: bool) -> tuple[dict[str, ConversionOutcome], list[str]]:
-        """Outcomes of the manifests that reached an end, and those that were skipped; the others may be claimed again.
+        """Outcomes of the manifests that reached an end, and the skipped manifests; the others may be claimed again.
 
-        ``skip_tried``: as in ``claim_or_finish``.
+        ``skip_tried`` is as in ``claim_or_finish``.
         """
         if not manifests:
             return {}, []
@@ -154,7 +153,7 @@ class _Conversion:
         return {outcome.manifest: outcome for outcome in outcomes}, skipped
 
     def _plan(self, claim: Claim) -> Attempt | ConversionOutcome | None:
-        """None: the attempt was given up, and may be repeated."""
+        """Plan an attempt. None: the attempt was given up, and may be repeated."""
         context = self._context
         try:
             try:
@@ -205,7 +204,7 @@ class _Conversion:
                     return self._release(attempt.claim, str(fault), fault, uploaded)
                 return finalize(self._context, attempt, own_results)
             except Exception as error:
-                # The row tells how far the attempt came: a commit is kept, anything before it is undone.
+                # The row decides: a commit is kept, and an attempt before its commit is undone.
                 return self._give_up_after(error, attempt.claim, uploaded)
             finally:
                 keeper.stop_renewing(attempt.manifest.id)
@@ -215,7 +214,7 @@ class _Conversion:
 
 
 def repeat_while_passing(context: ConversionContext, request: Callable[[], Answer]) -> Answer:
-    """The answer of idempotent requests, which are repeated up to ``MAX_WAITS`` times after load or network faults;
+    """The answer of idempotent requests. After load or network faults they are repeated up to ``MAX_WAITS`` times;
     raises the last fault, and any other error at once.
     """
     for number in range(MAX_WAITS):

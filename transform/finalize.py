@@ -1,4 +1,4 @@
-"""The end of an attempt: audit, commit and publish it."""
+"""Ends an attempt: audits, commits and publishes it."""
 
 import secrets
 from collections.abc import Iterable, Sequence
@@ -24,10 +24,10 @@ COMMIT_UNSETTLED = "its commit was refused or got no answer"
 
 
 def finalize(context: ConversionContext, attempt: Attempt, results: Sequence[TaskResult]) -> ConversionOutcome | None:
-    """Audit, commit, publish; None: the attempt was given up, claim the manifest again.
+    """Audit, commit and publish. None: the attempt was given up, so the manifest must be claimed again.
 
-    Raises ``BotoCoreError``, ``ClientError``: S3 or the ledger did not answer; the caller gives the attempt up, which
-    is safe at every point.
+    Raises ``BotoCoreError`` or ``ClientError`` if S3 or the ledger did not answer; the caller then gives the attempt
+    up, which is safe at every point.
     """
     services, row = context.services, attempt.claim.row
     failures = [failure for result in results for failure in result.failures]
@@ -35,7 +35,7 @@ def finalize(context: ConversionContext, attempt: Attempt, results: Sequence[Tas
     if any(failure.slow or failure.denied for failure in failures):
         return set_apart(context, attempt, failures, uploaded)
     if failures:
-        # The next attempt runs without the files that failed in this one and in those before.
+        # The next attempt skips the files that failed in this attempt and in earlier ones.
         excluded = attempt.excluded | {failure.file: failure.reason for failure in failures}
         exclusions = write_exclusions(services.s3, services.resources.control_bucket, row, excluded)
         first = f"{failures[0].file.uri}: {failures[0].reason}"
@@ -59,7 +59,7 @@ def finalize(context: ConversionContext, attempt: Attempt, results: Sequence[Tas
 def commit_document(services: JobServices, attempt: Attempt, results: Sequence[TaskResult]) -> CommitDocument:
     """Audit the results, and collect everything that publishing needs.
 
-    Raises ``AuditError``: what was written does not add up to what was read.
+    Raises ``AuditError`` if the written data does not add up to what was read.
     """
     sources = audit(attempt.manifest, attempt.tasks, results, {} if attempt.kept is None else attempt.kept.sources)
     ordered = sorted(results, key=lambda result: result.number)
@@ -89,11 +89,11 @@ def commit_document(services: JobServices, attempt: Attempt, results: Sequence[T
 
 
 def _reserve_columns(context: ConversionContext, attempt: Attempt, document: CommitDocument) -> bool:
-    """Reserve the attempt's new columns; False: the attempt was given up.
+    """Reserve the attempt's new columns. False: the attempt was given up.
 
-    The dataset has no room for all of them: it is full then, so the next attempt has its columns frozen. An attempt
-    with frozen columns meets no new one; if it does all the same, it counts, so that it cannot be repeated for ever.
-    Or one of them has the field id of another column: the next attempt knows it, and its files have no field ids.
+    Either the dataset has no room for all columns: it is full then, and the columns of the next attempt are frozen. An
+    attempt with frozen columns should find no new one; if it does, it counts, so that it is not repeated for ever. Or a
+    new column has the field id of another column: files of the next attempt have no field ids.
     """
     services, dataset = context.services, attempt.manifest.partition.dataset
     limit, today = services.settings.convert.column_limit, context.clock().astimezone(UTC).date()
@@ -113,8 +113,8 @@ def _reserve_columns(context: ConversionContext, attempt: Attempt, document: Com
 
 
 def _newly_unnumbered(services: JobServices, attempt: Attempt, new_columns: Sequence[str]) -> list[str]:
-    """Columns that have no field id although files of the attempt give them one."""
-    # The same in every task: frozen per attempt.
+    """Columns that have no field id in the ledger although files of the attempt give them one."""
+    # Frozen per attempt, so the same in every task.
     known = attempt.tasks[0].unnumbered
     if known is None:
         return []
@@ -126,9 +126,9 @@ def _newly_unnumbered(services: JobServices, attempt: Attempt, new_columns: Sequ
 def _commit(
     context: ConversionContext, claim: Claim, reference: CommitReference, uploaded: Iterable[PendingObject]
 ) -> bool:
-    """The commit point. Refused or unanswered, the row decides.
+    """The commit point. If the commit is refused or gets no answer, the row decides.
 
-    Raises ``BotoCoreError``, ``ClientError``: a fault of the environment was the cause, and the ledger does not have
+    Raises ``BotoCoreError`` or ``ClientError`` if a fault of the environment was the cause and the ledger does not have
     the commit.
     """
     manifests = context.services.ledger.manifests
@@ -144,7 +144,7 @@ def _commit(
         return True
     fault = None if refusal is None else fault_of(refusal)
     reason = COMMIT_UNSETTLED if fault is None else str(fault)
-    # An update without an answer may still be applied: only a row that has left this attempt settles it.
+    # An unanswered update may still be applied, until the row has left this attempt.
     give_up(context, claim, reason, uploaded, counted=fault is None)
     row = manifests.get(claim.row.id)
     assert row is not None
@@ -163,9 +163,9 @@ def _publish(
     reference: CommitReference,
     measured: DatasetMeasurement,
 ) -> ConversionOutcome | None:
-    """Publish what is committed; the dataset's measurements learn from it how to plan the next attempt.
+    """Publish the committed attempt, and add it to the dataset's measurements, which later plans use.
 
-    None: it is not DONE, or another process has published it: claim the manifest again.
+    None: it is not DONE, or another process has published it, so the manifest must be claimed again.
     """
     datasets, dataset = context.services.ledger.datasets, document.partition.dataset
     row = context.services.ledger.manifests.get(document.manifest)

@@ -1,6 +1,6 @@
-"""A manifest that is given up: its poisonous files apart, files that it may not read left to another run, or FAILED.
+"""Gives up manifests: sets apart poisonous or denied files, leaves the manifest to another run, or sets it FAILED.
 
-Errors that are not a manifest's fault are data: the cause, what a person does about it, and whether it passes.
+Errors that are not a manifest's fault become values: the cause, a person's remedy, and whether the fault passes.
 """
 
 import re
@@ -47,11 +47,11 @@ def give_up(
     *,
     counted: bool = True,
 ) -> None:
-    """Back to QUEUED, then abort what was uploaded: in this order no commit of this attempt can follow.
+    """Release the manifest to QUEUED, then abort its uploads: in this order no commit of the attempt can follow.
 
-    Uploads that only a lost task attempt knows remain; they are aborted once the manifest is committed. ``reason``: for
-    the row, and for the person who reads it. ``exclusions``: key of the document that names the files which the next
-    attempt leaves out. ``counted``: whether the attempt uses up a try.
+    Uploads that only a lost task attempt knows remain, until they are aborted after the manifest's commit. ``reason``
+    is for the row and its readers. ``exclusions`` is the key of the document with the files that the next attempt
+    skips. ``counted`` is whether the attempt uses up a try.
     """
     services, manifests = context.services, context.services.ledger.manifests
     if not manifests.release(claim.row, reason, context.clock(), exclusions, counted=counted):
@@ -65,15 +65,15 @@ def give_up(
 
 
 def _abort(services: JobServices, uploaded: Iterable[PendingObject]) -> None:
-    """Call it only when no commit of the attempt can follow."""
+    """Abort uploads, after no commit of the attempt can follow."""
     for item in uploaded:
         abort_upload(services.s3, item.bucket, item.key, item.upload_id)
 
 
 def record_fault(context: ConversionContext, manifests: Iterable[str], fault: "EnvironmentFault") -> None:
-    """Let the row of the first manifest that waits name the fault, so that the verdict of the execution names it.
+    """Record the fault in the row of the first waiting manifest, so that the verdict of the execution names it.
 
-    A PUBLISHING one only if none is QUEUED: the sweep may finish it before. An error is only logged, as the fault is.
+    A PUBLISHING manifest is used only if none is QUEUED: the sweep may finish it earlier. An error is only logged.
     """
     ledger = context.services.ledger.manifests
     try:
@@ -89,11 +89,11 @@ def format_given_up(row: ManifestRow) -> str:
 
 
 def supersede_or_fail(services: JobServices, row: ManifestRow, now: datetime) -> bool:
-    """Supersede or fail a QUEUED manifest that may not be tried again; False: the row has changed, read it again.
+    """Supersede or fail a QUEUED manifest that may not be tried again. False: the row has changed, read it again.
 
-    A manifest of the stream lane goes to the batch lane as it is. There it is halved until a bad file has a manifest of
-    its own, which ends FAILED. A manifest that was published before is never superseded: it ends FAILED, and what it
-    published stays. Raises ``InvalidDocumentError``: the manifest's document is not valid.
+    A manifest of the stream lane goes to the batch lane unchanged. There it is halved until a bad file is alone in a
+    manifest, which ends FAILED. A manifest that was published before is never superseded: it ends FAILED, and its
+    published generation stays. Raises ``InvalidDocumentError`` if the manifest's document is not valid.
     """
     assert row.state == State.QUEUED
     reason = format_given_up(row)
@@ -125,10 +125,10 @@ def _plan_successors(services: JobServices, row: ManifestRow, now: datetime) -> 
 
 
 def why_all_wait(attempt: Attempt, results: Sequence[TaskResult]) -> "EnvironmentFault | None":
-    """The fault for which the whole manifest waits; None if no file was denied, or the denied ones can be set apart.
+    """The fault for which the whole manifest waits; None if no file was denied or denied files can be set apart.
 
-    They cannot where no other file was read: then nothing tells a denied file from a denied bucket. A manifest that was
-    published is never superseded, so no file of it leaves it; what it has published stays visible meanwhile.
+    They cannot be set apart if no other file was read, because one denied file then looks like a denied bucket. Nor if
+    the manifest was published, because it is never superseded; its published generation stays visible meanwhile.
     """
     failures = [failure for result in results for failure in result.failures]
     denied = {failure.file: failure.denied for failure in failures if failure.denied is not None}
@@ -142,17 +142,17 @@ def why_all_wait(attempt: Attempt, results: Sequence[TaskResult]) -> "Environmen
 def set_apart(
     context: ConversionContext, attempt: Attempt, failures: Iterable[FileFailure], uploaded: Iterable[PendingObject]
 ) -> ConversionOutcome | None:
-    """Supersede the manifest by one of its slow files, or else of its denied ones, and one of its others.
+    """Supersede the manifest by one with its slow files, or else its denied files, and one with all others.
 
-    Both are as old as the manifest and have all their tries. Slow files go to the batch lane, denied ones stay in the
-    row's lane; this run converts what stays in its own. None: the row has changed. Raises botocore's errors.
+    Both are as old as the manifest and have all their tries. Slow files go to the batch lane, denied files stay in the
+    row's lane; this run converts successors of its own lane. None: the row has changed. Raises botocore's errors.
     """
     services, row, now = context.services, attempt.claim.row, context.clock()
     slow = {failure.file: failure.reason for failure in failures if failure.slow}
     chosen = slow or {failure.file for failure in failures if failure.denied is not None}
     apart = tuple(file for file in attempt.manifest.files if file in chosen)
     others = tuple(file for file in attempt.manifest.files if file not in chosen)
-    # The document of a manifest that was reprocessed has the lane and the age of its first generation.
+    # The document of a reprocessed manifest has the lane and the age of its first generation.
     urgent = attempt.manifest.urgent and row.lane == Lane.STREAM
     whole = replace(attempt.manifest, lane=row.lane, urgent=urgent, created_at=row.queued_at)
     parts = [replace(whole, id=new_manifest_id(now), files=files) for files in (apart, others) if files]
@@ -186,24 +186,24 @@ ACTIONS = {
     "PutObject": "s3:PutObject",
     "UploadPart": "s3:PutObject",
 }
-"""IAM actions of the S3 requests that the jobs make (Service Authorization Reference); other services name them."""
+"""IAM actions of the jobs' S3 requests (Service Authorization Reference); errors of other services name them."""
 CHECK_CREDENTIALS = "check the role of the job, its session and the clock of its machine"
 WAIT = "the next run tries it again: if it persists, look at the health of the service"
 NAMED_ACTION = re.compile(r"not authorized to perform: ([a-z0-9-]+:[A-Za-z]+)")
-"""Newer answers of AWS name the action themselves, that of the KMS key included."""
+"""Matches the action in newer error messages of AWS, which also name the action on the KMS key."""
 
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentFault:
-    """Why something could not be done now, although the manifest is not at fault."""
+    """Why something cannot be done now, although the manifest is not at fault."""
 
     cause: str
-    """What was refused or failed; names the permission if one is missing."""
+    """What was refused or failed; it names a missing permission."""
     remedy: str
     passing: bool
-    """Load or network: it can be over in seconds, so the same run tries again."""
+    """Whether load or network is the cause: it can be over in seconds, so the same run tries again."""
     denied: bool = False
-    """A permission, a key or a resource: every run meets it until a person acts."""
+    """Whether a permission, a key or a resource is the cause: every run meets it until a person acts."""
 
     def __str__(self) -> str:
         """One sentence for the log and for the manifest's row."""
@@ -211,10 +211,10 @@ class EnvironmentFault:
 
 
 def fault_of(error: BaseException, subject: str = "") -> EnvironmentFault | None:
-    """The fault behind an error, found in the error itself or in what it was raised from; None: none is proven.
+    """The fault that caused an error, directly or through its chain of causes; None if none is proven.
 
-    What is proven to belong to a file or a document (a ``TerminalError``) is not a fault of the environment.
-    ``subject`` is what the request was about, if the error does not say so.
+    An error that is proven to belong to a file or a document (a ``TerminalError``) is not a fault of the environment.
+    ``subject`` names the subject of the request if the error does not.
     """
     cause: BaseException | None = error
     while cause is not None:

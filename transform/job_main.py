@@ -1,4 +1,4 @@
-"""What the main modules of both jobs share: from arguments to a context, from an error to the last line of the log."""
+"""Shared parts of both jobs' main modules: arguments become a context, and errors the last line of the log."""
 
 import json
 import os
@@ -26,11 +26,11 @@ from transform.task_model import ConversionContext, JobServices
 SCHEDULER_MODE = ("spark.scheduler.mode", "FAIR")
 """Pools share the cores; within the default pool, the oldest job still comes first (Spark, "Job Scheduling")."""
 S3A_REGION = "spark.hadoop.fs.s3a.endpoint.region"
-"""Spark's own S3 client, which reads the inbox of the stream lane."""
+"""Region of Spark's own S3 client, which reads the inbox of the stream lane."""
 
 
 class RunLog:
-    """Prints the lines of a run's log, and remembers the last one: it says what happened and what to do."""
+    """Prints the lines of a run's log, and keeps the last one, which says what happened and what to do."""
 
     def __init__(self) -> None:
         self.last = ""
@@ -45,10 +45,10 @@ def run_job(
 ) -> str | None:
     """Parse the arguments, connect, open a Spark session and call ``run``, which returns an exit code.
 
-    With the argument of a canary, ``run_canary`` takes its place. Returns None if the job has succeeded. Otherwise the
-    last line of its log, one sentence, with which the process has to end: ``sys.exit`` of a text ends it with code 1,
-    and the text takes the place of ``SystemExit: 1`` in what an engine reports of the run. Neither Glue's nor EMR
-    Serverless's pages describe that text. The trace of an error that is not deliberate is on stderr before it.
+    With a canary's argument it calls ``run_canary`` instead. Returns None if the job succeeded, otherwise the last line
+    of its log, which the caller passes to ``sys.exit``: a text gives the exit code 1 and replaces ``SystemExit: 1`` in
+    the engine's report of the run. Neither Glue's nor EMR Serverless's pages describe that. The stack trace of an
+    unexpected error is on stderr before it.
     """
     arguments, log = parse_arguments(argv), RunLog()
     try:
@@ -68,27 +68,27 @@ def run_job(
 
 
 def print_line(message: str) -> None:
-    """Print the time and the message as one line of visible characters: data cannot make a line that an alarm's filter
-    would find, because no message begins with data.
+    """Print the time and the message as one line of visible characters. Data cannot imitate a line that an alarm's
+    filter finds, because no message begins with data.
 
-    The driver's stdout is the run's log; without a flush its last lines are lost when the driver is killed.
+    The driver's stdout is the run's log. Without the flush its last lines would be lost when the driver is killed.
     """
     print(f"{iso_utc(datetime.now(UTC))} {printable(' '.join(message.splitlines()))}", flush=True)
 
 
 def run_id(arguments: Mapping[str, str], environment: Mapping[str, str]) -> str:
-    """The id by which this run holds its leases; a run that a person starts has none of an engine."""
+    """The id by which this run holds its leases; a run that a person starts without an engine gets a ``manual-`` id."""
     own = (engine.own_run(arguments, environment) for engine in ENGINES.values())
     return next(filter(None, own), f"manual-{datetime.now(UTC):%Y%m%dT%H%M%S%f}")
 
 
 def _open_context(arguments: Mapping[str, str], app_name: str, log: RunLog) -> ConversionContext:
     services = open_services(arguments)
-    # Imported and started only after the arguments are known to be valid: a wrong one is reported at once.
+    # Imported and started only after the arguments were validated, so that a wrong argument is reported at once.
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
     run = run_id(arguments, os.environ)
-    # By this name a person finds the run in Spark's history server.
+    # People find the run by this name in Spark's history server.
     builder = SparkSession.builder.appName(f"{app_name} {run}").config(S3A_REGION, services.region)
     session, options = builder.config(*SCHEDULER_MODE).getOrCreate(), f" --stage {services.settings.stage}"
     return ConversionContext(
@@ -102,13 +102,13 @@ def _open_context(arguments: Mapping[str, str], app_name: str, log: RunLog) -> C
 
 
 def end_check(services: JobServices) -> Callable[[str], bool]:
-    """Tells of a job run of either lane, by the id by which it holds leases, whether it has ended.
+    """Returns a function that tells whether a job run of either lane, given by the id of its leases, has ended.
 
-    The function asks the service that runs it, and raises botocore's errors.
+    The function queries the service of the run, and raises botocore's errors.
     """
     settings, resources = services.settings, services.resources
     clients = engine_clients(services.region, settings.engines)
-    # Of streaming jobs that the stack does not have, no role may ask.
+    # Only existing streaming jobs: the role may not query others.
     jobs = (resources.batch_job, *map(resources.stream_job_of, settings.glue_shards))
     return lambda run: run_is_terminal(clients, jobs, run)
 
@@ -116,7 +116,7 @@ def end_check(services: JobServices) -> Callable[[str], bool]:
 def parse_arguments(argv: Iterable[str]) -> dict[str, str]:
     """Glue's ``--KEY value`` and ``--KEY=value`` arguments: keys without dashes, "" for a key without a value.
 
-    A word that begins with two dashes is a key, any other word after a key is its value. Unknown keys are kept, because
+    A word that begins with two dashes is a key; any other word after a key is its value. Unknown keys are kept, because
     Glue adds its own; the last of equal keys wins. Why not argparse: docs/adr/tools.md.
     """
     arguments: dict[str, str] = {}
@@ -133,10 +133,10 @@ def parse_arguments(argv: Iterable[str]) -> dict[str, str]:
 
 
 def open_services(arguments: Mapping[str, str]) -> JobServices:
-    """Clients of the region, names and settings: all from the arguments.
+    """Clients of the region, resource names and settings, all from the arguments.
 
-    Raises ``InvalidInputError``: an argument is missing, or ``--settings`` is not a valid S3 URI;
-    ``InvalidSettingsError``: a setting is wrong; the error names its key and value.
+    Raises ``InvalidInputError`` if an argument is missing or ``--settings`` is not a valid S3 URI;
+    ``InvalidSettingsError``, with key and value, if a setting is wrong.
     """
     resources = ResourceNames.read(arguments)
     region = _required(arguments, "region")

@@ -1,4 +1,4 @@
-"""What a conversion returns for each manifest, and how the jobs log it."""
+"""The outcome of a conversion for each manifest, and its lines in a job's log."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from transform.give_up import EnvironmentFault
 
 HELD = "HELD"
-"""Another run has a live lease on the manifest: claim it again later."""
+"""Another run has a live lease on the manifest; it can be claimed later."""
 WAITING = "WAITING"
-"""This run can do nothing more for the manifest, which is not at fault; a later run, or the sweep, finishes it."""
+"""This run can do nothing more for the manifest, which is not at fault; a later run or the sweep finishes it."""
 UNKNOWN = "UNKNOWN"
 ALARM = "ALARM"
-"""First word of a message of a job's log that a person has to read; ``infra/log_groups.py`` filters the log by it."""
+"""First word of a log message that a person must read; ``infra/log_groups.py`` filters the log for it."""
 GIVEN_UP = "given up after"
-"""Beginning of the reason of a poison manifest; a manifest that was promoted has another reason."""
+"""Beginning of a poison manifest's reason; a promoted manifest has another reason."""
 TERMINAL_MANIFEST_STATES = frozenset({State.DONE, State.FAILED, State.SUPERSEDED, State.ABANDONED})
 
 
@@ -33,25 +33,25 @@ class ConversionOutcome:
     state: str
     """A terminal state of the ledger, ``HELD``, ``WAITING`` or ``UNKNOWN``."""
     rows: int = 0
-    """Rows published by this call; 0 when the manifest was DONE before."""
+    """Rows published by this call; 0 if the manifest was already DONE."""
     rejects: int = 0
     reason: str | None = None
     fault: EnvironmentFault | None = None
-    """WAITING because of this: no attempt was used up, and nothing of the manifest was left out."""
+    """Why it is WAITING: no attempt was used up, and nothing of the manifest was left out."""
     successors: tuple[str, ...] = ()
-    """Manifests that replace it and that the run which was given this manifest converts as well."""
+    """Successors of the manifest that the same run must convert as well."""
 
     converted: CostShare | None = None
-    """What this call has published, for the cost of the job run; its dollars are not known yet."""
+    """What this call published, for the cost of the job run; the dollars are not known yet."""
 
     @property
     def unanswered(self) -> bool:
-        """WAITING because of load or the network: what gave the manifest to this run gives it again."""
+        """Whether load or network keeps it WAITING: the source of the manifest will offer it again."""
         return self.fault is not None and self.fault.passing
 
     @property
     def terminal(self) -> bool:
-        """No run has work left on this manifest; its successors are manifests of their own."""
+        """Whether no work is left on this manifest; its successors are separate manifests."""
         return self.state in TERMINAL_MANIFEST_STATES
 
 
@@ -82,9 +82,9 @@ def format_outcome(outcome: ConversionOutcome) -> str:
 
 
 def format_with_alarm(outcome: ConversionOutcome) -> str:
-    """One line for the log; with ``ALARM`` first if the manifest is FAILED, poison, WAITING, or not in the ledger.
+    """One line for the log; it begins with ``ALARM`` if the manifest is FAILED, poison, WAITING, or not in the ledger.
 
-    Without it if a fault of the environment is the cause: ``format_faults`` is one alarm for all of these manifests.
+    Not if a fault of the environment is the cause: ``format_faults`` makes one alarm for all these manifests.
     """
     line = format_outcome(outcome)
     poison = outcome.state == State.SUPERSEDED and (outcome.reason or "").startswith(GIVEN_UP)
@@ -93,7 +93,7 @@ def format_with_alarm(outcome: ConversionOutcome) -> str:
 
 
 def format_end(outcomes: Sequence[ConversionOutcome], unfinished: Sequence[ConversionOutcome]) -> str:
-    """The last line of a run's log: what happened, and what to do where ``unfinished`` manifests are left."""
+    """The last line of a run's log: what happened, and what to do if ``unfinished`` manifests are left."""
     if not unfinished:
         failed = sum(outcome.state == State.FAILED for outcome in outcomes)
         advice = f", {failed} of them FAILED: run 'hybrid-router failures' to see why and what to do" if failed else ""
@@ -108,9 +108,9 @@ def format_end(outcomes: Sequence[ConversionOutcome], unfinished: Sequence[Conve
 
 
 def format_faults(outcomes: Iterable[ConversionOutcome]) -> str | None:
-    """One sentence with ``ALARM`` first for all manifests that wait because of the environment; None: there is none.
+    """One ``ALARM`` sentence for all manifests that wait because of the environment; None if there are none.
 
-    It names the fault of the first one; a missing permission goes before load and network.
+    It names the fault of the first one; a missing permission has priority over load and network.
     """
     faults = sorted(
         (outcome.fault for outcome in outcomes if outcome.fault is not None), key=lambda fault: fault.passing

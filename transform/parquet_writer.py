@@ -1,4 +1,4 @@
-"""Batches of a reader to Parquet files of the target size on the local disk."""
+"""Writes the batches of a reader to Parquet files of the target size on the local disk."""
 
 import base64
 import os
@@ -15,26 +15,26 @@ from lake.settings import ConvertSettings
 from transform.chunk_sample import ChunkSample, Sampling
 
 MAX_ROW_GROUP_ROWS = 1 << 20
-"""Rows of one row group, however few bytes they have: pyarrow's default. What decodes a column chunk holds it whole."""
+"""Maximum rows of a row group, whatever its bytes: pyarrow's default. Decoders hold a whole column chunk in memory."""
 MAX_HELD_BYTES = 48 << 20
-"""Bytes of one row group in memory: data that hardly compress, or columns of which no page is full, end it early."""
+"""Maximum bytes of a row group in memory: incompressible data, or columns without a full page, end it early."""
 MAX_METADATA_BYTES = 64 << 20
-"""Footer of one file in the memory of its writer and its readers: what it says of chunks and pages."""
+"""Maximum footer of one file in memory, for its writer and readers: the metadata of chunks and pages."""
 CHUNK_METADATA_BYTES = 1 << 10
-"""About the bytes of memory of a column chunk and its first page."""
+"""Approximate bytes of memory for a column chunk and its first page."""
 MAX_FILL = 1.5
-"""A file ends before it grows beyond this multiple of its target ..."""
+"""A file ends before it exceeds this multiple of its target."""
 MIN_REST = 0.5
-"""... and already at its target, if at least this multiple of the target is expected to follow."""
+"""A file ends at its target if at least this multiple of the target is expected to follow."""
 
 MIN_READ_SHARE = 0.001
-"""Below it, how much will follow cannot be told."""
+"""Minimum share of the input that must be read to estimate how much output will follow."""
 
 
 class OpenFile:
-    """One Parquet file while it is written; every file of the lake is written by it.
+    """A Parquet file that is being written; every file of the lake is written by it.
 
-    Raises ``OSError``: from any method, with its ``errno``: the disk is full or broken.
+    All methods raise ``OSError``, with its ``errno``, if the disk is full or broken.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class OpenFile:
         return self._file.size
 
     def metadata_bytes_with(self, batch: Batch) -> int:
-        """Bytes of memory. A column that comes with the batch gets a chunk in each row group."""
+        """Bytes of memory for metadata after the batch. A new column in it gets a chunk in each row group."""
         chunks = self._row_groups * len({*self._file.columns, *batch.filled_columns})
         return CHUNK_METADATA_BYTES * chunks + self._file.index_bytes
 
@@ -85,7 +85,7 @@ class OpenFile:
     def close(self) -> None:
         """Write the last row group and the footer, which holds the original keys for Arrow.
 
-        The columns of which the file has no value are left out: readers by name see NULL.
+        Columns without a value in the file are left out: readers by name see NULL.
         """
         names, keys = ([values[index] for index in self._file.columns] for values in self._columns)
         schema = pa.schema(
@@ -96,23 +96,23 @@ class OpenFile:
         self._file.close({"ARROW:schema": base64.b64encode(schema).decode()}, field_ids)
 
     def check(self) -> None:
-        """Raises ``AuditError`` when the finished file does not hold what was written."""
-        # The path as bytes: pyarrow takes a text such as `file:x` for a URI, and encodes only UTF-8.
+        """Raise ``AuditError`` if the finished file does not hold what was written."""
+        # The path as bytes: pyarrow reads a text such as `file:x` as a URI, and encodes only UTF-8.
         with pa.OSFile(os.fsencode(self.path), "r") as data:  # type: ignore[arg-type]
             self._sample.check(pq.ParquetFile(data), self._columns[0])
 
 
 def _metadata(name: str, key: str) -> dict[bytes, bytes] | None:
-    # A known column with a hashed name has no key until the input has it again.
+    # A known column with a hashed name has no key until the input contains it again.
     return None if name in ADDED_COLUMNS or (not key and name != column_name("")) else {b"original_key": key.encode()}
 
 
 class ParquetFiles:
-    """Writes batches, each of which has the columns of the one before and perhaps more; passes each finished file on.
+    """Writes batches to files, and passes each finished file on. Each batch has all columns of the one before.
 
-    ``folder``: where the files are written. ``settings``: target size, size of row groups, compression, encoding.
-    ``on_finished``: called with the path of a whole file and the rows of its footer; it removes the file. ``sampling``:
-    which column chunks of the finished files are decoded and compared; by default all. ``unnumbered``: as in ``Task``.
+    ``folder`` is where the files are written. ``settings``: target size, size of row groups, compression, encoding.
+    ``on_finished`` gets the path of a finished file and the rows of its footer, and removes the file. ``sampling``
+    chooses the column chunks to decode and compare; by default all. ``unnumbered`` is as in ``Task``.
     """
 
     def __init__(
@@ -136,7 +136,7 @@ class ParquetFiles:
     def write(self, batch: Batch, read_share: float = 1.0) -> None:
         """Append the rows; the file ends when it is large enough.
 
-        ``read_share`` is the share of the input that has been read so far: it shows how much output will follow.
+        ``read_share`` is the share of the input that was read so far, by which the remaining output is estimated.
         """
         if self._file is not None and self._file.metadata_bytes_with(batch) > MAX_METADATA_BYTES:
             self.close()
@@ -158,7 +158,7 @@ class ParquetFiles:
                 self.close()
 
     def close(self) -> None:
-        """Finish the last file; raises ``AuditError`` when it does not hold what was written."""
+        """Finish the last file. Raises ``AuditError`` if it does not hold what was written."""
         if self._file is None:
             return
         file, self._file = self._file, None

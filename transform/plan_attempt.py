@@ -1,4 +1,4 @@
-"""The plan of one attempt at one manifest: which tasks read which parts of which files, in which Spark job."""
+"""Plans one attempt at a manifest: which tasks read which parts of which files, in which Spark job."""
 
 import math
 import tempfile
@@ -27,7 +27,7 @@ from transform.source import DeniedFileError, Source, UnreadableFileError, range
 from transform.task_model import ConversionContext, JobServices, Split, Task, TaskResult, stream_seconds
 
 HEAD_BYTES = 4096
-"""Read of a large file to find out whether it can be split. A longer blank start is taken for one of an array."""
+"""Bytes of a large file that show whether it can be split. If they are all blank, the file counts as an array."""
 PARALLEL_READS = 32
 STAYS = "what it has published stays"
 
@@ -39,17 +39,17 @@ class KeptGeneration:
     document: CommitDocument
     sources: dict[ObjectVersion, SourceCount]
     to_convert: tuple[ObjectVersion, ...]
-    """Files that the published generation could not read, and that nobody has found unreadable since."""
+    """Files that the published generation could not read, and that were not found unreadable since."""
     reason: str
 
 
 def find_kept_generation(services: JobServices, row: ManifestRow) -> KeptGeneration | None:
-    """What the next attempt keeps, because a file of it can no longer be read; None: it converts all files again.
+    """The generation that the next attempt keeps, because a file of it is unreadable now; None: it converts all files.
 
-    Nothing is left to convert if the input was in another bucket then, which this deployment does not read.
+    Nothing is left to convert if the input was in another bucket, which this deployment does not read.
 
-    Raises ``UnusableDocumentError``: a document is gone, was changed, or cannot be read by this version;
-    ``ClientError``, ``BotoCoreError``: a document could not be read now.
+    Raises ``UnusableDocumentError`` if a document is gone, was changed, or cannot be read by this version;
+    ``ClientError`` or ``BotoCoreError`` if a document could not be read now.
     """
     if row.published is None:
         return None
@@ -87,16 +87,16 @@ class Attempt:
     tasks: tuple[Task, ...]
     started_at: str
     columns_full: bool
-    """The dataset gets no other column: further keys of this attempt go to ``_rescued``."""
+    """Whether the dataset gets no other column, so that further keys of this attempt go to ``_rescued``."""
     kept: KeptGeneration | None = None
-    """What it publishes together with its own objects; None: it converts the whole manifest."""
+    """The generation that is published with its own objects; None if it converts the whole manifest."""
 
 
 def plan_attempt(context: ConversionContext, claim: Claim) -> Attempt:
     """Read the manifest and divide it into tasks; the dataset's known columns are frozen here.
 
-    Raises ``InvalidDocumentError``: the manifest or its list of excluded files is not what this system wrote;
-    ``TransientError``, ``BotoCoreError``, ``ClientError``: a document, the ledger or the input could not be read now.
+    Raises ``InvalidDocumentError`` if the manifest or its list of excluded files is not as it was written;
+    ``TransientError``, ``BotoCoreError`` or ``ClientError`` if a document, the ledger or the input is unreadable now.
     """
     services = context.services
     resources, settings = services.resources, services.settings.convert
@@ -107,7 +107,7 @@ def plan_attempt(context: ConversionContext, claim: Claim) -> Attempt:
     if kept is None:
         files = tuple(file for file in manifest.files if file not in excluded)
     else:
-        # The rows of a generation follow one set of rules, by which they are verified.
+        # All rows of a generation follow the same rules, by which they are verified.
         files, rules = kept.to_convert, kept.document
         settings = replace(
             settings,
@@ -159,9 +159,9 @@ def divide_input(
 ) -> list[tuple[Split, ...]]:
     """The splits of each task.
 
-    By the manifest's own ratio: the dataset's earlier manifests may have been different, or small. Input that is not
-    larger than the target of one output file is one task, whatever its ratio. At least ``min_tasks`` where the input
-    has enough splits. Raises ``TransientError``, ``BotoCoreError``, ``ClientError``: the input could not be read now.
+    It uses the manifest's own output ratio, because earlier manifests of the dataset may have been different or small.
+    Input up to the target of one output file is one task. There are at least ``min_tasks`` if the input has enough
+    splits. Raises ``TransientError``, ``BotoCoreError`` or ``ClientError`` if the input could not be read now.
     """
     splits = split_files(files, _whole_files(source, files, settings), settings.split_bytes)
     large = sum(split.size for split in splits) > settings.target_file_bytes
@@ -170,7 +170,7 @@ def divide_input(
 
 
 def _whole_files(source: InputRanges, files: Sequence[ObjectVersion], settings: ConvertSettings) -> set[ObjectVersion]:
-    """Files larger than a split that can only be read whole; the others are read whole whatever they are."""
+    """Files larger than a split that can only be read whole; smaller files are always read whole."""
     large = [file for file in files if file.size > settings.split_bytes]
     if not large or settings.concatenated:
         return set(large)
@@ -181,20 +181,20 @@ def _whole_files(source: InputRanges, files: Sequence[ObjectVersion], settings: 
         except UnreadableFileError:
             return False  # The task that reads the file reports the reason.
         except DeniedFileError:
-            return True  # The same; should the task be allowed to read the file, it is right whatever its form is.
+            return True  # As above; if the task may read the file after all, a whole read suits any format.
 
     with ThreadPoolExecutor(PARALLEL_READS) as pool:
         return {file for file, whole in zip(large, pool.map(is_whole, large), strict=True) if whole}
 
 
 DEFAULT_OUTPUT_RATIO = 0.2
-"""Parquet bytes per input byte of a manifest that was not sampled, in a dataset that was not measured."""
+"""Parquet bytes per input byte of an unsampled manifest in an unmeasured dataset."""
 MIN_OUTPUT_RATIO = 0.01
-"""A lower ratio would put too much input into one task."""
+"""Lower ratios are raised to this one, because they would put too much input into one task."""
 
 
 def split_files(files: Sequence[ObjectVersion], whole: Collection[ObjectVersion], split_bytes: int) -> list[Split]:
-    """Splits of about equal size, none above ``split_bytes``, that tile each file; those in ``whole`` are one each."""
+    """Splits of about equal size, at most ``split_bytes``, that tile each file; a file of ``whole`` is one split."""
     splits = []
     for file in files:
         count = 1 if file in whole else max(1, -(-file.size // split_bytes))
@@ -206,11 +206,11 @@ def split_files(files: Sequence[ObjectVersion], whole: Collection[ObjectVersion]
 def pack_tasks(
     splits: Sequence[Split], target_file_bytes: int, output_ratio: float | None, min_tasks: int = 1
 ) -> list[tuple[Split, ...]]:
-    """Consecutive splits to tasks, each of which is expected to write about ``target_file_bytes``.
+    """Pack consecutive splits into tasks that are each expected to write about ``target_file_bytes``.
 
     The number of tasks is rounded and the input shared evenly. So a task writes between two thirds and one and a half
-    of the target, as far as the ratio holds and there is enough input. ``output_ratio``: Parquet bytes per input byte;
-    None: ``DEFAULT_OUTPUT_RATIO``. ``min_tasks``: minimum number of tasks, where there are enough splits.
+    of the target, if the ratio is right and there is enough input. ``output_ratio`` is in Parquet bytes per input byte;
+    None stands for ``DEFAULT_OUTPUT_RATIO``. ``min_tasks`` is the minimum number of tasks if there are enough splits.
     """
     ratio = max(output_ratio or DEFAULT_OUTPUT_RATIO, MIN_OUTPUT_RATIO)
     total = sum(split.size for split in splits)
@@ -218,7 +218,7 @@ def pack_tasks(
     tasks: list[list[Split]] = []
     packed_bytes = 0
     for split in splits:
-        # By the middle of the split, so that the error of one task is at most half a split.
+        # By the middle of the split, so that a task's error is at most half a split.
         slot = (2 * packed_bytes + split.size) * count // (2 * total) if total else 0
         if not tasks or (slot >= len(tasks) and tasks[-1]):
             tasks.append([])
@@ -228,11 +228,11 @@ def pack_tasks(
 
 
 def divide_into_portions(attempts: Sequence[Attempt], count: int) -> list[list[Attempt]]:
-    """At most ``count`` portions of about the same number of tasks; none is empty.
+    """At most ``count`` non-empty portions with about the same number of tasks.
 
-    An attempt is never divided: its manifest is committed as a whole. In the batch lane those with the longest task
-    come first, as Spark gives free cores to the oldest job: a long task that begins last would end the run alone. The
-    stream lane keeps the order, which is that of arrival.
+    An attempt is never divided, because its manifest is committed as a whole. In the batch lane, attempts with the
+    longest task come first, as Spark gives free cores to the oldest job: a long task that began last would prolong the
+    run. The stream lane keeps the order of arrival.
     """
 
     def longest_task(attempt: Attempt) -> int:
@@ -253,9 +253,9 @@ def divide_into_portions(attempts: Sequence[Attempt], count: int) -> list[list[A
 
 SAMPLED_PLACES = 4
 SAMPLE_BYTES = 8 << 20
-"""Read at all places together: enough for several pages of each column of a usual record."""
+"""Bytes read at all places together: enough for several pages of each column of a usual record."""
 PIECE_BYTES = 8 << 10
-"""Bytes that the reader is fed at once. Small, because a compressed file may expand a thousand times: the sample ends
+"""Bytes that the reader is fed at once. Few, because a compressed file may expand a thousand times: the sample ends
 with the piece that fills it."""
 BATCH_BYTES = 4 << 20
 """Columns of this size are encoded and compressed, as in a task: the driver never holds more of them."""
@@ -263,9 +263,9 @@ MAX_BATCHES = 8
 
 
 def output_ratio(source: InputRanges, splits: Sequence[Split], settings: ConvertSettings) -> float | None:
-    """Parquet bytes per stored input byte, from a few places of the splits; None: the sample has no row.
+    """Parquet bytes per stored input byte, from a few places of the splits; None if the sample has no row.
 
-    Raises ``TransientError``: the input could not be read now.
+    Raises ``TransientError`` if the input could not be read now.
     """
     reader = Reader(
         column_limit=settings.column_limit,
@@ -318,7 +318,7 @@ def _pieces(source: InputRanges, split: Split, max_bytes: int) -> Iterator[memor
 def measure_conversion(results: Sequence[TaskResult]) -> DatasetMeasurement:
     """The measurement of the tasks of one attempt.
 
-    A task that reads files of both kinds took its time for each byte of NDJSON alike: decompressing is a small part.
+    A task with both kinds of files divides its time by bytes of NDJSON: decompression is only a small part.
     """
     splits = [split for result in results for split in result.splits]
     compressed_milliseconds = 0

@@ -1,4 +1,4 @@
-"""Checks, before a run claims anything, whether it may read the input and write the output."""
+"""Checks whether a run may read the input and write the output, before it claims anything."""
 
 import random
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,9 +16,9 @@ from transform.source import DeniedFileError, Source, UnreadableFileError
 from transform.task_model import ConversionContext, JobServices
 
 MAX_SAMPLED = 16
-"""Manifests of which files are tried until one can be read: denied objects must not stop all others."""
+"""Number of manifests whose files are tried until one can be read: denied objects must not stop all others."""
 MAX_FILES = 8
-"""Files of a manifest that are tried, drawn at random: an uploader can give its objects the first keys."""
+"""Files of a manifest that are tried; drawn at random, because an uploader can give its objects the first keys."""
 MAX_OTHERS = 1000
 """Number of manifests from ``others``, after the first ones, from which a sample is drawn."""
 
@@ -27,9 +27,9 @@ Item = TypeVar("Item")
 
 
 class BlockedRunError(TransientError):
-    """The environment does not let the run work: it has claimed nothing.
+    """The environment prevents the run from working; it has claimed nothing.
 
-    ``denied`` has the manifests that no run can convert until a person acts; the others were not tried, or may be
+    ``denied`` has the manifests that no run can convert until a person acts. The others were not tried, or may be
     converted later.
     """
 
@@ -43,12 +43,11 @@ def check_environment(
 ) -> None:
     """Try what every conversion needs: 7 requests if all is well. A missing object is not a denial.
 
-    ``manifests``: those that the run is about to claim. ``others``: more manifests of the lane, the likeliest to be
-    readable first. They are only taken if no file of the first ones can be read: then a file of another manifest shows
-    whether the input as a whole is denied, or single objects of it. ``every``: after those of the sample, try a file of
-    every other manifest before the input counts as denied. Raises ``BlockedRunError``: one sentence: what is refused,
-    and what to do. It is recorded as the reason of a manifest that waits for it, so that the verdict of the execution
-    names it.
+    The run is about to claim ``manifests``. ``others`` are more manifests of the lane, the likeliest to be readable
+    first. They are used only if no file of ``manifests`` can be read: they show whether the whole input is denied,
+    or only single objects. ``every``: after the sample, try a file of every other manifest before the input
+    counts as denied. Raises ``BlockedRunError`` with one sentence: what is refused, and what to do. The fault is also
+    recorded as the reason of a waiting manifest, so that the verdict of the execution names it.
     """
     fault = _output_fault(context)
     denied = manifests if fault is not None and fault.denied else ()
@@ -76,9 +75,9 @@ def _output_fault(context: ConversionContext) -> EnvironmentFault | None:
 def _input_fault(
     context: ConversionContext, manifests: Sequence[str], others: Iterable[str], *, every: bool
 ) -> tuple[EnvironmentFault | None, Sequence[str]]:
-    """The first fault, if no file that was tried could be read, and the manifests whose files are denied.
+    """The first fault, if no tried file could be read, and the manifests whose files are denied.
 
-    None: there was no file to try.
+    The fault is None if a file could be read, or if there was none to try.
     """
     services = context.services
     source = Source(services.region, services.settings.input_kms_keys)
@@ -86,7 +85,7 @@ def _input_fault(
     denied = []
     for manifest, number in _sample(manifests, others, every=every):
         readable, fault = _try_files(services, source, manifest, number)
-        # Load or network concern every file.
+        # Load and network faults concern every file.
         if readable or (fault is not None and fault.passing):
             return fault, ()
         first = first or fault
@@ -110,12 +109,12 @@ def _try_files(
             except DeniedFileError as error:
                 fault = fault_of(error, f"manifest {manifest}")
             except UnreadableFileError:
-                # No fault of the environment: its attempt reports it.
+                # Not a fault of the environment: the attempt reports it.
                 continue
             else:
                 return True, None
     except (HybridRouterError, BotoCoreError, ClientError) as error:
-        # The same of what belongs to the manifest.
+        # An error that belongs to the manifest gives no fault.
         fault = fault_of(error, f"manifest {manifest}") or fault
     return False, fault
 

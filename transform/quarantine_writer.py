@@ -1,6 +1,6 @@
-"""Rejected lines as JSON lines: verbatim where they are small, by reference where they are large.
+"""Writes rejected lines as JSON lines: verbatim if they are small, by reference if they are large.
 
-Files that cannot be read to their end are the last quarantine object of the attempt that leaves them out.
+The last quarantine object of an attempt lists the files that it skips because they cannot be read to their end.
 """
 
 import base64
@@ -19,9 +19,9 @@ from lake.manifest import ObjectVersion
 from transform.task_model import Split
 
 MAX_EXPANSION = 20
-"""Bytes of records of single lines for each byte of the input ..."""
+"""Maximum bytes of records of single lines, for each byte of the input."""
 FREE_BYTES = 64 << 10
-"""... plus this number for each task, for small files."""
+"""Additional bytes of such records for each task, for small files."""
 QuarantinedThing = tuple[str, str, str, str]
 """``"line"`` or ``"file"``, URI and version of the file, reason."""
 
@@ -31,15 +31,15 @@ class QuarantineContent:
     size: int
     records: int
     counts: Mapping[QuarantinedThing, int]
-    """Rejected lines and whole files; a record of kind ``lines`` counts its ``count``."""
+    """Numbers of rejected lines and whole files; a record of kind ``lines`` counts its ``count``."""
 
 
 def line_record(file: ObjectVersion, reject: Reject) -> dict[str, Any]:
-    """One rejected line: ``line`` is its text, or ``line_base64`` its bytes when they are not valid UTF-8.
+    """One rejected line: ``line`` is its text, or ``line_base64`` its bytes if they are not valid UTF-8.
 
-    A line that was too large to keep has neither; ``offset`` and ``length`` say where it is.
+    A line that was too large to keep has neither; ``offset`` and ``length`` locate it.
 
-    They are bytes, in the decompressed file where it is compressed.
+    They are in bytes, in the decompressed file if it is compressed.
     """
     record = _record("line", file, reject.offset, reject.length, reject.reason)
     if reject.line is not None:
@@ -60,15 +60,15 @@ def _record(kind: str, file: ObjectVersion, offset: int, length: int, reason: st
 
 
 def encode_record(record: Mapping[str, Any]) -> bytes:
-    """One line of UTF-8 JSON with its newline."""
+    """The record as one line of UTF-8 JSON with its newline."""
     return json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 
 class QuarantineFiles:
-    """Writes the records of one task to local files; passes each finished file on.
+    """Writes the records of one task to local files, and passes each finished file on.
 
-    ``target_bytes``: a file ends when it has at least this size. ``on_finished``: called with the path of a whole file
-    and what was read back from it; it removes the file.
+    A file ends when it has at least ``target_bytes``. ``on_finished`` gets the path of a finished file and the content
+    that was read back from it, and removes the file.
     """
 
     def __init__(self, folder: Path, target_bytes: int, on_finished: Callable[[Path, QuarantineContent], None]) -> None:
@@ -83,7 +83,7 @@ class QuarantineFiles:
     def write_rejects(self, split: Split, counted: Mapping[str, int], rejects: Iterable[Reject]) -> None:
         """Write the first rejects of a split, and for each reason the number of its other lines.
 
-        The records of single lines have a budget, because each one repeats the URI of its file: those of short lines
+        Records of single lines have a budget, because each one repeats the URI of its file: records of short lines
         would take a thousand times their size.
         """
         self._left += MAX_EXPANSION * split.size
@@ -117,14 +117,14 @@ class QuarantineFiles:
             self.close()
 
     def close(self) -> None:
-        """Finish the open file, if there is one; raises ``AuditError`` when it cannot be read back."""
+        """Finish the open file, if any. Raises ``AuditError`` if it cannot be read back."""
         if self._path is not None:
             self._on_finished(self._path, read_back(self._path))
             self._path, self._bytes = None, 0
 
 
 def read_back(path: Path) -> QuarantineContent:
-    """Count the records of a file. Raises ``AuditError``: a record cannot be read."""
+    """Count the records of a file. Raises ``AuditError`` if a record cannot be read."""
     counts: Counter[QuarantinedThing] = Counter()
     size = records = 0
     with path.open("rb") as file:
@@ -134,7 +134,7 @@ def read_back(path: Path) -> QuarantineContent:
             try:
                 record = json.loads(line)
                 kind = "file" if record["kind"] == "file" else "line"
-                # One text for all records of a file: what is sent to the driver names each file once.
+                # One text object for all records of a file, so that the result for the driver contains each name once.
                 source, version = sys.intern(record["source"]), sys.intern(record["version"])
                 counts[kind, source, version, record["reason"]] += record.get("count", 1)
             except (ValueError, KeyError, TypeError) as error:

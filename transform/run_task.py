@@ -1,6 +1,6 @@
-"""One task on one core: read its splits, write and upload its objects, count everything.
+"""Runs one task on one core: reads its splits, writes and uploads its objects, and counts everything.
 
-Limits in processor time: a file that is slow to read must not hold a core for hours.
+It limits processor time, so that a file that is slow to read does not hold a core for hours.
 """
 
 import ctypes
@@ -44,28 +44,28 @@ from transform.upload import Uploads
 PIECE_BYTES = 512 << 10
 """Bytes that the reader is fed at once: it copies them, and small copies stay in the processor's cache."""
 BATCH_BYTES = 8 << 20
-"""Columns of this size are encoded and compressed: of a row group, memory holds only this much uncompressed."""
+"""Columns of this size are encoded and compressed: memory holds only this much of a row group uncompressed."""
 COMPRESSED_SHARE = 0.1
-"""Share of the slowest speed that a compressed file has to reach, as its bytes are the stored ones. Measured: logs that
-bzip2 compresses to a 36th are read at 0.3 MB/s, random rows at 1.6 MB/s, gzip never below that; a row of 1,000 keys
-before empty objects at 0.02 to 0.05 MB/s."""
+"""Share of the slowest speed that a compressed file must reach, because its bytes are the stored ones. Measured: logs
+that bzip2 compresses to a 36th are read at 0.3 MB/s, random rows at 1.6 MB/s, gzip never below that; a row of 1,000
+keys before empty objects at 0.02 to 0.05 MB/s."""
 MAGIC_BYTES = 4
 MIN_STREAM_SECONDS = 1.0
-"""A task of the stream lane that has less time left reads no further file."""
+"""A task of the stream lane with less time left reads no further file."""
 
 
 class SlowFileError(Exception):
-    """The file takes longer than the stream lane has for it; the message is the reason."""
+    """The file takes longer than the stream lane allows; the message is the reason."""
 
 
 class SplitDeadline:
     """Judges how fast one split is read, from its creation on.
 
-    Only the time counts for which this thread has had a processor: not what S3, the network, the disk or other tasks
-    made it wait. So no fault of the environment is taken for a fault of the file. A large gzip file is inflated by a
-    thread of its own, whose time is not counted: its limits are those of bytes (`native/src/inflate.rs`).
-    ``processor_time``: seconds of processor time of the thread that reads the split. ``stream_seconds``: those that the
-    split may take in the stream lane; None in the batch lane.
+    It counts only processor time of this thread, not the time that S3, the network, the disk or other tasks made it
+    wait, so that a fault of the environment is not mistaken for a fault of the file. A large gzip file is inflated by
+    another thread, whose time is not counted: its limits are in bytes (`native/src/inflate.rs`). ``processor_time``
+    returns the seconds of processor time of the thread that reads the split. ``stream_seconds`` is the processor time
+    that the split may take in the stream lane; None in the batch lane.
     """
 
     def __init__(
@@ -91,8 +91,8 @@ class SplitDeadline:
     def check(self) -> None:
         """Raise an error if the split takes too long.
 
-        Raises ``SlowFileError``: it is a task of the stream lane: the batch lane decides whether the file can be read;
-        ``UnreadableNowError``: it is a task of the batch lane.
+        Raises ``SlowFileError`` in a task of the stream lane, because the batch lane decides whether the file is
+        readable; ``UnreadableNowError`` in a task of the batch lane.
         """
         limits, seconds = self._settings, self._processor_time() - self._begun
         if self._stream_seconds is not None and seconds > self._stream_seconds:
@@ -115,11 +115,11 @@ class SplitDeadline:
 def run_task(
     task: Task, source: InputRanges, uploads: OutputFiles, folder: Path, requests: Requests = S3_REQUESTS
 ) -> TaskResult:
-    """Convert all splits. After a file that cannot be read, the others are only read, to find all such files at once.
+    """Convert all splits. After an unreadable file, the others are only read, to find all unreadable files at once.
 
-    ``folder``: for files that are not uploaded yet; empty, on a local disk. Raises ``TransientError``,
-    ``BotoCoreError``, ``ClientError``: reading or uploading did not work now; the caller aborts the uploads;
-    ``AuditError``: a file does not hold what was written to it.
+    ``folder`` is empty and on a local disk, for files that are not uploaded yet. Raises ``TransientError``,
+    ``BotoCoreError`` or ``ClientError`` if reading or uploading did not work now; the caller aborts the uploads;
+    ``AuditError`` if a file does not hold what was written to it.
     """
     started = time.monotonic()
     task_run = TaskRun(task, uploads, folder)
@@ -170,12 +170,12 @@ class TaskRun:
         self._rejects.write([file_record(file, reason) for file, reason in task.excluded])
 
     def read_split(self, index: int, split: Split, ahead: ReadAhead) -> None:
-        """Read one split; a file that cannot be read to its end goes to ``failures``, and is read no further."""
+        """Read one split. A file that cannot be read to its end is added to ``failures``, and reading it ends."""
         if split.file in self.failures:
             return
         seconds = self._task.stream_seconds
         if seconds is not None:
-            # Half of what is left of twice the time of a file: any number of slow files take no longer than that.
+            # Half of the rest of twice a file's time, so that any number of slow files takes no longer than that.
             seconds -= (thread_time() - self._begun) / 2
             if seconds < MIN_STREAM_SECONDS:
                 self.failures[split.file] = FileFailure(split.file, "its task has no time left", slow=True)
@@ -188,7 +188,7 @@ class TaskRun:
         try:
             for chunk in ahead.chunks(index):
                 self._read(chunk, deadline)
-                # Its memory is free while the next chunk is awaited.
+                # Frees the memory of this chunk while the next one is awaited.
                 del chunk
                 if reader.done:
                     break
@@ -207,7 +207,7 @@ class TaskRun:
         reason = counts.error
         if reason is None and split.start == 0:
             reason = find_other_format(counts, rejects, concatenated=self._task.settings.concatenated)
-        # A reader whose input ended early has an error as well, but not the reason.
+        # If the input ended early, the reader has an error as well, but not the cause.
         if failure is not None or reason is not None:
             self.failures.setdefault(split.file, failure or FileFailure(split.file, str(reason)))
             return
@@ -277,8 +277,8 @@ class TaskRun:
 def run_partition(tasks: Iterable[Task]) -> Iterator[TaskResult | TaskFault]:
     """The function that Spark calls for each partition, which holds one task.
 
-    A fault of the environment is a result: Spark's own tries would count it against the job. Anything else that
-    ``run_task`` raises is raised.
+    A fault of the environment is returned as a result, because Spark would count retries of it against the job. Any
+    other error of ``run_task`` is raised.
     """
     for task in tasks:
         try:
@@ -294,15 +294,15 @@ def run_partition(tasks: Iterable[Task]) -> Iterator[TaskResult | TaskFault]:
 
 
 TASK_FOLDER = "hybrid-router-task-"
-"""Begins the name of the folder of a task; the id of its process follows."""
+"""Prefix of the name of a task's folder; the id of its process follows."""
 
 
 @contextmanager
 def task_folder() -> Iterator[Path]:
     """An empty folder on the local disk, removed at the end.
 
-    The folders of killed workers are removed first. Spark kills the slower of two copies of a task and the tasks of a
-    cancelled job, and a streaming run would fill the disks of its workers with what they had written.
+    First it removes the folders of killed workers. Spark kills the slower of two copies of a task, and the tasks of a
+    cancelled job; in a streaming run, their files would otherwise fill the workers' disks.
     """
     for left in Path(tempfile.gettempdir()).glob(f"{TASK_FOLDER}[0-9]*-*"):
         try:
@@ -310,18 +310,18 @@ def task_folder() -> Iterator[Path]:
         except ProcessLookupError:
             shutil.rmtree(left, ignore_errors=True)
         except PermissionError:
-            continue  # It is alive, and of another user.
+            continue  # The process is alive and belongs to another user.
     with tempfile.TemporaryDirectory(prefix=f"{TASK_FOLDER}{os.getpid()}-") as folder:
         yield Path(folder)
 
 
 def tidy_worker() -> None:
-    """Give back the memory that a task has freed.
+    """Return the memory that a task has freed to the system.
 
-    Holes in the heap fit no block of the next task, of another shape: a worker would grow with each shape by up to 80
-    MB. Within a task the heap keeps its memory (``transform.spark_job.WORKER_ENVIRONMENT``).
+    Holes in the heap do not fit the blocks of a task with another shape: a worker would grow by up to 80 MB with each
+    shape. Within a task the heap keeps its memory (``transform.spark_job.WORKER_ENVIRONMENT``).
     """
     pa.default_memory_pool().release_unused()
-    # Only glibc has it.
+    # Only glibc has this function.
     with suppress(AttributeError):
         ctypes.CDLL(None).malloc_trim(0)

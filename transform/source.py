@@ -1,4 +1,4 @@
-"""Ranges of object versions. Errors distinguish unreadable files from requests that can be tried again.
+"""Reads ranges of object versions. Errors distinguish unreadable files from requests that can be tried again.
 
 Ranges of the next splits are requested while one split is parsed, so that the parser seldom waits for the network.
 """
@@ -34,12 +34,12 @@ DELETED_CODES = frozenset({"NoSuchKey", "NoSuchVersion", "MethodNotAllowed"})
 
 
 class UnreadableFileError(TerminalError):
-    """This version of the file cannot be read to its end by another attempt either; the message is the reason."""
+    """No attempt can read this version of the file to its end; the message is the reason."""
 
 
 class UnreadableNowError(UnreadableFileError):
-    """The file can be read once its cause is removed. ``advice``: the reason and what to do; the message adds the
-    command that reads it again in a stage."""
+    """The file can be read after its cause is removed. ``advice`` is the reason and what to do; the message adds the
+    command that reads the file again in a stage."""
 
     def __init__(self, advice: str, file: ObjectVersion) -> None:
         super().__init__(f"{advice}, then run: {reprocess_file_command(file.uri)}")
@@ -47,14 +47,14 @@ class UnreadableNowError(UnreadableFileError):
 
 
 class DeniedFileError(TransientError):
-    """The job may not read this file, which other files of the input need not share."""
+    """The job may not read this file; other files of the input may be readable."""
 
 
 class Source:
-    """Reads ranges of object versions in buckets of one region; thread-safe.
+    """Reads ranges of object versions in buckets of one region. Thread-safe.
 
-    ``input_keys`` is ``Settings.input_kms_keys``. ``input_bucket``: the one in which a file without a version was put
-    before the bucket got versions. In others, such as the control bucket, its ETag alone says which file it is.
+    ``input_keys`` is ``Settings.input_kms_keys``. In ``input_bucket``, a file without a version was put before the
+    bucket got versions. In other buckets, such as the control bucket, only the ETag identifies it.
     """
 
     def __init__(self, region: str, input_keys: Collection[str] | None, input_bucket: str | None = None) -> None:
@@ -69,11 +69,11 @@ class Source:
         return s3_client(self._region)
 
     def fetch(self, file: ObjectVersion, start: int, end: int) -> Buffer:
-        """The bytes [start, end) of this version and of no other.
+        """The bytes [start, end) of exactly this version.
 
-        Raises ``UnreadableFileError``: the version was deleted, overwritten or archived, its key cannot be used, or it
-        has another size than its event says; ``DeniedFileError``: S3 refuses the read; ``TransientError``: anything
-        else: trying again can succeed.
+        Raises ``UnreadableFileError`` if the version was deleted, overwritten or archived, if its key cannot be used,
+        or if its size differs from its event's; ``DeniedFileError`` if S3 refuses the read; otherwise
+        ``TransientError``: a new try can succeed.
         """
         try:
             by_client = self._panicked or needs_client(file.key)
@@ -81,7 +81,7 @@ class Source:
         except UnreadableFileError as error:
             if file.version_id is not None:
                 raise
-            # In a bucket that got versions after it was put, a newer version does not replace the one ``null``.
+            # If the bucket got versions after the put, a newer version does not replace the version ``null``.
             file = replace(file, version_id=UNVERSIONED)
             try:
                 data = self._fetch_by_client(file, start, end)
@@ -95,7 +95,7 @@ class Source:
         return data
 
     def _refuse_size(self, file: ObjectVersion, received: int, asked: int) -> NoReturn:
-        """Another size than the event's: of the object, if S3 tells it with its ETag, or of an answer, as a proxy's."""
+        """Raise the error for a wrong size: of the object, if S3 reports it with its ETag, or of a proxy's answer."""
         error: BotoCoreError | ClientError = IncompleteReadError(actual_bytes=received, expected_bytes=asked)
         try:
             head = self._client.head_object(**_request(file))
@@ -110,7 +110,7 @@ class Source:
         options: dict[str, object] = (
             {"version": file.version_id} if file.version_id is not None else {"if_match": f'"{file.etag}"'}
         )
-        # A whole file is read without a range: cheaper, and servers that ignore ranges answer correctly.
+        # A whole file is read without a range: it is cheaper, and works with servers that ignore ranges.
         if (start, end) != (0, file.size):
             options["range"] = (start, end)
         try:
@@ -118,12 +118,12 @@ class Source:
             self._refuse_later_version(file, answer.meta["version"])
             return answer.bytes()
         except (BaseError, FileNotFoundError, NoCredentialsError):
-            # Its text holds the URL, and so the key, and "not found" can be the bucket or a proxy: only the structured
-            # answer of the other client can be judged.
+            # obstore's text contains the URL, and so the key, and "not found" can mean the bucket or a proxy. Only the
+            # other client has a structured answer that can be judged.
             pass
         except BaseException as error:
-            # There was no thread or file descriptor for obstore's runtime, and this process tries to make only one. No
-            # module has the class.
+            # obstore's runtime got no thread or file descriptor, and is only created once per process. No module
+            # exports this class.
             if type(error).__name__ != "PanicException":
                 raise
             self._panicked = True
@@ -142,7 +142,7 @@ class Source:
             raise _read_error(file, error, self._input_keys) from error
 
     def _refuse_later_version(self, file: ObjectVersion, version: str | None) -> None:
-        """What is put after the bucket got versions is another file, also if it has the same bytes."""
+        """Refuse a version from after the bucket got versions: it is another file, even with the same bytes."""
         if file.bucket == self._input_bucket and file.version_id is None and version not in (None, UNVERSIONED):
             raise UnreadableFileError(_deleted(file))
 
@@ -157,7 +157,7 @@ def _request(file: ObjectVersion) -> dict[str, Any]:
     if file.version_id is not None:
         request["VersionId"] = file.version_id
     if file.version_id in (None, UNVERSIONED):
-        # The version null is replaced by the next one that is put while versions are suspended.
+        # While versions are suspended, the next put replaces the version null.
         request["IfMatch"] = f'"{file.etag}"'
     return request
 
@@ -200,21 +200,21 @@ def _read_error(
 
 
 CHUNK_BYTES = 8 << 20
-"""With 16 MiB and the same number of requests ahead, a flat task took 312 MB of memory instead of 208."""
+"""Size of a request. With 16 MiB and the same number of requests, a flat task took 312 MB of memory instead of 208."""
 TAIL_BYTES = 64 << 10
-"""Size of the first request after a split's end, for the rest of its last line; later ones are larger."""
+"""Size of the first request after a split's end, for the rest of its last line; later requests are larger."""
 
 
 class Requests(NamedTuple):
     ahead: int
     block_files: int
-    """Small files that one thread requests one after another: to hand over each alone takes longer than to parse it."""
+    """Small files that one thread requests in sequence: handing over each alone takes longer than parsing it."""
 
 
 S3_REQUESTS = Requests(48, 8)
-"""A store takes some 30 ms to the first byte, however small a file is."""
+"""For S3, which takes some 30 ms to the first byte, even of a small file."""
 MAX_BYTES_AHEAD = 16 << 20
-"""Another request starts only below both limits."""
+"""Limit of requested bytes; a further request starts only below both limits."""
 MAX_BLOCK_BYTES = 256 << 10
 
 
@@ -228,14 +228,14 @@ class Range:
 
 
 def ranges_of(split: Split, index: int, chunk_bytes: int) -> list[Range]:
-    """The ranges that a split needs in any case: from the byte before it (was it a newline?) to its end."""
+    """The ranges that a split always needs: from the byte before it, which may be a newline, to its end."""
     first = max(split.start - 1, 0)
     return [Range(index, start, min(start + chunk_bytes, split.end)) for start in range(first, split.end, chunk_bytes)]
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A large range alone, or small files that one thread requests one after another."""
+    """A large range alone, or small files that one thread requests in sequence."""
 
     ranges: deque[Range]
     answers: Future[deque[Buffer | Exception]]
@@ -243,7 +243,7 @@ class Block:
 
 
 class ReadAhead:
-    """Chunks of splits in order. A context manager: leaving it drops pending requests."""
+    """Chunks of splits, in order. A context manager that drops pending requests at its end."""
 
     def __init__(
         self,
@@ -259,7 +259,7 @@ class ReadAhead:
         self._ranges = (item for index, split in enumerate(splits) for item in ranges_of(split, index, chunk_bytes))
         self._next: Range | None = next(self._ranges, None)
         self._blocks: deque[Block] = deque()
-        """The first one can be received in part."""
+        """Requested blocks; the first one may be partly received."""
         self._requested_bytes = 0
         self._closed = False
         self._pool = ThreadPoolExecutor(requests.ahead, thread_name_prefix="read-ahead")
@@ -272,10 +272,10 @@ class ReadAhead:
         self._pool.shutdown(wait=True, cancel_futures=True)
 
     def chunks(self, index: int) -> Iterator[Buffer]:
-        """The bytes of one split from the byte before it, then what follows it until the end of the file.
+        """The bytes of one split, from the byte before it, and then the bytes after it to the end of the file.
 
-        The caller stops early when it has the last line of the split. Call it once per split, with rising indexes.
-        Raises what ``fetch`` of the source raises.
+        The caller stops when it has the last line of the split. Call it once per split, with rising indexes. Raises the
+        errors of the source's ``fetch``.
         """
         split = self._splits[index]
         self._request_more()
@@ -299,7 +299,7 @@ class ReadAhead:
         self._requested_bytes -= received.end - received.start
         if not block.ranges:
             self._blocks.popleft()
-        # The caller alone decides how long these bytes are kept.
+        # No reference is kept here, so that only the caller decides how long these bytes stay in memory.
         return answers.popleft()
 
     def _drop(self) -> None:
@@ -330,7 +330,7 @@ class ReadAhead:
             self._blocks.append(Block(deque(ranges), self._pool.submit(self._fetch, ranges)))
 
     def _next_block(self) -> list[Range]:
-        """The next ranges for one thread; where few files are left, each has a thread of its own."""
+        """The next ranges for one thread; if few files are left, each file gets a thread of its own."""
         ranges: list[Range] = []
         size, (requests, block_files) = 0, self._requests
         while self._next is not None:

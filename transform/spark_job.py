@@ -1,4 +1,4 @@
-"""The one place that runs Spark jobs: tasks in, results of successful task attempts out."""
+"""Runs Spark jobs, which no other module does: takes tasks, returns the results of successful task attempts."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ WORKER_ENVIRONMENT = {
     "MALLOC_MMAP_THRESHOLD_": str(32 << 20),
     "MALLOC_TRIM_THRESHOLD_": str(256 << 20),
 }
-"""For the Python workers: one heap that keeps the memory of one row group for the next. By default glibc has a heap per
-thread, and memory that one thread has freed is lost to the others; it also returns large blocks to the system, and
-getting them again costs a tenth of a row group's time and more (docs/performance.md)."""
+"""Environment of the Python workers: one heap that keeps the memory of a row group for the next. By default glibc has a
+heap per thread, so that other threads cannot use freed memory. It also returns large blocks to the system, and getting
+them again costs at least a tenth of a row group's time (docs/performance.md)."""
 
 
 SCHEDULER_POOL = "spark.scheduler.pool"
@@ -34,26 +34,26 @@ SCHEDULER_POOL = "spark.scheduler.pool"
 
 
 class JobFailedError(TransientError):
-    """The Spark job failed; the message is the cause as far as Spark reports it."""
+    """The Spark job failed; the message is the cause, if Spark reports one."""
 
 
 class SparkJob:
-    """Spark jobs over tasks, each in a partition of its own; they run side by side.
+    """Parallel Spark jobs over tasks; each task has a partition of its own.
 
-    ``pool`` is the name of their scheduler pool; None: the default one.
+    ``pool`` is the name of their scheduler pool; None for the default pool.
     """
 
     def __init__(self, spark: SparkSession, pool: str | None = None) -> None:
         self._context, self._pool = spark.sparkContext, pool
-        # Spark passes it to the Python workers, whatever the master.
+        # Spark passes it to the Python workers with any master.
         self._context.environment.update(WORKER_ENVIRONMENT)
 
     def run(self, tasks: Sequence[Task]) -> list[TaskResult | TaskFault]:
-        """One result or fault for each task: that of the task attempt which Spark reports as successful. Thread-safe.
+        """One result or fault for each task, from the task attempt that Spark reports as successful. Thread-safe.
 
-        Spark starts tasks in the order of their partitions: the longest go first, so that no core waits at the end for
-        one that has begun last. Raises ``JobFailedError``: a task failed as often as Spark allows, or PySpark could not
-        write the tasks to the driver's disk.
+        Spark starts tasks in the order of their partitions. The longest tasks come first, so that no task that began
+        last prolongs the job. Raises ``JobFailedError`` if a task failed as often as Spark allows, or if PySpark could
+        not write the tasks to the driver's disk.
         """
         if not tasks:
             return []
@@ -68,12 +68,12 @@ class SparkJob:
 
     @property
     def alive(self) -> bool:
-        """Whether the session can run another job at all."""
+        """Whether the session can run another job."""
         return self._context._jsc is not None and not self._context._jsc.sc().isStopped()
 
 
 def failure_reason(text: str) -> str:
-    """One line of Spark's error text: the exception of the Python task, or else the first line that Spark wrote."""
+    """One line of Spark's error text: the exception of the Python task, otherwise Spark's first line."""
     for traceback in reversed(text.split(TRACEBACK_HEADER)[1:]):
         frames = traceback.lstrip("\n").split("\n")
         exception = next((line for line in frames if line and not line[0].isspace()), None)

@@ -1,6 +1,6 @@
-"""The values that the driver and its tasks exchange: plain and picklable, no open file and no connection.
+"""The values that the driver and its tasks exchange: plain and picklable, without open files or connections.
 
-Also what a job run converts with: services, its own id, clock and log.
+Also the context of a job run: services, its own id, clock and log.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ if TYPE_CHECKING:
 NUMBERS_PER_TASK = 1_000_000
 """Object numbers reserved for each task, so that keys do not depend on which attempt of a task succeeds.
 
-More than a task can use: 256 GiB, the most that a file may expand to, in Parquet files of 256 KiB of input each.
+A task cannot use more: a file may expand to at most 256 GiB, in Parquet files of at least 256 KiB of input each.
 """
 GRACE_SECONDS = 60.0
-"""Processor time in which any speed is allowed: a small file costs little, and the first rows of a file can be slow."""
+"""Processor time in which any speed is allowed: a small file costs little, and its first rows can be slow."""
 
 
 def stream_seconds(stream: StreamSettings) -> float:
-    """Processor time after which a file leaves the stream lane: the latency goal, and at least the grace."""
+    """Processor time after which a file leaves the stream lane: the latency goal, and at least ``GRACE_SECONDS``."""
     return max(float(stream.latency_goal_seconds), GRACE_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """The lines of a file whose first byte lies in [start, end), in bytes."""
+    """The lines of a file whose first byte lies in [start, end)."""
 
     file: ObjectVersion
     start: int
@@ -53,46 +53,46 @@ class Split:
 
     @property
     def whole(self) -> bool:
-        """Covers its file; only such a split may be compressed or an array."""
+        """Whether it covers its file; only such a split may be compressed or an array."""
         return self.start == 0 and self.end == self.file.size
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Consecutive splits of one manifest, converted by one core into its own objects."""
+    """Consecutive splits of one manifest that one core converts into the task's own objects."""
 
     manifest: str
     generation: int
     partition: Partition
     number: int
-    """From 0, unique within the attempt."""
+    """From 0; unique within the attempt."""
     splits: tuple[Split, ...]
     known_columns: tuple[str, ...]
-    """Frozen per attempt: the same in every task of it."""
+    """Frozen per attempt: the same in all of its tasks."""
     lake_bucket: str
     quarantine_bucket: str
     region: str
-    """Region of all buckets: a Python worker finds it nowhere else."""
+    """Region of all buckets, which a Python worker cannot find elsewhere."""
     settings: ConvertSettings
     input_keys: tuple[str, ...] | None = None
     input_bucket: str | None = None
-    """None: no deployment, whose files were listed just now."""
+    """None without a deployment, if the files were just listed."""
     unnumbered: frozenset[str] | None = None
-    """Columns without a field id (``DatasetRow.unnumbered``); None: the dataset has no Iceberg table, nor do its files
-    have field ids."""
+    """Columns without a field id (``DatasetRow.unnumbered``); None if the dataset has no Iceberg table, so that its
+    files have no field ids."""
     stream_seconds: float | None = None
     """Processor time after which a file leaves the stream lane; None in the batch lane."""
     excluded: tuple[tuple[ObjectVersion, str], ...] = ()
-    """Files that the attempt leaves out, with the reason. Only its last task has them, which has no splits: its object
-    is the last one of the quarantine."""
+    """Files that the attempt skips, with the reason. Only its last task, which has no splits, has them: its object is
+    the last one of the quarantine."""
 
     @property
     def ndjson_bytes(self) -> int:
-        """Estimated from sizes and names of its files: how long it takes compared with other tasks."""
+        """Estimated from sizes and names of its files, to compare the durations of tasks."""
         return sum(split.size * (INFLATED_RATIO if has_compressed_name(split.file.key) else 1) for split in self.splits)
 
     def object_number(self, position: int) -> int:
-        """Number in the key of its object at ``position`` (from 0), the same in every try of the task."""
+        """Number in the key of the object at ``position`` (from 0): the same in every try of the task."""
         return self.number * NUMBERS_PER_TASK + position
 
 
@@ -104,7 +104,7 @@ class SplitResult:
     blank_lines: int
     rejects: dict[str, int]
     bytes: int
-    """Bytes of its lines, decompressed, newlines included."""
+    """Bytes of its lines, decompressed and including newlines."""
     compressed: bool
     first_reject: str | None
     """Reason and byte offset of the first rejected line, as text for people."""
@@ -117,11 +117,11 @@ class FileFailure:
     file: ObjectVersion
     reason: str
     denied: EnvironmentFault | None = None
-    """The job may not read the file: it waits, and is not bad input."""
+    """Set if the job may not read the file: it waits, and is not bad input."""
     slow: bool = False
-    """It takes longer than the stream lane has for it: the batch lane converts it."""
+    """Whether it takes longer than the stream lane allows: the batch lane converts it."""
     advice: str | None = None
-    """For a file that can be read once its cause is removed: the reason without the command of a stage."""
+    """The reason, without the command of a stage, if the file can be read after its cause is removed; else None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ class TaskResult:
     milliseconds: int
     """Wall time of the task."""
     quarantine_contents: tuple[QuarantineContent, ...] = ()
-    """What each object of ``quarantine`` holds, read back from its file before the upload."""
+    """The content of each object of ``quarantine``, read back from its file before the upload."""
 
     @property
     def uploaded(self) -> tuple[PendingObject, ...]:
@@ -147,7 +147,7 @@ class TaskResult:
 
 @dataclass(frozen=True, slots=True)
 class TaskFault:
-    """A task that stopped because of the environment. It is data, because Spark counts an error against the job."""
+    """A task that stopped because of the environment. It is a value, because Spark counts errors against the job."""
 
     manifest: str
     fault: EnvironmentFault
@@ -155,7 +155,7 @@ class TaskFault:
 
 @dataclass(frozen=True, slots=True)
 class JobServices:
-    """Clients and configuration of one deployment, as a job's driver uses them."""
+    """Clients and configuration of one deployment for the driver of a job."""
 
     s3: S3Client
     """Thread-safe."""
@@ -172,16 +172,16 @@ class ConversionContext:
     spark: SparkSession
     services: JobServices
     run: str
-    """Id of this job run; its leases carry it."""
+    """Id of this job run, which is in its leases."""
     clock: Callable[[], datetime]
     """Returns aware datetimes."""
     run_is_terminal: Callable[[str], bool]
-    """Whether the job run with this id has ended: what it held is taken over at once."""
+    """Returns whether the job run with this id has ended, so that its manifests can be taken over at once."""
     log: Callable[[str], None]
-    """Takes one line of the run's log; called from several threads."""
+    """Writes one line to the run's log; called from several threads."""
     wait: Callable[[float], object] = time.sleep
-    """Pauses for a number of seconds before something that did not succeed is tried again."""
+    """Pauses for a number of seconds before a new try."""
     pool: str | None = None
-    """Name of Spark's scheduler pool of its jobs; None: the default one. Pools that have work share the cores."""
+    """Name of the Spark scheduler pool of its jobs; None for the default pool. Busy pools share the cores."""
     unanswered: dict[str, str] = field(default_factory=dict)
-    """By manifest: the nonce of a claim that got no answer; if it was applied, the next call takes it up."""
+    """Nonces, by manifest, of claims that got no answer; if a claim was applied, the next call takes it up."""

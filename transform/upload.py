@@ -1,4 +1,4 @@
-"""Objects under their final keys that no reader can see yet: multipart uploads of one part, not completed here."""
+"""Uploads objects under their final keys, invisible to readers: multipart uploads of one part, not completed here."""
 
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -13,13 +13,13 @@ from lake.publish import abort_upload
 
 
 class Uploads:
-    """Uploads local files one by one in the background. A context manager: an error inside aborts all of them."""
+    """Uploads local files in sequence in the background. A context manager: an error inside aborts all uploads."""
 
     def __init__(self, s3: S3Client) -> None:
         self._s3 = s3
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="upload")
         self._begun: list[tuple[str, str, str]] = []
-        """Bucket, key and id of the uploads that this task has created."""
+        """Bucket, key and id of each upload that this task has created."""
         self._futures: list[Future[PendingObject]] = []
 
     def __enter__(self) -> Self:
@@ -33,8 +33,8 @@ class Uploads:
     def add(self, path: Path, bucket: str, key: str, rows: int) -> Future[PendingObject]:
         """Upload the file and remove it from the disk; ``rows`` is copied to the pending object.
 
-        The future raises ``AuditError`` when the uploaded part is not the file, and ``TransientError`` when S3 refused
-        it or did not answer.
+        The future raises ``AuditError`` if the uploaded part differs from the file, and ``TransientError`` if S3
+        refused it or did not answer.
         """
         future = self._pool.submit(self._upload, path, bucket, key, rows)
         self._futures.append(future)

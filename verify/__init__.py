@@ -1,4 +1,4 @@
-"""Proves hours of the lake from their input files, by code that shares nothing with the conversion.
+"""Proves hours of the lake from their input files, by code that it does not share with the conversion.
 
-It uses Python's standard library and pyarrow, and to find manifests and objects the code that both planes share.
+It uses Python's standard library and pyarrow. Only manifests and objects are found by the code that both planes share.
 """

@@ -1,6 +1,6 @@
-"""Files as lines, arrays as their elements: the rule of the conversion's reader, written a second time.
+"""Reads files as lines, and arrays as their elements: a second implementation of the rule of the conversion's reader.
 
-Python's regular expressions find the next byte that decides anything; every other byte belongs to the element.
+Python's regular expressions find the next byte that decides something; every other byte belongs to the element.
 """
 
 import re
@@ -17,12 +17,12 @@ OUTSIDE = re.compile(rb'["{}\[\],\n]')
 IN_STRING = re.compile(rb'["\\\n]')
 OPENING = (b"{", b"[")
 RECORD_SEPARATOR = 0x1E
-"""What is before each value of a JSON text sequence (RFC 7464)."""
+"""Precedes each value of a JSON text sequence (RFC 7464)."""
 PAIRS = {ord("}"): ord("{"), ord("]"): ord("[")}
 
 
 _End = tuple[int, int, str | None]
-"""Where an element ends in some bytes, how many bytes to skip there, and the place after it; None: not in these."""
+"""End of an element in some bytes, number of bytes to skip there, and the next place; None if it does not end there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +60,14 @@ class Unread:
 
 @dataclass(slots=True)
 class _Element:
-    """What is known of an element that is not read to its end."""
+    """An element that is not yet read to its end."""
 
     start: int
     kind: str
-    """"array": it is in one; "object" and "text": it is not."""
+    """``array`` for an element of an array; ``object`` or ``text`` for any other one."""
     kept: bytearray
     end: int = 0
-    """After its last byte that is not white space."""
+    """Offset after its last byte that is not white space."""
 
     def keep(self, piece: bytes, offset: int, max_bytes: int) -> None:
         content = len(piece.rstrip(BLANK))
@@ -82,9 +82,9 @@ class _Element:
 
 
 def lines_of(stream: IO[bytes], max_line_bytes: int, *, concatenated: bool = False) -> Iterator[Line]:
-    """All lines or elements; memory holds one of at most ``max_line_bytes``.
+    """All lines or elements; memory holds one, of at most ``max_line_bytes``.
 
-    ``concatenated``: the setting ``convert.concatenated``.
+    ``concatenated`` is the setting ``convert.concatenated``.
     """
     rest = Unread(stream)
     offset = number = 0
@@ -113,7 +113,7 @@ def lines_of(stream: IO[bytes], max_line_bytes: int, *, concatenated: bool = Fal
 
 
 def _lines(stream: Unread, offset: int, number: int, max_line_bytes: int, start: int | None = None) -> Iterator[Line]:
-    """``start``: where the first line starts, of which what is before ``offset`` was read."""
+    """``start`` is where the first line starts, if its bytes before ``offset`` were read already."""
     start = offset if start is None else start
     while piece := stream.readline(max_line_bytes + 1):
         number += 1
@@ -134,7 +134,7 @@ class _Cutter:
         self._max_bytes = max_bytes
         self._concatenated = concatenated
         self._place = "outside"
-        """"outside" of arrays; in an array "first", after a comma "next", after a broken element "broken"."""
+        """``outside`` of arrays; inside ``first``, ``next`` (after a comma) or ``broken`` (after a bad element)."""
         self._element: _Element | None = None
         self._brackets = bytearray()
         self._excess = 0
@@ -186,7 +186,7 @@ class _Cutter:
         return Line(self.number, self.offset, 0, b"", is_element=True)
 
     def _between(self, byte: int) -> tuple[int, bool]:
-        """Bytes to skip, and whether an element is missing here; an element begins where none are skipped."""
+        """Bytes to skip, and whether an element is missing here. If none are skipped, an element begins."""
         place, mark = self._place, chr(byte)
         if place == "outside" and mark == "[":
             self._place = "first"
@@ -231,7 +231,7 @@ class _Cutter:
         return None
 
     def _mark(self, mark: bytes, position: int, kind: str) -> _End | None:
-        """The end that a byte outside of strings is; None: the element goes on."""
+        """The end of the element, if this byte outside of strings ends it; None if the element continues."""
         if mark == b'"':
             self._in_string = True
         elif mark == b"\n":

@@ -1,6 +1,6 @@
-"""The files of some hours: a listing of the input bucket, page by page against the ledger's arrival rows.
+"""Finds the files of some hours: lists the input bucket, page by page, and reads the ledger's arrival rows.
 
-Who has them is in a database on disk, so memory does not grow with their number.
+A database on disk keeps which manifest has which file, so memory does not grow with the number of files.
 """
 
 import errno
@@ -25,21 +25,21 @@ from verify.report import MAX_DIFFERENCES, Difference, HourReport
 from verify.stack import HOUR_FORMAT, Hours, Stack
 
 PARALLEL_READS = 8
-"""Threads: boto3 keeps 10 connections."""
+"""Number of threads; boto3 keeps 10 connections."""
 ROUTING_TIME = timedelta(minutes=30)
 """A younger file may still be in the arrivals queue."""
 WINDOW = timedelta(days=1)
-"""A multipart upload is modified when it starts and arrives when it ends: an earlier one may be of these hours."""
+"""Range of modification times around the hours. A multipart upload is modified at its start and arrives at its end."""
 
 
 @dataclass(slots=True)
 class UnownedFiles:
-    """Object versions of an hour that no manifest has; of each kind the first ``MAX_DIFFERENCES``."""
+    """Object versions of an hour without a manifest; the first ``MAX_DIFFERENCES`` of each kind."""
 
     unknown: list[ObjectVersion] = field(default_factory=list)
-    """The ledger has no row of them."""
+    """Files without a row in the ledger."""
     ignored: list[tuple[ObjectVersion, str]] = field(default_factory=list)
-    """IGNORED when they arrived, and the settings' rules give them to the dataset today; with the reason of then."""
+    """Files that were IGNORED when they arrived, with the reason, but that today's rules give to the dataset."""
 
     def add(self, file: ObjectVersion, row: ArrivalRow | None) -> None:
         if row is not None and len(self.ignored) < MAX_DIFFERENCES:
@@ -55,10 +55,10 @@ class TimeOverError(Exception):
 def find_files(
     stack: Stack, hours: Hours, index: "FileIndex", stop_at: datetime | None = None, *, old_days: bool = True
 ) -> dict[str, UnownedFiles]:
-    """List the dataset's prefixes, every version; the files that have a manifest are added to ``index``.
+    """List all versions under the dataset's prefixes, and add the files that have a manifest to ``index``.
 
     Memory holds one page of the listing. ``old_days``: also read folders of days that ended ``LISTING_DAYS`` before the
-    hours. Returns the others, by hour. Raises ``TimeOverError``: a page was still to be listed at ``stop_at`` (aware).
+    hours. Returns all other files, by hour. Raises ``TimeOverError`` if a page is left at ``stop_at`` (aware).
     """
     unowned: dict[str, UnownedFiles] = {}
     with ThreadPoolExecutor(PARALLEL_READS) as pool:
@@ -78,10 +78,10 @@ def find_files(
 
 
 def current_rows(stack: Stack, index: "FileIndex", report: HourReport) -> dict[str, ManifestRow | None]:
-    """The rows of the manifests that have the files of the report's hour now; ``index`` says the same afterwards.
+    """The rows of the manifests that now have the files of the report's hour. It updates ``index`` accordingly.
 
-    The files of a superseded manifest, and of a part, go to those that have them now; a file that none has is reported.
-    Files whose collection is not divided yet are left out: the hour cannot be proven.
+    Files of a superseded manifest or a part go to the manifests that have them now; a file that none has is reported.
+    Files of an undivided collection are left out, and the hour cannot be proven.
     """
     rows: dict[str, ManifestRow | None] = {}
     remaining = index.manifests(report.hour)
@@ -122,7 +122,7 @@ def _pages(stack: Stack, hours: Hours, stop_at: datetime | None, *, old_days: bo
                 for item in page.get("Versions", [])
                 if first - item["LastModified"] <= WINDOW
                 and item["LastModified"] - last < WINDOW
-                # There can be thousands of rules, and years of files.
+                # Last, because there can be thousands of rules and years of files.
                 and stack.belongs(item["Key"])
             ]
             markers = None
@@ -140,27 +140,27 @@ CREATE TABLE published (identity PRIMARY KEY, manifest) WITHOUT ROWID;
 """
 
 DISK_ERRORS = ("SQLITE_CANTOPEN", "SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY")
-"""Any other, such as one of the syntax, is a defect of this program."""
+"""Errors of the disk; any other one, such as a wrong syntax, is a defect of this program."""
 
 
 @contextmanager
 def open_index(folder: Path) -> Iterator["FileIndex"]:
-    """A new index: its database is made in ``folder``, which the caller removes.
+    """A new index, with a database in ``folder``, which the caller removes.
 
-    Raises ``OSError``: the disk is full or broken; sqlite3 has an error of its own for it.
+    Raises ``OSError`` if the disk is full or broken, instead of sqlite3's own error.
     """
     try:
         with closing(FileIndex(folder)) as index:
             yield index
     except sqlite3.OperationalError as error:
-        # An extended code has a longer name; an error of Python's own has none.
+        # An extended code has a longer name, and errors that Python raises itself have none.
         if not getattr(error, "sqlite_errorname", "").startswith(DISK_ERRORS):
             raise
         raise OSError(errno.EIO, str(error)) from error
 
 
 class FileIndex:
-    """Used by one thread."""
+    """Which manifest has which file. It must be used by only one thread."""
 
     def __init__(self, folder: Path) -> None:
         # The file lasts as long as the process that fills it: a crash leaves nothing that is read again.
@@ -171,7 +171,7 @@ class FileIndex:
         self._database.close()
 
     def add(self, hour: str, manifest: str, files: Iterable[ObjectVersion]) -> None:
-        """Files that arrived in an hour (``YYYY-MM-DDTHH``), and belong to this manifest."""
+        """Add files that arrived in an hour (``YYYY-MM-DDTHH``) and belong to this manifest."""
         rows = (
             (hour, manifest, file.bucket, file.key, file.etag, file.size, file.arrived_at, file.version_id)
             for file in files
@@ -190,7 +190,7 @@ class FileIndex:
         self._database.execute("DELETE FROM arrived WHERE manifest = ?", (manifest,))
 
     def publisher(self, identity: Identity, manifest: str) -> str:
-        """The first manifest that was named here as the publisher of the file; ``manifest`` itself if it is."""
+        """The first manifest for which this method was called with the file: the publisher of the file."""
         digest = hashlib.blake2b("\0".join(identity).encode(), digest_size=16).digest()
         self._database.execute("INSERT OR IGNORE INTO published VALUES (?, ?)", (digest, manifest))
         (first,) = self._database.execute("SELECT manifest FROM published WHERE identity = ?", (digest,)).fetchone()

@@ -1,4 +1,4 @@
-"""Some hours of a dataset: everything that arrived in them against everything that is published of them."""
+"""Compares hours of a dataset: everything that arrived in them with everything that is published of them."""
 
 import tempfile
 import zlib
@@ -33,26 +33,26 @@ CHANGED = "has changed meanwhile: verify this hour again"
 @dataclass(frozen=True, slots=True)
 class Effort:
     share: float = 1.0
-    """Share of the manifests that are compared, chosen by their ids; 1: all."""
+    """Share of the manifests that are compared, chosen by their ids; 1 for all."""
     run_tasks: RunTasks | None = None
-    """Where rows are read; None: in this process."""
+    """Reads rows elsewhere, such as in Spark; None for this process."""
     parallel_manifests: int = 1
-    """Manifests that are compared at the same time."""
+    """Number of manifests that are compared at the same time."""
     find_place: bool = True
-    """Whether rows that differ are searched for in a second look."""
+    """Whether rows that differ are located by a second read."""
     stop_at: datetime | None = None
-    """No page of the input is listed and no manifest is begun after it: aware."""
+    """Time after which no page of the input is listed and no manifest begun; aware."""
     old_days: bool = True
-    """Whether folders of days before the hours are listed: a file that was added to one, and has no row in the ledger,
-    is found by the sweep, too."""
+    """Whether folders of days before the hours are listed. The sweep also finds a file that was added to one and has no
+    row in the ledger."""
 
 
 @dataclass(frozen=True, slots=True)
 class HoursCheck:
-    """Compares hours one after another; listings come first, ledger rows afterwards.
+    """Compares hours one after another: first their listings, then ledger rows.
 
-    Memory holds what one hour has: the names of its objects, the rows of its manifests, and the files of those that are
-    compared. ``on_progress``: called with a line of text for each manifest; from several threads.
+    Memory holds the names of one hour's objects, the rows of its manifests, and the files of the manifests that are
+    being compared. ``on_progress`` gets a line of text for each manifest; several threads call it.
     """
 
     stack: Stack
@@ -63,8 +63,8 @@ class HoursCheck:
     def run(self) -> Iterator[HourReport]:
         """The report of each hour, in order.
 
-        Raises ``ClientError``, ``BotoCoreError``: a listing or the ledger was refused or did not answer;
-        ``OSError``: the disk is full; ``TimeOverError``: the time was over before the files were listed.
+        Raises ``ClientError`` or ``BotoCoreError`` if a listing or the ledger was refused or did not answer;
+        ``OSError`` if the disk is full; ``TimeOverError`` if the time was over before the files were listed.
         """
         with (
             tempfile.TemporaryDirectory(prefix="hybrid-router-verify-") as folder,
@@ -95,7 +95,7 @@ class HoursCheck:
         objects, unnamed, has_marker = self._list_objects(partition)
         rows = current_rows(self.stack, index, report)
         for manifest, row in sorted(rows.items()):
-            # That of an abandoned owner has no partition.
+            # The row of an abandoned owner has no partition.
             if row is None or row.partition != partition:
                 problem = f"belongs to {manifest}, which the ledger does not have as a manifest of this hour"
                 _report_unowned(self.stack, report, sorted(index.files_of(manifest)), manifest, problem)
@@ -132,9 +132,9 @@ class HoursCheck:
     def _check_object(
         self, report: HourReport, uri: str, row: ManifestRow | None, published: Collection[str] | None
     ) -> None:
-        """Readers see every object under the hour's prefix: each must be one that its manifest has published.
+        """Check one object under the hour's prefix, where readers see it: its manifest must have published it.
 
-        ``published``: URIs of what the commit document names; None: they are not known.
+        ``published`` has the URIs in the commit document; None if they are not known.
         """
         if row is None:
             report.differs(Difference(uri, "is an object that no manifest of this hour has written: readers see it"))
@@ -159,7 +159,7 @@ class HoursCheck:
     def _check_marker(
         self, report: HourReport, told: HourRow, rows: Iterable[ManifestRow], *, has_marker: bool
     ) -> None:
-        """``told``: the hour's row before marker and ``rows`` were read; one that has changed since proves nothing."""
+        """Compare the marker with ``told``, the hour's earlier row; if the row has changed since, nothing is proven."""
         if told != self.stack.ledger.partitions.get(told.partition):
             return
         uri = f"s3://{self.stack.resources.lake_bucket}/{complete_marker_key(told.partition)}"
@@ -171,7 +171,7 @@ class HoursCheck:
             report.cannot_be_proven(f"{uri} {problem}, and readers were told that the hour is {told.told}")
 
     def _kept_objects(self, row: ManifestRow | None, uris: Sequence[str]) -> Collection[str]:
-        """What the published generation of a manifest that is not compared keeps of earlier ones."""
+        """Objects that the published generation of a manifest outside the share keeps from earlier generations."""
         if row is None or row.published is None or min(map(_generation_of, uris)) >= row.published.generation:
             return ()
         try:
@@ -181,7 +181,7 @@ class HoursCheck:
         return {f"s3://{item.bucket}/{item.key}" for item in (*document.objects, *document.quarantine)}
 
     def _add_resubmitted(self, partition: Partition, index: FileIndex, report: HourReport) -> None:
-        """Add the files of lines that a person has given back, which no listing of the input has."""
+        """Add files of lines that a person gave back, which no listing of the input contains."""
         for resubmission in self.stack.ledger.resubmissions.of(partition):
             arrival = self.stack.ledger.arrivals.get(resubmission.file)
             if arrival is not None and arrival.manifest is not None:
@@ -192,7 +192,7 @@ class HoursCheck:
             _report_unowned(self.stack, report, [resubmission.file], None, problem, advice)
 
     def _add_listed(self, partition: Partition, rows: dict[str, ManifestRow | None], report: HourReport) -> None:
-        """Add the manifests of the hour none of whose files is left in the input: only the ledger's list has them."""
+        """Add manifests of the hour without a file left in the input, which only the ledger's list contains."""
         ledger = self.stack.ledger
         for page in follow(ledger, ledger.partitions.manifests(partition), parallel=1):
             for manifest, row in page:
@@ -208,8 +208,8 @@ class HoursCheck:
                     rows[manifest] = row
 
     def _list_objects(self, partition: Partition) -> tuple[dict[str, list[str]], list[str], bool]:
-        """URIs of all objects that readers see of an hour, by the manifest in their name; those without one; and
-        whether the marker of a complete hour is there.
+        """URIs of all objects that readers see of an hour: by the manifest in their name, those without a manifest, and
+        whether there is a marker of a complete hour.
         """
         named: dict[str, list[str]] = defaultdict(list)
         unnamed, has_marker = [], False
@@ -225,7 +225,7 @@ class HoursCheck:
         return named, unnamed, has_marker
 
     def _compare(self, row: ManifestRow) -> CheckedManifest | str:
-        """A text says why the manifest was not compared: whatever it is, the others are."""
+        """Compare a manifest. After any error the result is a text with the reason, so that the others are compared."""
         if self.effort.stop_at is not None and self.stack.clock() >= self.effort.stop_at:
             return f"was {TOO_LATE}"
         self.on_progress(
@@ -234,10 +234,10 @@ class HoursCheck:
         run_tasks = self.effort.run_tasks or (lambda run, tasks: (run(self.stack.s3, task) for task in tasks))
         try:
             checked = check_manifest(self.stack, row, run_tasks, find_place=self.effort.find_place)
-            # The sweep may have deleted objects of the generation that was compared, or a rebuild emptied the table.
+            # The sweep may have deleted objects of the compared generation, or a rebuild may have emptied the table.
             return CHANGED if checked.report.differences and self._has_changed(row) else checked
         except Exception as error:
-            # What uploaders have sent decides what a library raises, and a task can run out of memory.
+            # Uploaders' data decide which errors a library raises, and a task can run out of memory.
             return f"could not be compared ({type(error).__name__}: {error}): verify this hour again"
 
     def _has_changed(self, row: ManifestRow) -> bool:
@@ -255,10 +255,10 @@ def _report_unowned(
     problem: str,
     advice: str = "run a backfill of this hour",
 ) -> None:
-    """Files that no manifest has: differences, unless they may still be on their way.
+    """Report files without a manifest as differences, unless they may still be on their way.
 
-    ``owner``: the one that their rows have named; None: the ledger had no row of them. A backfill records old files,
-    too.
+    ``owner`` is the owner in their rows when they were read; None if they had no row. A backfill records old files as
+    well.
     """
     for some in batches_of(files):
         for file, row in zip(some, stack.ledger.arrivals.get_many(some), strict=True):
@@ -267,7 +267,7 @@ def _report_unowned(
                 report.cannot_be_proven(f"{file.uri} (version {file.version}) {meanwhile}")
                 continue
             times = (file.arrived_at, *(() if row is None else (row.recorded_at,)))
-            # Of an upload in parts, whose ETag has their number, the listing has the time at which it began.
+            # A multipart upload, whose ETag has a dash, is listed with the time at which it began.
             routing_time = WINDOW if owner is None and "-" in file.etag else ROUTING_TIME
             if stack.clock() - max(map(datetime.fromisoformat, times)) < routing_time:
                 report.cannot_be_proven(f"{file.uri} (version {file.version}) {problem} yet")
@@ -286,7 +286,7 @@ def _is_counted(report: HourReport, row: ManifestRow) -> bool:
 
 
 def _check_files(report: HourReport, manifest: str, outcome: CheckedManifest, index: FileIndex) -> None:
-    """Every file that arrived is in the manifest that the ledger names, and no file is in two."""
+    """Check that every arrived file is in the manifest that the ledger names, and that no file is in two."""
     if outcome.files is None:
         return
     for file in sorted(index.files_of(manifest)):

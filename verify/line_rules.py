@@ -1,6 +1,6 @@
 """The rules of a line and of column names, implemented a second time: simple instead of fast, without native/.
 
-The parser is Python's standard library (RFC 8259), values exactly as in the file.
+The parser is Python's standard library (RFC 8259); values are exactly as in the file.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ MAX_NAME_LENGTH = 200
 RESERVED = {"date", "hour", "_rescued", "_source", "_offset", "_arrived_at", "_tmp_metadata_row_index"}
 
 SPACE = re.compile(r"[ \t\r\n]*")
-# A string without an end takes the rest of the text: a search from each of its quotes would be quadratic.
+# A string without an end matches the rest of the text: a search from each of its quotes would be quadratic.
 BRACKETS = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[{\]}]', re.DOTALL)
 # Possessive, with look-ahead: `1e` and `1.` are invalid numbers, not a 1 with trailing characters.
 FRACTION, EXPONENT = r"(?:\.[0-9]++|(?!\.))", r"(?:[eE][+-]?[0-9]++|(?![eE]))"
@@ -40,14 +40,14 @@ def _refuse(name: str) -> Any:  # noqa: ANN401
 
 
 def _drop(_: object) -> None:
-    """Of a nested value only the text is kept."""
+    """Drop a nested value; only its text is kept."""
 
 
 DECODER = json.JSONDecoder(parse_int=_drop, parse_float=_drop, parse_constant=_refuse, object_pairs_hook=_drop)
 
 
 def parse_line(raw: bytes, *, first: bool, verbatim: list[str] | None = None) -> list[Member] | None:
-    """The members of the row; None for a blank line. Each as it is in the line, key and value, goes to ``verbatim``."""
+    """The members of the row; None for a blank line. Adds each member's text, with key and value, to ``verbatim``."""
     if first:
         raw = raw.removeprefix(BYTE_ORDER_MARK)
     if not raw.strip(b" \t\r"):
@@ -58,7 +58,7 @@ def parse_line(raw: bytes, *, first: bool, verbatim: list[str] | None = None) ->
         raise RejectedError(INVALID_UTF8) from None
     deep = _first_bracket_too_deep(text)
     if deep is not None:
-        # Any other error is before the end of this text.
+        # Any other error comes before the end of this text.
         text = text[: deep + 1]
     position = skip_space(text, 0)
     is_object = text[position : position + 1] == "{"
@@ -84,7 +84,7 @@ def skip_space(text: str, position: int) -> int:
 
 
 def _read_object(text: str, at: int, members: list[Member], verbatim: list[str] | None) -> int:
-    """The position after the object. Raises ``ValueError``, with the attribute ``pos``: the text is not JSON there."""
+    """The position after the object. Raises ``ValueError``, with the position ``pos``, if the text is not JSON."""
     at = skip_space(text, at + 1)
     if text[at : at + 1] == "}":
         return at + 1
@@ -114,7 +114,7 @@ def _expect(mark: str, text: str, at: int) -> None:
 
 
 def _skip_other(text: str, at: int) -> int:
-    """The position after a value that is not an object; errors as in ``_read_object``."""
+    """The position after a value that is not an object. Errors are as in ``_read_object``."""
     if text[at : at + 1] in ('"', "["):
         return DECODER.raw_decode(text, at)[1]
     match = SCALAR.match(text, at)
@@ -136,7 +136,7 @@ def _first_bracket_too_deep(text: str) -> int | None:
 
 
 def column_name(key: str) -> str:
-    # A name has a character for each of the key's at least, and a long one keeps its first characters only.
+    # A name has at least one character for each of the key's, and a long name keeps only its first characters.
     name = "".join(encode_character(key, index) for index in range(min(len(key), MAX_NAME_LENGTH + 1))) or "__0_"
     if name in RESERVED:
         name += "__"

@@ -1,6 +1,6 @@
-"""One manifest: its input files against the rows and records that its commit document has published.
+"""Compares the input files of one manifest with the rows and records that its commit document has published.
 
-Both sides are multisets of row digests, made in tasks that any process can run: results only add up.
+Both sides are multisets of row digests, made by tasks that any process can run, because their results are added up.
 """
 
 from __future__ import annotations
@@ -46,17 +46,17 @@ from verify.table_check import Column, ShownTable
 @dataclass(slots=True)
 class QuarantinedFile:
     lines: dict[int, tuple[int, str, bytes | None]] = field(default_factory=dict)
-    """By offset: length, reason and digest of the bytes; None if the record has the line by reference only."""
+    """By offset: length, reason and digest of the bytes; None if the record has the line only by reference."""
     counted: Counter[str] = field(default_factory=Counter)
     """Lines without a record of their own, by reason."""
     whole: list[str] = field(default_factory=list)
-    """Reasons of records for the whole file."""
+    """Reasons in the records of the whole file."""
     problems: list[str] = field(default_factory=list)
 
     def take(self, line: Line, reason: str) -> str | None:
-        """Compare a rejected line with its record, which is used up; returns what is wrong with it.
+        """Compare a rejected line with its record, and remove the record; returns the difference, if any.
 
-        A line without a record is one of those that are only counted.
+        A line without a record counts as one of the lines that are only counted.
         """
         record = self.lines.pop(line.offset, None)
         if record is None:
@@ -70,7 +70,7 @@ class QuarantinedFile:
         return None
 
     def remaining(self) -> list[str]:
-        """What does not match after all lines were taken."""
+        """The differences that are left after all lines were taken."""
         found = [f"the quarantine has a record of byte {offset}, which is not a rejected line" for offset in self.lines]
         for reason, count in sorted(self.counted.items()):
             if count < 0:
@@ -88,7 +88,7 @@ def line_digest(line: bytes) -> bytes:
 def add_records(path: Path, files: dict[tuple[str, str], QuarantinedFile]) -> None:
     """Add the records of a quarantine object to ``files``, by URI and version of the input file.
 
-    Raises ``ValueError``: a record cannot be read; the message says which.
+    Raises ``ValueError``, which names the record, if a record cannot be read.
     """
     with path.open("rb") as stream:
         for number, text in enumerate(stream, 1):
@@ -121,24 +121,24 @@ Quarantine = dict[tuple[str, str], QuarantinedFile]
 class CheckedManifest:
     report: ManifestReport
     files: frozenset[Identity] | None = None
-    """All files of its document; None: they are not known."""
+    """All files of its document; None if they are not known."""
     objects: frozenset[str] | None = None
-    """URIs of what it has published; None: they are not known."""
+    """URIs of its published objects; None if they are not known."""
 
 
 def check_manifest(stack: Stack, row: ManifestRow, run_tasks: RunTasks, *, find_place: bool) -> CheckedManifest:
     """Compare a manifest that has published a generation.
 
-    Everything is read once. The disk of a process holds one object at a time. ``run_tasks``: where the rows of both
-    sides are read. ``find_place``: if rows differ, the rows of some buckets are read a second time, by this process, to
-    find the place. Raises ``ClientError``, ``BotoCoreError``: S3 refused a request or did not answer.
+    Everything is read once. The disk of a process holds one object at a time. ``run_tasks`` reads the rows of both
+    sides. ``find_place``: if rows differ, this process reads the rows of some buckets again to locate them. Raises
+    ``ClientError`` or ``BotoCoreError`` if S3 refused a request or did not answer.
     """
     report = ManifestReport()
     assert row.published is not None
     control, reference = stack.resources.control_bucket, row.published.document
     try:
         document = read_commit(stack.s3, control, reference)
-        # The ledger vouches for both documents, and input.bucket can have been another one.
+        # The ledger confirms the bytes of both documents, and input.bucket can have been another one.
         earlier = {parse_s3_uri(source.uri).bucket for source in document.sources}
         manifest = read_manifest(stack.s3, control, row, {*stack.resources.file_buckets, *earlier})
     except NewerDocumentError as error:
@@ -163,7 +163,7 @@ def check_manifest(stack: Stack, row: ManifestRow, run_tasks: RunTasks, *, find_
 
 
 def _compare_counts(row: ManifestRow, manifest: Manifest, document: CommitDocument, report: ManifestReport) -> None:
-    """Commands, markers and events of hours have the counts of the row, and read no document."""
+    """Compare the row's counts with the documents: commands, markers and events of hours read only the row."""
     assert row.published is not None
     totals = row.published.totals
     recorded = (row.files, row.published.generation, totals.rows, totals.rejects, totals.failed_files)
@@ -212,7 +212,7 @@ class _Comparison:
             self._differs(f"manifest {self.manifest.id}", problem)
 
     def _expected_files(self) -> list[ExpectedFile]:
-        """The files that have been read to their end; those that the quarantine has as a whole are checked here."""
+        """The files that were read to their end. Files that are quarantined as a whole are checked here."""
         quarantine = self._read_quarantine()
         sources = {(source.uri, source.version): source for source in self.document.sources}
         expected = []
@@ -255,7 +255,7 @@ class _Comparison:
                 yield f"s3://{item.bucket}/{item.key}", pairs
 
     def _check_whole(self, file: ObjectVersion, record: QuarantinedFile, failed: str | None) -> None:
-        """``failed``: why the commit document says that the file could not be read."""
+        """``failed`` is the reason in the commit document if the file could not be read."""
         self.report.whole_files += bool(record.whole)
         if record.whole[:1] != [reason for reason in (failed,) if reason is not None]:
             whole = f"as a whole ({record.whole[0]})" if record.whole else "not as a whole"
@@ -270,12 +270,12 @@ class _Comparison:
 
 
 OTHER_BYTES = "has other bytes than were published"
-"""Its rows can be equal: of what is in none of them, such as bounds and counts of a footer, nothing else is read."""
+"""Reported even if the rows are equal: other parts, such as bounds and counts of a footer, are not compared."""
 MAX_TASKS = 64
-"""Maximum number of tasks of each side of a manifest; a multiset is 4,096 numbers."""
+"""Maximum number of tasks for each side of a manifest; a multiset is 4,096 numbers."""
 
 RunTasks = Callable[[Callable[["S3Client", Any], "SideDigest"], Sequence[Any]], Iterable["SideDigest"]]
-"""Calls a function with an S3 client and each of the tasks, in any order, anywhere."""
+"""Calls a function with an S3 client and each of the tasks, in any order, in any process."""
 
 
 @dataclass(slots=True)
@@ -285,9 +285,9 @@ class SideDigest:
     rows: RowMultiset = field(default_factory=RowMultiset)
     report: ManifestReport = field(default_factory=ManifestReport)
     complete: bool = True
-    """Nothing was left out: if something was, the sides cannot be compared."""
+    """Whether nothing was left out; otherwise the sides cannot be compared."""
     columns: dict[Column, str] = field(default_factory=dict)
-    """Columns of the files with their field ids, and a file that has each."""
+    """Columns of the files with their field ids, each with the URI of a file that has it."""
 
     def add(self, other: SideDigest) -> None:
         self.rows.merge(other.rows)
@@ -343,7 +343,7 @@ def digest_lake(s3: S3Client, objects: Sequence[PendingObject]) -> SideDigest:
 
 
 def digest_input(rules: InputRules, s3: S3Client, files: Iterable[ExpectedFile]) -> SideDigest:
-    """The rows of input files; rejected lines are compared with the quarantine, counts with the commit document."""
+    """The rows of input files. It compares rejected lines with the quarantine, and counts with the commit document."""
     digest = SideDigest()
     for expected in files:
         _read_file(s3, rules, expected, digest)
@@ -382,6 +382,6 @@ def _read_file(s3: S3Client, rules: InputRules, expected: ExpectedFile, digest: 
     source = expected.source
     claimed = None if source is None else (source.lines, source.rows, source.blank_lines, source.rejects)
     if counted != claimed:
-        # The commit document's counts are what `explain` shows.
+        # The commit document's counts are checked because `explain` shows them.
         problem = f"has (lines, rows, blank lines, rejects) = {counted}, and the commit document says {claimed}"
         report.differs(Difference(file.uri, problem, file.version))

@@ -1,4 +1,4 @@
-"""Objects as streams of bounded memory: ranges of one version, decompressed."""
+"""Reads objects as streams with limited memory: ranges of one version, decompressed."""
 
 import bz2
 import io
@@ -21,7 +21,7 @@ RANGE_BYTES = 8 << 20
 INPUT_BYTES = 64 << 10
 BUFFER_BYTES = 1 << 20
 
-# The first bytes of compressed files: the rule of the conversion's reader, written a second time.
+# The first bytes of compressed files: a second implementation of the rule of the conversion's reader.
 GZIP = re.compile(rb"\x1f\x8b")
 BZIP2 = re.compile(rb"BZh[1-9]")
 # A zstd frame, or a skippable frame, which pzstd writes first.
@@ -29,15 +29,15 @@ ZSTD = re.compile(rb"(?:\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18)")
 GZIP_WINDOW = 31
 """zlib's number for a gzip header and the largest window."""
 PADDING = b"\0\r\n"
-"""What can be between and after members: zeros to a block size, and an appended end of a line."""
+"""Bytes that may follow a member: zeros up to a block size, and an appended line ending."""
 
 
 class GoneError(Exception):
-    """The object no longer exists in this version, or cannot be read any more; the message says why."""
+    """This version of the object no longer exists or can no longer be read; the message is the reason."""
 
 
 class ObjectStream(io.RawIOBase):
-    """One object version, requested in ranges. Raises ``GoneError`` when S3 says that it cannot be had."""
+    """One object version, requested in ranges. Raises ``GoneError`` if S3 answers that it is not available."""
 
     def __init__(self, s3: S3Client, file: ObjectVersion) -> None:
         super().__init__()
@@ -65,9 +65,9 @@ class ObjectStream(io.RawIOBase):
 
 
 def get_range(s3: S3Client, file: ObjectVersion, start: int, end: int) -> GetObjectOutputTypeDef:
-    """S3's answer with the bytes [start, end) of exactly this version: by its ETag where it was put without a version.
+    """S3's answer with the bytes [start, end) of exactly this version, which is identified by its ETag if it has no id.
 
-    A bucket that got versions later has such an object as the version ``null``. Raises ``GoneError``.
+    If the bucket got versions later, such an object is the version ``null``. Raises ``GoneError``.
     """
     by_etag = {"IfMatch": f'"{file.etag}"'}
     null = {**by_etag, "VersionId": UNVERSIONED}
@@ -78,7 +78,7 @@ def get_range(s3: S3Client, file: ObjectVersion, start: int, end: int) -> GetObj
             return s3.get_object(**request, Range=f"bytes={start}-{end - 1}")
         except ClientError as error:
             unreadable = judge(error) == Fault.FILE or error_code(error) in KEY_CODES
-            # Of the version null a caller without s3:GetObjectVersion learns nothing.
+            # For the version null, a caller without s3:GetObjectVersion gets only a denial.
             if not unreadable and not (gone is not None and is_denial(error)):
                 raise
             gone = gone or error
@@ -87,7 +87,7 @@ def get_range(s3: S3Client, file: ObjectVersion, start: int, end: int) -> GetObj
 
 
 class InflatedStream(io.RawIOBase):
-    """All members of a gzip or bzip2 file; raises ``OSError`` if it is damaged and ``EOFError`` if it is truncated."""
+    """All members of a gzip or bzip2 file. Raises ``OSError`` if it is damaged, ``EOFError`` if it is truncated."""
 
     def __init__(self, stream: "io.BufferedReader[Any]", new_member: Callable[[], Any]) -> None:
         super().__init__()
@@ -124,7 +124,7 @@ class InflatedStream(io.RawIOBase):
         return self._rest
 
     def _inflate(self, size: int) -> bytes:
-        # A bzip2 member that has more output must not be fed: it would keep the input.
+        # A bzip2 member with more output must not be fed, because it would keep the input.
         source = self._rest or (self._read() if getattr(self._member, "needs_input", True) else b"")
         text: bytes = self._member.decompress(source, size)
         self._rest = getattr(self._member, "unconsumed_tail", b"")
@@ -136,7 +136,7 @@ class InflatedStream(io.RawIOBase):
 
 
 def open_text(s3: S3Client, file: ObjectVersion) -> IO[bytes]:
-    """The file decompressed; its first bytes decide how it is compressed, not its name."""
+    """The file decompressed. Its first bytes, not its name, decide how it is compressed."""
     stream: io.BufferedReader = io.BufferedReader(ObjectStream(s3, file), RANGE_BYTES)
     head = stream.peek(4)[:4]
     if ZSTD.match(head):
@@ -151,11 +151,11 @@ def open_text(s3: S3Client, file: ObjectVersion) -> IO[bytes]:
 
 
 def download(s3: S3Client, item: PendingObject, path: Path) -> bool:
-    """Copy a published object to ``path``; False: its bytes are others now. Raises ``GoneError``: it does not exist."""
+    """Copy a published object to ``path``. False: its bytes have changed. Raises ``GoneError`` if it does not exist."""
     try:
         s3.download_file(item.bucket, item.key, str(path))
     except ClientError as error:
-        # An archived object is there.
+        # An archived object still exists.
         if judge(error) == Fault.FILE and error_code(error) != "InvalidObjectState":
             raise GoneError(f"S3 answers {error_code(error)}") from error
         raise

@@ -1,4 +1,4 @@
-"""What a verification has found: differences, things that cannot be proven, and the outcome of each hour."""
+"""The findings of a verification: differences, what cannot be proven, and the outcome of each hour."""
 
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
@@ -12,7 +12,7 @@ MAX_DIFFERENCES = 20
 
 class HourOutcome(StrEnum):
     PROVEN = "proven"
-    """The lake and the quarantine hold what the input files hold."""
+    """The lake and the quarantine hold exactly the content of the input files."""
     DIFFERS = "differs"
     UNPROVEN = "cannot be proven"
     """Nothing differs, but something could not be compared."""
@@ -25,7 +25,7 @@ class Difference:
     uri: str
     """An input file, or an object of the lake or the quarantine."""
     problem: str
-    """Completes a sentence that begins with the URI."""
+    """Rest of a sentence that begins with the URI."""
     version: str | None = None
     line: int | None = None
     offset: int | None = None
@@ -42,7 +42,7 @@ class ManifestReport:
     rows: int = 0
     rejects: int = 0
     whole_files: int = 0
-    """Files that the quarantine has by reference, because they could not be read to their end."""
+    """Files that are in the quarantine by reference, because they could not be read to their end."""
     differences: list[Difference] = field(default_factory=list)
     unproven: list[str] = field(default_factory=list)
 
@@ -51,7 +51,7 @@ class ManifestReport:
             self.differences.append(difference)
 
     def cannot_be_proven(self, reason: str) -> None:
-        # Each part of a collection names the same one.
+        # Each part of a collection gives the same reason.
         if reason not in self.unproven and len(self.unproven) < MAX_DIFFERENCES:
             self.unproven.append(reason)
 
@@ -66,18 +66,18 @@ class ManifestReport:
 
 @dataclass(slots=True)
 class HourReport(ManifestReport):
-    """One hour of a dataset: the sum of its manifests, and what belongs to none of them."""
+    """One hour of a dataset: the sum over its manifests, and findings without a manifest."""
 
     hour: str = ""
     manifests: int = 0
     compared: int = 0
-    """Manifests that were compared: fewer with a share."""
+    """Number of manifests that were compared; fewer than all with a share."""
     missed: int = 0
-    """Manifests of the share that were not compared, because the time was over or of an error."""
+    """Number of manifests in the share that were not compared, because of time or an error."""
 
     @property
     def outcome(self) -> HourOutcome:
-        """A difference weighs more than what could not be compared."""
+        """The outcome; a difference has priority over something that could not be compared."""
         if self.differences:
             return HourOutcome.DIFFERS
         if self.unproven:

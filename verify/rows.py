@@ -1,6 +1,6 @@
-"""Rows as (column, text) pairs, their digests, and multisets of rows that take the memory of a few thousand numbers.
+"""Rows as (column, text) pairs, their digests, and multisets of rows, each with the memory of a few thousand numbers.
 
-They come from an input file, by the verification's own parser, or from a published Parquet file, as pyarrow reads it.
+They come from an input file, by the verification's own parser, or from a published Parquet file, by pyarrow.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ MODULUS = 1 << 128
 DIGEST_PAIRS = 1000
 
 MAX_CACHED_KEY = 200
-"""Longer keys are not kept: an uploader chooses how many there are."""
+"""Maximum length of cached keys: uploaders choose how many keys there are."""
 
 _cached_name = lru_cache(maxsize=1 << 16)(line_rules.column_name)
 
@@ -39,9 +39,9 @@ def column_name(key: str) -> str:
 
 
 def parse_row(line: bytes, *, first: bool) -> Pairs | None:
-    """The row of a line, which is without its newline and not too long; None for a blank line.
+    """The row of a line, which has no newline and is not too long; None for a blank line.
 
-    Raises ``RejectedError``: the line is not a row; its argument is the reason.
+    Raises ``RejectedError``, whose argument is the reason, if the line is not a row.
     """
     members = line_rules.parse_line(line, first=first)
     return None if members is None else sorted((column_name(key), text) for key, text in members if text is not None)
@@ -56,7 +56,7 @@ def rescued_pairs(text: str) -> Pairs:
 
 
 def row_digest(pairs: Pairs) -> int:
-    """128 bits over the sorted pairs. A name has no NUL and a text has its length, so no two rows look alike."""
+    """128 bits over the sorted pairs. A name has no NUL and a text has its length, so no two rows are encoded alike."""
     digest = hashlib.blake2b(digest_size=16)
     for start in range(0, len(pairs), DIGEST_PAIRS):
         part = "".join([f"{name}\0{len(text)}\0{text}" for name, text in pairs[start : start + DIGEST_PAIRS]])
@@ -81,12 +81,12 @@ class RowMultiset:
         self.sums = [(mine + theirs) % MODULUS for mine, theirs in zip(self.sums, other.sums, strict=True)]
 
     def differing_buckets(self, other: "RowMultiset") -> list[int]:
-        """Buckets that do not hold the same rows; empty: both multisets are equal."""
+        """Buckets that hold different rows; empty if both multisets are equal."""
         return [bucket for bucket in range(BUCKETS) if self.sums[bucket] != other.sums[bucket]]
 
 
 def row_of(line: Line) -> Pairs | None:
-    """The row of a line or an element; None for a blank line. Raises ``RejectedError``: its reason."""
+    """The row of a line or an element; None for a blank line. Raises ``RejectedError`` with the reason."""
     if line.body is None:
         raise RejectedError("line too long")
     pairs = parse_row(line.body, first=line.offset == 0)
@@ -96,7 +96,7 @@ def row_of(line: Line) -> Pairs | None:
 
 
 class InputRules(NamedTuple):
-    """What the rows of a manifest were converted with."""
+    """The settings with which the rows of a manifest were converted."""
 
     max_line_bytes: int
     concatenated: bool
@@ -105,9 +105,9 @@ class InputRules(NamedTuple):
 
 
 def read_lines(s3: S3Client, file: ObjectVersion, rules: InputRules) -> Iterator[tuple[Line, Pairs | str | None]]:
-    """The lines of a file in order, each with its row, the reason of its rejection, or None if it is blank.
+    """The lines of a file, in order, each with its row, or its reason of rejection, or None if it is blank.
 
-    Raises ``GoneError``: S3 no longer has this version; ``OSError``, ``EOFError``, ``ValueError``: it cannot be
+    Raises ``GoneError`` if S3 no longer has this version; ``OSError``, ``EOFError`` or ``ValueError`` if it cannot be
     decompressed to its end.
     """
     source = file.uri if file.version_id is None else f"{file.uri}?versionId={file.version_id}"
@@ -125,8 +125,8 @@ def read_lines(s3: S3Client, file: ObjectVersion, rules: InputRules) -> Iterator
 
 
 BATCH_ROWS, BATCH_VALUES, BATCH_BYTES = 4096, 1 << 18, 32 << 20
-"""What is decoded at once, of one row group. A row can have 16 MiB; bytes count a value of a dictionary once. A batch
-costs each column 15 us: with 16 rows it is ten times that of its values."""
+"""Limits of a decoded batch of one row group. A row can have 16 MiB; bytes count a value of a dictionary once. A batch
+costs 15 us for each column: with 16 rows, ten times as much as its values."""
 RESCUED = "_rescued"
 
 
@@ -142,7 +142,7 @@ class ColumnTypeError(ValueError):
 def read_pairs(path: Path) -> Iterator[Pairs]:
     """The rows in the file's order; members of ``_rescued`` appear as the columns that they would have.
 
-    Raises ``ColumnTypeError``: another type can have the same texts, but the table says that every column is a string.
+    Raises ``ColumnTypeError`` for another type: it can have the same texts, but the table declares strings.
     """
     with pq.ParquetFile(path) as file:
         names = file.schema_arrow.names
@@ -160,7 +160,7 @@ def read_pairs(path: Path) -> Iterator[Pairs]:
 
 
 def read_batches(file: pq.ParquetFile) -> Iterator[pa.RecordBatch]:
-    """Rows in order, in batches of at most ``BATCH_ROWS``, ``BATCH_VALUES`` and about ``BATCH_BYTES``, or of one."""
+    """Rows in order, in batches of at most ``BATCH_ROWS``, ``BATCH_VALUES`` and about ``BATCH_BYTES``, or one row."""
     for number in range(file.num_row_groups):
         group = file.metadata.row_group(number)
         rows = BATCH_BYTES * group.num_rows // max(1, group.total_byte_size)
@@ -169,7 +169,7 @@ def read_batches(file: pq.ParquetFile) -> Iterator[pa.RecordBatch]:
 
 
 def _with_rescued(pairs: Pairs, columns: Collection[str]) -> Pairs:
-    """A member whose column the file has keeps ``_rescued`` in its name, but where two keys can have one name."""
+    """Replace ``_rescued`` by its members, with a prefix for each column of the file without a hashed name."""
     rescued = [text for name, text in pairs if name == RESCUED]
     if not rescued:
         return pairs
@@ -181,11 +181,11 @@ def _with_rescued(pairs: Pairs, columns: Collection[str]) -> Pairs:
 
 
 MAX_ROWS = 20_000
-"""The buckets that are searched have about this number of rows of the lake ..."""
+"""Approximate number of rows of the lake in the buckets that are searched."""
 MIN_BUCKETS = 8
-"""... and are at least this number. A changed row is in two."""
+"""Minimum number of buckets that are searched; a changed row is in two."""
 MAX_FOUND = 5
-"""Maximum number of places that are reported on each side."""
+"""Maximum number of places that are reported for each side."""
 
 
 def locate(
@@ -194,10 +194,10 @@ def locate(
     buckets: list[int],
     rows: int,
 ) -> list[Difference]:
-    """Rows that only one side has: lines of the input in its order, then objects of the lake.
+    """Rows that only one side has: first lines of the input, in its order, then objects of the lake.
 
-    ``lake``: rows with the URI of their object. ``buckets``: buckets whose sums differ. If only some are searched, the
-    first differing line may be in another. ``rows``: number of rows of the lake.
+    ``lake`` has rows with the URI of their object. ``buckets`` are the buckets whose sums differ; if only some are
+    searched, the first differing line may be in another. ``rows`` is the number of rows in the lake.
     """
     chosen = set(buckets[: max(MIN_BUCKETS, MAX_ROWS * BUCKETS // max(1, rows))])
     extra, uris = Counter[int](), dict[int, str]()
@@ -211,7 +211,7 @@ def locate(
         digest = row_digest(pairs)
         if digest % BUCKETS not in chosen:
             continue
-        # Counter returns 0 for a missing key without keeping it.
+        # Counter returns 0 for a missing key without storing it.
         if extra[digest]:
             extra[digest] -= 1
         elif len(missing) < MAX_FOUND:

@@ -1,4 +1,4 @@
-"""What a verification needs of a deployment; it only reads."""
+"""The parts of a deployment that a verification needs; it only reads them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -23,12 +23,12 @@ class Stack:
     ledger: Ledger
     resources: ResourceNames
     prefixes: tuple[str, ...]
-    """Prefixes in the input bucket under which all keys of the dataset are."""
+    """Prefixes in the input bucket that cover all keys of the dataset."""
     belongs: Callable[[str], bool]
     clock: Callable[[], datetime]
     """Returns the current time: aware, UTC."""
     has_table: bool = False
-    """Whether the dataset has an Iceberg table: replaced objects stay for its earlier snapshots."""
+    """Whether the dataset has an Iceberg table, whose earlier snapshots need replaced objects."""
     table: ShownTable | None = None
     flat_prefixes: frozenset[str] = frozenset()
     """The ``prefixes`` after which no key of the dataset has a folder."""
@@ -43,7 +43,7 @@ class Stack:
         dataset: str,
         clock: Callable[[], datetime],
     ) -> "Stack":
-        """What the settings say of a dataset, with these clients."""
+        """The values for a dataset by the settings, with these clients."""
 
         def belongs(key: str) -> bool:
             if settings.input.suffix_of(key) is None:
@@ -58,7 +58,7 @@ class Stack:
         return cls(s3, ledger, resources, prefixes, belongs, clock, has_table, flat_prefixes=flat)
 
     def with_current_marks(self, rows: Sequence[ManifestRow]) -> list[ManifestRow]:
-        """Manifests of a dataset without the marks of an Iceberg table that a rebuild has replaced."""
+        """Manifests of a dataset, without marks of an Iceberg table that a rebuild has replaced."""
         table = self.ledger.tables.get(rows[0].partition.dataset) if rows and self.has_table else None
         return [with_current_mark(row, table) for row in rows]
 

@@ -1,4 +1,4 @@
-"""One hour of an Iceberg table: it shows the files that the manifests of the hour have published, and no others."""
+"""Checks one hour of an Iceberg table: it must show exactly the files that the hour's manifests have published."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ class ShownTable(Protocol):
         """Whether another writer has changed rows of any hour since the last batch."""
 
     def hidden(self, columns: Iterable[Column]) -> list[Column]:
-        """The columns of files that the table does not have; none if it cannot be read."""
+        """The columns of files that the table lacks; none if it cannot be read."""
 
 
 def check_table(stack: Stack, partition: Partition, rows: Iterable[ManifestRow], report: HourReport) -> None:
-    """Compare what the table shows of an hour with the commit documents of the generations that it has to show.
+    """Compare an hour of the table with the commit documents of the generations that it must show.
 
-    Another writer may have compacted files: then the numbers of rows are compared.
+    If another writer has compacted files, only the numbers of rows are compared.
     """
     if stack.table is None:
         return
@@ -80,7 +80,7 @@ def check_table(stack: Stack, partition: Partition, rows: Iterable[ManifestRow],
 
 
 def _read_published(stack: Stack, partition: Partition, before: Iterable[ManifestRow]) -> list[ManifestRow]:
-    """What is published of an hour now: also by manifests that had published nothing ``before``."""
+    """The manifests that have published something of an hour now, even if they had not ``before``."""
     names = [*(row.id for row in before), *stack.ledger.partitions.manifests(partition)]
     pages = follow(stack.ledger, names, parallel=1)
     rows = (row for page in pages for _, row in page if row is not None and row.published is not None)

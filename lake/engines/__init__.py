@@ -1,6 +1,6 @@
-"""Engines: where job runs are. Each file of an engine says everything about it; ``ENGINES`` describes all of them.
+"""Engines: the services on which job runs execute. Each file describes one service; ``ENGINES`` has all engines.
 
-Job runs are named by the ids by which they hold leases; the service that runs them is asked.
+A job run is named by the id by which it holds leases. The prefix of the id shows which service to ask.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,24 +12,24 @@ from lake.engines.glue import GLUE, GLUE_FLEX
 
 Clients = Mapping[str, Any]
 ENGINES: Mapping[str, EngineDescription] = {item.name: item for item in (GLUE_FLEX, GLUE, EMR_SERVERLESS)}
-"""By name, as settings have it."""
+"""By name, as in the settings."""
 
 
 def engine_of_run(run: str) -> EngineDescription:
-    """An engine of the service that has the job run of this id; an id without a prefix is one of Glue."""
+    """An engine of the service that has the job run with this id; an id without a prefix belongs to Glue."""
     return max((item for item in ENGINES.values() if run.startswith(item.run_prefix)), key=lambda item: item.run_prefix)
 
 
 def services_of(engines: Iterable[str]) -> list[str]:
-    """The services that run jobs on these engines, each once, by their names in boto3."""
+    """The services of these engines, each once, by their names in boto3."""
     return list(dict.fromkeys(ENGINES[name].service for name in engines))
 
 
 def run_is_terminal(clients: Clients, jobs: Iterable[str], run: str) -> bool:
-    """Whether ``run``, one of ``jobs`` of this stage, has ended.
+    """Whether ``run``, a run of one of the ``jobs`` of this stage, has ended.
 
-    False for a run that its service does not know, or whose service has no client: then its lease alone decides.
-    Raises botocore's errors.
+    False if its service does not know the run or has no client here: its lease alone decides then. Raises botocore's
+    errors.
     """
     engine = engine_of_run(run)
     client = clients.get(engine.service)
@@ -37,10 +37,10 @@ def run_is_terminal(clients: Clients, jobs: Iterable[str], run: str) -> bool:
 
 
 def read_bill(clients: Clients, job: str, run: str, document: str | None = None) -> Bill | None:
-    """What ``run``, one of ``job``, has used.
+    """What ``run``, a run of ``job``, has used.
 
-    None: its service does not know it or has no client, or it has not ended. With ``document``, the URI of a run
-    document, also None for a run that was started for another one. Raises botocore's errors.
+    None if it has not ended, or if its service does not know it or has no client here. With ``document``, the URI of a
+    run document, also None for a run that was started for another document. Raises botocore's errors.
     """
     engine = engine_of_run(run)
     client = clients.get(engine.service)

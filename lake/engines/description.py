@@ -1,6 +1,6 @@
-"""What an engine says about itself; the rest of the code asks it, and does not test for its name.
+"""The description of an engine, so that other code does not test for an engine's name.
 
-The names of the engines, the units that they bill, the bill of a job run, and worker types by the names of Glue.
+Also the names of the engines, the units that they bill, a job run's bill, and worker types by Glue's names.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ MAX_REASON_CHARACTERS = 500
 
 HOUR_MILLISECONDS = 3_600_000
 SUCCEEDED = "SUCCEEDED"
-"""The only end that is not a failure or a stop, in the words of Glue."""
+"""The only final state that is neither a failure nor a stop, by Glue's name."""
 MAX_REASON = 1500
 MICRO = 1_000_000
-"""Dollars are kept as whole millionths, so that parts add up to their sum exactly."""
+"""Dollars are kept as whole millionths, so that parts add up exactly to their sum."""
 
 
 class StreamRuns(Protocol):
@@ -37,15 +37,15 @@ class StreamRuns(Protocol):
     def start(self, token: Callable[[timedelta], str]) -> str | None:
         """Start a run and return its id; None if one exists already.
 
-        ``token`` returns the token of the start, the same one for callers within the given time: of starts with one
-        token the first is made. Raises ``TransientError`` if the job cannot start now.
+        ``token`` returns the client token of the start. Callers within the given time get the same one, and of several
+        starts with one token only the first is made. Raises ``TransientError`` if the job cannot start now.
         """
 
     def why_ended(self, row: StreamRow) -> str:
-        """The reason of the last run that was started, in the words of its service."""
+        """The reason why the last started run ended, as its service reports it."""
 
     def live(self) -> list[str]:
-        """Ids, by which they hold leases, of the runs that have not ended."""
+        """Ids of the runs that have not ended; a run holds its leases by this id."""
 
     def end(self, runs: Sequence[str]) -> None:
         """End these runs at once."""
@@ -53,62 +53,62 @@ class StreamRuns(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineDescription(ABC):
-    """One engine: its workers, their prices, and the job runs on it, by the API of the service that runs them."""
+    """One engine: its workers, their prices, and its job runs through the API of its service."""
 
     name: Engine
     service: str
-    """Name of the service of AWS, as boto3 has it."""
+    """Name of the AWS service in boto3."""
     worker_types: tuple[str, ...]
     start_seconds: float
     """Assumed: from StartJobRun until the first task runs."""
     wait_seconds: float = 0.0
-    """Assumed time in which a run waits for capacity before it starts."""
+    """Assumed time that a run waits for capacity before it starts."""
     max_wait_seconds: float = 0.0
     """Time after which a run that waits for capacity fails; 0: the engine does not depend on spare capacity."""
     queues_runs: bool = False
-    """Whether a run for which there is no room waits in a queue; else its start is refused."""
+    """Whether a run that finds no room waits in a queue; otherwise its start is refused."""
     run_prefix: str = ""
-    """Begins the ids by which its job runs hold leases."""
+    """Prefix of the ids by which job runs hold leases."""
     reached_by_jobs: bool = True
-    """Whether the machines of a job are certain to reach the service; a claim must not wait long for an answer."""
+    """Whether the machines of a job can certainly reach the service; a claim must not wait long for an answer."""
 
     @abstractmethod
     def worker(self, worker_type: str) -> Units:
-        """The units of a worker."""
+        """The units of one worker."""
 
     def stream_driver(self, worker_type: str) -> Units:
         return self.worker(worker_type)
 
     @abstractmethod
     def min_stream_executors(self, stream: StreamSettings) -> int:
-        """Executors of a streaming job that has nothing to convert."""
+        """Number of executors of a streaming job that has nothing to convert."""
 
     @abstractmethod
     def prices(self, settings: Settings) -> Units:
         """Price of one hour of each unit, in US dollars."""
 
     def quota_units(self, worker_type: str) -> float:
-        """What a worker takes of the account's quota of the service: DPUs or vCPUs."""
+        """What one worker takes of the account's quota: DPUs or vCPUs."""
         units = self.worker(worker_type)
         return units.dpu or units.vcpu
 
     @abstractmethod
     def room(self, settings: Settings, glue_dpus: float, glue_runs: int) -> tuple[float, int]:
-        """Units of its quota and job runs in parallel that a night may use; two are what Glue's quotas leave."""
+        """Quota units and parallel job runs that a night may use; ``glue_*`` are what Glue's quotas leave."""
 
     @abstractmethod
     def own_run(self, arguments: Mapping[str, str], environment: Mapping[str, str]) -> str | None:
-        """The id of the run whose driver has these arguments and this environment; None if it is not on this engine."""
+        """The id of the run whose driver has these arguments and this environment; None if it is on another engine."""
 
     @abstractmethod
     def has_ended(self, client: Any, jobs: Iterable[str], run: str) -> bool:  # noqa: ANN401
-        """Whether a run of one of the jobs has ended, or is being stopped: a night that is started again at once takes
-        what it holds. False for an unknown one. Raises botocore's errors.
+        """Whether a run of one of the jobs has ended or is being stopped: a night that is started again at once takes
+        over its manifests. False if the service does not know the run. Raises botocore's errors.
         """
 
     @abstractmethod
     def bill(self, client: Any, job: str, run: str) -> Bill | None:  # noqa: ANN401
-        """What a run of the job has used; None for an unknown one, and until it has ended. Raises botocore's errors."""
+        """What a run of the job has used; None if it is unknown or has not ended. Raises botocore's errors."""
 
     @abstractmethod
     def end_run(self, client: Any, job: str, run: str) -> None:  # noqa: ANN401
@@ -116,15 +116,15 @@ class EngineDescription(ABC):
 
     @abstractmethod
     def stream_runs(self, client: Any, job: str, shard: str, launch: StreamLaunch | None) -> StreamRuns:  # noqa: ANN401
-        """The runs of the streaming job of a shard; ``launch`` is what a start needs without a job resource."""
+        """The runs of a shard's streaming job; ``launch`` has what a start needs on an engine without job resources."""
 
     @abstractmethod
     def live_stream_runs(self, client: Any, job: str, application: str) -> list[str]:  # noqa: ANN401
-        """Ids of the live runs of a streaming job; ``application`` is the stack's output of that name."""
+        """Ids of the live runs of a streaming job; ``application`` is the stack's output of this name."""
 
     @abstractmethod
     def log_stream(self, stack: str, run: str, stream_application: str) -> tuple[str, str]:
-        """Log group and log stream of what the driver of a run prints; ``stack`` is the name of the stack."""
+        """Log group and log stream of the output of a run's driver."""
 
 
 def end_reason(state: str, text: str | None) -> str:
@@ -132,21 +132,21 @@ def end_reason(state: str, text: str | None) -> str:
 
 
 class Engine(StrEnum):
-    """Where a job run is; the plan index names one for each run of the batch lane."""
+    """The engine of a job run; the plan index names one for each run of the batch lane."""
 
     GLUE_FLEX = "glue-flex"
-    """Glue's job with the execution class FLEX: spare capacity, for which a run may wait."""
+    """Glue's job with the execution class FLEX: a run may wait for spare capacity."""
     GLUE = "glue"
     """Glue's job with the execution class STANDARD."""
     EMR_SERVERLESS = "emr-serverless"
-    """An EMR Serverless application of the stack, which is there only if the settings allow this engine."""
+    """An EMR Serverless application of the stack, which exists only if the settings allow this engine."""
 
 
 @dataclass(frozen=True, slots=True)
 class Units:
-    """An amount of each unit that an engine bills; one that it does not bill is 0.
+    """An amount of each unit that an engine bills; 0 for a unit that it does not bill.
 
-    A worker has some, an hour of each has a price, and a run has used them for a time.
+    It can be the units of a worker, the price of one hour of each unit, or what a run has used.
     """
 
     dpu: float = 0.0
@@ -160,7 +160,7 @@ class Units:
         return Units(self.dpu * number, self.vcpu * number, self.gb * number)
 
     def at(self, prices: Units) -> float:
-        """The price of these amounts, by the price of one of each."""
+        """The price of these amounts in dollars, if ``prices`` are the dollars for one of each."""
         return self.dpu * prices.dpu + self.vcpu * prices.vcpu + self.gb * prices.gb
 
 
@@ -172,10 +172,10 @@ for its tasks (docs/deploy.md, "Memory of a worker")."""
 DPUS = {"G.1X": 1, "G.2X": 2, "G.4X": 4, "G.8X": 8}
 """DPUs of each worker type (the same page): what Glue bills, and counts for the account's quota."""
 MAX_DPUS = 299
-"""DPUs of a job run, the driver's included: AWS's pages have had 299 workers of G.1X and 149 of G.2X, and no number for
-other types."""
+"""Maximum DPUs of a job run, including the driver's: AWS's pages named 299 workers of G.1X and 149 of G.2X, and no
+number for other types."""
 MAX_WORKERS = 299
-"""Workers of a job run of the smallest types."""
+"""Maximum number of workers of a job run with the smallest types."""
 MEMORY_GIB = {"G.1X": 16, "G.2X": 32, "G.4X": 64, "G.8X": 128}
 """GiB of each worker type (AWS Glue, "Worker types")."""
 X86, ARM = "x86_64", "arm64"
@@ -183,33 +183,33 @@ X86, ARM = "x86_64", "arm64"
 
 
 def max_workers(worker_type: str) -> int:
-    """Largest number of workers of a job run of this type."""
+    """Maximum number of workers of a job run with this type."""
     return MAX_DPUS // DPUS[worker_type]
 
 
 @dataclass(frozen=True, slots=True)
 class Bill:
     job_run: str
-    """The id by which it held its leases."""
+    """The id by which the job run held its leases."""
     run: str | None
-    """The run document that it was started for; None: it was started without one."""
+    """URI of the run document that the job run was started for; None if it had none."""
     engine: Engine
     started_at: datetime
     ended_at: datetime
     seconds: int
     dpu_milliseconds: int = 0
-    """DPUs times milliseconds; 0 on an engine that does not bill them. The same holds for vCPUs and GB of memory."""
+    """DPUs times milliseconds; 0 on an engine that does not bill DPUs. The next two: vCPUs, and GB of memory."""
     vcpu_milliseconds: int = 0
     gb_milliseconds: int = 0
     final: bool = True
-    """False: the service does not have all figures yet; missing ones are estimated, or 0."""
+    """False if the service does not have all figures yet; missing ones are estimated, or 0."""
     state: str = SUCCEEDED
-    """How it ended, in the words of Glue: SUCCEEDED, FAILED, TIMEOUT, STOPPED, ..."""
+    """Final state, by Glue's names: SUCCEEDED, FAILED, TIMEOUT, STOPPED, ..."""
     reason: str = ""
     """Why it did not succeed, as the service reports it; at most ``MAX_REASON`` characters."""
 
     def micro_dollars(self, prices: Units) -> int:
-        """Its price in millionths of a dollar, by the price of an hour of each unit."""
+        """The price in millionths of a dollar; ``prices`` are dollars for one hour of each unit."""
         used = Units(self.dpu_milliseconds, self.vcpu_milliseconds, self.gb_milliseconds)
         return round(used.at(prices) / HOUR_MILLISECONDS * MICRO)
 
@@ -227,5 +227,5 @@ def divide(total: int, weights: Sequence[int]) -> list[int]:
 
 
 def reason_of(state: str, message: str | None) -> str:
-    """Why a run in this state, in the words of Glue, did not succeed; ``message`` is from its service."""
+    """Why a run in this state (by Glue's names) did not succeed; ``message`` is from its service. Empty if it did."""
     return "" if state == SUCCEEDED else (message or "")[:MAX_REASON]

@@ -1,4 +1,4 @@
-"""EMR Serverless as an engine: an application for each lane, whose runs have the names of their jobs."""
+"""EMR Serverless as an engine: one application for each lane; its runs are named after their jobs."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
     from lake.settings import Settings, StreamSettings
 
 STREAMING = "STREAMING"
-"""The mode of a run that has no end of its own (EMR Serverless API reference, StartJobRun)."""
+"""The mode of a run without an end of its own (EMR Serverless API reference, StartJobRun)."""
 STREAM_LAUNCH = "STREAM_LAUNCH"
 """The environment variable of the functions that start a streaming run on EMR Serverless."""
 NO_RETRIES = 1
-"""Failed attempts in an hour after which EMR Serverless tries a streaming run no more: one means no retries (Amazon EMR
-Serverless User Guide, "Job resiliency"). Another attempt would have the id of the first one, by which manifests are
-held; ``stream_control`` starts another run."""
+"""Maximum number of failed attempts of a streaming run in an hour: 1 means no retries (Amazon EMR Serverless User
+Guide, "Job resiliency"). A second attempt would have the id of the first one, which holds manifests; instead
+``stream_control`` starts another run."""
 SUCCESS = "SUCCESS"
 TERMINAL_STATES = frozenset({SUCCESS, "FAILED", "CANCELLED"})
 """API reference of EMR Serverless, JobRun."""
@@ -48,47 +48,47 @@ CANCELLING = "CANCELLING"
 LIVE_STATES = ("SUBMITTED", "PENDING", "SCHEDULED", "QUEUED", "RUNNING", CANCELLING)
 UNKNOWN_RUN_CODES = frozenset({"ResourceNotFoundException", "ValidationException"})
 PREFIX = "emr-serverless:"
-"""Begins the id of a run, by which it holds its leases."""
+"""Prefix of the id by which a run holds its leases."""
 APPLICATION_VARIABLE, JOB_RUN_VARIABLE = "SERVERLESS_EMR_VIRTUAL_CLUSTER_ID", "SERVERLESS_EMR_JOB_ID"
 """Environment variables of a driver. AWS's pages do not list them; AWS's own code for job metrics and OpenSearch's
-Spark extension read them. Without them a run is not known by its id, and its lease alone decides."""
+Spark extension read them. Without them a run does not know its id, and its lease alone decides."""
 START_SECONDS = 90.0
 """Assumed: an application without pre-initialized workers."""
 ARM_PRICE = 0.8
-"""Price on Arm, as a share of that on x86-64: $0.042094 of $0.052624 a vCPU hour and $0.004628 of $0.0057785 a GB hour
-(AWS Price List, us-east-1, 2026-09-24, as others quote it)."""
+"""Price on Arm as a share of the price on x86-64: $0.042094 of $0.052624 a vCPU hour and $0.004628 of $0.0057785 a GB
+hour (AWS Price List, us-east-1, 2026-09-24, as others quote it)."""
 DRIVER_VCPUS, DRIVER_GB = 2, 8
 """Size of a streaming job's driver: Spark keeps up to 1 GiB of results (``spark.driver.maxResultSize``), which fit in a
-heap of 5."""
+heap of 5 GB."""
 HEAP_SIXTEENTHS = 10
 """Share of a worker's memory that the JVM gets, in sixteenths: as assumed of Glue."""
 START_SETTLES = timedelta(minutes=1)
-"""Assumed: after this time a run that was started is in the list of runs, or the start was given up."""
+"""Assumed time after which a started run is in the list of runs, or its start was abandoned."""
 NOT_NOW = frozenset({"ConflictException", "ValidationException"})
-"""Answers to StartJobRun after which it is tried again: the client token is that of another request, which a function
-of the deployment before has sent; or the application is just stopping (assumed: its pages name no error for that). A
-request that is not valid has the second one too: it stays, and the watch of the stream notifies people."""
+"""Answers to StartJobRun after which the start is tried again. Either another request, sent by a function of the
+previous deployment, has used the client token, or the application is just stopping (assumed: AWS names no error for
+it). An invalid request gets the second code too; its error persists, and the watch of the stream notifies people."""
 IMMEDIATELY = 0
-"""Grace period of a cancelled run in seconds: the run was asked to end before (Amazon EMR Serverless User Guide, "EMR
+"""Grace period of a cancelled run in seconds: the run was already asked to end (Amazon EMR Serverless User Guide, "EMR
 Serverless job run cancellation with grace period"; the default of a streaming run is 120)."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamLaunch:
-    """What the stack passes to the functions that start a streaming run, in their environment."""
+    """The parameters of a streaming run's start, which the stack passes to functions in their environment."""
 
     application: str
     role: str
-    """ARN of the role of its runs."""
+    """ARN of the execution role of its runs."""
     entry_point: str
     arguments: str
-    """Arguments of the script, with a space between two; none of them contains one."""
+    """Arguments of the script, separated by spaces; no argument contains a space."""
     spark_submit_parameters: str
     timeout_minutes: int
     """After this time EMR Serverless cancels a run."""
     log_group: str
     log_uri: str = ""
-    """Where event logs are stored in addition; empty: nowhere."""
+    """Where event logs are stored in addition; empty for nowhere."""
     keeps_event_logs: bool = True
     """Whether EMR Serverless keeps event logs for its own Spark UI."""
 
@@ -141,7 +141,7 @@ class EmrServerless(EngineDescription):
         return Units(vcpu=WORKERS[worker_type], gb=MEMORY_GIB[worker_type])
 
     def stream_driver(self, worker_type: str) -> Units:  # noqa: ARG002
-        """Smaller than an executor."""
+        """The driver is smaller than an executor."""
         return Units(vcpu=DRIVER_VCPUS, gb=DRIVER_GB)
 
     def min_stream_executors(self, stream: StreamSettings) -> int:
@@ -159,7 +159,7 @@ class EmrServerless(EngineDescription):
         return run_id(application, job_run) if application and job_run else None
 
     def has_ended(self, client: Any, jobs: Iterable[str], run: str) -> bool:  # noqa: ANN401, ARG002
-        """False also without a way to the service, which a job's machines may lack: then the lease alone decides."""
+        """False also if the service cannot be reached, as from a job's machines: the lease alone decides then."""
         try:
             found = _get_job_run(client, run)
         except (BotocoreConnectionError, HTTPClientError):
@@ -167,9 +167,9 @@ class EmrServerless(EngineDescription):
         return found is not None and found["state"] in {*TERMINAL_STATES, CANCELLING}
 
     def bill(self, client: Any, job: str, run: str) -> Bill | None:  # noqa: ANN401, ARG002
-        """``billedResourceUtilization``, which the service has some time after the end."""
+        """Uses ``billedResourceUtilization``, which the service fills in some time after the end."""
         found = _get_job_run(client, run)
-        # Not the last change: the day of a cost must be the same whenever it is asked for.
+        # Not the time of the last change: the day of a cost must not depend on when it is read.
         if found is None or found["state"] not in TERMINAL_STATES or found.get("endedAt") is None:
             return None
         billed = found.get("billedResourceUtilization") or {}
@@ -194,7 +194,7 @@ class EmrServerless(EngineDescription):
         client.cancel_job_run(applicationId=application, jobRunId=job_run, shutdownGracePeriodInSeconds=IMMEDIATELY)
 
     def stream_runs(self, client: Any, job: str, shard: str, launch: StreamLaunch | None) -> EmrStreamRuns:  # noqa: ANN401
-        """One application has the runs of all shards; raises ``InvalidInputError`` without ``launch``."""
+        """One application has the runs of all shards. Raises ``InvalidInputError`` without ``launch``."""
         if launch is None:
             raise InvalidInputError(
                 "this function does not know how a streaming run is started on EMR Serverless: deploy the stack again, "
@@ -210,7 +210,7 @@ class EmrServerless(EngineDescription):
         application, service_id = split_run_id(run)
         group, attempt = log_group(stack), ""
         if application == stream_application:
-            # Of streaming runs each attempt has its own (the same guide, "Job resiliency"); ours have one.
+            # Each attempt of a streaming run has its own (the same guide, "Job resiliency"); ours have one.
             group, attempt = stream_log_group(stack), "/attempts/1"
         return group, f"/applications/{application}/jobs/{service_id}{attempt}/SPARK_DRIVER/stdout"
 
@@ -223,7 +223,7 @@ EMR_SERVERLESS = EmrServerless(
     start_seconds=START_SECONDS,
     queues_runs=True,
     run_prefix=PREFIX,
-    reached_by_jobs=False,  # Which services its machines reach without a VPC is not certain.
+    reached_by_jobs=False,  # It is not certain which services its machines reach without a VPC.
 )
 
 
@@ -235,8 +235,8 @@ class EmrStreamRuns:
     launch: StreamLaunch
 
     def start(self, token: Callable[[timedelta], str]) -> str | None:
-        """EMR Serverless would run a second one in parallel, or let it wait. A live run keeps it from starting, and the
-        client token in the row of the shard lets callers that start at the same time start one run.
+        """Starts no run while one is live: EMR Serverless would run both in parallel, or queue the second one. Callers
+        that start at the same time start one run, because they share the client token in the shard's row.
         """
         if self.live():
             return None
@@ -264,7 +264,7 @@ class EmrStreamRuns:
         return live_runs(self.emr, self.launch.application, self.job)
 
     def end(self, runs: Sequence[str]) -> None:
-        """One request for each; a run that has ended meanwhile is left as it is."""
+        """Sends one request for each run; leaves a run that has ended meanwhile as it is."""
         for run in runs:
             try:
                 EMR_SERVERLESS.end_run(self.emr, self.job, run)
@@ -274,7 +274,7 @@ class EmrStreamRuns:
 
 
 def live_runs(emr: Any, application: str, name: str) -> list[str]:  # noqa: ANN401
-    """The ids, as ``run_id``, of the streaming runs of this name that have not ended; raises botocore's errors."""
+    """The ids, made by ``run_id``, of the streaming runs of this name that have not ended. Raises botocore's errors."""
     runs = _list_runs(emr, {"applicationId": application, "mode": STREAMING, "states": list(LIVE_STATES)})
     return [run_id(application, run["id"]) for run in runs if run.get("name") == name]
 
@@ -290,18 +290,18 @@ def _list_runs(emr: Any, request: Mapping[str, Any]) -> Iterator[Mapping[str, An
 
 
 def run_id(application: str, job_run: str) -> str:
-    """The id by which a run holds its leases: it names all that the service is asked for."""
+    """The id by which a run holds its leases: it has all that a request to the service needs."""
     return f"{PREFIX}{application}:{job_run}"
 
 
 def split_run_id(run: str) -> tuple[str, str]:
-    """The application, and the id that the service has given the run: the inverse of ``run_id``."""
+    """The application, and the id that the service gave the run: the inverse of ``run_id``."""
     application, _, job_run = run.removeprefix(PREFIX).partition(":")
     return application, job_run
 
 
 def heap_gb(gigabytes: int) -> int:
-    """GB of the JVM's heap in a worker with this memory; the rest is for what is outside of it."""
+    """GB of the JVM's heap in a worker with ``gigabytes`` of memory; the rest is for memory outside the heap."""
     return gigabytes * HEAP_SIXTEENTHS // 16
 
 

@@ -38,14 +38,14 @@ UNKNOWN_RUN_CODES = frozenset({"EntityNotFoundException", "InvalidInputException
 START_SECONDS = 60.0
 """Assumed; not billed."""
 FLEX_WAIT_MINUTES = 5.0
-"""Time that a run of the class FLEX is assumed to wait for spare capacity."""
+"""Assumed time that a run of the class FLEX waits for spare capacity."""
 MAX_FLEX_WAIT_SECONDS = 20 * 60.0
 """Listed: a run of the class FLEX is WAITING for at most 20 minutes, then it starts or fails (AWS Glue Developer Guide,
 "AWS Glue job run statuses")."""
 MIN_STREAM_EXECUTORS = 1
 """Assumed: auto scaling leaves a streaming run one worker in addition to the driver's."""
 MAX_LISTED_RUNS = 20
-"""One run of a streaming job is alive at a time: older ones have ended."""
+"""Only one run of a streaming job is live at a time: older ones have ended."""
 
 
 class Glue(EngineDescription):
@@ -77,7 +77,7 @@ class Glue(EngineDescription):
         return False
 
     def bill(self, glue: GlueClient, job: str, run: str) -> Bill | None:
-        """What the run has used; its engine is by the execution class of the run, not of this description."""
+        """The engine of the bill follows the execution class of the run, not this description."""
         try:
             found: Mapping[str, Any] = glue.get_job_run(JobName=job, RunId=run)["JobRun"]
         except ClientError as error:
@@ -131,9 +131,9 @@ class GlueStreamRuns:
     job: str
 
     def start(self, token: Callable[[timedelta], str]) -> str | None:  # noqa: ARG002
-        """The job's ``MaxConcurrentRuns`` is 1: Glue refuses a second run as a concurrent one. A full account is
-        refused by either error (AWS Glue API, ``StartJobRun``: "too many jobs are being run concurrently", "a resource
-        numerical limit was exceeded"), so only a live run proves that one exists.
+        """Returns None only if a live run proves that one exists. The job's ``MaxConcurrentRuns`` is 1, so Glue refuses
+        a second run as a concurrent one; but a full account gets either error as well (AWS Glue API, ``StartJobRun``:
+        "too many jobs are being run concurrently", "a resource numerical limit was exceeded").
         """
         exceptions = self.glue.exceptions
         try:
@@ -161,7 +161,7 @@ class GlueStreamRuns:
 
 
 def live_runs(glue: GlueClient, job: str, newest: int, states: Collection[str] = LIVE_STATES) -> list[JobRunTypeDef]:
-    """The runs of a Glue job that have not ended, of its newest runs: one request; raises botocore's errors."""
+    """The runs in ``states`` among the ``newest`` runs of a Glue job: one request. Raises botocore's errors."""
     return [run for run in glue.get_job_runs(JobName=job, MaxResults=newest)["JobRuns"] if run["JobRunState"] in states]
 
 
@@ -170,7 +170,7 @@ def dpus_of(run: Mapping[str, Any]) -> float:
 
 
 def _dpu_milliseconds(run: Mapping[str, Any]) -> int:
-    """``DPUSeconds``, which Glue has for Flex and for auto scaling, so for every job of the stack; else all workers."""
+    """``DPUSeconds``, which Glue reports for Flex and auto scaling, so for all our jobs; else all workers."""
     if "DPUSeconds" in run:
         return round(float(run["DPUSeconds"]) * 1000)
     return round(dpus_of(run) * int(run["ExecutionTime"]) * 1000)

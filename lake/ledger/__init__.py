@@ -1,4 +1,4 @@
-"""The ledger: the state of every arrival and manifest, in one DynamoDB table; the only source of truth."""
+"""The ledger: one DynamoDB table with the state of every arrival and manifest. It is the only source of truth."""
 
 import time
 from collections.abc import Callable
@@ -48,7 +48,7 @@ class Ledger:
     def over(cls, client: DynamoDBClient, table_name: str, wait: Callable[[float], object] = time.sleep) -> "Ledger":
         """``client`` is the ``meta.client`` of a boto3 DynamoDB resource (plain Python values, thread-safe).
 
-        ``wait`` pauses for a number of seconds, before a write that met a transaction is tried again.
+        ``wait`` sleeps for a number of seconds; it is called before a write that met a transaction is tried again.
         """
         table = LedgerTable(client, table_name, wait)
         return cls(*(rows(table) for rows in get_type_hints(cls).values()))

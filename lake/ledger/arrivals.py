@@ -1,9 +1,9 @@
-"""Arrival rows: one per object version, each names the manifest that owns it; one conditional put per file.
+"""Arrival rows: one per object version, written by one conditional put. A row names the manifest that owns the arrival.
 
-Rows are not listed, so those that are IGNORED are also counted, by reason.
+Rows are not listed, so IGNORED ones are also counted by reason.
 
-Resubmissions of each hour are numbered: the next one is recorded on condition that its number is free. Who records one
-has read all before it, so no two of an hour hold the same line, however many callers there are. A row is never changed.
+Resubmissions of an hour are numbered, and a new one is recorded only if its number is free. Its writer has read all
+earlier ones, so no two resubmissions of an hour hold the same line, even with several writers. Their rows never change.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ from lake.manifest import Lane, ObjectVersion, Partition
 from lake.time import iso_utc
 
 EXPIRY = "expires_at"
-"""The table's attribute of time to live: DynamoDB deletes an item some time after it, at no cost."""
+"""The table's time-to-live attribute: DynamoDB deletes an item some time after this time, at no cost."""
 EXPIRIES = "arrival-expiry"
 """Partition key of the values that ``ledger.keep_days`` has had."""
 
@@ -28,19 +28,19 @@ EXPIRIES = "arrival-expiry"
 class ArrivalRow:
     file: ObjectVersion
     manifest: str | None
-    """Id of the manifest that owns the arrival; None: the arrival is IGNORED."""
+    """Id of the manifest that owns the arrival; None if the arrival is IGNORED."""
     partition: Partition | None
     lane: Lane | None
     reason: str
-    """Why this lane, or why it is ignored; a sentence for people."""
+    """Why it has this lane, or why it is ignored: a sentence for people."""
     recorded_at: str
     """ISO 8601, UTC: when the current owner recorded it."""
     expires_at: int | None = None
-    """Seconds since the epoch after which DynamoDB may delete the row; None: never."""
+    """Seconds since the epoch after which DynamoDB may delete the row; None if never."""
 
 
 def arrival_key(bucket: str, key: str, version: str) -> Key:
-    """Primary key of an arrival row; bucket and key are hashed, because an S3 key (1,024 bytes) fills a sort key."""
+    """Primary key of an arrival row. Bucket and key are hashed: an S3 key alone (1,024 bytes) can fill a sort key."""
     digest = hashlib.sha256(f"{bucket}\0{key}".encode()).hexdigest()
     return Key(f"arrival#{digest}", version)
 
@@ -49,8 +49,8 @@ class Arrivals(Rows):
     def put(self, row: ArrivalRow) -> ArrivalRow:
         """Record the arrival if it is new; returns the current row.
 
-        The caller owns the arrival when that row names its manifest. The answer of a put may be lost and the put
-        repeated, so a refused put is resolved by a consistent read.
+        The caller owns the arrival if the current row names its manifest. A consistent read resolves a refused put,
+        because the answer of a put can be lost and the put repeated.
         """
         key = arrival_key(row.file.bucket, row.file.key, row.file.version)
         try:
@@ -60,10 +60,10 @@ class Arrivals(Rows):
         return row
 
     def adopt(self, current: ArrivalRow, row: ArrivalRow) -> ArrivalRow:
-        """Give an arrival to the manifest of ``row``; returns the row as it is then.
+        """Give an arrival to the manifest of ``row``; returns the current row afterwards.
 
-        ``current`` is IGNORED, or its owner can never publish the file. The update is refused when the arrival has got
-        another owner since.
+        ``current`` is IGNORED, or its owner can never publish the file. The update is refused if the arrival has
+        another owner by now.
         """
         key = arrival_key(row.file.bucket, row.file.key, row.file.version)
         if current.manifest is None:
@@ -78,12 +78,12 @@ class Arrivals(Rows):
         return row
 
     def get(self, file: ObjectVersion) -> ArrivalRow | None:
-        """The row of one object version, by a strongly consistent read; None: there is none."""
+        """The row of one object version, by a strongly consistent read; None if it was not recorded."""
         item = self._table.get(arrival_key(file.bucket, file.key, file.version))
         return None if item is None else decode(ArrivalRow, item)
 
     def get_many(self, files: Sequence[ObjectVersion]) -> list[ArrivalRow | None]:
-        """Their rows by one consistent read, in their order; at most ``MAX_BATCH_KEYS`` different object versions."""
+        """The rows of up to ``MAX_BATCH_KEYS`` different object versions, in their order, by one consistent read."""
         items = self._table.get_many([arrival_key(file.bucket, file.key, file.version) for file in files])
         return [None if item is None else decode(ArrivalRow, item) for item in items]
 
@@ -92,16 +92,16 @@ class Arrivals(Rows):
         return [decode(ArrivalRow, item) for item in self._table.query(arrival_key(bucket, key, "").pk)]
 
     def remember_expiry(self, days: int, now: datetime) -> None:
-        """Remember that rows which are written until ``now`` may be deleted after ``days``: they keep their time
-        when the settings change. Idempotent."""
+        """Record that rows written until ``now`` may be deleted after ``days``: their expiry does not follow later
+        settings. Idempotent."""
         self._table.update(Key(EXPIRIES, str(days)), assign={"until": iso_utc(now)})
 
     def expiries(self) -> dict[int, datetime]:
-        """Days after which rows may be deleted -> until when such rows were written, by a consistent query."""
+        """Days after which rows may be deleted -> time until which such rows were written; a consistent query."""
         return {int(item["sk"]): datetime.fromisoformat(item["until"]) for item in self._table.query(EXPIRIES)}
 
     def _current(self, key: Key) -> ArrivalRow:
-        """The row that refused a write; raises ``RefusedError`` when it was deleted manually."""
+        """The row that refused a write. Raises ``RefusedError`` if a person has deleted it."""
         item = self._table.get(key)
         if item is None:
             raise RefusedError
@@ -110,21 +110,21 @@ class Arrivals(Rows):
 
 IGNORED_FILES = "ignored-files"
 REMEMBERED = timedelta(days=30)
-"""How long after its last file a reason is listed."""
+"""Time for which a reason is listed after its last file."""
 MAX_GROUPS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class IgnoredGroup:
-    """Files that were IGNORED for one reason and that nothing has taken since."""
+    """Files that were IGNORED for one reason and still are."""
 
     reason: str
     files: int
     bytes: int
     example: str
-    """URI of the last one."""
+    """URI of the last file."""
     since: str
-    """When the first one was recorded; ISO 8601, UTC."""
+    """Time at which the first file was recorded; ISO 8601, UTC."""
 
 
 class IgnoredFiles(Rows):
@@ -134,7 +134,7 @@ class IgnoredFiles(Rows):
         try:
             self._table.update(_key(reason), assign=last, add=counts, conditions=[Condition("since", ">", "")])
         except RefusedError:
-            # Without a condition: of callers that come first at once, the last one writes the time.
+            # Without a condition: if several callers are first at the same time, the last one writes the time.
             self._table.update(_key(reason), assign={**last, "since": iso_utc(now)}, add=counts)
 
     def take_back(self, reason: str, file: ObjectVersion) -> None:
@@ -143,7 +143,7 @@ class IgnoredFiles(Rows):
             self._table.update(_key(reason), add=counts, conditions=[Condition("files", ">", 0)])
 
     def groups(self) -> tuple[list[IgnoredGroup], bool]:
-        """The reasons with files, the most files first; and whether all reasons were read."""
+        """The reasons with most files first, and whether all reasons were read."""
         items = list(islice(self._table.query(IGNORED_FILES), MAX_GROUPS + 1))
         groups = [decode(IgnoredGroup, item) for item in items[:MAX_GROUPS] if item["files"] > 0]
         return sorted(groups, key=lambda group: (-group.files, group.reason)), len(items) <= MAX_GROUPS
@@ -158,7 +158,7 @@ class ResubmissionRow:
     name: str
     partition: Partition
     file: ObjectVersion
-    """The repaired lines: the one version of the object that is ever converted."""
+    """The repaired lines: the only version of this object that is ever converted."""
     document_sha256: str
     lines: int
     recorded_at: str
@@ -166,15 +166,15 @@ class ResubmissionRow:
 
 class Resubmissions(Rows):
     def of(self, partition: Partition) -> list[ResubmissionRow]:
-        """All of an hour in their order, by a strongly consistent query."""
+        """All resubmissions of an hour in their order, by a strongly consistent query."""
         prefix = f"{partition.stamp}#"
         items = self._table.query(_pk(partition.dataset), after=prefix, before=f"{prefix}~")
         return [decode(ResubmissionRow, item) for item in items]
 
     def record(self, row: ResubmissionRow, number: int) -> bool:
-        """Record it as the next one after ``number`` others; False: another one has been recorded since.
+        """Record it as the next one after ``number`` others. False: another one was recorded meanwhile.
 
-        A repetition, and a write whose answer was lost, find the row that they have written.
+        True also for a repetition, and after a lost answer: both find their own row.
         """
         key = Key(_pk(row.partition.dataset), f"{row.partition.stamp}#{number:06d}")
         try:

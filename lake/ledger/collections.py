@@ -1,7 +1,7 @@
-"""Collections: what the batch lane has received of an hour, of all datasets together, until it is divided.
+"""Collections: the files of one hour, of all datasets, that the batch lane has received and not yet divided.
 
 An invocation that owns files of the batch lane adds one part to the newest collection of their hour. A closed
-collection takes no further part; its division says which manifests it became.
+collection takes no further part; its division lists the manifests that it became.
 """
 
 import sys
@@ -27,18 +27,18 @@ from lake.manifest import Lane
 from lake.time import iso_utc
 
 OPEN_COLLECTIONS = "collection"
-"""Partition key of the index for collections that are not divided; ``open_order`` begins with the hour."""
+"""Partition key of the index for undivided collections; ``open_order`` begins with the hour."""
 MAX_FILES = 250_000
-"""A collection with this number of files is full: whoever adds next opens another one. Dividing it takes 150 MiB."""
+"""A collection with this number of files is full: the next caller opens another one. Dividing it takes 150 MiB."""
 MAX_PARTS = 10_000
-"""Its documents are read 32 at a time: in about ten seconds."""
+"""Maximum number of parts: 32 documents are read at a time, and all of them in about ten seconds."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class CollectionId:
     hour: str
     name: str
-    """A number of five digits; the id of a part that was set apart from its collection."""
+    """A number of five digits, or the id of a part that was set apart from its collection."""
 
     def __str__(self) -> str:
         return f"{self.hour}/{self.name}"
@@ -54,7 +54,7 @@ class CollectionId:
 
     @property
     def is_apart(self) -> bool:
-        """Whether it has one part only, whose document was damaged when its collection was divided."""
+        """Whether its only part was set apart, because the part's document was damaged."""
         return not self.name.isdigit()
 
     def next(self) -> "CollectionId":
@@ -63,7 +63,7 @@ class CollectionId:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The files of one hour that one invocation owns; its document lists them."""
+    """The files of one hour that one invocation owns. Its document lists them."""
 
     id: str
     hour: str
@@ -72,7 +72,7 @@ class Part:
     bytes: int
     sha256: str
     datasets: tuple[str, ...]
-    """Sorted. They stay known when the document is damaged."""
+    """Sorted names, which are known even if the document is damaged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,18 +82,18 @@ class CollectionRow:
     files: int = 0
     bytes: int = 0
     changed_at: str = ""
-    """ISO 8601, UTC: when the last part was added."""
+    """ISO 8601, UTC: time at which the last part was added."""
     closed_at: str | None = None
-    """ISO 8601, UTC; None: it takes parts."""
+    """ISO 8601, UTC; None while it takes parts."""
     final: bool = False
-    """Whether it was closed after its hour: what comes later touches the hours of its datasets first."""
+    """Whether it was closed after its hour ended: later parts touch the hours of their datasets first."""
     division: CommitReference | None = None
     done: bool = False
     """Whether every manifest of the division is QUEUED."""
 
     @property
     def is_full(self) -> bool:
-        """Whether a further part belongs into the next collection."""
+        """Whether a further part must go to the next collection."""
         return self.files >= MAX_FILES or self.parts >= MAX_PARTS
 
 
@@ -105,13 +105,13 @@ class Collections(Rows):
     def of_hour(self, hour: str) -> list[CollectionRow]:
         """The numbered collections of an hour, oldest first, by a strongly consistent query.
 
-        Parts that were set apart keep the hours of their own datasets open, and no others.
+        Parts that were set apart are not among them: they keep only the hours of their own datasets open.
         """
         rows = map(_row, self._table.query(_pk(hour)))
         return [row for row in rows if not row.id.is_apart]
 
     def open(self) -> Iterator[CollectionRow]:
-        """Collections that are not done, the oldest hours first, from the index: a hint."""
+        """Collections that are not done, oldest hours first, from the index: a hint."""
         return (_row(item) for item in self._table.query(OPEN_COLLECTIONS, index=True))
 
     def parts(self, collection: CollectionId) -> list[Part]:
@@ -119,10 +119,10 @@ class Collections(Rows):
         return [_part(item) for item in self._table.query(_parts_of(collection))]
 
     def add(self, collection: CollectionId, part: Part, now: datetime) -> bool:
-        """Add a part whose document is written, in one transaction; False: the collection is closed.
+        """Add a part, whose document is already written, in one transaction. False: the collection is closed.
 
-        The row of the part has the key of a manifest's row: an owner that was presumed dead is refused. Raises
-        ``OwnershipError``: another process has presumed the caller dead: its part must not be used.
+        The part's row has the key of a manifest's row, so that an owner that was presumed dead is refused. Raises
+        ``OwnershipError`` if the caller was presumed dead: its part must not be used.
         """
         table, row_key = self._table.name, manifest_row_key(part.id)
         sums = {"parts": 1, "files": part.files, "bytes": part.bytes}
@@ -147,16 +147,16 @@ class Collections(Rows):
         return True
 
     def close(self, collection: CollectionId, now: datetime, *, final: bool) -> None:
-        """No further part is added; does nothing if it has none, or is closed already."""
+        """Let no further part be added. Does nothing if it has no part or is closed already."""
         changes = {"closed_at": iso_utc(now), "final": final}
         conditions = [Condition("closed_at", "missing"), Condition("parts", ">", 0)]
         with suppress(RefusedError):
             self._table.update(collection_key(collection), assign=changes, conditions=conditions)
 
     def close_hour(self, hour: str, now: datetime) -> bool:
-        """Whether all collections of an hour that is over are done, and one was closed for good; None is left open.
+        """Whether all collections of an ended hour are done and one is closed for good, so that no part can be missed.
 
-        Where none was, an empty one is closed: a part that comes later touches the hours of its datasets first.
+        If none was closed for good, it closes an empty one: later parts touch the hours of their datasets first.
         """
         rows = self.of_hour(hour)
         if not all(row.done for row in rows):
@@ -173,14 +173,14 @@ class Collections(Rows):
         return True
 
     def commit(self, collection: CollectionId, division: CommitReference) -> None:
-        """Commit the division of a closed collection, unless another one is committed: read the row to learn which."""
+        """Commit the division of a closed collection. If another one is committed already, it stays; read the row."""
         changes = {"division": encode(division)}
         conditions = [Condition("closed_at", ">", ""), Condition("division", "missing")]
         with suppress(RefusedError):
             self._table.update(collection_key(collection), assign=changes, conditions=conditions)
 
     def set_apart(self, hour: str, part: Part, now: datetime) -> None:
-        """Give a part whose document is damaged a closed collection of its own; idempotent."""
+        """Give a part with a damaged document a closed collection of its own. Idempotent."""
         collection = CollectionId(hour, part.id)
         self._table.put(part_key(collection, part.id), part_attributes(part), ())
         attributes = {
@@ -195,7 +195,7 @@ class Collections(Rows):
             self._table.put(collection_key(collection), attributes, [Condition("pk", "missing")])
 
     def finish(self, collection: CollectionId) -> None:
-        """Its division is carried out: it leaves the index. The part of one that was set apart is SUPERSEDED."""
+        """Take a carried-out collection out of the index. If its part was set apart, the part becomes SUPERSEDED."""
         if collection.is_apart:
             key, collected = manifest_row_key(collection.name), [Condition("state", "=", State.COLLECTED)]
             with suppress(RefusedError):
@@ -241,12 +241,12 @@ def part_row(part: Part, collection: CollectionId) -> dict[str, Any]:
 
 
 def part_attributes(part: Part) -> dict[str, Any]:
-    # One text: a list of hundreds of values costs more time to read than all else of an hour's parts.
+    # One text: reading a list of hundreds of values would take longer than all other work on an hour's parts.
     return {**encode(part), "datasets": " ".join(part.datasets)}
 
 
 def _part(item: dict[str, Any]) -> Part:
-    # Interned: the parts of an hour name the same datasets.
+    # Interned, because the parts of an hour name the same datasets.
     return decode(Part, {**item, "datasets": map(sys.intern, item["datasets"].split(" "))})
 
 

@@ -1,7 +1,6 @@
-"""What executions planned and how they ended, what each job run has cost, and the bills that are awaited.
+"""Plans and outcomes of executions, costs of job runs, bills that are awaited, and measurements of conversions.
 
-What the conversions of a dataset measured: its speed is the median of its last manifests, so that one slow file does
-not change forecasts.
+The speed of a dataset is the median of its last manifests, so that one slow file does not change forecasts.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,29 +23,29 @@ DUE_BILLS = "due-bill"
 
 @dataclass(frozen=True, slots=True)
 class CostShare:
-    """A dataset's part of a job run. The counts are those of the manifests that the run has published."""
+    """A dataset's share of a job run's cost. The counts cover the manifests that the run published."""
 
     dataset: str
-    """Empty: the run held no manifest."""
+    """Empty if the run held no manifest."""
     micro_dollars: int
     bytes: int = 0
     files: int = 0
     manifests: int = 0
     task_milliseconds: int = 0
-    """Time of their tasks, summed over cores; 0: not known."""
+    """Time of the manifests' tasks, summed over cores; 0 if unknown."""
     objects: int = 0
     written_bytes: int = 0
 
     def plus(self, other: Self, micro_dollars: int) -> Self:
-        """The sum of both; ``micro_dollars`` takes the place of the other's."""
+        """The sum of both; ``micro_dollars`` replaces the other's dollars."""
         counts = {item.name: getattr(self, item.name) + getattr(other, item.name) for item in fields(self)[2:]}
         return replace(self, micro_dollars=self.micro_dollars + micro_dollars, **counts)
 
 
 def divide_cost(micro_dollars: int, converted: Sequence[CostShare], weights: Sequence[int]) -> tuple[CostShare, ...]:
-    """A cost by dataset, divided by the weight of each item that was converted. Pure.
+    """Divide a cost by dataset, in proportion to the weight of each converted item. Pure.
 
-    If nothing was converted, one share without a dataset has all of it.
+    If nothing was converted, one share without a dataset has the whole cost.
     """
     if not converted:
         return (CostShare("", micro_dollars),)
@@ -58,26 +57,26 @@ def divide_cost(micro_dollars: int, converted: Sequence[CostShare], weights: Seq
 
 @dataclass(frozen=True, slots=True)
 class CostRow:
-    """What one job run has cost. The streaming job has a row for each interval that it has metered."""
+    """What one job run has cost. A streaming job has a row for each interval that it has metered."""
 
     id: str
-    """Id of the job run, and of the streaming job a ``#`` and the interval; unique within the day."""
+    """Id of the job run, unique within the day; for a streaming job with ``#`` and the interval."""
     lane: Lane
     engine: str
     started_at: str
-    """ISO 8601, UTC; of the end too."""
+    """ISO 8601, UTC, like ``ended_at``."""
     ended_at: str
     seconds: int
     dpu_milliseconds: int
     vcpu_milliseconds: int
     gb_milliseconds: int
     micro_dollars: int
-    """Millionths of a dollar; the sum of the shares."""
+    """Millionths of a dollar: the sum of the shares."""
     shares: tuple[CostShare, ...]
     execution: str | None = None
-    """The execution that has planned its run; None: of the stream lane."""
+    """The execution that planned its run; None in the stream lane."""
     state: str = ""
-    """How the job run ended, such as SUCCEEDED or FAILED; empty: an interval of the streaming job."""
+    """Final state of the job run, such as SUCCEEDED or FAILED; empty for an interval of a streaming job."""
     reason: str = ""
 
     @classmethod
@@ -102,7 +101,7 @@ class CostRow:
         )
 
     def summed(self) -> Self:
-        """The row with the sum of its shares as the only one: what is kept of rows with many datasets."""
+        """The row with one share that is the sum of all: the form in which rows with many datasets are kept."""
         whole = CostShare("", 0)
         for share in self.shares:
             whole = whole.plus(share, share.micro_dollars)
@@ -114,7 +113,7 @@ class CostRow:
 
     @property
     def day(self) -> str:
-        """The day (UTC) on which it ended, as ``YYYY-MM-DD``."""
+        """The day (UTC, ``YYYY-MM-DD``) on which it ended."""
         return self.ended_at[:10]
 
     @property
@@ -138,20 +137,20 @@ class CostRow:
 
 @dataclass(frozen=True, slots=True)
 class DueBill:
-    """A job run that has ended, and of which its service has not all figures yet."""
+    """A job run that has ended, but whose service does not have all figures yet."""
 
     job_run: str
     run: str
-    """URI of the run document; empty: it is not known, because the service did not answer."""
+    """URI of the run document; empty if it is unknown, because the service did not answer."""
     since: str
 
 
 class Costs(Rows):
     def record(self, row: CostRow) -> bool:
-        """Store the row and add it to the sum of its day; False: it was there already.
+        """Store the row and add it to the sum of its day. False: it was stored before.
 
-        A row never changes: the first one to write it decides. One with many shares is stored as several, each of which
-        can be repeated by itself.
+        A row never changes; its first writer decides. A row with many shares is stored as several items, and each of
+        them can be repeated alone.
         """
         recorded = [self._record(piece) for piece in _pieces(row)]
         return any(recorded)
@@ -169,23 +168,23 @@ class Costs(Rows):
         return True
 
     def await_bill(self, due: DueBill) -> None:
-        """Remember that a cost is still to be recorded; once, by any caller."""
+        """Record that the cost of a job run is awaited. Only the first call has an effect, from any caller."""
         facts = {"run": due.run, "since": due.since}
         with suppress(RefusedError):
             self._table.update(Key(DUE_BILLS, due.job_run), assign=facts, conditions=[Condition("pk", "missing")])
 
     def due_bills(self) -> Iterator[DueBill]:
-        """The bills that are awaited, by a strongly consistent query."""
+        """The awaited bills, by a strongly consistent query."""
         for item in self._table.query(DUE_BILLS):
             if EXPIRY not in item:
                 yield DueBill(item["sk"], item["run"], item["since"])
 
     def close_bill(self, job_run: str, now: datetime) -> None:
-        """Await the bill of a job run no longer; DynamoDB deletes the row in the next days. Idempotent."""
+        """Stop awaiting the bill of a job run; DynamoDB deletes the row in the next days. Idempotent."""
         self._table.update(Key(DUE_BILLS, job_run), assign={EXPIRY: int(now.timestamp())})
 
     def day_sum(self, day: date) -> int:
-        """Millionths of a dollar that are recorded for a day (UTC), by a strongly consistent read."""
+        """Recorded cost of a day (UTC) in millionths of a dollar, by a strongly consistent read."""
         item = self._table.get(_sum_key(str(day))) or {}
         return int(item.get("micro_dollars", 0))
 
@@ -195,9 +194,9 @@ class Costs(Rows):
         return {item["sk"]: int(item.get("micro_dollars", 0)) for item in found}
 
     def of_days(self, first: date, last: date, lanes: Iterable[Lane] = tuple(Lane)) -> Iterator[CostRow]:
-        """Day by day, ``last`` included.
+        """The rows of the days from ``first`` to ``last``, inclusive, day by day.
 
-        What reads executions names the batch lane: a day of a stream of 10,000 datasets has more than 100 MB of rows.
+        Callers that need executions pass only the batch lane: a stream of 10,000 datasets makes over 100 MB a day.
         """
         days = (str(first + timedelta(days=number)) for number in range((last - first).days + 1))
         for day, lane in product(days, lanes):
@@ -207,13 +206,13 @@ class Costs(Rows):
 
 
 PIECE = "+"
-"""Precedes the number of each piece after the first. The pieces of a row are read one after another."""
+"""Separates a row's id from the number of each piece after the first. The query returns a row's pieces in order."""
 MAX_SHARES = 1_000
-"""Shares of an item, which has at most 400 KB (DynamoDB's "Service quotas"): 100 to 200 bytes for each."""
+"""Maximum shares in an item, each of 100 to 200 bytes: an item has at most 400 KB (DynamoDB's "Service quotas")."""
 
 
 def _pieces(row: CostRow) -> list[CostRow]:
-    """The row in parts that fit an item. The first one has all that was used, each one the dollars of its shares."""
+    """Pieces of the row that fit an item. The first piece has all usage; each piece has the dollars of its shares."""
     if len(row.shares) <= MAX_SHARES:
         return [row]
     others = replace(row, seconds=0, dpu_milliseconds=0, vcpu_milliseconds=0, gb_milliseconds=0)
@@ -240,50 +239,50 @@ def _sum_key(day: str) -> Key:
 
 
 SETTLED = "settled-execution"
-"""Partition key of the executions in the order in which they were planned."""
+"""Partition key of the executions, in the order of their plans."""
 SETTLED_FOR = timedelta(days=35)
-"""For as long an execution is found by its day; by its name it is found for ever."""
+"""Time for which an execution is found by its day; it is always found by its name."""
 
 
 class Executions(Rows):
     def record(self, execution: str, part: str, facts: dict[str, Any]) -> None:
-        """Store or overwrite ``plan`` or ``verdict``: nested, so that no count ``open`` is a key of the index."""
+        """Store or overwrite ``plan`` or ``verdict``. Nested, so that no count named ``open`` is a key of the index."""
         self._table.update(Key("execution", execution), assign={part: facts})
 
     def get(self, execution: str) -> dict[str, Any] | None:
-        """All recorded parts by a strongly consistent read; None: the execution is unknown."""
+        """All recorded parts, by a strongly consistent read; None if the execution is unknown."""
         return self._table.get(Key("execution", execution))
 
     def record_settled(self, execution: str, planned_at: str, facts: dict[str, Any], now: datetime) -> None:
-        """Store or overwrite what the list of the last days shows of an execution; ``planned_at``: ISO 8601, UTC."""
+        """Store or overwrite an execution's facts for the list of the last days; ``planned_at`` is ISO 8601, UTC."""
         expires_at = int((now + SETTLED_FOR).timestamp())
         self._table.update(Key(SETTLED, f"{planned_at}#{execution}"), assign={"facts": facts, EXPIRY: expires_at})
 
     def settled(self, first: date, last: date) -> Iterator[dict[str, Any]]:
-        """The facts of the executions that were planned on these days (UTC, both inclusive), oldest first."""
+        """The facts of the executions planned from ``first`` to ``last`` (UTC, inclusive), oldest first."""
         for item in self._table.query(SETTLED, after=str(first), before=f"{last}~"):
             yield item["facts"]
 
 
 MAX_SAMPLES = 15
-"""Samples kept of each kind: eight of them have to be slow before the median is. Both kinds fit in one write unit."""
+"""Samples kept of each kind: eight must be slow before the median is slow. Both kinds fit in one write unit."""
 MIN_SAMPLE_BYTES = 16_000_000
-"""Stored bytes of a sample. Requests take most of the time of smaller input; it is summed until it is a sample."""
+"""Stored bytes of a sample. Smaller inputs, which mostly wait for requests, are summed until they are a sample."""
 MAX_WEIGHT_BYTES = 16 * MIN_SAMPLE_BYTES
-"""A larger sample weighs no more: otherwise one large slow file would outweigh a dataset of small ones."""
+"""Maximum weight of a sample; otherwise one large slow file would outweigh a dataset of small files."""
 
 
 class SpeedSample(NamedTuple):
     bytes: int
     milliseconds: int
-    """Time of tasks, summed over cores."""
+    """Time of the tasks, summed over cores."""
 
 
 class SpeedSamples(NamedTuple):
     samples: tuple[SpeedSample, ...] = ()
-    """Oldest first, of at least ``MIN_SAMPLE_BYTES`` each."""
+    """Oldest first; each has at least ``MIN_SAMPLE_BYTES``."""
     rest: SpeedSample = SpeedSample(0, 0)
-    """Small manifests that are not a sample yet."""
+    """Sum of small manifests that do not make a sample yet."""
 
     def add(self, sample: SpeedSample) -> "SpeedSamples":
         if sample.bytes <= 0 or sample.milliseconds <= 0:
@@ -298,7 +297,7 @@ class SpeedSamples(NamedTuple):
 
     @property
     def median(self) -> float | None:
-        """Stored bytes per second and core, weighted by bytes; of two in the middle the faster one. None: no sample."""
+        """Stored bytes per second and core, weighted by bytes; of two middle ones the faster. None without samples."""
         weighted = [(size * 1000 / milliseconds, min(size, MAX_WEIGHT_BYTES)) for size, milliseconds in self.samples]
         half, passed = sum(weight for _, weight in weighted) / 2, 0
         for speed, weight in sorted(weighted, reverse=True):
@@ -313,11 +312,11 @@ NO_SAMPLES = SpeedSamples()
 
 @dataclass(frozen=True, slots=True)
 class DatasetSpeed:
-    """Input bytes as stored per second and core; None: no file of this kind has been converted."""
+    """Stored input bytes per second and core; None if no file of this kind was converted."""
 
     plain: float | None
     compressed: float | None
-    """Speed of compressed files, of which a stored byte takes several times as long."""
+    """Speed of compressed files; one stored byte takes several times as long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,11 +324,11 @@ class DatasetMeasurement:
     input_bytes: int
     output_bytes: int
     task_milliseconds: int
-    """Time of their tasks, summed over cores."""
+    """Time of the tasks, summed over cores."""
     compressed_bytes: int = 0
-    """The part of ``input_bytes`` in files that the reader found to be compressed ..."""
+    """Part of ``input_bytes`` in files that the reader found to be compressed."""
     compressed_milliseconds: int = 0
-    """... and of ``task_milliseconds`` for them."""
+    """Part of ``task_milliseconds`` for these files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,10 +345,10 @@ class MeasuredDataset:
 
     @property
     def speed(self) -> DatasetSpeed:
-        """The two kinds of files apart.
+        """The speeds of plain and of compressed files.
 
-        A forecast knows names and no content. Compressed files without such a name are forecast as plain ones, so
-        where no plain file was measured, compressed ones stand for them.
+        A forecast knows only names, so compressed files without such a name are forecast as plain ones. If no plain
+        file was measured, the speed of compressed files therefore stands for both.
         """
         compressed = self.compressed.median
         return DatasetSpeed(self.plain.median or compressed, compressed)

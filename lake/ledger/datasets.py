@@ -1,13 +1,12 @@
-"""Dataset rows: known columns, and what their conversions measured.
+"""Dataset rows: known columns, and what conversions measured.
 
-Each dataset has partition keys of its own, so that no number of them shares one's throughput. Its columns, which may be
-hundreds of kilobytes, are an item that changes only when a column is new; what every conversion changes is a small one.
-A third one, in a partition key of all datasets, is the name: it is written once.
+Each dataset has partition keys of its own, so that datasets do not share the throughput of one. It has three items. The
+columns, up to hundreds of kilobytes, change only when a column is new; a small item changes with every conversion; the
+name, under one partition key for all datasets, is written once.
 
-Names in keys are chosen by uploaders, so the number of datasets that keys create is limited. Each dataset that was let
-in has a row, and one row counts them. Both are written by one transaction, whose condition is the limit, so that no
-number of concurrent callers exceeds it. The row also names the folder: names of datasets are simpler than those of
-folders, and the files of two folders are not mixed.
+Uploaders choose the names in keys, so the number of datasets that keys create is limited. Each admitted dataset has a
+row, and one row counts them. One transaction, conditional on the limit, writes both, so that concurrent callers cannot
+exceed it. The row also names the folder: several folders can lead to one dataset name, and their files must not mix.
 """
 
 import hashlib
@@ -45,19 +44,19 @@ ADMITTED = "admitted-dataset"
 CATALOG = Key("catalog", "catalog")
 FIRST_NAME = "a"
 AFTER_LAST_NAME = "{"
-"""Names of datasets are between them: they begin with a lower case letter."""
+"""Bounds of all dataset names, which begin with a lower case letter."""
 ROWS_PER_READ = MAX_BATCH_KEYS // 2
-"""Datasets of one read: two items of each."""
+"""Datasets in one read: each has two items."""
 MAX_NAME_BYTES = 200
-"""Length of the longest column name, which is ASCII (docs/columns.md)."""
+"""Maximum length of a column name, which is ASCII (docs/columns.md)."""
 NAME_OVERHEAD_BYTES = 4
-"""Upper bound of what DynamoDB adds to an element of a set (Developer Guide, "DynamoDB item sizes and formats")."""
+"""Upper bound of DynamoDB's overhead for an element of a set (Developer Guide, "DynamoDB item sizes and formats")."""
 MAX_COLUMN_BYTES = 300_000
-"""Names with their overhead; an item has at most 400 KB (DynamoDB's "Service quotas")."""
+"""Maximum for the names with their overhead; an item has at most 400 KB (DynamoDB's "Service quotas")."""
 GROWTH = timedelta(days=7)
-"""Time from its first column on in which a dataset may get all of its columns: wide first files are normal."""
+"""Time after its first column in which a dataset may get all of its columns: wide first files are normal."""
 MAX_NEW_A_DAY = 100
-"""New columns of an older dataset in a UTC day: one hostile file must not take the room of all later columns."""
+"""Maximum new columns of an older dataset in a UTC day: one hostile file must not use up the room for later ones."""
 
 
 RESCUED = "_rescued"
@@ -65,30 +64,30 @@ PROVENANCE = ("_source", "_offset", "_arrived_at")
 ADDED_COLUMNS = frozenset({RESCUED, *PROVENANCE})
 """Columns that the reader adds: no key of the input has these names (docs/columns.md)."""
 FIRST_FIELD_ID = 1000
-"""Lower ones are those of a table's partition columns."""
+"""Lower ids belong to a table's partition columns."""
 AFTER_LAST_FIELD_ID = 1 << 30
-"""Higher ones are those of columns that people add to a table."""
+"""Higher ids belong to columns that people add to a table."""
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnHistory:
-    """When a dataset got its columns; days are UTC, YYYY-MM-DD, and empty before the first column."""
+    """The days on which a dataset got its columns: UTC, YYYY-MM-DD, empty before the first column."""
 
     first_day: str = ""
     day: str = ""
-    """On which it got the last ones."""
+    """The day of the last new columns."""
     before: int = 0
-    """Columns that it had before this day."""
+    """Number of columns before this day."""
 
     def limit(self, columns: int, column_limit: int, today: date) -> int:
-        """How many columns the dataset, which has ``columns``, may have today; pure."""
+        """The maximum number of columns that a dataset with ``columns`` may have today. Pure."""
         if not self.first_day or today < date.fromisoformat(self.first_day) + GROWTH:
             return column_limit
         before = self.before if self.day >= today.isoformat() else columns
         return max(min(column_limit, before + MAX_NEW_A_DAY), 1)
 
     def on(self, today: date, columns: int) -> "ColumnHistory":
-        """The history once a dataset that had ``columns`` gets more today; pure."""
+        """The history after a dataset with ``columns`` gets more today. Pure."""
         if self.day >= today.isoformat():
             return self
         return ColumnHistory(self.first_day or today.isoformat(), today.isoformat(), columns)
@@ -106,12 +105,12 @@ class DatasetRow:
     measured: MeasuredDataset
     history: ColumnHistory = NO_HISTORY
     unnumbered: frozenset[str] = frozenset()
-    """Columns whose field id another column has: a file with one of them has no field ids."""
+    """Columns whose field id another column has; a file with such a column has no field ids."""
     provenance: bool = False
-    """Whether files of it may have the columns ``PROVENANCE``, whatever the setting is now."""
+    """Whether its files may have the columns ``PROVENANCE``, even if the setting is off now."""
 
     def column_limit(self, column_limit: int, today: date) -> int:
-        """How many columns it may have today (UTC), at most ``column_limit``."""
+        """The maximum number of columns that it may have today (UTC), at most ``column_limit``."""
         return self.history.limit(len(self.columns), column_limit, today)
 
 
@@ -119,20 +118,20 @@ class Datasets(Rows):
     def __init__(self, table: LedgerTable) -> None:
         super().__init__(table)
         self._registered: set[str] = set()
-        """Names that this process has registered, which are never taken back."""
+        """Names that this process has registered; a name is never removed."""
         self.folders: dict[str, str] = {}
-        """Folders of the datasets that this process knows to be let in, which are never taken back either."""
+        """Maps each dataset that this process knows to be admitted to its folder; neither ever changes."""
 
     def admit(self, folders: Mapping[str, str], max_datasets: int) -> dict[str, str | None]:
-        """The folder whose files each dataset has: the first one that asked; None: ``max_datasets`` others exist.
+        """The folder of each dataset: the first folder that asked for it. None if ``max_datasets`` others exist.
 
-        ``folders``: the folder of each dataset, which gets it if no other one has it; folders can have one name by
-        ``name_of_folder``. Many are let in by each transaction, because transactions for one dataset each would be
-        cancelled by one another: all of them change the row of the count. Idempotent. Nothing is ever taken back: a
-        lower limit lets in no further dataset. A dataset that exists already, because the settings named it, is let in
-        without being counted.
+        ``folders`` maps each dataset to the folder that asks; several folders can have one name by ``name_of_folder``.
+        One transaction admits many datasets: all transactions change the row of the count, so that transactions for one
+        dataset each would cancel one another. An admission is permanent: under a lower limit no further dataset is
+        admitted. A dataset that exists already, because the settings named it, is admitted without being counted.
+        Idempotent.
 
-        Raises ``TransientError`` when other callers let in some of them again and again.
+        Raises ``TransientError`` if other callers keep admitting some of the same datasets.
         """
         unread = [name for name in folders if name not in self.folders]
         for names in batches_of(unread, MAX_TRANSACTION_ACTIONS - 1):
@@ -143,12 +142,12 @@ class Datasets(Rows):
                     break
             else:
                 raise TransientError(f"other callers let in datasets during {MAX_TRIES} tries: it is tried again")
-            # Another caller may have let in those for which there was no room.
+            # Another caller may have admitted some for which there was no room.
             self._without_row([name for name in names if name not in self.folders], folders)
         return {name: self.folders.get(name) for name in folders}
 
     def _without_row(self, names: Sequence[str], folders: Mapping[str, str]) -> list[str]:
-        """The names that were neither admitted nor registered, by batched reads; registered ones are let in."""
+        """The names that are neither admitted nor registered, by batched reads. Admits registered names."""
         admitted = self._table.get_many([_admission_key(name) for name in names]) if names else []
         for name, item in zip(names, admitted, strict=True):
             if item is not None:
@@ -162,7 +161,7 @@ class Datasets(Rows):
         return [name for name, item in zip(left, known, strict=True) if item is None]
 
     def _put_admissions(self, names: Sequence[str], folders: Mapping[str, str], max_datasets: int) -> bool:
-        """Admit all of them; False: another caller has admitted one of them, or there is no room for all any more."""
+        """Admit all names. False: another caller has admitted one of them, or there is no longer room for all."""
         table, new = self._table, [Condition("pk", "missing")]
         room = [Condition("number", "<", max_datasets - len(names) + 1)]
         puts = [
@@ -179,13 +178,13 @@ class Datasets(Rows):
         return True
 
     def folder(self, name: str) -> str | None:
-        """The folder whose files the dataset has, read consistently until it is found; None: no key has created it."""
+        """The dataset's folder, by consistent reads until it is found; None if no key has created the dataset."""
         if name not in self.folders and (item := self._table.get(_admission_key(name))) is not None:
             self.folders[name] = str(item.get("folder", name))
         return self.folders.get(name)
 
     def register(self, name: str) -> None:
-        """Put the name among those of all datasets; a name that is there is only read, once. Idempotent."""
+        """Add the name to the list of all datasets; a name in the list is only read, once. Idempotent."""
         if name in self._registered:
             return
         if self.is_known(name):
@@ -194,12 +193,12 @@ class Datasets(Rows):
             self.put_name(name)
 
     def put_name(self, name: str) -> None:
-        """Register a name that was not among those of all datasets. Idempotent."""
+        """Register a name that is not in the list of all datasets. Idempotent."""
         self._table.update(name_key(name), assign={"name": name})
         self._registered.add(name)
 
     def unregistered(self, names: Iterable[str]) -> list[str]:
-        """The names that are not among those of all datasets, by batched reads; each one is read until it is."""
+        """The names that are not in the list of all datasets, by batched reads; a listed name is read only once."""
         unread = [name for name in dict.fromkeys(names) if name not in self._registered]
         new = []
         for batch in batches_of(unread):
@@ -215,22 +214,22 @@ class Datasets(Rows):
         return self._table.get(name_key(name)) is not None
 
     def get(self, name: str) -> DatasetRow | None:
-        """The row by strongly consistent reads; None: the dataset is unknown."""
+        """The row by strongly consistent reads; None if the dataset is unknown."""
         columns, measured = self._table.get(_columns_key(name)), self._table.get(_measurement_key(name))
         if columns is None and measured is None and not self.is_known(name):
             return None
         return _dataset(name, columns, measured)
 
     def names(self) -> Iterator[str]:
-        """All known datasets, sorted; memory holds one page of them."""
+        """All known datasets, sorted; one page of them is in memory."""
         return (item["sk"] for item in self._table.query(DATASET_NAMES))
 
     def admitted(self) -> Iterator[str]:
-        """Those that were let in, sorted, also without a file."""
+        """The admitted datasets, sorted, also without a file."""
         return (item["sk"] for item in self._table.query(ADMITTED))
 
     def speeds(self, names: Iterable[str] | None = None) -> dict[str, DatasetSpeed]:
-        """The speed of each of these datasets that has measured one, by batched reads; None: of all datasets."""
+        """Speeds of the named datasets that have measured one, by batched reads; None stands for all datasets."""
         speeds = {}
         for batch in batches_of(self.names() if names is None else names):
             rows = self._table.get_many([_measurement_key(name) for name in batch])
@@ -241,7 +240,7 @@ class Datasets(Rows):
         return speeds
 
     def following(self, name: str) -> Iterator[DatasetRow]:
-        """The datasets after ``name``, sorted, a few at a time; empty: all of them."""
+        """The datasets after ``name``, sorted, read a few at a time; all datasets if it is empty."""
         items = self._table.query(DATASET_NAMES, after=name or FIRST_NAME, before=AFTER_LAST_NAME)
         for names in batches_of((item["sk"] for item in items if item["sk"] != name), ROWS_PER_READ):
             keys = [key(dataset) for dataset in names for key in (_columns_key, _measurement_key)]
@@ -250,7 +249,7 @@ class Datasets(Rows):
                 yield _dataset(dataset, rows[2 * number], rows[2 * number + 1])
 
     def catalog_position(self) -> str:
-        """Name of the dataset after which ``catalog`` continues; empty: it begins from the first one."""
+        """Name of the dataset after which ``catalog`` continues; empty for the beginning."""
         return str((self._table.get(CATALOG) or {}).get("after", ""))
 
     def record_catalog_position(self, name: str) -> None:
@@ -259,12 +258,12 @@ class Datasets(Rows):
     def reserve_columns(
         self, name: str, columns: Iterable[str], column_limit: int, today: date | None = None
     ) -> tuple[str, ...]:
-        """Add the column names for which the dataset has room, in order; returns those that were refused.
+        """Add the column names for which the dataset has room, in order; returns the refused names.
 
-        ``today`` (UTC) also limits the new columns of a day (``ColumnHistory``); None for columns that are committed.
-        Idempotent. After a refusal the dataset is full (``is_full``). Concurrent callers share the room: each refused
-        write means that another caller has added a name, so the loop ends. Of columns with one field id, the first has
-        it; the others are ``unnumbered``.
+        ``today`` (UTC) also limits the new columns of a day (``ColumnHistory``); pass None for committed columns.
+        Idempotent. After a refusal the dataset is full (``is_full``) or has its new columns of the day. Concurrent
+        callers share the room: a refused write means that another caller has added a name, so the loop ends. Of several
+        columns with one field id the first has it; the others are ``unnumbered``.
         """
         names = tuple(columns)
         key = _columns_key(name)
@@ -287,11 +286,11 @@ class Datasets(Rows):
         return ()
 
     def note_provenance(self, name: str) -> None:
-        """Files of the dataset are about to get the columns ``PROVENANCE``: its tables have them from now on."""
+        """Record that files of the dataset are about to get the columns ``PROVENANCE``, which its tables now need."""
         self._table.update(_columns_key(name), assign={"provenance": True})
 
     def drop_columns(self, name: str, columns: Collection[str], dropped: Collection[str]) -> bool:
-        """Remove names from ``columns``, which the dataset has; False: it has got others meanwhile."""
+        """Remove names from ``columns``, the dataset's columns. False: it has other columns meanwhile."""
         left = set(columns).difference(dropped)
         key, seen = _columns_key(name), [Condition("columns", "=", set(columns))]
         try:
@@ -305,10 +304,10 @@ class Datasets(Rows):
         return True
 
     def add_measurement(self, name: str, measured: DatasetMeasurement) -> None:
-        """Add the measurement of one conversion; one write unit, and one read.
+        """Add the measurement of one conversion, by one read and one write unit.
 
-        A client's retry can add it twice, and of two concurrent callers one can lose its sample of the speed: accurate
-        enough for a ratio and a median.
+        A client's retry can add it twice, and one of two concurrent callers can lose its sample of the speed: that is
+        accurate enough for a ratio and a median.
         """
         key = _measurement_key(name)
         found = decode_partial(NOT_MEASURED, self._table.get(key))
@@ -325,11 +324,11 @@ class Datasets(Rows):
         self._table.update(key, assign=speeds, add=totals)
 
     def number(self) -> int:
-        """The datasets that keys have created."""
+        """The number of datasets that keys have created."""
         return int((self._table.get(NUMBER) or {"number": 0})["number"])
 
     def _begun_number(self) -> int:
-        """The same; the first call of a deployment begins the count."""
+        """``number()``; the first call of a deployment creates the row of the count."""
         number = self.number()
         if not number:
             with suppress(RefusedError):
@@ -362,15 +361,15 @@ def _unnumbered(item: dict[str, Any] | None) -> frozenset[str]:
 
 
 def _unnumbered_of(names: Iterable[str], numbered: Iterable[str]) -> set[str]:
-    """The new ones of ``names`` whose field id an earlier one, a column of ``numbered`` or of the product has."""
+    """The new ``names`` whose field id belongs to an earlier name, a column of ``numbered`` or one of the product."""
     taken = {field_id(name): name for name in (*numbered, *ADDED_COLUMNS)}
     return {name for name in names if taken.setdefault(field_id(name), name) != name}
 
 
 def field_id(column: str) -> int:
-    """The id of a column in Parquet files and Iceberg tables, derived from its name: it is known before the ledger is.
+    """The id of a column in Parquet files and Iceberg tables. It depends on the name alone, so no read is needed.
 
-    Two of 500 columns have one id in 0.01 % of datasets, two of 10,000 in 5 %.
+    Two of 500 columns share an id in 0.01 % of datasets, two of 10,000 in 5 %.
     """
     number = int.from_bytes(hashlib.sha256(column.encode()).digest()[:8])
     return FIRST_FIELD_ID + number % (AFTER_LAST_FIELD_ID - FIRST_FIELD_ID)
@@ -392,7 +391,7 @@ def name_key(dataset: str) -> Key:
 
 
 def is_full(columns: Collection[str], column_limit: int) -> bool:
-    """Whether a dataset with these columns gets no other one: further keys go to ``_rescued``."""
+    """Whether a dataset with these columns can get no other one, so that further keys go to ``_rescued``."""
     free_bytes = MAX_COLUMN_BYTES - _stored_bytes(columns)
     return len(columns) >= column_limit or free_bytes < MAX_NAME_BYTES + NAME_OVERHEAD_BYTES
 
@@ -400,9 +399,9 @@ def is_full(columns: Collection[str], column_limit: int) -> bool:
 def divide_by_room(
     columns: Collection[str], names: Iterable[str], column_limit: int
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Divide the names that a dataset with ``columns`` does not have: those for which it has room, and the others.
+    """Divide the names that a dataset with ``columns`` lacks into accepted and refused names.
 
-    In order: as soon as the dataset is full, every further name is refused.
+    In order: when the dataset is full, every further name is refused.
     """
     known = {*columns}
     free_columns = column_limit - len(known)

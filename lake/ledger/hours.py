@@ -1,10 +1,10 @@
-"""Partition rows: one for each hour of a dataset, and the list of the manifests that were made for it.
+"""Partition rows, one for each hour of a dataset, and the list of the manifests that were made for the hour.
 
-An hour is listed in the index from the first manifest that is recorded for it until readers were told that it is
-complete, and again from the next manifest on.
+An hour is in the index from its first recorded manifest until readers were told that it is complete, and again from the
+next manifest on.
 
-Deletions that are due: a publish has replaced a generation, or has failed after objects of it became visible. The item
-is written in the same transaction as DONE or FAILED, so no crash can lose it.
+Also due deletions: after a publish replaced a generation, or failed when some objects were visible. Their item is
+written in the transaction that sets DONE or FAILED, so no crash can lose it.
 """
 
 from __future__ import annotations
@@ -23,53 +23,53 @@ from lake.manifest import Partition
 from lake.time import iso_utc
 
 UNSETTLED = "unsettled-hour"
-"""Partition key of the index for hours that a sweep still has to look at; ``open_order`` begins with the hour."""
+"""Partition key of the index for hours that a sweep still has to check; ``open_order`` begins with the hour."""
 
 
 class Partitions(Rows):
     def list_manifest(self, partition: Partition, manifest: str, now: datetime) -> None:
         """List a manifest of the hour that is about to be queued, and touch the hour.
 
-        Before its row exists, so that no look at the hour misses it. Successors are not listed: their sources name
-        them.
+        It must be called before the manifest's row exists, so that no check of the hour misses it. Successors are not
+        listed, because their sources name them.
         """
         self._table.update(_manifest_of(partition, manifest), assign={"listed_at": iso_utc(now)})
         self.touch(partition, now)
 
     def touch(self, partition: Partition, now: datetime) -> None:
-        """Note that a listed manifest of the hour is about to be queued: the hour is no longer complete."""
+        """Record that a listed manifest of the hour is about to be queued: the hour is no longer complete."""
         self._table.update(_key(partition), assign=touched_attributes(partition, now), add={"touched": 1})
 
     def get(self, partition: Partition) -> HourRow:
-        """The row by a strongly consistent read; one that nothing has touched: nothing was recorded."""
+        """The row by a strongly consistent read; an untouched row if nothing was recorded."""
         return hour_row(partition, self._table.get(_key(partition)))
 
     def get_many(self, partitions: Sequence[Partition]) -> list[HourRow]:
-        """Their rows by one strongly consistent read, in their order; at most ``MAX_BATCH_KEYS`` different ones."""
+        """The rows of at most ``MAX_BATCH_KEYS`` different hours, in their order, by one strongly consistent read."""
         items = self._table.get_many([_key(partition) for partition in partitions])
         return [hour_row(partition, item) for partition, item in zip(partitions, items, strict=True)]
 
     def hours(self, dataset: str, first: str, last: str) -> list[HourRow]:
-        """Rows of a dataset from ``first`` to ``last``, both ``YYYY-MM-DDTHH`` and inclusive; consistent."""
+        """Rows of a dataset from ``first`` to ``last`` (``YYYY-MM-DDTHH``, inclusive), by a consistent query."""
         items = self._table.query(_pk(dataset), after=first, before=last)
         return [hour_row(Partition.parse(f"{dataset}#{item['sk']}"), item) for item in items]
 
     def unsettled(self) -> Iterator[HourRow]:
-        """Hours that are not complete, or about which readers were not told, oldest first, from the index: a hint."""
+        """Hours that are not complete or not announced, oldest first, from the index: a hint."""
         for item in self._table.query(UNSETTLED, index=True):
             dataset = item["pk"].removeprefix(_pk(""))
             yield hour_row(Partition.parse(f"{dataset}#{item['sk']}"), item)
 
     def manifests(self, partition: Partition) -> list[str]:
-        """Ids of the manifests that were listed, oldest first, by a strongly consistent query."""
+        """Ids of the listed manifests, oldest first, by a strongly consistent query."""
         return [item["sk"] for item in self._table.query(_manifests_of(partition))]
 
     def wait_for(self, row: HourRow, manifest: str) -> None:
-        """Remember a manifest that is not done, for the next look: the hour cannot be complete before it is."""
+        """Record a manifest that is not done, for the next check: the hour cannot be complete before it is done."""
         self._table.update(_key(row.partition), assign={"waits_for": manifest})
 
     def tell(self, state: HourState, row: HourRow, counts: HourCounts, now: datetime) -> bool:
-        """Decide what readers are told next; False: the hour was touched, or something else told, since ``row``."""
+        """Decide what readers are told next. False: the hour was touched or another state was decided since ``row``."""
         found = {"counts": asdict(counts), "settled": row.touched} if state == HourState.COMPLETE else {}
         changes = {"told": state, "told_at": iso_utc(now), "revision": row.revision + 1, **found}
         # Before the first revision there is no attribute to compare.
@@ -77,16 +77,16 @@ class Partitions(Rows):
         return self._table.update_once(_key(row.partition), changes, ("waits_for",), unchanged)
 
     def announced(self, row: HourRow) -> bool:
-        """Marker and event of the row's revision are out; False: there is another revision by now.
+        """Record that marker and event of the row's revision are out. False: another revision is current.
 
-        An hour that is complete for the first time, and that nothing has touched, leaves the index.
+        An hour that is complete for the first time and was not touched since leaves the index.
         """
         return self._end(row, {"announced": row.revision}, leaves=row.revision == 1)
 
     def confirmed(self, row: HourRow) -> bool:
-        """The marker of the row's revision was written when no earlier writer was left; False: another revision is.
+        """Record that the revision's marker was written after all earlier writers ended. False: another one is current.
 
-        A complete hour that nothing has touched leaves the index.
+        A complete hour that was not touched since leaves the index.
         """
         return self._end(row, {"confirmed": row.revision}, leaves=True)
 
@@ -121,7 +121,7 @@ def touched_attributes(partition: Partition, now: datetime) -> dict[str, str]:
 
 
 def listing_actions(table: str, rows: Sequence[ManifestRow], now: datetime) -> list[dict[str, Any]]:
-    """Actions of the transaction that queues manifests: they are listed, and each of their hours is touched once."""
+    """Actions of the transaction that queues manifests: list each manifest, and touch each of their hours once."""
     listed = {"listed_at": iso_utc(now)}
     hours = {row.partition for row in rows}
     requests = [
@@ -133,11 +133,11 @@ def listing_actions(table: str, rows: Sequence[ManifestRow], now: datetime) -> l
 
 class HourState(StrEnum):
     OPEN = "open"
-    """Rows are still to come, or files of it are missing until their manifest is converted again."""
+    """Rows are still to come, or files are missing until their manifest is converted again."""
     COMPLETE = "complete"
-    """Each recorded file of it is published or in the quarantine."""
+    """Each recorded file of the hour is published or in the quarantine."""
     REOPENED = "reopened"
-    """It was complete, and something came after it: a late file, a reprocess, repaired lines."""
+    """The hour was complete, and something came after that: a late file, a reprocess, repaired lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,9 +149,9 @@ class HourCounts:
     quarantined_lines: int = 0
     unreadable_files: int = 0
     published_at: str = ""
-    """ISO 8601, UTC: the last publication; empty: there was none."""
+    """ISO 8601, UTC: time of the last publication; empty if nothing was published."""
     batch: int = 0
-    """The first batch of the Iceberg table that shows all of them; 0: no batch was needed, or there is no table."""
+    """The first batch with which the Iceberg table shows all rows; 0 if no batch was needed or there is no table."""
     snapshot: int = 0
 
 
@@ -159,33 +159,33 @@ class HourCounts:
 class HourRow:
     partition: Partition
     touched: int = 0
-    """Number of times that a manifest of the hour was about to be queued; only grows."""
+    """Number of times that a manifest of the hour was about to be queued. It only grows."""
     touched_at: str = ""
-    """ISO 8601, UTC: the last of these times."""
+    """ISO 8601, UTC: time of the last touch."""
     told: HourState = HourState.OPEN
-    """What readers were told last, or are being told."""
+    """The state that readers were told last, or are being told."""
     told_at: str = ""
     settled: int = 0
-    """``touched`` when the hour was found complete."""
+    """Value of ``touched`` when the hour was found complete."""
     revision: int = 0
-    """Number of times that ``told`` has changed."""
+    """Number of changes of ``told``."""
     announced: int = 0
     """The last revision whose marker and event are out."""
     confirmed: int = 0
-    """The last revision whose marker was written again when no sweep with an earlier row was left."""
+    """The last revision whose marker was written again after all sweeps with an earlier row had ended."""
     counts: HourCounts = HourCounts()
-    """When the hour was found complete last."""
+    """Counts at the time when the hour was last found complete."""
     waits_for: str | None = None
-    """A manifest that was not done when a sweep looked last: a hint."""
+    """A manifest that was not done at a sweep's last check: a hint."""
 
     @property
     def is_settled(self) -> bool:
-        """Whether it was found complete, and nothing has touched it since."""
+        """Whether it was found complete and was not touched since."""
         return self.told == HourState.COMPLETE and self.touched == self.settled
 
     @property
     def state(self) -> HourState:
-        """By this row alone: an hour that is complete, but was not found so yet, is still open or reopened."""
+        """The state by this row alone: a complete hour that was not yet found complete is still open or reopened."""
         if self.is_settled:
             return HourState.COMPLETE
         return HourState.OPEN if self.told == HourState.OPEN else HourState.REOPENED
@@ -201,18 +201,18 @@ DUE = "due-deletion"
 
 @dataclass(frozen=True, slots=True)
 class DueDeletion:
-    """Objects that nobody needs any more, once readers had time to finish.
+    """Objects to delete after readers had time to finish.
 
-    Of a manifest that is published in ``generation``: those of earlier generations. Else: those of this generation.
+    If the manifest is published in ``generation``: objects of earlier generations. Otherwise: of this generation.
     """
 
     partition: Partition
     manifest: str
     generation: int
     ended_at: str
-    """ISO 8601, UTC: when the generation ended."""
+    """ISO 8601, UTC: time at which the generation ended."""
     only_lake: bool
-    """Whether those of the quarantine are gone, and an Iceberg table keeps the others."""
+    """Whether the quarantine objects are deleted, while an Iceberg table still needs the lake objects."""
 
     @property
     def key(self) -> Key:
@@ -225,32 +225,32 @@ class DueDeletion:
 
 class Deletions(Rows):
     def due(self, before: datetime, after: str = "0") -> Iterator[DueDeletion]:
-        """Deletions of generations that ended before a time, oldest first, page by page, from the index: a hint.
+        """Deletions of generations that ended until ``before``, oldest first, page by page, from the index: a hint.
 
-        ``after``: the ``place`` of the first one.
+        ``after`` is the ``place`` of the first one.
         """
         last = iso_utc(before)
-        # The grace period may have been lengthened since the place was kept.
+        # A longer grace period may have been set after the place was kept.
         for item in self._table.query(DUE, after=min(after, last), before=last, index=True):
             partition = Partition.parse(item["pk"].removeprefix(_deletion_pk("")))
             ended_at = item["open_order"].partition("#")[0]
             yield DueDeletion(partition, item["manifest"], item["generation"], ended_at, "only_lake" in item)
 
     def is_pending(self, partition: Partition) -> bool:
-        """Whether readers may see replaced objects of an hour, by a strongly consistent query."""
+        """Whether readers may still see replaced objects of an hour, by a strongly consistent query."""
         return any("open" in item for item in self._table.query(_deletion_pk(partition)))
 
     def keep_lake(self, due: DueDeletion) -> None:
-        """Note that the objects of the quarantine are gone, and an Iceberg table keeps the others. Idempotent."""
+        """Record that the quarantine objects are deleted, while an Iceberg table needs the lake objects. Idempotent."""
         self._table.update(due.key, assign={"only_lake": True})
 
     def close(self, due: DueDeletion, now: datetime) -> None:
-        """The objects are gone; DynamoDB deletes the item in the next days. Idempotent."""
+        """Record that the objects are deleted; DynamoDB deletes the item in the next days. Idempotent."""
         self._table.update(due.key, assign={EXPIRY: int(now.timestamp())}, remove=INDEX_ATTRIBUTES)
 
 
 def deletion_action(table: str, row: ManifestRow, now: datetime) -> dict[str, Any]:
-    """Action of the transaction that ends a generation: its deletion becomes due."""
+    """The action, in the transaction that ends a generation, that makes its deletion due."""
     ended = iso_utc(now)
     listed = {"open": DUE, "open_order": f"{ended}#{row.id}", "manifest": row.id, "generation": row.generation}
     return {"Update": update_request(table, _deletion_key(row.partition, row.id, row.generation), listed, {}, (), ())}

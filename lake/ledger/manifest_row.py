@@ -1,4 +1,4 @@
-"""The ledger row of a manifest: its state, everything that conditions compare, and what it adds up to."""
+"""The ledger row of a manifest: its state, all values that conditions compare, and counts over manifests."""
 
 import hashlib
 from collections import Counter
@@ -17,12 +17,12 @@ from lake.time import epoch_milliseconds, iso_utc
 
 @dataclass(frozen=True, slots=True)
 class PublishedObjects:
-    """The objects of one bucket: enough to see in a listing that one is missing, or was replaced."""
+    """Summary of the objects in one bucket: a listing shows by it whether one is missing or was replaced."""
 
     count: int
     bytes: int
     digest: str
-    """SHA-256 (hexadecimal) of key, size and ETag of each, in the order of the keys; empty: there is none."""
+    """SHA-256 (hexadecimal) of key, size and ETag of each object, in the order of the keys; empty without objects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +31,9 @@ class PublishedTotals:
 
     rows: int
     rejects: dict[str, int]
-    """Quarantined lines by reason, one of those that ``ndjson_arrow`` lists."""
+    """Quarantined lines by reason; ``ndjson_arrow`` lists the reasons."""
     failed_files: int
-    """Files that could not be read as a whole."""
+    """Number of files that could not be read as a whole."""
     lake: PublishedObjects
     quarantine: PublishedObjects
     task_milliseconds: int
@@ -41,7 +41,7 @@ class PublishedTotals:
 
 
 class ObjectsDigest:
-    """Computes ``PublishedObjects`` from objects that are added in the order of their keys."""
+    """Computes ``PublishedObjects`` from objects that are added in key order."""
 
     __slots__ = ("_bytes", "_count", "_hash")
 
@@ -50,7 +50,7 @@ class ObjectsDigest:
         self._hash = hashlib.sha256()
 
     def add(self, key: str, size: int, etag: str) -> None:
-        """Add one object: size in bytes, ETag without quotes."""
+        """Add one object, with its size in bytes and its ETag without quotes."""
         self._count += 1
         self._bytes += size
         self._hash.update(f"{key}\0{size}\0{etag}\n".encode())
@@ -60,7 +60,7 @@ class ObjectsDigest:
 
 
 def digest_objects(objects: Iterable[tuple[str, int, str]]) -> PublishedObjects:
-    """The digest of (key, bytes, ETag) in any order."""
+    """The summary of objects, each as (key, bytes, ETag), in any order."""
     digest = ObjectsDigest()
     for item in sorted(objects):
         digest.add(*item)
@@ -72,29 +72,29 @@ NO_OBJECTS = digest_objects(())
 
 class State(StrEnum):
     QUEUED = "QUEUED"
-    """Waits for a run."""
+    """It waits for a run."""
     RUNNING = "RUNNING"
     """An attempt holds its lease."""
     PUBLISHING = "PUBLISHING"
-    """Committed: any process can finish it from its commit document."""
+    """It is committed: any process can publish it from its commit document."""
     DONE = "DONE"
     FAILED = "FAILED"
-    """Ended without a result of this generation; ``reason`` says why."""
+    """This generation ended without a result; ``reason`` says why."""
     SUPERSEDED = "SUPERSEDED"
     """Its files are in the manifests of ``superseded_by``."""
     COLLECTED = "COLLECTED"
-    """No manifest, but a part of ``collection``: its files are in the manifests of the collection's division."""
+    """It is a part of ``collection``, not a manifest: its files are in the manifests of the collection's division."""
     ABANDONED = "ABANDONED"
-    """Never existed: its creator was presumed dead before it wrote the row, and its arrivals are adopted."""
+    """It never existed: its creator was presumed dead before it wrote the row. Its arrivals are adopted."""
 
 
 NO_PARTITION = Partition.parse("#0000-00-00T0")
-"""Partition of an ABANDONED row, and of a part, which has files of several datasets."""
+"""Partition of an ABANDONED row, and of a part, whose files belong to several datasets."""
 
 MAX_EARLIER_OWNERS = 10
 
 OPEN_STATES = (State.QUEUED, State.RUNNING, State.PUBLISHING)
-"""States that are not terminal: runs, plans and sweeps still have work on these rows."""
+"""States that are not terminal, which runs, plans and sweeps still have to work on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class CommitReference:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """The generation that readers see: it survives ``force`` and FAILED, and changes with the next DONE only."""
+    """The generation that readers see. It survives ``force`` and FAILED; only the next DONE changes it."""
 
     generation: int
     document: CommitReference
@@ -116,15 +116,15 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class Tabled:
-    """The generation that the Iceberg table of the dataset shows, and the batch and snapshot that brought it in."""
+    """The generation that the dataset's Iceberg table shows, with the batch and snapshot that brought it in."""
 
     generation: int
     document: CommitReference
     batch: int
     snapshot: int
-    """For people and readers: the snapshot may have expired."""
+    """Information for people and readers; the snapshot may have expired."""
     since: str
-    """ISO 8601, UTC: when this generation was first marked, after readers could see it."""
+    """ISO 8601, UTC: time at which this generation was first marked, after readers could see it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,47 +141,47 @@ class ManifestRow:
     urgent: bool = False
     manifest_sha256: str = ""
     generation: int = 1
-    """Number of times it was queued for a full conversion: 1, and one more for each ``force``."""
+    """Number of full conversions that were queued: 1, and one more for each ``force``."""
     attempt: int = 0
-    """Attempts begun so far, over all generations; never decreases."""
+    """Number of attempts begun so far, over all generations. It never decreases."""
     base_attempt: int = 0
-    """``attempt`` when this generation was queued, and one more for each attempt that used up no try."""
+    """``attempt`` when this generation was queued, plus one for each attempt that used up no try."""
     owner: str | None = None
     """Id of the job run that holds, or last held, the lease."""
     claim_nonce: str | None = None
-    """Random, new with each claim: the threads of one job run have the same id."""
+    """Random text, new with each claim: the threads of one job run have the same owner id."""
     earlier_owners: tuple[str, ...] = ()
-    """Job runs of the attempts before, oldest first; the last ``MAX_EARLIER_OWNERS`` of them."""
+    """Job runs of earlier attempts, oldest first; only the last ``MAX_EARLIER_OWNERS``."""
     lease_until: int = 0
     """End of the lease in milliseconds since the epoch."""
     document: CommitReference | None = None
-    """Commit document of this generation, from PUBLISHING on."""
+    """Commit document of this generation; set from PUBLISHING on."""
     published: Published | None = None
     reason: str | None = None
     """Why it failed, was queued again or was superseded."""
     superseded_by: tuple[str, ...] = ()
     exclusions: str | None = None
-    """Key of the exclusions document: files that cannot be read to their end, and why."""
+    """Key of the exclusions document, which lists files that cannot be read to their end, with reasons."""
     changed_at: str = ""
-    """ISO 8601, UTC: last transition."""
+    """ISO 8601, UTC: time of the last transition."""
     forced_at: str | None = None
-    """``queued_at``; None: it is the first generation."""
+    """``queued_at`` of a further generation; None for the first one."""
     finished_at: str | None = None
     request: str | None = None
-    """Id of the request that queued this generation; None: it is the first one, or the request had no id."""
+    """Id of the request that queued this generation; None for the first one, or if the request had no id."""
     tabled: Tabled | None = None
-    """None: the dataset has no Iceberg table, or no batch has brought the manifest into it."""
+    """None if the dataset has no Iceberg table, or no batch has brought the manifest into it."""
     collection: str | None = None
     """The collection of a part; None for a manifest."""
 
     @property
     def queued_at(self) -> str:
-        """ISO 8601, UTC: when this generation was queued."""
+        """ISO 8601, UTC: time at which this generation was queued."""
         return self.forced_at or self.created_at
 
     @property
     def tries(self) -> int:
-        """Attempts of this generation that count; ``max_attempts`` of the lane limits them."""
+        """Number of this generation's attempts that count; ``max_attempts`` of the lane limits it."""
         return self.attempt - self.base_attempt
 
     def has_live_lease(self, now: datetime) -> bool:
@@ -202,7 +202,7 @@ class ManifestRow:
 
     @property
     def blocked(self) -> bool:
-        """Whether it waits after an attempt without a result, or after a fault while it was published."""
+        """Whether it waits after an attempt without a result, or after a fault during its publish."""
         return self.state in (State.QUEUED, State.PUBLISHING) and self.reason is not None
 
 
@@ -211,12 +211,12 @@ def manifest_row_key(manifest: str) -> Key:
 
 
 def open_key(lane: Lane, state: str) -> str:
-    """Partition key of the index, for a state of ``OPEN_STATES`` or a ``Failure``: no other row is in the index."""
+    """Partition key of the index. ``state`` is one of ``OPEN_STATES`` or a ``Failure``; other rows are not indexed."""
     return f"{lane}#{state}"
 
 
 INDEX_ATTRIBUTES = ("open", "open_order")
-"""A row is in the index while it has both."""
+"""A row is in the index while it has both attributes."""
 
 
 def open_attributes(row: ManifestRow, state: str) -> dict[str, str]:
@@ -241,7 +241,7 @@ def queued_row(manifest: Manifest) -> ManifestRow:
 
 
 def row_attributes(row: ManifestRow) -> dict[str, Any]:
-    """The attributes of a new row; one that is open is in the index."""
+    """The attributes of a new row, with those of the index if the row is open."""
     attributes: dict[str, Any] = encode(row)
     return attributes | (open_attributes(row, row.state) if row.open else {})
 
@@ -253,7 +253,7 @@ def abandoned_row(manifest: str, now: datetime) -> ManifestRow:
 
 
 def row_of(item: dict[str, Any]) -> ManifestRow:
-    """The row of a DynamoDB item. Raises ``TerminalError`` when an attribute is missing that is always written."""
+    """The row of a DynamoDB item. Raises ``TerminalError`` if an attribute that is always written is missing."""
     try:
         row = decode(ManifestRow, item)
         if row.state == State.DONE and row.published is None:
@@ -268,7 +268,7 @@ def row_of(item: dict[str, Any]) -> ManifestRow:
 
 @dataclass(slots=True, kw_only=True)
 class ManifestCounts:
-    """Totals of manifests; the size depends on the number of reject reasons, not of manifests."""
+    """Totals over manifests; its size depends on the number of reject reasons, not on the number of manifests."""
 
     done: int = 0
     failed: int = 0
@@ -278,7 +278,7 @@ class ManifestCounts:
     failed_files: int = 0
 
     def count_state(self, row: ManifestRow) -> None:
-        """Count a manifest by its current row; one that is SUPERSEDED or ABANDONED counts nothing."""
+        """Count a manifest by its current row; a SUPERSEDED or ABANDONED one is not counted."""
         self.done += row.state == State.DONE
         self.failed += row.state == State.FAILED
         self.open += row.open
@@ -291,13 +291,13 @@ class ManifestCounts:
 
 @dataclass(slots=True, kw_only=True)
 class ConvertedCounts(ManifestCounts):
-    """Quarantined lines and files, with the totals of which they are a share."""
+    """Quarantined lines and files, with the totals that give their share."""
 
     files: int = 0
 
     @property
     def quarantined_share(self) -> float:
-        """Quarantined lines of all lines, or unreadable files of all files: the larger share, from 0 to 1."""
+        """Quarantined lines of all lines, or unreadable files of all files, whichever share is larger (0 to 1)."""
         lines = self.rows + self.rejects.total()
         by_lines = self.rejects.total() / lines if lines else 0.0
         return max(by_lines, self.failed_files / self.files if self.files else 0.0)

@@ -1,6 +1,6 @@
-"""The rows of the stream lane, one for each shard: its health, and what it was asked to do.
+"""Rows of the stream lane, one for each shard: its health, and the requests to it.
 
-Rows of canaries: each is claimed once, fenced as the row of a manifest, and is not a manifest.
+Also rows of canaries. They are not manifests, but a canary is claimed once, with the fence of a manifest's row.
 """
 
 import uuid
@@ -17,44 +17,44 @@ from lake.shards import FIRST_SHARD
 from lake.time import iso_utc
 
 START_ATTRIBUTES = ("starts", "started_run", "started_at", "start_failure")
-"""A heartbeat removes them."""
+"""Attributes of starts without a heartbeat yet; a heartbeat removes them."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamRow:
-    """Health of one shard of the stream lane, as its job and ``stream_control`` report it."""
+    """Health of one shard of the stream lane, as reported by its job and by ``stream_control``."""
 
     run: str | None = None
     """Job run id of the last heartbeat."""
     heartbeat_at: str | None = None
-    """ISO 8601, UTC; None: the last run reported that it ends."""
+    """ISO 8601, UTC; None after the last run reported its end."""
     stop_requested: bool = False
-    """The run is to end between two micro-batches."""
+    """Whether the run should end between two micro-batches."""
     spilling: bool = False
-    """Peak files that are not urgent have gone to the batch lane, and the backlog has not become short since."""
+    """Whether non-urgent peak files were sent to the batch lane, and the backlog has not become short since."""
     window_until: str | None = None
-    """ISO 8601, UTC: end of the last stream window that was opened."""
+    """ISO 8601, UTC: end of the last stream window."""
     micro_batch_since: str | None = None
-    """ISO 8601, UTC: begin of the oldest micro-batch that ``run`` converts; None: it waits for pointers."""
+    """ISO 8601, UTC: start of the oldest micro-batch that ``run`` converts; None while it waits for pointers."""
     starts: int = 0
-    """Number of runs that were started since one of them recorded a heartbeat."""
+    """Number of runs started since the last heartbeat of any run."""
     started_run: str | None = None
-    """The last one of them: its id in the service that runs it."""
+    """The last started run, by its id in its service."""
     started_at: str | None = None
-    """ISO 8601, UTC: when it was started."""
+    """ISO 8601, UTC: start of this run."""
     start_failure: str | None = None
-    """Why it ended, if the starts have failed too often."""
+    """Why this run ended, set after too many failed starts."""
     backlog_milliseconds: int = 0
-    """Work for one core that waited at ``backlog_at``: as measured, and with what was admitted since."""
+    """Work that waited at ``backlog_at``, in milliseconds of one core: the measured work and later admissions."""
     backlog_at: str | None = None
-    """ISO 8601, UTC; None: nothing was measured or admitted yet."""
+    """ISO 8601, UTC; None before the first measurement or admission."""
     ended_runs: tuple[str, ...] = ()
-    """The runs that were last ended at once. Their heartbeats, which go on until the service has ended them, do not
-    count."""
+    """The runs that were last ended at once. Their heartbeats do not count; they continue until the service ends the
+    runs."""
 
     @property
     def has_ended(self) -> bool:
-        """Whether the run of the last heartbeat has reported its end, or was ended."""
+        """Whether the run of the last heartbeat reported its end or was ended."""
         return self.heartbeat_at is None or self.run in self.ended_runs
 
 
@@ -68,14 +68,14 @@ class Stream(Rows):
         return Stream(self._table, shard)
 
     def get(self) -> StreamRow:
-        """The row by a strongly consistent read; its defaults before the first write."""
+        """The row by a strongly consistent read; default values before the first write."""
         return decode_partial(StreamRow(), self._table.get(self._key))
 
     def begin_start(self, now: datetime, settles: timedelta) -> str:
-        """The client token by which a run is to be started at ``now`` (aware).
+        """The client token for the start of a run at ``now`` (aware).
 
-        It is that of a start which another caller has begun less than ``settles`` ago, so that both start one run, or a
-        new one. Of several callers that make a new one at the same time, one wins, and all get that one.
+        If another caller began a start less than ``settles`` ago, its token is returned, so that both start one run.
+        Otherwise the token is new; of several callers at the same time one wins, and all get its token.
         """
         while True:
             item = self._table.get(self._key) or {}
@@ -91,7 +91,7 @@ class Stream(Rows):
             return token
 
     def count_start(self, row: StreamRow, run: str, now: datetime) -> None:
-        """The run was started at ``now`` (aware), and has not recorded a heartbeat yet; a repeated call counts once.
+        """Count a run, started at ``now`` (aware), that has no heartbeat yet. A repeated call counts it once.
 
         ``row`` was read before the start.
         """
@@ -109,13 +109,13 @@ class Stream(Rows):
             self._table.update(self._key, assign={"start_failure": reason}, conditions=started)
 
     def forget_starts(self) -> None:
-        """Starts count from 0 again. Which run was started last stays known: it may be alive."""
+        """Reset the count of starts. The last started run stays recorded, because it may be alive."""
         self._table.update(self._key, remove=("starts", "start_failure"))
 
     def begin_run(self, run: str, now: datetime) -> None:
-        """The run has begun. The micro-batch of an earlier run, and the request to stop it, are not its own: a
-        function that wants this one to stop asks until it has ended. The client token has done its work: the next start
-        gets another one.
+        """Record that a run has begun. It clears an earlier run's micro-batch and stop request; a function that wants
+        this run to stop repeats its request until the run has ended. It also removes the client token, so that the next
+        start gets a new one.
         """
         beginning = {"run": run, "heartbeat_at": iso_utc(now), "stop_requested": False}
         self._table.update(
@@ -123,7 +123,7 @@ class Stream(Rows):
         )
 
     def record_heartbeat(self, run: str, now: datetime, micro_batch_since: datetime | None = None) -> None:
-        """The run is alive at ``now`` (aware), and its oldest open micro-batch has begun at ``micro_batch_since``."""
+        """Record that the run is alive at ``now`` (aware), and the start of its oldest open micro-batch."""
         alive = {"run": run, "heartbeat_at": iso_utc(now)}
         if micro_batch_since is None:
             self._table.update(self._key, assign=alive, remove=("micro_batch_since", *START_ATTRIBUTES))
@@ -132,11 +132,11 @@ class Stream(Rows):
             self._table.update(self._key, assign=changes, remove=START_ATTRIBUTES)
 
     def end(self) -> None:
-        """The run is about to end: from now on, the next process with work for the stream starts another run."""
+        """Record that the run is about to end: the next process with work for the stream starts another run."""
         self._table.update(self._key, remove=("heartbeat_at",))
 
     def end_at_once(self, runs: Sequence[str]) -> None:
-        """These runs were ended by their service, or will be in a moment."""
+        """Record that the service has ended these runs, or is about to."""
         self._table.update(self._key, assign={"ended_runs": list(runs)})
 
     def open_window(self, until: str) -> None:
@@ -147,13 +147,13 @@ class Stream(Rows):
         self._table.update(self._key, assign={"stop_requested": requested})
 
     def set_backlog(self, core_milliseconds: int, now: datetime, *, spilling: bool) -> None:
-        """What was measured at ``now`` (aware) takes the place of what was admitted until then."""
+        """Set the backlog measured at ``now`` (aware); it replaces all earlier admissions."""
         self._table.update(self._key, assign=_backlog(core_milliseconds, now, spilling))
 
     def admit(self, row: StreamRow, core_milliseconds: int, now: datetime, *, spilling: bool) -> bool:
-        """Files were admitted: the backlog is ``core_milliseconds`` at ``now`` (aware).
+        """Set the backlog to ``core_milliseconds`` at ``now`` (aware), after files were admitted.
 
-        False: it was measured, or others were admitted, since ``row`` was read.
+        False: the backlog was measured, or other files were admitted, since ``row`` was read.
         """
         backlog, unchanged = _backlog(core_milliseconds, now, spilling), same(backlog_at=row.backlog_at)
         return self._table.update_once(self._key, backlog, (), unchanged)
@@ -167,24 +167,24 @@ CANARY = "canary"
 
 
 class Canaries(Rows):
-    """Every method raises botocore's errors."""
+    """Rows of canaries. All methods raise botocore's errors."""
 
     def create(self, run: str, now: datetime, kept: timedelta) -> None:
-        """DynamoDB deletes the row ``kept`` after ``now`` if nothing deletes it before."""
+        """Create the row of a run. DynamoDB deletes it ``kept`` after ``now`` unless it is removed earlier."""
         row = {"state": State.QUEUED, "generation": 1, "attempt": 0, EXPIRY: int((now + kept).timestamp())}
         self._table.put(Key(CANARY, run), row, ())
 
     def claim(self, run: str, owner: str) -> bool:
-        """QUEUED to RUNNING; False: it was claimed before."""
+        """QUEUED to RUNNING. False: it was claimed before."""
         changes = {"state": State.RUNNING, "attempt": 1, "owner": owner}
         return self._table.update_once(Key(CANARY, run), changes, (), same(state=State.QUEUED, generation=1, attempt=0))
 
     def owner(self, run: str) -> str | None:
-        """Who has claimed the row, by a strongly consistent read."""
+        """The job run that claimed the row, by a strongly consistent read; None if none has."""
         return (self._table.get(Key(CANARY, run)) or {}).get("owner")
 
     def remove(self, may_remove: Callable[[str], bool]) -> None:
-        """Delete the rows of the runs that may be removed; idempotent."""
+        """Delete the rows of all runs for which ``may_remove`` is true. Idempotent."""
         for item in self._table.query(CANARY):
             if may_remove(item["sk"]):
                 self._table.delete(Key(CANARY, item["sk"]))

@@ -1,4 +1,4 @@
-"""The ledger's one DynamoDB table: conditional writes, consistent reads, queries; never a Scan."""
+"""The ledger's only DynamoDB table: conditional writes, consistent reads and queries, never a Scan."""
 
 import random
 import time
@@ -15,11 +15,11 @@ from lake.faults import CANCELLED, CONDITION_REASONS, CONFLICT_CODE, Fault, canc
 from lake.texts import format_count
 
 OPEN_INDEX = "open"
-"""Global secondary index of manifests that are open, or did not get through."""
+"""Global secondary index of rows that wait: each of them has the index's attributes."""
 INDEX_WAIT_SECONDS = 5
-"""Time for the index to catch up before it is read, where what it lacks would matter.
+"""Wait before a read of the index whose gaps would matter, so that it can catch up.
 
-Usually it lags by less than a second, but AWS promises no bound (Amazon DynamoDB Developer Guide, "Using global
+It usually lags by less than a second, but AWS promises no bound (Amazon DynamoDB Developer Guide, "Using global
 secondary indexes").
 """
 MAX_TRANSACTION_ACTIONS = 100
@@ -39,24 +39,24 @@ class Key:
 
     @property
     def is_valid(self) -> bool:
-        """Whether an item can have it: names that people pass may be empty or too long."""
+        """Whether an item can have this key: names that people pass may be empty or too long."""
         partition, sort = (len(text.encode("utf-8", "surrogatepass")) for text in (self.pk, self.sk))
         return 0 < partition <= MAX_PARTITION_KEY_BYTES and 0 < sort <= MAX_SORT_KEY_BYTES
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One comparison of a condition expression; a write needs all of its conditions to hold."""
+    """One comparison of a condition expression. A write requires all of its conditions."""
 
     attribute: str
     operator: Literal["=", ">", "<", "missing", "size"]
-    """``missing``: the item has no such attribute. ``size``: it has this number of elements. Only ``missing``
-    holds for a missing attribute."""
+    """``missing``: the item lacks the attribute. ``size``: it has this number of elements. All operators but
+    ``missing`` need the attribute."""
     value: Any = None
 
 
 def same(**attributes: object) -> list[Condition]:
-    """The attributes have still these values; None: it is still missing."""
+    """Conditions that each attribute still has this value; None: that it is still missing."""
     return [Condition(name, "missing" if value is None else "=", value) for name, value in attributes.items()]
 
 
@@ -65,11 +65,11 @@ class RefusedError(Exception):
 
 
 class LedgerTable:
-    """Typed access to the table; thread-safe. Every method raises botocore's errors.
+    """Typed access to the table; thread-safe. All methods raise botocore's errors.
 
-    A write that met a transaction on the same item is repeated a bounded number of times. ``client``: the
-    ``meta.client`` of a boto3 DynamoDB *resource*: it takes and gives plain Python values. ``name``: the table's name.
-    ``wait``: pauses for a number of seconds, before a write that met a transaction is tried again.
+    A write that met a transaction on the same item is repeated a limited number of times. ``client`` is the
+    ``meta.client`` of a boto3 DynamoDB *resource*, which takes and returns plain Python values. ``wait`` sleeps for a
+    number of seconds before such a repetition.
     """
 
     def __init__(self, client: DynamoDBClient, name: str, wait: Callable[[float], object] = time.sleep) -> None:
@@ -78,7 +78,7 @@ class LedgerTable:
         self.name = name
 
     def get(self, key: Key) -> dict[str, Any] | None:
-        """The item by a strongly consistent read; None: there is none."""
+        """The item by a strongly consistent read; None if it does not exist."""
         if not key.is_valid:
             return None
         answer = self._client.get_item(TableName=self.name, Key=key.item(), ConsistentRead=True)
@@ -86,11 +86,11 @@ class LedgerTable:
         return None if item is None else _plain(item)
 
     def get_many(self, keys: Sequence[Key]) -> list[dict[str, Any] | None]:
-        """The items by strongly consistent reads, in the order of at most ``MAX_BATCH_KEYS`` different keys.
+        """The items of at most ``MAX_BATCH_KEYS`` different keys, in their order, by strongly consistent reads.
 
-        DynamoDB leaves some unprocessed where the answer would have more than 16 MB, or where the table has no capacity
-        for all of them: these are asked for again. Raises ``ClientError``, DynamoDB's own for a table that is
-        throttled: it has processed none of the remaining keys ``MAX_TRIES`` times in succession.
+        DynamoDB leaves keys unprocessed if the answer would exceed 16 MB or the table lacks capacity; they are
+        requested again. Raises ``ClientError``, with DynamoDB's code for a throttled table, after ``MAX_TRIES``
+        requests in succession in which none of the remaining keys was processed.
         """
         found: dict[tuple[str, str], dict[str, Any]] = {}
         remaining, tries = [key.item() for key in keys], 0
@@ -111,7 +111,7 @@ class LedgerTable:
         return [found.get((key.pk, key.sk)) for key in keys]
 
     def put(self, key: Key, attributes: Mapping[str, Any], conditions: Sequence[Condition]) -> None:
-        """Put an item; attributes that are None are left out. Raises ``RefusedError``."""
+        """Put an item without the attributes that are None. Raises ``RefusedError``."""
         self._write("put_item", put_request(self.name, key, attributes, conditions))
 
     def update(
@@ -123,13 +123,13 @@ class LedgerTable:
         remove: Sequence[str] = (),
         conditions: Sequence[Condition] = (),
     ) -> None:
-        """Change an item, or create it; ``add`` is for numbers and sets. Raises ``RefusedError``."""
+        """Change an item, or create it; ``add`` takes numbers and sets. Raises ``RefusedError``."""
         self._write("update_item", update_request(self.name, key, assign or {}, add or {}, remove, conditions))
 
     def update_once(
         self, key: Key, assign: Mapping[str, Any], remove: Sequence[str], conditions: Sequence[Condition]
     ) -> bool:
-        """``update``; False if a condition did not hold, unless an earlier try has written this, without an answer."""
+        """``update``; False if a condition did not hold, unless an earlier try without an answer has written this."""
         try:
             self.update(key, assign=assign, remove=remove, conditions=conditions)
         except RefusedError:
@@ -138,14 +138,14 @@ class LedgerTable:
         return True
 
     def delete(self, key: Key, conditions: Sequence[Condition] = ()) -> None:
-        """Delete an item, if there is one. Raises ``RefusedError``."""
+        """Delete an item if it exists. Raises ``RefusedError``."""
         self._write("delete_item", _Expressions().request(conditions, TableName=self.name, Key=key.item()))
 
     def transact(self, actions: Sequence[dict[str, Any]]) -> None:
         """Apply all actions or none.
 
-        Each action is ``{"Put": put_request(...)}`` or ``{"Update": update_request(...)}``. Raises ``RefusedError``: a
-        condition did not hold; ``ValueError``: more than ``MAX_TRANSACTION_ACTIONS`` actions.
+        Each action is ``{"Put": put_request(...)}`` or ``{"Update": update_request(...)}``. Raises ``RefusedError`` if
+        a condition did not hold, and ``ValueError`` for more than ``MAX_TRANSACTION_ACTIONS`` actions.
         """
         if len(actions) > MAX_TRANSACTION_ACTIONS:
             raise ValueError(f"a transaction takes {MAX_TRANSACTION_ACTIONS} actions, not {len(actions)}")
@@ -164,9 +164,9 @@ class LedgerTable:
     ) -> Iterator[dict[str, Any]]:
         """Items of one partition key in sort order, page by page.
 
-        The base table is read consistently; ``index`` reads ``OPEN_INDEX``, which is eventually consistent: a hint.
-        ``after`` and ``before`` bound the sort key, both inclusive; set both or none.
-        ``page_items``: maximum number of items of a request; 0: up to 1 MB.
+        The base table is read consistently. ``index`` reads ``OPEN_INDEX``, which is eventually consistent: a hint.
+        ``after`` and ``before`` bound the sort key, inclusive; set both or none.
+        ``page_items`` is the maximum number of items of a request; 0 stands for up to 1 MB.
         """
         names = {"#p": "open" if index else "pk"}
         values: dict[str, Any] = {":p": pk}
@@ -209,7 +209,7 @@ class Rows:
 
 
 def put_request(table: str, key: Key, attributes: Mapping[str, Any], conditions: Sequence[Condition]) -> dict[str, Any]:
-    """Parameters of PutItem, or of a transaction's Put; attributes that are None are left out."""
+    """Parameters of PutItem, or of a Put in a transaction, without the attributes that are None."""
     item = {**key.item(), **{name: value for name, value in attributes.items() if value is not None}}
     return _Expressions().request(conditions, TableName=table, Item=item)
 
@@ -233,7 +233,7 @@ def update_request(
 
 
 class _Expressions:
-    """The expressions of one request, which have a placeholder for each name and value."""
+    """Builds the expressions of one request, with a placeholder for each name and value."""
 
     __slots__ = ("_names", "_values")
 
@@ -297,14 +297,14 @@ T = TypeVar("T")
 MAX_TRIES = 8
 FIRST_WAIT_SECONDS = 0.05
 MAX_WAIT_SECONDS = 2.0
-"""A transaction of 100 items takes well below a second; all waits together are at most 6 seconds."""
+"""A transaction of 100 items takes well below a second. All waits together take at most 6 seconds."""
 
 
 def repeat_conflicts(write: Callable[[], T], wait: Callable[[float], object]) -> T:
-    """Call ``write``, again after each conflict, at most ``MAX_TRIES`` times; returns what it returns.
+    """Call ``write``, and repeat it after each conflict, at most ``MAX_TRIES`` times in all; returns its result.
 
-    The clients repeat throttled requests, but not those that met a transaction, nor cancelled transactions. Raises
-    ``ClientError``: what the last try raised, or any other error.
+    The clients repeat throttled requests, but not cancelled transactions or requests that met a transaction. Raises
+    ``ClientError``: the error of the last try, or any other error at once.
     """
     for number in range(MAX_TRIES - 1):
         try:
@@ -312,7 +312,7 @@ def repeat_conflicts(write: Callable[[], T], wait: Callable[[float], object]) ->
         except ClientError as error:
             if error_code(error) not in (CANCELLED, CONFLICT_CODE) or judge(error) != Fault.ENVIRONMENT:
                 raise
-        # Random, because the writers that met each other would meet again.
+        # Random: writers that met each other would otherwise meet again.
         wait(wait_seconds(number))
     return write()
 

@@ -1,6 +1,6 @@
-"""Iceberg tables: a row for each, and the outbox of what may have to be brought into it.
+"""Iceberg tables: a row for each table, and the outbox of what a batch may have to bring into it.
 
-The table is a projection of the ledger: docs/exactly-once.md says how batches bring published generations into it.
+A table is a projection of the ledger; docs/exactly-once.md describes the batches that bring generations into it.
 """
 
 import re
@@ -20,48 +20,48 @@ from lake.time import iso_utc
 OUTBOX = "outbox"
 """Partition key of the index; ``open_order`` begins with the dataset."""
 PAGE_ITEMS = 100
-"""Entries of one read of the index: often each of another table."""
+"""Entries in one read of the index; often each belongs to another table."""
 EXPIRY_ENTRY = "expiry"
-"""Name of the entry of a batch that only expires snapshots."""
+"""Name of the entry for a batch that only expires snapshots."""
 _GENERATION = re.compile(r"(.+)#g([0-9]+)")
 
 
 @dataclass(frozen=True, slots=True)
 class BatchReference:
-    """The batch that is being brought into a table: its number, and its document in the control bucket."""
+    """The batch that is being brought into a table, with its document in the control bucket."""
 
     number: int
     key: str
     sha256: str
-    """Hexadecimal, of the document's bytes."""
+    """SHA-256 (hexadecimal) of the document's bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableRow:
     dataset: str
     uuid: str
-    """Id in the table's metadata: another table under its name is refused."""
+    """Id in the table's metadata; a different table with its name is refused."""
     first: int = 0
-    """Number of the last batch of the table before it; 0: it is the first one of the dataset."""
+    """Number of the last batch of the previous table; 0 if this is the dataset's first table."""
     applied: int = 0
     """Number of the last batch whose marks are all written."""
     pending: BatchReference | None = None
-    """The next batch, which any process finishes."""
+    """The next batch; any process can finish it."""
     oldest: int = 0
-    """The lowest batch that a retained snapshot shows; only grows."""
+    """The lowest batch that a retained snapshot shows. It only grows."""
     stopped: str | None = None
-    """Why nothing is brought into the table until a person has decided; None: it is not stopped."""
+    """Why nothing is brought into the table until a person decides; None if it is not stopped."""
     unlisted: bool = False
-    """Whether hours of the dataset may still be missing in its outbox, which a new table needs all of."""
+    """Whether the outbox may still lack hours of the dataset; a new table needs all hours."""
     cleaned_at: str = ""
-    """ISO 8601, UTC: when the sweep has looked for files of the metadata that nothing needs; empty: never."""
+    """ISO 8601, UTC: the sweep's last search for metadata files that nothing needs; empty before the first one."""
     optimizer_role: str = ""
-    """ARN of the role with which Glue's table optimizer compacts it; empty: it is not compacted."""
+    """ARN of the role with which Glue's table optimizer compacts the table; empty if it is not compacted."""
 
 
 @dataclass(frozen=True, slots=True)
 class OutboxEntry:
-    """Something that a batch has to do: a generation of a manifest, a whole hour, or only the expiry of snapshots."""
+    """One task of a batch: a generation of a manifest, a whole hour, or only the expiry of snapshots."""
 
     dataset: str
     name: str
@@ -69,7 +69,7 @@ class OutboxEntry:
 
     @property
     def manifest(self) -> tuple[str, int] | None:
-        """Manifest id and generation; None: it is an hour, or ``EXPIRY_ENTRY``."""
+        """Manifest id and generation; None for an hour or ``EXPIRY_ENTRY``."""
         found = _GENERATION.fullmatch(self.name)
         return (found[1], int(found[2])) if found else None
 
@@ -85,17 +85,17 @@ class OutboxEntry:
 
 class Tables(Rows):
     def get(self, dataset: str) -> TableRow | None:
-        """The row by a strongly consistent read; None: the dataset has no table yet."""
+        """The row by a strongly consistent read; None if the dataset has no table yet."""
         item = self._table.get(_key(dataset))
         return None if item is None else _row(dataset, item)
 
     def get_many(self, datasets: Sequence[str]) -> list[TableRow]:
-        """The rows that exist, by one consistent read; at most ``MAX_BATCH_KEYS`` different datasets."""
+        """The existing rows of at most ``MAX_BATCH_KEYS`` different datasets, by one consistent read."""
         items = self._table.get_many([_key(dataset) for dataset in datasets])
         return [_row(name, item) for name, item in zip(datasets, items, strict=True) if item is not None]
 
     def create(self, dataset: str, uuid: str) -> TableRow:
-        """The row of a table that is about to be created; one that exists already is returned as it is."""
+        """Create the row of a table that is about to be created; returns the existing row if there is one."""
         row = TableRow(dataset, uuid, unlisted=True)
         try:
             self._table.put(_key(dataset), encode(row), [Condition("pk", "missing")])
@@ -106,41 +106,41 @@ class Tables(Rows):
         return row
 
     def replace(self, row: TableRow, uuid: str) -> bool:
-        """Another table takes the place of the row's, without any row in it; False: the row has changed.
+        """Replace the row's table by a new one, which is empty. False: the row has changed.
 
-        Batches are numbered on, so that no mark of a manifest is ahead of them.
+        The numbers of batches continue, so that no manifest has a mark with a higher number.
         """
         applied = row.pending.number if row.pending else row.applied
         changes = {"uuid": uuid, "applied": applied, "first": applied, "oldest": applied, "unlisted": True}
         return self._change(row, changes, ("pending", "stopped", "optimizer_role"))
 
     def intend(self, row: TableRow, batch: BatchReference) -> bool:
-        """Decide the next batch; False: another process has decided one."""
+        """Decide the next batch. False: another process has decided one."""
         return self._change(row, {"pending": asdict(batch)}, ())
 
     def close(self, row: TableRow, number: int, oldest: int) -> None:
-        """All marks of the batch are written. Idempotent."""
+        """Record that all marks of the batch are written. Idempotent."""
         conditions = same(uuid=row.uuid, applied=number - 1)
         assign = {"applied": number, "oldest": max(row.oldest, oldest)}
         with suppress(RefusedError):
             self._table.update(_key(row.dataset), assign=assign, remove=("pending", "stopped"), conditions=conditions)
 
     def stop(self, row: TableRow, reason: str | None) -> bool:
-        """Note why nothing is brought into the table; None: the reason is gone. False: another table has its name."""
+        """Record why nothing is brought into the table, or None to clear it. False: another table has its name."""
         if reason == row.stopped:
             return True
         assign, remove = ({}, ("stopped",)) if reason is None else ({"stopped": reason}, ())
         return self._table.update_once(_key(row.dataset), assign, remove, same(uuid=row.uuid))
 
     def note(self, row: TableRow, **changes: Any) -> None:  # noqa: ANN401
-        """Assign attributes, and remove those that are None; nothing is noted for a table that has taken its place."""
+        """Assign attributes, and remove those with the value None. Does nothing if another table replaced this one."""
         assign = {name: value for name, value in changes.items() if value is not None}
         removed = tuple(name for name in changes if name not in assign)
         with suppress(RefusedError):
             self._table.update(_key(row.dataset), assign=assign, remove=removed, conditions=same(uuid=row.uuid))
 
     def list_generation(self, dataset: str, manifest: str, generation: int, now: datetime) -> bool:
-        """List a generation that is about to be DONE. Before that, so that no crash loses it. False: it is listed."""
+        """List a generation before it becomes DONE, so that no crash loses it. False: it is listed already."""
         return self._list(dataset, generation_entry(manifest, generation), now, [Condition("pk", "missing")])
 
     def list_hour(self, hour: Partition, now: datetime) -> None:
@@ -150,7 +150,7 @@ class Tables(Rows):
         self._list(dataset, EXPIRY_ENTRY, now, [Condition("pk", "missing")])
 
     def _list(self, dataset: str, name: str, now: datetime, conditions: Sequence[Condition] = ()) -> bool:
-        """An entry that exists keeps its age if ``conditions`` say so: the alarm goes by it."""
+        """List an entry. ``conditions`` can keep an existing one with its age, which the alarm measures."""
         listed = {"open": OUTBOX, "open_order": f"{dataset}#{name}", "listed_at": iso_utc(now)}
         try:
             self._table.update(Key(_outbox(dataset), name), assign=listed, conditions=conditions)
@@ -159,13 +159,13 @@ class Tables(Rows):
         return True
 
     def outbox(self, dataset: str) -> Iterator[OutboxEntry]:
-        """The entries of a dataset, hours first, then the oldest manifests, by a strongly consistent query."""
+        """The entries of a dataset, by a strongly consistent query: hours first, then manifests, oldest first."""
         return map(_entry, self._table.query(_outbox(dataset)))
 
     def waiting(self) -> Iterator[OutboxEntry]:
-        """The first entry of each dataset that has some, from the index: a hint.
+        """The first entry of each dataset that has any, from the index: a hint.
 
-        What else a dataset has is passed over after ``PAGE_ITEMS``.
+        Further entries of the dataset are skipped after ``PAGE_ITEMS``.
         """
         after, dataset = "a", ""
         while True:
@@ -182,7 +182,7 @@ class Tables(Rows):
     def forget(self, dataset: str, name: str, listed_at: str | None = None) -> None:
         """Delete an entry whose generation is in the table, or can never be. Idempotent.
 
-        With ``listed_at`` it stays if it was listed again since: an hour, for the table that a rebuild has begun.
+        With ``listed_at`` it stays if it was listed again since, as a rebuild of the table does with hours.
         """
         unchanged = [] if listed_at is None else same(listed_at=listed_at)
         with suppress(RefusedError):
@@ -196,7 +196,7 @@ class Tables(Rows):
 
 
 def with_current_mark(row: ManifestRow, table: TableRow | None) -> ManifestRow:
-    """The row without the mark of an earlier table, whose place ``table``, which was read after it, has taken. Pure."""
+    """The row without a mark of an earlier table, which ``table`` has replaced; ``table`` was read after it. Pure."""
     is_earlier = table is not None and row.tabled is not None and row.tabled.batch <= table.first
     return replace(row, tabled=None) if is_earlier else row
 

@@ -1,7 +1,7 @@
-"""Transitions of a manifest: all that may change its row. One method each, one conditional write each.
+"""The transitions of a manifest, each by one method and one conditional write. Nothing else changes its row.
 
-The caller passes the time (aware, UTC). The answer of a write can be lost and the write repeated by the client, so a
-refused write is always resolved by a consistent read.
+The caller passes the time (aware, UTC). A consistent read always resolves a refused write, because an answer can be
+lost and the client can repeat the write.
 """
 
 import secrets
@@ -40,32 +40,32 @@ CLAIMABLE = (State.QUEUED, State.RUNNING)
 FORCEABLE = (State.DONE, State.FAILED)
 """States from which a manifest can be queued in its next generation."""
 MAX_LISTED = MAX_TRANSACTION_ACTIONS // 3
-"""Manifests that one transaction queues: each has a row, a place in the list of its hour, and at most one hour."""
+"""Manifests that one transaction can queue: each has a row, an entry in the list of its hour, and at most one hour."""
 FORGOTTEN = ("document", "exclusions", "reason", "finished_at")
-"""Attributes of the generation that has ended: the next one reads every file again."""
+"""Attributes of the ended generation that are removed: the next one reads every file again."""
 
 
 class Failure(StrEnum):
     FAILED = State.FAILED.value
-    """The whole manifest."""
+    """The whole manifest failed."""
     UNREADABLE = "UNREADABLE"
-    """Files of a DONE manifest, which could not be read."""
+    """Files of a DONE manifest could not be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
     row: ManifestRow
-    """As it was right after the claim."""
+    """The row right after the claim."""
     owner: str
 
     @property
     def fence(self) -> list[Condition]:
-        """The manifest is RUNNING, and no other attempt has claimed it since."""
+        """Conditions that the manifest is RUNNING, and that no other attempt has claimed it since."""
         return same(state=State.RUNNING, generation=self.row.generation, attempt=self.row.attempt)
 
 
 OnDamage = Callable[[TerminalError], object]
-"""Gets the error of each row that is damaged, which is passed over then."""
+"""Called with the error of each damaged row, which is then skipped."""
 
 
 def raise_damage(error: TerminalError) -> None:
@@ -82,32 +82,31 @@ def _read(item: dict[str, Any], on_damage: OnDamage) -> ManifestRow | None:
 
 class Manifests(Rows):
     def get(self, manifest: str) -> ManifestRow | None:
-        """The row by a strongly consistent read; None: there is none."""
+        """The row by a strongly consistent read; None if it does not exist."""
         item = self._table.get(manifest_row_key(manifest))
         return None if item is None else row_of(item)
 
     def get_many(self, manifests: Sequence[str], on_damage: OnDamage = raise_damage) -> list[ManifestRow | None]:
-        """Their rows by one consistent read, in their order; at most ``MAX_BATCH_KEYS`` different ones."""
+        """The rows of at most ``MAX_BATCH_KEYS`` different manifests, in their order, by one consistent read."""
         items = self._table.get_many([manifest_row_key(manifest) for manifest in manifests])
         return [None if item is None else _read(item, on_damage) for item in items]
 
     def open(self, lane: Lane, state: State, on_damage: OnDamage = raise_damage) -> Iterator[ManifestRow]:
-        """Open manifests, oldest first, from the index: a hint that a consistent read has to confirm."""
+        """Open manifests, oldest first, from the index: a hint, which a consistent read must confirm."""
         rows = (_read(item, on_damage) for item in self._table.query(open_key(lane, state), index=True))
         return (row for row in rows if row is not None)
 
     def failures(self, lane: Lane, failure: Failure) -> Iterator[ManifestRow]:
-        """Manifests that did not get through, oldest first, from the index: a hint that a consistent read has to
-        confirm.
+        """Failed manifests, oldest first, from the index: a hint, which a consistent read must confirm.
 
-        They leave the index when they are converted again, and with it every file.
+        A manifest leaves the index when it is converted again with every file.
         """
         return (row_of(item) for item in self._table.query(open_key(lane, failure), index=True))
 
     def enqueue(self, manifest: Manifest) -> State:
-        """Create the row of a manifest: QUEUED, or the state of the row that exists already.
+        """Create the row of a manifest. Returns QUEUED, or the state of a row that exists already.
 
-        ABANDONED: another process presumed the caller dead; its manifest must not be used.
+        ABANDONED means that another process presumed the caller dead: the manifest must not be used.
         """
         return self.enqueue_row(queued_row(manifest))
 
@@ -139,7 +138,7 @@ class Manifests(Rows):
         }
 
     def abandon(self, manifest: str, now: datetime) -> ManifestRow:
-        """Fence off a manifest without a row, so that its arrivals can be adopted; returns the current row."""
+        """Fence off a manifest without a row, so that its arrivals can be adopted. Returns the current row."""
         row = abandoned_row(manifest, now)
         try:
             self._table.put(manifest_row_key(manifest), row_attributes(row), [Condition("pk", "missing")])
@@ -148,10 +147,10 @@ class Manifests(Rows):
         return row
 
     def claim(self, row: ManifestRow, owner: str, now: datetime, lease: timedelta, nonce: str = "") -> Claim | None:
-        """QUEUED, or RUNNING with an expired lease, to RUNNING with the next attempt; None: read the row again.
+        """QUEUED, or RUNNING with an expired lease, to RUNNING with the next attempt. None: read the row again.
 
-        ``row`` is a recent read. ``nonce``: of this claim alone; empty: one is made. To claim from a run that has ended
-        before its lease, ``release`` it first.
+        ``row`` was read recently. ``nonce`` is unique to this claim; an empty one is replaced by a random one. If a run
+        ended before its lease, call ``release`` before this.
         """
         if row.state not in CLAIMABLE or row.has_live_lease(now):
             return None
@@ -174,7 +173,7 @@ class Manifests(Rows):
         return Claim(claimed, owner)
 
     def renew(self, claim: Claim, now: datetime, lease: timedelta) -> None:
-        """Extend a live lease to ``now + lease``. Raises ``LeaseLostError``, also for an expired lease."""
+        """Extend a live lease to ``now + lease``. Raises ``LeaseLostError``, also if the lease has expired."""
         live = [*claim.fence, Condition("lease_until", ">", epoch_milliseconds(now))]
         until = {"lease_until": epoch_milliseconds(now + lease)}
         try:
@@ -185,7 +184,7 @@ class Manifests(Rows):
     def release(
         self, row: ManifestRow, reason: str, now: datetime, exclusions: str | None = None, *, counted: bool = True
     ) -> bool:
-        """RUNNING to QUEUED: the holder stops, its lease has expired, or its run has ended; False: the row has changed.
+        """RUNNING to QUEUED, if the holder stops, its lease expired or its run ended. False: the row has changed.
 
         ``exclusions`` is the key of an exclusions document. An attempt that is not ``counted`` uses up no try.
         """
@@ -206,9 +205,9 @@ class Manifests(Rows):
         return current is None or (current.state == State.QUEUED and current.attempt == row.attempt)
 
     def commit(self, claim: Claim, document: CommitReference, now: datetime) -> None:
-        """RUNNING to PUBLISHING: the commit point; the reasons of earlier attempts are over.
+        """RUNNING to PUBLISHING, which is the commit point; removes the reason of earlier attempts.
 
-        Raises ``LeaseLostError`` when the claim no longer holds.
+        Raises ``LeaseLostError`` if the claim no longer holds.
         """
         changes = {
             "state": State.PUBLISHING,
@@ -226,9 +225,9 @@ class Manifests(Rows):
                 raise lease_lost(claim) from error
 
     def finish(self, row: ManifestRow, totals: PublishedTotals, now: datetime) -> bool:
-        """PUBLISHING to DONE, and ``published`` names this generation; False: the row has changed.
+        """PUBLISHING to DONE; ``published`` names this generation. False: the row has changed.
 
-        The deletion of what it replaces becomes due in the same transaction.
+        In the same transaction, the deletion of the replaced objects becomes due.
         """
         if row.state != State.PUBLISHING or row.document is None:
             return False
@@ -237,16 +236,16 @@ class Manifests(Rows):
         return self._close(row, {**changes, **listed}, (*unlisted, "reason"), now)
 
     def keep_published(self, row: ManifestRow, reason: str, now: datetime) -> bool:
-        """QUEUED to DONE with what is published already, because nothing else can be; False: the row has changed."""
+        """QUEUED to DONE with the published generation, if no attempt can add anything. False: the row has changed."""
         if row.state != State.QUEUED or row.published is None:
             return False
         listed, unlisted = finished_attributes(row, row.published.totals)
         return self._close(row, {"state": State.DONE, "reason": reason, **listed}, (*unlisted, "exclusions"), now)
 
     def fail(self, row: ManifestRow, reason: str, now: datetime) -> bool:
-        """QUEUED, RUNNING or PUBLISHING to FAILED; what was published stays published. False: the row has changed.
+        """QUEUED, RUNNING or PUBLISHING to FAILED; a published generation stays published. False: the row has changed.
 
-        Some objects of a PUBLISHING generation may be visible: their deletion becomes due in the same transaction.
+        If it was PUBLISHING, some objects may be visible; in the same transaction, their deletion becomes due.
         """
         if not row.open:
             return False
@@ -255,10 +254,10 @@ class Manifests(Rows):
         )
 
     def force(self, row: ManifestRow, now: datetime, request: str | None = None) -> bool:
-        """Reprocess: DONE or FAILED to QUEUED in the batch lane, with the next generation; False: the row has changed.
+        """Reprocess: DONE or FAILED to QUEUED in the batch lane, with the next generation. False: the row has changed.
 
-        ``request`` is the id of the request for it; the row keeps it, so that the request can be repeated. Raises
-        ``InvalidInputError``: the manifest is in another state.
+        ``request`` is the id of the person's request. The row keeps it, so that the request can be repeated. Raises
+        ``InvalidInputError`` if the manifest is in another state.
         """
         if row.state not in FORCEABLE:
             raise InvalidInputError(
@@ -281,10 +280,10 @@ class Manifests(Rows):
         return current is None or (request is not None and own)
 
     def supersede(self, row: ManifestRow, successors: Sequence[Manifest], reason: str, now: datetime) -> bool:
-        """Replace a manifest that has published nothing by others, in one transaction; False: the row has changed.
+        """Replace a manifest that has published nothing by others, in one transaction. False: the row has changed.
 
-        The successors' documents are on S3 already. Allowed from QUEUED, and from RUNNING by the holder, whose row
-        is the fence. Raises ``ValueError`` for more manifests than a transaction takes.
+        The successors' documents are already on S3. It may be QUEUED, or RUNNING if the caller holds it; the fence is
+        ``row``. Raises ``ValueError`` for more successors than a transaction takes.
         """
         if row.state not in CLAIMABLE:
             return False
@@ -306,16 +305,16 @@ class Manifests(Rows):
         return current is None or (current.state == State.SUPERSEDED and list(current.superseded_by) == ids)
 
     def record_reason(self, row: ManifestRow, reason: str) -> bool:
-        """Change the reason of an open manifest, for people, and nothing else; False: the row has changed.
+        """Change only the reason of an open manifest, which is for people. False: the row has changed.
 
-        A row that has this reason is left as it is.
+        It writes nothing if the row has this reason already.
         """
         return row.open and (row.reason == reason or self._update(row, {"reason": reason}) is None)
 
     def mark_tabled(self, row: ManifestRow, tabled: Tabled) -> None:
-        """Note what the dataset's table shows; the state of the row is of no importance. Idempotent, by any caller.
+        """Record what the dataset's table shows, in any state of the row. Idempotent, by any caller.
 
-        Only forward: the mark of a batch that is not above the one in the row is refused, and nothing happens.
+        Marks only advance: nothing happens unless the batch is higher than the batch in the row.
         """
         while row.tabled is None or row.tabled.batch < tabled.batch:
             key, seen = manifest_row_key(row.id), same(tabled=encode(row.tabled))
@@ -327,7 +326,7 @@ class Manifests(Rows):
                 return
 
     def _update(self, row: ManifestRow, changes: dict[str, Any], remove: Sequence[str] = ()) -> ManifestRow | None:
-        """The current row, if it has changed since ``row``; None: the update was applied."""
+        """Update the row. None: the update was applied; otherwise the current row, which has changed since ``row``."""
         try:
             self._table.update(manifest_row_key(row.id), assign=changes, remove=remove, conditions=row_unchanged(row))
         except RefusedError:
@@ -360,8 +359,8 @@ class Manifests(Rows):
 
 
 def row_unchanged(row: ManifestRow) -> list[Condition]:
-    """The row is as the caller read it: state, generation, attempt; the owner while RUNNING, the document while
-    PUBLISHING."""
+    """Conditions that the row is as the caller read it: state, generation and attempt; the owner while RUNNING, the
+    document while PUBLISHING."""
     conditions = same(state=row.state, generation=row.generation, attempt=row.attempt)
     if row.state == State.RUNNING:
         conditions += same(owner=row.owner)
@@ -378,12 +377,12 @@ def lease_lost(claim: Claim) -> LeaseLostError:
 
 
 def successor_row(row: ManifestRow, manifest: Manifest) -> ManifestRow:
-    """The first row of a successor: all attempts are left to it, and its count shows that its files were tried."""
+    """The first row of a successor. It has all tries left, and its attempt count shows that its files were tried."""
     return replace(queued_row(manifest), attempt=row.attempt, base_attempt=row.attempt)
 
 
 def finished_attributes(row: ManifestRow, totals: PublishedTotals) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Attributes to assign, and those to remove, of a manifest that becomes DONE: it is listed for unreadable files."""
+    """Attributes to set and to remove when a manifest becomes DONE; unreadable files keep it in the index."""
     if totals.failed_files:
         return open_attributes(row, Failure.UNREADABLE), ()
     return {}, INDEX_ATTRIBUTES

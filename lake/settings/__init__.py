@@ -1,4 +1,4 @@
-"""Settings of one stage: frozen, typed, checked once, when a process parses its file.
+"""Settings of one stage: frozen, typed, and checked once, when a process parses its file.
 
 ``parse_settings`` raises ``InvalidSettingsError`` with every invalid value and its key.
 """

@@ -1,6 +1,6 @@
-"""What a field of the settings declares: the accepted values, the unit, and the sentence that documents it; its parser.
+"""The declaration of a settings field: accepted values, unit, and documentation, which is the text below the field.
 
-The sentence is the text below the field. Also the rules that several settings share.
+Also the parser of declared settings, and rules that several settings share.
 """
 
 import ast
@@ -25,17 +25,17 @@ KINDS = {
     str: ("a string", "any text"),
     bool: ("true or false", "true or false"),
 }
-"""Type of a value -> what an error calls it, and what is accepted without a rule."""
+"""Maps the type of a value to its name in errors, and to what it accepts without a rule."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Accepts or refuses a value of the right type."""
+    """Accepts or refuses a value that has the right type."""
 
     allowed: str
     """The accepted values, for people."""
     refusal: Callable[[Any], str | None]
-    """What is expected instead of a value; None if the value is accepted."""
+    """Returns what is expected instead of a value; None if the value is accepted."""
     unit: str | None = None
 
 
@@ -44,7 +44,7 @@ def _accepting(allowed: str, accepts: Callable[[Any], bool], unit: str | None = 
 
 
 def span(low: float, high: float, unit: str | None = None) -> Rule:
-    """Numbers from ``low`` to ``high``, both included, and their unit."""
+    """Numbers from ``low`` to ``high``, inclusive, and their unit."""
     return _accepting(f"a number from {low} to {high}", lambda value: low <= value <= high, unit)
 
 
@@ -64,7 +64,7 @@ class Field:
     owner: type[Any]
     name: str
     kind: type[Any]
-    """The type of the value; of each item of a list."""
+    """The type of the value, or of each item if it is a list."""
     is_list: bool
     required: bool
     default: Any
@@ -96,7 +96,7 @@ def _declared(settings: type[Any]) -> tuple[Field, ...]:
 
 @cache
 def _texts(settings: type[Any]) -> dict[str, str]:
-    """The text below each field, from the source: only commands that explain settings need it."""
+    """The text below each field, read from the source; only commands that explain settings need it."""
     (body,) = ast.parse(inspect.getsource(settings)).body
     texts = {}
     for item, below in pairwise(getattr(body, "body", ())):
@@ -107,7 +107,7 @@ def _texts(settings: type[Any]) -> dict[str, str]:
 
 
 def declared_keys(settings: type[Any], path: str = "") -> Iterator[tuple[str, Field]]:
-    """Dotted key and declaration of every value of a settings class, also of the tables in it."""
+    """Dotted key and declaration of every value of a settings class, including its tables."""
     for field in declared(settings):
         if is_dataclass(field.kind):
             yield from declared_keys(field.kind, f"{path}{field.name}.")
@@ -131,11 +131,11 @@ def _field(owner: type[Any], name: str, hint: Any, default: Any, required: bool)
 
 
 def build(kind: type[T], body: object) -> T:
-    """An instance of a class whose fields are declared (``lake.settings.declaration``) from a parsed table.
+    """Make an instance of a class with declared fields (``lake.settings.declaration``) from a parsed table.
 
-    Raises ``InvalidSettingsError``: an unknown or missing key, a value of a wrong type or range, or values that do not
-    fit together, which are looked for among tables without another error; ``key`` is the full dotted key. Its
-    ``others`` are all further errors.
+    Raises ``InvalidSettingsError`` for an unknown or missing key, a wrong type or range, or values that do not fit
+    together, which are compared only in tables without another error. ``key`` is the full dotted key of the first
+    error; ``others`` are all further errors.
     """
     errors: list[InvalidSettingsError] = []
     built: T = _table(kind, body, "", errors)
@@ -146,7 +146,7 @@ def build(kind: type[T], body: object) -> T:
 
 
 def _table(kind: type[Any], body: object, path: str, errors: list[InvalidSettingsError]) -> Any:  # noqa: ANN401
-    """An instance of ``kind``, or None after an error; ``path`` of its keys is empty or ends in a dot."""
+    """An instance of ``kind``, or None after an error. ``path``, which precedes its keys, is empty or ends in a dot."""
     if not isinstance(body, dict):
         errors.append(InvalidSettingsError(path.rstrip(".") or "settings", body, "expected a table of keys"))
         return None
@@ -197,16 +197,16 @@ def _item(field: Field, value: object, key: str, errors: list[InvalidSettingsErr
 
 
 DATASET_NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
-"""Valid as a Glue table name, a folder and a part of metric names."""
+"""A name that is valid as a Glue table, a folder, and a part of metric names."""
 _KMS_KEY_ARN = re.compile(
     r"arn:aws:kms:[a-z0-9-]+:[0-9]{12}:key/(mrk-[0-9a-f]{32}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})"
 )
-"""The ARN of the key itself: a policy cannot name a key by its alias
+"""ARN of the key itself, because a policy cannot name a key by its alias
 (https://docs.aws.amazon.com/kms/latest/developerguide/cmks-in-iam-policies.html)."""
 
 
 _FILES_OF_A_MACHINE = re.compile(r"localtime|posixrules|Factory|(posix|right)/.*")
-"""What a machine has next to the zones: neither the functions nor EventBridge Scheduler know them."""
+"""Files that a machine has next to its time zones; neither the functions nor EventBridge Scheduler know them."""
 
 
 def _is_time_zone(value: str) -> bool:
@@ -219,14 +219,14 @@ def _is_time_zone(value: str) -> bool:
 
 def is_date(value: str) -> bool:
     try:
-        # Nor a week, which Python reads as its Monday.
+        # The comparison refuses a week, which Python reads as its Monday.
         return date.fromisoformat(value).isoformat() == value
     except ValueError:
         return False
 
 
 def _refused_schedule(value: str) -> str | None:
-    """What is expected instead, by field, before AWS refuses the expression in a deployment."""
+    """What is expected instead, by field. It refuses what AWS would refuse only in a deployment."""
     try:
         Schedule.parse(value)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Settings of the two lanes, and of the conversion in both: ``stream``, ``batch`` and ``convert``."""
+"""Settings of the two lanes and of the conversion in both: ``stream``, ``batch`` and ``convert``."""
 
 import math
 from collections.abc import Iterator
@@ -13,18 +13,18 @@ from lake.shards import MAX_SHARDS
 
 MAX_LATENCY_GOAL_SECONDS = 7 * 24 * 3600
 SECONDS_PER_CORE = 27.0
-"""Work of each core that is converted side by side: one and a half times that of a usual task of the stream lane, so
-that a core has the next task before it has finished one (docs/performance.md)."""
+"""Work for each core in a micro-batch: one and a half usual tasks of the stream lane, so that a core has its next task
+before it finishes one (docs/performance.md)."""
 BATCH_FILES = 50_000
-"""Maximum number of files of a micro-batch; one manifest may exceed it. Its driver holds a result for each."""
+"""Maximum number of files of a micro-batch; one manifest may exceed it. The driver holds a result for each file."""
 RUN_FILES = 200_000
 """Maximum number of files of a job run; one manifest may exceed it. Spark ends a job whose results exceed 1 GiB
-(``spark.driver.maxResultSize``), and a file has 2.8 KB of them at most: with the longest key, and lines rejected for
+(``spark.driver.maxResultSize``). The result of a file has at most 2.8 KB: with the longest key, and lines rejected for
 every reason (``tests/unit/transform/test_spark_job.py``)."""
 RUN_MANIFESTS = 500
-"""Maximum number of manifests of a job run: what a failed run begins anew."""
+"""Maximum number of manifests of a job run: a failed run begins all of them again."""
 HELD_ROUNDS = 60
-"""Number of times that a Map child, and after it Settle, looks at manifests that other runs hold: for twelve leases."""
+"""Number of checks of manifests that other runs hold, by a Map child and then by Settle: twelve leases long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +73,13 @@ class StreamSettings:
 
     @property
     def side_by_side_seconds(self) -> float:
-        """Work that a micro-batch converts side by side, in seconds of one core: all cores of the largest cluster have
-        some."""
+        """Work that a micro-batch converts in parallel, in seconds of one core: enough for all cores of the largest
+        cluster."""
         return self.cores * SECONDS_PER_CORE
 
     @property
     def cores(self) -> int:
-        """vCPUs that convert when auto scaling has reached ``max_workers``."""
+        """Number of vCPUs that convert when auto scaling has reached ``max_workers``."""
         return (self.max_workers - 1) * WORKERS[self.worker_type]
 
     @property
@@ -99,14 +99,14 @@ class BatchSettings:
     """The batch lane."""
 
     manifest_bytes: Annotated[int, span(1, 1 << 50, "bytes")] = 64 * GIB
-    """Maximum size, as stored, of the files of one manifest; a larger file gets its own manifest."""
+    """Maximum size, as stored, of the files of one manifest; a larger file gets a manifest of its own."""
     manifest_files: Annotated[int, span(1, 50_000)] = 10_000
     """Maximum number of files of one manifest."""
     run_bytes: Annotated[int, span(1, 1 << 50, "bytes")] = 4096 * GIB
-    """Maximum input of one job run, less than an hour of work on all its workers; one manifest may exceed it. A run
+    """Maximum input of one job run, less than an hour of work on all its workers; one manifest may exceed it. Each run
     spends some minutes without converting, so small runs cost time."""
     max_runs: Annotated[int, span(1, 1000)] = 50
-    """Maximum number of job runs in parallel, on all engines together; fewer on Glue where quota has no room for them
+    """Maximum number of parallel job runs, on all engines together; fewer on Glue if the quotas have no room for them
     next to the streaming job."""
     max_attempts: Annotated[int, span(1, 20)] = 3
     """Failed attempts after which a manifest of the stream lane is superseded into the batch lane, or one of the batch
@@ -140,7 +140,7 @@ class BatchSettings:
 
     @property
     def held_wait_seconds(self) -> int:
-        """Wait of a Map child, and of Settle, before the next look: a fifth of a lease."""
+        """Wait of a Map child, and of Settle, before the next check: a fifth of a lease."""
         return max(1, self.lease_seconds // 5)
 
     @property
@@ -166,29 +166,28 @@ class ConvertSettings:
 
     split_bytes: Annotated[int, span(1, 16 * GIB, "bytes")] = 256 * MIB
     """Maximum size of the parts into which an uncompressed file is split for the tasks."""
-    # A file can have 1.5 times its target, and is one part of an upload: S3 takes up to 5 GiB.
+    # A file can reach 1.5 times its target, and is uploaded as one part: S3 accepts up to 5 GiB.
     target_file_bytes: Annotated[int, span(1, 3 * GIB, "bytes")] = 128 * MIB
     """Approximate size of a Parquet file."""
     row_group_bytes: Annotated[int, span(1, 512 * MIB, "bytes")] = 128 * MIB
-    """Size, before compression, of the columns of one row group, which ends earlier if it takes 48 MiB of memory."""
+    """Uncompressed size of the columns of one row group; a row group that takes 48 MiB of memory ends earlier."""
     compression: Annotated[str, one_of(("zstd", "snappy"))] = "zstd"
     """Codec of the Parquet pages."""
     zstd_level: Annotated[int, span(1, 19)] = 1
     """Level of zstd: 9 makes files 4 to 13 % smaller at about a quarter of the speed."""
     column_limit: Annotated[int, span(1, MAX_COLUMN_LIMIT)] = MAX_COLUMN_LIMIT
-    """Maximum number of columns of a dataset; existing columns above it stay. Further keys go to the column
-    _rescued."""
+    """Maximum number of columns of a dataset; existing columns stay. Further keys go to the column _rescued."""
     max_line_bytes: Annotated[int, span(1024, 64 * MIB, "bytes")] = 16 * MIB
     """A longer line is quarantined."""
     concatenated: bool = False
     """Whether rows need no newline between them: a file is a sequence of JSON objects, on one line or printed over
     many. One task reads each file."""
     min_bytes_per_second: Annotated[int, span(0, GIB, "bytes per second")] = 1_000_000
-    """Slowest speed of a file after its first minute, in bytes as stored per second of processor time; a tenth of it
-    for a compressed file. A slower file is excluded as unreadable. Waiting for S3 does not count. 0: no file is too
+    """Slowest speed of a file after its first minute, in stored bytes per second of processor time; a tenth of it for a
+    compressed file. A slower file is excluded as unreadable. Waiting for S3 does not count. 0: no file is too
     slow."""
     max_core_minutes: Annotated[float, span(1, 5_040, "minutes")] = 60
-    """Processor time after which a file, or the part of it that a task reads at once, is excluded too; at most half of
+    """Processor time after which a file, or the part that a task reads at once, is excluded too; at most half of
     batch.run_timeout_minutes."""
     provenance: bool = False
     """Whether rows have the columns _source, _offset and _arrived_at: file, byte offset of the line, time of

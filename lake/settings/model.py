@@ -1,4 +1,4 @@
-"""All settings of one stage. Each field declares its values and its documentation; defaults are those of production."""
+"""All settings of one stage. Each field declares its values and its documentation; defaults suit production."""
 
 import json
 import re
@@ -40,16 +40,16 @@ from lake.settings.routing import (
 from lake.shards import Shards
 
 STAGE_NAME = re.compile(r"[a-z][a-z0-9_]{0,42}(?<!_tables)")
-"""A dataset's name that is short enough for the longest limited name of a stage: that of the application of EMR
-Serverless for the streaming jobs, ``hybrid-router-<stage>-stream``, has at most 64 characters (CreateApplication). The
-database of the stage ``x_tables`` would be that of the Iceberg tables of the stage ``x``."""
+"""A valid dataset name, short enough for the longest limited name of a stage: ``hybrid-router-<stage>-stream``, the EMR
+Serverless application of the streaming jobs, has at most 64 characters (CreateApplication). The suffix is refused
+because the stage ``x_tables`` would share its database with the Iceberg tables of the stage ``x``."""
 TAG = re.compile(r"(?!aws:)[\w .:/+@-]{1,128}=[\w .:/=+@-]{1,256}", re.IGNORECASE)
 """A tag of a resource (https://docs.aws.amazon.com/tag-editor/latest/userguide/best-practices-and-strats.html).
-CloudFormation takes no empty value for an alarm or a state machine."""
+CloudFormation accepts no empty value for an alarm or a state machine."""
 STAGE_TAG = "hybrid-router:stage"
-"""Tag of every resource: bills can be split by it."""
+"""Tag of every resource, by which bills can be split."""
 MAX_TAGS = 50
-"""Tags of a resource, the stage's own included (the same page)."""
+"""Maximum number of tags of a resource, including the stage's own (the same page)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +57,8 @@ class EmrSettings:
     """The EMR Serverless application of the batch lane, and settings that the stream lane's application shares."""
 
     max_vcpus: Annotated[int, span(4, 1_000_000)] = 400
-    """Maximum number of vCPUs of all workers of the batch lane together. Job runs for which there is no room wait in
-    the queue."""
+    """Maximum number of vCPUs of all workers of the batch lane together. Job runs that find no room wait in the
+    queue."""
     architecture: Annotated[str, one_of((X86, ARM))] = X86
     """Processor of the workers in both lanes; Arm is cheaper. Each processor has its own build of the libraries."""
 
@@ -101,7 +101,7 @@ class Settings:
     encryption: EncryptionSettings = field(default_factory=EncryptionSettings)
 
     def conflicts_of_tables(self) -> Iterator[tuple[tuple[str, ...], Iterator[InvalidSettingsError]]]:
-        """The tables that are compared, and lazily what does not fit together in them."""
+        """Tables to compare, and lazily the values in them that do not fit together."""
         yield ("tags", "batch", "stream"), self._tag_conflicts()
         yield ("datasets",), rule_conflicts(self.datasets)
         yield (
@@ -116,7 +116,7 @@ class Settings:
         yield ("stream", "batch", "quota", "verify"), self._quota_conflict()
 
     def _tag_conflicts(self) -> Iterator[InvalidSettingsError]:
-        """Tags that AWS refuses while it deploys. IAM compares their names without case (API Reference, TagRole)."""
+        """Tags that AWS would refuse in a deployment. IAM ignores the case of their names (API Reference, TagRole)."""
         if len(self.tags) >= MAX_TAGS:
             yield InvalidSettingsError("tags", len(self.tags), f"expected at most {MAX_TAGS - 1} tags")
         names = {STAGE_TAG}
@@ -129,7 +129,7 @@ class Settings:
             names.add(name)
 
     def _region_conflicts(self) -> Iterator[InvalidSettingsError]:
-        """ARNs of another region than that of the first one: a stack uses what is in its own."""
+        """ARNs of other regions than the first one's: a stack can use only resources of its own region."""
         tables = (("encryption", self.encryption), ("input", self.input), *(("records", item) for item in self.records))
         names = ("kms_key", "bootstrap_key", "kinesis_stream", "kinesis_kms_key", "msk_cluster")
         arns = ((f"{table}.{name}", getattr(item, name, "")) for table, item in tables for name in names)
@@ -169,7 +169,7 @@ class Settings:
 
     @property
     def has_table(self) -> Callable[[str], bool]:
-        """Whether a dataset has an Iceberg table. Each use reads all rules: take it once for many datasets."""
+        """Returns whether a dataset has an Iceberg table. Each access reads all rules: keep it for many datasets."""
         named = {rule.name: rule.table == ICEBERG for rule in self.datasets}
         return lambda dataset: named.get(dataset, named.get(FOLDER, False))
 
@@ -187,17 +187,17 @@ class Settings:
 
     @property
     def engines(self) -> tuple[str, ...]:
-        """Engines that job runs of the stage may be on, by name; the batch job on Glue exists in every stage."""
+        """Engines that the stage's job runs may use, by name; the batch job on Glue exists in every stage."""
         return tuple(dict.fromkeys((Engine.GLUE, *self.batch.engines, self.stream.engine)))
 
     @property
     def glue_shards(self) -> tuple[str, ...]:
-        """The shards whose streaming jobs run on Glue: all or none."""
+        """The shards whose streaming jobs run on Glue: all shards or none."""
         return self.shards.names if self.stream.units.dpu else ()
 
     @property
     def stream_glue_runs(self) -> int:
-        """Runs of the streaming jobs at the same time that are job runs of Glue."""
+        """Maximum number of simultaneous Glue job runs of the streaming jobs."""
         return len(self.glue_shards)
 
     @property
@@ -207,7 +207,7 @@ class Settings:
 
     @property
     def stream_vcpus(self) -> int:
-        """vCPUs of the streaming jobs with all of their workers, on an engine that bills them."""
+        """vCPUs of the streaming jobs with all of their workers; 0 on an engine that does not bill vCPUs."""
         return int(self.stream.jobs * self.stream.units.vcpu)
 
     @property
@@ -216,7 +216,7 @@ class Settings:
 
     @property
     def max_overnight_runs(self) -> int:
-        """Runs of a night at the same time; streaming jobs and a scheduled verification have room in the quotas."""
+        """Maximum parallel runs of a night; the quotas keep room for streaming jobs and a scheduled verification."""
         verifications = self.max_verifications
         by_dpus = int((self.quota.dpus - self.stream_dpus) // self.run_dpus) - verifications
         return min(self.batch.max_runs, by_dpus, self.quota.job_runs - self.stream_glue_runs - verifications)
@@ -227,15 +227,15 @@ class Settings:
 
     @property
     def input_kms_key(self) -> str:
-        """ARN of the KMS key that encrypts the whole input bucket, as far as the settings name it; empty: none."""
+        """ARN of the KMS key that encrypts the whole input bucket; empty if the settings name none."""
         return self.input.kms_key if self.input.bucket else self.encryption.kms_key
 
     @property
     def input_kms_keys(self) -> tuple[str, ...] | None:
-        """ARNs of the KMS keys under which the jobs' files can be; None if they are not known.
+        """ARNs of the KMS keys that may encrypt the jobs' files; None if they are not known.
 
         A file under any other key has it by its uploader's choice. The default key of a bucket outside the stack is
-        only known if ``input.kms_key`` names it. The control bucket holds resubmitted lines.
+        known only if ``input.kms_key`` names it. The control bucket counts too, for its resubmitted lines.
         """
         if self.input.bucket and not self.input.kms_key:
             return None
@@ -243,12 +243,12 @@ class Settings:
 
     @property
     def max_emr_runs(self) -> int:
-        """Runs of ``batch.workers`` workers at the same time for which the EMR Serverless application has room."""
+        """Number of parallel runs with ``batch.workers`` workers for which the EMR Serverless application has room."""
         return min(self.batch.max_runs, self.emr.max_vcpus // (self.batch.workers * WORKERS[self.batch.worker_type]))
 
     @property
     def max_batch_runs(self) -> int:
-        """Runs of Glue's batch job at the same time: those of a night, and a scheduled verification; at least one."""
+        """Maximum parallel runs of Glue's batch job: a night's runs and a scheduled verification; at least one."""
         night = self.max_overnight_runs if self.batch.uses_glue else 0
         return max(1, night + self.max_verifications)
 
@@ -257,9 +257,9 @@ PRODUCTION = "prod"
 
 
 def load_settings(path: Path) -> Settings:
-    """Settings of a ``.toml`` or ``.json`` file (UTF-8).
+    """Read the settings of a ``.toml`` or ``.json`` file (UTF-8).
 
-    Raises ``InvalidSettingsError``: a value is not valid; or the file is missing or cannot be parsed, then ``key`` is
+    Raises ``InvalidSettingsError`` if a value is not valid. If the file is missing or cannot be parsed, ``key`` is
     ``file``.
     """
     try:
@@ -276,11 +276,11 @@ def load_settings(path: Path) -> Settings:
 
 
 def parse_settings(body: dict[str, Any]) -> Settings:
-    """Settings of a parsed TOML or JSON document.
+    """The settings of a parsed TOML or JSON document.
 
-    No value is converted, except a whole number to a float: ``"5"`` is not 5, and ``true`` is not 1. In the stage
-    ``prod`` stored data is protected unless the document says otherwise. Raises ``InvalidSettingsError``: the first
-    error of the document, with all ``others``.
+    Values are not converted, except a whole number to a float: ``"5"`` is not 5, and ``true`` is not 1. In the stage
+    ``prod`` stored data is protected by default. Raises ``InvalidSettingsError``: the first error of the document, with
+    all ``others``.
     """
     if isinstance(body, dict) and body.get("stage") == PRODUCTION and isinstance(body.get("protection", {}), dict):
         body = {**body, "protection": {"versions": True, "deletion": True, **body.get("protection", {})}}
@@ -288,5 +288,5 @@ def parse_settings(body: dict[str, Any]) -> Settings:
 
 
 def dump_settings(settings: Settings) -> str:
-    """JSON text; ``load_settings`` reads it back to equal settings."""
+    """JSON text that ``load_settings`` reads back to equal settings."""
     return json.dumps(asdict(settings), indent=1, sort_keys=True)

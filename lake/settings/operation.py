@@ -1,4 +1,4 @@
-"""Settings of what runs in addition to the conversion, and of a stage as a whole."""
+"""Settings of everything other than the conversion, and of a stage as a whole."""
 
 import math
 import re
@@ -13,23 +13,23 @@ from lake.settings.declaration import KMS_KEY, SCHEDULE, TIME, like, one_of, spa
 from lake.time import Schedule, minutes_of_day
 
 MAX_REDELIVERY_DAYS = 28
-"""An event is at most 14 days in the queue, and then as long among the dead letters (``infra/arrivals.py``)."""
+"""Maximum age of a redelivered event: 14 days in the queue, 14 among the dead letters (``infra/arrivals.py``)."""
 LISTING_DAYS = 2
-"""Minimum window of modification times that a listing for missed events covers; it also reaches back to the last
-complete one, so that a longer window would find nothing more."""
+"""Minimum window of modification times that a listing for missed events covers. It also begins no later than the end
+of the last complete listing, so that a longer window would find nothing more."""
 PUBLISHING_MINUTES = 60
-"""Age at which a manifest that is PUBLISHING is rolled forward: publishing takes seconds, and both may do it."""
+"""Age at which a PUBLISHING manifest is rolled forward: publishing takes seconds, and two processes may do it."""
 POINTER_MINUTES = 15
-"""Age at which a QUEUED manifest of the stream lane gets a new pointer: the interval of the sweep. Each one doubles
-the next wait."""
+"""Age at which a QUEUED manifest of the stream lane gets a new pointer: the interval of the sweep. Each pointer doubles
+the wait for the next."""
 MAX_NIGHT = timedelta(hours=12)
-"""Assumed: longer than an overnight execution takes."""
+"""Assumed upper bound of the duration of an overnight execution."""
 CLOCK_MARGIN = timedelta(days=1)
-"""Difference between the time of an arrival, which is S3's, and that of its row, which is the function's."""
+"""Allowed difference between the time of an arrival, by S3's clock, and of its row, by a function's clock."""
 WAY_BACK = 7
-"""Days in which a person has time to act on what waits for the last redelivery or listing."""
+"""Days for a person to act on what waits for the last redelivery or listing."""
 MIN_KEPT = timedelta(days=MAX_REDELIVERY_DAYS + WAY_BACK)
-"""No setting lets the row of an arrival expire earlier (``min_keep_days``)."""
+"""Minimum time before the row of an arrival expires, with any setting (``min_keep_days``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class LedgerSettings:
     def check_versions(self, bucket: str, status: str | None) -> None:
         """Raise ``InvalidSettingsError`` if rows should expire and the input bucket keeps no versions.
 
-        ``status`` is that of GetBucketVersioning; None: versions were never switched on.
+        ``status`` is GetBucketVersioning's; None if versions were never switched on.
         """
         if self.keep_days and status != "Enabled":
             raise InvalidSettingsError(
@@ -68,22 +68,22 @@ class LedgerSettings:
             )
 
     def expiry(self, recorded_at: datetime) -> int | None:
-        """Seconds since the epoch after which a row of this time (aware) may be deleted; None: never."""
+        """Seconds since the epoch after which a row of this time (aware) may be deleted; None if never."""
         if not self.keep_days:
             return None
         return int((recorded_at + timedelta(days=self.keep_days)).timestamp())
 
     def oldest_arrival(self, earlier: Mapping[int, datetime], now: datetime) -> datetime | None:
-        """The row of a file that arrived before this may have been deleted at ``now`` (aware); None: no row is. Pure.
+        """The rows of files that arrived before this time may be deleted at ``now`` (aware); None if no row is. Pure.
 
-        ``earlier``: values that ``keep_days`` has had, and until when (``Arrivals.expiries``).
+        ``earlier`` maps former values of ``keep_days`` to the time until which they held (``Arrivals.expiries``).
         """
         kept = {**earlier, self.keep_days: now} if self.keep_days else earlier
         ends = (min(until, now - timedelta(days=days)) + CLOCK_MARGIN for days, until in kept.items())
         return max(ends, default=None)
 
     def first_kept(self, earlier: Mapping[int, datetime], now: datetime) -> str:
-        """The first hour (``YYYY-MM-DDTHH``) of which no arrival row has expired; empty: none expires. Pure."""
+        """The first hour (``YYYY-MM-DDTHH``) whose arrival rows all exist; empty if no row expires. Pure."""
         oldest = self.oldest_arrival(earlier, now)
         return "" if oldest is None else (oldest.astimezone(UTC) + timedelta(hours=1)).strftime("%Y-%m-%dT%H")
 
@@ -99,8 +99,8 @@ class LedgerSettings:
 
 
 STOP_GRACE_MINUTES = 15
-"""Time that a requested stop may take before the run is killed (StopJobRun): longer than a micro-batch. A killed run
-loses nothing but work."""
+"""Time for a requested stop before the run is killed (StopJobRun): longer than a micro-batch. A killed run loses
+nothing but work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ class ScheduleSettings:
 
     @property
     def settled_after(self) -> timedelta:
-        """Age at which a file is converted, or has stalled: an overnight execution has begun after it, and ended."""
+        """Age at which a file is converted or has stalled: by then an overnight execution has begun and ended."""
         return Schedule.parse(self.overnight).longest_pause + MAX_NIGHT
 
     def conflicts(self) -> Iterator[InvalidSettingsError]:
@@ -132,12 +132,12 @@ class ScheduleSettings:
 
 
 def min_keep_days(schedule: ScheduleSettings) -> int:
-    """Days for which a file and the row of its arrival are needed: for a redelivered event, or until a night."""
+    """Days for which a file and its arrival's row are needed: for a redelivered event, or until a night."""
     return max(MAX_REDELIVERY_DAYS, math.ceil(schedule.settled_after / timedelta(days=1))) + WAY_BACK
 
 
 def keep_days_conflict(key: str, days: int, schedule: ScheduleSettings) -> Iterator[InvalidSettingsError]:
-    """A conflict if files or rows would expire while a redelivered event or a night may need them."""
+    """A conflict if files or rows would expire while a redelivered event or a night may still need them."""
     minimum = min_keep_days(schedule)
     if 0 < days < minimum:
         expected = (
@@ -148,7 +148,7 @@ def keep_days_conflict(key: str, days: int, schedule: ScheduleSettings) -> Itera
 
 
 LISTED = "AWS Price List, as others quote it, us-east-1, 2026-09-24"
-"""Region of the default prices, the day on which they were read, and where."""
+"""Source, region and date of the default prices."""
 OWN = "price.* of the settings"
 
 
@@ -177,7 +177,7 @@ class PriceSettings:
 
 
 MAX_KEEP_HOURS = 720
-"""Limit with a snapshot a minute. With six a minute the document of a table has 126 MB, which each batch rewrites."""
+"""Maximum with one snapshot a minute; with six, a table's document would have 126 MB, and each batch rewrites it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,10 +191,10 @@ class TablesSettings:
     """Time for which a snapshot of a table, and with it the replaced rows, can be read after the next snapshot; your
     own tag keeps it for longer."""
     compaction: bool = False
-    """Let Glue's table optimizer compact the files of an hour where there are many small ones."""
+    """Let Glue's table optimizer compact the files of an hour that has many small ones."""
 
     def conflicts(self) -> Iterator[InvalidSettingsError]:
-        # Rounded as ``tables`` does, which has a minute.
+        # Rounded in the same way as the schedule of ``tables``, which runs each minute.
         hours = MAX_KEEP_HOURS // max(1, 60 // self.commit_seconds)
         if self.keep_hours > hours:
             expected = f"expected at most {hours}, or a longer tables.commit_seconds: each batch makes a snapshot"
@@ -203,13 +203,13 @@ class TablesSettings:
 
 ADDRESS = re.compile(r"[^@\s,;]+@[^@\s,;]+\.[^@\s,;]+")
 VERIFY_START = "cron(0 13 * * ? *)"
-"""Start of the daily verification, in ``time_zone``: after the night. Only dates whose work is over are verified."""
+"""Start of the daily verification, in ``time_zone``: after the night. It verifies only dates without open work."""
 KEPT_VERSION_DAYS = 30
-"""Days for which ``protection.versions`` keeps a replaced or deleted object: a month in which a person notices."""
+"""Days for which ``protection.versions`` keeps a replaced or deleted object, so that a person can notice."""
 
 
 class NotifyQuarantine(StrEnum):
-    """What in the quarantine of an execution that succeeded is worth a notification."""
+    """What an execution that succeeded must leave in the quarantine to notify people."""
 
     NEVER = "never"
     FILES = "files"
@@ -218,7 +218,7 @@ class NotifyQuarantine(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AlarmSettings:
-    """Which outcomes reach a person. A failure always does."""
+    """Which outcomes are reported to a person. A failure always is."""
 
     email: Annotated[str, like(ADDRESS, "one address, such as data@example.com", or_empty=True)] = ""
     """Address that the stack subscribes to the topic of the alarms, with one mail to confirm it; empty: none."""
@@ -230,8 +230,8 @@ class AlarmSettings:
     daily_dollars: Annotated[float, span(0, 10_000_000, "US dollars")] = 100
     """Cost of the job runs of one day (UTC) above which the alarm DailyDollars is raised; 0: there is no such alarm."""
     max_quarantined_share: Annotated[float, span(0, 1, "share from 0 to 1")] = 0.05
-    """Share of a dataset's lines, or of its files, in the quarantine after an execution, or of the files of an hour
-    that no rule takes, above which an alarm is raised; 1: there is no such alarm."""
+    """Share of a dataset's lines, or of its files, in the quarantine after an execution, or of an hour's files that no
+    rule takes, above which an alarm is raised; 1: there is no such alarm."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,20 +10,20 @@ from lake.settings.declaration import DATASET_NAME, KMS_KEY, like, span
 from lake.settings.routing import FOLDER, DatasetRule, InputSettings
 
 FAILED_RECORDS = "firehose-failed-records/"
-"""Prefix in the input bucket for records that Firehose could not deliver. They belong to no dataset."""
+"""Prefix in the input bucket for records that Firehose could not deliver. Its keys belong to no dataset."""
 
 KINESIS_STREAM_ARN = re.compile(r"arn:aws:kinesis:[a-z0-9-]+:[0-9]{12}:stream/[a-zA-Z0-9_.-]+")
 MSK_CLUSTER_ARN = re.compile(r"arn:aws:kafka:[a-z0-9-]+:[0-9]{12}:cluster/[a-zA-Z0-9_.-]+/[a-zA-Z0-9-]+")
 TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
-"""Kafka's own limit of a topic's name."""
+"""Kafka's own limits for the name of a topic."""
 EXTENSION = ".ndjson.gz"
-"""The end of the keys: Firehose compresses, because fewer bytes cost less everywhere after it."""
+"""Suffix of the keys. Firehose compresses, because fewer bytes cost less in every later step."""
 BUFFER_MIB = 64
-"""MiB of records, before compression, that end an object before ``records.buffer_seconds`` do; Firehose takes more when
-it is late. Objects of this size are large enough for the lanes, and half of what Firehose can hold."""
+"""MiB of uncompressed records that end an object before ``records.buffer_seconds``; Firehose takes more if it is late.
+Objects of this size are large enough for the lanes, and are half of what Firehose can hold."""
 MAX_NAMES = 49
-"""Characters of ``stage`` and ``records.name`` together: both are in the delivery stream's name,
-``hybrid-router-<stage>-<name>`` of at most 64 characters (Amazon Data Firehose API Reference, CreateDeliveryStream)."""
+"""Maximum length of ``stage`` and ``records.name`` together. The delivery stream ``hybrid-router-<stage>-<name>`` has
+at most 64 characters (Amazon Data Firehose API Reference, CreateDeliveryStream)."""
 _NAME = like(DATASET_NAME, "lower case letters, digits and underscore")
 
 
@@ -32,8 +32,8 @@ class RecordsRule:
     """One ``[[records]]``: a Kinesis stream, or a topic of Amazon MSK, that Firehose writes into the input bucket."""
 
     name: Annotated[str, _NAME]
-    """Name of the delivery stream within the stage. Another source needs another name: AWS replaces the delivery
-    stream, and two delivery streams cannot share a name."""
+    """Name of the delivery stream within the stage. A new source needs a new name: AWS replaces the delivery stream,
+    and two cannot have the same name."""
     dataset: Annotated[str, _NAME]
     """Dataset of the records. A rule of [[datasets]] must give the keys this name."""
     kinesis_stream: Annotated[str, like(KINESIS_STREAM_ARN, "arn:aws:kinesis:… of a stream", or_empty=True)] = ""
@@ -41,8 +41,8 @@ class RecordsRule:
     kinesis_kms_key: Annotated[str, KMS_KEY] = ""
     """ARN of the KMS key that encrypts the Kinesis stream, for the right to read it; empty: not your own key."""
     msk_cluster: Annotated[str, like(MSK_CLUSTER_ARN, "arn:aws:kafka:… of a cluster", or_empty=True)] = ""
-    """ARN of the Amazon MSK cluster, provisioned or serverless, that accepts roles (IAM authentication) and that
-    Firehose reaches by a private VPC connection."""
+    """ARN of the Amazon MSK cluster, provisioned or serverless, which must use IAM authentication, and which Firehose
+    must reach by a private VPC connection."""
     msk_topic: Annotated[str, like(TOPIC, "the name of a Kafka topic", or_empty=True)] = ""
     """Name of the topic; set together with records.msk_cluster."""
     # Amazon Data Firehose API Reference, BufferingHints.
@@ -63,7 +63,7 @@ class RecordsRule:
             yield InvalidSettingsError("records.kinesis_kms_key", self.kinesis_kms_key, expected)
 
     def folder(self, rules: Sequence[DatasetRule]) -> str | None:
-        """The prefix, with a slash at its end, under which the rules give keys to the dataset; None: there is none."""
+        """Prefix, with a slash at its end, whose keys the rules give to the dataset; None if they give none."""
         for rule in rules:
             if rule.name not in (FOLDER, self.dataset):
                 continue
@@ -75,14 +75,14 @@ class RecordsRule:
         return None
 
     def sample_key(self, folder: str) -> str:
-        """A key as Firehose makes it under a folder, to try rules on."""
+        """A key such as Firehose makes under a folder, to try rules on."""
         return f"{folder}2026/01/31/23/hybrid-router-1-2026-01-31-23-59-59-{self.name}{EXTENSION}"
 
 
 def records_conflicts(
     records: Sequence[RecordsRule], stage: str, rules: Sequence[DatasetRule], files: InputSettings
 ) -> Iterator[InvalidSettingsError]:
-    """Conflicts of delivery streams: each has its own name, the rules take its keys, and no undelivered records."""
+    """Conflicts of delivery streams: a name used twice, keys that no rule takes, rules for undelivered records."""
     for rule in rules:
         if rule.prefix.startswith(FAILED_RECORDS):
             expected = f"the rule {rule.name!r} never matches: no dataset has keys under {FAILED_RECORDS}; remove it"

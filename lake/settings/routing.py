@@ -13,18 +13,18 @@ from lake.time import TIME_OF_DAY, minutes_of_day
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 HIVE, ICEBERG = "hive", "iceberg"
 FOLDER = "{folder}"
-"""Name of a rule that takes the dataset's name from the key."""
+"""Name of a rule that takes the dataset's name from the key's folder."""
 ARN_CHARACTERS = 90
-"""Assumed for an ARN of the input bucket in a policy, without the prefix."""
+"""Assumed length of an ARN of the input bucket in a policy, without the prefix."""
 MAX_POLICY_CHARACTERS = 36_000
-"""Room for prefixes in the policies of a role: IAM allows 10 managed ones of 6,144 characters, and tags and metadata
-have policies of their own. A prefix is in one policy, so each but the last two is at least four fifths full."""
+"""Room for prefixes in a role's policies: IAM allows 10 managed ones of 6,144 characters, and tags and metadata have
+policies of their own. A prefix is in one policy, so all but the last two are at least four fifths full."""
 MAX_NAME_CHARACTERS = 63
 BUCKET_NAME = re.compile(
     r"(?!\d{1,3}(\.\d{1,3}){3}$)(?!.*(\.[.-]|-\.))[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](?<!--x-s3)(?<!-s3alias)"
 )
-"""Not like an IP address (Amazon S3 User Guide, "General purpose bucket naming rules"). A directory bucket sends no
-events, nor does the alias of an access point."""
+"""A bucket's name, which is not like an IP address (Amazon S3 User Guide, "General purpose bucket naming rules").
+Directory buckets and aliases of access points are excluded, because they send no events."""
 TAG_PATTERN = re.compile(r"[^=\x00-\x1f\x7f]+=[^\x00-\x1f\x7f]*")
 METADATA_PATTERN = re.compile(r"[^=A-Z\x00-\x1f\x7f]+=[^\x00-\x1f\x7f]*")
 
@@ -46,7 +46,7 @@ class InputSettings:
     """Days after which S3 deletes a file of the stack's own bucket, converted or not, and a replaced version 35 days or
     more after its replacement; 0: never. A deleted file cannot be converted again: no backfill, reprocess or verify of
     its hour."""
-    # AWS Lambda API, MaximumBatchingWindowInSeconds; with more than 10 events of a batch it is at least 1.
+    # AWS Lambda API, MaximumBatchingWindowInSeconds; at least 1 for batches of more than 10 events.
     event_window_seconds: Annotated[int, span(1, 300, "seconds")] = 5
     """Time for which Lambda collects the events of new files, for both lanes: a longer time makes fewer and larger
     manifests, and each file waits for half of it on average."""
@@ -62,9 +62,9 @@ class InputSettings:
             yield InvalidSettingsError("input.suffixes", [], "expected at least one suffix")
 
     def suffix_of(self, name: str) -> str | None:
-        """The longest of ``suffixes`` that ``name``, a key or a file name, ends in, in any case.
+        """The longest of ``suffixes`` with which ``name``, a key or a file name, ends, in any case.
 
-        None: in none, or it is the name of a folder.
+        None if it ends with none of them, or is the name of a folder.
         """
         lower = name.lower()
         found = (suffix for suffix, ending in _longest_first(self.suffixes) if lower.endswith(ending))
@@ -78,7 +78,7 @@ def _longest_first(suffixes: tuple[str, ...]) -> list[tuple[str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class DatasetUrgentSettings:
-    """What makes files of one dataset urgent in addition to ``urgent.keys``; each rule is enough."""
+    """Makes files of one dataset urgent in addition to ``urgent.keys``; each rule is enough."""
 
     tags: Annotated[tuple[str, ...], like(TAG_PATTERN, "name=value, such as priority=high")] = ()
     """Tags, each as name=value: the value is a shell pattern, the name ends at the first =, both are case-sensitive. A
@@ -90,8 +90,8 @@ class DatasetUrgentSettings:
     """Items of the object's own metadata (x-amz-meta-...), written as the tags; S3 keeps their names in lower case.
     Each file of the dataset costs one request (HeadObject), unless its key, its size or its tags make it urgent."""
     min_bytes: Annotated[int, span(0, 1 << 50, "bytes")] = 0
-    """Size from which a file is urgent, and up to max_bytes if that is set too; 0: no lower limit. With neither, no
-    file is urgent by its size. Sizes cost no request."""
+    """Size from which a file is urgent, up to max_bytes if that is set too; 0: no lower limit. With neither, no file is
+    urgent by its size. Sizes cost no request."""
     max_bytes: Annotated[int, span(0, 1 << 50, "bytes")] = 0
     """Size up to which a file is urgent; 0: no upper limit."""
 
@@ -129,37 +129,37 @@ class DatasetRule:
     urgent: DatasetUrgentSettings = field(default_factory=DatasetUrgentSettings)
 
     def dataset_of(self, key: str) -> str | None:
-        """The dataset that this rule gives to a key; empty: its folder gives no name; None: the rule does not match."""
+        """The dataset that this rule gives to a key; empty if its folder gives no name; None if it does not match."""
         if self.name == FOLDER:
             folder = self.folder_of(key)
             return None if folder is None else name_of_folder(folder)
         return self.name if key.startswith(self.prefix) else None
 
     def folder_of(self, key: str) -> str | None:
-        """The folder after the prefix of a rule ``{folder}``; None: the rule does not match, or names its dataset."""
+        """The folder after the prefix of a ``{folder}`` rule; None if the rule does not match or names its dataset."""
         if self.name != FOLDER or not key.startswith(self.prefix):
             return None
         folder, slash, _ = key.removeprefix(self.prefix).partition("/")
         return folder if slash else None
 
     def prefix_of(self, folder: str) -> str:
-        """What the keys begin with that this rule takes; a rule ``{folder}``: those of one folder."""
+        """Prefix of the keys that this rule takes; of a ``{folder}`` rule only the keys in this folder."""
         return f"{self.prefix}{folder}/" if self.name == FOLDER else self.prefix
 
     def takes_all_keys_of(self, later: "DatasetRule") -> bool:
-        """Whether no key is left for a rule after this one."""
+        """Whether this rule, which comes first, leaves no key for ``later``."""
         if not later.prefix.startswith(self.prefix):
             return False
-        # A rule {folder} takes a key only where a slash follows its prefix.
+        # A {folder} rule takes a key only if a slash follows its prefix.
         return self.name != FOLDER or later.name == FOLDER or "/" in later.prefix.removeprefix(self.prefix)
 
 
 def name_of_folder(folder: str) -> str:
-    """The name of a dataset for a folder: itself if it is valid, else the closest valid name; empty: it has none.
+    """The dataset name for a folder: the folder itself if it is valid, else the closest valid name; empty if none is.
 
-    Lower case; every run of other characters than letters a to z and digits becomes one underscore, and none is at an
-    end; ``d_`` goes before a digit at the beginning. Different folders can have one name: ``Datasets.admit`` of the
-    ledger decides which of them gets the dataset.
+    The name is in lower case. Each run of characters other than a to z and digits becomes one underscore, but not at an
+    end, and ``d_`` is put before a leading digit. Several folders can have one name: ``Datasets.admit`` of the ledger
+    decides which folder gets the dataset.
     """
     if DATASET_NAME.fullmatch(folder):
         return folder
@@ -169,10 +169,10 @@ def name_of_folder(folder: str) -> str:
 
 
 def rule_conflicts(rules: Sequence[DatasetRule]) -> Iterator[InvalidSettingsError]:
-    """Conflicts of ``[[datasets]]``: rules that can never match, and rights that a role has no room for."""
+    """Conflicts of ``[[datasets]]``: rules that can never match, and rights for which a role has no room."""
     if not rules:
         yield InvalidSettingsError("datasets", [], "expected at least one [[datasets]] with a name")
-    # Looked up by prefix: each start of a function parses the settings, which can have thousands of rules.
+    # Looked up by prefix, because each start of a function parses the settings, which can have thousands of rules.
     first: dict[tuple[str, bool], DatasetRule] = {}
     for rule in rules:
         if FOLDER in rule.prefix:

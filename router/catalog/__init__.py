@@ -1,1 +1,1 @@
-"""Glue tables of the datasets: created, extended, never reduced."""
+"""Creates and extends the Glue tables of datasets; never removes anything from them."""

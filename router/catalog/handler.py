@@ -1,4 +1,4 @@
-"""Lambda function ``catalog``: one Glue table per dataset, with comments, and the columns that conversions found."""
+"""Lambda function ``catalog``: one Glue table per dataset, with comments and all columns that conversions found."""
 
 import re
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from router.services import Services, container_services
 from router.telemetry import logger
 
 TIME_PER_CALL = timedelta(minutes=4)
-"""No table is begun after it. Shorter than the timeout of the function, 5 minutes."""
+"""Time after which no table is begun; shorter than the function's timeout of 5 minutes."""
 
 
 @with_product_errors
@@ -24,14 +24,13 @@ def handler(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: 
 
 
 def catalog(services: Services) -> dict[str, Any]:
-    """Create and extend tables so that they have all columns that the ledger knows; idempotent.
+    """Create and extend tables so that they have all columns that the ledger knows. Idempotent.
 
-    No table is begun after ``TIME_PER_CALL``. The next invocation continues after the last table of this one, and from
-    the beginning after the last of all. A dataset with an Iceberg table has no other one. A table that cannot be
-    brought up to date holds back no other. An uploader can choose the name of a dataset, so a table or view of somebody
-    else under that name is only reported. Returns the number of ``tables`` looked at, and of those that were
-    ``created`` or ``extended``, or are ``foreign``. Raises ``Exception``: the first error of a table, after all the
-    others were tried; the log names each table.
+    No table is begun after ``TIME_PER_CALL``; the next invocation continues after the last table, and after all tables
+    it starts again. A dataset with an Iceberg table gets no other table. An error of one table does not stop the
+    others. An uploader can choose the name of a dataset, so a table or view that belongs to somebody else is only
+    reported. Returns the number of ``tables`` examined, and how many were ``created``, ``extended`` or ``foreign``.
+    Raises ``Exception``: the first error of a table, after all others were tried; the log names each table.
     """
     datasets, stop_at = services.ledger.datasets, services.clock() + TIME_PER_CALL
     counts = dict.fromkeys(("tables", "created", "extended", "foreign"), 0)
@@ -73,7 +72,7 @@ def _bring_up_to_date(services: Services, dataset: DatasetRow, *, again: bool = 
         if table is None:
             glue.create_table(DatabaseName=database, TableInput=wanted)  # type: ignore[arg-type]
             return "created"
-        # A table with our parameters over the dataset's objects, and not a view.
+        # It is ours if it has our parameters and the location of the dataset's objects, and is not a view.
         location = table.get("StorageDescriptor", {}).get("Location", "").rstrip("/")
         if (
             table.get("TableType") != wanted["TableType"]
@@ -115,7 +114,7 @@ TABLE_INPUT_FIELDS = (
 
 
 def column_names(dataset: DatasetRow) -> list[str]:
-    """Columns of the dataset's files: those that the ledger knows, then the product's own."""
+    """Columns of the dataset's files: first the columns that the ledger knows, then the product's own."""
     return [*dataset.columns, RESCUED, *(PROVENANCE if dataset.provenance else ())]
 
 
@@ -160,9 +159,9 @@ def new_table(dataset: DatasetRow, lake_bucket: str, quarantine_bucket: str) -> 
 
 
 def extended_table(table: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any] | None:
-    """A ``TableInput`` of the table with the columns that it lacks of ``wanted``; None when it lacks none.
+    """A ``TableInput`` of the table with the columns of ``wanted`` that it lacks; None if it lacks none.
 
-    They are appended, and nothing else is changed: what an operator has added or described stays.
+    New columns are appended. Nothing else changes, so what an operator has added or described stays.
     """
     descriptor = table["StorageDescriptor"]
     present = {column["Name"] for column in descriptor["Columns"]}
@@ -170,12 +169,12 @@ def extended_table(table: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[
     if not missing:
         return None
     extended = {**table, "StorageDescriptor": {**descriptor, "Columns": [*descriptor["Columns"], *missing]}}
-    # An empty string says as much as a missing field, and UpdateTable does not take every one (``Owner``).
+    # An empty string has the meaning of a missing field, and UpdateTable refuses some of them (``Owner``).
     return {name: extended[name] for name in TABLE_INPUT_FIELDS if extended.get(name, "") != ""}
 
 
 OWN_PARAMETERS = "hybrid_router."
-"""Beginning of the table parameters that are ours; those of others are never changed."""
+"""Prefix of the table parameters that are ours; all other parameters are never changed."""
 OWN_COLUMNS = {
     "_rescued": "JSON object: the keys that got no column, verbatim",
     "_source": "URI of the input file",
@@ -192,7 +191,7 @@ _ENCODED = re.compile(r"__0([0-9a-f]*)_|__([a-z])")
 
 
 def column_comment(name: str) -> str | None:
-    """What a column is; None: its name is its key."""
+    """The description of a column; None if its name is its key."""
     own = OWN_COLUMNS.get(name) or PARTITION_COLUMNS.get(name)
     if own is not None:
         return own
@@ -201,12 +200,12 @@ def column_comment(name: str) -> str | None:
         return "its key is in the metadata of the Parquet files"
     if key == name:
         return None
-    # Glue takes 255 characters. A name has 200, and what a character becomes there is at most a tenth shorter.
+    # Glue accepts 255 characters. A name has up to 200, and decoding a character makes it at most a tenth longer.
     return f"key {printable(key)}" if key else "the empty key"
 
 
 def key_of_column(name: str) -> str | None:
-    """The key of the input whose column this is, by the rule of docs/columns.md; None: the name is hashed."""
+    """The input key of this column, by the rule of docs/columns.md; None if the name is hashed."""
     if _HASHED.fullmatch(name):
         return None
     reserved = name.removesuffix("__")

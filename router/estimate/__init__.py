@@ -1,1 +1,1 @@
-"""What a night takes and costs on each engine; one model for the plan, dry runs and simulations. Pure."""
+"""Duration and cost of a night on each engine: one model for the plan, dry runs and simulations. Pure."""

@@ -1,6 +1,6 @@
 """Duration and cost of a night, given its work, the number of parallel runs, and what an engine offers.
 
-The way to do it is the cheapest that ends before the deadline, else the fastest. Pure, but for ``recent_waits``.
+The cheapest night that ends before the deadline is chosen, otherwise the fastest. Pure, except ``recent_waits``.
 """
 
 import heapq
@@ -18,13 +18,13 @@ from lake.ledger import CostRow, Ledger
 from lake.settings import Settings
 
 WAITS_OF = timedelta(days=7)
-"""Executions that were planned before are not asked: capacity changes."""
+"""Executions that were planned earlier do not count, because capacity changes."""
 
 
 def measured_waits(costs: Iterable[CostRow]) -> dict[str, int]:
-    """By engine: median of the seconds between the start of a job run and its first billed second. Pure.
+    """Median seconds, by engine, between the start of a job run and its first billed second. Pure.
 
-    Waiting for Flex capacity and the start of the run are in it. A run of which no second is billed waited in vain.
+    They include the wait for Flex capacity and the start. A run without billed seconds waited in vain: it is ignored.
     """
     found: defaultdict[str, list[float]] = defaultdict(list)
     for row in costs:
@@ -34,7 +34,7 @@ def measured_waits(costs: Iterable[CostRow]) -> dict[str, int]:
 
 
 def recent_waits(ledger: Ledger, now: datetime) -> dict[str, float]:
-    """The ``waits`` of ``offers``: by engine, the median seconds for which job runs waited; ``now`` is aware."""
+    """The ``waits`` for ``offers``: the median wait of job runs in seconds, by engine. ``now`` is aware."""
     today = now.astimezone(UTC).date()
     found: defaultdict[str, list[float]] = defaultdict(list)
     for facts in ledger.executions.settled(today - WAITS_OF, today):
@@ -44,20 +44,20 @@ def recent_waits(ledger: Ledger, now: datetime) -> dict[str, float]:
 
 
 RAMP_SECONDS = 30.0
-"""Assumed: until auto scaling has added the last worker; half of it is lost."""
+"""Assumed time until auto scaling has added the last worker; half of it is lost."""
 TAIL_SECONDS = 35.0
-"""Assumed: from the first idle core until the last manifest is published and the run has ended."""
+"""Assumed time from the first idle core until the last manifest is published and the run has ended."""
 TAIL_OF_LONGEST = 0.65
-"""The tail of a run whose longest task takes longer than that, as a share of this task: a compressed file is one task,
-and the last of them begins at any time. Fitted to five days (tests/unit/sizing/test_batch_lane.py): list
-scheduling of single runs gives 0.06 to 0.87."""
+"""Tail of a run as a share of its longest task, if this is longer than ``TAIL_SECONDS``: a compressed file is one task,
+and the last such task begins at any time. Fitted to five days (tests/unit/sizing/test_batch_lane.py); list scheduling
+of single runs gives 0.06 to 0.87."""
 MIN_BILLED_SECONDS = 60.0
 """Listed: every engine bills at least one minute (the pricing pages of Glue and EMR Serverless)."""
 SHORT_RUN_SECONDS = 600.0
 SHORT_POLL_SECONDS = 60.0
 LONG_POLL_SECONDS = 300.0
-"""Assumed from what users report: ``.sync`` asks every minute in the first ten, then every five. On average a place is
-free half an interval before the machine knows it."""
+"""Assumed from users' reports: ``.sync`` polls every minute for ten minutes, then every five minutes. So the state
+machine notices the end of a run, on average, half an interval late."""
 
 
 def poll_delay(run_seconds: float) -> float:
@@ -74,17 +74,17 @@ class Offer:
     vcpus: int
     """vCPUs of a worker; each runs one task at a time."""
     quota_units: float
-    """What a worker takes of the engine's quota."""
+    """What one worker takes of the engine's quota: DPUs or vCPUs."""
     dollars_per_hour: float
     start_seconds: float
     wait_seconds: float
-    """Time in which a run waits for capacity, before it starts: measured, or assumed."""
+    """Time that a run waits for capacity before it starts: measured, otherwise assumed."""
 
 
 def offers(settings: Settings, waits: Mapping[str, float] | None = None) -> Iterator[Offer]:
-    """What each engine offers that has workers of the type ``batch.worker_type``, allowed by the settings or not.
+    """The offer of each engine, allowed by the settings or not, that has workers of the type ``batch.worker_type``.
 
-    ``waits``: by engine, the measured seconds before a run is billed: they take the place of what is assumed.
+    ``waits`` has the measured seconds before a run is billed, by engine; they replace the assumed seconds.
     """
     worker = settings.batch.worker_type
     for engine in ENGINES.values():
@@ -97,14 +97,14 @@ def offers(settings: Settings, waits: Mapping[str, float] | None = None) -> Iter
 
 
 DRIVERS = 1
-"""Workers of a run that convert nothing."""
+"""Number of workers of a run that convert nothing."""
 
 
 class RunWork(NamedTuple):
     core_seconds: float
-    """Time on one vCPU of Glue."""
+    """Seconds of one Glue vCPU."""
     longest_seconds: float = 0.0
-    """The part of it that one file takes which no two cores can share."""
+    """Seconds of its longest file that must be converted by one core; 0 if cores can share all of the work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,17 +114,17 @@ class Night:
     engine: Engine
     worker_type: str
     workers: int
-    """Workers of each run, the driver's included."""
+    """Number of workers of each run, including the driver's."""
     concurrency: int
     runs: int
     seconds: float
     """Seconds from the start to the end of the last run."""
     dollars: float
-    """Billed time of the runs only."""
+    """Price of the billed time of the runs only."""
 
 
 def run_seconds(work: RunWork, workers: int, offer: Offer) -> float:
-    """Seconds from the start of a run to the end that Step Functions sees."""
+    """Seconds from the start of a run until Step Functions sees its end."""
     lived = offer.wait_seconds + offer.start_seconds + _busy_seconds(work, workers, offer)
     return lived + poll_delay(lived)
 
@@ -135,12 +135,12 @@ def billed_seconds(work: RunWork, workers: int, offer: Offer) -> float:
 
 
 def run_dollars(work: RunWork, workers: int, offer: Offer) -> float:
-    """Price of a run: all its workers for the time that is billed."""
+    """Price of a run in dollars: all its workers for the billed time."""
     return billed_seconds(work, workers, offer) / 3600 * workers * offer.dollars_per_hour
 
 
 def last_end(runs: Sequence[RunWork], workers: int, concurrency: int, offer: Offer) -> float:
-    """Seconds until the last of these runs ends, which start in this order, ``concurrency`` of them side by side."""
+    """Seconds until the last run ends. Runs start in this order, with ``concurrency`` of them in parallel."""
     busy_until = [0.0] * max(min(concurrency, len(runs)), 1)
     for work in runs:
         heapq.heapreplace(busy_until, busy_until[0] + run_seconds(work, workers, offer))
@@ -154,11 +154,11 @@ def _busy_seconds(work: RunWork, workers: int, offer: Offer) -> float:
 
 
 MARGIN = 0.1
-"""Share of the time until the deadline that a plan leaves unused: a night is an estimate."""
+"""Share of the time until the deadline that a plan keeps free, because a night is an estimate."""
 SAME_PRICE = 0.02
-"""Share by which prices may differ for the fastest way to be taken."""
+"""Share by which the fastest night may be more expensive than the cheapest one."""
 SIZES = (1, 2, 4)
-"""Multiples of ``batch.workers``: a larger run has fewer drivers, which convert nothing."""
+"""Multiples of ``batch.workers``: larger runs have fewer drivers, which convert nothing."""
 
 
 def choose(
@@ -172,14 +172,14 @@ def choose(
     workers: int,
     seconds: float,
 ) -> tuple[Night, bool, list[Night]]:
-    """The way to do ``work`` within ``seconds`` from its start, by ``min_runs`` or more, on an ``allowed`` engine.
+    """Choose how to do ``work`` within ``seconds``, in at least ``min_runs`` runs on an ``allowed`` engine.
 
-    One run has at least ``largest_seconds`` of the work: that of a manifest. ``max_runs``: the number of manifests.
-    With it comes whether it ends in time, with the margin; and the best way of each engine, allowed or not, cheapest
-    first: the chosen one is among them.
-    An engine on spare capacity has to leave time for one wait in vain where what is left could then go to another one.
-    ``rooms``: what ``EngineDescription.room`` gives. ``workers``: of a run (``batch.workers``); multiples of it are
-    considered too, where the quota has room. Each allowed engine has room for a run (``GlueRoom``, settings).
+    One run has at least ``largest_seconds`` of work, which is the largest manifest's; ``max_runs`` is the number of
+    manifests. ``rooms`` has the result of ``EngineDescription.room``. A run has ``workers`` (``batch.workers``), or a
+    multiple of it for which the quota has room. Each allowed engine has room for one run (``GlueRoom``, settings). An
+    engine on spare capacity must leave time for one vain wait, if the remaining work could then go to another engine.
+    Returns the chosen night, whether it ends in time with the margin, and the best night of each engine, allowed or
+    not, cheapest first, which includes the chosen one.
     """
     limit = seconds * (1 - MARGIN)
     waits = {engine: ENGINES[engine].max_wait_seconds for engine in Engine}
@@ -211,12 +211,12 @@ def _nights(
     room: tuple[float, int],
     workers: int,
 ) -> Iterator[Night]:
-    """Ways with this offer, from one run after the other up to all that the quota allows; runs fill whole rounds."""
+    """Nights with this offer, from one run at a time up to the quota; runs fill whole rounds."""
     units, most_runs = room
     largest = min(units / offer.quota_units, max_workers(offer.worker_type))
     for size in (factor * workers for factor in SIZES if factor * workers <= largest):
         most = min(int(units // (size * offer.quota_units)), most_runs, max_runs)
-        # 1, 2, 4, ... and the most.
+        # 1, 2, 4, ... and the maximum.
         for concurrency in sorted({*(1 << power for power in range(most.bit_length())), most}) if most > 0 else ():
             rounds = math.ceil(min(min_runs, max_runs) / concurrency)
             runs = min(concurrency * rounds, max_runs)

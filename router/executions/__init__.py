@@ -1,1 +1,1 @@
-"""The job runs of an execution: what they hold, what they have left open, what they cost."""
+"""The job runs of an execution: the manifests that they hold or left open, and their costs."""

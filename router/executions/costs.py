@@ -1,4 +1,4 @@
-"""The costs of the job runs of one run: what each engine bills, divided among the datasets by the time of the tasks."""
+"""The costs of a run's job runs: what the engine bills, divided among datasets by the time of their tasks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -20,22 +20,22 @@ from router.telemetry import logger
 class RunCosts:
     """Collects the manifests of a run, then records what its job runs have cost.
 
-    The job runs are those that the rows name as holders, so a call that is lost is made good by the next one.
+    The manifests' rows name the job runs as their holders, so the next call makes up for a lost one.
     """
 
     run: str
     execution: str
     rows: list[ManifestRow] = field(default_factory=list)
     bills: dict[str, Bill | None] = field(default_factory=dict)
-    """By job run: each is read once."""
+    """Bills by job run; each is read once."""
 
     def record(self, services: Services, job_run: str) -> None:
-        """Write the rows that are missing. Idempotent.
+        """Record the costs that are missing. Idempotent.
 
-        ``job_run`` is one more job run, which may have held no manifest; empty: none is known. Job runs that were
-        started for another run document are left to that one. A bill that is not final is awaited by the sweep. What
-        cannot be recorded, whatever the reason is, holds up no conversion: the last status of a run is followed by no
-        other one, so the sweep records what only did not get through now.
+        ``job_run`` is one more job run, which may have held no manifest; empty if none is known. Job runs that were
+        started for another run document are left to that one. The sweep awaits bills that are not final. No error here
+        holds up a conversion. The last status of a run is followed by no other call, so the sweep also records costs
+        after an error that can pass.
         """
         held = [owner for row in self.rows for owner in (*row.earlier_owners, row.owner) if owner]
         try:
@@ -53,9 +53,9 @@ class RunCosts:
                 leave_to_sweep(services, job_run, self.run)
 
     def record_late(self, services: Services, job_run: str, *, estimate: bool) -> bool:
-        """Write the row of a job run whose bill was awaited; False: it is not final yet.
+        """Record the cost of a job run whose bill was awaited. False: the bill is not final yet.
 
-        With ``estimate`` a bill that is not final is taken as it is. Idempotent.
+        With ``estimate``, a bill that is not final is recorded as it is. Idempotent.
         """
         bill = self.bill(services, job_run)
         if bill is None or not (bill.final or estimate):
@@ -66,7 +66,7 @@ class RunCosts:
         return True
 
     def bill(self, services: Services, job_run: str) -> Bill | None:
-        """The bill of a job run that was started for this run document; None: there is none yet."""
+        """The bill of a job run that was started for this run document; None if it has none yet."""
         if job_run not in self.bills:
             self.bills[job_run] = read_bill(services.job_clients, services.resources.batch_job, job_run, self.run)
         return self.bills[job_run]
@@ -78,9 +78,9 @@ class RunCosts:
 
 
 def leave_to_sweep(services: Services, job_run: str, run: str) -> None:
-    """Have the sweep record what a job run has cost for the run document with the URI ``run``; empty: not known.
+    """Let the sweep record what a job run has cost. ``run`` is the URI of its run document; empty if it is unknown.
 
-    What cannot be written holds up no conversion.
+    An error of AWS is only logged, because it must not hold up a conversion.
     """
     try:
         services.ledger.costs.await_bill(DueBill(job_run, run, iso_utc(services.clock())))
@@ -91,8 +91,8 @@ def leave_to_sweep(services: Services, job_run: str, run: str) -> None:
 def cost_shares(micro_dollars: int, job_run: str, rows: Sequence[ManifestRow]) -> tuple[CostShare, ...]:
     """A job run's cost by dataset. Pure.
 
-    It is divided by the time of the tasks among the manifests that the run has published; by the bytes of what it
-    held if it has published nothing.
+    It is divided among the manifests that the run published, by the time of their tasks. If the run published nothing,
+    it is divided among the manifests that it held, by their bytes.
     """
     held = [row for row in rows if row.owner == job_run] or [row for row in rows if job_run in row.earlier_owners]
     published = [

@@ -1,6 +1,6 @@
-"""Lambda function ``run_status``: counts what a run has left open; its Map child decides by it to start another.
+"""Lambda function ``run_status``: counts what a run has left open, by which its Map child decides to start another.
 
-The rows of a plan's manifests are read as they are now: after splits and promotions, and without a live run.
+It reads the planned manifests' current rows, after splits and promotions, and releases those without a live run.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -38,18 +38,18 @@ def handler(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: 
 
 
 def run_status(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
-    """Count the manifests of a run; ``held`` are open ones that a live run works on, ``denied`` those that no further
-    job run of the execution tries, because an earlier one was not allowed to convert them.
+    """Count the manifests of a run. ``held``: open manifests that a live run works on. ``denied``: manifests that no
+    further job run of the execution tries, because an earlier one lacked permissions.
 
-    A manifest whose owner run has ended is released, so that the next run of this child can claim it. ``refusal`` is
-    why Glue did not start the last job run, empty if it did: no log of a job can tell it, so the waiting manifests get
-    it as their reason. ``failure`` is how the last job run failed, empty if it did not: manifests get it that the run
-    has left without a reason, because it could not write the ledger, or ended too early. Of a run that did not begin
-    they get the fault alone, as those for which the run could record it. ``jobRun`` is the id of the last job run,
-    empty if it is not known; what it has cost is recorded.
+    A manifest whose owner run has ended is released, so that the next run of this child can claim it. ``jobRun`` is the
+    id of the last job run, empty if unknown; its cost is recorded. ``refusal`` is why Glue did not start the last job
+    run, or empty. No log of a job can report it, so the waiting manifests get it as their reason. ``failure`` is how
+    the last job run failed, or empty. Manifests get it if the run left them without a reason, because it could not
+    write the ledger or ended too early; if the run did not begin, they get only its fault, as the run itself records
+    it.
 
-    With ``engine``, the one of the last job run, the answer has the engine of the next one. ``failed`` says that it
-    failed. Raises ``InvalidInputError``: ``run`` is not the URI of a run document, or the document does not exist.
+    With ``engine``, the engine of the last job run, the answer has the engine of the next one; ``failed`` says whether
+    the last job run failed. Raises ``InvalidInputError`` if ``run`` is not the URI of an existing run document.
     """
     prefix = f"s3://{services.resources.control_bucket}/"
     uri = event.get("run")
@@ -60,7 +60,7 @@ def run_status(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     try:
         denied = read_denied(services.s3, services.resources.control_bucket, uri)
     except InvalidDocumentError:
-        # Each job run has failed with it: here it is a reason of the manifests, and its cost is recorded.
+        # Each job run fails with this error too. Here the manifests still get a reason, and the cost is recorded.
         logger.exception("the list of denied manifests is damaged", run=uri)
         denied = frozenset()
     costs, refusal = RunCosts(uri, document["execution"]), str(event.get("refusal") or "")
@@ -77,7 +77,7 @@ def run_status(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
         freed = release_unheld(services, running, failure=failure)
         waiting = [row for row in rows if row.state == State.QUEUED]
         if not refusal:
-            # What the run itself has recorded of a manifest says more than its end.
+            # What the run itself recorded about a manifest is more precise than how it ended.
             waiting = [row for row in waiting if (row.reason or REFUSED_RUN).startswith((REFUSED_RUN, FAILED_RUN))]
         if reason:
             in_parallel(partial(services.ledger.manifests.record_reason, reason=reason), waiting, PARALLEL_WRITES)
@@ -101,7 +101,7 @@ def _next_engine(
     status: Mapping[str, int],
     costs: RunCosts,
 ) -> Engine:
-    """The engine of the next job run; what cannot be judged, whatever the reason is, holds up no conversion."""
+    """The engine of the next job run. No error here holds up a conversion: the run then keeps its engine."""
     engine, job_run = Engine(event["engine"]), str(event.get("jobRun") or "")
     left, now = max(status["open"] - status["denied"], 0), services.clock()
     following, late = engine, 0.0
@@ -126,13 +126,13 @@ def _next_engine(
 
 STOPPED = "STOPPED"
 NO_ROOM = ("Glue.ConcurrentRunsExceededException", "Glue.ResourceNumberLimitExceededException")
-"""Refusals of Glue that the state machine has already repeated for hours."""
+"""Refusals by Glue for which the state machine has repeated the start for hours."""
 
 
 def found_no_capacity(engine: Engine, refusal: str, bill: Bill | None, *, failed: bool) -> bool:
     """Whether the last job run of a run did not get its workers.
 
-    A job run that waits in vain for spare capacity fails, and no second of it is billed; one that a person has stopped
+    A job run that waits in vain for spare capacity fails without a billed second. A job run that a person stopped
     proves nothing. ``bill`` is None if it is unknown.
     """
     has_begun = bill is None or bill.seconds or bill.state == STOPPED
@@ -142,8 +142,8 @@ def found_no_capacity(engine: Engine, refusal: str, bill: Bill | None, *, failed
 def next_engine(run: Mapping[str, Any], engine: Engine, now: datetime, *, no_capacity: bool) -> Engine:
     """The engine of the next job run of a run; ``now`` is aware.
 
-    A run that found no capacity, or that begins later than it must in order to end before the deadline, continues
-    on the more expensive engine of its plan. The first job run follows the same rule, in ``overnight.asl.json``.
+    A run continues on the more expensive engine of its plan if it found no capacity, or would begin too late to end
+    before the deadline. The first job run follows the same rule, in ``overnight.asl.json``.
     """
     if engine != run["engine"] or not run["fallback"]:
         return engine
@@ -155,8 +155,8 @@ def current_row_pages(
 ) -> Iterator[list[ManifestRow]]:
     """Rows by consistent reads, page by page; a superseded manifest is replaced by its successors.
 
-    Manifests of the stream lane are left out: what was promoted belongs to no plan any more. So are those whose rows
-    are damaged or missing: ``on_lost`` gets the number of those of a page, and the error of one of them.
+    Manifests of the stream lane are omitted, because promoted files no longer belong to a plan. Manifests whose rows
+    are damaged or missing are omitted as well: ``on_lost`` gets their number in a page, and the error of one of them.
     """
     damaged: list[TerminalError] = []
 
@@ -175,9 +175,9 @@ def current_row_pages(
 
 
 def queued_successors(services: Services, manifests: Iterable[str]) -> list[ManifestRow]:
-    """The QUEUED manifests of the batch lane that hold the files of ``manifests`` now, by consistent reads.
+    """The QUEUED manifests of the batch lane that now hold the files of ``manifests``, by consistent reads.
 
-    A superseded manifest is followed to its successors.
+    It follows superseded manifests to their successors.
     """
     pages = follow(services.ledger, manifests)
     current = (row for page in pages for _, row in page if row is not None)
@@ -189,9 +189,9 @@ def release_unheld(
 ) -> list[ManifestRow]:
     """Release RUNNING manifests whose lease has expired or whose owner run has ended; returns the released ones.
 
-    ``rows`` are consistent reads of RUNNING manifests. Each owner run is looked up once, in the service that runs it;
-    ``ended_runs`` has those that were looked up before. ``failure``: how the last job run has failed, a part of the
-    reason then; empty: it has not.
+    ``rows`` are consistent reads of RUNNING manifests. Each owner run is looked up once, in its service, unless
+    ``ended_runs`` has it from an earlier call. ``failure`` describes the failed last job run, and is added to the
+    reason; empty if it did not fail.
     """
     ended_runs = {} if ended_runs is None else ended_runs
     released = []
@@ -206,7 +206,7 @@ def release_unheld(
 
 
 def reason_to_release(services: Services, row: ManifestRow, ended_runs: dict[str, bool]) -> str | None:
-    """Why a RUNNING manifest has no holder any more; None: it has one."""
+    """Why a RUNNING manifest no longer has a holder; None if it has one."""
     owner = row.owner
     if not row.has_live_lease(services.clock()):
         return f"the lease of run {owner} has expired"
@@ -214,7 +214,7 @@ def reason_to_release(services: Services, row: ManifestRow, ended_runs: dict[str
         return None
     if owner not in ended_runs:
         resources = services.resources
-        # The likeliest first: another one may have taken the manifest.
+        # The likeliest shard first, because the job of another one may hold the manifest.
         shards = sorted(services.settings.glue_shards, key=lambda name: name != services.settings.shards.of(row.id))
         stream_jobs = [resources.stream_job_of(shard) for shard in shards]
         jobs = stream_jobs if row.lane == Lane.STREAM else [resources.batch_job]

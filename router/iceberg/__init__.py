@@ -1,1 +1,1 @@
-"""The metadata of Apache Iceberg tables of format version 2; no data file is written here, and no file deleted."""
+"""Metadata of Apache Iceberg tables of format version 2. It writes no data file and deletes no file."""

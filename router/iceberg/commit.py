@@ -1,6 +1,6 @@
-"""The next snapshot of a table: one manifest of new files, changed manifests, a manifest list, and the document.
+"""Writes the next snapshot of a table: a manifest of new files, changed manifests, a manifest list, and the document.
 
-Files are only written, under names that were never used before. The caller swaps the catalog's pointer.
+It only writes files under names that were never used before. The caller swaps the catalog's pointer.
 """
 
 import struct
@@ -32,15 +32,15 @@ from router.iceberg.metadata import (
 
 EXISTING, ADDED, DELETED = 0, 1, 2
 DATA = 0
-"""Content of a manifest: data files; 1: delete files of other writers."""
+"""Content of a manifest with data files; other writers also have manifests with delete files (1)."""
 MERGE_AT = 100
-"""Number of small manifests from which a commit merges them."""
+"""Number of small manifests above which a commit merges them."""
 MAX_MERGED_FILES = 10_000
-"""Files of a merged manifest: what one commit reads and writes again is bounded, and so is its memory."""
+"""Maximum number of files in a merged manifest. It bounds the reads, writes and memory of a commit."""
 
 
 class Files(Protocol):
-    """The files of the table's metadata, by their URIs."""
+    """Access to the files of the table's metadata by their URIs."""
 
     def read(self, path: str) -> bytes:
         """The bytes of a file."""
@@ -50,7 +50,7 @@ class Files(Protocol):
 
 
 class MissingFilesError(TransientError):
-    """Files to be removed are not in the table: another writer has compacted them."""
+    """Files to be removed are not in the table, because another writer has compacted them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +58,9 @@ class Batch:
     number: int
     add: Sequence[DataFile]
     remove: Sequence[DataFile] = ()
-    """Files, each of which has to be in the table."""
+    """Files to remove; each must be in the table."""
     clear: Collection[tuple[int, int]] = ()
-    """Partitions that lose all the files that they have."""
+    """Partitions that lose all their current files."""
     columns: Sequence[str] = ()
     """Columns of the dataset's files."""
     unnumbered: Collection[str] = ()
@@ -117,8 +117,8 @@ class _Snapshot:
 def commit_batch(metadata: Metadata, files: Files, batch: Batch, now: int, keep_from: int) -> Metadata:
     """Write the files of the next snapshot; returns the document that makes it the current one.
 
-    ``now``: milliseconds since the epoch. ``keep_from``: snapshots that were replaced before this time are dropped from
-    the document. Raises ``MissingFilesError``: a file of ``batch.remove`` is not in the table.
+    ``now`` is in milliseconds since the epoch. Snapshots that were replaced before ``keep_from`` are dropped from the
+    document. Raises ``MissingFilesError`` if a file of ``batch.remove`` is not in the table.
     """
     metadata = with_columns(metadata, batch.columns, batch.unnumbered)
     snapshot = _Snapshot(metadata, files)
@@ -137,10 +137,10 @@ def commit_batch(metadata: Metadata, files: Files, batch: Batch, now: int, keep_
     entry = {
         "snapshot-id": snapshot.id,
         "sequence-number": snapshot.sequence,
-        # Readers refuse a table whose snapshots are out of order.
+        # Readers refuse a table whose snapshots are not in order of time.
         "timestamp-ms": max(now, int(metadata["last-updated-ms"])),
         "manifest-list": path,
-        # Optional for Iceberg, but DuckDB crashes when it reads an earlier snapshot without it.
+        # Optional in Iceberg, but DuckDB crashes when it reads an earlier snapshot without it.
         "schema-id": metadata["current-schema-id"],
         "summary": {
             "operation": "overwrite" if removed else "append",
@@ -172,19 +172,19 @@ def commit_batch(metadata: Metadata, files: Files, batch: Batch, now: int, keep_
 
 
 def manifests_of(metadata: Metadata, files: Files, snapshot: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
-    """The manifests of a snapshot; None: of the current one."""
+    """The manifests of a snapshot; None stands for the current one."""
     snapshot = snapshot or head_of(metadata)
     return [] if snapshot is None else _read_avro(files, snapshot["manifest-list"], decode_manifest_list)
 
 
 def _read_avro(files: Files, path: str, decode: Callable[[bytes], list[dict[str, Any]]]) -> list[dict[str, Any]]:
-    """The records of a file. Raises ``InvalidDocumentError``: it is damaged."""
+    """The records of a file. Raises ``InvalidDocumentError`` if it is damaged."""
     body = files.read(path)
     try:
         return decode(body)
     except MemoryError:
         raise
-    except Exception as error:  # Its decoders have no common error for damage.
+    except Exception as error:  # The decoders have no common error for damage.
         raise InvalidDocumentError(f"{path} cannot be read ({type(error).__name__}: {error}): restore it") from error
 
 
@@ -193,7 +193,7 @@ def live_files(manifest: Mapping[str, Any]) -> int:
 
 
 def live_entries(manifest: Mapping[str, Any], files: Files) -> list[dict[str, Any]]:
-    """The files of a manifest that are in the table, with what their entries inherit from it."""
+    """The entries of a manifest whose files are in the table, with the values that they inherit from the manifest."""
     found = []
     for entry in _read_avro(files, manifest["manifest_path"], decode_manifest):
         if entry["status"] == DELETED:
@@ -213,14 +213,14 @@ def _hour(entry: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def _without_removed(snapshot: _Snapshot, batch: Batch) -> tuple[list[dict[str, Any]], int]:
-    """The manifests without the files that go, and the number of these files."""
+    """The manifests without the removed files, and the number of these files."""
     kept, found, number = [], set(), 0
     paths = {item.path for item in batch.remove}
     hours = {*batch.clear, *(item.hour for item in batch.remove)}
     for manifest in manifests_of(snapshot.metadata, snapshot.files):
         if not manifest["added_files_count"] and not manifest["existing_files_count"]:
             continue
-        # Deletes of other writers are without effect on files that are gone.
+        # Delete files of other writers have no effect on files that are gone.
         if manifest["content"] != DATA or not _may_have(manifest, hours):
             kept.append(manifest)
             continue
@@ -242,10 +242,10 @@ def _without_removed(snapshot: _Snapshot, batch: Batch) -> tuple[list[dict[str, 
 
 
 def _merged(snapshot: _Snapshot, manifests: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Fewer manifests with these files, once there are many small ones; neighbours, of the same hours, go together.
+    """The manifests after small ones were merged, if there are many; neighbours, often of one hour, are merged.
 
-    One that is half full is not merged again, so each file is written a bounded number of times. A manifest with files
-    that this snapshot deletes is left until the next commit: readers of changes look for them.
+    A manifest that is half full is not merged again, so each entry is rewritten a limited number of times. A manifest
+    in which this snapshot deletes files is kept until the next commit, because readers of changes look for it.
     """
     small = [
         item
@@ -279,7 +279,7 @@ def _carried(snapshot: _Snapshot, manifest: Mapping[str, Any], entry: Mapping[st
 
 
 def _added(item: DataFile) -> dict[str, Any]:
-    """The entry of a new file; what is null it inherits from its manifest."""
+    """The entry of a new file. It inherits from its manifest what is null here."""
     date, hour = item.hour
     data_file = {
         **dict.fromkeys(DATA_FILE_FIELDS),
@@ -307,7 +307,7 @@ def _summary(entries: Sequence[Mapping[str, Any]], name: str) -> dict[str, Any]:
 
 
 def _may_have(manifest: Mapping[str, Any], hours: Collection[tuple[int, int]]) -> bool:
-    """Whether a manifest can have files of one of these partitions, by its bounds."""
+    """Whether a manifest can have files of these partitions, by its bounds."""
     if not hours:
         return False
     summaries = manifest["partitions"] or ()

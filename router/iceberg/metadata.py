@@ -1,8 +1,8 @@
 """The metadata document of a table: schema, snapshots, properties. Pure: each function returns another document.
 
-Avro files of a table: manifests and manifest lists, as the specification of format version 2 has them
-(https://iceberg.apache.org/spec/#manifests). The fields that the product does not use are written as null, and those
-of other writers are kept when a manifest of theirs is written again.
+Also the Avro files of a table, manifests and manifest lists, by version 2 of the specification
+(https://iceberg.apache.org/spec/#manifests). Fields that the product does not use are null; fields of other writers are
+kept when their manifest is written again.
 """
 
 import io
@@ -21,13 +21,13 @@ from lake.manifest import Partition
 
 Metadata = dict[str, Any]
 BATCH = "hybrid-router.batch"
-"""Property of the table: number of the last batch, written in the same swap as its files. Also of each snapshot."""
+"""Property of the table and of each snapshot: number of the last batch, written in the same swap as its files."""
 BATCH_SNAPSHOT = "hybrid-router.snapshot"
-"""Property of the table: id of the snapshot of that batch."""
+"""Property of the table: id of the snapshot of the last batch."""
 TAG = "hybrid_router"
-"""The reference that keeps that snapshot."""
+"""Name of the reference that keeps the snapshot of the last batch."""
 NAME_MAPPING = "schema.name-mapping.default"
-"""Property of the table: which names are which column in files without field ids."""
+"""Property of the table: maps names in files without field ids to columns."""
 METADATA_COLUMNS = frozenset(
     {
         "_change_ordinal",
@@ -42,7 +42,7 @@ METADATA_COLUMNS = frozenset(
         "_spec_id",
     }
 )
-"""Names that readers give to columns of their own: one of them in a schema makes the whole table unreadable in Spark
+"""Names that readers use for columns of their own. A schema with such a name makes the table unreadable in Spark
 (https://iceberg.apache.org/spec/#reserved-field-ids)."""
 PARTITION_FIELDS = (
     {"source-id": 1, "field-id": 1000, "name": "date", "transform": "identity"},
@@ -50,38 +50,38 @@ PARTITION_FIELDS = (
 )
 SPEC = 0
 STATISTICS = ("statistics", "partition-statistics")
-"""Lists of a document that only other writers fill."""
+"""Lists in a document that only other writers fill."""
 PROPERTIES = {
-    # Spark's expire_snapshots and remove_orphan_files refuse: the sweep alone deletes objects of the lake.
+    # With this, Spark's expire_snapshots and remove_orphan_files refuse: only the sweep deletes objects of the lake.
     "gc.enabled": "false",
     "write.avro.compression-codec": "gzip",
     "write.metadata.previous-versions-max": "20",
 }
 MAX_PREVIOUS_VERSIONS = 20
 MAX_SCHEMAS = 20
-"""Schemas of a document, as long as columns are only added: with one for each snapshot it would have megabytes."""
+"""Maximum number of schemas while columns are only added. One for each snapshot would make a document of megabytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A Parquet file of the lake, as a manifest lists it."""
+    """A Parquet file of the lake, as a manifest of the table lists it."""
 
     path: str
     size: int
     rows: int
     hour: tuple[int, int]
-    """Its partition: days since 1970-01-01, and hour of the day."""
+    """The partition: days since 1970-01-01, and hour of the day."""
 
 
 def hour_of(partition: Partition) -> tuple[int, int]:
-    """The value of the table's partition fields for an hour of a dataset."""
+    """The values of the table's partition fields for an hour of a dataset."""
     return (date.fromisoformat(partition.date) - EPOCH).days, partition.hour
 
 
 def new_metadata(location: str, table_uuid: str, batch: int, now: int) -> Metadata:
     """The document of a table without rows; ``now`` is in milliseconds since the epoch.
 
-    ``batch`` is the number of the last batch before it: 0 for a new dataset.
+    ``batch`` is the number of the last batch of the table before it; 0 for a new dataset.
     """
     fields = [
         {"id": 1, "name": "date", "required": False, "type": "date"},
@@ -93,7 +93,7 @@ def new_metadata(location: str, table_uuid: str, batch: int, now: int) -> Metada
         "location": location,
         "last-sequence-number": 0,
         "last-updated-ms": now,
-        # Other writers give the columns that they add a higher one: no file has it.
+        # Other writers give higher ids to the columns that they add; no file has them.
         "last-column-id": AFTER_LAST_FIELD_ID,
         "current-schema-id": 0,
         "schemas": [{"type": "struct", "schema-id": 0, "fields": fields}],
@@ -116,7 +116,7 @@ def current_schema(metadata: Metadata) -> Mapping[str, Any]:
 
 
 def takes_files(metadata: Metadata) -> bool:
-    """Whether readers find the rows of the files in it, as far as format, partitions and types of columns decide it."""
+    """Whether format, partitions and column types of the table allow readers to find the rows of our files."""
     types = {field["id"]: field["type"] for field in current_schema(metadata)["fields"]}
     return (
         metadata["format-version"] == 2
@@ -127,17 +127,17 @@ def takes_files(metadata: Metadata) -> bool:
 
 
 def with_columns(metadata: Metadata, columns: Collection[str], unnumbered: Collection[str] = ()) -> Metadata:
-    """A document whose schema has all of these columns of the files; columns are only ever added, each a string.
+    """A document whose schema has all of these columns of the files. It only adds columns, each of type string.
 
-    A column has the field id of its name, as in the files, whatever another writer has renamed it to. One of
-    ``unnumbered`` has an id that no file has: files with it are read by the name mapping, as all files without ids.
+    A column has the field id of its name, as in the files, even if another writer has renamed it. A column of
+    ``unnumbered`` has an id that no file has: files with it, like all files without ids, are read by the name mapping.
     """
     schema = current_schema(metadata)
     mapping = _mapping_of(metadata)
     names = {item["field-id"]: item["names"] for item in mapping}
     numbered = {field_id(name): name for name in columns if name not in unnumbered}
-    # A column that the ledger has dropped, which no file has, leaves its id to another one with the same. It is known
-    # by its own name: of a column that was renamed, another writer's new one may have taken the name.
+    # A column that the ledger dropped is in no file, and leaves its id to another column with the same one. It is
+    # recognised by its mapped name, because another writer can rename it and give its name to a new column.
     present = [
         item
         for item in schema["fields"]
@@ -146,9 +146,9 @@ def with_columns(metadata: Metadata, columns: Collection[str], unnumbered: Colle
         or all(field_id(name) != item["id"] for name in keys)
     ]
     ids = {field["id"] for field in present}
-    # Another writer may have dropped a column, or given its name to one of another type.
+    # Another writer may have dropped a column, or given its name to a column of another type.
     mapped = {name for field in present if field["type"] == "string" for name in names.get(field["id"], ())}
-    # Columns of the files are in lower case, and most readers know no other: Spark refuses x next to X.
+    # Names in the files are in lower case, and most readers ignore case: Spark refuses x next to X.
     taken = {field["name"].lower() for field in present}
     last = int(metadata["last-column-id"])
     placed = {}
@@ -167,8 +167,8 @@ def with_columns(metadata: Metadata, columns: Collection[str], unnumbered: Colle
             shown = table_column(name, taken)
             taken.add(shown)
             fields.append({"id": number, "name": shown, "required": False, "type": "string"})
-    # A column that another writer has added or renamed keeps its values of other names only; of one that it has dropped
-    # an entry may be left, and readers refuse two of one id.
+    # A column of another writer keeps only the values of other names. An entry of a column that it dropped may be left,
+    # and readers refuse two entries with one id.
     numbers = {*placed.values()}
     kept = [
         {**item, "names": [name for name in item["names"] if name not in placed]}
@@ -187,9 +187,9 @@ def with_columns(metadata: Metadata, columns: Collection[str], unnumbered: Colle
 
 
 def shown_columns(metadata: Metadata, columns: Iterable[str], unnumbered: Collection[str] = ()) -> dict[str, str]:
-    """The name in the table of each column of the files, whatever another writer has renamed it to.
+    """Maps each column of the files to its name in the table, which another writer may have changed.
 
-    A column that the table does not have is left out. ``unnumbered``: as in ``with_columns``.
+    Columns that the table lacks are omitted. ``unnumbered`` is as in ``with_columns``.
     """
     mapped = {name: item["field-id"] for item in _mapping_of(metadata) for name in item["names"]}
     shown = {field["id"]: field["name"] for field in current_schema(metadata)["fields"]}
@@ -198,7 +198,7 @@ def shown_columns(metadata: Metadata, columns: Iterable[str], unnumbered: Collec
 
 
 def table_column(name: str, taken: Collection[str] = ()) -> str:
-    """The name in the table of a column of the files, where other columns have the names that are ``taken``."""
+    """The table's name for a column of the files, if other columns already have the names ``taken``."""
     while name in METADATA_COLUMNS or name in taken:
         name += "__"
     return name
@@ -223,7 +223,7 @@ def batch_of(metadata: Metadata) -> int:
 
 
 def snapshot_of_batch(metadata: Metadata) -> int:
-    """Id of the snapshot of the last batch that is in the table."""
+    """Id of the snapshot of the table's last batch."""
     return int(metadata["properties"][BATCH_SNAPSHOT])
 
 
@@ -236,9 +236,9 @@ def head_of(metadata: Metadata) -> Mapping[str, Any] | None:
 
 
 def foreign_change(metadata: Metadata) -> str | None:
-    """What another writer has done to rows since the last batch, as a sentence; None: nothing.
+    """What another writer has done to rows since the last batch, as a sentence; None if nothing.
 
-    A ``replace`` (compaction) changes no row. The snapshot of the last batch has to be an ancestor of the current one.
+    A ``replace`` (compaction) changes no row. The snapshot of the last batch must be an ancestor of the current one.
     """
     mine = metadata["properties"].get(BATCH_SNAPSHOT)
     by_id = {item["snapshot-id"]: item for item in metadata["snapshots"]}
@@ -255,10 +255,10 @@ def foreign_change(metadata: Metadata) -> str | None:
 
 
 def oldest_batch(metadata: Metadata) -> int:
-    """The lowest batch that a reader of any retained snapshot sees as its last one.
+    """The lowest batch that any retained snapshot shows as its last one.
 
-    The snapshot of another writer shows the rows of its nearest ancestor of ours. If that has expired, nothing is known
-    of what it shows: 0, until it expires itself.
+    A snapshot of another writer shows the rows of our nearest snapshot among its ancestors. If that one has expired, it
+    is unknown what the snapshot shows, and the result is 0 until the snapshot expires as well.
     """
     by_id = {item["snapshot-id"]: item for item in metadata["snapshots"]}
 
@@ -271,10 +271,10 @@ def oldest_batch(metadata: Metadata) -> int:
 
 
 def without_expired(metadata: Metadata, keep_from: int) -> Metadata:
-    """The document without snapshots that the next one replaced before ``keep_from`` and that no reference names.
+    """The document without snapshots that were replaced before ``keep_from`` and that no reference names.
 
-    A reference for which its writer has given an age ends at it. Statistics that other writers have made of a snapshot
-    go with it. ``keep_from`` is in milliseconds since the epoch. Entries of the document only: no file is deleted.
+    A reference with a maximum age ends at this age. Other writers' statistics of a snapshot are dropped with it.
+    ``keep_from`` is in milliseconds since the epoch. Only entries of the document are dropped; no file is deleted.
     """
     made_at = {item["snapshot-id"]: item["timestamp-ms"] for item in metadata["snapshots"]}
     refs = {
@@ -283,7 +283,7 @@ def without_expired(metadata: Metadata, keep_from: int) -> Metadata:
         if metadata["last-updated-ms"] - made_at.get(item["snapshot-id"], inf) <= (item.get("max-ref-age-ms") or inf)
     }
     named = {item["snapshot-id"] for item in refs.values()}
-    # The log has those a second time that were restored.
+    # The log names a restored snapshot a second time.
     replaced_at = {
         item["snapshot-id"]: later["timestamp-ms"]
         for log in (metadata["snapshots"], metadata["snapshot-log"])
@@ -295,7 +295,7 @@ def without_expired(metadata: Metadata, keep_from: int) -> Metadata:
         if replaced_at.get(item["snapshot-id"], inf) > keep_from or item["snapshot-id"] in named
     ]
     ids = {item["snapshot-id"] for item in kept}
-    # Readers find the last entry before a time: one before a gap would show rows of another time.
+    # Readers use the last entry before a time: an entry before a gap would show rows of another time.
     log = [*takewhile(lambda item: item["snapshot-id"] in ids, reversed(metadata["snapshot-log"]))]
     schemas = {item.get("schema-id") for item in kept} | {metadata["current-schema-id"]}
     return _with_few_schemas(
@@ -315,7 +315,7 @@ def without_expired(metadata: Metadata, keep_from: int) -> Metadata:
 
 
 def _with_few_schemas(metadata: Metadata) -> Metadata:
-    """The earliest snapshots get the first schema of the last ones: it has their columns, and later ones, all NULL."""
+    """Give the earliest snapshots the first of the last schemas: it has their columns and later ones, all NULL."""
     schemas = metadata["schemas"]
     if len(schemas) <= MAX_SCHEMAS:
         return metadata
@@ -336,7 +336,7 @@ def _with_few_schemas(metadata: Metadata) -> Metadata:
 
 
 def following(metadata: Metadata, location: str) -> Metadata:
-    """The document with a log that names its predecessor, which is at ``location``."""
+    """The document with a log entry for its predecessor, which is at ``location``."""
     entry = {"timestamp-ms": metadata["last-updated-ms"], "metadata-file": location}
     return {**metadata, "metadata-log": [*metadata["metadata-log"], entry][-MAX_PREVIOUS_VERSIONS:]}
 
@@ -346,7 +346,7 @@ def _by_id(items: Iterable[Mapping[str, Any]], name: str, number: int) -> Any:  
 
 
 CODEC = "deflate"
-"""What Python's standard library can read and write. Tables name it as gzip, so that other writers take it too."""
+"""A codec that Python's standard library can read and write. Tables call it gzip, so that other writers use it too."""
 EPOCH = date(1970, 1, 1)
 
 
@@ -369,7 +369,7 @@ def _record(name: str, *fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def _entry(hour: str) -> dict[str, Any]:
-    """``hour``: type of this partition field."""
+    """The schema of a manifest's entries; ``hour`` is the type of this partition field."""
     days = _optional("date", {"type": "int", "logicalType": "date"}, 1000)
     data_file = _record(
         "r2",
@@ -428,10 +428,10 @@ _MANIFEST = _record(
     _optional("key_metadata", "bytes", 519),
 )
 ENTRY_SCHEMA, MANIFEST_SCHEMA = fastavro.parse_schema(_ENTRY), fastavro.parse_schema(_MANIFEST)
-# Other writers write long once somebody has made bigint of the column; both are read, and all readers take int for it.
+# Other writers write long after somebody changed the column to bigint. Both are read; all readers accept int for it.
 _READ_ENTRY_SCHEMA = fastavro.parse_schema(_entry("long"))
 _READ_MANIFEST_SCHEMA = fastavro.parse_schema(
-    # Names that Iceberg's Java library wrote before 1.4, and with it Athena and others (apache/iceberg#5338).
+    # Names that Iceberg's Java library, and so Athena and others, wrote before 1.4 (apache/iceberg#5338).
     {
         **_MANIFEST,
         "fields": [{**f, "aliases": [f["name"].replace("_files_", "_data_files_")]} for f in _MANIFEST["fields"]],
@@ -440,7 +440,7 @@ _READ_MANIFEST_SCHEMA = fastavro.parse_schema(
 
 
 def encode(schema: Any, records: Sequence[Mapping[str, Any]], header: Mapping[str, Any]) -> bytes:  # noqa: ANN401
-    """A manifest or a manifest list; ``header`` has what the specification names, as objects that JSON can hold."""
+    """Encode a manifest or a manifest list. ``header`` has the specified keys, with values that JSON can represent."""
     target = io.BytesIO()
     header = {**header, "format-version": "2"}
     metadata = {name: value if isinstance(value, str) else json.dumps(value) for name, value in header.items()}
@@ -449,9 +449,9 @@ def encode(schema: Any, records: Sequence[Mapping[str, Any]], header: Mapping[st
 
 
 def decode_manifest(body: bytes) -> list[dict[str, Any]]:
-    """All entries of a manifest file of any writer, those that say that a file was deleted as well.
+    """All entries of a manifest by any writer, including entries of deleted files.
 
-    Raises ``ValueError`` for a codec that other writers were told not to use.
+    Raises ``ValueError`` for a codec that tables do not prescribe.
     """
     entries = _decode(_READ_ENTRY_SCHEMA, body)
     for entry in entries:

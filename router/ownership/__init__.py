@@ -1,1 +1,1 @@
-"""What owns an arrival: exactly one manifest or part, whichever process crashes or repeats a step."""
+"""Ownership: an arrival gets exactly one manifest or part, even if processes crash or repeat a step."""

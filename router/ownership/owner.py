@@ -1,6 +1,6 @@
-"""Arrivals become drafts; arrival rows name them, or say why a file is ignored; a recorded draft becomes its owner.
+"""Writes of ownership: arrivals are cut into drafts, arrival rows name the drafts, and drafts become owners.
 
-That is a manifest of the stream lane, with its pointer, or a part of the hour's collection.
+An owner is a manifest of the stream lane, with its pointer, or a part of the hour's collection.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 def register_datasets(services: Services, pool: ThreadPoolExecutor, recorded: Sequence[Draft]) -> None:
-    """Register the datasets of all owners in parallel; what has no answer is left to each owner's own request."""
+    """Register the datasets of all owners in parallel. After an error each owner registers its own."""
     datasets = services.ledger.datasets
     names = {arrival.partition.dataset for draft in recorded for arrival in draft.arrivals}
     if len(names) < 2:
@@ -48,9 +48,9 @@ def register_datasets(services: Services, pool: ThreadPoolExecutor, recorded: Se
 
 
 def create_owner(services: Services, draft: Draft, now: datetime) -> Manifest | Part | NoAnswer:
-    """The QUEUED manifest, or the part once it is in a collection.
+    """Create and return the QUEUED manifest, or the part, which is added to a collection.
 
-    ``NO_ANSWER`` when one of its writes has none or another process has abandoned it.
+    Returns ``NO_ANSWER`` if a write has no answer, or if another process has abandoned the owner.
     """
     try:
         if draft.lane == Lane.STREAM:
@@ -83,17 +83,17 @@ def _enqueue_manifest(services: Services, draft: Draft, now: datetime) -> Manife
 def write_pointer(services: Services, manifest: str, *, urgent: bool) -> None:
     """Put one more pointer to a manifest into the inbox of its shard, under a key that was never used before.
 
-    An urgent one has a prefix of its own, so that the streaming job finds it without listing the others. Raises
-    ``BotoCoreError``, ``ClientError``: the pointer may or may not have been written.
+    Urgent pointers have a prefix of their own, so that the streaming job finds them without listing the others. Raises
+    ``BotoCoreError`` or ``ClientError``: the pointer may or may not have been written.
     """
     shard = services.settings.shards.of(manifest)
     key = pointer_key(manifest, secrets.token_hex(8), urgent=urgent, shard=shard)
-    # Spark's text source reads lines.
+    # A newline at the end, because Spark's text source reads lines.
     put_document(services.s3, services.resources.control_bucket, key, encode_document({"manifest": manifest}) + b"\n")
 
 
 MAX_TRIES = 20
-"""Collections that may be closed concurrently, before the part is left to its intent."""
+"""Number of collections that may be closed concurrently before the part is left to its intent."""
 
 
 def _collect_part(services: Services, draft: Draft, now: datetime) -> Part:
@@ -112,8 +112,8 @@ def _collect_part(services: Services, draft: Draft, now: datetime) -> Part:
 def _add(services: Services, part: Part, now: datetime) -> CollectionId:
     """Add a part to the newest collection of its hour, or to a new one.
 
-    Once one was closed after its hour, readers may be told that hours of its datasets are complete: they are touched
-    before the part is there, so that no look misses it.
+    If a collection of the hour was closed after the hour, readers may know hours of its datasets as complete. These
+    hours are touched before the part exists, so that no check misses it.
     """
     ledger = services.ledger
     for _ in range(MAX_TRIES):
@@ -139,20 +139,20 @@ class RoutedArrival:
     partition: Partition
     lane: Lane
     reason: str
-    """Why this lane; a sentence for people."""
+    """Why it has this lane, as a sentence for people."""
     adopted_row: ArrivalRow | None = None
-    """The current arrival row, which has no owner that will convert the file; None: a new arrival, without a row."""
+    """The current arrival row, if no owner will convert the file; None for a new arrival without a row."""
     urgent: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A manifest or a part to be: it exists once the ledger has its row."""
+    """A future manifest or part: it exists once the ledger has its row."""
 
     id: str
     lane: Lane
     arrivals: tuple[RoutedArrival, ...]
-    """Arrivals of one hour; in the stream lane of one dataset as well."""
+    """Arrivals of one hour; in the stream lane also of one dataset."""
     urgent: bool
 
     @property
@@ -169,9 +169,9 @@ class Draft:
 
 
 def cut(items: Iterable[T], size: Callable[[T], int], max_bytes: int, max_files: int) -> Iterator[tuple[T, ...]]:
-    """The items in order, in pieces within both limits; one that is larger has a piece of its own.
+    """Cut items, in order, into pieces within both limits; an item that is too large gets a piece of its own.
 
-    ``size`` gives the bytes of an item.
+    ``size`` returns the bytes of an item.
     """
     piece: list[T] = []
     total = 0
@@ -188,8 +188,8 @@ def cut(items: Iterable[T], size: Callable[[T], int], max_bytes: int, max_files:
 def cut_drafts(routed: Iterable[RoutedArrival], settings: Settings, new_id: Callable[[], str]) -> list[Draft]:
     """Drafts that hold every arrival exactly once.
 
-    Those of the stream lane are manifests, cut by ``stream.manifest_bytes`` and ``stream.manifest_files``; a larger
-    file gets one of its own. Of the batch lane there is one for each hour, of all its datasets.
+    In the stream lane a draft is a manifest, cut by ``stream.manifest_bytes`` and ``stream.manifest_files``; a larger
+    file gets a manifest of its own. In the batch lane each hour gets one draft, with files of all its datasets.
     """
     manifests: defaultdict[tuple[Partition, bool], list[RoutedArrival]] = defaultdict(list)
     parts: defaultdict[str, list[RoutedArrival]] = defaultdict(list)
@@ -209,17 +209,17 @@ def cut_drafts(routed: Iterable[RoutedArrival], settings: Settings, new_id: Call
 
 @dataclass(frozen=True, slots=True)
 class RowStamp:
-    """The times of the arrival rows that one invocation writes."""
+    """The times in the arrival rows that one invocation writes."""
 
     recorded_at: str
     expires_at: int | None
-    """Seconds since the epoch after which DynamoDB may delete those that may expire; None: never."""
+    """Seconds since the epoch after which DynamoDB may delete rows that may expire; None if none may."""
     input_bucket: str
 
     def expiry(self, file: ObjectVersion) -> int | None:
-        """When the row of a file may be deleted: only a version of the input bucket never arrives again.
+        """When the row of a file may be deleted. Only a version of the input bucket expires, as it never arrives again.
 
-        The same bytes can be put again without a version, and a person can repeat a resubmission at any time.
+        Without a version the same bytes can be put again, and a person can repeat a resubmission at any time.
         """
         return self.expires_at if file.version_id is not None and file.bucket == self.input_bucket else None
 
@@ -227,9 +227,9 @@ class RowStamp:
 def record_drafts(
     ledger: Ledger, pool: ThreadPoolExecutor, drafts: Sequence[Draft], stamp: RowStamp
 ) -> tuple[list[Draft], list[ArrivalRow]]:
-    """Write the arrival rows of all drafts; drafts of the arrivals whose rows name them, and the rows of other owners.
+    """Write the arrival rows of all drafts. Returns drafts with the arrivals whose rows name them, and rows of others.
 
-    A draft with an unconfirmed row is not enqueued: that row may still be written late, and must never name a manifest
+    A draft with an unconfirmed row is not returned: that row may still be written late, and must never name a manifest
     that does not list its file.
     """
     writes = [
@@ -253,15 +253,15 @@ def record_ignored(
     ignored: Mapping[ObjectVersion, str],
     stamp: RowStamp,
 ) -> tuple[list[ArrivalRow], list[ArrivalRow], list[ArrivalRow]]:
-    """Write the arrival rows of ignored files; the rows that are new, those that have no owner, new ones among them,
-    and those that an earlier decision gave to a manifest.
+    """Write the arrival rows of ignored files. Returns the new rows, all rows without an owner, including the new
+    ones, and the rows that an earlier decision gave to a manifest.
     """
     rows = [
         ArrivalRow(file, None, None, None, reason, stamp.recorded_at, stamp.expiry(file))
         for file, reason in ignored.items()
     ]
     answers = list(pool.map(lambda row: _confirmed(ledger, row, ledger.arrivals.put), rows))
-    # A put whose answer was lost has written an equal row.
+    # A put whose answer was lost may have written an equal row.
     new = [row for row, answer in zip(rows, answers, strict=True) if answer == row]
     current = [answer for answer in answers if answer is not NO_ANSWER]
     return new, [row for row in current if row.manifest is None], [row for row in current if row.manifest is not None]
@@ -273,12 +273,12 @@ def _write_row(ledger: Ledger, draft: Draft, arrival: RoutedArrival, stamp: RowS
     if adopted is None:
         return _confirmed(ledger, row, ledger.arrivals.put)
     current = _confirmed(ledger, row, lambda row: ledger.arrivals.adopt(adopted, row))
-    # The row still has no other owner: the unanswered update may be applied late.
+    # The row still names the earlier owner: the unanswered update may be applied late.
     return NO_ANSWER if current is not NO_ANSWER and current.manifest == adopted.manifest else current
 
 
 def _confirmed(ledger: Ledger, row: ArrivalRow, write: Callable[[ArrivalRow], ArrivalRow]) -> ArrivalRow | NoAnswer:
-    """The current row after a write, by a consistent read where the write has no answer."""
+    """The current row after a write; read consistently if the write has no answer."""
     try:
         return write(row)
     except UNANSWERED as error:
@@ -290,11 +290,11 @@ def _confirmed(ledger: Ledger, row: ArrivalRow, write: Callable[[ArrivalRow], Ar
 
 
 MARKERS = ("_", ".")
-"""What names begin with that are not data, such as ``_SUCCESS``."""
+"""First characters of names that are not data, such as ``_SUCCESS``."""
 
 
 def is_data(key: str) -> bool:
-    """Whether a person wants to know that the file was ignored: records of Firehose's errors have a list of theirs."""
+    """Whether people need to know that the file was ignored. Firehose's undelivered records are listed elsewhere."""
     name = key.rpartition("/")[2]
     return bool(name) and not name.startswith(MARKERS) and not key.startswith(FAILED_RECORDS)
 
@@ -302,9 +302,9 @@ def is_data(key: str) -> bool:
 def count_ignored(
     ledger: Ledger, ignored: Mapping[ObjectVersion, str], adopted: Iterable[Draft], now: datetime
 ) -> None:
-    """Count the files that became IGNORED, and no longer count those that were and have an owner now.
+    """Count the files that became IGNORED, and uncount the adopted ones, which now have an owner.
 
-    A write without an answer is logged: only a number for people is wrong.
+    An error is only logged, because it affects nothing but numbers for people.
     """
     groups: dict[str, list[ObjectVersion]] = {}
     for file, reason in ignored.items():

@@ -1,8 +1,8 @@
-"""Arrivals whose rows exist already: a duplicate, or one to adopt because nothing will convert it otherwise.
+"""Arrivals that already have a row: duplicates, or arrivals to adopt because nothing else will convert them.
 
-An intent names the arrivals that an invocation is about to own, in one document of the control bucket. It is written
-before the first arrival row, and deleted when every arrival has an owner. What a crashed invocation has left is in its
-intent, however old the files are: the sweep takes ownership of them again.
+An intent is a document of the control bucket with the arrivals that an invocation is about to own. It is written before
+the first arrival row and deleted when every arrival has an owner. If the invocation crashes, the sweep takes ownership
+of the arrivals in its intent, however old the files are.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,12 +20,12 @@ from router.services import Services, read_many
 from router.telemetry import logger
 
 OWNER_GRACE = timedelta(minutes=5)
-"""An owner whose manifest has no row after this time is presumed dead.
+"""Time after which an owner without a row of its manifest is presumed dead.
 
-Longer than a call of ``take_ownership`` usually lasts: ``route`` and ``backfill`` time out before. A sweep may run
-longer, but each of its calls owns one page of a listing or one intent, and takes the time at its start. Only duplicate
-work depends on this, not safety: a live owner that was presumed dead is refused its QUEUED row, and the arrivals have
-been adopted.
+It is longer than a call of ``take_ownership`` usually takes: ``route`` and ``backfill`` time out earlier. A sweep may
+run longer, but each of its calls owns one page of a listing or one intent, and reads the clock at its start. A wrong
+presumption costs only duplicate work: the live owner is refused its QUEUED row, and the arrivals have been
+adopted.
 """
 
 
@@ -35,10 +35,10 @@ def resolve_owners(
     offered: Mapping[Identity, RoutedArrival],
     now: datetime,
 ) -> tuple[list[RoutedArrival], list[tuple[ObjectVersion, ManifestRow | None]]]:
-    """Arrivals that are ready for adoption, and duplicates with their owner; None: it is IGNORED as before.
+    """Arrivals to adopt, and duplicates with their owner, which is None if the arrival is IGNORED as before.
 
-    Adopted are arrivals whose owner is ABANDONED, and those that were IGNORED and that a rule routes today. ``offered``
-    are the arrivals that are routed today. An arrival whose owner may still be alive is in neither.
+    An arrival is adopted if its owner is ABANDONED, or if it was IGNORED and a rule routes it today. ``offered`` has
+    the arrivals that are routed today. If an owner may still be alive, its arrivals are in neither result.
     """
     orphans: list[RoutedArrival] = []
     duplicates: list[tuple[ObjectVersion, ManifestRow | None]] = []
@@ -49,7 +49,7 @@ def resolve_owners(
             if arrival is None:
                 duplicates.append((row.file, None))
             else:
-                # In the lane of today: an earlier one had neither a lane nor a partition.
+                # In today's lane and partition, because the IGNORED row has none.
                 partition = Partition.of(arrival.partition.dataset, datetime.fromisoformat(row.file.arrived_at))
                 reason = f"{arrival.reason} (was IGNORED: {row.reason})"
                 orphans.append(RoutedArrival(row.file, partition, arrival.lane, reason, row, arrival.urgent))
@@ -60,7 +60,7 @@ def resolve_owners(
             logger.warning("no answer about an owner", uri=row.file.uri, manifest_id=row.manifest, error=str(error))
             continue
         if owner is not None and owner.state == State.ABANDONED:
-            # As its first owner recorded it, and as urgent as it is today.
+            # With the lane and partition of its first owner, but with today's urgency.
             assert row.partition is not None
             assert row.lane is not None
             reason, urgent = f"{row.reason} (adopted from {row.manifest})", arrival is not None and arrival.urgent
@@ -71,7 +71,7 @@ def resolve_owners(
 
 
 def _owner(ledger: Ledger, owners: dict[str, ManifestRow | None], row: ArrivalRow, now: datetime) -> ManifestRow | None:
-    """The owner's row, put ABANDONED first where the owner is presumed dead; None: it may still be alive."""
+    """The owner's row, set ABANDONED if the owner is presumed dead; None if the owner may still be alive."""
     assert row.manifest is not None
     if row.manifest not in owners:
         owners[row.manifest] = ledger.manifests.get(row.manifest)
@@ -81,10 +81,10 @@ def _owner(ledger: Ledger, owners: dict[str, ManifestRow | None], row: ArrivalRo
 
 
 def without_known(ledger: Ledger, arrivals: Sequence[RoutedArrival]) -> list[RoutedArrival]:
-    """The arrivals about which something has to be decided or written; the others are duplicates.
+    """The arrivals that need a decision or a write; all others are duplicates.
 
     An arrival stays if it has no row, if it is IGNORED, or if its owner does not exist, is ABANDONED or has a damaged
-    row. Raises ``BotoCoreError``, ``ClientError``.
+    row. Raises ``BotoCoreError`` or ``ClientError``.
     """
     rows = read_many(ledger.arrivals.get_many, [arrival.file for arrival in arrivals])
     owners = list({row.manifest for row in rows if row is not None and row.manifest is not None})
@@ -95,17 +95,17 @@ def without_known(ledger: Ledger, arrivals: Sequence[RoutedArrival]) -> list[Rou
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """What an invocation was about to own."""
+    """The arrivals that an invocation was about to own."""
 
     recorded_at: str
     arrivals: tuple[RoutedArrival, ...]
 
 
 def write_intent(services: Services, arrivals: Sequence[RoutedArrival], now: datetime) -> str:
-    """Put the intent under a key that was never used before; returns the key.
+    """Put the intent under a new key; returns the key.
 
-    Raises ``BotoCoreError``, ``ClientError``: it may or may not have been written: no arrival row may be written for
-    it.
+    Raises ``BotoCoreError`` or ``ClientError``: the intent may or may not have been written, so the caller must write
+    no arrival row for it.
     """
     key = intent_key(new_manifest_id(now))
     body = encode_body(Intent(iso_utc(now), tuple(arrivals)))
@@ -116,8 +116,8 @@ def write_intent(services: Services, arrivals: Sequence[RoutedArrival], now: dat
 def read_intent(services: Services, key: str) -> Intent:
     """Get an intent.
 
-    Raises ``NewerDocumentError``: another version has written it; ``InvalidDocumentError``: it is damaged;
-    ``ClientError``: ``NoSuchKey``, when all of its arrivals have an owner by now, among others.
+    Raises ``NewerDocumentError`` if another version wrote it; ``InvalidDocumentError`` if it is damaged;
+    ``ClientError``, for example ``NoSuchKey`` if all of its arrivals have an owner by now.
     """
     bucket = services.resources.control_bucket
     body = get_body(services.s3, bucket, key)
@@ -126,7 +126,7 @@ def read_intent(services: Services, key: str) -> Intent:
 
 
 def delete_intent(services: Services, key: str) -> None:
-    """Delete an intent whose arrivals all have an owner; an error only leaves it to the sweep."""
+    """Delete an intent whose arrivals all have an owner. After an error, which is logged, the sweep deletes it."""
     try:
         services.s3.delete_object(Bucket=services.resources.control_bucket, Key=key)
     except UNANSWERED as error:

@@ -1,9 +1,9 @@
 """The protocol of ownership: every arrival gets exactly one owner, a manifest of the stream lane or a part.
 
-Order of the writes: the intent, which names all arrivals of the invocation; arrival rows, each naming its owner; the
-owner's document with exactly the files whose rows name it; its row, on condition that it has none. A manifest has a
-pointer in the inbox then; a part enters the collection of its hour in the same transaction. An event may be
-acknowledged after all of them only. The intent is deleted once every arrival has an owner.
+Order of the writes: the intent, which names all arrivals of the invocation; the arrival rows, each with its owner; the
+owner's document, with exactly the files whose rows name it; the owner's row, if it has none. Then a manifest gets a
+pointer in the inbox; a part enters its hour's collection in the transaction of its row. Only after all these writes may
+an event be acknowledged. The intent is deleted when every arrival has an owner.
 """
 
 from collections import Counter
@@ -40,9 +40,9 @@ from router.telemetry import logger
 
 class ArrivalOutcome(StrEnum):
     OWNED = "owned"
-    """A QUEUED manifest of this invocation has it, or a part of this invocation that is in a collection."""
+    """This invocation's QUEUED manifest has it, or this invocation's part, which is in a collection."""
     DUPLICATE = "duplicate"
-    """An existing manifest or part has it already, or it is IGNORED as before."""
+    """An existing manifest or part already has it, or it is IGNORED as before."""
     IGNORED = "ignored"
     """No rule selects it; the ledger has the reason."""
     UNSETTLED = "unsettled"
@@ -51,7 +51,7 @@ class ArrivalOutcome(StrEnum):
 
 @dataclass(slots=True)
 class Ownership:
-    """The outcome of every arrival, the manifests that were enqueued and the parts that were collected."""
+    """The outcome of every arrival, the queued manifests and the collected parts."""
 
     outcomes: dict[Identity, ArrivalOutcome] = field(default_factory=dict)
     manifests: list[Manifest] = field(default_factory=list)
@@ -59,7 +59,7 @@ class Ownership:
     parts: list[Part] = field(default_factory=list)
     """Parts of the batch lane."""
     waiting_in_stream: dict[str, set[Identity]] = field(default_factory=dict)
-    """By shard: arrivals, owned and duplicate, whose QUEUED manifest needs its streaming job to run."""
+    """By shard: owned and duplicate arrivals whose QUEUED manifest needs the shard's streaming job."""
     beyond_dataset_limit: int = 0
     """Number of arrivals that are IGNORED because ``max_datasets`` has no room for their dataset."""
     newly_ignored: dict[ObjectVersion, str] = field(default_factory=dict)
@@ -96,14 +96,14 @@ def take_ownership(
     skip_known: bool = False,
     intent: str | None = None,
 ) -> Ownership:
-    """Own the routed arrivals, and record the reason of each ignored one.
+    """Own the routed arrivals, and record the reason of each ignored one. Each object version may be given once.
 
-    A routed arrival of a dataset beyond ``max_datasets``, or of a folder that would share one, is recorded as IGNORED.
-    Each object version may be given once. A request that fails does not raise: its arrivals are UNSETTLED, and their
-    intent is left to the sweep. Raises ``BotoCoreError``, ``ClientError``: known or old rows were not read,
-    ``ledger.keep_days`` was not remembered, or the intent was not written, so no row was. ``skip_known``: read the rows
-    of all arrivals first, because most have an owner: a read costs less than a refused write. ``intent``: key of an
-    intent that names all routed arrivals already; None: one is written.
+    A routed arrival is recorded as IGNORED if its dataset exceeds ``max_datasets``, or if its folder would share a
+    dataset. After most errors the affected arrivals are UNSETTLED, and their intent is left to the sweep. Raises
+    ``BotoCoreError`` or ``ClientError``, before any row is written, if known or old rows were not read,
+    ``ledger.keep_days`` was not recorded, or the intent was not written. ``skip_known`` reads the rows of all arrivals
+    first, which is cheaper than refused writes if most arrivals have an owner. ``intent`` is the key of an existing
+    intent with all routed arrivals; None: a new one is written.
     """
     ledger, shards, now = services.ledger, services.settings.shards, services.clock()
     stamp = RowStamp(iso_utc(now), services.settings.ledger.expiry(now), services.resources.input_bucket)
@@ -162,10 +162,10 @@ def divide_by_expiry(
     ignored: Mapping[ObjectVersion, str],
     now: datetime,
 ) -> tuple[list[RoutedArrival], list[ArrivalRow], dict[ObjectVersion, str]]:
-    """Divide arrivals: those that may be new; the rows of older ones; the ignored files that may be new, with reason.
+    """Returns arrivals that may be new, rows of older arrivals, and ignored files that may be new, with reasons.
 
-    An older one is never recorded as new: its row may have been deleted after it was converted, and it would be
-    converted twice. A row that says IGNORED would let a later rule adopt it. Older ones without a row are only logged.
+    An older arrival is never recorded as new, because its row may have expired after its conversion, and it would be
+    converted twice. A new IGNORED row would let a later rule adopt it. Older ones without a row are only logged.
     """
     limit = now - MIN_KEPT + CLOCK_MARGIN
     files = (*(arrival.file for arrival in routed), *ignored)
@@ -196,10 +196,10 @@ def _is_before(file: ObjectVersion, oldest: datetime) -> bool:
 def divide_by_dataset_limit(
     services: Services, routed: Sequence[RoutedArrival]
 ) -> tuple[list[RoutedArrival], list[RoutedArrival], dict[ObjectVersion, str], int]:
-    """Divide arrivals: those to own; those whose dataset the ledger gave no answer about; those to ignore, with reason.
+    """Returns arrivals to own, arrivals without an answer about their dataset, and files to ignore with reasons.
 
-    The last part of the answer is the number of those that ``max_datasets`` has no room for. A dataset that a rule
-    names outright is never refused, and does not count. Of the folders that would share a dataset one has it.
+    The last result is the number of files beyond ``max_datasets``. A dataset that a rule names is never refused and
+    does not count. A dataset has the files of only one folder.
     """
     named, limit = named_datasets(services.settings.datasets), services.settings.max_datasets
     folders = {arrival.file: _folder(services, arrival) for arrival in routed}
@@ -207,7 +207,7 @@ def divide_by_dataset_limit(
     for arrival in routed:
         if (name := arrival.partition.dataset) not in named:
             new.setdefault(name, set()).add(folders[arrival.file] or name)
-    # Of new folders the one whose name is that of the dataset gets it.
+    # If several new folders have one dataset name, the folder that is spelled like it is preferred.
     asked = {name: name if name in found else min(found) for name, found in new.items()}
     datasets = services.ledger.datasets
     answers: dict[str, str | NoAnswer | None]
@@ -247,7 +247,7 @@ def divide_by_dataset_limit(
 
 
 def _folder(services: Services, arrival: RoutedArrival) -> str | None:
-    """The folder that gives a file its dataset by the rules of today; None: it has the dataset for another reason."""
+    """The folder that gives a file its dataset by today's rules; None if the dataset has another cause."""
     if arrival.file.bucket != services.resources.input_bucket:
         return None
     folder = folder_of(arrival.file.key, services.settings.datasets)

@@ -1,1 +1,1 @@
-"""The plan of an overnight execution: collections divided, backlog, runs, an index for the distributed Map."""
+"""The plan of an overnight execution: it divides collections, packs the backlog into runs, and writes their index."""

@@ -1,4 +1,4 @@
-"""What the account's Glue quotas leave for a night now, beside the stream's reserve and the runs of other nights."""
+"""The Glue quotas that a night may use now, after the stream's reserve and the runs of other nights."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -17,23 +17,23 @@ DPU_QUOTA = "L-08F3B322"
 RUN_QUOTA = "L-5E4153CA"
 """Service Quotas, AWS Glue: "Max concurrent job runs per account"."""
 MAX_LISTED_RUNS = 200
-"""The newest runs of the batch job, in one request: older ones have ended."""
+"""Number of newest runs of the batch job that are listed, by one request; older runs have ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class GlueRoom:
-    """Room for the runs of a night beside the streaming jobs, a scheduled verification and runs that are alive now."""
+    """Room for a night's runs next to the streaming jobs, a scheduled verification and runs that are live now."""
 
     dpus: float
     runs: int
     source: str
-    """Where the quotas come from; a sentence for people."""
+    """Where the quotas come from, as a sentence for people."""
 
 
 def read_glue_room(services: Services, service_quotas: Any, *, at_once: bool) -> GlueRoom:  # noqa: ANN401
-    """The account's quotas, at most those of the settings; the settings alone where the account's cannot be read.
+    """The account's quotas, limited by those of the settings; only the settings if the account's cannot be read.
 
-    ``service_quotas`` is a client of Service Quotas. ``at_once``: the night begins now, beside the runs that are alive.
+    ``service_quotas`` is a client of Service Quotas. ``at_once``: the night begins now, so live runs take room.
     """
     quota, source = services.settings.quota, "quota.* of the settings"
     dpus: float = quota.dpus
@@ -59,22 +59,22 @@ def read_glue_room(services: Services, service_quotas: Any, *, at_once: bool) ->
     if alive:
         count = format_count(len(alive), "run of the batch job is", "runs of the batch job are")
         source = f"{source}; {count} alive"
-    # A run may have more workers than batch.workers: its plan has chosen them.
+    # A run may have more workers than batch.workers, because its plan chose the number.
     dpus = dpus - sum(map(dpus_of, alive))
-    # The job has no more runs at a time than its settings allow, whatever the account does.
+    # The job's own maximum of concurrent runs, from the settings, holds in any account.
     runs = min(runs, services.settings.batch.max_runs + _other_runs(services.settings)) - len(alive)
     return _beside_others(services.settings, dpus, runs, source)
 
 
 def configured_room(settings: Settings) -> GlueRoom:
-    """What the quotas of the settings leave when nothing runs."""
+    """The room that the settings' quotas leave while nothing runs."""
     return _beside_others(settings, settings.quota.dpus, settings.quota.job_runs, "quota.* of the settings")
 
 
 def _beside_others(settings: Settings, dpus: float, runs: int, source: str) -> GlueRoom:
-    """At least one run: Glue refuses it until there is room, and the state machine tries again.
+    """Subtracts the reserves, but leaves room for one run: Glue refuses it while full, and the state machine retries.
 
-    A verification that is alive is counted twice: its reserve stays free for the next one.
+    A live verification is counted twice, because the reserve stays free for the next one.
     """
     left = dpus - settings.stream_dpus - settings.max_verifications * settings.run_dpus
     return GlueRoom(max(left, settings.run_dpus), max(runs - _other_runs(settings), 1), source)
@@ -85,7 +85,7 @@ def _other_runs(settings: Settings) -> int:
 
 
 def read_quota(service_quotas: Any, service: str, code: str) -> float | None:  # noqa: ANN401
-    """The account's value, else AWS's default; None if the service lists no such quota here.
+    """The account's value, otherwise AWS's default; None if the service has no such quota here.
 
     ``service_quotas`` is a client of Service Quotas.
     """

@@ -1,4 +1,4 @@
-"""Lambda function ``plan``: the backlog becomes runs; returns URIs and counts only (a state may hold 256 KiB)."""
+"""Lambda function ``plan``: divides the backlog into runs; returns only URIs and counts (a state may hold 256 KiB)."""
 
 import secrets
 from collections import defaultdict
@@ -35,7 +35,7 @@ from router.telemetry import Metric, count, logger, metrics
 COUNTS = ("runs", "manifests", "files", "bytes")
 FIELDS = ("dataset", "from", "to", "dryRun", "engine")
 MAX_DATASETS = 200
-"""Datasets that a dry run names: a state machine passes its answer on, and a state has at most 256 KiB."""
+"""Maximum number of datasets in a dry run's answer: a state machine passes it on, and a state has at most 256 KiB."""
 
 
 @with_refusals
@@ -48,11 +48,11 @@ def handler(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: 
 def plan(event: Mapping[str, Any], services: Services, service_quotas: Any = None) -> dict[str, Any]:  # noqa: ANN401
     """Plan the backlog, or the part of it that the event selects.
 
-    A dry run writes the summary only, and plans for the next start of ``schedule.overnight``, if its expression gives
-    one; any other run plans from now. An execution has one plan, that of the invocation which writes its summary first:
-    each other one answers with it. ``service_quotas``: a client of Service Quotas; None: the quotas of the settings
-    hold. Raises ``InvalidInputError``: unknown field, invalid time, ``from`` later than ``to``, unknown dataset, an
-    engine that the settings do not allow, missing ``execution``.
+    A dry run writes only the summary, and plans for the next start of ``schedule.overnight`` if the expression defines
+    one; any other run plans from now. An execution has one plan: the first invocation that writes the summary decides,
+    and all others answer with its plan. ``service_quotas`` is a client of Service Quotas; None: the quotas of the
+    settings hold. Raises ``InvalidInputError``: unknown field, invalid time, ``from`` later than ``to``, unknown
+    dataset, an engine that the settings do not allow, missing ``execution``.
     """
     execution, selection, dry_run, engines = _parse(event, services)
     settings = replace(services.settings, batch=replace(services.settings.batch, engines=engines))
@@ -97,7 +97,7 @@ def plan(event: Mapping[str, Any], services: Services, service_quotas: Any = Non
         "plannedAt": iso_utc(services.clock()),
         "dryRun": dry_run,
         "selection": asdict(selection),
-        # Nothing reads those of a dry run, and the command line reads its summary often.
+        # Nothing reads the ids of a dry run, and the command line reads its summary often.
         "manifestIds": [] if dry_run else [row.id for run in runs for row in run.manifests],
     }
     counts = {name: summary[name] for name in COUNTS}
@@ -117,14 +117,14 @@ def plan(event: Mapping[str, Any], services: Services, service_quotas: Any = Non
         services.ledger.executions.record(execution, "plan", {**counts, **facts})
     late = summary["forecast"]["late_minutes"]
     if (later and execution == PLAN_AHEAD_EXECUTION) or not dry_run:
-        # No night is late whose start is unknown, or that a person only asks about, such as how long one engine takes.
+        # Not for a night with an unknown start, or for a person's question, such as how long one engine takes.
         count(Metric.PLAN_LATE_MINUTES, late)
     logger.info("planned", execution=execution, dry_run=dry_run, late=late, **counts)
     return {name: summary[name] for name in (*result, *(told if dry_run else ()))}
 
 
 def _parse(event: Mapping[str, Any], services: Services) -> tuple[str, Selection, bool, tuple[str, ...]]:
-    """The execution, what is planned, whether the run is dry, and the engines that may be taken."""
+    """The execution, the selection, whether the run is dry, and the allowed engines."""
     given = parse_fields({name: event[name] for name in event if name != "execution"}, FIELDS, "overnight", "{}")
     execution, engine, engines = event.get("execution"), given.get("engine"), services.settings.batch.engines
     if not isinstance(execution, str) or not execution:
@@ -140,13 +140,13 @@ def _parse(event: Mapping[str, Any], services: Services) -> tuple[str, Selection
 
 @cache
 def _service_quotas() -> Any:  # noqa: ANN401
-    """A client that gives up soon: without an answer the settings hold."""
+    """A client with short timeouts: without an answer the settings hold."""
     config = Config(connect_timeout=5, read_timeout=5, retries={"mode": "standard", "max_attempts": 2})
     return boto3.client("service-quotas", config=config)
 
 
 def _by_dataset(rows: Sequence[ManifestRow], speeds: Speeds) -> list[dict[str, Any]]:
-    """The backlog of each dataset, the largest first; at most ``MAX_DATASETS``."""
+    """The backlog of each dataset, largest first; at most ``MAX_DATASETS``."""
     found: dict[str, list[ManifestRow]] = {}
     for row in rows:
         found.setdefault(row.partition.dataset, []).append(row)
@@ -167,7 +167,7 @@ def _by_dataset(rows: Sequence[ManifestRow], speeds: Speeds) -> list[dict[str, A
 
 
 def _write_runs(services: Services, execution: str, nonce: str, planned: PlannedNight) -> None:
-    """The run documents side by side, and after all of them the index that names them."""
+    """Write the run documents in parallel, and after them the index that names them."""
     runs, way = planned.runs, {"workers": planned.night.workers, "engine": planned.night.engine}
     way["fallback"] = planned.fallback or ""
 
@@ -195,14 +195,14 @@ def _write_runs(services: Services, execution: str, nonce: str, planned: Planned
 
 
 NAME_IS_HELD_FOR = timedelta(days=30)
-"""An execution and its redrives end within 28 days; Step Functions lets another one have its name after 90."""
+"""An execution and its redrives end within 28 days; Step Functions reserves the name for 90 days."""
 
 
 def _write_first_summary(services: Services, execution: str, summary: dict[str, Any]) -> dict[str, Any]:
-    """Write the summary of an execution, which decides on its plan; the one that was written first.
+    """Write the summary of an execution unless it has one, because the first one decides on the plan; returns that one.
 
-    Step Functions invokes the function again when an answer is lost, while the first invocation may go on. A dry run,
-    and an earlier execution of the same name, decide nothing.
+    Step Functions repeats an invocation whose answer is lost, while the first one may still run. The summary of a dry
+    run, or of an earlier execution with the same name, does not count.
     """
     key, bucket = plan_summary_key(execution), services.resources.control_bucket
     if put_first_document(services.s3, bucket, key, encode_document(summary)):
@@ -218,22 +218,22 @@ def _write_first_summary(services: Services, execution: str, summary: dict[str, 
 REPLAN_PUBLISHING_AFTER = timedelta(minutes=3)
 """A manifest that has been PUBLISHING for longer is planned, so that a run rolls it forward.
 
-Much longer than a publish takes; a publisher that is still alive does no harm, because publishing is idempotent.
+This is much longer than a publish takes. A live publisher does no harm, because publishing is idempotent.
 """
 MAX_MANIFESTS = 1_000_000
-"""Manifests of a plan. It needs 757 B and 0.4 ms for each, so this is about half of the function's memory and time."""
+"""Maximum number of manifests of a plan. Each needs 757 B and 0.4 ms: half of the function's memory and time."""
 
 
 def backlog(services: Services, selection: Selection, *, release: bool) -> tuple[list[ManifestRow], str]:
-    """The ``MAX_MANIFESTS`` oldest QUEUED manifests of the batch lane, and those PUBLISHING for too long.
+    """The ``MAX_MANIFESTS`` oldest QUEUED manifests of the batch lane, and manifests that are PUBLISHING for too long.
 
-    With them comes the time from which on manifests are left to the next plan (ISO 8601, UTC); empty: none is left.
-    The index is a hint, so all that is done with it is fenced by the ledger.
+    Also returns the time from which manifests are left to the next plan (ISO 8601, UTC); empty if none is left. The
+    index is a hint, so the ledger fences every use of the result.
 
     With ``release``, the collections of the selected hours are divided, and manifests whose run has ended or whose
-    lease has expired are put back to QUEUED; both are included. Without it, what collections would become is included.
-    Raises the error of a collection that could not be divided if nothing else is to be planned: as a night without
-    input it would be a success.
+    lease has expired are released; the result includes both. Otherwise it includes drafts of the collections'
+    manifests. Raises the error of a collection that could not be divided if there is nothing else to plan: a night
+    without input would count as a success.
     """
     divided, fault = (
         divide_selected(services, selection)
@@ -260,7 +260,7 @@ def backlog(services: Services, selection: Selection, *, release: bool) -> tuple
 
 
 def _release(services: Services, rows: Iterable[ManifestRow]) -> list[ManifestRow]:
-    """Release what no run holds, the manifests of different runs side by side."""
+    """Release manifests that no run holds; the manifests of different runs in parallel."""
     held: defaultdict[str | None, list[ManifestRow]] = defaultdict(list)
     for row in rows:
         if row.state == State.RUNNING:
@@ -269,7 +269,7 @@ def _release(services: Services, rows: Iterable[ManifestRow]) -> list[ManifestRo
     def release(owner: str | None) -> list[ManifestRow]:
         ended: dict[str, bool] = {}
         if owner is not None and any(reason_to_release(services, row, ended) for row in held[owner]):
-            # First: nothing finds a run that has held a manifest after the release, if its answer is lost.
+            # Before the release: if its answer is lost, nothing else finds a run that has held the manifest.
             leave_to_sweep(services, owner, "")
         return release_unheld(services, held[owner], ended)
 

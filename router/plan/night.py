@@ -1,4 +1,4 @@
-"""A backlog becomes a night: engine, workers of a run, runs side by side, what is in each, and the forecast. Pure."""
+"""Plans a night for a backlog: engine, workers of a run, parallel runs, their manifests, and the forecast. Pure."""
 
 import heapq
 import math
@@ -28,12 +28,12 @@ from router.estimate.other_costs import estimate_shares, expected_share
 from router.plan.glue_room import GlueRoom
 
 DIGITS = 6
-"""Decimals of an amount in dollars: millionths, as the ledger keeps what job runs have cost."""
+"""Decimals of dollars in a forecast: millionths, as in the ledger's costs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """The best way of one engine."""
+    """The best night on one engine."""
 
     engine: str
     worker_type: str
@@ -56,11 +56,11 @@ class Forecast:
     minutes: float
     """Minutes from its start to the end of the last run."""
     dollars: float
-    """Billed time of the runs only."""
+    """Price of the billed time of the runs only."""
     dollars_low: float
-    """Cost of the runs if S3 is read ``FAST`` times as fast as assumed ..."""
+    """``dollars`` if S3 were read ``FAST`` times as fast as assumed."""
     dollars_high: float
-    """... or ``SLOW`` times; both are ``dollars`` where the ledger has measured every dataset."""
+    """The same for ``SLOW``; both equal ``dollars`` if every dataset was measured."""
     minutes_low: float
     minutes_high: float
     other_dollars: float
@@ -73,13 +73,13 @@ class Forecast:
     fits: bool
     """Whether the last run ends before the deadline, with the margin."""
     late_minutes: float
-    """How much later than the deadline it ends; 0: it does not."""
+    """Minutes by which it ends after the deadline; 0 if it does not."""
     options: tuple[Option, ...]
-    """The best way of each engine, allowed or not, cheapest first."""
+    """The best night on each engine, allowed or not, cheapest first."""
 
 
 MAX_TRIES = 8
-"""Runs that are tried for a manifest before it gets a new one; with all of them, packing would take quadratic time."""
+"""Number of runs that are tried for a manifest before it gets a new run; trying all would take quadratic time."""
 
 
 @dataclass(slots=True)
@@ -90,7 +90,7 @@ class PlannedRun:
     bytes: int = 0
     files: int = 0
     seconds: float = 0.0
-    """Expected work, in seconds of one vCPU of Glue."""
+    """Expected work in seconds of one Glue vCPU."""
 
     def add(self, row: ManifestRow, seconds: float) -> None:
         self.manifests.append(row)
@@ -99,7 +99,7 @@ class PlannedRun:
         self.seconds += seconds
 
     def has_room(self, row: ManifestRow, limits: BatchSettings) -> bool:
-        """An empty run takes any manifest."""
+        """Whether the manifest fits; an empty run takes any manifest."""
         return not self.manifests or (
             len(self.manifests) < RUN_MANIFESTS
             and self.bytes + row.bytes <= limits.run_bytes
@@ -110,10 +110,10 @@ class PlannedRun:
 def pack_evenly(
     rows: Iterable[ManifestRow], limits: BatchSettings, count: int, seconds: Callable[[ManifestRow], float]
 ) -> list[PlannedRun]:
-    """About ``count`` runs that take about the same time; more where the limits of a run demand it.
+    """Pack manifests into about ``count`` runs of about the same duration; more if the limits of a run require it.
 
-    Runs have at most ``run_bytes``, ``RUN_MANIFESTS`` and ``RUN_FILES``; a larger manifest has a run of its own. Every
-    manifest is in exactly one run. The longest manifest first, each to the run with the least work.
+    Runs have at most ``run_bytes``, ``RUN_MANIFESTS`` and ``RUN_FILES``; a larger manifest gets a run of its own. Every
+    manifest is in exactly one run. The longest manifests come first, each goes to the run with the least work.
     """
     runs = [PlannedRun() for _ in range(max(count, 1))]
     least = [(0.0, number) for number in range(len(runs))]
@@ -138,7 +138,7 @@ def pack_evenly(
 def pack_oldest_first(
     rows: Iterable[ManifestRow], limits: BatchSettings, count: int, seconds: Callable[[ManifestRow], float]
 ) -> list[PlannedRun]:
-    """Like ``pack_evenly``, but each run has older hours than the next: for a night that will not end in time."""
+    """Like ``pack_evenly``, but in order of hours: a night that will be late converts the oldest hours first."""
     ordered = sorted(rows, key=lambda row: (row.partition.date, row.partition.hour, row.partition.dataset, row.id))
     share = sum(map(seconds, ordered)) / max(count, 1)
     runs = [PlannedRun()]
@@ -150,7 +150,7 @@ def pack_oldest_first(
 
 
 MAX_RUN_SECONDS = 3600
-"""Longest work of a run of ``batch.workers``, also of input whose stored bytes take long, such as compressed files."""
+"""Maximum work of a run with ``batch.workers``, which also limits inputs with slow bytes, such as compressed files."""
 
 
 NEVER = datetime.max.replace(tzinfo=UTC)
@@ -158,17 +158,17 @@ NEVER = datetime.max.replace(tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class PlannedNight:
-    """The runs of a night, all on one engine and of the same workers."""
+    """The runs of a night, all on one engine and with the same workers."""
 
     runs: tuple[PlannedRun, ...]
     night: Night
     forecast: Forecast
     begin_by: tuple[datetime, ...]
-    """When each run has to begin in order to end before the deadline, aware; ``NEVER`` where the runs would wait in the
-    queue of the fallback: a run that is late would be later there."""
+    """Latest start of each run at which it ends before the deadline; aware. ``NEVER`` if the runs would wait in the
+    fallback's queue, where a late run would end even later."""
     fallback: Engine | None
-    """The engine on which a run goes on that begins later or finds no capacity: the cheapest other one that needs no
-    spare capacity and has room for the same runs, else one that lets them wait. None: there is none that is allowed."""
+    """The engine for runs that begin later or find no capacity: the cheapest other allowed engine that needs no spare
+    capacity and has room for the same runs, else one that queues them. None if there is no such engine."""
 
 
 def plan_night(
@@ -182,7 +182,7 @@ def plan_night(
 ) -> PlannedNight:
     """The cheapest night that ends before ``deadline``; if none does, the fastest, with the oldest hours first.
 
-    ``start`` and ``deadline`` are aware. ``waits``: what ``offers`` takes.
+    ``start`` and ``deadline`` are aware. ``waits`` is passed to ``offers``.
     """
     batch, core_seconds, time = settings.batch, speeds.core_seconds, (deadline - start).total_seconds()
     total = sum(map(core_seconds, rows))
@@ -196,7 +196,7 @@ def plan_night(
     night, fits, options = choose(work, largest, runs_needed, most, offered, rooms, allowed, batch.workers, time)
     runs = (pack_evenly if fits else pack_oldest_first)(rows, batch, night.runs, core_seconds)
     (offer,) = (offer for offer in offered if offer.engine == night.engine)
-    # If S3 is read fast, as expected, and slowly.
+    # For S3 as fast as ``FAST``, as expected, and as slow as ``SLOW``.
     works = [
         [
             RunWork(sum(map(each.core_seconds, run.manifests)), max(map(each.longest_seconds, run.manifests)))

@@ -1,1 +1,1 @@
-"""What people ask for: ``backfill``, ``promote``, ``reprocess`` and ``resubmit``, one module and one function each."""
+"""Requests of people: ``backfill``, ``promote``, ``reprocess`` and ``resubmit``, each a module and a function."""

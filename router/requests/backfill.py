@@ -1,7 +1,7 @@
 """Lambda function ``backfill``: the first states of the ``backfill`` state machine, which a person starts.
 
-The command line asks it to validate a request before it starts the machine. It compares a listing with the ledger:
-objects that the ledger does not know become arrivals of the batch lane.
+The command line uses it to validate a request before it starts the state machine. It compares a listing with the
+ledger: objects that the ledger does not know become arrivals of the batch lane.
 """
 
 from collections.abc import Mapping
@@ -35,17 +35,17 @@ FIELDS = ("dataset", "from", "to", "dryRun", "force")
 EXAMPLE = '{"dataset": "orders", "from": "2026-11-01", "to": "2026-11-02", "dryRun": true}'
 
 TIME_PER_CALL = timedelta(minutes=3)
-"""No page but the first is requested after it. Shorter than the timeout of ``backfill``, and long enough that its state
-machine, which may have 25,000 events, can list for as long as its own timeout lets it."""
+"""Time after which no further page is requested. It is shorter than the function's timeout, and long enough for the
+state machine, with at most 25,000 events, to list until its own timeout."""
 WAIT_FOR_OWNERS = OWNER_GRACE + timedelta(seconds=10)
-"""After this wait every owner that was found without a row is presumed dead, and its arrivals are adopted."""
+"""Wait after which any owner that was found without a row is presumed dead, and its arrivals are adopted."""
 TOTALS = ("found", "recorded", "unsettled", "bytes", "archived")
 """Names of the running totals in an answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListingRequest:
-    """Object versions of one dataset, last modified within a range of UTC hours."""
+    """A request for object versions of one dataset, last modified within a range of UTC hours."""
 
     dataset: str
     first: str
@@ -53,10 +53,10 @@ class ListingRequest:
     last: str
     """``YYYY-MM-DDTHH``, inclusive."""
     reason: str
-    """Why an arrival that the listing finds is in the batch lane; a sentence for people."""
+    """Why an arrival that the listing finds is in the batch lane, as a sentence for people."""
     dry_run: bool = False
     leave_unsettled: bool = False
-    """Do not wait for arrivals of a page that have no owner yet: their intent is taken up by the sweep."""
+    """Do not wait for arrivals that have no owner yet: the sweep takes over their intent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,26 +70,26 @@ class ListingProgress:
     found: int = 0
     """Objects of the dataset within the range."""
     recorded: int = 0
-    """Number of new arrivals; in a dry run of those that would be recorded."""
+    """Number of new arrivals; in a dry run the number that would be recorded."""
     unsettled: int = 0
     """Number of arrivals that were left to the sweep, because they had no known owner."""
     bytes: int = 0
-    """Size of the recorded ones."""
+    """Size of the recorded arrivals."""
     archived: int = 0
-    """Number of arrivals that a dry run would record, and that cannot be read before they are restored."""
+    """Number of arrivals that a dry run would record, and that must be restored before they can be read."""
     waits: bool = False
     """The current page was visited, and some of its arrivals had no owner: it is visited once more."""
     prefixes: tuple[str, ...] = ()
-    """The dataset's prefixes, as the first call has found them."""
+    """The dataset's prefixes, as found by the first call."""
 
     def token(self) -> str:
         return encode_token(asdict(self))
 
     @classmethod
     def of(cls, token: str | None) -> "ListingProgress":
-        """Read a token back; None begins from the start.
+        """Read a token; None stands for the beginning.
 
-        Raises ``InvalidInputError``: ``token`` does not come from ``token()``.
+        Raises ``InvalidInputError`` if ``token`` does not come from ``token()``.
         """
         if token is None:
             return cls()
@@ -99,13 +99,13 @@ class ListingProgress:
 def find_unrecorded(
     services: Services, request: ListingRequest, token: str | None, time: timedelta | None = None
 ) -> dict[str, Any]:
-    """List for ``time`` (default ``TIME_PER_CALL``), at least one page, and record what the ledger does not know.
+    """List at least one page, for ``time`` (default ``TIME_PER_CALL``), and record what the ledger does not know.
 
-    Repeating it records nothing twice. A page with arrivals whose owner may still be alive is visited once more after
+    A repetition records nothing twice. A page with arrivals whose owner may still be alive is visited once more after
     ``waitSeconds``, unless the request leaves them to the sweep. Returns ``{"token", "waitSeconds", "found", "known",
-    "recorded", "unsettled", "bytes", "archived"}``; ``token`` is None when all is listed. Raises ``OwnershipError``:
-    files that were there before the wait still have no owner; ``InvalidInputError``: ``max_datasets`` has no room for
-    the dataset, and the request does not leave what has no owner; botocore's errors.
+    "recorded", "unsettled", "bytes", "archived"}``; ``token`` is None when all is listed. Raises ``OwnershipError`` if
+    files from before the wait still have no owner; ``InvalidInputError`` if ``max_datasets`` has no room for the
+    dataset, and the request does not leave files without an owner; botocore's errors.
     """
     progress = ListingProgress.of(token)
     if not progress.prefixes:
@@ -130,7 +130,7 @@ def _prefixes(services: Services, dataset: str) -> tuple[str, ...]:
 
 
 def _has_rule(services: Services, dataset: str) -> bool:
-    """Whether a rule gives keys to the dataset: a rule before that of its folder can take all of them."""
+    """Whether a rule gives keys to the dataset; an earlier rule than its folder's can take them all."""
     rules = services.settings.datasets
     return dataset in named_datasets(rules) or any(
         matching_rule(prefix, rules)[1] == dataset for prefix in _prefixes(services, dataset)
@@ -149,12 +149,12 @@ def _list_page(services: Services, request: ListingRequest, prefix: str, progres
     )
     selection = Selection(request.dataset, request.first, request.last)
     files: dict[ObjectVersion, bool] = {}
-    # A version that another one has replaced is an arrival of its own, and so is one under a delete marker.
+    # A version that was replaced, or that is under a delete marker, is an arrival of its own as well.
     for item in page.get("Versions", []):
         key, modified = item["Key"], item["LastModified"]
         if not selection.selects(Partition.of(request.dataset, modified)) or settings.input.suffix_of(key) is None:
             continue
-        # Asked last: there can be thousands of rules, and years of files.
+        # Checked last, because there can be thousands of rules and years of files.
         if matching_rule(key, settings.datasets)[1] == request.dataset:
             file = ObjectVersion.of(bucket, key, item["ETag"], item["Size"], modified, item.get("VersionId"))
             files[file] = is_archived(item)
@@ -169,7 +169,7 @@ def _list_page(services: Services, request: ListingRequest, prefix: str, progres
 def _record(
     services: Services, request: ListingRequest, files: Mapping[ObjectVersion, bool], progress: ListingProgress
 ) -> ListingProgress:
-    """``files``: those of a page that the request is about, and whether each is archived."""
+    """``files`` maps the requested files of a page to whether they are archived."""
     if request.dry_run:
         rows = read_many(services.ledger.arrivals.get_many, files)
         unknown = [file for file, row in zip(files, rows, strict=True) if row is None or row.manifest is None]
@@ -198,7 +198,7 @@ def _record(
     progress = replace(progress, recorded=progress.recorded + recorded, bytes=progress.bytes + ownership.bytes)
     if unsettled and not request.leave_unsettled and not progress.waits:
         return replace(progress, waits=True)
-    # Files that have come since the first visit are those of a live owner.
+    # Files that came after the first visit belong to a live owner.
     before = iso_utc(services.clock() - WAIT_FOR_OWNERS)
     stuck = [file for file in files if ownership.outcomes[Identity.of(file)] == ArrivalOutcome.UNSETTLED]
     if not request.leave_unsettled and any(file.arrived_at < before for file in stuck):
@@ -219,9 +219,9 @@ def handler(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: 
 
 
 def backfill(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
-    """Validate a request, or list its objects for a bounded time; ``token`` is null when all are listed.
+    """Validate a request, or list its objects for a limited time; ``token`` is null when all are listed.
 
-    A valid request is returned as the state machine carries it: with the hours of its days, and its flags. Raises
+    A valid request is returned in the form of the state machine: with the hours of its days, and its flags. Raises
     ``InvalidInputError``: unknown action, invalid request, or a token of another function.
     """
     action = event.get("action")
@@ -238,7 +238,7 @@ def backfill(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
         request = _parse(event.get("request"), services)
         first, last = request["from"], request["to"]
         reason = f"backfill {first} to {last}"
-        # Files of an hour that was kept when the backfill began never get an owner once it may be forgotten.
+        # An hour may expire after the backfill began; files of such an hour would never get an owner.
         kept = services.settings.ledger.first_kept(services.ledger.arrivals.expiries(), services.clock())
         first = max(first, kept)
         listing = ListingRequest(request["dataset"], first, last, reason, dry_run=request["dryRun"])

@@ -1,6 +1,6 @@
-"""Lambda function ``promote``: files that are queued for the batch lane become urgent.
+"""Lambda function ``promote``: makes files that are queued for the batch lane urgent.
 
-One supersede for each manifest: the documents of its successors, the transaction, the pointers.
+Each manifest is superseded once: the successors' documents, then the transaction, then the pointers.
 """
 
 from collections import deque
@@ -37,17 +37,17 @@ from router.stream.runs import FailedStartsError, ensure_all_running
 from router.telemetry import logger
 
 MAX_SUCCESSORS = 90
-"""Stream manifests per supersede: with source and rest below DynamoDB's limit of 100 actions per transaction."""
+"""Maximum stream manifests per supersede; with source and rest they fit DynamoDB's 100 actions per transaction."""
 REASON = "manually promoted to the stream lane"
 FIELDS = ("files", "dataset", "from", "to", "dryRun")
 EXAMPLE = '{"files": ["s3://bucket/key"]} or {"dataset": "orders", "from": "2026-11-01T08", "to": "2026-11-01T09"}'
 PROMOTE_COUNTS = ("promoted", "inStream", "tooLate", "notMoved", "ignored", "notRouted", "unknown", "manifests")
-"""Object versions by outcome; ``unknown`` counts requested URIs, ``manifests`` new manifests of the stream lane."""
+"""Object versions by outcome; ``unknown`` counts requested URIs, and ``manifests`` new manifests of the stream lane."""
 MAX_QUEUED_FILES = 10_000
-"""Maximum number of files of the batch lane per promoted selection: each may need a stream manifest of its own."""
+"""Maximum number of files of the batch lane in a promoted selection; each may need a stream manifest of its own."""
 PARALLEL_MOVES = 8
-"""Manifests that are moved at the same time: one after another, 10,000 would take longer than the function may. Few,
-because each is some writes to one partition key of the index."""
+"""Manifests that are moved at the same time. In sequence, 10,000 would exceed the function's time. It is a small number
+because each move writes several times to one partition key of the index."""
 
 
 @with_refusals
@@ -59,7 +59,7 @@ def handler(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: 
 def promote(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     """Move files that are queued for the batch lane to the stream lane; a dry run writes nothing.
 
-    Idempotent: a repetition moves nothing twice, and finishes what a crashed invocation has begun. Raises
+    Idempotent: a repetition moves nothing twice, and completes the work of a crashed invocation. Raises
     ``InvalidInputError``: unknown field, neither files nor a selection or both, too many files; the error of a
     collection that could not be divided, if no other file was moved.
     """
@@ -67,7 +67,7 @@ def promote(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     _, files, selection = parse_target(fields, services, ("files",), "promote", EXAMPLE)
     dry_run = parse_flag(fields, "dryRun")
     report, fault = Report(PROMOTE_COUNTS), None
-    # Named files can be in one manifest by different ways, and one supersede moves them together.
+    # Named files can reach one manifest by different paths, and one supersede must move them together.
     threads = 1 if selection is None else PARALLEL_MOVES
     with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool, ThreadPoolExecutor(threads) as movers:
         work = Promotion(services, pool, report, dry_run=dry_run)
@@ -76,7 +76,7 @@ def promote(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
         else:
             manifests, fault = find_queued(services, selection, report, dry_run=dry_run)
             visit(movers, dict.fromkeys(manifests), work.move)
-    # The files have moved: a failed promote would hide it.
+    # Not raised: the files have moved, and a failed promote would hide that.
     error = next(iter(ensure_all_running(services, sorted(work.waiting)).values()), None)
     if error is not None:
         message = f"the streaming job was not started ({error}): remove the cause, then the sweep starts it"
@@ -88,7 +88,7 @@ def promote(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
 
 
 class Promotion:
-    """The work of one invocation. Each step reads the row first: all of it can be repeated after any crash."""
+    """The work of one invocation. Each step reads the row first, so that all can be repeated after any crash."""
 
     def __init__(self, services: Services, pool: ThreadPoolExecutor, report: Report, *, dry_run: bool) -> None:
         self._services, self._pool, self._report, self._dry_run = services, pool, report, dry_run
@@ -96,9 +96,9 @@ class Promotion:
         """Shards to which a pointer was written."""
 
     def move(self, manifest: str, files: Files) -> Mapping[str, Files]:
-        """Take the step that the manifest's row needs; returns the files to continue with, by manifest. Thread-safe.
+        """Take the step that the manifest's row requires; returns the files to continue with, by manifest. Thread-safe.
 
-        A manifest whose document cannot be used keeps its files, and holds back no other.
+        A manifest whose document cannot be used keeps its files, and does not stop the others.
         """
         row = self._services.ledger.manifests.get(manifest)
         following = next_promote_step(row)
@@ -122,7 +122,7 @@ class Promotion:
         return {}
 
     def _divide(self, row: ManifestRow, files: set[ObjectVersion]) -> Mapping[str, Files]:
-        """The files by the manifests of their collection's division, which is made where there is none."""
+        """The files by manifest of their collection's division; divides the collection if necessary."""
         collection, held = CollectionId.parse(str(row.collection)), successors(self._services, row, files)
         if not held and self._dry_run:
             message = f"{_format_files(files)} to be in the stream lane, out of the collection of {collection.hour}"
@@ -136,7 +136,7 @@ class Promotion:
         return held
 
     def _move(self, row: ManifestRow, files: Files) -> Mapping[str, Files]:
-        """One supersede; files that exceed it stay in the batch lane's successor, and are moved from there next."""
+        """Supersede once. Files beyond the limit stay in the batch lane's successor; the next step moves them."""
         services, bucket = self._services, self._services.resources.control_bucket
         now = services.clock()
         document = read_manifest(services.s3, bucket, row, services.resources.file_buckets)
@@ -152,7 +152,7 @@ class Promotion:
         urgent = [draft.manifest(iso_utc(now)) for draft in drafts[:MAX_SUCCESSORS]]
         moved = {file for manifest in urgent for file in manifest.files}
         unmoved = tuple(file for file in document.files if file not in moved)
-        # As old as before, so that the alarm for what is open for too long sees its whole age.
+        # The rest keeps its age, so that the alarm for long open manifests measures it in full.
         rest = [Manifest(new_manifest_id(now), Lane.BATCH, row.partition, row.queued_at, unmoved)] if unmoved else []
         list(self._pool.map(lambda manifest: write_manifest(services.s3, bucket, manifest), [*urgent, *rest]))
         if not services.ledger.manifests.supersede(row, [*urgent, *rest], REASON, now):
@@ -187,12 +187,12 @@ def _format_files(files: Collection[ObjectVersion]) -> str:
 def find_queued(
     services: Services, selection: Selection, report: Report, *, dry_run: bool
 ) -> tuple[list[str], Exception | None]:
-    """QUEUED manifests of the selection, from the index: a hint; and the error of a collection that could not be
-    divided.
+    """QUEUED manifests of the selection, from the index: a hint. Also the error of an undivided collection, or None.
 
-    The collections of its hours are divided; a dry run reports their files. The newest manifests of the stream lane are
-    included: a promote that crashed may have left them without a pointer. A million can wait in either lane, so that
-    memory holds ``MAX_QUEUED_FILES`` of each. Raises ``InvalidInputError``: more than as many files of the batch lane.
+    It divides the collections of the selected hours; a dry run reports their files instead. The newest manifests of the
+    stream lane are included, because a crashed promote may have left them without a pointer. A million can wait in
+    either lane, so memory holds at most ``MAX_QUEUED_FILES`` of each. Raises ``InvalidInputError`` if those of the
+    batch lane have more files than that.
     """
     divided, fault = ([], None) if dry_run else divide_selected(services, selection)
     batch: dict[str, int] = {}
@@ -221,10 +221,10 @@ def find_queued(
 
 
 def next_promote_step(row: ManifestRow | None) -> NextStep:
-    """The next step for a manifest, by a consistent read of its row; None: it has no row.
+    """The next step for a manifest, by a consistent read of its row, which is None if it has none.
 
-    A manifest that was tried before is promoted like any other: all attempts are left to its successors, files that
-    cannot be read are detected again, and what the stream lane cannot convert goes back to the batch lane.
+    A manifest that was tried before is promoted like any other: its successors have all attempts, unreadable files are
+    detected again, and what the stream lane cannot convert returns to the batch lane.
     """
     if row is None or row.state == State.ABANDONED:
         return NextStep(Step.LEAVE, "notRouted", "being routed right now: promote again in some minutes")

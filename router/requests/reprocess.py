@@ -1,6 +1,6 @@
-"""Lambda function ``reprocess``: manifests that have ended are queued for another conversion.
+"""Lambda function ``reprocess``: queues manifests that have ended for another conversion.
 
-One conditional update for each manifest.
+Each manifest takes one conditional update.
 """
 
 import re
@@ -42,9 +42,9 @@ from router.services import PARALLEL_REQUESTS, Services, container_services
 from router.telemetry import logger
 
 TIME_PER_CALL = timedelta(minutes=5)
-"""No manifests of a selection are begun after it; shorter than the function's timeout."""
+"""Time after which no further manifests of a selection are begun; shorter than the function's timeout."""
 MAX_LOOKS = 2_000
-"""Maximum number of files that a dry run looks at: each is a request, and those of a manifest follow one another."""
+"""Maximum number of files that a dry run checks: each is a request, and a manifest's files are checked in sequence."""
 REPLACED = frozenset({State.SUPERSEDED, State.COLLECTED})
 
 LINES_GIVEN_BACK = (
@@ -57,35 +57,35 @@ EXAMPLE = (
     '{"dataset": "orders", "from": "2026-11-01T08", "to": "2026-11-01T09"}'
 )
 REPROCESS_COUNTS = ("queued", "open", "repeated", "converted", "ignored", "unusable", "unknown", "files", "bytes")
-"""Manifests by outcome; ``unknown`` and ``ignored`` also count files that have no manifest. ``files`` and ``bytes`` are
-those of the queued manifests."""
+"""Manifests by outcome; ``unknown`` and ``ignored`` also count files without a manifest. ``files`` and ``bytes`` are
+sums over the queued manifests."""
 REQUEST_ID = re.compile(r"\S{1,128}")
-"""Names of executions are request ids as well."""
+"""Pattern of request ids; it also matches names of executions."""
 
 
 class Only(StrEnum):
-    """Which of the selected manifests a reprocess queues again."""
+    """Selects which of the requested manifests a reprocess queues again."""
 
     FAILED = "failed"
-    """FAILED ones, and DONE ones with files that could not be read."""
+    """FAILED manifests, and DONE manifests with files that could not be read."""
     ALL = "all"
-    """Every one that is FAILED or DONE."""
+    """Every FAILED or DONE manifest."""
 
 
 @dataclass(slots=True)
 class ReprocessReport(Report):
-    """A report that continues over several invocations, with the hours of what was queued."""
+    """A report over several invocations, with the hours of the queued manifests."""
 
     names: tuple[str, ...] = REPROCESS_COUNTS
     datasets: set[str] = field(default_factory=set)
     first: str | None = None
-    """Their first hour, ``YYYY-MM-DDTHH``; None: nothing was queued."""
+    """First hour of the queued manifests, ``YYYY-MM-DDTHH``; None if none was queued."""
     last: str | None = None
     place: str = ""
     """Dataset, hour and manifest after which a selection continues."""
 
     def select(self, row: ManifestRow) -> None:
-        """Include a manifest that this request has queued, or would in a dry run, in the selection. Thread-safe."""
+        """Add a manifest that this request queued, or would queue in a dry run, to the selection. Thread-safe."""
         stamp = row.partition.stamp
         with self.lock:
             self.datasets.add(row.partition.dataset)
@@ -94,9 +94,9 @@ class ReprocessReport(Report):
 
     @classmethod
     def continuing(cls, token: str | None) -> "ReprocessReport":
-        """The report of the invocation that returned ``token``, without its messages; None begins a new one.
+        """The report of the invocation that returned ``token``, without its messages; None stands for a new one.
 
-        Raises ``InvalidInputError``: ``token`` is not one that the function returned.
+        Raises ``InvalidInputError`` if the function did not return ``token``.
         """
         if token is None:
             return cls()
@@ -111,7 +111,7 @@ class ReprocessReport(Report):
         return encode_token({"datasets": sorted(self.datasets), **{name: getattr(self, name) for name in names}})
 
     def selection(self) -> dict[str, str] | None:
-        """Input of ``overnight`` that includes every queued manifest; None: nothing was queued."""
+        """Input of ``overnight`` that includes every queued manifest; None if none was queued."""
         if self.first is None or self.last is None:
             return None
         dataset = {"dataset": min(self.datasets)} if len(self.datasets) == 1 else {}
@@ -130,10 +130,10 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
 def reprocess(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     """Queue manifests that are FAILED, or DONE without some of their files, for the batch lane.
 
-    Every file of a queued manifest is read again, in the manifest's next generation; what it has published stays until
-    that one is published, and after it where a file is gone. ``"only": "all"`` includes DONE manifests that left
-    nothing out. A dry run writes nothing, and looks for files that are gone. Idempotent: a repetition with the same
-    ``request`` queues nothing twice. Raises ``InvalidInputError``: the input is not valid; says what to pass.
+    The next generation reads every file of the manifest again. What the manifest has published stays until then, and
+    longer if a file is gone. ``"only": "all"`` includes DONE manifests that left out nothing. A dry run writes nothing,
+    and looks for files that are gone. Idempotent: a repetition with the same ``request`` queues nothing twice. Raises
+    ``InvalidInputError`` with what to pass if the input is not valid.
     """
     fields = parse_fields(event, FIELDS, "reprocess", EXAMPLE)
     manifests, files, selection = parse_target(fields, services, ("manifests", "files"), "reprocess", EXAMPLE)
@@ -150,7 +150,7 @@ def reprocess(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
         if selection is not None:
             stop_at = services.clock() + TIME_PER_CALL
             for rows in find_listed(services, pool, selection, report, stop_at):
-                # Successors of superseded ones are among the rows.
+                # The rows include successors of superseded manifests.
                 list(pool.map(work.take_step, (row for row in rows if row.state != State.ABANDONED)))
             is_complete = not report.place
         elif files:
@@ -168,19 +168,19 @@ def reprocess(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class Reprocessing:
-    """The work of one invocation. Each manifest is one conditional update, so all of it can be repeated."""
+    """The work of one invocation. Each manifest is one conditional update, so that all can be repeated."""
 
     services: Services
     report: ReprocessReport
     only: Only
     request: str
-    """The id by which a repetition queues no manifest twice."""
+    """Id by which a repetition recognises the manifests that were queued before."""
     dry_run: bool
     visited: set[str] = field(default_factory=set)
     looks: int = 0
 
     def queue_named(self, manifest: str, files: Files) -> Mapping[str, Files]:
-        """Queue a manifest; of a superseded one, return the successors that hold the files; None: all of them."""
+        """Queue a manifest. For a superseded one, return its successors with ``files``, or all of them for None."""
         if manifest in self.visited:
             return {}
         row = self.services.ledger.manifests.get(manifest)
@@ -191,7 +191,7 @@ class Reprocessing:
         return {}
 
     def take_step(self, row: ManifestRow | None, subject: str = "") -> None:
-        """``subject`` begins the message about a manifest that stays; without it the manifest is only counted."""
+        """Queue or count a manifest. ``subject`` begins the message about one that stays; empty: no message."""
         step = next_reprocess_step(row, self.only, self.request)
         if row is not None and step.step == Step.ACT:
             self._queue(row)
@@ -210,7 +210,7 @@ class Reprocessing:
                 self.report.add("open", 1, f"manifest {row.id} changed meanwhile: reprocess it again")
                 return
             logger.info("manifest reprocessed", manifest_id=row.id, generation=row.generation + 1)
-        # Read after the manifest was queued: lines that were given back before are among them.
+        # Read after the manifest was queued, so that it includes lines that were given back before.
         if row.published is not None and ledger.resubmissions.of(row.partition):
             message += f"; {LINES_GIVEN_BACK}"
         self.report.add("queued", 1, message)
@@ -232,7 +232,7 @@ class Reprocessing:
         return held
 
     def _describe_input(self, row: ManifestRow) -> str:
-        """What is gone or archived of the manifest's input, by listing versions, which needs no right to read them."""
+        """Which files are gone or archived, by listing versions, which needs no permission to read them."""
         if self.looks + row.files > MAX_LOOKS:
             return "; its files were not looked at: name fewer manifests to have that done"
         self.looks += row.files
@@ -253,7 +253,7 @@ class Reprocessing:
 
 def _is_there(services: Services, file: ObjectVersion) -> bool:
     if file.bucket != services.resources.input_bucket:
-        # Repaired lines: nothing deletes them, and the function may not list the control bucket.
+        # Repaired lines are never deleted, and the function may not list the control bucket.
         return True
     return any(
         (item["VersionId"] == file.version_id)
@@ -281,11 +281,11 @@ MANIFESTS_AT_ONCE = 1_000
 def find_listed(
     services: Services, pool: ThreadPoolExecutor, selection: Selection, report: ReprocessReport, stop_at: datetime
 ) -> Iterator[list[ManifestRow]]:
-    """Rows of the selection, ``MANIFESTS_AT_ONCE`` and their successors at a time, after ``report.place``, until
+    """Rows of the selection after ``report.place``, ``MANIFESTS_AT_ONCE`` with their successors at a time, until
     ``stop_at``.
 
-    The ledger lists each manifest for its hour before it has a row. ``report.place`` moves on after the caller is done
-    with the rows, and is empty once all hours were listed.
+    The ledger lists each manifest for its hour before the manifest has a row. ``report.place`` advances after the
+    caller is done with the rows, and is empty after all hours.
     """
     for listed in batches_of(_listed(services, pool, selection, report.place), MANIFESTS_AT_ONCE):
         damaged: list[TerminalError] = []
@@ -301,10 +301,10 @@ def find_listed(
 
 
 def _listed(services: Services, pool: ThreadPoolExecutor, selection: Selection, after: str) -> Iterator[str]:
-    """``<partition>#<manifest>`` of the manifests that are listed for selected hours, sorted: those after ``after``."""
+    """Sorted ``<partition>#<manifest>`` after ``after``, for the manifests that are listed for selected hours."""
     partitions = services.ledger.partitions
     names = services.ledger.datasets.names() if selection.dataset is None else [selection.dataset]
-    # No character of a name comes before #, so the order of datasets is that of the texts.
+    # No character of a name sorts before #, so the datasets are in the order of these texts.
     remaining = (name for name in names if f"{name}#~" > after)
     first, last = selection.first or "0", selection.last or "~"
     hours = (row.partition for name in remaining for row in partitions.hours(name, first, last))
@@ -314,9 +314,9 @@ def _listed(services: Services, pool: ThreadPoolExecutor, selection: Selection, 
 
 
 def next_reprocess_step(row: ManifestRow | None, only: Only, request: str) -> NextStep:
-    """The next step for a manifest, by a consistent read of its row; None: it has no row.
+    """The next step for a manifest, by a consistent read of its row, which is None if it has none.
 
-    Only a manifest that has ended is queued, and once for each request: a repetition finds its id in the row.
+    Only a manifest that has ended is queued, and only once for a request: a repetition finds its id in the row.
     """
     if row is None or row.state == State.ABANDONED:
         return NextStep(Step.LEAVE, "unknown", "is not in the ledger: check the id; explain shows those of a file")
@@ -336,5 +336,5 @@ def next_reprocess_step(row: ManifestRow | None, only: Only, request: str) -> Ne
 
 
 def has_unreadable_files(row: ManifestRow) -> bool:
-    """Whether a DONE manifest left files out, which are in the quarantine by reference."""
+    """Whether a DONE manifest left out files, which are in the quarantine by reference."""
     return row.state == State.DONE and row.published is not None and row.published.totals.failed_files > 0

@@ -1,4 +1,4 @@
-"""Lambda function ``resubmit``: repaired lines of the quarantine become rows of the hour that they came from, once."""
+"""Lambda function ``resubmit``: gives repaired lines of the quarantine back to their hour, as rows, exactly once."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -37,11 +37,11 @@ def handler(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: 
 def resubmit(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     """Record a resubmission, whose document and lines are in the control bucket, and own its file.
 
-    Order of the writes: the intent, which names the file; the row of the resubmission, which no other one with the same
-    line can follow; then ownership, as for every arrival. Idempotent: a repetition completes what is left. Raises
-    ``InvalidInputError``: the event is not valid, or the lines may not be given back; ``InvalidDocumentError``: its
-    document, or that of an earlier one, is gone; ``OwnershipError``: a request had no answer: a repetition, or the
-    sweep, completes it.
+    Order of the writes: the intent, which names the file; the row, after which no other resubmission can have one of
+    its lines; then ownership, as for every arrival. Idempotent: a repetition completes what is left. Raises
+    ``InvalidInputError`` if the event is not valid, or the lines may not be given back; ``InvalidDocumentError`` if its
+    document, or an earlier one, is gone; ``OwnershipError`` if a request had no answer: a repetition or the sweep
+    completes it.
     """
     name = parse_fields(event, ("resubmission",), "resubmit", EXAMPLE).get("resubmission")
     if not isinstance(name, str) or not is_manifest_id(name):
@@ -60,7 +60,7 @@ def resubmit(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
         )
     messages = []
     try:
-        # Again, after the row was recorded: a reprocess that has begun before it has read no row to warn of.
+        # Checked again after the row is recorded: a reprocess that began earlier has found no row, and gave no warning.
         _check_still_rejected(services.ledger, resubmission)
     except InvalidInputError:
         messages.append(f"{row.partition} is converted again; {LINES_GIVEN_BACK}")
@@ -69,9 +69,9 @@ def resubmit(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
 
 
 def _record(services: Services, resubmission: Resubmission, sha256: str) -> tuple[ResubmissionRow, str | None]:
-    """The row of the resubmission, and the key of the intent that was written for it; None: the row was there.
+    """The row of the resubmission, and the key of the intent that was written for it, or None if the row existed.
 
-    The sweep deletes the intent of a row that another one has forestalled.
+    If another resubmission takes the number of the row first, the sweep deletes the intent.
     """
     resubmissions, control = services.ledger.resubmissions, services.resources.control_bucket
     earlier = resubmissions.of(resubmission.partition)
@@ -81,7 +81,7 @@ def _record(services: Services, resubmission: Resubmission, sha256: str) -> tupl
     check_resubmission(services.s3, services.ledger, control, resubmission, earlier)
     key = resubmitted_lines_key(resubmission.name)
     head = services.s3.head_object(Bucket=control, Key=key)
-    # By its ETag, also where the bucket keeps versions: the jobs may read documents by their keys alone.
+    # Identified by its ETag even if the bucket keeps versions: the jobs may read documents only by their keys.
     file = ObjectVersion.of(control, key, head["ETag"], head["ContentLength"], head["LastModified"], None)
     now = iso_utc(services.clock())
     row = ResubmissionRow(resubmission.name, resubmission.partition, file, sha256, resubmission.lines, now)
@@ -98,11 +98,11 @@ def _arrival(row: ResubmissionRow) -> RoutedArrival:
 def check_resubmission(
     s3: S3Client, ledger: Ledger, control_bucket: str, resubmission: Resubmission, earlier: Sequence[ResubmissionRow]
 ) -> None:
-    """Compare a resubmission with the ledger; ``earlier`` are all that are recorded of its hour.
+    """Compare a resubmission with the ledger. ``earlier`` are all resubmissions that are recorded for its hour.
 
-    Memory holds its own lines and those of one earlier resubmission. Raises ``InvalidInputError``: it holds no line,
-    too many, or one twice; a line is no longer in the quarantine; or it was given back before;
-    ``InvalidDocumentError``: the document of an earlier one is gone or was changed.
+    Memory holds its own lines and those of one earlier resubmission. Raises ``InvalidInputError`` if it has no line,
+    too many lines or one twice, or if a line is no longer in the quarantine or was given back before;
+    ``InvalidDocumentError`` if the document of an earlier one is gone or was changed.
     """
     lines = set(resubmission.identities())
     if not 0 < len(lines) <= MAX_LINES or len(lines) != resubmission.lines:
@@ -122,7 +122,7 @@ def check_resubmission(
 
 
 def _check_still_rejected(ledger: Ledger, resubmission: Resubmission) -> None:
-    """A line counts as rejected while the generation that has rejected it is the published one, and no other begins."""
+    """Raise ``InvalidInputError`` unless each rejecting generation is the published one of a DONE manifest."""
     for manifest, generation in sorted({(item.manifest, item.generation) for item in resubmission.rejected}):
         row = ledger.manifests.get(manifest)
         if row is None or row.partition != resubmission.partition:
@@ -135,10 +135,10 @@ def _check_still_rejected(ledger: Ledger, resubmission: Resubmission) -> None:
 
 
 def is_recorded(services: Services, arrival: RoutedArrival) -> bool:
-    """Whether an arrival of an intent may be owned: lines of a resubmission only once it is recorded.
+    """Whether an arrival of an intent may be owned; lines of a resubmission only after it is recorded.
 
-    Its function has ended when the sweep resumes an intent, so what is not recorded by then was refused or interrupted,
-    and its caller was told.
+    When the sweep resumes an intent, the function that wrote it has ended. A resubmission without a row was refused or
+    interrupted, and its caller knows that.
     """
     if arrival.file.bucket != services.resources.control_bucket:
         return True

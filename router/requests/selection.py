@@ -1,6 +1,6 @@
-"""What requests have in common: input fields, above all a selection of datasets and UTC hours, and their report.
+"""Shared parts of requests: input fields, mainly a selection of datasets and UTC hours, the steps, and the report.
 
-And the folders of the input bucket that have the files of a dataset.
+Also the folders of the input bucket with a dataset's files.
 """
 
 import json
@@ -31,19 +31,19 @@ from router.telemetry import logger
 T = TypeVar("T")
 
 MAX_NAMED = 1_000
-"""Maximum number of manifests or files per invocation: each costs a few reads and a write or a transaction."""
+"""Maximum number of manifests or files per invocation: each costs a few reads, and a write or a transaction."""
 EXPECTED_TIME = "pass a UTC day such as 2026-11-21, or a UTC hour such as 2026-11-21T08"
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Partitions of one dataset or of all, within a range of UTC hours."""
+    """Partitions of one dataset, or of all datasets, within a range of UTC hours."""
 
     dataset: str | None = None
     first: str | None = None
-    """``YYYY-MM-DDTHH``, inclusive; None: no lower bound."""
+    """``YYYY-MM-DDTHH``, inclusive; None for no lower bound."""
     last: str | None = None
-    """``YYYY-MM-DDTHH``, inclusive; None: no upper bound."""
+    """``YYYY-MM-DDTHH``, inclusive; None for no upper bound."""
 
     def selects(self, partition: Partition) -> bool:
         return self.dataset in (None, partition.dataset) and self.selects_hour(partition.stamp)
@@ -53,7 +53,7 @@ class Selection:
 
 
 def open_rows(services: Services, lane: Lane, state: State, selection: Selection) -> Iterable[ManifestRow]:
-    """Open manifests of the selection, oldest first, from the index: a hint that a consistent read has to confirm.
+    """Open manifests of the selection, oldest first, from the index: a hint, which a consistent read must confirm.
 
     A damaged row is logged and left to the sweep, which reports it.
     """
@@ -62,7 +62,7 @@ def open_rows(services: Services, lane: Lane, state: State, selection: Selection
 
 
 def parse_fields(given: object, known: Collection[str], function: str, example: str) -> Mapping[str, Any]:
-    """``given``, if it is an object of known fields; raises ``InvalidInputError`` otherwise: says what to pass."""
+    """``given``, if it is an object with only known fields. Otherwise raises ``InvalidInputError``: what to pass."""
     if not isinstance(given, dict):
         raise InvalidInputError(f"{function} needs an object as its input: pass {example}")
     if unknown := sorted(set(given) - set(known)):
@@ -72,7 +72,7 @@ def parse_fields(given: object, known: Collection[str], function: str, example: 
 
 
 def parse_flag(given: Mapping[str, Any], name: str) -> bool:
-    """A field that is true or false; false when it is missing. Raises ``InvalidInputError``."""
+    """A field that is true or false; false if it is missing. Raises ``InvalidInputError``."""
     value = given.get(name, False)
     if not isinstance(value, bool):
         raise InvalidInputError(f"{name} = {value!r} is neither true nor false: pass {name}: true, without quotes")
@@ -82,8 +82,8 @@ def parse_flag(given: Mapping[str, Any], name: str) -> bool:
 def parse_selection(given: Mapping[str, Any], services: Services) -> Selection:
     """Read ``dataset``, ``from`` and ``to``; a missing or null field does not restrict the selection.
 
-    A day means all of its 24 hours; ``to`` is inclusive. Raises ``UnknownDatasetError``: there is no such dataset; says
-    which there are; ``InvalidInputError``: invalid time, or ``from`` later than ``to``; says what to pass.
+    A day stands for all of its 24 hours; ``to`` is inclusive. Raises ``UnknownDatasetError``, with the known names, for
+    an unknown dataset; ``InvalidInputError`` for an invalid time, or if ``from`` is later than ``to``.
     """
     dataset = given.get("dataset")
     if dataset is not None:
@@ -95,12 +95,12 @@ def parse_selection(given: Mapping[str, Any], services: Services) -> Selection:
 def parse_target(
     given: Mapping[str, Any], services: Services, lists: Collection[str], function: str, example: str
 ) -> tuple[tuple[str, ...], tuple[S3Uri, ...], Selection | None]:
-    """Manifests, files or a selection: the one that a request is about.
+    """The target of a request: manifests, files or a selection.
 
-    ``lists`` are the fields of ``manifests`` and ``files`` that ``function`` takes.
+    ``lists`` are the fields of ``manifests`` and ``files`` that ``function`` accepts.
 
-    Raises ``InvalidInputError``: not exactly one kind of target, a list that is not valid or too long, or what
-    ``parse_selection`` raises.
+    Raises ``InvalidInputError`` unless there is exactly one kind of target, or for an invalid or too long list; the
+    errors of ``parse_selection``.
     """
     kinds = [name for name in lists if given.get(name) is not None]
     if any(given.get(name) is not None for name in ("dataset", "from", "to")):
@@ -136,9 +136,9 @@ def _parse_manifest_id(given: object) -> str:
 
 
 def parse_hours(given: Mapping[str, Any]) -> tuple[str | None, str | None]:
-    """Read ``from`` and ``to`` as ``YYYY-MM-DDTHH``, both inclusive; None: no bound. A day means all of its 24 hours.
+    """Read ``from`` and ``to`` as ``YYYY-MM-DDTHH``, inclusive; None for no bound. A day stands for all its 24 hours.
 
-    Raises ``InvalidInputError``: invalid time, or ``from`` later than ``to``; says what to pass.
+    Raises ``InvalidInputError``, with what to pass, for an invalid time, or if ``from`` is later than ``to``.
     """
     first, last = _parse_hour(given, "from", "00"), _parse_hour(given, "to", "23")
     if first is not None and last is not None and first > last:
@@ -149,7 +149,7 @@ def parse_hours(given: Mapping[str, Any]) -> tuple[str | None, str | None]:
 
 
 def check_dataset(dataset: object, services: Services) -> None:
-    """Raise ``UnknownDatasetError`` for one that is unknown to the settings, the ledger and the input bucket."""
+    """Raise ``UnknownDatasetError`` if settings, ledger and input bucket all do not know the dataset."""
     rules = services.settings.datasets
     if isinstance(dataset, str) and DATASET_NAME.fullmatch(dataset):
         if any(rule.name == dataset for rule in rules) or services.ledger.datasets.is_known(dataset):
@@ -169,7 +169,7 @@ def _parse_hour(given: Mapping[str, Any], name: str, hour_of_day: str) -> str | 
         return None
     for stamp in (text, f"{text}T{hour_of_day}"):
         with suppress(TypeError, ValueError):
-            # Not every form that Python reads as well.
+            # Python also reads other forms, which are refused.
             if datetime.strptime(stamp, "%Y-%m-%dT%H").isoformat(timespec="hours") == stamp:
                 return str(stamp)
     raise InvalidInputError(f"{name} = {text!r} is not a valid time: {EXPECTED_TIME}")
@@ -178,29 +178,29 @@ def _parse_hour(given: Mapping[str, Any], name: str, hour_of_day: str) -> str | 
 MAX_MESSAGES = 50
 """Maximum number of messages in one answer."""
 MAX_MESSAGE_CHARACTERS = 600
-"""Reasons quote errors, whose length nothing limits. With 6 bytes to an escaped character all messages of an answer are
-below the 256 KiB of a state's result (https://docs.aws.amazon.com/step-functions/latest/dg/service-quotas.html)."""
+"""Maximum length of a message: reasons quote errors of any length. With 6 bytes for an escaped character, an answer
+fits the 256 KiB of a state's result (https://docs.aws.amazon.com/step-functions/latest/dg/service-quotas.html)."""
 
 
 @dataclass(slots=True)
 class Report:
-    """Collects the counts of a request over all its invocations, and the messages of one of them."""
+    """Collects the counts of a request over all invocations, and the messages of one invocation."""
 
     names: tuple[str, ...]
-    """The counts that an answer has."""
+    """Names of the counts in an answer."""
     counts: Counter[str] = field(default_factory=Counter)
     messages: list[str] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def add(self, name: str, number: int, message: str | None = None) -> None:
-        """Add ``number`` to the count ``name``, and a message about them, or none. Thread-safe."""
+        """Add ``number`` to the count ``name``, with a message or without. Thread-safe."""
         with self.lock:
             self.counts[name] += number
             if message is not None:
                 self.messages.append(message[:MAX_MESSAGE_CHARACTERS])
 
     def answer(self, *, dry_run: bool) -> dict[str, Any]:
-        """The counts, the first ``MAX_MESSAGES`` messages and the number of ``omitted`` ones."""
+        """The counts, the first ``MAX_MESSAGES`` messages, and the number of ``omitted`` messages."""
         return {
             "dryRun": dry_run,
             **{name: self.counts[name] for name in self.names},
@@ -210,12 +210,12 @@ class Report:
 
 
 class Step(StrEnum):
-    """What to do with a manifest, or with the requested files of it."""
+    """What to do with a manifest, or with its requested files."""
 
     ACT = "act"
-    """Do what was requested: move its files to the stream lane, or queue it in its next generation."""
+    """Do what was requested: move its files to the stream lane, or queue its next generation."""
     POINT = "point"
-    """Its files wait in the stream lane already: write one more pointer, because the first may be missing."""
+    """Its files already wait in the stream lane: write one more pointer, because the first may be missing."""
     FOLLOW = "follow"
     """Continue with its successors, which hold its files."""
     LEAVE = "leave"
@@ -223,7 +223,7 @@ class Step(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NextStep:
-    """The step; for LEAVE also how the manifest or its files are counted, and why, with what to do next."""
+    """A step. For LEAVE it has the name of the count to add to, and the reason, with what to do next."""
 
     step: Step
     count: str = ""
@@ -231,13 +231,13 @@ class NextStep:
 
 
 Files = set[ObjectVersion] | None
-"""Files of a manifest; None: all of them."""
+"""Files of a manifest; None for all of its files."""
 
 
 def visit(
     pool: ThreadPoolExecutor, files: Mapping[str, Files], act: Callable[[str, Files], Mapping[str, Files]]
 ) -> None:
-    """Call ``act`` for each manifest with its files, then for what it returns: the successors that hold them."""
+    """Call ``act`` for each manifest with its files, and then for the successors that it returns, to the end."""
     remaining = dict(files)
     while remaining:
         following: dict[str, Files] = {}
@@ -249,21 +249,21 @@ def visit(
 
 
 def successors(services: Services, row: ManifestRow, files: Files) -> Mapping[str, Files]:
-    """The files by the successors of a manifest or part that hold them; raises what ``files_by_successor`` raises."""
+    """``files`` by the successor of a manifest or part that holds them. Raises the errors of ``files_by_successor``."""
     if files is None:
         return dict.fromkeys(row.superseded_by)
     return dict[str, Files](files_by_successor(services.s3, services.ledger, services.resources, row, files))
 
 
 def encode_token(values: Mapping[str, Any]) -> str:
-    """Opaque text by which the next invocation continues."""
+    """An opaque text with which the next invocation continues."""
     return urlsafe_b64encode(json.dumps(values).encode()).decode()
 
 
 def decode_token(token: object, function: str, decode: Callable[[dict[str, Any]], T]) -> T:
-    """``decode`` of what ``encode_token`` was given.
+    """Apply ``decode`` to the values that ``encode_token`` received.
 
-    Raises ``InvalidInputError``: ``function`` has not returned the token.
+    Raises ``InvalidInputError`` if ``function`` did not return the token.
     """
     try:
         return decode(json.loads(urlsafe_b64decode(token)))  # type: ignore[arg-type]
@@ -287,7 +287,7 @@ def format_unknown_file(uri: S3Uri, input_bucket: str) -> str:
 def find_files(
     services: Services, pool: ThreadPoolExecutor, uris: Sequence[S3Uri], report: Report
 ) -> Mapping[str, set[ObjectVersion]]:
-    """Every version of the keys that the ledger knows, by the manifest that its arrival row names."""
+    """All known versions of the keys, by the manifest that their arrival rows name."""
     files: dict[str, set[ObjectVersion]] = {}
     versions = pool.map(lambda uri: services.ledger.arrivals.versions(uri.bucket, uri.key), uris)
     for uri, arrivals in zip(uris, versions, strict=True):
@@ -302,11 +302,11 @@ def find_files(
 
 
 MAX_PAGES = 100
-"""Pages of 1,000 folders that are looked through for those of one dataset."""
+"""Maximum number of pages, of 1,000 folders each, that are searched for the folders of one dataset."""
 
 
 def folders_of(services: Services, dataset: str) -> list[str]:
-    """The folder that has the dataset; while none has it, each folder of the bucket that would get it, sorted."""
+    """The folder that has the dataset. If none has it yet: each folder of the bucket that could get it, sorted."""
     rules = [rule for rule in services.settings.datasets if rule.name == FOLDER]
     owner = services.ledger.datasets.folder(dataset) if rules else dataset
     if owner is not None:
@@ -323,7 +323,7 @@ def folders_on(page: Any, prefix: str) -> Iterator[str]:  # noqa: ANN401
 
 
 def folder_pages(services: Services, prefix: str, stop_at: datetime | None = None) -> Iterator[Any]:
-    """Pages of the folders after the prefix, also of those whose current objects are all deleted."""
+    """Pages of the folders after the prefix, including folders whose current objects are all deleted."""
     markers: dict[str, Any] = {}
     while stop_at is None or services.clock() < stop_at:
         page = services.s3.list_object_versions(

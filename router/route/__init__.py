@@ -1,1 +1,1 @@
-"""Events of the input bucket become arrivals, each owned by one manifest: parse, decide the lane, take ownership."""
+"""Turns events of the input bucket into arrivals, each with one owner: parse, decide the lane, take ownership."""

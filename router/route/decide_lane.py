@@ -1,7 +1,6 @@
-"""Which lane an arrival takes, and why: peak hours, urgency by key, size, tags and metadata.
+"""Decides the lane of an arrival, with a reason: peak hours, or urgency by key, size, tags and metadata.
 
-``decide_lane`` is pure. ``decide_lanes`` reads what the decisions on the arrivals of an invocation depend on, in
-parallel.
+``decide_lane`` is pure. ``decide_lanes`` also reads, in parallel, what the decisions of one invocation depend on.
 """
 
 from collections import Counter
@@ -31,7 +30,7 @@ from router.telemetry import logger
 
 
 class Attribute(StrEnum):
-    """What no event has of an object: each costs a request."""
+    """Properties of an object that no event contains: each costs a request."""
 
     TAGS = "tags"
     METADATA = "metadata"
@@ -39,16 +38,16 @@ class Attribute(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NotRead:
-    """An attribute that S3 refuses to give; the same request will not succeed later without a person's help."""
+    """An attribute that S3 refuses to return; only a person can make the same request succeed."""
 
     reason: str
-    """A phrase for people."""
+    """Why it was not read, as a phrase for people."""
     error: str = field(default="", compare=False)
-    """What S3 answered."""
+    """S3's answer."""
 
 
 Attributes = dict[Attribute, Mapping[str, str] | NotRead]
-"""What has been read of an object: values by their names."""
+"""The attributes of an object that were read, each with values by name."""
 
 
 DAY_MINUTES = 24 * 60
@@ -57,8 +56,8 @@ DAY_MINUTES = 24 * 60
 def peak_window(peak: PeakSettings, time_zone: str, now: datetime) -> str | None:
     """The window of ``peak.hours`` that contains ``now`` (aware), or None.
 
-    Windows follow the wall clock of ``time_zone``: the hour that is skipped in spring is in no window, the hour that is
-    repeated in autumn is in its window twice. A window that passes midnight belongs to the day on which it begins.
+    Windows follow the wall clock of ``time_zone``: the hour that spring skips is in no window, and the hour that autumn
+    repeats is in its window twice. A window that passes midnight belongs to the day on which it begins.
     """
     local = now.astimezone(ZoneInfo(time_zone))
     minute = local.hour * 60 + local.minute
@@ -78,14 +77,14 @@ NOT_DELIVERED = "records that Firehose could not deliver, with its error: see do
 
 @dataclass(frozen=True, slots=True)
 class LaneDecision:
-    """Lane and dataset of an arrival; both None: the arrival is ignored."""
+    """Lane and dataset of an arrival; both are None if the arrival is ignored."""
 
     lane: Lane | None
     dataset: str | None
     reason: str
-    """Why this lane, or why the arrival is ignored; a sentence for people."""
+    """Why it has this lane, or why the arrival is ignored: a sentence for people."""
     unread: Attribute | None = None
-    """Read it and decide again: it can make the file urgent. The lane is that of the other rules until then."""
+    """An attribute that can make the file urgent: read it and decide again. Until then the other rules decide."""
     urgent: bool = False
 
 
@@ -94,9 +93,9 @@ def decide_lane(
 ) -> LaneDecision:
     """The lane of an arrival at ``now`` (aware).
 
-    In this order: ignored keys; files that are too large for the stream lane; urgent by key, size, tags, metadata; peak
-    hours of the dataset, if the stream lane has room (``spill``); everything else waits for the overnight run. What S3
-    does not give of ``attributes`` makes no file urgent.
+    The order is: ignored keys; files that are too large for the stream lane; urgency by key, size, tags, metadata; peak
+    hours of the dataset, if the stream lane has room (``spill``); everything else waits for the overnight run. An
+    attribute that S3 refuses to return makes no file urgent.
     """
     ignored = _reason_to_ignore(arrival.key, settings)
     if ignored is not None:
@@ -124,10 +123,10 @@ def spill(decision: LaneDecision) -> LaneDecision:
 
 
 def stream_file_limit(key: str, settings: Settings) -> int:
-    """Maximum size in bytes of a file of the stream lane, whether it is urgent or not.
+    """Maximum size in bytes of a file of the stream lane, urgent or not.
 
-    It is what the cores of its streaming job convert within the latency goal at the speed that forecasts assume; a file
-    with a compressed name, or of concatenated objects, is read by one core.
+    The cores of a streaming job can convert this size within the latency goal at the assumed speed. A file with a
+    compressed name, or of concatenated objects, is read by one core.
     """
     stream, price = settings.stream, settings.price
     compressed = has_compressed_name(key)
@@ -150,7 +149,7 @@ def _reason_to_ignore(key: str, settings: Settings) -> str | None:
 def _urgency(
     arrival: ObjectVersion, rule: DatasetRule, settings: Settings, attributes: Attributes
 ) -> tuple[str | None, list[str], Attribute | None]:
-    """Why the file is urgent, or None; which attributes are not known and why; and the next one to be read."""
+    """Why the file is urgent, or None; notes about unread attributes; and the attribute to read next, or None."""
     for key in settings.urgent.keys:
         if fnmatchcase(arrival.key, key):
             return f"urgent: the key matches {key}", [], None
@@ -174,21 +173,21 @@ def _urgency(
 
 
 GONE_CODES = frozenset({"404", "405", "412", "MethodNotAllowed", "NoSuchKey", "NoSuchVersion", "PreconditionFailed"})
-"""Answers for a version that was deleted or replaced; HeadObject has the HTTP status only."""
+"""Error codes for a version that was deleted or replaced; HeadObject has only HTTP statuses."""
 ACTIONS = {
     Attribute.TAGS: "s3:GetObjectTagging and s3:GetObjectVersionTagging",
     Attribute.METADATA: "s3:GetObject and s3:GetObjectVersion",
 }
-"""What the role needs (Amazon S3 API Reference, GetObjectTagging and HeadObject)."""
+"""The actions that the role needs (Amazon S3 API Reference, GetObjectTagging and HeadObject)."""
 
 
 def decide_lanes(
     services: Services, arrivals: Iterable[ObjectVersion], now: datetime
 ) -> dict[ObjectVersion, LaneDecision | NoAnswer]:
-    """Decide on each arrival; ``NO_ANSWER`` of S3 means that the same request can succeed later.
+    """Decide on each arrival. ``NO_ANSWER`` means that S3 gave no answer, and the same request can succeed later.
 
-    Only an arrival whose decision depends on tags or metadata costs requests: at most one for each of the two. Peak
-    files for which the stream lane has no room spill to the batch lane.
+    Only decisions that depend on tags or metadata cost requests: at most one for each of the two. Peak files for which
+    the stream lane has no room spill to the batch lane.
     """
     decided = {arrival: decide_lane(arrival, services.settings, now) for arrival in arrivals}
     decisions: dict[ObjectVersion, LaneDecision | NoAnswer] = {**decided}
@@ -224,16 +223,16 @@ def read_until_decided(
     attributes: Attributes,
     read: Callable[[Attribute], Mapping[str, str] | NotRead],
 ) -> LaneDecision:
-    """Read what a decision depends on into ``attributes``, and decide again; raises what ``read`` raises."""
+    """Read the needed attributes into ``attributes``, and decide. Raises the errors of ``read``."""
     while (unread := (decision := decide_lane(arrival, settings, now, attributes)).unread) is not None:
         attributes[unread] = read(unread)
     return decision
 
 
 def read_attribute(s3: S3Client, file: ObjectVersion, attribute: Attribute) -> Mapping[str, str] | NotRead:
-    """Values by their names, which S3 gives in lower case for metadata: one request.
+    """Values by name, by one request; S3 returns the names of metadata in lower case.
 
-    Raises ``BotoCoreError``, ``ClientError``: S3 did not answer, or is throttling after the retries of the client: the
+    Raises ``BotoCoreError`` or ``ClientError`` if S3 did not answer, or still throttles after the client's retries: the
     same request can succeed later.
     """
     request = {"Bucket": file.bucket, "Key": file.key}
@@ -258,7 +257,7 @@ def read_attribute(s3: S3Client, file: ObjectVersion, attribute: Attribute) -> M
 
 
 def _log_not_read(read: Iterable[Attributes]) -> None:
-    """One line for each reason: a missing permission concerns many files."""
+    """Log one line for each reason, because a missing permission concerns many files."""
     values = (item for attributes in read for item in attributes.items())
     found = Counter((attribute, value) for attribute, value in values if isinstance(value, NotRead))
     for (attribute, value), files in found.items():

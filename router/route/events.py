@@ -1,4 +1,4 @@
-"""SQS messages to the object versions that they announce, and when they are delivered again."""
+"""Reads the object versions that SQS messages announce, and sets when messages are redelivered."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -28,13 +28,13 @@ class AnnouncedVersion(NamedTuple):
 
     file: ObjectVersion
     names_version: bool
-    """``null`` is a name too: the object was put while the bucket had no versions."""
+    """True also for the name ``null``: the object was put while the bucket had no versions."""
 
 
 def parse_events(message: SQSRecord) -> list[AnnouncedVersion]:
     """The object versions that a message announces; none for S3's test event and for removals.
 
-    Raises ``InvalidInputError``: the message is not a valid S3 event.
+    Raises ``InvalidInputError`` if the message is not a valid S3 event.
     """
     try:
         body = message.json_body
@@ -50,9 +50,9 @@ def parse_events(message: SQSRecord) -> list[AnnouncedVersion]:
 
 
 MAX_TEXT_BYTES = 1024
-"""Of a key and of a version id (Amazon S3 User Guide, "Naming Amazon S3 objects", "How S3 Versioning works")."""
+"""Limit of a key and of a version id (Amazon S3 User Guide, "Naming Amazon S3 objects", "How S3 Versioning works")."""
 MAX_SIZE = 1 << 50
-"""More than any object has."""
+"""An upper bound of an object's size."""
 
 
 def _announced(record: S3EventRecord) -> AnnouncedVersion:
@@ -67,12 +67,12 @@ def _announced(record: S3EventRecord) -> AnnouncedVersion:
 
 
 class VersionLookup:
-    """Completes the events of one invocation that name no version; another one costs no request.
+    """Completes the events of one invocation that name no version; other events cost no request.
 
-    Where the bucket has versions, an event without a version must not become an arrival of its own: a listing gives the
-    same object its version id, and the file would be converted twice. In a bucket without versions no event names one:
-    that costs one request per invocation. Once S3 has not answered it is not asked again: a thousand events would wait
-    for its repetitions one after another.
+    If the bucket has versions, an event without a version must not become an arrival of its own: a listing would find
+    the same object with its version id, and the file would be converted twice. In a bucket without versions no event
+    names one, and the lookup costs one request per invocation. After S3 failed to answer once, it is not asked again,
+    because a thousand events would each wait for its retries.
     """
 
     def __init__(self, services: Services) -> None:
@@ -81,9 +81,9 @@ class VersionLookup:
         self._fault: Exception | None = None
 
     def complete(self, announced: AnnouncedVersion) -> ObjectVersion:
-        """The arrival of an event: of the versions with its ETag the one from before versions, or else the newest.
+        """The arrival of an event: among the versions with its ETag, the one from before versioning, else the newest.
 
-        Raises ``BotoCoreError``, ``ClientError``: S3 did not answer: the event has to be redelivered.
+        Raises ``BotoCoreError`` or ``ClientError`` if S3 did not answer: the event must be redelivered.
         """
         file, s3, own = announced.file, self._services.s3, self._services.resources.input_bucket
         if announced.names_version or file.bucket != own:
@@ -92,7 +92,7 @@ class VersionLookup:
             raise self._fault
         try:
             if self._has_versions is None:
-                # Once they were switched on, the bucket keeps the version `null` next to others.
+                # After versioning was switched on, the bucket keeps the version `null` next to others.
                 self._has_versions = "Status" in s3.get_bucket_versioning(Bucket=own)
             versions = list_versions(s3, own, file.key) if self._has_versions else ()
             matching = [item["VersionId"] for item in versions if item["ETag"].strip('"') == file.etag]
@@ -100,20 +100,20 @@ class VersionLookup:
             if can_pass(error):
                 self._fault = error
             raise
-        # Without one it is gone by now. The manifest that owns it reports that.
+        # Without a match the object is gone by now; the manifest that owns it reports that.
         version = UNVERSIONED if UNVERSIONED in matching else next(iter(matching), UNVERSIONED)
         return replace(file, version_id=None if version == UNVERSIONED else version)
 
 
 PAUSES = (10, 60, 300)
-"""Seconds after the first, the second, and each further delivery. Without them an event would wait as long as one whose
-invocation has died (``infra/arrivals.py``)."""
+"""Seconds until redelivery after the first, the second, and each further delivery. Without them an event would wait as
+long as after an invocation that died (``infra/arrivals.py``)."""
 MAX_ENTRIES = 10
 """Maximum entries of one request (Amazon SQS API Reference, ChangeMessageVisibilityBatch)."""
 
 
 def receives(message: SQSRecord) -> int:
-    """Number of times that the message was delivered, this time included."""
+    """Number of deliveries of the message, including this one."""
     return int(message.attributes.approximate_receive_count)
 
 
@@ -123,7 +123,7 @@ def pause_seconds(count: int) -> int:
 
 
 def deliver_again(services: Services, messages: Sequence[SQSRecord]) -> None:
-    """Let messages be delivered again after their pause; after an error, which is logged, the queue's timeout holds."""
+    """Let messages be redelivered after their pause. After an error, which is logged, the queue's timeout applies."""
     if services.sqs is None:
         return
     for some in batches_of(messages, MAX_ENTRIES):

@@ -1,4 +1,4 @@
-"""Lambda function ``route``: a batch of SQS messages, each acknowledged once the ledger has its arrivals."""
+"""Lambda function ``route``: acknowledges each SQS message of a batch after the ledger has its arrivals."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -23,8 +23,8 @@ from router.stream.runs import FailedStartsError, ensure_all_running
 from router.telemetry import Metric, count, count_bytes, logger, metrics
 
 START_TRIES = 3
-"""Deliveries of an event in which ``route`` tries to start the stream for a file that has an owner. Then the sweep
-does, and the event does not end among the dead letters: nothing of it is left to do."""
+"""Deliveries of an event in which ``route`` tries to start the stream for an owned file. Then the sweep starts it; the
+event does not end among the dead letters, because nothing else of it is left to do."""
 
 
 @with_product_errors
@@ -36,10 +36,10 @@ def handler(event: SQSEvent, context: object) -> dict[str, Any]:  # noqa: ARG001
 
 
 def route(event: SQSEvent, services: Services) -> dict[str, Any]:
-    """Own every arrival of the batch; returns the messages that SQS has to redeliver.
+    """Own every arrival of the batch; returns the messages that SQS must redeliver.
 
     A message that is not a valid S3 event, or whose arrivals cannot be routed, fails alone. Idempotent. Raises
-    ``BotoCoreError``, ``ClientError``: a permission or a resource is missing for all messages: SQS redelivers them all.
+    ``BotoCoreError`` or ``ClientError`` if all messages lack a permission or resource: SQS redelivers all of them.
     """
     messages: dict[str, list[ObjectVersion]] = {}
     by_id = {message.message_id: message for message in event.records}
@@ -55,7 +55,7 @@ def route(event: SQSEvent, services: Services) -> dict[str, Any]:
     ownership = Ownership()
     not_routed = _own_messages(services, messages, ownership)
     unsettled = {identity for identity, outcome in ownership.outcomes.items() if outcome == ArrivalOutcome.UNSETTLED}
-    # After starts that have failed a redelivery would not start it earlier: a watch or a sweep does, and says why.
+    # After failed starts a redelivery would start nothing earlier; a watch or a sweep starts it and reports the reason.
     not_started = {
         identity
         for shard, error in ensure_all_running(services, ownership.waiting_in_stream).items()
@@ -79,12 +79,12 @@ def route(event: SQSEvent, services: Services) -> dict[str, Any]:
 
 
 def _own_messages(services: Services, messages: Mapping[str, list[ObjectVersion]], ownership: Ownership) -> set[str]:
-    """Route the arrivals of all messages at once, and add the outcome to ``ownership``; the messages to redeliver.
+    """Route the arrivals of all messages together, and add the outcome to ``ownership``; returns messages to redeliver.
 
-    An error that no fault of the environment explains can belong to one message. Then each half is routed by itself, so
-    that this message fails alone. Raises what concerns every message and stays until a person acts.
+    An error that is not a fault of the environment can be caused by one message. Each half is then routed separately,
+    so that only this message fails. Raises errors that concern every message and stay until a person acts.
     """
-    # The objects of a canary are deleted before long and leave no row.
+    # The objects of a canary are deleted soon and leave no row.
     files = (file for files in messages.values() for file in files if not file.key.startswith(CANARY))
     try:
         ownership.include(route_arrivals(services, {Identity.of(file): file for file in files}.values()))
@@ -103,9 +103,9 @@ def _own_messages(services: Services, messages: Mapping[str, list[ObjectVersion]
 
 
 def route_arrivals(services: Services, arrivals: Iterable[ObjectVersion]) -> Ownership:
-    """Decide the lane of each arrival and take ownership; each object version may be given once.
+    """Decide the lane of each arrival and take ownership. Each object version may be given once.
 
-    An arrival on which S3 did not say what its lane depends on is UNSETTLED.
+    An arrival is UNSETTLED if S3 did not answer what its lane depends on.
     """
     now, own = services.clock(), services.resources.input_bucket
     of_input, ignored = [], {}
@@ -151,7 +151,7 @@ def _record(ownership: Ownership, failed: int) -> None:
         if outcome == ArrivalOutcome.IGNORED and identity.key.startswith(FAILED_RECORDS)
     ]
     if keys:
-        # A stage without such files is not billed for the metric.
+        # Only if there are any, so that other stages are not billed for the metric.
         logger.warning("records that Firehose could not deliver", keys=keys)
         count(Metric.FAILED_RECORD_FILES, len(keys))
     count_bytes(Metric.STREAM_BYTES, sum(manifest.bytes for manifest in ownership.manifests))

@@ -1,6 +1,6 @@
-"""Lambda function ``settle``: compares the plan with the ledger, the ledger with the objects; records the verdict.
+"""Lambda function ``settle``: compares plan and ledger, then ledger and objects, and records the verdict.
 
-It writes the page about the execution next to the verdict document, and the page about the last days.
+It also writes the page about the execution, next to the verdict document, and the page about the last days.
 """
 
 from collections.abc import Mapping
@@ -48,9 +48,9 @@ def handler(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: 
 def settle(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     """Judge an execution by the ledger and the published objects; OPEN while a manifest is worked on. Idempotent.
 
-    A manifest whose row is damaged or missing is not done. One that was reprocessed since the plan is left out while it
-    is open. Raises ``InvalidInputError``: ``execution`` is missing or was never planned; ``TransientError``: another
-    settle, which began later, has recorded its verdict.
+    A manifest with a damaged or missing row is not done. A manifest that was reprocessed since the plan is omitted
+    while it is open. Raises ``InvalidInputError`` if ``execution`` is missing or was never planned; ``TransientError``
+    if another settle, which began later, has recorded its verdict.
     """
     execution = event.get("execution")
     if not isinstance(execution, str) or not execution:
@@ -67,12 +67,12 @@ def settle(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
             defect = error
         for row in rows:
             if row.open and row.queued_at > summary["plannedAt"]:
-                # A person has queued it again since: the next plan has it.
+                # A person has queued it again since, so it belongs to the next plan.
                 continue
             tally.add(row)
             if row.state == State.DONE:
                 published.add(row)
-    # While a manifest is worked on, the verdict is OPEN and settle is called again: the objects are listed only once.
+    # If a manifest is worked on, the verdict is OPEN and settle is called again: the objects are listed only once.
     if not tally.worked_on:
         for damage in published.find_damage(services):
             tally.add_damage(damage)
@@ -82,14 +82,14 @@ def settle(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
         raise TransientError(f"a later settle has recorded a verdict on execution {execution} meanwhile: settle again")
     night = read_night_outcome(recorded, services.clock())
     answer = _record(services, execution, tally, verdict, night)
-    # Also while it is OPEN: after its last round an execution ends so.
+    # Also for OPEN, because an execution can end with it after its last round.
     _write_pages(services, execution, summary, recorded.get("plan"), defect or figures, verdict, night)
     return answer
 
 
 def _record(services: Services, execution: str, tally: Tally, verdict: Verdict, night: NightOutcome) -> dict[str, Any]:
     unreadable = read_unreadable_files(services, tally.unreadable)
-    # The begin: of two at the same time, the one that has read the rows later has the verdict.
+    # The start time: of two concurrent settles, the one that read the rows later decides.
     settled_at = iso_utc(tally.now)
     body = {
         **_format_verdict(verdict),
@@ -115,7 +115,7 @@ def _record(services: Services, execution: str, tally: Tally, verdict: Verdict, 
     count(Metric.FAILED_FILES, verdict.failed_files)
     count(Metric.REJECTED_LINES, verdict.rejects)
     logger.info("settled", execution=execution, verdict=verdict.outcome, message_text=verdict.message)
-    # What is still worked on can have most of a dataset's lines; an execution that ends so is reported by its text.
+    # While work goes on, most of a dataset's lines can be in it. An execution that ends OPEN is reported by its text.
     is_open = verdict.outcome == ExecutionOutcome.OPEN
     count(Metric.DATASETS_ABOVE_QUARANTINED_SHARE, 0 if is_open else verdict.datasets_above_share)
     notify = should_notify(verdict, services.settings.alarms.notify_quarantine) or night.late_minutes > 0
@@ -130,7 +130,7 @@ def _record(services: Services, execution: str, tally: Tally, verdict: Verdict, 
 
 
 def _format_verdict(verdict: Verdict) -> dict[str, Any]:
-    """The fields of the state machine's answer and of the verdict document."""
+    """The common fields of the state machine's answer and the verdict document."""
     facts = to_json(verdict)
     return {"verdict": facts.pop("outcome"), **facts}
 
@@ -144,11 +144,11 @@ def _write_pages(
     verdict: Verdict,
     night: NightOutcome,
 ) -> None:
-    """Add the execution to the list of the last days; write the page about them, and the one about the execution.
+    """Add the execution to the list of the last days; write the page about them and the page about the execution.
 
-    ``summary``: the summary of the plan. ``plan``: what the ledger has of it. ``figures``: an error, if a row could not
-    be added to them. A page that cannot be made is logged and changes nothing of the verdict: ``hybrid-router report``
-    makes it at any time. Raises botocore's error where the same can succeed later: nothing else lists the execution.
+    ``summary`` is the plan's summary, ``plan`` the ledger's record of it. ``figures`` is an error if a row could not be
+    added to them. A page that cannot be made is only logged: it does not change the verdict, and ``hybrid-router
+    report`` makes it at any time. Raises an error that can pass, because nothing else lists the execution.
     """
     ledger, stack, now = services.ledger, services.resources.stack, services.clock()
     planned_at = datetime.fromisoformat(summary["plannedAt"])

@@ -1,6 +1,6 @@
-"""Which objects of a DONE manifest are damaged, by its documents.
+"""Finds damaged objects of DONE manifests by their documents.
 
-Whether all objects of an execution's DONE manifests are still there is seen by listing the dates of their datasets.
+It lists the dates of the datasets to see whether all objects of an execution's DONE manifests still exist.
 """
 
 from collections import Counter, defaultdict
@@ -22,30 +22,30 @@ from lake.texts import format_count
 from router.services import Services
 
 MAX_NAMED_OBJECTS = 20
-"""Maximum number of damaged objects that a verdict names; all of them are counted."""
+"""Maximum number of damaged objects that a verdict names; all are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class DamagedObject:
-    """An object that is missing, or differs from what was published."""
+    """An object that is missing, or that differs from what was published."""
 
     manifest: str
     uri: str
     problem: str
-    """Completes a sentence that begins with the URI."""
+    """Rest of a sentence that begins with the URI."""
 
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """Number of damaged objects, and the first ``MAX_NAMED_OBJECTS`` of them."""
+    """The number of damaged objects, and the first ``MAX_NAMED_OBJECTS`` of them."""
 
     objects: int
     named: tuple[DamagedObject, ...] = ()
 
 
 def _find_damage(services: Services, row: ManifestRow) -> Damage:
-    """Compare each object with the commit document, and with the ETag of the result document: two GETs, and a listing
-    of the manifest's own prefix for each bucket that has objects of it. Raises ``ClientError``: S3 refused a request.
+    """Compare each object with the commit document, and with its ETag in the result document: two GETs, and in each
+    bucket with objects of the manifest a listing of its prefix. Raises ``ClientError`` if S3 refused a request.
     """
     assert row.published is not None
     reference, control = row.published.document, services.resources.control_bucket
@@ -55,7 +55,7 @@ def _find_damage(services: Services, row: ManifestRow) -> Damage:
         return Damage(1, (DamagedObject(row.id, f"s3://{control}/{reference.key}", f"cannot be used: {error}"),))
     try:
         result = read_result(services.s3, control, document.manifest, document.generation)
-        # Keys are unique: those of lake and quarantine differ in their suffix.
+        # Keys are unique: keys of lake and quarantine have different suffixes.
         etags = {item.key: item.etag for item in (*result.files, *result.quarantine)}
     except InvalidDocumentError:
         etags = {}
@@ -76,9 +76,9 @@ def _find_damage(services: Services, row: ManifestRow) -> Damage:
 
 
 MAX_NAMED_FILES = 100
-"""Maximum number of unreadable files that a verdict document names, and of documents that are read to find them."""
+"""Maximum number of unreadable files in a verdict document, and of documents that are read to find them."""
 PARALLEL_READS = 16
-"""Threads; each holds the document of one manifest, or one page of a listing."""
+"""Number of threads; each holds the document of one manifest, or one page of a listing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +92,9 @@ class UnreadableFile:
 
 
 def read_unreadable_files(services: Services, rows: Sequence[ManifestRow]) -> list[UnreadableFile]:
-    """The unreadable files of the first ``MAX_NAMED_FILES`` of these DONE manifests, at most ``MAX_NAMED_FILES``.
+    """Up to ``MAX_NAMED_FILES`` unreadable files of the first ``MAX_NAMED_FILES`` of these DONE manifests.
 
-    A manifest whose result document is gone or damaged names none.
+    A manifest contributes none if its result document is gone or damaged.
     """
     with ThreadPoolExecutor(PARALLEL_READS) as pool:
         found = pool.map(lambda row: _files_of(services, row), rows[:MAX_NAMED_FILES])
@@ -111,20 +111,20 @@ def _files_of(services: Services, row: ManifestRow) -> list[UnreadableFile]:
 
 
 MANIFESTS_PER_LISTING = 500
-"""A date with more manifests of a dataset is listed in several parts at the same time."""
+"""Manifests per listing: a date with more manifests of a dataset is listed in parallel parts."""
 
 
 class _Expected(NamedTuple):
-    """The objects of one manifest under one prefix."""
+    """The expected objects of one manifest under one prefix."""
 
     prefix: str
     manifest: str
     objects: PublishedObjects | None
-    """None: any; something must be there."""
+    """None if any object is enough."""
 
 
 class PublishedManifests:
-    """DONE manifests, whose objects are checked once all rows have been read.
+    """DONE manifests whose objects are checked after all rows were read.
 
     It keeps about 1 KiB for each manifest, and nothing for each object.
     """
@@ -140,23 +140,23 @@ class PublishedManifests:
         totals = row.published.totals
         self._generations[row.id] = row.generation
         folder, key = date_prefix(row.partition), row.published.document.key
-        # Its objects can be those of an earlier generation.
+        # The published generation can be an earlier one.
         prefix = lake_prefix(row.partition, row.id, row.published.generation)
         buckets = self._resources
         for bucket, objects in ((buckets.lake_bucket, totals.lake), (buckets.quarantine_bucket, totals.quarantine)):
-            # Where a manifest has published nothing there is nothing to look for.
+            # A manifest without objects in a bucket needs no listing there.
             if objects != NO_OBJECTS:
                 self._expected[bucket, folder].append(_Expected(prefix, row.id, objects))
         documents = self._expected[buckets.control_bucket, key[: key.rindex("/") + 1]]
         documents.append(_Expected(key.removesuffix(".json"), row.id, None))
 
     def find_damage(self, services: Services) -> Iterator[Damage]:
-        """Damaged objects of all manifests, and lost commit documents.
+        """Damaged objects of all manifests, including lost commit documents.
 
-        Folders are listed, 1,000 objects to a request, and never more requests than a listing of each manifest needs.
-        Only where a row's digest differs from what is listed, the documents of the manifest say what is wrong with
-        which object: another object under its prefix is not damage. A manifest that has got another generation since is
-        left out: that one replaces its objects, and has its own execution. Raises ``ClientError``: S3 or DynamoDB
+        It lists folders, 1,000 objects to a request, and never needs more requests than one listing per manifest.
+        Only if a listing differs from a row's digest, the manifest's documents are read to find the objects that
+        differ; a foreign object under its prefix is not damage. A manifest with a newer generation is skipped, because
+        that generation replaces its objects and belongs to another execution. Raises ``ClientError`` if S3 or DynamoDB
         refused a request.
         """
         listings = [
@@ -171,7 +171,7 @@ class PublishedManifests:
             for ids in batches_of(sorted(missing)):
                 rows = [row for row in services.ledger.manifests.get_many(ids) if row is not None]
                 done = [row for row in rows if row.state == State.DONE and row.generation == self._generations[row.id]]
-                # Of a bucket that was emptied, the objects are counted and not compared: four requests each.
+                # In an emptied bucket, most objects are only counted, because a comparison takes four requests each.
                 compared = [row for row in done if named < MAX_NAMED_OBJECTS or not missing[row.id]]
                 for damage in pool.map(lambda row: _find_damage(services, row), compared):
                     named += len(damage.named)
@@ -180,7 +180,7 @@ class PublishedManifests:
 
 
 def _suspects(s3: S3Client, bucket: str, folder: str, expected: Sequence[_Expected]) -> dict[str, int]:
-    """Manifests whose objects differ from what is expected, with the number of objects that are missing."""
+    """Manifests whose objects differ from the expected ones, each with its number of missing objects."""
     found, suspects = list_digests(s3, bucket, folder, [item.prefix for item in expected]), dict[str, int]()
     for item, objects in zip(expected, found, strict=True):
         if item.objects is None:
@@ -192,15 +192,15 @@ def _suspects(s3: S3Client, bucket: str, folder: str, expected: Sequence[_Expect
 
 
 def list_digests(s3: S3Client, bucket: str, folder: str, prefixes: Sequence[str]) -> list[PublishedObjects]:
-    """The objects under each prefix, by listing the folder and leaving out what lies between the prefixes.
+    """The objects under each prefix, by one listing of the folder that skips the keys between prefixes.
 
-    ``folder``: begins every prefix. ``prefixes``: sorted; none begins another one.
+    ``folder`` begins every prefix. ``prefixes`` are sorted, and no prefix begins another one.
     """
     digests = [ObjectsDigest() for _ in prefixes]
     position, after = 0, ""
     token: dict[str, str] = {}
     while position < len(prefixes):
-        # A general purpose bucket lists in the order of UTF-8 bytes, which is the order of Python's strings.
+        # A general purpose bucket lists in the order of UTF-8 bytes, which is also Python's order of strings.
         start = token or {"StartAfter": max(after, prefixes[position])}
         page = s3.list_objects_v2(Bucket=bucket, Prefix=folder, **start)  # type: ignore[arg-type]
         for item in page.get("Contents", []):

@@ -1,4 +1,4 @@
-"""The verdict on an execution: what its rows add up to, and how it has ended compared with its deadline. Pure."""
+"""The verdict on an execution: totals of its rows, and its end compared with its deadline. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -15,44 +15,44 @@ from router.settle.published import MAX_NAMED_FILES, MAX_NAMED_OBJECTS, Damage, 
 MAX_NAMED_SHARES = 3
 """Maximum number of datasets that the message names."""
 MAX_NAMED_DATASETS = 200
-"""Maximum number of datasets in a verdict document; those with the most quarantined lines come first."""
+"""Maximum number of datasets in a verdict document, those with most quarantined lines first."""
 
 
 @dataclass(slots=True, kw_only=True)
 class DatasetTally(ConvertedCounts):
-    """The manifests of one dataset; files, bytes and lines are those of its DONE ones."""
+    """Counts of one dataset's manifests; files, bytes and lines only of DONE manifests."""
 
     dataset: str
     bytes: int = 0
 
 
 PUBLISHER_PRESUMED_DEAD_AFTER = timedelta(minutes=10)
-"""A manifest that has been PUBLISHING for longer is not being worked on: the next claim, plan or sweep finishes it."""
+"""After this time in PUBLISHING a manifest is not being worked on: the next claim, plan or sweep finishes it."""
 MAX_NAMED_MANIFESTS = 100
-"""Maximum number of manifests that are not DONE that a verdict document names; all of them are counted."""
+"""Maximum number of manifests in a verdict document that are not DONE; all are counted."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Tally(ManifestCounts):
-    """Totals of an execution; the size depends on the number of datasets, not of rows."""
+    """Totals of an execution; its size depends on the number of datasets, not on the number of rows."""
 
     now: datetime
     """Aware."""
     worked_on: int = 0
-    """Open manifests that a process may be working on: a live lease, or a publish that began recently."""
+    """Open manifests that a process may be working on: they have a live lease, or a publish that began recently."""
     damaged_objects: int = 0
     damaged: list[DamagedObject] = field(default_factory=list)
-    """The first ``MAX_NAMED_OBJECTS``."""
+    """The first ``MAX_NAMED_OBJECTS`` damaged objects."""
     not_done: list[ManifestRow] = field(default_factory=list)
-    """The first ``MAX_NAMED_MANIFESTS``."""
+    """The first ``MAX_NAMED_MANIFESTS`` manifests that are not DONE."""
     datasets: dict[str, DatasetTally] = field(default_factory=dict)
     unreadable: list[ManifestRow] = field(default_factory=list)
-    """The first ``MAX_NAMED_FILES`` DONE manifests with files that could not be read."""
+    """The first ``MAX_NAMED_FILES`` DONE manifests with unreadable files."""
     first_failed: ManifestRow | None = None
     first_open: ManifestRow | None = None
-    """The first one with a reason, if one has any: a run that does not begin records it in one manifest only."""
+    """The first open manifest with a reason, if any: a run that does not begin records it only in one manifest."""
     lost: int = 0
-    """Manifests whose rows are damaged or missing; they count as open."""
+    """Number of manifests with damaged or missing rows; they count as open."""
     first_lost: TerminalError | None = None
 
     def add(self, row: ManifestRow) -> None:
@@ -90,7 +90,7 @@ class Tally(ManifestCounts):
         self.damaged += damage.named[: MAX_NAMED_OBJECTS - len(self.damaged)]
 
     def above(self, share: float) -> list[DatasetTally]:
-        """Datasets of which more than ``share`` is in the quarantine, the largest share first."""
+        """Datasets with more than ``share`` in the quarantine, the largest share first."""
         found = [tally for tally in self.datasets.values() if tally.quarantined_share > share]
         return sorted(found, key=lambda tally: (-tally.quarantined_share, tally.dataset))
 
@@ -102,26 +102,26 @@ class Tally(ManifestCounts):
 
 
 MAX_QUOTED_CHARACTERS = 1000
-"""Maximum length of a reason in the message, which goes through the state machine, to the topic and into the cause of
+"""Maximum length of a reason in the message, which passes through the state machine to the topic and to the cause of
 its end."""
 
 
 class ExecutionOutcome(StrEnum):
     SUCCEEDED = "SUCCEEDED"
-    """All its manifests are DONE, and every line became a row."""
+    """All manifests are DONE, and every line became a row."""
     SUCCEEDED_WITH_QUARANTINE = "SUCCEEDED_WITH_QUARANTINE"
-    """All its manifests are DONE; lines or whole files are in the quarantine."""
+    """All manifests are DONE; lines or whole files are in the quarantine."""
     FAILED = "FAILED"
-    """A manifest is FAILED, or is open and no process works on it; or a published object is missing or differs."""
+    """A manifest is FAILED, or is open without a process; or a published object is missing or differs."""
     EMPTY = "EMPTY"
-    """It had no manifests, or has none left: each was promoted or queued again since its plan."""
+    """The execution had no manifests, or has none left: all were promoted or queued again since its plan."""
     OPEN = "OPEN"
-    """A manifest is still being worked on: ask again later."""
+    """A manifest is still being worked on; settle must be called again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Numbers of manifests by state, and totals of the DONE ones."""
+    """The outcome with the number of manifests by state, and totals of the DONE manifests."""
 
     outcome: ExecutionOutcome
     done: int
@@ -133,15 +133,15 @@ class Verdict:
     damaged_objects: int
     """Objects of DONE manifests that are missing or differ from what was published."""
     datasets_above_share: int
-    """Datasets of which a larger share is in the quarantine than ``alarms.max_quarantined_share``."""
+    """Number of datasets with a larger share in the quarantine than ``alarms.max_quarantined_share``."""
     message: str
     """A sentence for people."""
 
 
 def judge(tally: Tally, max_quarantined_share: float = 1, planned: int = 0) -> Verdict:
-    """The verdict on what was added up; the message names datasets of which a larger share is in the quarantine.
+    """Judge the totals. The message names datasets with more than ``max_quarantined_share`` in the quarantine.
 
-    ``planned``: number of manifests of the plan.
+    ``planned`` is the number of manifests in the plan.
     """
     above = tally.above(max_quarantined_share)
     rejects = tally.rejects.total()
@@ -185,10 +185,10 @@ def judge(tally: Tally, max_quarantined_share: float = 1, planned: int = 0) -> V
 
 
 def should_notify(verdict: Verdict, notify_quarantine: str) -> bool:
-    """Whether a person is told of the verdict.
+    """Whether to notify people of the verdict.
 
-    ``notify_quarantine``: the setting ``alarms.notify_quarantine``. It decides about executions that succeeded; all
-    others are reported.
+    ``notify_quarantine`` is the setting ``alarms.notify_quarantine``. It decides only about executions that succeeded
+    with a quarantine; executions that did not succeed are always reported.
     """
     if verdict.outcome == ExecutionOutcome.SUCCEEDED_WITH_QUARANTINE:
         if notify_quarantine == NotifyQuarantine.NEVER:
@@ -234,14 +234,14 @@ class NightOutcome:
     """An execution compared with its plan."""
 
     planned_end: str | None
-    """ISO 8601, UTC; None: no plan was recorded, and so there is no deadline."""
+    """ISO 8601, UTC; None if no plan was recorded, so that there is no deadline."""
     deadline: str | None
     late_minutes: int
-    """How much later than the deadline it has ended, in whole minutes; 0: it has not."""
+    """Whole minutes by which it ended after the deadline; 0 if it did not."""
 
 
 def read_night_outcome(row: Mapping[str, Any], ended: datetime) -> NightOutcome:
-    """The outcome by the execution's row; ``ended`` is aware."""
+    """The outcome of an execution, given by its row; ``ended`` is aware."""
     plan = row.get("plan", {})
     deadline = plan.get("deadline")
     late = ended - datetime.fromisoformat(deadline) if deadline else timedelta()
@@ -249,14 +249,14 @@ def read_night_outcome(row: Mapping[str, Any], ended: datetime) -> NightOutcome:
 
 
 MAX_LISTED_FILES = 10
-"""Maximum number of unreadable files in the text; the verdict document names more of them."""
+"""Maximum number of unreadable files in the text; the verdict document names more."""
 
 
 def format_notification(execution: str, verdict: Verdict, details: Sequence[str], *, stage: str) -> str:
-    """Verdict, counts, and what to do next with the commands for it; plain text for an email.
+    """Verdict, counts, and next steps with their commands; plain text for an email.
 
-    ``details``: lines about the deadline and the quarantine, after the counts. ``stage``: name of the deployment, as
-    the command line takes it.
+    ``details`` are lines about the deadline and the quarantine, after the counts. ``stage`` is the name of the
+    deployment for the command line.
     """
     place = f" --stage {stage}"
     lines = [
@@ -278,7 +278,7 @@ def format_notification(execution: str, verdict: Verdict, details: Sequence[str]
 
 
 def format_quarantine(rejects: Mapping[str, int], files: Sequence[UnreadableFile]) -> list[str]:
-    """Lines that name the quarantined lines by reason, the most frequent first, and the first unreadable files."""
+    """Lines with the counts of quarantined lines by reason, most frequent first, and the first unreadable files."""
     reasons = sorted(rejects.items(), key=lambda item: (-item[1], item[0]))
     lines = [f"Quarantined lines: {', '.join(f'{count} {reason}' for reason, count in reasons)}."] if reasons else []
     lines += [f"Unreadable: {printable(file.uri)}: {printable(file.reason)}" for file in files[:MAX_LISTED_FILES]]
@@ -286,7 +286,7 @@ def format_quarantine(rejects: Mapping[str, int], files: Sequence[UnreadableFile
 
 
 def _steps(verdict: Verdict, stage: str) -> list[str]:
-    """What the message does not say: it has the commands for damaged objects and for what is not done."""
+    """Steps that the message lacks: it already has commands for damaged objects and for manifests that are not done."""
     steps = []
     if verdict.failed:
         command = f"hybrid-router reprocess --manifest <id> --stage {stage}"

@@ -1,1 +1,1 @@
-"""The streaming jobs: how a run of each is started, watched, stopped and ended, on either engine."""
+"""Starts, watches, stops and ends the runs of the streaming jobs, on either engine."""

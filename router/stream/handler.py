@@ -1,6 +1,6 @@
 """Lambda function ``stream_control``: the actions of the ``stream_window`` state machine on the streaming jobs.
 
-Each action is idempotent, and concerns the shards that it is given.
+Each action is idempotent, and concerns only the given shards.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -24,25 +24,25 @@ from router.telemetry import Metric, count, count_bytes, logger, metrics
 
 @dataclass(frozen=True, slots=True)
 class ShardStatus:
-    """What an action has found, or left, of a shard."""
+    """The state of a shard that an action found, or left."""
 
     running: bool
     window_over: bool
     backlog_bytes: int = 0
     spilling: bool = False
     micro_batch_minutes: float = 0.0
-    """How long the current micro-batch of a live run has taken until now; 0: there is none."""
+    """Minutes that the current micro-batch of a live run has taken; 0 if there is none."""
     stopping: tuple[str, ...] = ()
-    """The runs that were asked to end and have not."""
+    """Runs that were asked to end and have not ended."""
     killed: int = 0
     """Number of runs that were ended."""
 
 
 def _start(services: Services, shard: str, *, manual: bool) -> ShardStatus:
-    """Open a window until the next ``schedule.stream_end`` and make sure that a run exists, if one can be started now.
+    """Open a window until the next ``schedule.stream_end`` and ensure that a run exists, if one can be started now.
 
-    If not, the window is open all the same: ``watch`` tries again, and raises what keeps a run from starting. A person
-    gets what an engine has refused at once.
+    If not, the window stays open: ``watch`` tries again, and reports what prevents a start. With ``manual``, a person
+    gets the engine's refusal at once.
     """
     settings = services.settings
     until = next_local_time(settings.schedule.stream_end, settings.time_zone, services.clock())
@@ -54,12 +54,12 @@ def _start(services: Services, shard: str, *, manual: bool) -> ShardStatus:
             raise
         logger.warning("streaming run not started: the watch tries it again", shard=shard, error=str(error))
         running = False
-    # The window has been opened until later than now.
+    # The window ends later than now.
     return ShardStatus(running, window_over=False)
 
 
 def _watch(services: Services, shard: str, queued: list[ManifestRow], working: list[ManifestRow]) -> ShardStatus:
-    """Measure the backlog, set or clear spilling, and start a run where one is needed and none exists."""
+    """Measure the backlog, set or clear spilling, and start a run if one is needed and none exists."""
     stream = services.ledger.stream.of(shard)
     backlog, row = [*queued, *working], stream.get()
     core_seconds = read_core_seconds(services, backlog)
@@ -77,11 +77,11 @@ def _watch(services: Services, shard: str, queued: list[ManifestRow], working: l
 
 
 def _stop(services: Services, shard: str, asked: Collection[str], *, has_work: bool) -> ShardStatus:
-    """Request the run to end between two micro-batches; the shard is stopping until it has. A run that a file has
-    started since is not asked.
+    """Request the run to end between two micro-batches; the shard is stopping until it has ended. With ``asked``, a run
+    that a file has started since then is not affected.
 
-    Then the request is cleared, or the next run would end at once. Manifests that are still queued get a new run, which
-    ends when it has been idle; the sweep starts it if quotas have no room now.
+    Afterwards the request is cleared, because the next run would otherwise end at once. Queued manifests get a new run,
+    which ends when it is idle; if quotas have no room now, the sweep starts it.
     """
     stream = services.ledger.stream.of(shard)
     window_over = _window_is_over(services, stream.get())
@@ -93,12 +93,12 @@ def _stop(services: Services, shard: str, asked: Collection[str], *, has_work: b
 
 
 def _kill(services: Services, shard: str, asked: Collection[str]) -> ShardStatus:
-    """End a run that did not stop in time; its manifests are converted again once their leases are released."""
+    """End a run that did not stop in time; its manifests are converted again after their leases are released."""
     runs = stream_runs(services, shard)
     concerned, stream = _concerned(runs.live(), asked), services.ledger.stream.of(shard)
     if concerned:
         runs.end(concerned)
-        # Their last heartbeats would be valid for a while, in which no file starts another run.
+        # Their last heartbeats stay valid for a while, in which no file would start another run.
         stream.end_at_once(concerned)
     stream.request_stop(False)
     return ShardStatus(running=False, window_over=_window_is_over(services, stream.get()), killed=len(concerned))
@@ -109,7 +109,7 @@ def _concerned(alive: Collection[str], asked: Collection[str]) -> tuple[str, ...
 
 
 def _start_if_possible(services: Services, shard: str) -> bool:
-    """Whether a run exists now: not if the account's quotas have no room for it."""
+    """Whether a run exists now; False if the account's quotas have no room for one."""
     try:
         return start_run(services, shard) or bool(stream_runs(services, shard).live())
     except TransientError as error:
@@ -121,7 +121,7 @@ def _open_manifests(services: Services, state: State) -> dict[str, list[Manifest
     """Open manifests of the stream lane by shard, from the index."""
     shards = services.settings.shards
     found: dict[str, list[ManifestRow]] = {}
-    # The sweep reports a damaged row.
+    # A damaged row is only logged here; the sweep reports it.
     for row in services.ledger.manifests.open(Lane.STREAM, state, lambda error: logger.error(str(error))):
         found.setdefault(shards.of(row.id), []).append(row)
     return found
@@ -136,10 +136,10 @@ def _window_is_over(services: Services, row: StreamRow) -> bool:
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: ARG001
     """``{"action": "start" | "watch" | "stop" | "kill", "shards"?}`` -> ``{"running", "windowOver", "stopped", ...}``.
 
-    ``"manual": true`` is a person's: with ``start``, starts that have failed before no longer count; ``stop`` also ends
-    an open window, and with it the execution that watches it; ``kill`` concerns shards whose window is open as well.
-    ``shards``: names with commas between them, each alone or with a run as ``name=run``, such as ``stopping`` of an
-    earlier answer; empty: all of the settings.
+    ``"manual": true`` marks a person's call: ``start`` no longer counts failed starts; ``stop`` also ends an open
+    window, and so the execution that watches it; ``kill`` also affects shards whose window is open. ``shards`` has
+    names separated by commas, each alone or with a run as ``name=run``, as in ``stopping`` of an earlier answer; empty
+    for all shards of the settings.
     """
     return stream_control(event, container_services())
 
@@ -147,8 +147,8 @@ def handler(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: 
 def stream_control(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     """Take one action and record its metrics.
 
-    Raises ``InvalidInputError``: the action is unknown; ``Exception``: the first error of a shard, after all the others
-    have had their turn.
+    Raises ``InvalidInputError`` for an unknown action; ``Exception``: the first error of a shard, after all shards were
+    tried.
     """
     act: dict[str, Callable[[str], ShardStatus]] = {
         "start": lambda shard: _start(services, shard, manual=manual),
@@ -164,11 +164,11 @@ def stream_control(event: Mapping[str, Any], services: Services) -> dict[str, An
         for shard in shards:
             services.ledger.stream.of(shard).forget_starts()
     if action == "stop" and manual:
-        # Of a later round of the same stop, which names runs, the window can be that of somebody who starts it again.
+        # A later round of the same stop names runs. By then the window may belong to somebody who started it again.
         for shard in (name for name, runs in shards.items() if not runs):
             services.ledger.stream.of(shard).open_window(iso_utc(services.clock()))
     if action in ("stop", "kill") and not manual:
-        # A window that a person or the next execution has opened meanwhile is not for this execution to end.
+        # A window that a person or the next execution has opened meanwhile must not be ended by this execution.
         stream = services.ledger.stream
         shards = {name: runs for name, runs in shards.items() if _window_is_over(services, stream.of(name).get())}
     queued = _open_manifests(services, State.QUEUED) if action in ("watch", "stop") else {}
@@ -182,7 +182,7 @@ def stream_control(event: Mapping[str, Any], services: Services) -> dict[str, An
             logger.warning("action on a shard failed", shard=shard, error=str(error))
             errors.append(error)
     result = _answer(action, found)
-    # Which shard is behind is in the log and in ``hybrid-router stream status``.
+    # The log and ``hybrid-router stream status`` show which shard is late.
     if found:
         count(Metric.STREAM_RUNNING, result["running"])
     if "backlogBytes" in result:
@@ -196,19 +196,19 @@ def stream_control(event: Mapping[str, Any], services: Services) -> dict[str, An
 
 
 def _shards(event: Mapping[str, Any], services: Services) -> dict[str, set[str]]:
-    """The shards of the event, each with the runs that a stop or kill is about; none: whichever are alive."""
+    """The shards of the event, each with the runs to stop or kill; an empty set stands for any live run."""
     names = services.settings.shards.names
     named: dict[str, set[str]] = {}
     for item in str(event.get("shards", "")).split(","):
         name, _, run = item.partition("=")
         if name:
             named.setdefault(name, set()).update({run} - {""})
-    # One that a deployment has removed meanwhile has no job any more.
+    # A shard that a deployment has removed meanwhile no longer has a job.
     return {name: named.get(name, set()) for name in names if name in named or not named}
 
 
 def _answer(action: str, found: Mapping[str, ShardStatus]) -> dict[str, Any]:
-    """``running``: each shard has a run; after ``stop`` and ``kill``, one of them has."""
+    """``running``: each shard has a run; after ``stop`` and ``kill``: any shard has a run."""
     running = [status.running for status in found.values()]
     answer: dict[str, Any] = {
         "running": any(running) if action in ("stop", "kill") else all(running),

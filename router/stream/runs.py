@@ -1,4 +1,4 @@
-"""The streaming jobs as the control plane sees them: whether each runs, and how it is started."""
+"""The streaming jobs in the control plane: whether each runs, and how it is started."""
 
 from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
@@ -13,18 +13,18 @@ from router.services import Services, in_parallel
 from router.telemetry import logger
 
 MAX_HEARTBEAT_AGE = timedelta(minutes=1)
-"""A heartbeat is valid for this time; a run records one every ``streaming_job.stream.MAX_LOOK_SECONDS``."""
+"""Time for which a heartbeat is valid; a run records one every ``streaming_job.stream.MAX_LOOK_SECONDS``."""
 MAX_SILENT_STARTS = 3
-"""Number of starts without a heartbeat from which on callers get the reason of the last run as an error."""
+"""Number of starts without a heartbeat after which callers get the reason of the last run's end as an error."""
 MAX_STARTS = 8
-"""After this number of starts (an hour and a half) only a person starts a run: each is billed for a minute of two
-workers at least."""
+"""Number of starts (in an hour and a half) after which only a person can start a run: each run is billed for at least a
+minute of two workers."""
 FIRST_PAUSE = timedelta(minutes=1)
 MAX_PAUSE = timedelta(minutes=30)
 
 
 class FailedStartsError(TransientError):
-    """The streaming job has ended several times in succession before it began to work, so it is not started now."""
+    """The streaming job ended several times in succession before it began to work, so it is not started now."""
 
     def __init__(self, job: str, starts: int, reason: str, due: datetime | None) -> None:
         then = "no other run is started by itself" if due is None else f"the next one starts at {iso_utc(due)}"
@@ -35,11 +35,11 @@ class FailedStartsError(TransientError):
 
 
 def ensure_running(services: Services, shard: str) -> bool:
-    """Make sure that a streaming run will see what is in the inbox of a shard; True when this call started one.
+    """Ensure that a streaming run will see the current pointers of a shard's inbox. True if this call started one.
 
-    Raises ``TransientError``: the engine cannot start it now, such as without room in the account's quotas or while the
-    last run is ending, or the last runs have ended before they began to work; ``BotoCoreError``, ``ClientError``: the
-    engine or DynamoDB refused a request or did not answer.
+    Raises ``TransientError`` if the engine cannot start a run now, because the quotas have no room or the last run is
+    ending, or if the last runs ended before they began to work; ``BotoCoreError`` or ``ClientError`` if the engine or
+    DynamoDB refused a request or did not answer.
     """
     row = services.ledger.stream.of(shard).get()
     if not row.stop_requested and has_valid_heartbeat(services, row):
@@ -48,8 +48,8 @@ def ensure_running(services: Services, shard: str) -> bool:
 
 
 def ensure_all_running(services: Services, shards: Collection[str]) -> dict[str, Exception]:
-    """``ensure_running`` for all shards side by side, so that an engine without an answer is awaited once; the error of
-    each shard that has met one.
+    """``ensure_running`` for all shards in parallel, so that an engine without an answer is awaited only once. Returns
+    the errors by shard.
     """
 
     def ensure(shard: str) -> Exception | None:
@@ -65,17 +65,17 @@ def ensure_all_running(services: Services, shards: Collection[str]) -> dict[str,
 
 
 def has_valid_heartbeat(services: Services, row: StreamRow) -> bool:
-    """Whether the run of the row reported a short time ago that it is alive, and has not ended since."""
+    """Whether the row's run reported recently that it is alive, and has not ended since."""
     if row.heartbeat_at is None or row.has_ended:
         return False
     return services.clock() - datetime.fromisoformat(row.heartbeat_at) < MAX_HEARTBEAT_AGE
 
 
 def start_run(services: Services, shard: str, row: StreamRow | None = None) -> bool:
-    """Start a streaming run of a shard; False if one exists already, or it is too early after starts that failed.
+    """Start a streaming run of a shard. False if one exists, or if it is too early after failed starts.
 
-    ``row``: that of the shard, if the caller has just read it. Raises what ``ensure_running`` raises,
-    ``FailedStartsError`` among them.
+    ``row`` is the shard's row if the caller has just read it. Raises the errors of ``ensure_running``, including
+    ``FailedStartsError``.
     """
     stream, runs, now = services.ledger.stream.of(shard), stream_runs(services, shard), services.clock()
     row = row or stream.get()
@@ -92,7 +92,7 @@ def start_run(services: Services, shard: str, row: StreamRow | None = None) -> b
         # Another caller may have started it since the row was read.
         row = stream.get()
         if row.run is not None and row.has_ended and row.run in runs.live():
-            # It has reported its end, and its engine has not ended it yet: no run sees what comes now.
+            # It has reported its end, but its engine has not ended it yet: no run sees new pointers now.
             raise TransientError(
                 f"the last run of the streaming job {services.resources.stream_job_of(shard)} is ending: run "
                 "'hybrid-router stream start' in a minute, or the sweep starts the next one"
@@ -104,7 +104,7 @@ def start_run(services: Services, shard: str, row: StreamRow | None = None) -> b
 
 
 def next_start(row: StreamRow) -> datetime | None:
-    """When the next run may be started; None: only a person's command starts it. Pure."""
+    """Time at which the next run may be started; None if only a person's command may start it. Pure."""
     if row.starts >= MAX_STARTS:
         return None
     started = datetime.fromisoformat(row.started_at) if row.started_at else datetime.min.replace(tzinfo=UTC)
@@ -112,7 +112,7 @@ def next_start(row: StreamRow) -> datetime | None:
 
 
 def stream_runs(services: Services, shard: str) -> StreamRuns:
-    """The runs of a shard's streaming job; raises ``InvalidInputError`` if this function cannot start one."""
+    """The runs of a shard's streaming job. Raises ``InvalidInputError`` if this function cannot start one."""
     engine = ENGINES[services.settings.stream.engine]
     job = services.resources.stream_job_of(shard)
     return engine.stream_runs(services.job_clients[engine.service], job, shard, services.stream_launch)

@@ -1,4 +1,4 @@
-"""Which peak files spill to the batch lane: those that the largest cluster would not convert within the goal."""
+"""Decides which peak files spill to the batch lane, because the largest cluster cannot convert them within the goal."""
 
 from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
@@ -14,12 +14,12 @@ LOW_MARK = 0.25
 """Share of the latency goal below which the lane is no longer reported as spilling."""
 
 ADMITTED_SHARE = 0.5
-"""Share of the latency goal for which files wait for cores at most. The rest is for event window, trigger, conversion
-and publishing: of files of 4 GB, far more than ten workers convert, the simulated p95 is 262 s for a goal of 300."""
+"""Share of the latency goal for which files may wait for cores. The rest is for event window, trigger, conversion and
+publishing. With far more files of 4 GB than ten workers convert, the simulated p95 is 262 s for a goal of 300."""
 
 MEASURED_FOR = timedelta(hours=2)
-"""After this time without a watch, such as after its execution was stopped, a backlog no longer counts as measured.
-Longer than between two watches (``schedule.watch_seconds``: at most an hour)."""
+"""Time after which, without a watch, a backlog no longer counts as measured, such as after the watching execution was
+stopped. It is longer than the interval between two watches (``schedule.watch_seconds``: at most an hour)."""
 
 TASK_SECONDS = 0.25
 """Time of a task in addition to its bytes: its requests, and its start in Spark. Measured on the local cloud, with
@@ -27,26 +27,26 @@ TASK_SECONDS = 0.25
 
 
 def goal_core_seconds(settings: StreamSettings) -> float:
-    """Work that all cores convert within ``stream.latency_goal_seconds``. Pure."""
+    """Work, in seconds of one core, that all cores convert within ``stream.latency_goal_seconds``. Pure."""
     return settings.latency_goal_seconds * settings.cores
 
 
 def is_spilling(settings: StreamSettings, backlog_core_seconds: float, before: bool) -> bool:
-    """Whether the lane is reported to be spilling: above the goal, until it is less than ``LOW_MARK`` of that. Pure."""
+    """Whether the lane is reported as spilling: above the goal, and then until below ``LOW_MARK`` of it. Pure."""
     goal = goal_core_seconds(settings)
     return backlog_core_seconds > goal or (before and backlog_core_seconds >= LOW_MARK * goal)
 
 
 def room_core_seconds(settings: StreamSettings, waiting: float) -> float:
-    """Work that is admitted in addition to what is ``waiting``; negative or 0: none. Pure."""
+    """Work that may be admitted in addition to ``waiting``; negative or 0 if none may. Pure."""
     return ADMITTED_SHARE * goal_core_seconds(settings) - waiting
 
 
 def waiting_core_seconds(settings: StreamSettings, backlog: float, elapsed: float, *, watched: bool) -> float:
-    """What is left of a backlog after ``elapsed`` seconds in which all cores convert. Pure.
+    """The rest of a backlog after ``elapsed`` seconds in which all cores convert. Pure.
 
-    All of it, if it is above the goal and ``watched``: then it was measured, the lane is slower than assumed or stands
-    still, and no file is admitted before the next measurement. Outside of the stream window nothing measures it.
+    All of it, if it exceeds the goal and is ``watched``: it was measured then, so the lane is slower than assumed or
+    does not work, and no file is admitted before the next measurement. Outside the stream window nothing measures it.
     """
     if watched and backlog > goal_core_seconds(settings):
         return backlog
@@ -54,15 +54,15 @@ def waiting_core_seconds(settings: StreamSettings, backlog: float, elapsed: floa
 
 
 def admit_peak_files(services: Services, files: Iterable[ObjectVersion]) -> Collection[ObjectVersion]:
-    """The files that the stream lane converts within its latency goal, the oldest first.
+    """The files that the stream lane can convert within its latency goal, oldest first.
 
-    They count as backlog at once, and each watch replaces that by what it measures. Another invocation can count on the
-    same room only between one read and one write.
+    They count as backlog at once, until the next watch replaces the sum by its measurement. Another invocation can use
+    the same room only between a read and a write.
     """
     settings, shards = services.settings, services.settings.shards.names
     streams = [services.ledger.stream.of(shard) for shard in shards]
     rows, now = [stream.get() for stream in streams], services.clock()
-    # Any shard may get a file: which one is not known before its manifest exists.
+    # Any shard may get a file, and which one is unknown before its manifest exists.
     fullest = max(_waiting(settings.stream, row, now) for row in rows)
     room = room_core_seconds(settings.stream, fullest) * len(shards)
     speeds, seconds, admitted, spilled = Speeds({}, settings), 0.0, set(), False
@@ -88,7 +88,7 @@ def _waiting(settings: StreamSettings, row: StreamRow, now: datetime) -> float:
 
 
 def _count(services: Services, stream: Stream, row: StreamRow, seconds: float, *, spilled: bool) -> None:
-    """Add what was admitted to the backlog of a shard, and note that files have spilled."""
+    """Add admitted work to the backlog of a shard, and record that files have spilled."""
     while seconds or (spilled and not row.spilling):
         now = services.clock()
         milliseconds = round((_waiting(services.settings.stream, row, now) + seconds) * 1000)
@@ -98,10 +98,10 @@ def _count(services: Services, stream: Stream, row: StreamRow, seconds: float, *
 
 
 def read_core_seconds(services: Services, backlog: Collection[ManifestRow]) -> float:
-    """Time of one core of the streaming jobs' engine for the backlog: by the speed that each dataset has measured, else
-    by that of the settings. Each manifest is one task at least; what was measured has the requests of tasks in it.
+    """Time of one core of the streaming jobs' engine for the backlog, at each dataset's measured speed, else at the
+    assumed one. Each manifest is at least one task; a measured speed includes the requests of tasks.
 
-    One read for each hundred datasets of the backlog.
+    It takes one read for each hundred datasets of the backlog.
     """
     names = sorted({row.partition.dataset for row in backlog})
     speeds = Speeds(services.ledger.datasets.speeds(names), services.settings)

@@ -1,4 +1,4 @@
-"""Repairs: work that a crashed process left is finished, or its remains are removed. One module per repair.
+"""Repairs: finish the work that a crashed process left, or remove its remains. One module per repair.
 
 Every repair uses the same fenced transitions as all other processes, so several sweeps may run at the same time.
 """

@@ -1,4 +1,4 @@
-"""Lambda function ``sweep``: it measures what alarms read, then tries all repairs in turn, each for a bounded time."""
+"""Lambda function ``sweep``: measures what alarms read, then tries each repair in turn for a limited time."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -36,10 +36,10 @@ from router.sweep.repair import Repair
 from router.telemetry import Metric, count, logger, metrics
 
 TIME_PER_SWEEP = timedelta(minutes=10)
-"""No item of any repair is begun after it: what is under way then has the rest of the function's timeout (15 minutes).
+"""Time after which no item of a repair is begun; current work then has the rest of the function's timeout (15 minutes).
 
-Each repair gets an equal share of what its predecessors have left, so none of them starves, and the last one all of it:
-after the end of an hour the most hours are due at once.
+Each repair gets an equal share of the time that earlier repairs have left, so that none starves. The last one gets all
+of it, because most hours are due just after the end of an hour.
 """
 COUNTS = {
     "rolledForward": "publishes finished",
@@ -56,12 +56,12 @@ COUNTS = {
     "reopened": "hours announced as reopened",
     "aboveShare": "complete hours with much in the quarantine",
 }
-"""What a sweep counts, and what a person reads of each."""
+"""The kinds of items that a sweep counts, with their texts for people."""
 
 
 @cache
 def _services() -> Services:
-    """The container's, with a client that no other function needs."""
+    """The container's services, with a client that no other function needs."""
     return replace(container_services(), events=boto3.client("events", config=CONTROL_CONFIG))
 
 
@@ -73,11 +73,11 @@ def handler(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: 
 
 
 def sweep(services: Services, *, dry_run: bool = False) -> dict[str, Any]:
-    """Try every repair; returns counts of what was repaired, by kind.
+    """Try every repair; returns the number of repaired items by kind.
 
     A dry run counts what the next sweep would repair, and names the first items. It changes nothing, records no metric
-    and keeps no position. Raises ``Exception``: the first error of an item or a repair, after all the others were
-    tried; the log names each item.
+    and saves no position. Raises ``Exception``: the first error of an item or a repair, after all others were tried;
+    the log names each item.
     """
     end, repairs = services.clock() + TIME_PER_SWEEP, _repairs(services.settings, dry_run=dry_run)
     repair = Repair(services, end, dry_run=dry_run)
@@ -98,7 +98,7 @@ def sweep(services: Services, *, dry_run: bool = False) -> dict[str, Any]:
 
 
 def _repairs(settings: Settings, *, dry_run: bool) -> list[tuple[str, Callable[[Repair], object]]]:
-    # What the alarms read comes first, and is short.
+    # The measurements for alarms come first, because they are short.
     measured = [("stream", _measure_stream), ("bills", record_late_bills), ("costs", _measure_costs)]
     return [
         *(() if dry_run else measured),
@@ -127,10 +127,10 @@ def _check_versions(repair: Repair) -> None:
 
 
 def _measure_stream(repair: Repair) -> None:
-    """Measure the stream lane, also while no job and no watch of it runs.
+    """Measure the stream lane, even while none of its jobs or watches runs.
 
-    The ages are from the index, which can lag by some seconds. A shard is silent while its window is open and its row
-    has no valid heartbeat, also while its run is starting.
+    The ages are from the index, which can lag by some seconds. A shard is silent if its window is open and its row has
+    no valid heartbeat, which is also true while its run is starting.
     """
     services, now = repair.services, repair.services.clock()
     # The index lists the manifests of a state by age.
@@ -153,22 +153,22 @@ def _measure_stream(repair: Repair) -> None:
 
 
 LATE_BILLS = timedelta(hours=6)
-"""After the end of a day (UTC) its costs are measured for this time, for its last bills; an assumed value."""
+"""Time after the end of a day (UTC) in which its costs are still measured, for its last bills; an assumed value."""
 
 
 def _measure_costs(repair: Repair) -> None:
-    """Measure what today has cost, or the day before while its last bills may come."""
+    """Measure the costs of today, or those of yesterday while its last bills may arrive, if they are higher."""
     now = repair.services.clock()
     days = {now.date(), (now - LATE_BILLS).date()}
     count(Metric.DAY_DOLLARS, max(map(repair.services.ledger.costs.day_sum, days)) / MICRO)
 
 
 MAX_BILL_WAIT = timedelta(days=1)
-"""After this time what is known of a bill is taken as it is; an assumed value."""
+"""Time after which an incomplete bill is recorded as it is; an assumed value."""
 
 
 def record_late_bills(repair: Repair) -> None:
-    """Record the costs whose bill has become final, each once; the others wait for the next sweep."""
+    """Record each cost whose bill has become final, once; other bills wait for the next sweep."""
     services = repair.services
     for due in services.ledger.costs.due_bills():
         if repair.expired:
@@ -189,7 +189,7 @@ def record_late_bills(repair: Repair) -> None:
 
 
 def _record_bill(services: Services, due: DueBill, *, estimate: bool) -> bool:
-    """As ``RunCosts.record_late``; False also if no run document is known: there is no bill, or a person started it."""
+    """As ``RunCosts.record_late``; also False without a run document: there is no bill, or a person started the run."""
     bill = None if due.run else read_bill(services.job_clients, services.resources.batch_job, due.job_run)
     run = due.run if bill is None else bill.run
     if not run:

@@ -1,6 +1,6 @@
-"""Hours that became complete, and complete hours that something came to: readers are told.
+"""Tells readers that an hour became complete, or that something came to a complete hour.
 
-They are told by a marker beside the data while the hour is complete, and by an event at each change.
+A marker next to the data exists while the hour is complete, and each change sends an event.
 """
 
 import json
@@ -35,15 +35,15 @@ def announce_hours(repair: Repair) -> None:
     with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
         for listed in batches_of(partitions.unsettled()):
             due = [row.partition for row in _due(repair, listed)]
-            # The index is a hint: the rows decide.
+            # The rows decide, because the index is only a hint.
             list(pool.map(look, partitions.get_many(due) if due else []))
             if repair.expired:
                 return
 
 
 def _due(repair: Repair, rows: Sequence[HourRow]) -> list[HourRow]:
-    """The hours whose announcement was begun, is no longer true, or can be confirmed; then those that are quiet, and do
-    not wait for the manifest that the last look has met."""
+    """Hours with an announcement that is unfinished, no longer true or ready to confirm; then quiet hours, except those
+    whose last check found a manifest that is still not done."""
     services, now = repair.services, repair.services.clock()
 
     def is_begun(row: HourRow) -> bool:
@@ -52,17 +52,17 @@ def _due(repair: Repair, rows: Sequence[HourRow]) -> list[HourRow]:
     quiet = [row for row in rows if not is_begun(row) and may_be_complete(row, now)]
     met = sorted({row.waits_for for row in quiet if row.waits_for is not None})
     waiting: set[str] = set()
-    # If one cannot be read, there is a look at each hour.
+    # If one cannot be read, each hour is checked.
     with repair.isolated("manifests that hours wait for"):
         current = services.ledger.manifests.get_many(met) if met else []
-        # What is FAILED or COLLECTED keeps an hour waiting until a person acts.
+        # A FAILED or COLLECTED manifest keeps an hour waiting until a person acts.
         unfinished = (State.FAILED, State.COLLECTED)
         waiting = {row.id for row in current if row is not None and (row.open or row.state in unfinished)}
     return [*filter(is_begun, rows), *(row for row in quiet if row.waits_for not in waiting)]
 
 
 def _look(repair: Repair, row: HourRow) -> None:
-    """One look at an hour; whatever has changed since ``row`` was read is refused by its revision, or touches it."""
+    """Check an hour once. If it changed since ``row`` was read, its revision or its touches refuse the write."""
     services, partitions = repair.services, repair.services.ledger.partitions
     if row.announced < row.revision:
         _announce(repair, row, row.told)
@@ -79,7 +79,7 @@ def _look(repair: Repair, row: HourRow) -> None:
         has_table = services.settings.has_table(row.partition.dataset)
         contents = read_hour(services.ledger, row.partition, has_table=has_table, until_waiting=True)
         if contents.waits_for is None:
-            # Read after the rows: a generation above the first is DONE in the transaction that makes its deletion due.
+            # Read after the rows: DONE of a later generation and its due deletion are in one transaction.
             may_show = contents.was_reprocessed and not has_table
             shows_replaced = may_show and services.ledger.deletions.is_pending(row.partition)
             state = state_of_hour(row, contents, services.clock(), shows_replaced=shows_replaced)
@@ -100,10 +100,10 @@ def _look(repair: Repair, row: HourRow) -> None:
 
 
 def _list_published(repair: Repair, hour: Partition, manifest: str) -> None:
-    """List what is published of an hour for its table, if ``manifest``, for which the hour waits, is and has no entry.
+    """List an hour's published generations for its table if ``manifest``, for which it waits, has no entry.
 
-    Entries are missing of all that a job has published whose settings, of an earlier deployment, ask for no table.
-    Where there is one, the table is only behind or stopped.
+    Entries are missing if a job with the settings of an earlier deployment, without a table, published the hour. If
+    ``manifest`` has an entry, the table is only late or stopped.
     """
 
     def list_row(row: ManifestRow | None) -> bool:
@@ -120,9 +120,9 @@ def _list_published(repair: Repair, hour: Partition, manifest: str) -> None:
 
 
 def _list_for_later(repair: Repair, partition: Partition) -> None:
-    """List an hour for the Iceberg table that its dataset had, should the settings ask for it again.
+    """List an hour for the Iceberg table that its dataset had, in case the settings ask for it again.
 
-    A table that is created after this read lists all hours itself, and so does a rebuild of one that was deleted.
+    A table that is created after this read lists all hours itself, and so does a rebuild of a deleted table.
     """
     services, tables = repair.services, repair.services.ledger.tables
     if repair.dry_run or tables.get(partition.dataset) is None:
@@ -132,19 +132,19 @@ def _list_for_later(repair: Repair, partition: Partition) -> None:
 
 
 def _is_closed(repair: Repair, partition: Partition) -> bool:
-    """Whether each part that comes from now on touches the hours of its datasets, so that they are not announced."""
+    """Whether all later parts touch the hours of their datasets, so that no complete hour misses them."""
     services = repair.services
     return repair.dry_run or services.ledger.collections.close_hour(partition.stamp, services.clock())
 
 
 def _announce(repair: Repair, row: HourRow, state: HourState, counts: HourCounts | None = None) -> None:
-    """Decide the next revision, unless one is decided and not announced; then make the marker what the row tells, send
-    the event, and note both; idempotent, by any caller.
+    """Decide the next revision, unless a decided one is not announced yet. Then write the marker by the row, send the
+    event, and record both. Idempotent, by any caller.
 
-    A row that has changed since it was read is left to the next sweep. A caller that resumes late may put a marker that
-    is no longer true. It learns that from the last write, and makes the marker what the current row tells; if it ends
-    before, a later sweep does (``may_confirm``). Raises ``ClientError``: a request was refused: the next sweep does it
-    again; ``TransientError``: EventBridge did not take the event.
+    A row that changed since it was read is left to the next sweep. A caller that resumes late may write a marker that
+    is no longer true. Its last write then fails, and it writes the marker by the current row; if it ends earlier, a
+    later sweep does that (``may_confirm``). Raises ``ClientError`` if a request was refused, and ``TransientError`` if
+    EventBridge did not accept the event: the next sweep repeats it.
     """
     services, kind = repair.services, "completed" if state == HourState.COMPLETE else "reopened"
     if repair.only_counts(kind, f"hour {row.partition}"):
@@ -181,7 +181,7 @@ def write_marker(services: Services, row: HourRow) -> None:
 
 @dataclass(frozen=True, slots=True)
 class TableSnapshot:
-    """A state of an Iceberg table that shows the whole hour."""
+    """A snapshot of an Iceberg table that shows the whole hour."""
 
     name: Annotated[str, "database and table of the catalog"]
     snapshot: Annotated[str, "id, for FOR VERSION AS OF while it is kept; digits that a JSON number may not hold"]
@@ -213,11 +213,11 @@ class HourDocument:
 
 
 def hour_document(services: Services, row: HourRow) -> dict[str, Any]:
-    """The body of marker and event: the same bytes from any caller, and however often."""
+    """The body of marker and event: the same bytes from any caller and at any time."""
     partition, counts, lake = row.partition, row.counts, services.resources.lake_bucket
     name = f"{services.resources.tables_database}.{partition.dataset}"
     document = HourDocument(
-        # Not the stage: it can be deployed again, or in another region, and begins with the first revision there.
+        # Without the stage, which can be deployed again or in another region, where revisions begin at 1 again.
         id=f"{lake}/{partition.dataset}/{partition.stamp}/{row.revision}",
         stage=services.settings.stage,
         dataset=partition.dataset,

@@ -1,7 +1,7 @@
-"""What no publish needs any more: uploads are aborted, objects of replaced and failed generations deleted.
+"""Aborts uploads that no publish needs, and deletes objects of replaced and failed generations.
 
-In the folders of Iceberg tables, what nothing refers to any more, once a day: files of a batch that lost its swap, of
-an expired snapshot, of a compaction.
+Once a day it also cleans the folders of Iceberg tables: files of a batch that lost its swap, of an expired snapshot, or
+of a compaction.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -27,14 +27,14 @@ from router.tables.committer import takes_batches
 from router.telemetry import logger
 
 Rows = dict[str, tuple[ManifestRow | None, frozenset[str] | None]]
-"""By id: the row of a manifest, and what ``may_abort`` takes as ``committed``."""
+"""By manifest id: its row, and the argument ``committed`` of ``may_abort``."""
 UNPUBLISHABLE = frozenset({State.DONE, State.FAILED, State.SUPERSEDED})
 
 
 def abort_uploads(repair: Repair) -> None:
     """Abort uploads of attempts that can never be published; counts them as ``aborted``.
 
-    Rows are read consistently after the page that lists their uploads, so they hold for every listed upload.
+    Rows are read consistently after the page of uploads was listed, so they hold for every listed upload.
     """
     services = repair.services
     for bucket in services.resources.output_buckets:
@@ -55,7 +55,7 @@ def abort_uploads(repair: Repair) -> None:
 
 def _is_useless(services: Services, upload: MultipartUploadTypeDef, rows: Rows) -> bool:
     if upload["Key"].startswith(f"{PREFLIGHT}/"):
-        # Never completed, and the run that lost its answer does not know it.
+        # It is never completed, and a run that lost the answer does not know it.
         return True
     parsed = parse_generation(upload["Key"])
     if parsed is None:
@@ -73,8 +73,8 @@ def _is_useless(services: Services, upload: MultipartUploadTypeDef, rows: Rows) 
 def may_abort(row: ManifestRow, generation: int, upload_id: str, committed: Collection[str] | None) -> bool:
     """Whether no publish can ever need this upload. Pure.
 
-    ``row`` was read after the upload was listed. ``committed`` are the ids in its commit document; None: there is no
-    document, or it cannot be read.
+    ``row`` was read after the upload was listed. ``committed`` has the upload ids in its commit document; None if there
+    is no readable document.
     """
     if row.state in UNPUBLISHABLE or generation < row.generation:
         return True
@@ -98,18 +98,18 @@ LISTING = "deletions"
 def delete_replaced(repair: Repair) -> None:
     """Delete the objects of replaced and failed generations after ``sweep.grace_minutes``; counts them as ``deleted``.
 
-    The time of a sweep is that of some thousand manifests, whatever the size of the lake. The next one goes on where it
-    ends, so that what a table keeps never holds back the rest.
+    A sweep has time for some thousand manifests, independent of the size of the lake. The next sweep continues from
+    there, so that objects that a table keeps never hold up the others.
     """
     services = repair.services
     begun = after = str(read_progress(services, LISTING).get("after", "0"))
     before = services.clock() - timedelta(minutes=services.settings.sweep.grace_minutes)
-    # Read before the manifests: the batch below which nothing is shown only grows.
+    # Read before the manifests: the batch below which no snapshot shows anything only grows.
     table_of = cache(services.ledger.tables.get)
 
     @cache
     def keeps(dataset: str) -> bool:
-        """Whether the table keeps what it may show; where nothing is published any more, a batch is asked for."""
+        """Whether the table keeps what it may show; also requests a batch, in case nothing is published any more."""
         if not services.settings.has_table(dataset):
             return table_of(dataset) is not None and TableCatalog(services, dataset).exists()
         if not repair.dry_run:
@@ -158,17 +158,17 @@ def _delete(repair: Repair, due: DueDeletion, table: TableRow | None, keeps: Cal
 
 
 def _may_be_expired(services: Services, due: DueDeletion) -> bool:
-    """Whether no snapshot shows the replaced objects, or all can be older than ``tables.keep_hours``; no request."""
+    """Whether no snapshot shows the replaced objects, or all may be older than ``tables.keep_hours``. No request."""
     settings = services.settings
     age = services.clock() - datetime.fromisoformat(due.ended_at)
     return not settings.has_table(due.partition.dataset) or age > timedelta(hours=settings.tables.keep_hours)
 
 
 def _may_be_shown(due: DueDeletion, row: ManifestRow, table: TableRow | None) -> bool:
-    """Whether a retained snapshot of the Iceberg table can show the objects: the deletion stays due. Pure.
+    """Whether a retained snapshot of the Iceberg table can show the objects, so that the deletion stays due. Pure.
 
-    ``table``: None for a dataset that asks for none any more: its table stays as it is, and whole, until a person
-    deletes it from the catalog.
+    ``table`` is None if the settings no longer ask for a table: the existing one stays complete until a person deletes
+    it from the catalog.
     """
     if row.published is None or row.published.generation != due.generation:
         return False
@@ -178,11 +178,11 @@ def _may_be_shown(due: DueDeletion, row: ManifestRow, table: TableRow | None) ->
 def _doomed(services: Services, due: DueDeletion, row: ManifestRow) -> Iterator[tuple[str, str]]:
     """Bucket and key of each object to delete.
 
-    Raises ``UnusableDocumentError`` if it is not known what the published generation needs.
+    Raises ``UnusableDocumentError`` if the objects of the published generation are not known.
     """
     kept: Collection[tuple[str, str]] = ()
     if row.published is not None:
-        # A later generation has replaced this one: its own deletion is due for all of these objects.
+        # A later generation has replaced this one: its own due deletion covers all of these objects.
         if row.published.generation > due.generation:
             return
         document = read_commit(services.s3, services.resources.control_bucket, row.published.document)
@@ -197,7 +197,7 @@ def _doomed(services: Services, due: DueDeletion, row: ManifestRow) -> Iterator[
 
 
 def may_delete(row: ManifestRow, due: DueDeletion, generation: int) -> bool:
-    """Whether an object of ``generation`` is one of those that are due, unless the published generation needs it. Pure.
+    """Whether a due deletion covers an object of ``generation``, unless the published generation needs it. Pure.
 
     A due generation has ended: it is published, or it can never be.
     """
@@ -207,24 +207,24 @@ def may_delete(row: ManifestRow, due: DueDeletion, generation: int) -> bool:
 
 INTERVAL = timedelta(days=1)
 DATA_FOLDER = "data/"
-"""Where other writers put data files, below the location of a table (Apache Iceberg, ``write.data.path``)."""
+"""Folder of other writers' data files, below the location of a table (Apache Iceberg, ``write.data.path``)."""
 MIN_AGE = timedelta(days=3)
-"""Far longer than any writer works on a snapshot: its files are there before a document names them."""
+"""Minimum age of a deleted file: far longer than a writer works on a snapshot before a document names its files."""
 
 LISTS_AT_ONCE = 8
-"""Manifest lists in memory: each can have thousands of manifests, of 1.2 KiB."""
+"""Maximum manifest lists in memory: each can have thousands of manifests, of 1.2 KiB."""
 
 
 def delete_table_files(repair: Repair) -> None:
-    """Delete what no retained snapshot needs in the tables' own folders; counts it as ``deleted``.
+    """Delete files in the tables' own folders that no retained snapshot needs; counts them as ``deleted``.
 
-    These are metadata, and data files that a compaction has written. The lake's own objects are not in these folders.
-    A table whose rows another writer has changed is listed for a batch, which stops it.
+    These are metadata files, and data files of compactions. The lake's own objects are not in these folders. A table
+    whose rows another writer has changed gets an entry in the outbox, so that the next round stops it.
     """
     services = repair.services
     names = filter(services.settings.has_table, services.ledger.datasets.names())
     rows = [row for batch in batches_of(names) for row in services.ledger.tables.get_many(batch)]
-    # A sweep can have no time for all of them: those that wait the longest come first.
+    # A sweep may lack time for all tables: the table that has waited longest comes first.
     for row in sorted(rows, key=lambda row: row.cleaned_at):
         if repair.expired:
             return
@@ -238,7 +238,7 @@ def _clean(repair: Repair, row: TableRow) -> None:
     services = repair.services
     catalog = TableCatalog(services, row.dataset)
     folder = parse_s3_uri(f"{catalog.location}/")
-    # Listed before the document is read: what a later document names is younger than all that is deleted.
+    # Listed before the document is read: files that a later document names are younger than all deleted ones.
     before = services.clock() - MIN_AGE
     old = {
         f"s3://{folder.bucket}/{item['Key']}": item["Key"]
@@ -247,7 +247,7 @@ def _clean(repair: Repair, row: TableRow) -> None:
         if item["LastModified"] < before
     }
     entry = catalog.load()
-    # A new table whose rebuild has ended before it listed an hour is unlisted.
+    # A new table is unlisted if its rebuild ended before it listed an hour.
     is_current = entry is not None and not row.unlisted and takes_batches(services, row, entry.metadata)
     if not repair.dry_run and not is_current:
         services.ledger.tables.list_expiry(row.dataset, services.clock())
@@ -264,9 +264,9 @@ def _clean(repair: Repair, row: TableRow) -> None:
 
 
 def _needed(catalog: TableCatalog, entry: CatalogEntry, data: str | None) -> Iterator[str]:
-    """The files that the document names, those that its snapshots name, and itself.
+    """The files that the document or its snapshots name, and the document itself.
 
-    Of the data files those whose URIs begin with ``data``; None: none of them, and no manifest is read.
+    Data files are included if their URIs begin with ``data``; with None no data file is, and no manifest is read.
     """
     metadata = entry.metadata
     yield entry.location
@@ -275,13 +275,13 @@ def _needed(catalog: TableCatalog, entry: CatalogEntry, data: str | None) -> Ite
         yield from (item["statistics-path"] for item in metadata.get(name, ()))
     snapshots = metadata["snapshots"]
     yield from (item["manifest-list"] for item in snapshots)
-    # Not all lists at once: thousands of snapshots name the same manifests.
+    # Only some lists at a time: thousands of snapshots name the same manifests.
     some_snapshots = batches_of(snapshots, LISTS_AT_ONCE)
     lists = (in_parallel(lambda item: manifests_of(metadata, catalog, item), some) for some in some_snapshots)
     manifests = {item["manifest_path"]: item for some in lists for of_snapshot in some for item in of_snapshot}
     yield from manifests
     if data is not None:
-        # One after the other: a manifest can have 10,000 files.
+        # In sequence: a manifest can have 10,000 files.
         for manifest in manifests.values():
             entries = live_entries(manifest, catalog)
             # Spark's older file systems name an object s3a://.

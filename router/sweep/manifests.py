@@ -1,7 +1,7 @@
-"""Manifests that wait, are held or are being published for too long: each gets on, or is reported.
+"""Continues or reports manifests that wait, are held or are being published for too long.
 
-Intents of crashed invocations: ownership of their arrivals is taken again, however old the files are. Collections
-whose hour is over, or that a crashed process has left closed, become manifests.
+Also takes ownership of the arrivals in intents of crashed invocations, however old the files are, and divides
+collections whose hour is over or that a crashed process has left closed.
 """
 
 from datetime import datetime, timedelta
@@ -32,7 +32,7 @@ def release_leases(repair: Repair) -> None:
             if repair.expired:
                 return
             with repair.isolated("lease", manifest_id=hint.id):
-                # At night each of many runs holds hundreds of manifests: they cost one request for each run.
+                # First by the hint, with one request for each run: at night many runs hold hundreds of manifests each.
                 if reason_to_release(services, hint, ended_runs) is None:
                     continue
                 row = services.ledger.manifests.get(hint.id)
@@ -42,7 +42,7 @@ def release_leases(repair: Repair) -> None:
                 if reason is None or repair.only_counts("released", f"manifest {row.id}: {reason}"):
                     continue
                 if row.owner is not None and row.owner not in awaited and lane == Lane.BATCH:
-                    # First: nothing finds the run after the release, if its answer is lost.
+                    # Before the release: if its answer is lost, nothing else finds the run.
                     awaited.add(row.owner)
                     leave_to_sweep(services, row.owner, "")
                 if services.ledger.manifests.release(row, reason, services.clock()):
@@ -51,15 +51,15 @@ def release_leases(repair: Repair) -> None:
 
 
 def renew_pointers(repair: Repair) -> None:
-    """Write one more pointer to each waiting manifest, and make sure that the streaming job of its shard runs.
+    """Write one more pointer to each waiting manifest, and ensure that the streaming job of its shard runs.
 
-    The first one may never have been written, or a checkpoint that was lost since had it already.
+    The first pointer may never have been written, or a checkpoint that is lost by now contained it.
 
-    A pointer in the inbox may have been read already, so its presence proves nothing. But every pointer in the inbox
-    doubles the wait for the next one, so that the inbox stays small while no stream runs. The job is started by every
-    sweep that finds a manifest that waits for this long or has a pointer: an account's quota can have room again long
-    before the next pointer is due. Why it was not started is reported of those that wait for this long: a run that is
-    ending raises no alarm. Counts ``repointed``.
+    A pointer in the inbox may have been read already, so it proves nothing. But each pointer in the inbox doubles the
+    wait for the next one, so that the inbox stays small while no stream runs. Each sweep starts the job if a manifest
+    has waited long enough or has a pointer, because quotas may have room long before the next pointer is due. A failed
+    start is reported only if a manifest has waited long enough, because a run that is just ending should raise no
+    alarm. Counts ``repointed``.
     """
     services = repair.services
     limit = timedelta(minutes=POINTER_MINUTES)
@@ -120,7 +120,7 @@ def finish_publishing(repair: Repair) -> None:
 def report_stalled(repair: Repair) -> None:
     """Report manifests that are open for longer than ``schedule.settled_after``; counts them as ``stalled``.
 
-    The age of a reprocessed manifest counts from its last reprocess.
+    The age of a reprocessed manifest begins with its last reprocess.
     """
     services = repair.services
     limit = services.settings.schedule.settled_after
@@ -148,9 +148,9 @@ LISTING = "intents"
 
 
 def resume_intents(repair: Repair) -> None:
-    """Repeat intents that are older than ``OWNER_GRACE``; counts arrivals that got an owner as ``resumed``.
+    """Repeat intents that are older than ``OWNER_GRACE``; counts the newly owned arrivals as ``resumed``.
 
-    The position is kept after each intent, so that one whose arrivals stay UNSETTLED never holds back those after it.
+    The position is saved after each intent, so that one whose arrivals stay UNSETTLED never holds up later intents.
     """
     services = repair.services
     after = str(read_progress(services, LISTING).get("after", ""))
@@ -160,7 +160,7 @@ def resume_intents(repair: Repair) -> None:
         is_young = False
         with repair.isolated("intent", key=item["Key"]):
             is_young = not _resume(repair, item["Key"])
-        # Keys sort by age: what follows is younger.
+        # Keys sort by age, so all later ones are younger.
         if is_young:
             break
         after = item["Key"]
@@ -171,7 +171,7 @@ def resume_intents(repair: Repair) -> None:
 
 
 def _resume(repair: Repair, key: str) -> bool:
-    """Take ownership again; False: the invocation that wrote the intent may still be alive."""
+    """Take ownership again. False: the invocation that wrote the intent may still be alive."""
     services = repair.services
     try:
         intent = read_intent(services, key)
@@ -198,9 +198,9 @@ def _resume(repair: Repair, key: str) -> bool:
 
 
 def divide_collections(repair: Repair) -> None:
-    """Divide them, the oldest hours first; counts them as ``divided``."""
+    """Divide closed collections and those of past hours, oldest hours first; counts them as ``divided``."""
     services = repair.services
-    # A plan may divide at the same time.
+    # Half of the writes, because a plan may divide at the same time.
     pace = WritePace(MAX_INDEX_WRITES_PER_SECOND // 2)
     for row in services.ledger.collections.open():
         if repair.expired:

@@ -1,4 +1,4 @@
-"""Listing against ledger: objects without an arrival, and arrivals without a live owner, get an owner."""
+"""Compares listings with the ledger, so that objects without an arrival or a live owner get an owner."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -14,57 +14,57 @@ from router.sweep.repair import Repair, read_progress, write_progress
 from router.telemetry import logger
 
 LISTING = "input"
-"""Position of the listing that passes over the folders of old days."""
+"""Name of the listing that skips the folders of old days."""
 OLD_DAYS = "input-old-days"
-"""Position of the listing that reads every key, where there are such folders: a file can still be added to them."""
+"""Name of the listing that reads every key if there are such folders: a file can still be added to them."""
 MAX_BEHIND = {
-    # The first round begins LISTING_DAYS back; another one may take as long.
+    # The first round begins LISTING_DAYS back, and the next one may take as long.
     LISTING: timedelta(days=2 * LISTING_DAYS),
     # A person has WAY_BACK days until a file, or the row of an arrival, may be deleted (min_keep_days).
     OLD_DAYS: timedelta(days=MAX_REDELIVERY_DAYS),
 }
-"""How far each listing may be behind before the alarm is raised, in addition to the interval of rounds and the age of
-what they search for."""
+"""Maximum delay of each listing before the alarm is raised, in addition to the interval of rounds and the age of the
+searched files."""
 ONE_HOUR = timedelta(hours=1)
 HOUR_FORMAT = "%Y-%m-%dT%H"
 
 
 @dataclass(frozen=True, slots=True)
 class InputSearch:
-    """Position of the listing of the input bucket: rounds over all datasets, whose hours join without a gap."""
+    """Position of the listing of the input bucket, in rounds over all datasets whose hours join without a gap."""
 
     begun_at: str = ""
-    """Start of the current or last round, ISO 8601, UTC; empty: there was none."""
+    """Start of the current or last round, ISO 8601, UTC; empty before the first round."""
     first: str = ""
-    """First hour of that round, ``YYYY-MM-DDTHH``, inclusive."""
+    """First hour of the round, ``YYYY-MM-DDTHH``, inclusive."""
     last: str = ""
     covered_until: str = ""
-    """Last hour up to which every dataset has been listed; empty: before the first round."""
+    """Last hour up to which every dataset was listed; empty before the first round."""
     dataset: str | None = None
-    """The dataset that is being listed; None: the round is complete."""
+    """The dataset that is being listed; None after a round."""
     token: str | None = None
-    """Position within that dataset; None: its beginning."""
+    """Position within this dataset; None for its beginning."""
     incomplete: bool = False
-    """A dataset of this round could not be listed: the next round begins where this one did."""
+    """Whether a dataset of this round could not be listed: then the next round begins with the same hour."""
     passed_over: bool = False
-    """Folders of old days were passed over, in this round or in an earlier one."""
+    """Whether folders of old days were skipped, in this round or an earlier one."""
 
 
 def adopt_missed_of_old_days(repair: Repair) -> None:
-    """Find such files in the folders of old days, where ``adopt_missed`` has passed over some; counts them as it does.
+    """Do the work of ``adopt_missed`` in the folders of old days, if it has skipped any.
 
-    A repair of its own: rounds of recent days that follow one another without a pause leave it no time of theirs.
+    It is a repair of its own, because rounds of recent days without a pause would leave it no time.
     """
     if _read_search(repair, LISTING).passed_over:
         adopt_missed(repair, OLD_DAYS)
 
 
 def adopt_missed(repair: Repair, listing: str = LISTING) -> InputSearch:
-    """Find files of recent hours without an owner, in the folders of recent days: continue the round, or begin one that
-    is due; list one dataset after another. Returns the position.
+    """Find files of recent hours without an owner, in the folders of recent days. It continues the round, or begins one
+    that is due, and lists one dataset after another. Returns the position.
 
-    Counts object versions that got an owner as ``adopted``, and a listing that is far behind as ``stalled``, also when
-    no round is due or no time is left for it: the alarm lasts. A dataset that cannot be listed does not hold back
+    Counts object versions that got an owner as ``adopted``, and a listing that is very late as ``stalled``, even if no
+    round is due or no time is left, so that the alarm lasts. A dataset that cannot be listed does not hold up the
     others.
     """
     search, settings = _read_search(repair, listing), repair.services.settings.sweep
@@ -104,8 +104,8 @@ def _keep(repair: Repair, listing: str, search: InputSearch) -> None:
 def begin_round(search: InputSearch, datasets: Sequence[str], now: datetime, settings: SweepSettings) -> InputSearch:
     """The next round. Pure; ``datasets`` are sorted by name.
 
-    It covers whole hours that ended ``sweep.missed_minutes`` before ``now`` (the event of a later object may still be
-    on its way), for ``LISTING_DAYS``, and further back to the last complete round, however long ago that was.
+    It covers whole hours that ended ``sweep.missed_minutes`` before ``now``, as events of later objects may still
+    arrive. It begins ``LISTING_DAYS`` back, or with the last hour of the last complete round if this is earlier.
     """
     end = now.astimezone(UTC) - timedelta(minutes=settings.missed_minutes) - ONE_HOUR
     window = (end - timedelta(days=LISTING_DAYS)).strftime(HOUR_FORMAT)
@@ -149,7 +149,7 @@ def _list_page(repair: Repair, listing: str, search: InputSearch, datasets: Sequ
 
 
 def end_round(search: InputSearch) -> InputSearch:
-    """The end of a round: its hours count as covered only if all of its datasets were listed. Pure."""
+    """End a round. Its hours count as covered only if all datasets were listed. Pure."""
     return search if search.incomplete else replace(search, covered_until=max(search.covered_until, search.last))
 
 
@@ -161,24 +161,24 @@ def _read_search(repair: Repair, listing: str) -> InputSearch:
     try:
         return InputSearch(**read_progress(repair.services, listing))
     except TypeError:
-        # Another version of the code has written it.
+        # Another version of the code wrote it.
         return InputSearch()
 
 
 def find_datasets(repair: Repair) -> tuple[list[str], bool]:
-    """Datasets sorted by name; False: not all folders could be listed, so some datasets may be missing.
+    """Datasets sorted by name, and whether all folders were listed; if not, some datasets may be missing.
 
-    A dataset whose events were all lost is not in the ledger: only its folder tells of it, also when all of its
-    current objects have been deleted. Folders for which ``max_datasets`` has no room are left out: their files stay
-    IGNORED, and memory and time of a round are bounded.
+    A dataset whose events were all lost is not in the ledger, so it is found only by its folder, even if all current
+    objects there are deleted. Folders without room in ``max_datasets`` are omitted: their files stay IGNORED, and a
+    round has limited memory and time.
     """
     services = repair.services
     rules = services.settings.datasets
     datasets = services.ledger.datasets
     names, admitted = named_datasets(rules) | set(datasets.names()), set(datasets.admitted())
-    # Datasets that a rule has named before do not count, and a lower limit takes none back.
+    # Datasets that a rule named earlier do not count, and a lower limit removes none.
     room = max(services.settings.max_datasets - datasets.number(), 0)
-    # The other half of the time is for the listing of what was found.
+    # The other half of the time is for listing these datasets.
     stop_at = services.clock() + (repair.stop_at - services.clock()) / 2
     all_found = True
     for rule in rules:
@@ -188,7 +188,7 @@ def find_datasets(repair: Repair) -> tuple[list[str], bool]:
         with repair.isolated("folders", prefix=rule.prefix):
             for page in folder_pages(services, rule.prefix, stop_at):
                 unknown = (folder for folder in folders_on(page, rule.prefix) if name_of_folder(folder) not in names)
-                # The keys of a folder can be those of a dataset with another name, or of none.
+                # The keys of a folder can belong to a dataset with another name, or to none.
                 found = {matching_rule(rule.prefix_of(folder), rules)[1] for folder in unknown} - {"", *names}
                 new = sorted(found - admitted)
                 names.update(found & admitted, new[: max(room, 0)])

@@ -1,4 +1,4 @@
-"""What the repairs of a sweep share: time, counts, and the errors of single items, which end no other work."""
+"""What the repairs of a sweep share: time, counts, and isolated errors of single items."""
 
 import threading
 from collections import Counter
@@ -19,23 +19,23 @@ MAX_ITEMS = 100
 
 @dataclass(slots=True)
 class Repair:
-    """What repairs may use, and what they report."""
+    """What repairs use, and what they report."""
 
     services: Services
     stop_at: datetime
-    """No item of the current repair is begun after it: the next sweep continues. Aware, UTC."""
+    """Time after which no item of the current repair is begun; the next sweep continues. Aware, UTC."""
     counts: Counter[str] = field(default_factory=Counter)
     errors: list[Exception] = field(default_factory=list)
-    """Errors of single items. The sweep raises the first one after all repairs, so that an alarm is raised."""
+    """Errors of single items. After all repairs the sweep raises the first one, so that an alarm is raised."""
 
     dry_run: bool = False
-    """Count what would be repaired, and change nothing."""
+    """Whether to count what would be repaired, and change nothing."""
     items: list[str] = field(default_factory=list)
-    """The first items of a dry run, each with the kind of its repair."""
+    """The first items of a dry run, each with its kind of repair."""
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def only_counts(self, kind: str, item: str) -> bool:
-        """Whether this is a dry run, which counts the item in place of repairing it."""
+        """Whether this is a dry run; if so, counts the item instead of repairing it."""
         if self.dry_run:
             self.count(kind)
             if len(self.items) < MAX_ITEMS:
@@ -43,7 +43,7 @@ class Repair:
         return self.dry_run
 
     def count(self, kind: str) -> None:
-        """Count one item; thread-safe."""
+        """Count one item. Thread-safe."""
         with self._lock:
             self.counts[kind] += 1
 
@@ -53,7 +53,7 @@ class Repair:
 
     @contextmanager
     def isolated(self, item: str, **context: object) -> Iterator[None]:
-        """Inside this block an error, whatever it is, is logged with ``context`` and ends the work on ``item`` only."""
+        """Log any error of the block with ``context``, and end only the work on ``item``."""
         try:
             yield
         except Exception as error:
@@ -61,16 +61,16 @@ class Repair:
             self.errors.append(error)
 
     def report(self, error: Exception) -> None:
-        """Report an item that is passed over."""
+        """Report the error of a skipped item."""
         with self.isolated("passed over"):
             raise error
 
 
 def read_progress(services: Services, listing: str) -> dict[str, Any]:
-    """The position that the last sweep has kept; empty: the beginning.
+    """The position that the last sweep saved; empty for the beginning.
 
-    Each listing has a document of its own, so that saving one position never overwrites another. Losing one only
-    repeats work, unless the sweep was off for longer than ``LISTING_DAYS``.
+    Each listing has a document of its own, so that saving a position never overwrites another one. Losing a position
+    only repeats work, unless the sweep was off for longer than ``LISTING_DAYS``.
     """
     try:
         return read_document(services, sweep_key(listing))
@@ -79,5 +79,5 @@ def read_progress(services: Services, listing: str) -> dict[str, Any]:
 
 
 def write_progress(services: Services, listing: str, position: dict[str, Any]) -> None:
-    """Keep a position after each page: a sweep that is killed loses one page of its work."""
+    """Save a position, after each page: a sweep that is killed loses one page of its work."""
     write_document(services, sweep_key(listing), position)

@@ -1,1 +1,1 @@
-"""Iceberg tables: published generations of the ledger are brought into them in numbered batches."""
+"""Brings published generations of the ledger into Iceberg tables, in numbered batches."""

@@ -1,6 +1,6 @@
-"""A batch: which generations it brings into a table, and the document that says so.
+"""A batch: the generations that it brings into a table, and its document.
 
-The catalog entry of a table is a pointer to its metadata document, which Glue swaps conditionally.
+The catalog entry of a table points to its metadata document; Glue swaps the pointer conditionally.
 """
 
 import gzip
@@ -38,16 +38,16 @@ from router.services import PARALLEL_REQUESTS, Services, in_parallel
 from router.telemetry import logger
 
 PARALLEL_TABLES = 4
-"""Tables that share the threads, memory and processor of an invocation: a commit document of 10,000 files takes 12 MB,
+"""Tables that share the threads, memory and processor of an invocation. A commit document of 10,000 files takes 12 MB,
 and a quarter of the time of a small batch is processor time."""
 TABLE_REQUESTS = PARALLEL_REQUESTS // PARALLEL_TABLES
 MAX_MANIFESTS = 1000 // PARALLEL_TABLES
-"""Manifests and whole hours of a batch, as long as no hour has more: one can have nothing that is published."""
+"""Maximum number of manifests plus whole hours in a batch; one hour may exceed it. Some have published nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchItem:
-    """A manifest whose published generation comes into the table."""
+    """A manifest whose published generation is brought into the table."""
 
     manifest: str
     hour: str
@@ -59,24 +59,24 @@ class BatchItem:
 
 @dataclass(frozen=True, slots=True)
 class PlannedBatch:
-    """What a batch document says."""
+    """The content of a batch document."""
 
     dataset: str
     number: int
     expires: bool
-    """Whether it is wanted for the expiry of snapshots."""
+    """Whether the batch is needed to expire snapshots."""
     hours: dict[str, str]
-    """Hours that lose all files which they have in the table, and get those of all their manifests; with the time at
-    which each was listed."""
+    """Hours that lose all their files in the table and get the files of all their manifests, with the time at which
+    each was listed."""
     items: tuple[BatchItem, ...]
 
 
 def plan_batch(services: Services, row: TableRow) -> PlannedBatch | None:
-    """The next batch, of rows that are read after ``row``, which has nothing pending; None: there is nothing to do.
+    """The next batch, by rows that are read after ``row``, which has nothing pending. None if there is nothing to do.
 
-    Entries whose generation is in the table, or can never be published, are deleted. A manifest whose commit document
-    cannot be used waits, and so does an hour of the outbox that has it. Raises ``UnusableDocumentError`` where nothing
-    else is left.
+    It deletes entries whose generation is in the table or can never be published. A manifest whose commit document
+    cannot be used waits, and so does an hour of the outbox with such a manifest. Raises ``UnusableDocumentError`` if
+    nothing else is left.
     """
     expires = False
     hours: dict[str, str] = {}
@@ -99,7 +99,7 @@ def plan_batch(services: Services, row: TableRow) -> PlannedBatch | None:
                 hours[entry.name] = entry.listed_at
                 items |= found
         else:
-            # Not before all hours: what is replaced in an hour that is to come would need the files of that hour.
+            # Only after all hours: a replacement in an hour that is still listed would need the files of that hour.
             due = (row for row in _due(services, entries) if row.id not in items and row.partition.stamp not in waiting)
             found, unusable = _items(services, due)
             errors += unusable
@@ -114,7 +114,7 @@ def plan_batch(services: Services, row: TableRow) -> PlannedBatch | None:
 
 
 def _items(services: Services, rows: Iterable[ManifestRow]) -> tuple[dict[str, BatchItem], list[UnusableDocumentError]]:
-    """The manifests with their files, by id; and the error of each whose commit document cannot be used."""
+    """The manifests with their files, by id, and the errors of manifests whose commit document cannot be used."""
 
     def read(row: ManifestRow) -> BatchItem | UnusableDocumentError:
         assert row.published is not None
@@ -133,7 +133,7 @@ def _items(services: Services, rows: Iterable[ManifestRow]) -> tuple[dict[str, B
 
 
 def _due(services: Services, entries: Sequence[OutboxEntry]) -> Iterable[ManifestRow]:
-    """The manifests of the entries that are published and not in the table; other entries are forgotten or wait."""
+    """The entries' manifests that are published but not in the table; deletes entries that have ended, others wait."""
     generations = {entry: found for entry in entries if (found := entry.manifest) is not None}
     names = sorted({manifest for manifest, _ in generations.values()})
     current = dict(zip(names, services.ledger.manifests.get_many(names), strict=True)) if names else {}
@@ -145,7 +145,7 @@ def _due(services: Services, entries: Sequence[OutboxEntry]) -> Iterable[Manifes
             due[manifest] = row
             continue
         is_published = row is not None and row.published is not None and row.published.generation >= generation
-        # Or it can never be.
+        # It is published and in the table, or it can never be published.
         if row is None or is_published or row.generation > generation or row.state == State.FAILED:
             ended.append(entry.name)
     forget(services, entries[0].dataset, dict.fromkeys(ended))
@@ -153,7 +153,7 @@ def _due(services: Services, entries: Sequence[OutboxEntry]) -> Iterable[Manifes
 
 
 def forget(services: Services, dataset: str, entries: Mapping[str, str | None]) -> None:
-    """Delete entries of the outbox, given by name, with what ``Tables.forget`` takes as ``listed_at``."""
+    """Delete entries of the outbox; ``entries`` maps their names to the argument ``listed_at`` of ``Tables.forget``."""
     in_parallel(lambda entry: services.ledger.tables.forget(dataset, *entry), entries.items(), TABLE_REQUESTS)
 
 
@@ -164,7 +164,7 @@ def _rows_of_hour(services: Services, hour: Partition) -> Iterable[ManifestRow]:
 
 
 def tabled_of_hour(services: Services, hour: Partition) -> dict[str, tuple[DataFile, ...]]:
-    """The manifests of an hour that the table shows, with the files of the generations that it shows."""
+    """The manifests of an hour that the table shows, each with the files of the generation that it shows."""
     shown = [(row, row.tabled.document) for row in _rows_of_hour(services, hour) if row.tabled is not None]
     files = in_parallel(lambda item: _files(services, *item), shown, TABLE_REQUESTS)
     return {row.id: found for (row, _), found in zip(shown, files, strict=True)}
@@ -177,7 +177,7 @@ def _files(services: Services, row: ManifestRow, reference: CommitReference) -> 
 
 
 def write_batch(services: Services, batch: PlannedBatch) -> BatchReference:
-    """Put the document under a key that was never used before."""
+    """Put the document under a new key; returns the reference for the ledger."""
     key = batch_key(batch.dataset, batch.number, secrets.token_hex(8))
     body = encode_body(batch)
     put_document(services.s3, services.resources.control_bucket, key, body)
@@ -187,8 +187,8 @@ def write_batch(services: Services, batch: PlannedBatch) -> BatchReference:
 def read_batch_document(services: Services, reference: BatchReference) -> PlannedBatch:
     """Get the document that the ledger names.
 
-    Raises ``InvalidDocumentError``: it does not exist, its hash differs from the ledger's, or another version wrote it:
-    no other batch can go before it.
+    Raises ``InvalidDocumentError`` if it does not exist, has another hash than in the ledger, or was written by another
+    version: it must be applied before any other batch.
     """
     body = get_bound_document(services.s3, services.resources.control_bucket, reference.key, reference.sha256)
     try:
@@ -204,14 +204,14 @@ POINTER = "metadata_location"
 
 @dataclass(frozen=True, slots=True)
 class CatalogEntry:
-    """What Glue says of a table, and the document to which it points."""
+    """Glue's entry of a table, and the document to which it points."""
 
     version: str
-    """Compared by the swap."""
+    """The version that a swap compares."""
     location: str
     """URI of the document."""
     table: Mapping[str, Any]
-    """Glue's answer: what others have put there stays."""
+    """Glue's answer; a swap keeps what others have put there."""
     metadata: Metadata
 
 
@@ -223,9 +223,9 @@ class TableCatalog:
     dataset: str
 
     def load(self) -> CatalogEntry | None:
-        """The current entry; None: there is no table of this name.
+        """The current entry; None if no table has this name.
 
-        Raises ``InvalidDocumentError``: it is not an Iceberg table, or its document is gone or damaged.
+        Raises ``InvalidDocumentError`` if it is not an Iceberg table, or its document is gone or damaged.
         """
         table = self._table()
         if table is None:
@@ -237,7 +237,7 @@ class TableCatalog:
             )
         body = self.read(location)
         if body.startswith(GZIP):
-            # Another writer's, with write.metadata.compression-codec = gzip.
+            # By another writer, with write.metadata.compression-codec = gzip.
             with suppress(EOFError, OSError, zlib.error):
                 body = gzip.decompress(body)
         return CatalogEntry(table["VersionId"], location, table, parse_document(body, location))
@@ -246,11 +246,11 @@ class TableCatalog:
         return self._table() is not None
 
     def names(self) -> dict[str, str]:
-        """How Glue's requests for an optimizer of the table name it."""
+        """The parameters that name the table in Glue's requests for an optimizer."""
         return {"CatalogId": self._table()["CatalogId"], "DatabaseName": self._database, "TableName": self.dataset}
 
     def create(self, metadata: Metadata) -> bool:
-        """Create the entry; False: there is one of this name."""
+        """Create the entry. False: an entry with this name exists."""
         glue, location = self.services.glue, self._write_document(metadata, 0)
         try:
             glue.create_table(DatabaseName=self._database, TableInput=self._input(metadata, location, {}))
@@ -259,10 +259,10 @@ class TableCatalog:
         return True
 
     def replace(self, metadata: Metadata) -> None:
-        """Point to the document of another table, whatever the entry was; creates one where there is none.
+        """Point to the document of another table, whatever the entry was; create an entry if there is none.
 
-        What a person says of the table as a whole stays. Raises ``TransientError``: the ledger has another table by
-        now, or another writer has changed the entry meanwhile.
+        A person's description and owner of the table stay. Raises ``TransientError`` if the ledger has another table by
+        now, or if another writer has changed the entry meanwhile.
         """
         glue = self.services.glue
         if self.create(metadata):
@@ -279,11 +279,11 @@ class TableCatalog:
             raise TransientError(f"another process has changed the table {self.dataset}: run the command again")
 
     def swap(self, entry: CatalogEntry, metadata: Metadata) -> bool:
-        """Point to another document; False: another writer has changed the entry since ``entry`` was read.
+        """Point to another document. False: another writer has changed the entry since ``entry`` was read.
 
-        Raises botocore's errors: then it is not known whether the pointer was swapped.
+        Raises botocore's errors: it is then unknown whether the pointer was swapped.
         """
-        # Catalogs number documents; another writer may have registered one with any name.
+        # Catalogs number documents, but another writer may have registered one with any name.
         named = re.match(r"\d+(?=-)", entry.location.rsplit("/", 1)[-1])
         number = int(named[0]) + 1 if named else 0
         location = self._write_document(following(metadata, entry.location), number)
@@ -308,7 +308,7 @@ class TableCatalog:
 
     @property
     def location(self) -> str:
-        """URI under which the metadata is; no object of a conversion is there, because other writers may clean it."""
+        """URI of the metadata's folder. It holds no object of a conversion, because other writers may clean it."""
         return table_location(self.services.resources.lake_bucket, self.dataset)
 
     @property
@@ -328,7 +328,7 @@ class TableCatalog:
         return path
 
     def _input(self, metadata: Metadata, location: str, table: Mapping[str, Any]) -> Any:  # noqa: ANN401
-        """A ``TableInput`` of ``table`` for this document, with comments, and the types of other writers' columns."""
+        """A ``TableInput`` of ``table`` for this document. Keeps comments, and the types of other writers' columns."""
         descriptor = table.get("StorageDescriptor", {})
         known = {column["Name"].lower(): column for column in descriptor.get("Columns", ())}
         columns = [

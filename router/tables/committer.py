@@ -1,4 +1,4 @@
-"""Brings published generations into a table, batch by batch: idempotent, by any process, after a crash at any point.
+"""Brings published generations into a table, batch by batch. Idempotent, by any process, after a crash at any point.
 
 docs/exactly-once.md has the protocol. Nothing here deletes an object.
 """
@@ -50,11 +50,11 @@ MAX_TRIES = 8
 
 
 def commit_round(services: Services, dataset: str) -> int | None:
-    """Bring one batch into the table; its number, or None: nothing is left to do.
+    """Bring one batch into the table; returns its number, or None if nothing is left to do.
 
-    A batch that another process has begun is finished first. Raises ``TableStoppedError``: table and ledger disagree,
-    another writer has changed rows, or a document is gone or damaged: nothing was changed, a person decides;
-    ``TransientError``: other writers changed the entry at each of ``MAX_TRIES`` tries.
+    A batch that another process has begun is finished first. Raises ``TableStoppedError`` if table and ledger disagree,
+    another writer has changed rows, or a document is gone or damaged: nothing is changed, and a person must decide;
+    ``TransientError`` if other writers changed the entry at each of ``MAX_TRIES`` tries.
     """
     tables = services.ledger.tables
     row = tables.get(dataset) or tables.create(dataset, str(uuid4()))
@@ -64,7 +64,7 @@ def commit_round(services: Services, dataset: str) -> int | None:
         is_damage = isinstance(error, InvalidDocumentError)
         reason = f"{error}; or run 'hybrid-router tables rebuild {dataset}'" if is_damage else str(error)
         if not tables.stop(row, reason):
-            # A rebuild has begun, and the next round is about its table.
+            # A rebuild has begun, and the next round is about the new table.
             return row.applied
         raise TableStoppedError(reason) from error
 
@@ -74,7 +74,7 @@ def _bring_in(services: Services, row: TableRow) -> int | None:
     if row.unlisted:
         _list_hours(services, row)
     if row.pending is None:
-        # Read after the row: no generation of an earlier batch can look as if it were not in the table.
+        # Read after the row, so that no generation of an earlier batch seems to be missing in the table.
         batch = plan_batch(services, row)
         if batch is None:
             tables.stop(row, None)
@@ -101,7 +101,7 @@ def hours_of(services: Services, dataset: str) -> list[HourRow]:
 
 
 def _list_hours(services: Services, row: TableRow) -> None:
-    """List all hours of the dataset for its new table, and then note it; idempotent."""
+    """List all hours of the dataset for its new table, and then record that. Idempotent."""
     tables, pace, hours = services.ledger.tables, WritePace(), hours_of(services, row.dataset)
 
     def list_hour(hour: HourRow) -> None:
@@ -114,7 +114,7 @@ def _list_hours(services: Services, row: TableRow) -> None:
 
 
 def _apply(services: Services, row: TableRow, batch: PlannedBatch) -> Metadata:
-    """Make sure that the batch is in the table; returns a document that has it."""
+    """Ensure that the batch is in the table; returns a metadata document that contains it."""
     catalog = TableCatalog(services, row.dataset)
     for _ in range(MAX_TRIES):
         entry = catalog.load()
@@ -136,21 +136,21 @@ def _apply(services: Services, row: TableRow, batch: PlannedBatch) -> Metadata:
 
 
 def is_applied(services: Services, row: TableRow, metadata: Metadata, number: int) -> bool:
-    """Whether the batch ``number`` is in the table; False: it is the next one.
+    """Whether the batch ``number`` is in the table; if not, it is the next one.
 
-    Raises ``TableStoppedError``: table and ledger disagree.
+    Raises ``TableStoppedError`` if table and ledger disagree.
     """
     rebuild = f"run 'hybrid-router tables rebuild {row.dataset}'"
     if metadata["table-uuid"] != row.uuid:
         raise TableStoppedError(f"the catalog has another table {row.dataset} than the ledger: {rebuild}")
-    # No snapshot undoes this.
+    # No snapshot can undo this.
     if not takes_files(metadata):
         raise TableStoppedError(
             f"another writer has changed format, partitions or types of the table {row.dataset}: {rebuild}"
         )
     found = batch_of(metadata)
     if found >= number:
-        # Another process may have gone on since this one has read the row.
+        # Another process may have continued since this one read the row.
         current = services.ledger.tables.get(row.dataset)
         if current is not None and found <= current.applied + 1:
             return True
@@ -165,7 +165,7 @@ def is_applied(services: Services, row: TableRow, metadata: Metadata, number: in
 
 
 def takes_batches(services: Services, row: TableRow, metadata: Metadata) -> bool:
-    """Whether the next batch can be brought into the table: nobody else has changed its rows."""
+    """Whether the next batch can be brought into the table, because no other writer has changed its rows."""
     try:
         is_applied(services, row, metadata, row.applied + 1)
     except TableStoppedError:
@@ -194,7 +194,7 @@ def _next_metadata(services: Services, catalog: TableCatalog, entry: CatalogEntr
 
 
 def _change(batch: PlannedBatch) -> Batch:
-    """What the batch changes in a table whose files are those of the batches before."""
+    """The change of the batch, for a table that has exactly the files of earlier batches."""
     cleared = {hour_of(Partition.parse(f"{batch.dataset}#{stamp}")) for stamp in batch.hours}
     add: list[DataFile] = []
     remove: list[DataFile] = []
@@ -208,10 +208,10 @@ def _change(batch: PlannedBatch) -> Batch:
 
 
 def _rebuilt_hours(services: Services, batch: PlannedBatch) -> Batch:
-    """The batch's change where another writer has compacted files: hours in which something is replaced are rebuilt.
+    """The change of the batch if another writer has compacted files: it rebuilds each hour with a replacement.
 
-    All files of such an hour go, whoever has written them, and those of all its manifests come: of this batch, or as
-    the ledger says that the table shows them. While a batch is pending no mark can change.
+    All files of such an hour are removed, whoever wrote them. The files of all its manifests are added: this
+    batch's manifests, and all that the ledger marks as tabled. No mark changes while a batch is pending.
     """
     hours = {item.hour for item in batch.items if item.before} | set(batch.hours)
     items = {item.manifest for item in batch.items}
@@ -231,9 +231,9 @@ def _rebuilt_hours(services: Services, batch: PlannedBatch) -> Batch:
 
 
 def _check_originals(services: Services, files: Iterable[DataFile]) -> None:
-    """Raise ``TableStoppedError`` if an object that the table is to show again is gone or has another size.
+    """Raise ``TableStoppedError`` if an object that the table should show again is gone or has another size.
 
-    By listing their hours: one can have 100,000 objects, which are too many requests for the time of the function.
+    It lists their hours: an hour can have 100,000 objects, too many for single requests in the function's time.
     """
     lake = services.resources.lake_bucket
     prefix = f"s3://{lake}/"
@@ -256,7 +256,7 @@ def _check_originals(services: Services, files: Iterable[DataFile]) -> None:
 
 
 def _mark(services: Services, batch: PlannedBatch, snapshot: int) -> None:
-    """Note in the row of each manifest what the table shows."""
+    """Record in the row of each manifest what the table shows."""
     manifests = services.ledger.manifests
     now = iso_utc(services.clock())
 
@@ -277,14 +277,14 @@ OPTIMIZERS: dict[str, dict[str, Any]] = {
     "orphan_file_deletion": {"enabled": False},
     COMPACTION: {"enabled": True, "compactionConfiguration": {"icebergConfiguration": {"strategy": "binpack"}}},
 }
-"""Glue's other optimizers delete files by their own rules, also those of the lake. A catalog may switch them on for
-every table that has none, so they are created, and off."""
+"""Glue's other optimizers delete files by their own rules, including the lake's. A catalog may switch them on for each
+table without optimizers, so they are created, but disabled."""
 
 
 def follow_setting(services: Services, row: TableRow) -> None:
     """Switch the compaction of the table on or off, once for each change of the setting or of the optimizer's role.
 
-    Raises botocore's errors: the next batch tries it again.
+    Raises botocore's errors; the next batch tries again.
     """
     role = services.optimizer_role
     if row.optimizer_role == role:

@@ -1,6 +1,6 @@
 """Lambda function ``tables``: brings published generations into the Iceberg tables.
 
-For a table that is stopped a person decides: restore, rebuild.
+It also restores or rebuilds a stopped table for a person who has decided so.
 """
 
 import random
@@ -22,15 +22,15 @@ from router.tables.committer import commit_round, hours_of, takes_batches
 from router.telemetry import Metric, count, logger, metrics
 
 TIME_PER_CALL = timedelta(seconds=240)
-"""No batch is begun after it. Shorter than the timeout of the function, 5 minutes."""
+"""Time after which no batch is begun; shorter than the function's timeout of 5 minutes."""
 INVOCATION_SECONDS = 60
-"""The shortest interval of a schedule."""
+"""Interval between two invocations: the shortest one of a schedule."""
 
 
 @with_refusals
 @metrics.log_metrics
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: ARG001
-    """``{}`` -> ``{"batches": n}``: all tables are brought up to date, several times a minute.
+    """``{}`` -> ``{"batches": n}``: brings all tables up to date, several times a minute.
 
     ``{"restore": dataset}`` -> ``{"batch": n}``; ``{"rebuild": dataset}`` -> ``{"hours": n}``.
     """
@@ -43,10 +43,10 @@ def handler(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: 
 
 
 def commit_tables(services: Services, wait: Callable[[float], object]) -> dict[str, Any]:
-    """Bring what is published into all tables, every ``tables.commit_seconds`` within a minute.
+    """Bring published generations into all tables, every ``tables.commit_seconds`` within a minute.
 
-    ``wait`` pauses for a number of seconds. A table that cannot be brought up to date holds back no other. Raises
-    ``Exception``: the first error of a table, after all the others were tried; the log names each table.
+    ``wait`` sleeps for a number of seconds. An error of one table does not stop the others. Raises ``Exception``: the
+    first error of a table, after all others were tried; the log names each table.
     """
     started, seconds = services.clock(), services.settings.tables.commit_seconds
     stop_at, batches, looks = started + TIME_PER_CALL, 0, max(1, INVOCATION_SECONDS // seconds)
@@ -66,10 +66,10 @@ def commit_tables(services: Services, wait: Callable[[float], object]) -> dict[s
 
 
 def _commit_all(services: Services, stop_at: datetime) -> tuple[int, list[Exception]]:
-    """Number of batches, and the error of each table that has met one.
+    """The number of batches, and the error of each table that failed.
 
-    One batch of each table, then the next of each, in an order that no two calls share: a table whose batches take all
-    the time, or end the function, does not come before the same others each time.
+    It commits one batch of each table, then the next of each, in a random order: a table whose batches take all the
+    time, or end the function, does not always delay the same other tables.
     """
 
     def commit(dataset: str) -> int | Exception | None:
@@ -93,7 +93,7 @@ def _commit_all(services: Services, stop_at: datetime) -> tuple[int, list[Except
 
 
 def _waiting(services: Services) -> list[OutboxEntry]:
-    """The first entry of each table; that of a dataset which was moved back to Hive stays as it is."""
+    """The first entry of each table; entries of datasets that were moved back to Hive are left."""
     has_table = services.settings.has_table
     return [entry for entry in services.ledger.tables.waiting() if has_table(entry.dataset)]
 
@@ -107,13 +107,13 @@ def _minutes_behind(services: Services) -> float:
             age = services.clock() - datetime.fromisoformat(oldest.listed_at)
             ages.append(age / timedelta(minutes=1))
             if oldest == hint:
-                # The others are younger.
+                # All others are younger.
                 break
     return max(ages)
 
 
 def restore_table(services: Services, dataset: str) -> dict[str, int]:
-    """Make the snapshot of the last batch the current one again: what other writers did after it is undone.
+    """Make the snapshot of the last batch current again, which undoes the later changes of other writers.
 
     Returns ``{"batch": n}``. Raises ``InvalidInputError`` if only a rebuild can help.
     """
@@ -143,10 +143,10 @@ def restore_table(services: Services, dataset: str) -> dict[str, int]:
 
 
 def rebuild_table(services: Services, dataset: str) -> dict[str, int]:
-    """A new table takes the place of the one that the catalog has.
+    """Replace the catalog's table by a new one, or create the first table of a dataset.
 
-    Also for a dataset that has no table yet. The committer lists all hours of the ledger for it, and fills it hour by
-    hour. Idempotent: a call that was interrupted is repeated. Returns ``{"hours": n}``.
+    The committer lists all hours of the ledger for it, and fills it hour by hour. Idempotent: an interrupted call can
+    be repeated. Returns ``{"hours": n}``.
     """
     if not services.settings.has_table(dataset):
         raise InvalidInputError(f'no rule of [[datasets]] gives {dataset} table = "iceberg": deploy one that does')
@@ -161,7 +161,7 @@ def rebuild_table(services: Services, dataset: str) -> dict[str, int]:
         catalog = TableCatalog(services, dataset)
         now = epoch_milliseconds(services.clock())
         catalog.replace(new_metadata(catalog.location, uuid, row.first, now))
-    # One entry is enough for the committer to look at the table.
+    # One entry is enough for the committer to find the table.
     hours = hours_of(services, dataset)
     if hours:
         tables.list_hour(hours[-1].partition, services.clock())
