@@ -94,8 +94,7 @@ def redrive_dead_letters(stack: DeployedStack, *, dry_run: DryRun = False, as_js
 def _receive(
     stack: DeployedStack, hidden: list[dict[str, Any]], limit: int = sys.maxsize
 ) -> Iterator[tuple[DeadLetter, dict[str, Any]]]:
-    """Yield at most ``limit`` messages, each once, as read and as SQS returns it; add each received one to
-    ``hidden``."""
+    """Yield at most ``limit`` messages, each once, as read and as SQS returns it; ``hidden`` gets all received ones."""
     seen, began = set[str](), monotonic()
     while len(seen) < limit:
         answer = stack.sqs.receive_message(

@@ -220,7 +220,8 @@ MIN_OBJECT_BYTES, MAX_OBJECT_BYTES = 64 << 20, 192 << 20
 def large_file_load(_: LocalCloud, folder: Path) -> bool:
     """Convert a file of about ``FILE_BYTES``, read by ranges from a folder, one task after the other in this process.
 
-    Prints sizes, memory growth since the first task, and speed; False if memory grows, or an object has a wrong size.
+    Prints sizes, memory above the level before the first task, and speed; False if memory grows, or an object's size is
+    wrong.
     """
     path, output, blocks = folder / "large.ndjson", folder / "output", bodies(BLOCK_BYTES)
     with path.open("wb") as file:
