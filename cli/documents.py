@@ -48,7 +48,7 @@ class NextNight:
 
 @dataclass(frozen=True, slots=True)
 class NightLine:
-    """One execution of ``overnight``. Step Functions forgets it after 90 days; the ledger does not."""
+    """One execution of ``overnight``. Step Functions deletes it after 90 days; the ledger keeps it."""
 
     execution: str
     status: Annotated[str, "of Step Functions; UNKNOWN: it has forgotten the execution"]
@@ -109,7 +109,7 @@ class NightProgress:
 
 @dataclass(frozen=True, slots=True)
 class NightDataset:
-    """One dataset of an execution; files, bytes and lines are those of its DONE manifests."""
+    """One dataset of an execution, with files, bytes and lines of its DONE manifests."""
 
     dataset: str
     done: Annotated[int, "manifests"]
@@ -253,13 +253,13 @@ class FailureKind(StrEnum):
     BLOCKED = "BLOCKED"
     """A manifest that waits for its next attempt, because the last one ended without a result."""
     DEAD_LETTERS = "DEAD_LETTERS"
-    """Events and starts of schedules that were given up."""
+    """Events and starts of schedules that failed in every attempt."""
     NOT_DELIVERED = "NOT_DELIVERED"
     """Records that Firehose could not deliver."""
     IGNORED = "IGNORED"
-    """Files that no rule of the settings takes."""
+    """Files that match no rule of the settings."""
     REPLACED = "REPLACED"
-    """A file that could not be read, of which a later version was converted: it is named, and is not a failure."""
+    """A file that could not be read, but a later version was converted: it is listed, but is not a failure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,7 +308,7 @@ class DatasetHour:
     manifests: HourManifests
     failed_manifests: Annotated[tuple[str, ...], "ids of the first 20 that are FAILED"]
     published_at: Annotated[Instant | None, "the last publication"]
-    revision: Annotated[int, "how often readers were told of a change of the hour"]
+    revision: Annotated[int, "number of announced changes of the hour"]
     marker: Annotated[str | None, "URI of the marker; null: there is none"]
     snapshot: Annotated[str | None, "of the Iceberg table: shows all that is published; null: none does yet"]
 
@@ -370,7 +370,7 @@ class Backlog:
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """Files of the batch lane, of all datasets, that no manifest has yet: they are divided when their hour is over."""
+    """Files of the batch lane without a manifest, of all datasets: they are divided when their hour is over."""
 
     files: int
     bytes: int

@@ -1,4 +1,4 @@
-"""The batch lane in virtual time: what was collected is divided as the sweep does, and planned by the product."""
+"""The batch lane in virtual time: collected files are divided as the sweep does, and planned by the product."""
 
 import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ from sizing.result import Latencies
 from sizing.routing import Collected
 
 PLAN_SECONDS = 30.0
-"""Assumed: from the schedule until the first runs are started."""
+"""Assumed time from the schedule until the first runs are started."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ def divide_collections(collected: Mapping[Partition, Sequence[Collected]], limit
 
 
 def _cut(collected: Iterable[Collected], limits: BatchSettings, datasets: int) -> Iterator[list[Collected]]:
-    """What ``cut`` of the product makes of the files in order, without a value for each of them."""
+    """Divide the files in order as the product's ``cut`` does, without a value for each file."""
     piece: list[Collected] = []
     size = files = 0
     for group, arrived in collected:
@@ -58,7 +58,7 @@ def _cut(collected: Iterable[Collected], limits: BatchSettings, datasets: int) -
 
 
 def _of_each_dataset(name: str, partition: Partition, piece: Sequence[Collected]) -> Iterator[BacklogItem]:
-    """The manifests of all datasets for which the one stands, each with its share of the files."""
+    """Return the manifests of all represented datasets, each with its share of the files."""
     files = sum(group.count for group, _ in piece)
     size = sum(group.count * group.bytes for group, _ in piece)
     compressed = sum(group.count * group.bytes for group, _ in piece if has_compressed_name(group.key))
@@ -85,9 +85,9 @@ def simulate_night(
     night: datetime,
     waits: Mapping[str, float] | None = None,
 ) -> tuple[PlannedNight, Latencies] | None:
-    """The plan of the night that begins at ``night`` (aware), and its files' latencies; None: there is nothing to do.
+    """The plan of the night that begins at ``night`` (aware), and its files' latencies; None if nothing is to do.
 
-    ``waits``: what ``offers`` takes.
+    ``waits``: argument of ``offers``.
     """
     if not backlog:
         return None

@@ -37,8 +37,8 @@ UNKNOWN = "unknown"
 
 
 def list_not_delivered(stack: DeployedStack, dataset: str | None) -> tuple[list[Trouble], bool]:
-    """Records of a dataset or of all that Firehose could not deliver, by ``[[records]]`` and error; and whether that is
-    all. Those of a removed ``[[records]]`` have no dataset; a stage without any need not list its input bucket."""
+    """The undelivered records of one dataset or all, by ``[[records]]`` and error; and whether the list is complete.
+    Records of a removed ``[[records]]`` have no dataset; a stage without any need not list its bucket."""
     found: defaultdict[tuple[str, ...], list[Any]] = defaultdict(list)
     try:
         entries = list_objects(stack.s3, stack.resources.input_bucket, FAILED_RECORDS)
@@ -101,7 +101,7 @@ def print_failures(
     *,
     as_json: Json = False,
 ) -> int:
-    """List every manifest and file that did not get through, why, and what to run: 0 none, 1 some."""
+    """List every manifest and file that did not get through, why, and what to run; exit code 1 if there are any."""
     with working("reading the ledger ..."):
         if dataset is not None and dataset not in stack.outputs.records.values():
             known_dataset(stack, dataset)
@@ -163,7 +163,7 @@ def _blocked(_stack: DeployedStack, row: ManifestRow) -> list[Trouble]:
 
 
 def _unreadable(stack: DeployedStack, row: ManifestRow, limit: int) -> list[Trouble]:
-    """Its files that could not be read, one more than ``limit`` at most: each costs several requests."""
+    """Yield its unreadable files, at most one more than ``limit``: each costs several requests."""
     if row.published is None:
         return []
     try:
@@ -202,15 +202,15 @@ def _converted_later(stack: DeployedStack, own: ObjectVersion, versions: Iterabl
 
 
 def _was_put_again(stack: DeployedStack, own: ObjectVersion) -> bool:
-    """Whether the bytes of a file without a version are under its key again: the same arrival, which only a reprocess
-    reads. False if the caller may not ask."""
+    """Whether the bytes of a file without a version are under its key again. They are the same arrival, which only a
+    reprocess reads. False if the caller lacks the right."""
     if own.version_id is not None:
         return False
     try:
         head = stack.s3.head_object(Bucket=own.bucket, Key=own.key, IfMatch=f'"{own.etag}"')
     except ClientError:
         return False
-    # What is put after the bucket got versions is another file.
+    # An object that was put after versioning was enabled is another file.
     return head.get("VersionId", UNVERSIONED) == UNVERSIONED
 
 
@@ -263,7 +263,7 @@ def _ignored(stack: DeployedStack) -> tuple[list[Trouble], bool]:
 
 
 def print_failures_document(document: FailuresDocument, zone: ZoneInfo, now: datetime) -> None:
-    """A few lines for each; instants are on the wall clock of ``zone``."""
+    """Print a few lines for each failure; instants are in ``zone``."""
     for trouble in document.failures:
         since = f" since {format_clock(trouble.since, zone, now)}" if trouble.since else ""
         typer.echo(f"{trouble.kind} {_thing(trouble)}{since}")

@@ -48,7 +48,7 @@ def make_input(rng: random.Random) -> bytes:
 
 
 def _many_rows(rng: random.Random) -> bytes:
-    """Columns for which a dictionary is begun: repeated, rotating, ascending, with more values later, late, of none.
+    """Columns that begin with a dictionary: repeated, rotating, ascending, with more values later, late, empty.
 
     Their gaps are NULL or empty.
     """
@@ -118,7 +118,7 @@ def compare(data: bytes, rng: random.Random) -> None:
 
 @cache
 def _database() -> duckdb.DuckDBPyConnection:
-    """One for all rounds: to make one takes longer than to read a file."""
+    """One database for all rounds: to make one takes longer than to read a file."""
     return duckdb.connect()
 
 
@@ -134,7 +134,7 @@ def _arrow_table(batches: list[Batch]) -> pa.Table:
 
 
 def _check_bounds(native: Path, reference: Path) -> None:
-    """The footer counts the NULLs that pyarrow's counts. Its bounds are pyarrow's, or shorter and outside of them."""
+    """Compare footers: the NULL counts are equal; the bounds are equal to pyarrow's, or shorter and wider."""
     for found, expected in zip(_bounds(native), _bounds(reference), strict=True):
         assert found[2] == expected[2]
         if expected[0] is None:

@@ -14,7 +14,7 @@ Item = dict[str, Any]
 
 
 class Documents:
-    """Documents of the control bucket, as they were when they were read first: events damage some of them."""
+    """Documents of the control bucket, as they were first read: events damage some of them."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -50,7 +50,7 @@ class CollectionInvariants:
         self._world, self._documents = world, documents
 
     def holders(self, rows: dict[str, Item]) -> Iterator[tuple[str, list[str]]]:
-        """Parts that are not divided, with their files; manifests of divisions without a row yet."""
+        """Undivided parts, with their files; and manifests of divisions that have no row yet."""
         for identity, row in rows.items():
             if "collection" in row:
                 hour, _, name = row["collection"].partition("/")
@@ -83,7 +83,7 @@ class CollectionInvariants:
                     raise Violation(f"{name} names part {identity}, which does not list it")
 
     def check_told(self, rows: dict[str, Item]) -> None:
-        """No hour is complete for its readers while a file of a part is not published.
+        """No hour is complete for its readers while a part has an unpublished file.
 
         Only where no process outlives a Lambda function.
         """
@@ -104,7 +104,7 @@ class CollectionInvariants:
                         raise Violation(f"the hour {stamp} is told complete without {missing[0]}")
 
     def check_end(self) -> None:
-        """Every collection is divided, and every manifest of it QUEUED once."""
+        """Every collection is divided, and each of its manifests was QUEUED once."""
         for (pk, name), item in self._world.dynamodb.items.items():
             if pk.startswith("collection#") and not item.get("done"):
                 raise Violation(f"collection {pk} {name} is left over")
