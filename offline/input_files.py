@@ -88,7 +88,7 @@ class Search:
         leads to files of the folder only.
         The key of a file in a folder is its path below it: where no rule of ``[[datasets]]`` matches, the dataset has
         the folder's name. ``on_refusal``: called with the path or URI of what looks like input and cannot be converted,
-        and with the reason; ``on_left_out``: with the path of such a folder, or of an entry without a suffix. Raises
+        and with the reason; ``on_left_out``: with what is left out but ``output``, or has none of the suffixes. Raises
         ``InvalidInputError``: a path does not exist, or is ``output``, or a URI names no bucket; botocore's errors: S3
         refused the listing or did not answer.
         """
@@ -189,16 +189,16 @@ def _walk(base: str, output: str, on_refusal: OnRefusal, on_left_out: OnLeftOut)
         # For what is below a folder it calls itself on Python 3.11, and folders can be nested deeper than calls.
         for folder, folders, files in islice(walk, 1):
             prefix = f"{folder.rstrip('/')}/"
-            for name in WRITTEN if OWN in folders else ():
-                if name in folders:
-                    folders.remove(name)
-                    on_left_out(prefix + name)
-            visible = [prefix + name for name in sorted(folders, reverse=True) if not name.startswith(HIDDEN)]
+            written = WRITTEN if OWN in folders else ()
+            left_out = {prefix + name for name in (*folders, *files) if name.startswith(HIDDEN) or name in written}
+            for path in sorted(left_out - {prefix + OWN, output}):
+                on_left_out(path)
+            visible = [path for name in sorted(folders, reverse=True) if (path := prefix + name) not in left_out]
             # `Path.is_symlink` raises an error for a path that is too long.
             links = {path for path in visible if os.path.islink(path)}  # noqa: PTH114
             waiting += (path for path in visible if path not in links and path != output)
             outside = (link for link in links if not Path(os.path.realpath(link)).is_relative_to(base))
-            yield from sorted((*(prefix + name for name in files if not name.startswith(HIDDEN)), *outside))
+            yield from sorted((*(path for name in files if (path := prefix + name) not in left_out), *outside))
 
 
 def _find(path: str, folder: Path | None) -> LocalFile:

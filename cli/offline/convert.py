@@ -83,7 +83,7 @@ class Summary(Quarantined):
     refused: dict[str, str] = field(default_factory=dict)
     """Reasons by path: what looks like input and cannot be converted."""
     other_files: int = 0
-    """Entries of folders that have none of ``input.suffixes``."""
+    """Entries of folders that are hidden or have none of ``input.suffixes``."""
     snapshots: dict[str, str | None] = field(default_factory=dict)
     stopped: str | None = None
     seconds: float = 0

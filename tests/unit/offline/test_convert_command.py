@@ -41,8 +41,8 @@ def test_a_folder_is_converted_as_the_jobs_do_and_an_independent_count_agrees(
     assert (told["files"], told["rows"], told["quarantined"]) == (5, 2 + 1 + 4000, {"not JSON": 1})
     assert list(told["unreadable"].values()) == [1]
     assert sorted(path.name for path in (output / "lake").iterdir()) == ["clicks", "orders"]
-    # And the text file is counted
-    assert told["otherFiles"] == 1
+    # And the text file and the hidden one are counted
+    assert told["otherFiles"] == 2
     # And the excluded file is named after the tasks' objects
     numbers = [int(path.stem.rsplit("-", 1)[1]) for path in (output / "quarantine" / "clicks").rglob("*.jsonl")]
     assert [number % NUMBERS_PER_TASK for number in numbers] == [0]
@@ -142,9 +142,9 @@ def test_an_output_inside_of_the_input_is_not_input(folder: Path, tmp_path: Path
     # Nor is that of an earlier call, whose quarantine looks like input; next to it a person keeps a report
     (converted / "report.json").write_bytes(GOOD)
     assert convert(folder, output=converted)[1]["files"] == 0
-    # And its folders count as left out, like one file of the input: they can be a person's
+    # And its folders count as left out, like two files of the input: they can be a person's
     found = convert(folder, output=tmp_path / "other")[1]
-    assert (found["files"], found["otherFiles"]) == (6, 1 + len(["lake", "quarantine"]))
+    assert (found["files"], found["otherFiles"]) == (6, 2 + len(["lake", "quarantine"]))
 
 
 @pytest.mark.parametrize(
