@@ -1,6 +1,7 @@
 """``hybrid-router convert``: NDJSON files to Parquet on this machine."""
 
 import dataclasses
+import os
 import shutil
 import sys
 import time
@@ -238,6 +239,8 @@ def _with_pipe(request: Request, output: OutputFolder) -> Request:
         raise InvalidInputError("what comes from a pipe has no folder: pass --dataset")
     if sys.stdin is None:
         raise InvalidInputError("standard input is closed: name a file, or pipe lines into the command")
+    # Another process may have set the pipe to non-blocking: while its writer is slow, it would look like its end.
+    os.set_blocking(sys.stdin.fileno(), True)
     # A name of its own: the next call's lines are not another version of the same file.
     file = output.staging(PIPE_FOLDER) / f"stdin-{uuid4().hex}"
     file.parent.mkdir(parents=True)
