@@ -84,11 +84,11 @@ class Search:
     def find(self, output: OutputFolder, on_refusal: OnRefusal, on_left_out: OnLeftOut) -> Iterator[InputFile]:
         """Yield once every named file, and every file in a named folder with one of ``input.suffixes``.
 
-        Hidden names, files in ``output``, and folders of other conversions are left out; a link in a folder may only
-        lead to files of the folder. The key of a file in a folder is its path below it: where no rule of
-        ``[[datasets]]`` matches, the dataset has the folder's name. ``on_refusal``: called with path or URI, and the
-        reason, of an entry that looks like input but cannot be converted; ``on_left_out``: with the path of such a
-        folder, or of an entry without a suffix. Raises ``InvalidInputError`` if a path does not exist, or is
+        Hidden entries, ``output``, and folders of other conversions are left out; a link in a folder may only lead to
+        files of the folder. The key of a file in a folder is its path below it: where no rule of ``[[datasets]]``
+        matches, the dataset has the folder's name. ``on_refusal``: called with path or URI, and the reason, of an entry
+        that looks like input but cannot be converted; ``on_left_out``: with the path of an entry that is left out,
+        except ``output``, or has none of the suffixes. Raises ``InvalidInputError`` if a path does not exist, or is
         ``output``, or a URI names no bucket; botocore's errors if S3 refused the listing or did not answer.
         """
         found: set[bytes] = set()
@@ -188,16 +188,16 @@ def _walk(base: str, output: str, on_refusal: OnRefusal, on_left_out: OnLeftOut)
         # On Python 3.11 it is recursive, and folders can be nested deeper than calls.
         for folder, folders, files in islice(walk, 1):
             prefix = f"{folder.rstrip('/')}/"
-            for name in WRITTEN if OWN in folders else ():
-                if name in folders:
-                    folders.remove(name)
-                    on_left_out(prefix + name)
-            visible = [prefix + name for name in sorted(folders, reverse=True) if not name.startswith(HIDDEN)]
+            written = WRITTEN if OWN in folders else ()
+            left_out = {prefix + name for name in (*folders, *files) if name.startswith(HIDDEN) or name in written}
+            for path in sorted(left_out - {prefix + OWN, output}):
+                on_left_out(path)
+            visible = [path for name in sorted(folders, reverse=True) if (path := prefix + name) not in left_out]
             # `Path.is_symlink` raises an error for a path that is too long.
             links = {path for path in visible if os.path.islink(path)}  # noqa: PTH114
             waiting += (path for path in visible if path not in links and path != output)
             outside = (link for link in links if not Path(os.path.realpath(link)).is_relative_to(base))
-            yield from sorted((*(prefix + name for name in files if not name.startswith(HIDDEN)), *outside))
+            yield from sorted((*(path for name in files if (path := prefix + name) not in left_out), *outside))
 
 
 def _find(path: str, folder: Path | None) -> LocalFile:

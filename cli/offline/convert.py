@@ -1,6 +1,7 @@
 """``hybrid-router convert``: NDJSON files to Parquet on this machine."""
 
 import dataclasses
+import os
 import shutil
 import sys
 import time
@@ -83,7 +84,7 @@ class Summary(Quarantined):
     refused: dict[str, str] = field(default_factory=dict)
     """Reasons by path, for files that look like input but cannot be converted."""
     other_files: int = 0
-    """Entries of folders without a suffix of ``input.suffixes``."""
+    """Entries of folders that are hidden or have none of ``input.suffixes``."""
     snapshots: dict[str, str | None] = field(default_factory=dict)
     stopped: str | None = None
     seconds: float = 0
@@ -238,6 +239,8 @@ def _with_pipe(request: Request, output: OutputFolder) -> Request:
         raise InvalidInputError("what comes from a pipe has no folder: pass --dataset")
     if sys.stdin is None:
         raise InvalidInputError("standard input is closed: name a file, or pipe lines into the command")
+    # Another process may have set the pipe to non-blocking; a pause of its writer would then look like its end.
+    os.set_blocking(sys.stdin.fileno(), True)
     # A new name for each call, whose lines are not another version of the same file.
     file = output.staging(PIPE_FOLDER) / f"stdin-{uuid4().hex}"
     file.parent.mkdir(parents=True)
