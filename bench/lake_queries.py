@@ -1,7 +1,7 @@
 """Sizes and queries of the lakes that convert, DuckDB, Polars and Spark write from the same input.
 
 Five queries, which DuckDB, Polars and Spark run as the same SQL over the files of each lake. Columns are text, as each
-tool was told to write them.
+tool was set to write them.
 """
 
 from __future__ import annotations

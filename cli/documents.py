@@ -308,7 +308,7 @@ class DatasetHour:
     manifests: HourManifests
     failed_manifests: Annotated[tuple[str, ...], "ids of the first 20 that are FAILED"]
     published_at: Annotated[Instant | None, "the last publication"]
-    revision: Annotated[int, "how often readers were told of a change of the hour"]
+    revision: Annotated[int, "number of announced changes of the hour"]
     marker: Annotated[str | None, "URI of the marker; null: there is none"]
     snapshot: Annotated[str | None, "of the Iceberg table: shows all that is published; null: none does yet"]
 

@@ -39,7 +39,7 @@ def pass_over(context: ConversionContext, error: Exception) -> None:
 def has_open_manifests(services: JobServices) -> bool:
     """Whether a pointer in the inbox names an open manifest of the stream lane.
 
-    The pointers alone do not tell: what a micro-batch of a killed run has converted may still have its pointers.
+    The pointers alone do not show it: what a micro-batch of a killed run has converted may still have its pointers.
     """
     seen = set()
     own = inbox(services.ledger.stream.shard)

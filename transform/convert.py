@@ -205,7 +205,7 @@ class _Conversion:
                     return self._release(attempt.claim, str(fault), fault, uploaded)
                 return finalize(self._context, attempt, own_results)
             except Exception as error:
-                # The row tells how far the attempt came: a commit is kept, anything before it is undone.
+                # The row shows how far the attempt came: a commit is kept, anything before it is undone.
                 return self._give_up_after(error, attempt.claim, uploaded)
             finally:
                 keeper.stop_renewing(attempt.manifest.id)

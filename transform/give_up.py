@@ -127,8 +127,8 @@ def _plan_successors(services: JobServices, row: ManifestRow, now: datetime) -> 
 def why_all_wait(attempt: Attempt, results: Sequence[TaskResult]) -> "EnvironmentFault | None":
     """The fault for which the whole manifest waits; None if no file was denied, or the denied ones can be set apart.
 
-    They cannot where no other file was read: then nothing tells a denied file from a denied bucket. A manifest that was
-    published is never superseded, so no file of it leaves it; what it has published stays visible meanwhile.
+    They cannot where no other file was read: the bucket may be denied as a whole. A manifest that was published is
+    never superseded, so no file of it leaves it; what it has published stays visible meanwhile.
     """
     failures = [failure for result in results for failure in result.failures]
     denied = {failure.file: failure.denied for failure in failures if failure.denied is not None}

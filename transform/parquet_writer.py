@@ -28,7 +28,7 @@ MIN_REST = 0.5
 """... and already at its target, if at least this multiple of the target is expected to follow."""
 
 MIN_READ_SHARE = 0.001
-"""Below it, how much will follow cannot be told."""
+"""Below it, the size of what follows cannot be estimated."""
 
 
 class OpenFile:

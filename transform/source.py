@@ -95,7 +95,7 @@ class Source:
         return data
 
     def _refuse_size(self, file: ObjectVersion, received: int, asked: int) -> NoReturn:
-        """Another size than the event's: of the object, if S3 tells it with its ETag, or of an answer, as a proxy's."""
+        """Another size than the event's: of the object, if S3 has it with its ETag, or of an answer, as a proxy's."""
         error: BotoCoreError | ClientError = IncompleteReadError(actual_bytes=received, expected_bytes=asked)
         try:
             head = self._client.head_object(**_request(file))

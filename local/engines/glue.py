@@ -26,7 +26,7 @@ from local.job_launch import JobLaunch, JobRuns
 SERVICE = "glue.amazonaws.com"
 SUCCEEDED = "SUCCEEDED"
 NO_CAPACITY = "There is no spare capacity for a run of the execution class FLEX."
-"""The words are not Glue's, which its pages do not tell."""
+"""The words are not Glue's: its pages do not have them."""
 CAPACITY_POLL_SECONDS = 0.1
 _BATCH_TIMEOUT_MINUTES = 480
 """Glue's default since version 5.0 (https://docs.aws.amazon.com/glue/latest/dg/aws-glue-api-jobs-job.html)."""

@@ -42,7 +42,7 @@ def run_status(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     job run of the execution tries, because an earlier one was not allowed to convert them.
 
     A manifest whose owner run has ended is released, so that the next run of this child can claim it. ``refusal`` is
-    why Glue did not start the last job run, empty if it did: no log of a job can tell it, so the waiting manifests get
+    why Glue did not start the last job run, empty if it did: no log of a job has it, so the waiting manifests get
     it as their reason. ``failure`` is how the last job run failed, empty if it did not: manifests get it that the run
     has left without a reason, because it could not write the ledger, or ended too early. Of a run that did not begin
     they get the fault alone, as those for which the run could record it. ``jobRun`` is the id of the last job run,

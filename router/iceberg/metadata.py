@@ -451,7 +451,7 @@ def encode(schema: Any, records: Sequence[Mapping[str, Any]], header: Mapping[st
 def decode_manifest(body: bytes) -> list[dict[str, Any]]:
     """All entries of a manifest file of any writer, those that say that a file was deleted as well.
 
-    Raises ``ValueError`` for a codec that other writers were told not to use.
+    Raises ``ValueError`` for a codec that the table's properties exclude.
     """
     entries = _decode(_READ_ENTRY_SCHEMA, body)
     for entry in entries:

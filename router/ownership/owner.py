@@ -112,7 +112,7 @@ def _collect_part(services: Services, draft: Draft, now: datetime) -> Part:
 def _add(services: Services, part: Part, now: datetime) -> CollectionId:
     """Add a part to the newest collection of its hour, or to a new one.
 
-    Once one was closed after its hour, readers may be told that hours of its datasets are complete: they are touched
+    Once one was closed after its hour, hours of its datasets may be announced as complete: they are touched
     before the part is there, so that no look misses it.
     """
     ledger = services.ledger

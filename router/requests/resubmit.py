@@ -138,7 +138,7 @@ def is_recorded(services: Services, arrival: RoutedArrival) -> bool:
     """Whether an arrival of an intent may be owned: lines of a resubmission only once it is recorded.
 
     Its function has ended when the sweep resumes an intent, so what is not recorded by then was refused or interrupted,
-    and its caller was told.
+    and its caller knows.
     """
     if arrival.file.bucket != services.resources.control_bucket:
         return True

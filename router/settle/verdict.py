@@ -185,7 +185,7 @@ def judge(tally: Tally, max_quarantined_share: float = 1, planned: int = 0) -> V
 
 
 def should_notify(verdict: Verdict, notify_quarantine: str) -> bool:
-    """Whether a person is told of the verdict.
+    """Whether a person is notified of the verdict.
 
     ``notify_quarantine``: the setting ``alarms.notify_quarantine``. It decides about executions that succeeded; all
     others are reported.

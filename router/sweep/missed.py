@@ -168,7 +168,7 @@ def _read_search(repair: Repair, listing: str) -> InputSearch:
 def find_datasets(repair: Repair) -> tuple[list[str], bool]:
     """Datasets sorted by name; False: not all folders could be listed, so some datasets may be missing.
 
-    A dataset whose events were all lost is not in the ledger: only its folder tells of it, also when all of its
+    A dataset whose events were all lost is not in the ledger: only its folder shows it, also when all of its
     current objects have been deleted. Folders for which ``max_datasets`` has no room are left out: their files stay
     IGNORED, and memory and time of a round are bounded.
     """
