@@ -106,7 +106,7 @@ def given(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Group(TyperGroup):
-    """Commands that begin with the group's name, or those of one word, beside the groups that it was made with."""
+    """Commands that begin with the group's name, or those of one word, in addition to its own groups."""
 
     def __init__(self, **options: Any) -> None:  # noqa: ANN401
         super().__init__(**options)

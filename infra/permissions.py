@@ -22,7 +22,7 @@ ANY_KEY = "The keys are made at run time; every key under this prefix belongs to
 ANY_INPUT = "Every key of the input bucket can be an arrival."
 ANY_QUOTA = "Reading a quota cannot be limited to one (Service Authorization Reference, Service Quotas)."
 MAX_CHARACTERS = 5700
-"""Of the resources of a policy: IAM refuses a managed one of more than 6,144 characters."""
+"""Length of a policy's resources: IAM refuses a managed policy of more than 6,144 characters."""
 ARN_CHARACTERS = 90
 """Assumed for an ARN of the input bucket in a policy, without the prefix."""
 ANY_TABLE = "A table is named after its dataset, which is unknown until its first file arrives."

@@ -176,7 +176,7 @@ def write_entry(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
 def unpack(zip_file: Path, target: Path) -> Path:
     """Write the content of the wheels to the archive ``target``, with the same bytes on every machine; returns it.
 
-    Raises ``AssetError``: a wheel has files that do not belong beside the others, or two wheels have the same file.
+    Raises ``AssetError``: a wheel has files that do not belong next to the others, or two wheels have the same file.
     """
     content: dict[str, bytes] = {}
     with zipfile.ZipFile(zip_file) as archive:

@@ -145,7 +145,7 @@ temporary folder can be removed; the name of no local file comes from a manifest
 NO_THREAD = "can't start new thread"
 """The whole text by which Python reports a limit of threads; many other errors have its type."""
 STILL_EXPIRED = "Credentials were refreshed, but the refreshed credentials are still expired."
-"""The same of botocore, about a service that gives out credentials of the past, or a clock that is ahead."""
+"""The text by which botocore reports a service that gives out credentials of the past, or a clock that is ahead."""
 FORBIDDEN = 403
 TOO_MANY_REQUESTS = 429
 SERVER_ERROR = 500

@@ -102,7 +102,7 @@ COLUMNS = ("day", "outcome", "input", "rows", "quarantined", "unreadable", "not 
 def render_index(stack: str, days: Sequence[Day], made_at: str, options: str = "") -> str:
     """The page, in UTF-8; ``days`` are the newest first, ``made_at`` is ISO 8601, UTC; ``options`` as in ``Report``.
 
-    Its links are relative: they lead to the reports of the executions, each in a folder of its name beside the page.
+    Its links are relative: they lead to the reports of the executions, each in a folder of its name next to the page.
     """
     last = next((day.executions for day in days if day.executions), [])
     newest = max(last, key=lambda item: item.planned_at, default=None)

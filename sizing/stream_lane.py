@@ -52,7 +52,7 @@ class StreamWorkers:
         """When each of these manifests, converted side by side, is published.
 
         Cores that become free take tasks of the oldest manifest first, so each is published when its own tasks and
-        those of the ones before it have ended. ``overhead``: seconds besides the tasks.
+        those of the ones before it have ended. ``overhead``: seconds in addition to the tasks.
         """
         self.release(start)
         before, works = self._executors, [manifest.work for manifest in manifests]

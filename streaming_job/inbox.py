@@ -59,7 +59,7 @@ def urgent_pointers(services: JobServices, busy: Collection[str]) -> dict[str, l
     pointers: dict[str, list[str]] = {}
     prefix = f"{inbox(services.ledger.stream.shard)}{URGENT}"
     listed = (item["Key"] for item in list_objects(services.s3, services.resources.control_bucket, prefix))
-    # Not the busy ones among the first: a slow file keeps the pointers of its portion, and others would wait behind it.
+    # Not the busy ones among the first: a slow file keeps the pointers of its portion, and others would wait for it.
     waiting = ((name, key) for key in listed if (name := manifest_of_pointer(key)) is not None and name not in busy)
     for manifest, key in islice(waiting, MAX_POINTERS):
         pointers.setdefault(manifest, []).append(key)

@@ -37,7 +37,7 @@ def convert_manifests(
     """Convert until every manifest is terminal, waiting or unknown; only then may their pointers be deleted.
 
     A waiting manifest that is PUBLISHING is finished by the sweep, for a QUEUED one the sweep writes another pointer.
-    So one denied object does not hold up the pointers behind it.
+    So one denied object does not hold up the pointers after it.
 
     Portions of manifests are converted side by side, urgent ones first, then the oldest: one begins when another one is
     published, so that cores which a portion needs no more have work. Together they have at most

@@ -112,10 +112,10 @@ class InboxStream:
         self._changed = threading.Condition()
         """Guards ``_open``; notified when some of it has ended."""
         self._limit, self._max_open = side_by_side_limit(context), parallel_conversions(context)
-        """Of micro-batches, and of urgent portions."""
+        """Limits of micro-batches, and of urgent portions."""
         self._threads = ThreadPoolExecutor(2 * self._max_open + 1, thread_name_prefix="conversion")
         self._look: Future[None] = Future()
-        """The last look for urgent pointers, beside the thread of the run: S3 can keep it waiting for minutes."""
+        """The last look for urgent pointers, in a thread of its own: S3 can keep it waiting for minutes."""
         self._look.set_result(None)
         self._last_work = context.clock()
         self._failing_since: datetime | None = None

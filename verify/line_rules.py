@@ -40,7 +40,7 @@ def _refuse(name: str) -> Any:  # noqa: ANN401
 
 
 def _drop(_: object) -> None:
-    """Of a nested value only the text is kept."""
+    """Returns nothing: only the text of a nested value is kept."""
 
 
 DECODER = json.JSONDecoder(parse_int=_drop, parse_float=_drop, parse_constant=_refuse, object_pairs_hook=_drop)

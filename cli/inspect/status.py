@@ -44,7 +44,7 @@ def print_status(stack: DeployedStack, limit: Limit = 20_000, *, as_json: Json =
 
 
 def status_document(stack: DeployedStack, limit: int, now: datetime) -> StatusDocument:
-    """Of each lane and state at most ``limit`` manifests are counted; all lists are read in parallel."""
+    """Counts at most ``limit`` manifests of each lane and state; all lists are read in parallel."""
     with ThreadPoolExecutor(len(LISTS) + 8) as pool:
         listed = [pool.submit(_manifests, stack.ledger, *item, limit + 1) for item in LISTS]
         collected = pool.submit(_collected, stack.ledger)

@@ -226,7 +226,7 @@ class Datasets(Rows):
         return (item["sk"] for item in self._table.query(DATASET_NAMES))
 
     def admitted(self) -> Iterator[str]:
-        """Those that were let in, sorted, also without a file."""
+        """All datasets that were let in, sorted, also without a file."""
         return (item["sk"] for item in self._table.query(ADMITTED))
 
     def speeds(self, names: Iterable[str] | None = None) -> dict[str, DatasetSpeed]:
@@ -329,7 +329,7 @@ class Datasets(Rows):
         return int((self._table.get(NUMBER) or {"number": 0})["number"])
 
     def _begun_number(self) -> int:
-        """The same; the first call of a deployment begins the count."""
+        """``number``; the first call of a deployment begins the count."""
         number = self.number()
         if not number:
             with suppress(RefusedError):

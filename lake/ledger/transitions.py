@@ -55,7 +55,7 @@ class Failure(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Claim:
     row: ManifestRow
-    """As it was right after the claim."""
+    """The row right after the claim."""
     owner: str
 
     @property

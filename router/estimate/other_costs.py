@@ -1,4 +1,4 @@
-"""What a conversion costs besides its job runs, by the number of files, manifests and objects. Pure.
+"""What a conversion costs in addition to its job runs, by the number of files, manifests and objects. Pure.
 
 Requests, ledger, functions and storage: counted of what was converted (``hybrid-router cost``), and expected of what is
 planned or simulated, by the same units.
@@ -128,7 +128,7 @@ def expected_share(
 
 
 def estimate(rows: Iterable[CostRow]) -> Estimate:
-    """The cost beside the job runs ``rows``. Pure."""
+    """The cost in addition to the job runs ``rows``. Pure."""
     rows = list(rows)
     stream = [row for row in rows if row.lane == Lane.STREAM]
     return estimate_shares(
@@ -141,7 +141,7 @@ def estimate(rows: Iterable[CostRow]) -> Estimate:
 def estimate_shares(
     shares: Sequence[CostShare], invocations: int | None = None, pointers: int = 0, stream_seconds: float = 0.0
 ) -> Estimate:
-    """The cost beside the job runs that converted ``shares``, which ``invocations`` of ``route`` received. Pure.
+    """The cost in addition to job runs that converted ``shares``, which ``invocations`` of ``route`` received. Pure.
 
     ``pointers``: the manifests of the stream lane among them; ``stream_seconds``: time of its job runs.
     """

@@ -1,4 +1,4 @@
-"""What the account's Glue quotas leave for a night now, beside the stream's reserve and the runs of other nights."""
+"""What the account's Glue quotas leave for a night now, after the stream's reserve and the runs of other nights."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -22,7 +22,7 @@ MAX_LISTED_RUNS = 200
 
 @dataclass(frozen=True, slots=True)
 class GlueRoom:
-    """Room for the runs of a night beside the streaming jobs, a scheduled verification and runs that are alive now."""
+    """Room for the runs of a night next to the streaming jobs, a scheduled verification and runs that are alive now."""
 
     dpus: float
     runs: int
@@ -33,7 +33,7 @@ class GlueRoom:
 def read_glue_room(services: Services, service_quotas: Any, *, at_once: bool) -> GlueRoom:  # noqa: ANN401
     """The account's quotas, at most those of the settings; the settings alone where the account's cannot be read.
 
-    ``service_quotas`` is a client of Service Quotas. ``at_once``: the night begins now, beside the runs that are alive.
+    ``service_quotas`` is a client of Service Quotas. ``at_once``: the night begins now, next to runs that are alive.
     """
     quota, source = services.settings.quota, "quota.* of the settings"
     dpus: float = quota.dpus

@@ -50,7 +50,7 @@ def parse_events(message: SQSRecord) -> list[AnnouncedVersion]:
 
 
 MAX_TEXT_BYTES = 1024
-"""Of a key and of a version id (Amazon S3 User Guide, "Naming Amazon S3 objects", "How S3 Versioning works")."""
+"""Limit of a key, and of a version id (Amazon S3 User Guide, "Naming Amazon S3 objects", "How S3 Versioning works")."""
 MAX_SIZE = 1 << 50
 """More than any object has."""
 
