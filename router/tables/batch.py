@@ -26,7 +26,7 @@ from lake.documents import (
 )
 from lake.errors import InvalidDocumentError, NewerDocumentError, TransientError, UnusableDocumentError
 from lake.layout import batch_key, parse_s3_uri, table_location
-from lake.ledger import BatchReference, ManifestRow, OutboxEntry, State, TableRow
+from lake.ledger import ManifestRow, OutboxEntry, State, TableRow
 from lake.ledger.manifest_row import CommitReference
 from lake.ledger.table import batches_of
 from lake.ledger.tables import EXPIRY_ENTRY
@@ -176,15 +176,15 @@ def _files(services: Services, row: ManifestRow, reference: CommitReference) -> 
     return tuple(DataFile(f"s3://{item.bucket}/{item.key}", item.size, item.rows, hour) for item in document.objects)
 
 
-def write_batch(services: Services, batch: PlannedBatch) -> BatchReference:
+def write_batch(services: Services, batch: PlannedBatch) -> CommitReference:
     """Put the document under a key that was never used before."""
     key = batch_key(batch.dataset, batch.number, secrets.token_hex(8))
     body = encode_body(batch)
     put_document(services.s3, services.resources.control_bucket, key, body)
-    return BatchReference(batch.number, key, hashlib.sha256(body).hexdigest())
+    return CommitReference(key, hashlib.sha256(body).hexdigest())
 
 
-def read_batch_document(services: Services, reference: BatchReference) -> PlannedBatch:
+def read_batch_document(services: Services, reference: CommitReference) -> PlannedBatch:
     """Get the document that the ledger names.
 
     Raises ``InvalidDocumentError``: it does not exist, its hash differs from the ledger's, or another version wrote it:
