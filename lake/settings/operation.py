@@ -148,7 +148,7 @@ def keep_days_conflict(key: str, days: int, schedule: ScheduleSettings) -> Itera
 
 
 LISTED = "AWS Price List, as others quote it, us-east-1, 2026-09-24"
-"""Region of the default prices, the day on which they were read, and where."""
+"""Region of the default prices, the day of the list, and where it was read."""
 OWN = "price.* of the settings"
 
 
