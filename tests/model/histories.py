@@ -192,7 +192,7 @@ def _repair(world: World, checker: InvariantChecker, scenario: Scenario) -> None
 
 
 def histories_with_one_fault(scenario: Scenario, number: int | None = None) -> Iterator[History]:
-    """The history without faults, then those with exactly one: for every fault at every step, or about so many."""
+    """The history without faults, then those with exactly one: for every fault at every step, or a sample of them."""
     undisturbed = play(scenario, lambda *_: "")
     yield undisturbed
     faults = [

@@ -46,7 +46,7 @@ def all_of(*mutations: Mutation) -> Mutation:
 
 
 def changed_source(function: Callable[..., Any], old: str, new: str) -> Callable[..., Any]:
-    """The function of the same module whose source has ``new`` in the place of ``old``.
+    """The function of the same module whose source has ``new`` instead of ``old``.
 
     Raises ``ValueError``: ``old`` is not exactly once in the source: the rule that the mutation removes is elsewhere
     now.
