@@ -263,7 +263,7 @@ class FailureKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class ListedFailure:
     kind: FailureKind
     reason: str
     advice: str
@@ -285,7 +285,7 @@ class Trouble:
 class FailuresDocument:
     stack: str
     complete: Annotated[bool, "false: a list is longer than --limit"]
-    failures: tuple[Trouble, ...]
+    failures: tuple[ListedFailure, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -179,8 +179,8 @@ class EmrStream(EmrApplication):
             keeps_event_logs=self.keeps_event_logs,
         )
 
-    def tell(self, functions: Mapping[str, RouterFunction]) -> None:
-        """Give the functions that start a streaming run what they need."""
+    def add_launch(self, functions: Mapping[str, RouterFunction]) -> None:
+        """Configure the functions that start a streaming run."""
         for name in STARTERS:
             functions[name].function.add_environment(STREAM_LAUNCH, self._launch.to_text())
 

@@ -1,6 +1,7 @@
 """The batch lane in virtual time: collected files are divided as the sweep does, and planned by the product."""
 
 import heapq
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -24,8 +25,8 @@ PLAN_SECONDS = 30.0
 @dataclass(frozen=True, slots=True)
 class BacklogItem:
     row: ManifestRow
-    arrived: tuple[tuple[float, float], ...]
-    """Time of arrival, in seconds from the start of the day, and number of files."""
+    arrived: Mapping[float, float]
+    """Time of arrival to the minute, in seconds from the start of the day -> number of files."""
 
 
 def divide_collections(collected: Mapping[Partition, Sequence[Collected]], limits: BatchSettings) -> list[BacklogItem]:
@@ -63,7 +64,9 @@ def _of_each_dataset(name: str, partition: Partition, piece: Sequence[Collected]
     size = sum(group.count * group.bytes for group, _ in piece)
     compressed = sum(group.count * group.bytes for group, _ in piece if has_compressed_name(group.key))
     number = min(piece[0].group.datasets, files)
-    arrived = tuple((arrived, group.count / number) for group, arrived in piece)
+    arrived: defaultdict[float, float] = defaultdict(float)
+    for group, instant in piece:
+        arrived[instant // 60 * 60 + 30] += group.count / number
     for dataset in range(number):
         row = ManifestRow(
             f"{name}-{dataset}",
@@ -106,7 +109,7 @@ def simulate_night(
         done = 0.0
         for row in run.manifests:
             done += speeds.core_seconds(row)
-            for instant, files in arrived[row.id]:
+            for instant, files in arrived[row.id].items():
                 latencies.add(begin + busy * done / run.seconds - instant, files)
         heapq.heapreplace(free, end)
     return planned, latencies

@@ -171,9 +171,10 @@ def _print(report: CostReport, by: str, source: str) -> None:
     if report.job_runs:
         extra = report.estimated
         typer.echo(
-            f"estimated in addition, from counted units: ${extra.total:,.4f} (requests ${extra.requests:,.4f}, ledger "
-            f"${extra.ledger:,.4f}, functions ${extra.functions:,.4f}); the output costs "
-            f"${extra.storage_per_month:,.4f} a month while it is kept"
+            f"estimated in addition, from counted units: {format_dollars(extra.total)} "
+            f"(requests {format_dollars(extra.requests)}, ledger {format_dollars(extra.ledger)}, "
+            f"functions {format_dollars(extra.functions)}); "
+            f"the output costs {format_dollars(extra.storage_per_month)} a month while it is kept"
         )
 
 

@@ -30,7 +30,7 @@ from lake.manifest import Lane
 from lake.publish import abort_upload
 from lake.settings import Settings
 from lake.shards import FIRST_SHARD
-from lake.texts import format_count, printable
+from lake.texts import format_count, format_dollars, printable
 
 TIMEOUT_MINUTES = 5
 """After this time the engine ends a run, even if nobody watches it; the minimum of EMR Serverless."""
@@ -313,7 +313,7 @@ class Canary:
         if bill is None:
             return "its engine reports no time"
         dollars = bill.micro_dollars(ENGINES[bill.engine].prices(self.settings)) / 1e6
-        return f"{bill.seconds} s, ${dollars:.4f}{'' if bill.final else ' (estimated)'}, run {run.id}"
+        return f"{bill.seconds} s, {format_dollars(dollars)}{'' if bill.final else ' (estimated)'}, run {run.id}"
 
     def _remove(self) -> None:
         """Remove objects, uploads and rows of this and of ended canaries; add a row for each place that refuses."""

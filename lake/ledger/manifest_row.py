@@ -99,7 +99,7 @@ OPEN_STATES = (State.QUEUED, State.RUNNING, State.PUBLISHING)
 
 @dataclass(frozen=True, slots=True)
 class CommitReference:
-    """Reference to a commit document: its key in the control bucket, and the SHA-256 (hexadecimal) of its bytes."""
+    """A document that is committed: its key in the control bucket, and the SHA-256 (hexadecimal) of its bytes."""
 
     key: str
     sha256: str

@@ -85,7 +85,7 @@ def plan(event: Mapping[str, Any], services: Services, service_quotas: Any = Non
         "forecast": asdict(planned.forecast),
         "leftFrom": left_from,
     }
-    told = {
+    basis = {
         "quotas": room.source,
         "prices": settings.price.source,
         "engines": engines,
@@ -93,7 +93,7 @@ def plan(event: Mapping[str, Any], services: Services, service_quotas: Any = Non
     }
     summary = {
         **result,
-        **told,
+        **basis,
         "plannedAt": iso_utc(services.clock()),
         "dryRun": dry_run,
         "selection": asdict(selection),
@@ -120,7 +120,7 @@ def plan(event: Mapping[str, Any], services: Services, service_quotas: Any = Non
         # Not for a night with an unknown start, or for a person's question, such as how long one engine takes.
         count(Metric.PLAN_LATE_MINUTES, late)
     logger.info("planned", execution=execution, dry_run=dry_run, late=late, **counts)
-    return {name: summary[name] for name in (*result, *(told if dry_run else ()))}
+    return {name: summary[name] for name in (*result, *(basis if dry_run else ()))}
 
 
 def _parse(event: Mapping[str, Any], services: Services) -> tuple[str, Selection, bool, tuple[str, ...]]:

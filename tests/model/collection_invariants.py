@@ -82,8 +82,8 @@ class CollectionInvariants:
                 if owner == identity and name not in listed:
                     raise Violation(f"{name} names part {identity}, which does not list it")
 
-    def check_told(self, rows: dict[str, Item]) -> None:
-        """No hour is complete for its readers while a part has an unpublished file.
+    def check_announced(self, rows: dict[str, Item]) -> None:
+        """No hour is complete for its readers while a file of a part is not published.
 
         Only where no process outlives a Lambda function.
         """
@@ -94,14 +94,14 @@ class CollectionInvariants:
             for name in self._documents.files_of(identity)
         }
         for (pk, stamp), item in self._world.dynamodb.items.items():
-            told = pk.startswith("partition#") and item.get("told") == "complete"
-            if not told or item["touched"] != item.get("settled"):
+            is_complete = pk.startswith("partition#") and item.get("decided") == "complete"
+            if not is_complete or item["touched"] != item.get("settled"):
                 continue
             for identity, row in rows.items():
                 if row.get("collection", "").startswith(f"{stamp}/"):
                     missing = [name for name in self._documents.files_of_part(identity) if name not in published]
                     if missing:
-                        raise Violation(f"the hour {stamp} is told complete without {missing[0]}")
+                        raise Violation(f"the hour {stamp} is announced as complete without {missing[0]}")
 
     def check_end(self) -> None:
         """Every collection is divided, and each of its manifests was QUEUED once."""

@@ -14,7 +14,7 @@ from cli.inspect.explain import explain_file, explain_object, print_explanation,
 from lake.commit import ResultObject, SourceCount
 from lake.errors import InvalidInputError
 from lake.layout import S3Uri, lake_key, parse_s3_uri, quarantine_key
-from lake.ledger import ArrivalRow, BatchReference, CollectionId, Part, Tabled
+from lake.ledger import ArrivalRow, CollectionId, CommitReference, Part, Tabled
 from lake.manifest import Lane, Manifest, ObjectVersion, new_manifest_id
 from lake.manifest_documents import write_manifest
 from tests.unit.cli.conftest import Printed, valid_json
@@ -176,17 +176,15 @@ def test_what_the_iceberg_table_shows_is_named(world: World, explained: Explaine
     manifest = arrived(world, "a")
     published(world, manifest, {})
     world.ledger.manifests.mark_tabled(
-        world.row(manifest.id), Tabled(1, DOCUMENT, 7, 1 << 62, "2026-11-20T09:00:00.000+00:00")
+        world.row(manifest.id), Tabled(1, DOCUMENT, 1, 1 << 62, "2026-11-20T09:00:00.000+00:00")
     )
     version, text = explained()
     assert version["manifests"][0]["tabled"]["snapshot"] == str(1 << 62)
-    assert f"generation 1 since today 10:00: batch 7, snapshot {1 << 62}\n" in text
+    assert f"generation 1 since today 10:00: batch 1, snapshot {1 << 62}\n" in text
     # And a rebuild that has begun with this batch shows nothing of it yet
-    tables = world.ledger.tables
-    assert tables.intend(tables.create("orders", "old"), BatchReference(7, "key", "hash"))
-    row = tables.get("orders")
-    assert row is not None
-    assert tables.replace(row, "new")
+    row, batch = world.ledger.tables.create("orders", "old"), CommitReference("key", "hash")
+    assert world.ledger.tables.intend(row, batch)
+    assert world.ledger.tables.replace(replace(row, pending=batch), "new")
     assert explained()[0]["manifests"][0]["tabled"] is None
 
 

@@ -45,7 +45,7 @@ def assert_claimed(world: World, manifest: str, claim: Claim | ConversionOutcome
 
 
 def after_attempts(world: World, row: ManifestRow, number: int) -> ManifestRow:
-    """QUEUED after so many attempts."""
+    """A QUEUED row after this number of attempts."""
     for _ in range(number):
         world.ledger.manifests.release(world.claimed(world.row(row.id), "jr_0").row, "it crashed", world.now)
     return world.row(row.id)

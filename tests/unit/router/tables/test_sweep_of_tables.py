@@ -148,7 +148,7 @@ def test_tables_that_were_cleaned_starve_no_other(deployment: Deployment, monkey
 def hours(deployment: Deployment, events: FakeEventBridge | None = None) -> HourState:
     deployment.services = replace(deployment.services, events=events or FakeEventBridge())
     swept(deployment, announce_hours)
-    return deployment.ledger.partitions.get(PARTITION).told
+    return deployment.ledger.partitions.get(PARTITION).decided
 
 
 def test_an_hour_is_complete_when_its_table_shows_it(deployment: Deployment) -> None:
