@@ -375,6 +375,7 @@ class Collected:
     files: int
     bytes: int
     oldest_hour: Annotated[str | None, "YYYY-MM-DDTHH, UTC"]
+    blocked: Annotated[int, "of these, in parts whose document is damaged: they wait until a person restores it"]
 
 
 @dataclass(frozen=True, slots=True)

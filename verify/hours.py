@@ -11,7 +11,14 @@ from pathlib import Path
 
 from lake.commit import read_commit
 from lake.errors import UnusableDocumentError
-from lake.layout import complete_marker_key, is_complete_marker, list_objects, parse_generation, partition_prefix
+from lake.layout import (
+    complete_marker_key,
+    is_complete_marker,
+    is_own_key,
+    list_objects,
+    parse_generation,
+    partition_prefix,
+)
 from lake.ledger import HourRow, HourState, ManifestRow, State
 from lake.ledger.table import batches_of
 from lake.manifest import Identity, ObjectVersion, Partition
@@ -218,7 +225,7 @@ class HoursCheck:
                 uri, parsed = f"s3://{bucket}/{item['Key']}", parse_generation(item["Key"])
                 if is_complete_marker(item["Key"]):
                     has_marker = True
-                elif parsed is None:
+                elif parsed is None or not is_own_key(item["Key"], partition, *parsed):
                     unnamed.append(uri)
                 else:
                     named[parsed[0]].append(uri)

@@ -95,7 +95,8 @@ def _manifests(ledger: Ledger, lane: Lane, state: State | Failure, limit: int) -
 def _collected(ledger: Ledger) -> Collected:
     rows = [row for row in ledger.collections.open() if row.parts]
     hours = [row.id.hour for row in rows]
-    return Collected(sum(row.files for row in rows), sum(row.bytes for row in rows), min(hours, default=None))
+    blocked = sum(row.files for row in rows if row.id.is_apart)
+    return Collected(sum(row.files for row in rows), sum(row.bytes for row in rows), min(hours, default=None), blocked)
 
 
 def _backlog(lane: Lane, dataset: str, rows: Sequence[ManifestRow]) -> Backlog:
@@ -129,6 +130,9 @@ def print_status_document(document: StatusDocument, now: datetime, options: str)
     if collected.files:
         files = f"{format_count(collected.files, 'file')}, {format_size(collected.bytes)}"
         typer.echo(f"collected  {files} since {collected.oldest_hour} UTC, divided when their hour is over")
+        if collected.blocked:
+            files = format_count(collected.blocked, "file")
+            typer.echo(f"           {files} in damaged parts: 'hybrid-router sweep{options}' names what to restore")
     elif not document.backlog:
         typer.echo("backlog    nothing waits")
     if not document.complete:

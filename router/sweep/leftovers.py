@@ -13,9 +13,10 @@ from lake.aws_types import MultipartUploadTypeDef
 from lake.commit import read_commit
 from lake.errors import UnusableDocumentError
 from lake.layout import PREFLIGHT, is_own_key, list_objects, manifest_prefix, parse_generation, parse_s3_uri
-from lake.ledger import ManifestRow, State, TableRow
+from lake.ledger import HourState, ManifestRow, State, TableRow
 from lake.ledger.hours import DueDeletion
 from lake.ledger.table import batches_of
+from lake.manifest import Partition
 from lake.publish import abort_upload
 from lake.time import iso_utc
 from router.iceberg.commit import live_entries, manifests_of
@@ -138,6 +139,8 @@ def _delete(repair: Repair, due: DueDeletion, table: TableRow | None, keeps: Cal
         table = table if services.settings.has_table(dataset) else None
         is_kept = _may_be_shown(due, row, table) and (not _may_be_expired(services, due) or keeps(dataset))
         if is_kept and due.only_lake:
+            if not services.settings.has_table(dataset) and not repair.dry_run:
+                _reopen(services, due.partition)
             return
         for bucket, key in _doomed(services, due, row):
             # No table shows the quarantine, whose readers would find rejected lines twice.
@@ -155,6 +158,12 @@ def _delete(repair: Repair, due: DueDeletion, table: TableRow | None, keeps: Cal
         else:
             services.ledger.deletions.close(due, services.clock())
         logger.info("replaced objects deleted", manifest_id=row.id, generation=due.generation, objects=deleted)
+
+
+def _reopen(services: Services, hour: Partition) -> None:
+    """What is complete for readers of a table is not for those of the files, who see the rows of both generations."""
+    if services.ledger.partitions.get(hour).told == HourState.COMPLETE:
+        services.ledger.partitions.touch(hour, services.clock())
 
 
 def _may_be_expired(services: Services, due: DueDeletion) -> bool:

@@ -96,9 +96,13 @@ def test_an_object_of_an_earlier_generation_is_replaced_unless_the_published_one
 ) -> None:
     publishing, first = committed_again(deployment)
     roll_forward(deployment.s3, deployment.ledger, "control", publishing, deployment.clock)
+    # And a copy of it that a person has made, which no sweep deletes
+    copy = first.objects[0].key.replace(".parquet", "-copy.parquet")
+    deployment.raw_s3.put_object(Bucket="lake", Key=copy, Body=b"")
     # When
     report = verified(deployment, share)
     # Then
+    assert f"s3://lake/{copy}" in [difference.uri for difference in report.differences]
     (replaced,) = [reason for reason in report.unproven if "was replaced by generation 2" in reason]
     assert replaced.startswith(f"s3://quarantine/{first.quarantine[0].key} ")
 

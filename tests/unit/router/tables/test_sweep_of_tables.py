@@ -185,6 +185,24 @@ def test_a_table_gets_what_was_published_while_the_settings_asked_for_none(
         assert shown(deployment) == sorted(map(name_of, (first, second)))
 
 
+def test_an_hour_that_was_complete_for_its_table_is_reopened_for_readers_of_the_files(deployment: Deployment) -> None:
+    # Given a complete hour whose table keeps a replaced file
+    publish(deployment, forced(deployment, tabled(deployment)))
+    commit(deployment)
+    deployment.wait(timedelta(hours=3))
+    swept(deployment)
+    assert hours(deployment) == HourState.COMPLETE
+    # When the settings ask for no table any more
+    deployment.configure(datasets=[{"name": "{folder}"}])
+    swept(deployment)
+    # Then readers of the files, which have its rows twice, are told so until the table is gone
+    assert hours(deployment) == HourState.REOPENED
+    del deployment.glue.tables["orders"]
+    assert swept(deployment) == 1
+    deployment.wait(timedelta(hours=1))
+    assert hours(deployment) == HourState.COMPLETE
+
+
 def test_one_look_finds_all_that_a_job_with_earlier_settings_has_published(deployment: Deployment) -> None:
     # Given an hour of a dataset with a table, published by a streaming job that was started before it had one
     deployment.ledger.tables.list_expiry("orders", deployment.now)
