@@ -161,8 +161,8 @@ def _delete(repair: Repair, due: DueDeletion, table: TableRow | None, keeps: Cal
 
 
 def _reopen(services: Services, hour: Partition) -> None:
-    """What is complete for readers of a table is not for those of the files, who see the rows of both generations."""
-    if services.ledger.partitions.get(hour).told == HourState.COMPLETE:
+    """Reopen an hour that was complete for its table only: readers of the files see the rows of both generations."""
+    if services.ledger.partitions.get(hour).decided == HourState.COMPLETE:
         services.ledger.partitions.touch(hour, services.clock())
 
 
