@@ -79,10 +79,11 @@ class Jobs(Construct):
             acknowledge_finding(job, "AwsSolutions-GL1", NO_SECURITY_CONFIGURATION)
             acknowledge_finding(job, "AwsSolutions-GL3", NO_SECURITY_CONFIGURATION)
         if settings.spark.ui_logs:
-            # For a history server: CDK's own property adds --enable-spark-ui, another form, for Glue's console alone.
+            # In both forms, for the page in Glue's console and for a history server; CDK's own property adds the first.
             uri = event_logs_uri(resources.control_bucket)
             for job in jobs:
                 resource = cast("CfnResource", job.node.default_child)
+                resource.add_property_override("DefaultArguments.--enable-spark-ui", "true")
                 resource.add_property_override("DefaultArguments.--enable-spark-ui-legacy-path", "true")
                 resource.add_property_override("DefaultArguments.--spark-event-logs-path", uri)
 
