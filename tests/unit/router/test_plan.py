@@ -106,9 +106,7 @@ def test_only_a_publish_that_takes_too_long_is_planned(deployment: Deployment) -
     assert planned(deployment, plan_overnight(deployment, execution="next")) == [row.id]
 
 
-def test_a_dry_run_plans_what_collections_and_a_backfill_would_become_and_divides_nothing(
-    deployment: Deployment,
-) -> None:
+def test_a_dry_run_plans_collections_and_what_a_backfill_has_found(deployment: Deployment) -> None:
     for name in ("a.json", "b.json"):
         collected(deployment, name)
     collected(deployment, "c.json", partition=HOURS[0])
