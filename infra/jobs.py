@@ -83,6 +83,7 @@ class Jobs(Construct):
             uri = event_logs_uri(resources.control_bucket)
             for job in jobs:
                 resource = cast("CfnResource", job.node.default_child)
+                resource.add_property_override("DefaultArguments.--enable-spark-ui", "true")
                 resource.add_property_override("DefaultArguments.--enable-spark-ui-legacy-path", "true")
                 resource.add_property_override("DefaultArguments.--spark-event-logs-path", uri)
 

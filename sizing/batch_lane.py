@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from lake.ledger import ManifestRow, State
-from lake.manifest import Lane, Partition, has_compressed_name
+from lake.ledger import ManifestRow
+from lake.manifest import Partition, has_compressed_name
 from lake.settings import BatchSettings, Settings
 from lake.speed import Speeds
 from lake.time import next_local_time
 from router.estimate.night import RunWork, offers, poll_delay, run_seconds
 from router.plan.glue_room import configured_room
-from router.plan.night import PlannedNight, plan_night
+from router.plan.night import PlannedNight, equal_rows, plan_night
 from sizing.arrivals import DAY_SECONDS
 from sizing.result import Latencies
 from sizing.routing import Collected
@@ -67,17 +67,7 @@ def _of_each_dataset(name: str, partition: Partition, piece: Sequence[Collected]
     arrived: defaultdict[float, float] = defaultdict(float)
     for group, instant in piece:
         arrived[instant // 60 * 60 + 30] += group.count / number
-    for dataset in range(number):
-        row = ManifestRow(
-            f"{name}-{dataset}",
-            State.QUEUED,
-            Lane.BATCH,
-            partition,
-            "",
-            size * (dataset + 1) // number - size * dataset // number,
-            files * (dataset + 1) // number - files * dataset // number,
-            compressed * (dataset + 1) // number - compressed * dataset // number,
-        )
+    for row in equal_rows(name, partition, number, size, files, compressed):
         yield BacklogItem(row, arrived)
 
 

@@ -118,11 +118,9 @@ def _lane(files: int, size: int, manifests: int, found: Latencies) -> LaneResult
 
 def _dollars(planned: PlannedNight | None, other: Estimate, stream: list[float]) -> Dollars:
     """``stream``: cost of the stream lane at the assumed speed, then at the other speeds."""
-    low, night, high = (
-        (planned.forecast.dollars_low, planned.forecast.dollars, planned.forecast.dollars_high)
-        if planned
-        else (0.0, 0.0, 0.0)
-    )
+    low = night = high = 0.0
+    if planned:
+        low, night, high = planned.forecast.dollars_low, planned.forecast.dollars, planned.forecast.dollars_high
     return Dollars(
         stream=round(stream[0], DIGITS),
         night=night,

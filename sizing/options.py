@@ -65,10 +65,6 @@ STREAM_RESERVE = 1.5
 """Capacity of an all-stream cluster, as a multiple of the input of the busiest hour."""
 
 
-BUSY_TRIGGER_SECONDS = 5
-"""Interval of micro-batches, of at most 100 manifests each, of a cluster larger than the settings allow."""
-
-
 @dataclass(frozen=True, slots=True)
 class RoutingOption:
     name: str
@@ -105,7 +101,6 @@ def _all_stream(settings: Settings, peak_core_seconds: float) -> RoutingOption:
     executors = stream.jobs * (stream.max_workers - DRIVERS)
     needed = math.ceil(STREAM_RESERVE * peak_core_seconds / stream_cluster(settings).vcpus)
     workers = DRIVERS + math.ceil(max(needed, executors) / stream.jobs)
-    trigger = min(stream.trigger_seconds, BUSY_TRIGGER_SECONDS) if needed > executors else stream.trigger_seconds
     changed = replace(
         settings,
         peak=replace(settings.peak, hours=("00:00-24:00",), days=DAYS),
@@ -113,7 +108,6 @@ def _all_stream(settings: Settings, peak_core_seconds: float) -> RoutingOption:
         stream=replace(
             stream,
             max_workers=min(workers, max_workers(stream.worker_type)),
-            trigger_seconds=trigger,
             latency_goal_seconds=MAX_LATENCY_GOAL_SECONDS,
         ),
         schedule=replace(settings.schedule, stream_start="cron(0 0 * * ? *)", stream_end="24:00"),
@@ -123,7 +117,6 @@ def _all_stream(settings: Settings, peak_core_seconds: float) -> RoutingOption:
     changes = (
         "peak hours all day, no spilling",
         f"stream.max_workers = {changed.stream.max_workers}",
-        f"stream.trigger_seconds = {trigger}",
         *([f"quota.dpus = {dpus}"] if dpus > quota.dpus else []),
     )
     return RoutingOption(ALL_STREAM, changed, changes)

@@ -25,7 +25,7 @@ from cli.inspect.executions import (
 from cli.terminal import print_answer
 from lake.documents import find_document
 from lake.layout import plan_summary_key
-from lake.texts import format_count, format_duration, format_size, printable, read_instant
+from lake.texts import format_count, format_dollars, format_duration, format_size, printable, read_instant
 from router.requests.selection import parse_hours
 
 POLL_SECONDS = 5.0
@@ -162,9 +162,12 @@ def run_backfill(
     )
     if search["archived"]:
         typer.echo(f"archived, so restore them first: {search['archived']:,} of the files to be converted")
+    files, size = plan["files"] - search["recorded"], plan["bytes"] - search["bytes"]
+    typer.echo(f"queued in these hours already: {format_count(files, 'file')}, {format_size(size)}")
+    time, dollars = format_duration(60 * plan["forecast"]["minutes"]), format_dollars(plan["forecast"]["dollars"])
+    typer.echo(f"with these: {format_count(plan['runs'], 'run')} on {plan['engine']}, {time}, {dollars}")
     if "reprocessed" in search:
-        typer.echo(f"to be converted again: {format_count(search['reprocessed'], 'manifest')}")
-    typer.echo(f"queued in these hours already: {format_count(plan['files'], 'file')}, {format_size(plan['bytes'])}")
+        typer.echo(f"to be converted again in addition: {format_count(search['reprocessed'], 'manifest')}")
     return code
 
 
