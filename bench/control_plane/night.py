@@ -11,7 +11,7 @@ from typing import Any
 from lake.documents import encode
 from lake.ledger import ArrivalRow, CollectionId, Part
 from lake.ledger.arrivals import arrival_key
-from lake.ledger.collections import collection_key, open_attributes, part_attributes, part_key, part_row
+from lake.ledger.collections import collection_key, open_collection_attributes, part_attributes, part_item_key, part_row
 from lake.ledger.manifest_row import manifest_row_key, queued_row, row_attributes
 from lake.manifest import Lane, Manifest, ObjectVersion, Partition
 from lake.manifest_documents import new_part
@@ -109,8 +109,8 @@ class Night:
         for part, _ in map(self.part, range(self.parts)):
             sums.update(parts=1, files=part.files, bytes=part.bytes)
             yield {**manifest_row_key(part.id).item(), **part_row(part, collection)}
-            yield {**part_key(collection, part.id).item(), **part_attributes(part)}
-        yield {**collection_key(collection).item(), **sums, "changed_at": "", **open_attributes(collection)}
+            yield {**part_item_key(collection, part.id).item(), **part_attributes(part)}
+        yield {**collection_key(collection).item(), **sums, "changed_at": "", **open_collection_attributes(collection)}
 
     def first_manifests(self) -> list[Manifest]:
         """Return the manifests of the first hour, with the listing's files, at most ``MAX_LISTED_FILES``."""

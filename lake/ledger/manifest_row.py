@@ -168,7 +168,7 @@ class ManifestRow:
     """``queued_at`` of a further generation; None for the first one."""
     finished_at: str | None = None
     request: str | None = None
-    """Id of the request that queued this generation; None for the first one, or if the request had no id."""
+    """Id of the request that queued this generation; None for the first one."""
     tabled: Tabled | None = None
     """None if the dataset has no Iceberg table, or no batch has brought the manifest into it."""
     collection: str | None = None

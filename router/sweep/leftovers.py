@@ -22,7 +22,7 @@ from lake.time import iso_utc
 from router.iceberg.commit import live_entries, manifests_of
 from router.iceberg.metadata import STATISTICS
 from router.services import PARALLEL_REQUESTS, Services, in_parallel
-from router.sweep.repair import Repair, read_progress, write_progress
+from router.sweep.repair import Repair, read_position, write_position
 from router.tables.batch import CatalogEntry, TableCatalog
 from router.tables.committer import takes_batches
 from router.telemetry import logger
@@ -103,7 +103,7 @@ def delete_replaced(repair: Repair) -> None:
     there, so that objects that a table keeps never hold up the others.
     """
     services = repair.services
-    begun = after = str(read_progress(services, LISTING).get("after", "0"))
+    begun = after = str(read_position(services, LISTING).get("after", "0"))
     before = services.clock() - timedelta(minutes=services.settings.sweep.grace_minutes)
     # Read before the manifests: the batch below which no snapshot shows anything only grows.
     table_of = cache(services.ledger.tables.get)
@@ -127,7 +127,7 @@ def delete_replaced(repair: Repair) -> None:
         else:
             after = "0"
     if after != begun and not repair.dry_run:
-        write_progress(services, LISTING, {"after": after})
+        write_position(services, LISTING, {"after": after})
 
 
 def _delete(repair: Repair, due: DueDeletion, table: TableRow | None, keeps: Callable[[str], bool]) -> None:

@@ -118,7 +118,7 @@ def forcer(world: World, actor: Actor | None) -> None:
     for identity in sorted(world.rows()):
         row = manifests.get(identity)
         if row is not None and row.state in (State.DONE, State.FAILED):
-            manifests.force(row, world.clock())
+            manifests.force(row, world.clock(), f"after generation {row.generation}")
 
 
 def reprocesser(world: World, actor: Actor | None) -> None:

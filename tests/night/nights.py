@@ -20,7 +20,7 @@ from lake.manifest import Lane, ObjectVersion
 from router.stream.spill import goal_core_seconds
 from router.sweep.handler import sweep
 from router.sweep.missed import LISTING
-from router.sweep.repair import read_progress
+from router.sweep.repair import read_position
 from router.telemetry import logger
 from tests.e2e.scenario import event_body
 from tests.e2e.waiting import wait_for
@@ -129,7 +129,7 @@ def _sweep_hours_later(night: Night, missed: int) -> None:
     logger.setLevel("ERROR")
     adopted = sweep(services)["adopted"]
     # Each repair has a minute: on a slow machine the next sweep goes on with the listing.
-    while read_progress(services, LISTING)["dataset"] is not None:
+    while read_position(services, LISTING)["dataset"] is not None:
         adopted += sweep(services)["adopted"]
     if adopted != missed:
         raise NightFailedError(f"{missed} files came without an event, but the sweep has found {adopted}")

@@ -164,7 +164,7 @@ def test_quarantined_lines_have_every_reason_and_the_first_line(world: World, ex
 def test_a_failed_reprocess_has_not_undone_the_conversion(world: World, explained: Explained) -> None:
     manifest = arrived(world, "a")
     published(world, manifest, {})
-    assert world.ledger.manifests.force(world.row(manifest.id), world.now)
+    assert world.ledger.manifests.force(world.row(manifest.id), world.now, "request")
     assert "QUEUED: will be converted tonight 22:00; what was published stays until" in explained()[1]
     assert world.ledger.manifests.fail(world.row(manifest.id), "its input is gone", world.now)
     version, text = explained()
@@ -221,7 +221,7 @@ def test_an_object_of_an_older_generation_says_that_it_was_replaced(world: World
     # Given: a manifest that was converted twice
     manifest = arrived(world, "a")
     published(world, manifest, {})
-    world.ledger.manifests.force(world.row(manifest.id), world.now)
+    world.ledger.manifests.force(world.row(manifest.id), world.now, "request")
     done(world, world.row(manifest.id))
     # When
     key = lake_key(PARTITION, manifest.id, 1, 0)
@@ -282,7 +282,7 @@ def test_a_reprocess_moves_a_file_of_the_stream_lane_without_superseding_its_man
     world.ledger.manifests.fail(world.row(manifest.id), "it is broken", world.now)
     world.wait(timedelta(hours=5))
     # When
-    assert world.ledger.manifests.force(world.row(manifest.id), world.now)
+    assert world.ledger.manifests.force(world.row(manifest.id), world.now, "request")
     # Then it is in the batch lane since then, if it was not before
     line = f"  lane       batch since today {since}\n"
     assert line in explained()[1]

@@ -81,7 +81,7 @@ def test_the_backlog_is_counted_by_lane_and_dataset(world: World, page: Page) ->
     assert world.ledger.manifests.release(tried.row, "worker lost", world.now)
     world.queued("d", lane=Lane.STREAM)
     # And an old one that waits again since now
-    assert world.ledger.manifests.force(world.row(ended.id), world.now)
+    assert world.ledger.manifests.force(world.row(ended.id), world.now, "request")
     world.wait(timedelta(minutes=5))
     # When
     document = document_of(world)

@@ -174,7 +174,7 @@ def test_a_manifest_without_attempts_whose_document_was_changed_fails(world: Wor
 def test_a_manifest_of_an_earlier_input_bucket_is_done_with_what_it_has_published(world: World) -> None:
     # Given a published manifest, QUEUED in its next generation, and settings that have another input bucket since
     row = world.published(world.queued("a"))
-    assert world.ledger.manifests.force(row, world.now)
+    assert world.ledger.manifests.force(row, world.now, "request")
     world.resources = replace(world.resources, input_bucket="landing-zone-2")
     # When
     outcome = given(world, row.id)

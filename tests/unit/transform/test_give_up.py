@@ -82,7 +82,7 @@ def forced_row(world: World) -> ManifestRow:
     failed = tried_row(world, Lane.STREAM, "a", "b")
     assert world.ledger.manifests.fail(failed, "it crashed", world.now)
     world.wait(timedelta(days=9))
-    assert world.ledger.manifests.force(world.row(failed.id), world.now)
+    assert world.ledger.manifests.force(world.row(failed.id), world.now, "request")
     return world.row(failed.id)
 
 
@@ -106,7 +106,7 @@ def test_the_successors_of_a_forced_manifest_wait_since_then_in_the_batch_lane(
 
 def test_a_manifest_that_was_published_before_fails_and_stays_published(world: World) -> None:
     done = row_in_state(world, "DONE")
-    assert world.ledger.manifests.force(done, world.now)
+    assert world.ledger.manifests.force(done, world.now, "request")
     row = world.row(done.id)
     assert supersede_or_fail(services_of(world), row, world.now)
     after = world.row(done.id)

@@ -45,7 +45,7 @@ def publish(
 
 def forced(deployment: Deployment, row: ManifestRow) -> ManifestRow:
     """QUEUED in the next generation."""
-    assert deployment.ledger.manifests.force(deployment.row(row.id), deployment.now)
+    assert deployment.ledger.manifests.force(deployment.row(row.id), deployment.now, "request")
     return deployment.row(row.id)
 
 
