@@ -17,6 +17,8 @@ BINARY = (
     (b"Obj\x01", "an Avro file"),
     (b"PK\x03\x04", "a ZIP archive"),
     (b"ARROW1\x00\x00", "an Arrow file"),
+    (b"SQLite format 3\x00", "an SQLite database"),
+    (b"7z\xbc\xaf", "a 7z archive"),
 )
 """No text begins with these. What is cut out of such a file is not its rows, but its schema for example."""
 COMPRESSED = (
@@ -49,7 +51,11 @@ LOG_RECORD = b'"messageType":"DATA_MESSAGE"'
 """In a record of CloudWatch Logs. Firehose joins them without newlines; one alone is never too long for a line."""
 LINE_BREAKS = b"{[:,"
 """The bytes after which JSON is broken into lines."""
-MARKUP = re.compile(rb"\s*<[?!/A-Za-z_]")
+PATTERNS = (
+    (re.compile(rb"\s*<[?!/A-Za-z_]"), "XML or HTML"),
+    (re.compile(rb'(?:[^|{"]* )?(?:CEF|LEEF):\d'), "a CEF or LEEF log"),
+    (re.compile(rb"(?:[A-Za-z_][\w.-]*:(?!//)[^\t]*(?:\t|$)){2,}$"), "an LTSV log"),
+)
 MILLISECONDS = re.compile(rb"(:\d\d),(?=\d{3}(?!\d))")
 """Milliseconds in a log's time, which can have a comma before them."""
 SEPARATORS = (b",", b";", b"\t", b"|")
@@ -81,8 +87,8 @@ def find_other_format(counts: SplitCounts, rejects: Sequence[Reject], *, concate
         # A zero byte of UTF-16 before the first of concatenated objects is a reject of its own.
         first = lines[0].removeprefix(BYTE_ORDER_MARK)
         start = b"".join(lines[:2]).lstrip(RECORD_SEPARATOR if concatenated else b"")
-        markup = "XML or HTML" if MARKUP.match(first) else None
-        format_name = format_name or _magic(start, TEXT_LIKE) or markup or _table(lines)
+        text_format = next((name for pattern, name in PATTERNS if pattern.match(first)), None)
+        format_name = format_name or _magic(start, TEXT_LIKE) or text_format or _table(lines)
     return format_name and f"it looks like {format_name}; {EXPECTED_OBJECTS if concatenated else EXPECTED}"
 
 
