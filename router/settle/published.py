@@ -131,14 +131,12 @@ class PublishedManifests:
 
     def __init__(self, resources: ResourceNames) -> None:
         self._resources = resources
-        self._generations: dict[str, int] = {}
         self._expected: defaultdict[tuple[str, str], list[_Expected]] = defaultdict(list)
         """By bucket and by the folder that begins every prefix."""
 
     def add(self, row: ManifestRow) -> None:
         assert row.published is not None
         totals = row.published.totals
-        self._generations[row.id] = row.generation
         folder, key = date_prefix(row.partition), row.published.document.key
         # Its objects can be those of an earlier generation.
         prefix = lake_prefix(row.partition, row.id, row.published.generation)
@@ -155,9 +153,8 @@ class PublishedManifests:
 
         Folders are listed, 1,000 objects to a request, and never more requests than a listing of each manifest needs.
         Only where a row's digest differs from what is listed, the documents of the manifest say what is wrong with
-        which object: another object under its prefix is not damage. A manifest that has got another generation since is
-        left out: that one replaces its objects, and has its own execution. Raises ``ClientError``: S3 or DynamoDB
-        refused a request.
+        which object: another object under its prefix is not damage. They are those of the generation that is published
+        by then; a manifest that is open again is left out. Raises ``ClientError``: S3 or DynamoDB refused a request.
         """
         listings = [
             (bucket, folder, some)
@@ -169,8 +166,8 @@ class PublishedManifests:
             for found in pool.map(lambda listing: _suspects(services.s3, *listing), listings):
                 missing.update(found)
             for ids in batches_of(sorted(missing)):
-                rows = [row for row in services.ledger.manifests.get_many(ids) if row is not None]
-                done = [row for row in rows if row.state == State.DONE and row.generation == self._generations[row.id]]
+                rows = services.ledger.manifests.get_many(ids)
+                done = [row for row in rows if row is not None and row.state == State.DONE]
                 # Of a bucket that was emptied, the objects are counted and not compared: four requests each.
                 compared = [row for row in done if named < MAX_NAMED_OBJECTS or not missing[row.id]]
                 for damage in pool.map(lambda row: _find_damage(services, row), compared):
