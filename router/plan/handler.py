@@ -117,7 +117,7 @@ def plan(event: Mapping[str, Any], services: Services, service_quotas: Any = Non
         services.ledger.executions.record(execution, "plan", {**counts, **facts})
     late = summary["forecast"]["late_minutes"]
     if (later and execution == PLAN_AHEAD_EXECUTION) or not dry_run:
-        # No night is late whose start is unknown, or that a person only asks about, such as how long one engine takes.
+        # No night is late whose start is unknown, or that a person only asks about, such as that of one dataset.
         count(Metric.PLAN_LATE_MINUTES, late)
     logger.info("planned", execution=execution, dry_run=dry_run, late=late, **counts)
     return {name: summary[name] for name in (*result, *(told if dry_run else ()))}
