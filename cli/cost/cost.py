@@ -188,12 +188,11 @@ def print_plan(
     dataset: Annotated[str | None, typer.Option(help="Only the queued files of this dataset.")] = None,
     first: FirstHour = None,
     last: LastHour = None,
-    engine: Annotated[str | None, typer.Option(help="Only this one of batch.engines.")] = None,
     *,
     as_json: Json = False,
 ) -> int:
     """Show what the next night would do with the current backlog, and its price; exit code 1 if it ends too late."""
-    options = given({"dataset": dataset, "from": first, "to": last, "engine": engine})
+    options = given({"dataset": dataset, "from": first, "to": last})
     # The plan of the whole backlog is the forecast of ``status``, which the function also makes every hour.
     execution = f"{DRY_RUN_PREFIX}{secrets.token_hex(6)}" if options else PLAN_AHEAD_EXECUTION
     answer = stack.invoke("plan", {**options, "execution": execution, "dryRun": True})

@@ -272,10 +272,11 @@ def print_failures_document(document: FailuresDocument, zone: ZoneInfo, now: dat
         if failure.command:
             typer.echo(f"  run   {failure.command}")
     number = len(document.failures)
-    if not document.complete:
-        typer.echo(f"{number:,} shown, there may be more: pass a larger --limit, or --dataset")
+    if number or not document.complete:
+        shown = "in all" if document.complete else "shown, there may be more: pass a larger --limit, or --dataset"
+        typer.echo(f"{number:,} {shown}; times in {zone.key}")
     else:
-        typer.echo(f"{number:,} in all" if number else "everything got through")
+        typer.echo("everything got through")
 
 
 def _thing(failure: ListedFailure) -> str:

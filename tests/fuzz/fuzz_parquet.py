@@ -22,7 +22,6 @@ MANY_ROWS_SHARE = 0.05
 COMPRESSIONS: tuple[Literal["zstd", "snappy", "none"], ...] = ("zstd", "snappy", "none")
 MAX_BATCHES = 1000
 """Each can end a row group: DuckDB needs gigabytes and minutes for a file of ten thousand."""
-ENCODINGS: tuple[Literal["plain", "dictionary"], ...] = ("plain", "dictionary", "dictionary")
 TEXTS = ["", "a", "ä", "\0", "\x7f", "ÿ", "😀", "x" * 15, "y" * 16, "z" * 17, "long " * 800]
 
 
@@ -100,7 +99,7 @@ def compare(data: bytes, rng: random.Random) -> None:
     with tempfile.TemporaryDirectory() as folder:
         native, reference = Path(folder) / "native.parquet", Path(folder) / "reference.parquet"
         expected = _arrow_table(list(batches_of([data], **options)))
-        file = ParquetFile(native, compression=compression, encoding=rng.choice(ENCODINGS))
+        file = ParquetFile(native, compression=compression)
         for batch in batches_of([data], **options):
             file.write(batch)
             if rng.random() < 0.3:

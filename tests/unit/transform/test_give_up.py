@@ -74,7 +74,8 @@ def test_a_manifest_of_the_batch_lane_is_halved_and_one_of_the_stream_lane_is_no
     kinds = {(one.lane, one.urgent, one.created_at) for one in found}
     # And halves are as old as the whole, so that an alarm sees how long their files have been waiting
     assert kinds == {(Lane.BATCH, False, iso_utc(world.now) if lane == Lane.STREAM else row.created_at)}
-    assert {world.row(one.id).state for one in found} == {State.QUEUED}
+    # And all attempts are left to them
+    assert {(half.state, half.tries) for half in map(world.row, after.superseded_by)} == {(State.QUEUED, 0)}
 
 
 def forced_row(world: World) -> ManifestRow:
