@@ -153,9 +153,9 @@ class PublishedManifests:
 
         It lists folders, 1,000 objects to a request, and never needs more requests than one listing per manifest.
         Only if a listing differs from a row's digest, the manifest's documents are read to find the objects that
-        differ; a foreign object under its prefix is not damage. A manifest with a newer generation is skipped, because
-        that generation replaces its objects and belongs to another execution. Raises ``ClientError`` if S3 or DynamoDB
-        refused a request.
+        differ; a foreign object under its prefix is not damage. The documents are those of the generation that is
+        published by then; a manifest that is open again is skipped. Raises ``ClientError`` if S3 or DynamoDB refused a
+        request.
         """
         listings = [
             (bucket, folder, some)
