@@ -149,8 +149,8 @@ class Batch:
     def digest(self, index: int, previous: tuple[int, int, int, int]) -> tuple[int, int, int, int]:
         """The digest of a column in this batch and in all earlier ones.
 
-        `previous` is the digest of the earlier ones, at first `(0, 0, 0, 0)`. A digest is the number of NULLs, the bytes
-        of all values, and two checksums (CRC-32): one of the values' lengths (little-endian, four bytes for each row, -1
+        `previous` is the digest of earlier ones, at first `(0, 0, 0, 0)`. A digest is the number of NULLs, the bytes of
+        all values, and two checksums (CRC-32): one of the values' lengths (little-endian, four bytes for each row, -1
         for NULL), one of the values in order.
 
         Raises
