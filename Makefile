@@ -28,7 +28,7 @@ help: ## list all targets
 setup: ## uv, the locked environment, Java, Spark's jars (every other target does this first)
 	@scripts/setup.sh
 
-demo: setup ## both lanes on this machine, with proof; DATA=<file or folder> takes your own NDJSON
+demo: setup ## both lanes on this machine, with proof; DATA=<file or folder> uses your own NDJSON
 	@$(PY) -m cli demo --output "$(OUTPUT)" $(if $(DATA),--data "$(DATA)")
 
 test: setup ## what to run before each push, and CI's first job: checks, units, model, conversion, one night on the local cloud
@@ -46,14 +46,14 @@ test-measured: setup ## all tests, and their coverage, whose floor is in pyproje
 NIGHT = $(addprefix tests/e2e/,test_failed_night_message.py test_both_lanes.py test_verify.py test_engines.py \
   test_removed_permissions.py)
 
-# Tests of the emulator show nothing new until they, it or what it runs on has changed.
+# Tests of the emulator show nothing new until the tests, the emulator or its packages change.
 EMULATOR = $(shell git diff --name-only origin/main -- local uv.lock tests/unit/local tests/e2e/local 2>/dev/null)
 
 test-night: setup ## one night on one local cloud, and one history of chaos
 	@$(PYTEST) $(NIGHT) $(if $(EMULATOR),tests/e2e/local)
 	@$(PYTEST) tests/chaos -k same_seed
 
-# The CDK command line, differential fuzzing, and the model without one rule after the other: a minute that test-all has.
+# Left to test-all, because they take a minute: the CDK command line, fuzzing, and the model with each rule removed.
 SLOW = tests/unit/infra/test_cdk_command_line.py tests/unit/native/test_native_fuzz.py
 NOT_HERE = $(if $(EMULATOR),,tests/unit/local) $(CHECKED) $(SLOW)
 
@@ -64,7 +64,7 @@ test-model: setup ## the protocol with one fault at a time and with random fault
 	@$(PYTEST) tests/model --ignore=tests/model/test_removed_rules.py
 
 # Histories of the model and of chaos repeat the same lines a million times: measured, they would take twice as long and
-# show nothing more. Of a process that a test kills, `coverage combine` says that its data cannot be read, and goes on.
+# show nothing more. If a test kills a process, `coverage combine` reports that its data cannot be read, and continues.
 test-everything: setup ## half of test-all: units, conversion, fuzz, hostile input, the model
 	@$(PYTEST) tests/unit tests/integration
 	@$(PY) -m pytest tests/hostile tests/model

@@ -90,7 +90,7 @@ def verify_dates(context: ConversionContext, which: str) -> int:
 
 
 def due_dates(last: str, verified: Collection[str]) -> list[str]:
-    """The last ``MAX_DUE_DATES`` settled dates up to ``last`` that are not in ``verified``, oldest first. Pure."""
+    """Those of the last ``MAX_DUE_DATES`` dates up to ``last`` that are not in ``verified``, oldest first. Pure."""
     dates = (str(date.fromisoformat(last) - timedelta(days=days)) for days in reversed(range(MAX_DUE_DATES)))
     return [day for day in dates if day not in verified]
 

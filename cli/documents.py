@@ -257,7 +257,7 @@ class FailureKind(StrEnum):
     NOT_DELIVERED = "NOT_DELIVERED"
     """Records that Firehose could not deliver."""
     IGNORED = "IGNORED"
-    """Files that match no rule of the settings."""
+    """Files that the settings do not take."""
     REPLACED = "REPLACED"
     """A file that could not be read, but a later version was converted: it is listed, but is not a failure."""
 

@@ -95,7 +95,7 @@ def add_dashboard(
             [own("stream_control", "StreamSpilling", "Maximum")],
         ),
     )
-    # While manifests of an execution are open, each round of settle writes their total remaining work.
+    # Maximum: while manifests of an execution are worked on, each round of settle writes the totals of all again.
     dashboard.add_widgets(
         _graph("Not published", [own("settle", f"{kind}Manifests", "Maximum") for kind in ("Failed", "Open")]),
         _graph(

@@ -9,7 +9,7 @@ from lake.settings import Settings
 MAX_ROUTE_CONCURRENCY = 10
 """Invocations of ``route`` at the same time: the event source's limit."""
 OTHER_FUNCTIONS = 10
-"""Number of the stage's other functions, each with at least one invocation at the same time."""
+"""Number of the stage's functions other than ``route``, each with at least one invocation at the same time."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ class Metric(StrEnum):
     FILES_BEYOND_DATASET_LIMIT = "FilesBeyondDatasetLimit"
     """Arrivals that ``route`` recorded as IGNORED because ``max_datasets`` has no room for their dataset."""
     UNROUTED_SECONDS = "UnroutedSeconds"
-    """Age of the oldest event that ``route`` let be redelivered, in seconds; written only if there is one."""
+    """Age of the oldest event that ``route`` left to be redelivered, in seconds; written only if there is one."""
     ARRIVALS = "Arrivals"
     """Arrivals whose events ``route`` received."""
     IGNORED_FILES = "IgnoredFiles"

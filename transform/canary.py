@@ -161,7 +161,7 @@ def _read_deleted(services: JobServices, request: CanaryRequest) -> None:
         Source(services.region, services.settings.input_kms_keys).fetch(file, 0, file.size)
     except UnreadableFileError:
         return
-    raise TransientError(f"{file.uri} was deleted and can be read all the same: run the canary again")
+    raise TransientError(f"{file.uri} was deleted but can still be read: run the canary again")
 
 
 def _upload(region: str, request: CanaryRequest, bucket: str, uploaded: list[PendingObject]) -> None:

@@ -100,7 +100,7 @@ class _Conversion:
         """Log the error, with its stack trace if it is unexpected; returns it as one line."""
         fault = fault_of(error)
         if fault is not None:
-            self._context.log(f"manifest {manifest} could not go on, {next_step}: {fault}")
+            self._context.log(f"manifest {manifest} could not continue, {next_step}: {fault}")
             return str(fault)
         expected = isinstance(error, (HybridRouterError, BotoCoreError, ClientError))
         reason = str(error) if expected else f"{type(error).__name__}: {error}"

@@ -169,7 +169,7 @@ def read_batches(file: pq.ParquetFile) -> Iterator[pa.RecordBatch]:
 
 
 def _with_rescued(pairs: Pairs, columns: Collection[str]) -> Pairs:
-    """Replace ``_rescued`` by its members, with a prefix for each column of the file without a hashed name."""
+    """Replace ``_rescued`` by its members. A member with the plain name of a column of the file gets a prefix."""
     rescued = [text for name, text in pairs if name == RESCUED]
     if not rescued:
         return pairs

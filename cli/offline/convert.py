@@ -38,7 +38,7 @@ from offline.input_files import SCHEME, InputFile, LocalFile, Search, groups
 from offline.output_folder import Converted, OutputFolder
 
 PIPE, PIPE_FOLDER = "-", "pipe"
-HAS_CHANGED = "it has changed since its {rows} converted: pass --replace to convert it instead of them"
+HAS_CHANGED = "it has changed since its {rows} converted: pass --replace to replace them"
 MAX_NAMED = 20
 
 

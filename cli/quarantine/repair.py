@@ -174,7 +174,7 @@ def retry_lines(
 ) -> int:
     """Give repaired lines back: they become rows of their hour, once, however often this is run."""
     # Lines of one hour are one or more resubmissions; what an earlier, interrupted retry has recorded is completed. An
-    # hour whose lines may no longer be rejected is refused and named; other hours continue.
+    # hour with a line that may not be rejected any more is refused and named; other hours continue.
     left_out: Counter[str] = Counter()
     by_hour: defaultdict[Partition, list[RepairedLine]] = defaultdict(list)
     for origin, line in _repaired(exported, left_out, stack.settings().convert):

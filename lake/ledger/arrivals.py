@@ -78,7 +78,7 @@ class Arrivals(Rows):
         return row
 
     def get(self, file: ObjectVersion) -> ArrivalRow | None:
-        """The row of one object version, by a strongly consistent read; None if it was not recorded."""
+        """The row of one object version, by a strongly consistent read; None if it has no row."""
         item = self._table.get(arrival_key(file.bucket, file.key, file.version))
         return None if item is None else decode(ArrivalRow, item)
 
@@ -143,7 +143,7 @@ class IgnoredFiles(Rows):
             self._table.update(_key(reason), add=counts, conditions=[Condition("files", ">", 0)])
 
     def groups(self) -> tuple[list[IgnoredGroup], bool]:
-        """The reasons with most files first, and whether all reasons were read."""
+        """The reasons that have files, most files first, and whether all reasons were read."""
         items = list(islice(self._table.query(IGNORED_FILES), MAX_GROUPS + 1))
         groups = [decode(IgnoredGroup, item) for item in items[:MAX_GROUPS] if item["files"] > 0]
         return sorted(groups, key=lambda group: (-group.files, group.reason)), len(items) <= MAX_GROUPS

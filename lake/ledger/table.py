@@ -15,7 +15,7 @@ from lake.faults import CANCELLED, CONDITION_REASONS, CONFLICT_CODE, Fault, canc
 from lake.texts import format_count
 
 OPEN_INDEX = "open"
-"""Global secondary index of rows that wait: each of them has the index's attributes."""
+"""Global secondary index of rows that are open or did not get through: only these have the index's attributes."""
 INDEX_WAIT_SECONDS = 5
 """Wait before a read of the index whose gaps would matter, so that it can catch up.
 

@@ -97,7 +97,7 @@ class Manifests(Rows):
         return (row for row in rows if row is not None)
 
     def failures(self, lane: Lane, failure: Failure) -> Iterator[ManifestRow]:
-        """Failed manifests, oldest first, from the index: a hint, which a consistent read must confirm.
+        """Manifests that did not get through, oldest first, from the index: a hint; a consistent read must confirm it.
 
         A manifest leaves the index when it is converted again with every file.
         """

@@ -74,7 +74,7 @@ class LedgerSettings:
         return int((recorded_at + timedelta(days=self.keep_days)).timestamp())
 
     def oldest_arrival(self, earlier: Mapping[int, datetime], now: datetime) -> datetime | None:
-        """The rows of files that arrived before this time may be deleted at ``now`` (aware); None if no row is. Pure.
+        """Rows of files that arrived before this time may be deleted by ``now`` (aware); None if no row expires. Pure.
 
         ``earlier`` maps former values of ``keep_days`` to the time until which they held (``Arrivals.expiries``).
         """
@@ -209,7 +209,7 @@ KEPT_VERSION_DAYS = 30
 
 
 class NotifyQuarantine(StrEnum):
-    """What an execution that succeeded must leave in the quarantine to notify people."""
+    """What in the quarantine of a successful execution is reported to people."""
 
     NEVER = "never"
     FILES = "files"

@@ -1,4 +1,4 @@
-//! Short bounds of a column chunk for the footer: a reader that filters needs no more than the first bytes of them.
+//! Short bounds of a column chunk for the footer: a reader that filters needs only their first bytes.
 
 /// Maximum length in bytes of a minimum or maximum in the footer: the default of parquet-rs. parquet-mr cuts its column
 /// index to 64 bytes as well.
@@ -25,7 +25,7 @@ pub struct Bound {
     pub exact: bool,
 }
 
-/// Makes `bounds` those of further values, too.
+/// Extends `bounds` to further values.
 pub fn widen(bounds: &mut Bounds, others: Bounds) {
     *bounds = match (bounds.take(), others) {
         (Some((min, max)), Some((other_min, other_max))) => Some((min.min(other_min), max.max(other_max))),
@@ -91,7 +91,7 @@ impl Prefix {
         self.0.len() <= MAX_BOUND_BYTES
     }
 
-    /// As many bytes as a bound can have, cut between two characters.
+    /// The first bytes, as many as a bound can have, cut between two characters.
     fn whole_characters(&self) -> &[u8] {
         let mut end = self.0.len().min(MAX_BOUND_BYTES);
         // A continuation byte of UTF-8 is 0b10xxxxxx.
@@ -102,7 +102,7 @@ impl Prefix {
     }
 }
 
-/// The next character in the order of UTF-8, which is that of the code points, without the surrogates.
+/// The next character in the order of UTF-8, which is the order of the code points, without the surrogates.
 fn next_character(character: char) -> Option<char> {
     match u32::from(character) + 1 {
         0xd800 => Some('\u{e000}'),

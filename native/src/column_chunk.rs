@@ -16,17 +16,17 @@ use std::borrow::Cow;
 
 /// A page is full when its values take this many bytes: the default of parquet-mr and Arrow.
 const PAGE_BYTES: usize = 1 << 20;
-/// Maximum number of rows of a page, in whole words, as parquet-mr has about 20,000: a reader that skips pages by the page
-/// index reads and decodes no less than one.
+/// Maximum number of rows of a page, in whole words; parquet-mr has about 20,000. A reader that skips pages by the page
+/// index reads and decodes at least one page.
 const PAGE_ROWS: usize = 20_480;
-/// Pages end at multiples of this many rows of a chunk: DuckDB reads as many at a time, and where two pages share them it
-/// copies the values of a dictionary instead of using their numbers, which costs it up to 1.8 times the time.
+/// Pages end at multiples of this number of rows of a chunk. DuckDB reads this number at a time; if it spans two pages,
+/// DuckDB copies the dictionary's values instead of using their numbers, and takes up to 1.8 times as long.
 const READ_ROWS: usize = 2048;
-/// A page with so many bytes ends at any row.
+/// A page of this size ends at any row.
 const MAX_PAGE_BYTES: usize = 2 * PAGE_BYTES;
 /// Rows that are processed together: one word of the validity bitmap.
 const WORD_ROWS: usize = u64::BITS as usize;
-/// Space before the values for definition levels that are a single run: they take less.
+/// Space before the values for definition levels of a single run, which take less.
 const LEVELS_SPACE: usize = 16;
 /// Maximum bytes of a page header: ten numbers of a few bytes.
 const PAGE_HEADER_BYTES: usize = 64;
@@ -34,14 +34,14 @@ const PAGE_HEADER_BYTES: usize = 64;
 #[derive(Default)]
 pub struct ColumnChunk {
     page: OpenPage,
-    /// Finished pages with their headers, each on its own: one buffer for all would be copied whenever it grows, and be
-    /// twice as large as they are.
+    /// Finished pages with their headers, each in its own buffer: a common one would be copied whenever it grows, and
+    /// could be twice as large as the pages.
     pages: Vec<Vec<u8>>,
     summary: ChunkSummary,
     mode: Mode,
-    /// Of the pages so far, also when the later ones have none.
+    /// The dictionary of the first pages, even if later pages do not use it.
     dictionary: Option<Box<Dictionary>>,
-    /// What it has taken of the budget of all dictionaries.
+    /// Bytes that the dictionary has taken from the budget of all dictionaries.
     dictionary_memory: usize,
 }
 
@@ -64,10 +64,10 @@ pub struct ChunkSummary {
     pub uncompressed_bytes: usize,
     /// Bytes of the dictionary page, which comes first; 0 without one.
     pub dictionary_bytes: usize,
-    /// Of its data pages, each once, with their number.
+    /// The encodings of the data pages, each once, with the number of pages.
     pub encodings: Vec<(ValueEncoding, i32)>,
     pub bounds: Bounds,
-    /// Its data pages, in order.
+    /// The data pages, in order.
     pub pages: Vec<PageSummary>,
 }
 
@@ -76,7 +76,7 @@ pub struct ChunkSummary {
 pub struct PageSummary {
     pub rows: usize,
     pub nulls: usize,
-    /// With its header.
+    /// Including the header.
     pub compressed_bytes: usize,
     pub bounds: Bounds,
 }
@@ -85,15 +85,15 @@ pub struct PageSummary {
 struct OpenPage {
     rows: usize,
     nulls: usize,
-    /// Words of rows before the first value: they take no memory, however many there are.
+    /// Number of words of rows before the first value; these rows take no memory.
     null_words: usize,
     /// One bit for each later row, set for a value, the least significant bit first; empty without a value.
     validity: Vec<u64>,
     /// `LEVELS_SPACE` bytes, then the values, each after its length; empty at first.
     plain: Vec<u8>,
-    /// Of its values in the dictionary.
+    /// Numbers of the page's values in the dictionary.
     numbers: Vec<u16>,
-    /// Of its values in `plain`.
+    /// Bounds of the page's values in `plain`.
     bounds: Bounds,
 }
 
@@ -114,7 +114,7 @@ impl ColumnChunk {
             self.decide(column, rows, format)?;
         }
         let mut extremes = None;
-        // The values that are not copied to the page yet, and those of them that are not scanned yet.
+        // The values that are not yet copied to the page, and the part of them that is not yet scanned.
         let (mut uncopied, mut unscanned) = (&*column.plain, &*column.plain);
         let (mut row, mut word, mut word_rows) = (0, 0, 0);
         while row < rows {
@@ -165,7 +165,7 @@ impl ColumnChunk {
         Ok(())
     }
 
-    /// Whether the open page ends here; `more`: bytes of values that it has yet to take.
+    /// Whether the open page ends here; `more` is the bytes of values still to be added to it.
     fn is_page_full(&self, more: usize) -> bool {
         let bytes = self.page.plain.len() + more;
         bytes >= LEVELS_SPACE + MAX_PAGE_BYTES
@@ -173,7 +173,7 @@ impl ColumnChunk {
                 && (bytes >= LEVELS_SPACE + PAGE_BYTES || self.page.is_full_of_rows()))
     }
 
-    /// A dictionary, if the first values of the chunk are few different ones.
+    /// A dictionary, if the first values of the chunk repeat.
     fn decide(&mut self, column: &ColumnValues, rows: usize, format: &mut PageFormat) -> Result<()> {
         self.mode = Mode::Values;
         match Dictionary::choose(column, rows, |values| values * format.batches_in_group) {
@@ -241,7 +241,7 @@ impl ColumnChunk {
             summary.compressed_bytes += page.len();
             pages.insert(0, page);
         }
-        // The largest page of each column would otherwise be kept, even if they were full one after the other.
+        // Otherwise the largest page of each column would stay in memory, even if pages are full at different times.
         self.page = OpenPage::default();
         Ok((pages, summary))
     }
@@ -288,7 +288,7 @@ impl ColumnChunk {
     }
 }
 
-/// The bytes of a page in the file, and their number before compression.
+/// The bytes of a page in the file, and the uncompressed size.
 fn with_header(page: CompressedPage) -> Result<(Vec<u8>, usize)> {
     let mut bytes = Vec::with_capacity(page.compressed_size() + PAGE_HEADER_BYTES);
     let mut sink = TrackedWrite::new(&mut bytes);

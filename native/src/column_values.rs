@@ -10,7 +10,7 @@ pub const LENGTH_BYTES: usize = size_of::<u32>();
 pub struct ColumnValues {
     /// Every value that is not NULL, after its length (little-endian).
     pub plain: Vec<u8>,
-    /// One bit for each row, set for a value, the least significant bit first; empty as long as there is no NULL.
+    /// One bit for each row, set for a value, the least significant bit first; empty while there is no NULL.
     pub validity: Vec<u8>,
     rows: usize,
     /// Where the last value starts in `plain`, for `remove_row`.
@@ -45,7 +45,7 @@ impl ColumnValues {
 
     /// Appends the first `length` bytes as row number `row`; the rows left out before it become NULL.
     ///
-    /// `length` is below 2 GiB: a line is.
+    /// `length` is below 2 GiB, because a line is.
     #[inline]
     pub fn push(&mut self, row: usize, bytes: &[u8], length: usize) {
         self.pad(row);
@@ -72,7 +72,7 @@ impl ColumnValues {
         }
     }
 
-    /// Makes the rows up to `rows` that are not written NULL.
+    /// Sets all unwritten rows up to `rows` to NULL.
     #[inline]
     pub fn pad(&mut self, rows: usize) {
         if self.rows < rows {

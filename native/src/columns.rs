@@ -5,8 +5,8 @@ use crate::names;
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
 
-/// A longer key gets no column: its name and metadata would cost more than they are worth. Its members go to `_rescued`,
-/// so that the keys that are remembered cannot use unbounded memory.
+/// Maximum length of a key with a column: a longer name and its metadata would cost too much. Members with a longer key
+/// go to `_rescued`, so that the stored keys cannot use unbounded memory.
 pub const MAX_KEY_BYTES: usize = 8192;
 
 /// Not a column: a member that goes to `_rescued`, or a prediction that does not exist.
@@ -18,7 +18,7 @@ pub struct Column {
     pub key: Option<String>,
     /// The key as most lines have it, with quotes and colon; empty if the key needs escapes.
     key_literal: Box<[u8]>,
-    /// The column that came after this one the last time.
+    /// The column that followed this one last time.
     successor: u32,
     pub values: ColumnValues,
     /// Bytes of its values in the last batch.
@@ -33,7 +33,7 @@ pub struct Columns {
     by_name: HashMap<String, u32>,
     /// Known columns with a hashed name whose key is not found yet.
     keyless_known: usize,
-    /// Maximum number of columns, system columns included.
+    /// Maximum number of columns, including system columns.
     limit: usize,
     /// The column that the last row started with.
     first: u32,
@@ -68,7 +68,7 @@ impl Columns {
         self.columns.len()
     }
 
-    /// Maximum number of columns, system columns included; all known columns exist, even if they are more.
+    /// Maximum number of columns, including system columns; known columns always exist, even beyond it.
     #[inline]
     pub fn limit(&self) -> usize {
         self.limit

@@ -13,7 +13,7 @@ pub enum Codec {
 }
 
 impl Codec {
-    /// The codec by the first bytes of a file (`MAGIC_BYTES` are enough); None if it is not compressed.
+    /// The codec of a file by its first bytes (`MAGIC_BYTES` are enough); None if it is not compressed.
     ///
     /// No row starts with one of these magic numbers.
     pub fn detect(head: &[u8]) -> Option<Codec> {
@@ -46,7 +46,7 @@ pub struct Step {
     pub read: usize,
     pub written: usize,
     pub member_ended: bool,
-    /// Why the data is corrupt. It was found after the bytes that were read, of zstd in one of its next blocks.
+    /// Why the data is corrupt. The error is after the bytes that were read; with zstd, in one of the next blocks.
     pub error: Option<String>,
 }
 
@@ -87,7 +87,7 @@ fn gzip_step(decompressor: &mut flate2::Decompress, input: &[u8], output: &mut [
     }
 }
 
-/// zlib-rs replaces its message of an invalid code by one about itself.
+/// zlib-rs replaces its message about an invalid code by a message about itself.
 fn gzip_message(message: Option<&str>) -> &str {
     message.filter(|message| *message != "repeated call with bad state").unwrap_or("invalid data")
 }
@@ -115,7 +115,7 @@ fn zstd_step(decompressor: &mut Decoder<'static>, input: &[u8], output: &mut [u8
     }
 }
 
-/// libzstd's messages of a window that is too large and of a dictionary name no remedy.
+/// libzstd's messages about a too large window and about a dictionary name no remedy.
 fn zstd_message(message: &str) -> &str {
     match message {
         "Frame requires too much memory for decoding" => {

@@ -13,35 +13,35 @@ use std::hash::{BuildHasher, Hasher};
 const MAX_ENTRIES: usize = 1 << 15;
 /// Maximum number of bytes of the dictionary page before compression.
 const MAX_BYTES: usize = 512 << 10;
-/// A column gets a dictionary by its first values: a quarter of those of its first batch, within these limits.
+/// The first values decide whether a column gets a dictionary: a quarter of its first batch, within these limits.
 const MIN_SAMPLE: usize = 256;
 const MAX_SAMPLE: usize = 8192;
-/// Of the last quarter of a sample this many in a hundred may be new.
+/// Maximum percentage of new values in the last quarter of a sample.
 const MAX_NEW_PERCENT: usize = 80;
-/// A sample ends after this many values if nearly every one is new; a large one after its half, as values can come in
-/// turn.
+/// A sample ends after this number of values if nearly all are new; a large sample ends after its half, because values
+/// can come in rotation.
 const FIRST_LOOK: usize = 128;
-/// One in this many must have come before by then.
+/// One in this number of values must have occurred before by then.
 const LOOK_DIVISOR: usize = 32;
-/// With more distinct values than this a trial has to show that their numbers are smaller: those of ascending values,
-/// such as times, are not.
+/// With more distinct values than this a trial must show that the numbers are smaller than the values: for ascending
+/// values, such as times, they are not.
 const FEW_VALUES: usize = 1500;
 /// A chunk must be expected to have this many bytes of each of its values, 16 repetitions of five digits, or to have
 /// `MANY_VALUES`: the second compression and the insertions of a small one cost more than its numbers save.
 const MIN_REPEATED_BYTES: usize = 16 * (LENGTH_BYTES + 5);
 const MANY_VALUES: usize = 20_000;
-/// A look-up gives up after this many steps, as if the dictionary were full: values that were chosen to collide cost no
-/// more.
+/// A look-up gives up after this number of steps, as if the dictionary were full. This bounds the cost of values that
+/// were chosen to collide.
 const MAX_STEPS: usize = 64;
 const FIRST_SLOTS: usize = 512;
-/// Values that are packed together: they fill whole bytes, whatever the width.
+/// Number of values that are packed together: they fill whole bytes with any width.
 const GROUP: usize = 8;
-/// Equal groups that become a run of their own.
+/// Number of equal groups in succession that become a run.
 const RUN_GROUPS: usize = 8;
 
 /// The distinct values of a column chunk, in the order of their first occurrence.
 pub struct Dictionary {
-    /// As the dictionary page has them: each after its length.
+    /// The values as in the dictionary page: each after its length.
     pub plain: Vec<u8>,
     entries: Vec<Entry>,
     /// A hash table with open addressing: one more than the number of an entry, 0 for a free slot.
@@ -57,11 +57,11 @@ struct Entry {
     length: u32,
 }
 
-/// What a sample says of a column chunk.
+/// The encoding that a sample suggests for a column chunk.
 pub enum Choice {
     Plain,
     Dictionary,
-    /// A dictionary if the numbers of this many values are smaller than they are, both compressed.
+    /// A dictionary if the numbers of this number of values are smaller than the values, both compressed.
     Trial(usize),
 }
 
@@ -81,11 +81,11 @@ impl Dictionary {
         for _ in 0..FIRST_LOOK {
             rest = split_first_value(rest)?.1;
         }
-        // A long value further on makes it look like more than there are.
+        // A long later value makes the estimate too high.
         let values = (FIRST_LOOK * column.plain.len() / (column.plain.len() - rest.len())).min(rows);
         let sample = (values / 4).clamp(MIN_SAMPLE, MAX_SAMPLE);
         let look = if sample >= 8 * FIRST_LOOK { sample / 2 } else { FIRST_LOOK };
-        // Only hashes: a column of many different values, as most are, costs no copies.
+        // Only hashes: most columns have many different values, which are then not copied.
         let hash = FixedState::default();
         let mut seen = vec![0_u32; (2 * sample).next_power_of_two()];
         let mask = seen.len() - 1;
@@ -115,7 +115,7 @@ impl Dictionary {
         if 100 * late > MAX_NEW_PERCENT * (sample / 4) {
             return None;
         }
-        // As many as explain the share of new ones at the end, if all are equally frequent.
+        // The number of distinct values that explains the share of new ones at the end, if all are equally frequent.
         let expected = distinct * (sample / 4) / (sample / 4 - late);
         let repetitions = (MIN_REPEATED_BYTES * distinct / distinct_bytes).max(2);
         if chunk_values(values) < (repetitions * expected).min(MANY_VALUES) {
@@ -169,7 +169,7 @@ impl Dictionary {
         None
     }
 
-    /// A value of at most eight bytes is known by them and by its length.
+    /// A value of at most eight bytes is identified by these and its length.
     #[inline]
     fn has_rest(&self, entry: &Entry, value: &[u8]) -> bool {
         value.len() <= 8 || &self.plain[entry.start as usize..][..value.len()] == value
@@ -243,7 +243,7 @@ fn first_bytes(value: &[u8]) -> u64 {
     }
 }
 
-/// Groups of eight numbers, bit-packed; many equal groups in turn as a run.
+/// Groups of eight numbers, bit-packed; many equal groups in succession as a run.
 fn push_numbers(numbers: &[u16], width: usize, page: &mut Vec<u8>) {
     page.reserve(numbers.len() * width / 8 + 64);
     let mut packed = 0;

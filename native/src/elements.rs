@@ -3,13 +3,13 @@
 //! Only strings and brackets decide where an element ends; the parser decides whether it is a row. So an element that is
 //! not JSON does not end its neighbors:
 //! - JSON has no newline in a string. A string that is not closed ends with its line, and the element with it.
-//! - A closing bracket closes the innermost open one of its kind, with all that were opened after it. If the element has
+//! - A closing bracket closes the innermost open bracket of its kind, and all opened after it. If the element has
 //!   none, "]" closes the array, and any other bracket is a part of the element.
 
 use crate::next_line::NextLine;
 use crate::strict::{MAX_DEPTH, OpenBrackets};
 
-/// What is before each value of a JSON text sequence (RFC 7464).
+/// Precedes each value of a JSON text sequence (RFC 7464).
 const RECORD_SEPARATOR: u8 = 0x1e;
 
 pub struct Elements {
@@ -37,11 +37,11 @@ enum Place {
     AfterLine,
     /// In an element of an array.
     Element,
-    /// In an object that no array is around.
+    /// In an object outside of arrays.
     Object,
-    /// In anything else that no array is around.
+    /// In anything else outside of arrays.
     Text,
-    /// After an array: what follows is not another one.
+    /// After an array that is not followed by another array.
     Lines,
 }
 
@@ -91,7 +91,7 @@ impl OpenElement {
     }
 }
 
-/// Where an element ends in the bytes, how many further bytes are read, and what follows.
+/// Where an element ends in the bytes, how many bytes after it are skipped, and the place that follows.
 struct Ending {
     length: usize,
     skip: usize,
@@ -122,7 +122,7 @@ impl Elements {
 
     /// Cuts the next element off the bytes from `position` on, without the white space around it.
     ///
-    /// An element is empty where a comma has none before or after it. `carry` has the first bytes of an element that
+    /// An element is empty if a comma has no element before or after it. `carry` has the first bytes of an element that
     /// begins in an earlier block, at most `max_bytes`.
     pub fn next<'a>(
         &mut self,
@@ -174,8 +174,8 @@ impl Elements {
         NextLine::Nothing
     }
 
-    /// Call it at the end of the file until it returns `Nothing`: the element that the end cuts off, and an empty one if the
-    /// array is not closed.
+    /// Call it at the end of the file until it returns `Nothing`: it returns the element that the end cuts off, and an
+    /// empty one if the array is not closed.
     pub fn last(&mut self, carry: &mut Vec<u8>, max_bytes: usize) -> NextLine<'static> {
         match self.place {
             Place::Outside | Place::Lines => NextLine::Nothing,
@@ -219,7 +219,7 @@ impl Elements {
         }
     }
 
-    /// Goes on before a byte that is not white space, between two elements.
+    /// Continues at a byte that is not white space, between two elements.
     fn begin(&mut self, byte: u8, position: &mut usize) {
         self.place = match (self.place, byte) {
             (Place::Outside, b'[') => Place::First,

@@ -1,4 +1,4 @@
-//! What the footer of a Parquet file says about columns and chunks.
+//! The metadata of columns and chunks in the footer of a Parquet file.
 
 use crate::bounds::Bounds;
 use crate::column_chunk::{ChunkSummary, PageSummary};
@@ -18,13 +18,13 @@ use parquet::schema::types::{ColumnDescPtr, Type};
 use std::io::Write;
 use std::sync::Arc;
 
-/// About the bytes of a chunk's metadata without its name and its bounds.
+/// Approximate bytes of a chunk's metadata without its name and bounds.
 const CHUNK_METADATA_BYTES: usize = 64;
-/// About the bytes of a page in the page index, without its bounds.
+/// Approximate bytes of a page in the page index, without its bounds.
 const PAGE_LOCATION_BYTES: usize = 12;
-/// About the bytes of memory of a page in a summary and in the page index, without its bounds.
+/// Approximate bytes of memory of a page in a summary and in the page index, without its bounds.
 const PAGE_MEMORY: usize = 192;
-/// In the summary, in the page index, and in the footer, whose buffer has room for twice as much.
+/// Copies in the summary, in the page index, and in the footer, whose buffer can have twice the needed size.
 const BOUND_COPIES: usize = 4;
 const SKIPPED_AT_ONCE: usize = 1 << 20;
 
@@ -36,7 +36,7 @@ pub struct WrittenChunk {
     pub summary: ChunkSummary,
 }
 
-/// About the bytes of a chunk's metadata in the footer, and of its page index.
+/// Approximate bytes of a chunk's metadata in the footer, and of its page index.
 pub fn footer_bytes(name: &str, summary: &ChunkSummary) -> u64 {
     let pages: usize = summary.pages.iter().map(|page| PAGE_LOCATION_BYTES + bounds_length(&page.bounds)).sum();
     (CHUNK_METADATA_BYTES + name.len() + bounds_length(&summary.bounds) + pages) as u64
@@ -46,15 +46,15 @@ fn bounds_length(bounds: &Bounds) -> usize {
     bounds.as_ref().map_or(0, |(min, max)| min.lower_bound().bytes.len() + max.lower_bound().bytes.len())
 }
 
-/// About the bytes of memory that the pages of a chunk but the first one take until the footer is written, when the page
-/// index is there three times.
+/// Approximate bytes of memory for all pages of a chunk but the first, until the footer is written; the page index is
+/// then in memory three times.
 pub fn index_bytes(summary: &ChunkSummary) -> usize {
     let later = summary.pages.iter().skip(1);
     later.map(|page| PAGE_MEMORY + BOUND_COPIES * bounds_length(&page.bounds)).sum()
 }
 
 /// The page index of the chunks of all row groups, in the order of the columns: where each page is, and the bounds of the
-/// pages of a chunk that has several. Those of a single page are the chunk's.
+/// pages of a chunk that has several. A single page has the bounds of its chunk.
 pub fn page_index<'a>(
     row_groups: impl ExactSizeIterator<Item = &'a [WrittenChunk]>,
     columns: usize,
@@ -110,7 +110,7 @@ fn column_index(pages: &[PageSummary]) -> Option<ColumnIndexBuilder> {
     Some(index)
 }
 
-/// Of each column its name, and its field id if it has one.
+/// The schema of columns, given by name and field id, if they have one.
 pub fn schema<'a>(columns: impl Iterator<Item = (&'a String, Option<i32>)>) -> Result<Type> {
     let field = |(name, id): (&String, Option<i32>)| {
         Type::primitive_type_builder(name, PhysicalType::BYTE_ARRAY)
@@ -137,8 +137,8 @@ pub fn serialize(metadata: &ParquetMetaData, offset: usize) -> Result<Vec<u8>> {
     Ok(after_offset.bytes)
 }
 
-/// Keeps what comes after the first `offset` bytes. The crate counts the bytes from the start of the file, and drops its
-/// last buffer without reporting an error: so it does not write to the file itself.
+/// Keeps the bytes after the first `offset` bytes. The crate counts the bytes from the start of the file, and drops its
+/// last buffer without reporting an error, so it must not write to the file itself.
 struct AfterOffset {
     offset: usize,
     bytes: Vec<u8>,

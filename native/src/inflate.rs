@@ -7,24 +7,24 @@ pub const MAGIC_BYTES: usize = 4;
 /// The ratio is not limited up to this many inflated bytes: repetitive logs can have any ratio, and a file of this size
 /// does no harm.
 const MIN_BYTES_FOR_RATIO: u64 = 256 << 20;
-/// A file inflates to at least half of its size. More compressed bytes without content are members, frames or blocks that
-/// are empty or nearly so, of which each costs as much time as kilobytes of text. They are accepted up to this many bytes.
+/// A file must inflate to at least half of its size. Further compressed bytes are members, frames or blocks that are
+/// nearly empty, each of which costs as much time as kilobytes of text. This number of such bytes is accepted.
 const MAX_EMPTY_BYTES: u64 = 4 << 20;
-/// Compressed bytes for each inflated byte, beyond `MAX_EMPTY_BYTES`.
+/// Maximum compressed bytes for each inflated byte, beyond `MAX_EMPTY_BYTES`.
 const MAX_SHRINKING: u64 = 2;
-/// A bzip2 stream begins with 3.6 MB of memory, which costs as much time as kilobytes of text. So many streams may be small,
-/// further ones inflate to `MIN_STREAM_BYTES` on average.
+/// A bzip2 stream begins with 3.6 MB of memory, which costs as much time as kilobytes of text. This number of streams
+/// may be small; further ones must inflate to `MIN_STREAM_BYTES` on average.
 const MAX_SMALL_STREAMS: u64 = 10_000;
 const MIN_STREAM_BYTES: u64 = 1 << 10;
 
-/// What has an error in its first bytes is no member: the error is at the first one.
+/// Bytes with an error among the first ones are not a member: the error is then reported at their start.
 const HEADER_BYTES: u64 = 10;
 
 #[derive(Clone, Copy)]
 pub struct InflateLimits {
-    /// Inflated bytes per compressed byte, checked above `MIN_BYTES_FOR_RATIO` inflated bytes.
+    /// Maximum inflated bytes per compressed byte, checked above `MIN_BYTES_FOR_RATIO` inflated bytes.
     pub max_expansion: u64,
-    /// Inflated bytes of one file.
+    /// Maximum inflated bytes of one file.
     pub max_inflated_bytes: u64,
 }
 
@@ -33,7 +33,7 @@ pub struct Inflater {
     limits: InflateLimits,
     /// None between two members.
     decompressor: Option<Decompressor>,
-    /// That of the last member, if it can begin another one.
+    /// The decompressor of the last member, if it can begin another member.
     spare: Option<Decompressor>,
     finished_members: u64,
     /// Where the current member begins, in compressed bytes.
@@ -64,7 +64,7 @@ impl Inflater {
         self.inflated_bytes
     }
 
-    /// Inflates `input` into `output`, all of which may be overwritten: the bytes read and the bytes written.
+    /// Inflates `input` into `output`, which may be overwritten completely; returns the bytes read and written.
     ///
     /// If `output` is full, more output may follow without more input. The error is a message for the operator and final.
     pub fn inflate(&mut self, input: &[u8], output: &mut [u8]) -> Result<(usize, usize), String> {
@@ -104,7 +104,7 @@ impl Inflater {
         Ok((read, written))
     }
 
-    /// The file has no more bytes; an error if it is truncated.
+    /// Ends the input: the file has no more bytes. An error if it is truncated.
     pub fn finish(&self) -> Result<(), String> {
         if self.decompressor.is_some() || self.finished_members == 0 {
             return Err(format!("truncated {} at byte {}", self.codec.name(), self.compressed_bytes));
@@ -117,7 +117,7 @@ impl Inflater {
         self.spare = self.decompressor.take().and_then(Decompressor::renewed);
     }
 
-    /// That of the current member, which begins if there is none.
+    /// The decompressor of the current member; begins a member if there is none.
     fn decompressor(&mut self) -> Result<&mut Decompressor, String> {
         let current = match self.decompressor.take().or_else(|| self.spare.take()) {
             Some(current) => current,
@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn a_decompression_bomb_is_an_error() {
-        // The members of a file are added up, so that one member, compressed once, can be repeated.
+        // The limits apply to the sum over all members, so one member, compressed once, can be repeated.
         let packed = pack_gzip(&vec![0; 16 << 20]).repeat(17);
         let error = inflate_in_chunks(&packed, 4096, 65536).unwrap_err();
         assert!(error.starts_with("expands too far"), "{error}");

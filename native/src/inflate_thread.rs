@@ -6,18 +6,18 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, SendError, SyncSender, sync_channel};
 use std::thread::{Builder, JoinHandle};
 
-/// Inflated blocks that wait for the parser.
+/// Maximum number of inflated blocks that wait for the parser.
 const MAX_WAITING_BLOCKS: usize = 4;
-/// Fed blocks that are not inflated to their end: the second one is there when the first one is.
+/// Maximum number of fed blocks that are not fully inflated: the second one is ready when the first one ends.
 const MAX_FED_BLOCKS: usize = 2;
 
 pub enum Inflated {
     Bytes(Vec<u8>),
-    /// A fed block has no more bytes.
+    /// A fed block is fully inflated.
     Drained,
     /// The file has no more bytes.
     End,
-    /// A message for the operator, and final.
+    /// A message for the operator; nothing follows it.
     Error(String),
 }
 
@@ -39,7 +39,7 @@ impl InflateThread {
         let (given, taken) = sync_channel::<Box<Inflater>>(1);
         let work = move || {
             if let Ok(inflater) = taken.recv() {
-                // An error says that the parser is gone: nobody waits for the rest.
+                // After an error the parser is gone, and no result is awaited.
                 let _ = inflate_all(*inflater, &blocks, &results);
             }
         };
@@ -58,7 +58,7 @@ impl InflateThread {
 
     pub fn feed(&mut self, block: Block) {
         if let Some(fed) = &self.fed {
-            // After an error, which waits to be received, nobody takes it.
+            // After an error, which waits to be received, no block is taken.
             let _ = fed.send(block);
             self.fed_blocks += 1;
         }
@@ -69,7 +69,7 @@ impl InflateThread {
         self.fed = None;
     }
 
-    /// Waits for the next bytes. Call it only if it needs no input.
+    /// Waits for the next bytes. Call it only if `needs_input` is false.
     pub fn next(&mut self) -> Inflated {
         let receiver = self.inflated.as_mut().and_then(|inflated| inflated.get_mut().ok());
         let received = receiver.and_then(|receiver| receiver.recv().ok());

@@ -5,8 +5,8 @@ use crate::inflate::{InflateLimits, Inflater, MAGIC_BYTES};
 use crate::inflate_thread::{InflateThread, Inflated};
 
 pub const INFLATED_BLOCK_BYTES: usize = 256 << 10;
-/// Inflated bytes after which a gzip file gets a thread of its own. It would be a waste for a small file, and for the sample of
-/// a large one. bzip2 takes so much longer than the parser, and zstd so much less, that a thread gains nothing.
+/// Inflated bytes after which a gzip file gets a thread of its own, which would be a waste for a small file or a sample
+/// of a large one. bzip2 takes so much longer than the parser, and zstd so much less, that a thread gains nothing.
 const BYTES_BEFORE_THREAD: u64 = if cfg!(test) { 1 << 16 } else { 16 << 20 };
 
 /// Bytes whose owner can be a Python object.
@@ -37,7 +37,7 @@ pub struct Input {
     stage: Stage,
     limits: InflateLimits,
     whole_file: bool,
-    /// The bytes fed last, as far as they are not inflated or handed out.
+    /// The last fed bytes that are not yet inflated or handed out.
     fed: Option<Block>,
     /// A block that was handed out and put back.
     put_back: Option<Block>,
@@ -86,7 +86,7 @@ impl Input {
         }
     }
 
-    /// Returns a block that was not read to its end: it is the next block again.
+    /// Puts back a block that was not read to its end: it is the next block again.
     pub fn put_back(&mut self, block: Block) {
         self.put_back = Some(block);
     }
@@ -150,7 +150,7 @@ impl Input {
         };
     }
 
-    /// Leaves the head stage as soon as there are enough bytes, or the file has no more.
+    /// Leaves the head stage as soon as there are enough bytes, or the file has ended.
     fn detect_codec(&mut self) -> Result<(), String> {
         let Stage::Head(head) = &mut self.stage else { return Ok(()) };
         if let Some(block) = &mut self.fed {

@@ -74,7 +74,7 @@ fn push_hex(name: &mut String, number: u32, digits: usize) {
     let _ = write!(name, "{number:0digits$x}");
 }
 
-/// The key that this is the name of; None if no key has this name, or if the name is hashed.
+/// The key with this name; None if no key has this name, or if the name is hashed.
 pub fn original_key(name: &str) -> Option<String> {
     let key = if is_hashed(name) { None } else { decode(name) }?;
     (column_name(&key) == name).then_some(key)

@@ -1,4 +1,4 @@
-//! A line as it is cut off a block of bytes.
+//! A line that was cut off a block of bytes.
 
 /// What was cut off a block: a line, or an element of an array.
 pub enum NextLine<'a> {

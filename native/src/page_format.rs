@@ -3,7 +3,7 @@
 use parquet::basic::{CompressionCodec, Encoding};
 use std::io;
 
-/// Bytes of memory of all dictionaries of a file together.
+/// Maximum bytes of memory of all dictionaries of a file together.
 const DICTIONARY_BUDGET: usize = 32 << 20;
 
 /// How the pages of a file are written.
@@ -11,7 +11,7 @@ pub struct PageFormat {
     pub compressor: PageCompressor,
     /// Bytes that the dictionaries of the open chunks may still take.
     pub dictionary_budget: usize,
-    /// Batches like the present one that the row group is expected to have from now on.
+    /// Number of batches like the current one that are still expected in the row group.
     pub batches_in_group: usize,
 }
 
@@ -37,7 +37,7 @@ pub enum PageCompressor {
 }
 
 impl ValueEncoding {
-    /// As page headers and footer have it.
+    /// The encoding as in page headers and footer.
     pub fn in_parquet(self) -> Encoding {
         match self {
             Self::Plain => Encoding::PLAIN,
@@ -57,7 +57,7 @@ impl PageCompressor {
         })
     }
 
-    /// The codec as the footer has it.
+    /// The codec as in the footer.
     pub fn codec(&self) -> CompressionCodec {
         match self {
             Self::None => CompressionCodec::UNCOMPRESSED,

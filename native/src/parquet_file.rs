@@ -1,7 +1,7 @@
 //! A Parquet file of optional string columns, to which columns can be added until it is closed.
 //!
-//! A column without a value in the whole file is left out, but for the system columns: known columns that a file does not
-//! have cost nothing. A row group that ended before the first value of a column gets its chunk of this column, all NULL,
+//! A column without a value in the whole file is left out, except the system columns: known columns that a file lacks
+//! cost nothing. A row group that ended before the first value of a column gets its chunk of this column, all NULL,
 //! at the end of the file.
 
 use crate::column_chunk::ColumnChunk;
@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 const MAGIC: &[u8] = b"PAR1";
 const FORMAT_VERSION: i32 = 2;
-/// Bytes of a row group before encoding, as the settings have them by default.
+/// Default of the settings for the bytes of a row group before encoding.
 const ROW_GROUP_BYTES: usize = 128 << 20;
 const CREATED_BY: &str = concat!("ndjson-arrow version ", env!("CARGO_PKG_VERSION"));
 
@@ -30,7 +30,7 @@ pub struct ParquetFile {
     format: PageFormat,
     /// The columns of the batches.
     names: Vec<String>,
-    /// The open row group: for each column its chunk, or None as long as the file has no value of it; rows, and bytes
+    /// The open row group: for each column its chunk, or None while the file has no value of it; rows, and bytes
     /// before encoding.
     open_chunks: Vec<Option<Box<ColumnChunk>>>,
     open_rows: usize,
@@ -39,7 +39,7 @@ pub struct ParquetFile {
     /// Bytes of the finished row groups, and of their metadata in the footer.
     size: u64,
     footer_bytes: u64,
-    /// As `index_bytes` says.
+    /// Sum of `index_bytes`.
     index_bytes: usize,
 }
 
@@ -83,7 +83,7 @@ impl ParquetFile {
         self.open_chunks.iter().flatten().map(|chunk| chunk.held_bytes()).sum()
     }
 
-    /// About the bytes of memory of the page index of the finished row groups, without the first page of each chunk.
+    /// Approximate bytes of memory of the page index of the finished row groups, without the first page of each chunk.
     pub fn index_bytes(&self) -> usize {
         self.index_bytes
     }
@@ -94,7 +94,7 @@ impl ParquetFile {
     }
 
     /// Moves the columns out of the batch and appends its rows. It must start with the columns of the previous batch.
-    /// `more`: batches like this one that are expected to follow.
+    /// `more` is the number of batches like this one that are expected to follow.
     pub fn write(&mut self, batch: &mut Batch, more: usize) -> Result<()> {
         if !batch.names.starts_with(&self.names) {
             return Err(ParquetError::General("a batch must start with the columns of the previous batch".into()));
@@ -121,8 +121,8 @@ impl ParquetFile {
         Ok(())
     }
 
-    /// Batches like this one, with it, that fill the open row group. Groups that end early, as they take too much memory,
-    /// do so one after the other.
+    /// Number of batches like this one, including it, that fill the open row group. If a group ended early because of
+    /// its memory, the next groups do as well.
     fn batches_in_group(&self, batch: &Batch) -> usize {
         let bytes: usize = batch.columns.iter().flatten().map(|column| column.plain.len()).sum();
         match self.row_groups.last() {
@@ -158,7 +158,7 @@ impl ParquetFile {
     }
 
     /// Writes the open row group, the missing chunks and the footer with `metadata` as its key-value pairs.
-    /// `field_ids`: of each column of the file, or empty.
+    /// `field_ids` has the id of each column of the file, or is empty.
     pub fn close(mut self, metadata: Vec<(String, String)>, field_ids: &[i32]) -> Result<()> {
         self.end_row_group()?;
         self.write_missing_chunks()?;

@@ -57,14 +57,14 @@ impl Reader {
             Some(Split::new(source.to_owned(), arrived_at, range, max_line_bytes, concatenated, sample, limits));
     }
 
-    /// The next bytes of the file; ignored if the split is done.
+    /// Takes the next bytes of the file; ignores them if the split is done.
     pub fn feed(&mut self, chunk: Chunk) {
         if let Some(split) = self.split.as_mut().filter(|split| !split.done) {
             split.input.feed(chunk);
         }
     }
 
-    /// Reads the bytes that were fed: a batch as soon as the columns are full, None if the split is done or needs input.
+    /// Reads the fed bytes; returns a batch as soon as the columns are full, None if the split is done or needs input.
     pub fn read(&mut self) -> Option<Batch> {
         let mut split = self.split.take()?;
         let is_full = self.read_split(&mut split);

@@ -2,7 +2,7 @@
 
 use crate::reason::Reason;
 
-/// The text of a longer line is not kept: source, offset and length tell where it is.
+/// The text of a longer line is not kept: source, offset and length locate it.
 pub const MAX_KEPT_LINE_BYTES: usize = 64 << 10;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,11 +14,11 @@ pub struct Reject {
     pub reason: Reason,
     /// The line verbatim; None if it is not kept.
     pub line: Option<Vec<u8>>,
-    /// The first bytes of a split's first reject if it is not kept: they tell a file of another format.
+    /// The first bytes of a split's first reject if it is not kept, by which a file of another format is recognised.
     pub head: Vec<u8>,
 }
 
-/// How many more rejects of one split are kept.
+/// The number of further rejects of one split that are kept.
 pub struct RejectSample {
     remaining_count: usize,
     remaining_bytes: usize,
@@ -29,8 +29,8 @@ impl RejectSample {
         Self { remaining_count: max_count, remaining_bytes: max_bytes }
     }
 
-    /// The reject as it is kept, with the line if it fits; None if the sample is full. Of a line that is too long, `line` has
-    /// the first bytes.
+    /// The reject to keep, with the line if it fits; None if the sample is full. For a too long line, `line` has the
+    /// first bytes.
     pub fn admit(&mut self, reason: Reason, offset: u64, length: u64, line: &[u8]) -> Option<Reject> {
         self.remaining_count = self.remaining_count.checked_sub(1)?;
         let fits = reason != Reason::LineTooLong && line.len() <= MAX_KEPT_LINE_BYTES.min(self.remaining_bytes);

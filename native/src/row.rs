@@ -1,6 +1,6 @@
-//! One line into one row of the table.
+//! Turns one line into one row of the table.
 //!
-//! The fast path finds simple members by byte scans and the others by jiter. Where it does not accept the line, the
+//! The fast path finds simple members by byte scans and the others by jiter. If it does not accept the line, the
 //! strict validator decides.
 
 use crate::columns::NO_COLUMN;
@@ -20,7 +20,7 @@ pub struct RowParser {
     unescaped: String,
 }
 
-/// The fast path does not accept the line: the strict validator has to decide.
+/// The fast path does not accept the line: the strict validator must decide.
 struct Fallback;
 
 impl From<JiterError> for Fallback {
@@ -30,7 +30,7 @@ impl From<JiterError> for Fallback {
 }
 
 impl RowParser {
-    /// Writes the row without committing it. After an error the table is as it was before.
+    /// Writes the row without committing it. After an error the table is unchanged.
     pub fn parse(&mut self, line: &[u8], table: &mut Table) -> Result<(), Reason> {
         let line = simdutf8::basic::from_utf8(line).map_err(|_| Reason::InvalidUtf8)?;
         if self.parse_fast(line, table).is_ok() {
@@ -124,7 +124,7 @@ fn put_raw_value(raw_value: &str, unescaped: &mut String, table: &mut Table, col
 /// The column of the next member and the position after its colon, if a known key without escapes comes right after the
 /// brace or comma, or after one space.
 ///
-/// It compares the predicted key first: that costs less than a hash table, and a hash table less than parsing the key.
+/// It compares the predicted key first, which costs less than a hash table, which costs less than parsing the key.
 #[inline]
 fn find_simple_key(line: &str, position: usize, first: bool, table: &mut Table) -> Option<(u32, usize)> {
     let rest = line.as_bytes()[position..].strip_prefix(if first { b"{" } else { b"," })?;
@@ -182,7 +182,7 @@ fn raw_key(member: &[u8]) -> &[u8] {
     &member[start..=end]
 }
 
-/// After an error the table has what was written of the row.
+/// After an error the table still has the part of the row that was written.
 fn parse_strict(line: &str, table: &mut Table) -> Result<(), Reason> {
     let mut unescaped = String::new();
     strict::visit_members(line, |key, key_span, value_span| {

@@ -2,7 +2,7 @@
 
 const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGH_BITS: u64 = ONES << 7;
-/// Strings up to this length are searched word by word. `memchr` has wider steps, but takes longer to begin.
+/// Strings up to this length are searched word by word. `memchr` has wider steps, but a longer start.
 const SHORT_STRING_BYTES: usize = 32;
 
 #[inline]
@@ -48,7 +48,7 @@ pub fn find_quote_or_backslash(bytes: &[u8]) -> Option<usize> {
     memchr::memchr2(b'"', b'\\', &bytes[position..]).map(|length| position + length)
 }
 
-/// The length of the JSON number at the start; None if there is none. The bytes after it are not checked.
+/// The length of the JSON number at the start; None without a number. The bytes after it are not checked.
 #[inline(always)]
 pub fn number_length(bytes: &[u8]) -> Option<usize> {
     let mut position = usize::from(bytes.first() == Some(&b'-'));

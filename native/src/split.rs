@@ -17,7 +17,7 @@ pub struct Counts {
     pub rows: u64,
     pub blank_lines: u64,
     pub rejects: BTreeMap<Reason, u64>,
-    /// Bytes of all lines, newlines included, and of what is between elements.
+    /// Bytes of all lines, including newlines, and of the bytes between elements.
     pub bytes: u64,
 }
 
@@ -39,7 +39,7 @@ pub struct Split {
     line_start: u64,
     /// The current line starts before the range: it belongs to the previous split.
     skipping: bool,
-    /// The start of a line that ends in a later block; of one that is too long, only its first bytes.
+    /// The start of a line that ends in a later block; only the first bytes if it is too long.
     carry: Vec<u8>,
     /// Bytes so far of a line that is too long or skipped.
     discarded: u64,
@@ -47,13 +47,13 @@ pub struct Split {
 
 /// What a file consists of.
 enum Form {
-    /// Its first byte that is not white space decides.
+    /// Not known yet: the first byte that is not white space decides.
     Unknown(Start),
     Lines,
     Elements(Elements),
 }
 
-/// The first lines of a file, as long as they are blank.
+/// The first lines of a file, while they are blank.
 struct Start {
     concatenated: bool,
     /// Bytes of a byte order mark that were found at the start of the file.
@@ -82,7 +82,7 @@ impl Start {
     }
 }
 
-/// Whether a file with this start is no array; false if the start is blank.
+/// Whether a file with this start is not an array; false if the start is blank.
 pub fn begins_with_lines(head: &[u8]) -> bool {
     let content = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head);
     content.iter().find(|byte| !matches!(byte, b' ' | b'\t' | b'\r' | b'\n')).is_some_and(|byte| *byte != b'[')
@@ -122,7 +122,7 @@ impl Split {
         }
     }
 
-    /// Whether it consists of elements rather than lines, as far as it was read.
+    /// Whether it consists of elements rather than lines, by the bytes read so far.
     pub fn has_elements(&self) -> bool {
         matches!(self.form, Form::Elements(_))
     }
@@ -135,7 +135,7 @@ impl Split {
     /// Whether the next line starts after the range.
     ///
     /// While a line of the previous split is skipped, the next one starts after a newline that is not read yet. So a split
-    /// in which no line starts ends with its range: a file without newlines is read twice, however many splits it has.
+    /// in which no line starts ends with its range: a file without newlines is read at most twice.
     pub fn is_past_end(&self) -> bool {
         let next_line = if self.skipping { self.line_start + self.discarded + 1 } else { self.line_start };
         self.end.is_some_and(|end| next_line >= end)
@@ -149,7 +149,7 @@ impl Split {
         if self.has_elements() { self.next_element(bytes, position) } else { self.cut_line(bytes, position) }
     }
 
-    /// Decides what the file consists of, as soon as its first line that is not blank begins.
+    /// Decides what the file consists of when the first line that is not blank begins.
     fn find_form(&mut self, bytes: &[u8], position: &mut usize) {
         let Form::Unknown(start) = &mut self.form else { return };
         let read = self.line_start + self.discarded.max(self.carry.len() as u64);
@@ -259,7 +259,7 @@ impl Split {
         self.carry = carry;
     }
 
-    /// Counts the current line, which is processed; the next line is the current one.
+    /// Counts the current line as processed, and makes the next line the current one.
     pub fn advance(&mut self, length: u64, newline: bool) {
         self.counts.lines += 1;
         if self.has_elements() {

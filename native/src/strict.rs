@@ -9,7 +9,7 @@ use crate::scan;
 use crate::unescape::unescape;
 use std::ops::Range;
 
-/// Maximum depth of nested objects and arrays, the row itself included. It is above the 202 levels that jiter accepts, so
+/// Maximum depth of nested objects and arrays, including the row. It is above the 202 levels that jiter accepts, so
 /// that the fast path and the strict validator have the same limit.
 pub const MAX_DEPTH: usize = 256;
 
@@ -17,7 +17,7 @@ pub const MAX_DEPTH: usize = 256;
 /// line is exactly one object; else the first reason to reject it, in the order of `Reason`. The line is not blank.
 ///
 /// `visit` returns false for a key that the row already has: it is not called again. Members are not collected, because a
-/// line can have millions; the caller takes back what it has written if the line is rejected.
+/// line can have millions; the caller removes what it has written if the line is rejected.
 pub fn visit_members(
     line: &str,
     mut visit: impl FnMut(&str, Range<usize>, Range<usize>) -> bool,
@@ -99,7 +99,7 @@ impl OpenBrackets {
 impl<const CONTROL: bool> Scanner<'_, CONTROL> {
     /// Skips one value of any type. `on_member` is called with the members of the outermost object.
     ///
-    /// It does not recurse: the input must not decide how much of the stack is used.
+    /// It does not recurse, so that the input cannot decide how much of the stack is used.
     #[inline]
     fn skip_value(&mut self, mut on_member: Option<OnMember<'_>>) -> Result<(), Reason> {
         let mut open = OpenBrackets::default();
@@ -214,7 +214,7 @@ impl<const CONTROL: bool> Scanner<'_, CONTROL> {
 
     #[inline(always)]
     fn skip_white_space(&mut self) {
-        // Most often there is none, and one comparison tells it.
+        // Most often there is none, as one comparison shows.
         while let Some(byte) = self.peek()
             && byte <= b' '
             && matches!(byte, b' ' | b'\t' | b'\r' | b'\n')

@@ -5,10 +5,10 @@ use crate::columns::Columns;
 use crate::names::{ARRIVED_AT, OFFSET, RESCUED, SOURCE};
 use std::collections::HashSet;
 
-/// A column reserves the bytes of the last batch, and this part of them in addition: one 32nd.
+/// A column reserves the bytes of the last batch plus this part of them: one 32nd.
 const RESERVE_MARGIN_DIVISOR: usize = 32;
 
-/// Bytes that each row counts, with or without values: a file of empty objects fills a batch as well.
+/// Bytes counted for each row, even without values, so that a file of empty objects fills a batch as well.
 const ROW_BYTES: usize = 8;
 /// Bytes of the length that is kept with each value.
 const LENGTH_BYTES: usize = size_of::<u32>();
@@ -17,7 +17,7 @@ const LENGTH_BYTES: usize = size_of::<u32>();
 pub struct Batch {
     pub rows: usize,
     pub names: Vec<String>,
-    /// The JSON keys of the columns; empty where there is none or it is not found yet.
+    /// The JSON keys of the columns; empty if a column has none, or its key is not found yet.
     pub keys: Vec<String>,
     /// None once moved out. A column can have fewer rows than the batch: the rest is NULL.
     pub columns: Vec<Option<ColumnValues>>,
@@ -55,8 +55,8 @@ impl Table {
         Self { columns, rescued, provenance, rows: 0, bytes: 0, row }
     }
 
-    /// Bytes of the committed rows: the values, and the bitmaps of all columns that the table can get. Any row can be the
-    /// one that brings all of them, each with a bit for every row before it.
+    /// Bytes of the committed rows: the values, and the bitmaps of all columns that the table can get. Any row can add
+    /// all these columns, each with a bit for every row before it.
     pub fn size(&self) -> usize {
         self.bytes + self.rows * ROW_BYTES + self.rows * self.columns.limit() / 8
     }
@@ -159,10 +159,10 @@ impl Table {
         self.row.bytes = 0;
     }
 
-    /// Reserves the memory that the last batch needed: columns that grow are copied again and again and fragment the heap.
+    /// Reserves the memory that the last batch needed: growing columns are copied repeatedly and fragment the heap.
     ///
-    /// It does nothing after the first row. Call it before that row and not with `take_batch`, when the memory of the last
-    /// batch is not free yet.
+    /// It does nothing after the first row. Call it before the first row and not with `take_batch`, when the memory of
+    /// the last batch is not yet free.
     pub fn reserve(&mut self) {
         if self.rows == 0 {
             for column in self.columns.iter_mut().filter(|column| column.last_batch_bytes > 0) {

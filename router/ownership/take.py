@@ -100,7 +100,7 @@ def take_ownership(
 
     A routed arrival is recorded as IGNORED if its dataset exceeds ``max_datasets``, or if its folder would share a
     dataset. After most errors the affected arrivals are UNSETTLED, and their intent is left to the sweep. Raises
-    ``BotoCoreError`` or ``ClientError``, before any row is written, if known or old rows were not read,
+    ``BotoCoreError`` or ``ClientError``, before any arrival row is written, if known or old rows were not read,
     ``ledger.keep_days`` was not recorded, or the intent was not written. ``skip_known`` reads the rows of all arrivals
     first, which is cheaper than refused writes if most arrivals have an owner. ``intent`` is the key of an existing
     intent with all routed arrivals; None: a new one is written.

@@ -114,7 +114,7 @@ def pack_evenly(
     """Pack manifests into about ``count`` runs of about the same duration; more if the limits of a run require it.
 
     Runs have at most ``run_bytes``, ``RUN_MANIFESTS`` and ``RUN_FILES``; a larger manifest gets a run of its own. Every
-    manifest is in exactly one run. The longest manifests come first, each goes to the run with the least work.
+    manifest is in exactly one run. The longest manifests come first, and each goes to the run with the least work.
     """
     runs = [PlannedRun() for _ in range(max(count, 1))]
     least = [(0.0, number) for number in range(len(runs))]

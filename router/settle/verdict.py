@@ -112,7 +112,7 @@ class ExecutionOutcome(StrEnum):
     SUCCEEDED_WITH_QUARANTINE = "SUCCEEDED_WITH_QUARANTINE"
     """All manifests are DONE; lines or whole files are in the quarantine."""
     FAILED = "FAILED"
-    """A manifest is FAILED, or is open without a process; or a published object is missing or differs."""
+    """A manifest is FAILED, or is open and no process works on it; or a published object is missing or differs."""
     EMPTY = "EMPTY"
     """The execution had no manifests, or has none left: all were promoted or queued again since its plan."""
     OPEN = "OPEN"

@@ -7,27 +7,27 @@ Lines
     Always: lines = rows + rejects + blank lines.
 
 Arrays
-    A file whose first byte is "[", white space and blank lines aside, is an array of rows. Its elements are what lines
-    are in other files, each without the white space around it; "lines" counts them, and offsets are theirs. Arrays can
+    A file whose first byte after white space and blank lines is "[" is an array of rows. Its elements, without the
+    white space around them, are treated as lines: "lines" counts them, and offsets are offsets of elements. Arrays can
     follow one another. If anything else follows an array, it is read as lines.
 
     Strings and brackets decide where an element ends, so an element that is not JSON is rejected alone:
 
     - A string that is not closed ends with its line, and the element with it.
-    - A closing bracket closes the innermost open one of its kind, with all that were opened after it. If its element
-      has none, "]" closes the array, and any other is a part of the element.
-    - An element is empty where a comma has none before or after it, and at the end of a file that does not close its
+    - A closing bracket closes the innermost open bracket of its kind, and all brackets opened after it. If its element
+      has none, "]" closes the array, and any other bracket is a part of the element.
+    - An element is empty if a comma has no element before or after it, and at the end of a file that does not close its
       array. It is not JSON.
 
-    With `concatenated`, objects need no array around them: an object ends with its bracket. What is between two objects
-    is one reject for each line of it.
+    With `concatenated`, objects need no array around them: an object ends with its bracket. Text between two objects is
+    one reject for each of its lines.
 
 Rejects
     The reason of a rejected line is the first that applies in the order of `REASONS`:
 
     1. It is too long: it has more than `max_line_bytes` bytes without its newline.
     2. It is not valid UTF-8.
-    3. It is not JSON, or it is nested deeper than 256 levels, the row itself included: the first of both from the left.
+    3. It is not JSON, or it is nested deeper than 256 levels, including the row itself; the leftmost decides.
     4. There are trailing characters after the value.
     5. The value is not an object.
     6. A key, or a string that is a value of the row itself, has a lone surrogate.
@@ -39,8 +39,8 @@ Values
     and lone surrogates.
 
 Columns
-    The column of a key is `column_name(key)`. Some members go to `_rescued` instead: those beyond the column limit,
-    those with a key of more than 8,192 bytes, and those whose hashed column name belongs to another key. `_rescued` is
+    The column of a key is `column_name(key)`. Some members go to `_rescued` instead: members beyond the column limit,
+    with a key of more than 8,192 bytes, or with a hashed column name that belongs to another key. `_rescued` is
     the text of a JSON object with these members, verbatim and in the order of the line, or NULL.
 """
 

@@ -20,7 +20,7 @@ BINARY = (
     (b"SQLite format 3\x00", "an SQLite database"),
     (b"7z\xbc\xaf", "a 7z archive"),
 )
-"""No text begins with these. What is cut out of such a file is not its rows, but its schema for example."""
+"""No text begins with these. Lines that are cut out of such a file are not its rows, but for example its schema."""
 COMPRESSED = (
     (b"\x04\x22\x4d\x18", "an LZ4 file"),
     (b"\xfd7zXZ", "an XZ file"),
@@ -28,7 +28,7 @@ COMPRESSED = (
     (b"\x1f\x8b", "a gzip file that was compressed twice"),
     (b"\x28\xb5\x2f\xfd", "a Zstandard file that was compressed twice"),
 )
-"""A record that its producer has compressed begins with one of these, too, and rows can follow it."""
+"""A record that its producer compressed begins with one of these too, and rows can follow it."""
 RECORD_SEPARATOR = b"\x1e"
 TEXT_LIKE = (
     (b"ORC", "an ORC file"),
@@ -46,11 +46,11 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 CONCATENATED = re.compile(rb'[ \t\r]*\{.*\}[ \t\r]*\{[ \t\r]*["}]')
 BRACKET = re.compile(rb"[][{}]")
 STRING = re.compile(rb'"(?:[^"\\]|\\.)*+("?)')
-"""A string, ended or not: otherwise each quote of a line of escaped quotes would be looked at up to its end."""
+"""A string, closed or not: otherwise a search from each quote in a line of escaped quotes would read to its end."""
 LOG_RECORD = b'"messageType":"DATA_MESSAGE"'
-"""In a record of CloudWatch Logs. Firehose joins them without newlines; one alone is never too long for a line."""
+"""Text in a record of CloudWatch Logs. Firehose joins records without newlines; a single one is never too long."""
 LINE_BREAKS = b"{[:,"
-"""The bytes after which JSON is broken into lines."""
+"""Bytes after which printers break JSON into lines."""
 PATTERNS = (
     (re.compile(rb"\s*<[?!/A-Za-z_]"), "XML or HTML"),
     (re.compile(rb'(?:[^|{"]* )?(?:CEF|LEEF):\d'), "a CEF or LEEF log"),
@@ -65,7 +65,7 @@ MIN_TABLE_LINES = 2
 
 def find_other_format(counts: SplitCounts, rejects: Sequence[Reject], *, concatenated: bool) -> str | None:
     """What a file looks like and what is expected, as a clause for people, by the counts and first rejects of its
-    first split; None: its lines are rejected one by one, as elements of an array are.
+    first split; None if its lines are rejected one by one, as elements of an array.
     """
     if not rejects or (counts.elements and not concatenated):
         return None
@@ -133,7 +133,7 @@ def _magic(line: bytes, numbers: Sequence[tuple[bytes, str]]) -> str | None:
 
 
 def _table(lines: Sequence[bytes]) -> str | None:
-    """Lines with the same number of separators; only tabs are some in lines of a log, which all have brackets."""
+    """Lines with the same number of separators. In lines of a log, which all have brackets, only tabs count."""
     if len(lines) < MIN_TABLE_LINES or lines[0].startswith(b"{"):
         return None
     lines = [_replace_strings(line, b"") for line in lines]

@@ -65,12 +65,12 @@ class Reject:
     def line(self) -> bytes | None:
         """The line verbatim, without its newline.
 
-        None if it is too long for a row, if it is longer than 64 KiB, or if it is longer than what is left of
+        None if it is too long for a row, if it is longer than 64 KiB, or if it is longer than the rest of
         `reject_sample_bytes`.
         """
     @property
     def head(self) -> bytes:
-        """Up to 64 KiB of the start of a split's first reject that is not kept, unless it is too long an element."""
+        """Up to 64 KiB of the start of a split's first reject that is not kept, unless it is a too long element."""
 
 @final
 class SplitCounts:
@@ -94,7 +94,7 @@ class SplitCounts:
         """The number of rejects for each reason. All are counted, whether or not they are in the sample."""
     @property
     def bytes(self) -> int:
-        """Bytes of all lines, after decompression, newlines included, and of what is between elements."""
+        """Bytes of all lines, after decompression, including newlines, and of the bytes between elements."""
     @property
     def codec(self) -> str | None:
         """The codec of the file: "gzip", "bzip2" or "zstd"; None if it is not compressed."""
@@ -147,9 +147,9 @@ class Batch:
             The column was already taken.
         """
     def digest(self, index: int, previous: tuple[int, int, int, int]) -> tuple[int, int, int, int]:
-        """The digest of a column in this batch and in those before it.
+        """The digest of a column in this batch and in all earlier ones.
 
-        `previous` is the digest of those before, at first `(0, 0, 0, 0)`. A digest is the number of NULLs, the bytes of
+        `previous` is the digest of earlier ones, at first `(0, 0, 0, 0)`. A digest is the number of NULLs, the bytes of
         all values, and two checksums (CRC-32): one of the values' lengths (little-endian, four bytes for each row, -1
         for NULL), one of the values in order.
 
@@ -185,15 +185,15 @@ class Reader:
         Column names, in order. They are the first columns of every Batch. The default is none.
     column_limit
         Maximum number of columns: known and new ones, without `_rescued` and the provenance columns. All known columns
-        exist, even if they are more. Members beyond the limit go to `_rescued`.
+        exist, even beyond it. Members beyond the limit go to `_rescued`.
     max_line_bytes
         A line with more bytes, without its newline, is rejected. It is not kept in memory while it is read.
     concatenated
         Rows need no newline between them: a file is a sequence of JSON values. It can only be read whole.
     flush_bytes
         `read` returns a Batch as soon as the columns can take this many bytes: each value with its length (4 bytes),
-        8 bytes for each row, and one bit in each row for every column that the limit allows, because any row can be
-        the one that brings all of them.
+        8 bytes for each row, and one bit in each row for every column that the limit allows, because any row can
+        add all of them.
     reject_sample_count
         Maximum number of rejects kept per split for `take_rejects`. All others are only counted.
     reject_sample_bytes
@@ -267,7 +267,7 @@ class ParquetFile:
     """Writes batches to one Parquet file of optional strings, to which columns can be added until it is closed.
 
     Pages are compressed as soon as they are full and stay in memory until their row group ends. A column without a
-    value in the whole file is left out, but for `_rescued` and the provenance columns; every other column has a chunk
+    value in the whole file is left out, except `_rescued` and the provenance columns; every other column has a chunk
     in every row group. In the row groups that ended before its first value it is NULL; these chunks are at the end of
     the file.
 
@@ -275,7 +275,7 @@ class ParquetFile:
     and in all other chunks, values are plain.
 
     The footer has the minimum and the maximum of each chunk, cut to 64 bytes. A bound that was cut is marked as not
-    exact and lies outside of the values; a maximum that cannot be cut so is left out.
+    exact and lies outside of the values; a maximum that cannot be cut is left out.
 
     Parameters
     ----------
@@ -305,7 +305,7 @@ class ParquetFile:
     ) -> ParquetFile: ...
     @property
     def size(self) -> int:
-        """Bytes of the finished row groups and about those of their part of the footer."""
+        """Bytes of the finished row groups, and about the bytes of their part of the footer."""
     @property
     def row_group_bytes(self) -> int:
         """Bytes of the open row group before encoding and compression: values with their lengths, and bitmaps."""
@@ -314,7 +314,7 @@ class ParquetFile:
         """Bytes of the open row group in memory: finished pages after compression, and the open page of each column."""
     @property
     def index_bytes(self) -> int:
-        """About the bytes of memory that the pages of the finished row groups, but the first of each column chunk, take
+        """Approximate bytes of memory for the pages of the finished row groups, except the first of each column chunk,
         until the footer is written."""
     @property
     def columns(self) -> list[int]:
@@ -322,8 +322,8 @@ class ParquetFile:
     def write(self, batch: Batch, more: int = ...) -> None:
         """Moves the columns out of `batch` and appends its rows.
 
-        `more` batches like this one are expected to follow, by default enough for any row group: a column of which few
-        values will come gets no dictionary.
+        `more` batches like this one are expected to follow, by default enough for any row group: a column with few
+        further values gets no dictionary.
 
         Raises
         ------

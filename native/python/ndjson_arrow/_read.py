@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 CHUNK_BYTES = 4 << 20
 ALL = (1 << 63) - 1
-"""Every reject is passed on; those of one chunk are in memory at a time."""
+"""No limit: every reject is passed on, and the rejects of one chunk are in memory at a time."""
 
 
 class RejectedLineError(ValueError):
@@ -35,7 +35,7 @@ class RejectedLineError(ValueError):
 
 
 class UnreadableFileError(ValueError):
-    """The file cannot be read to its end, for example because it is truncated: the rows so far are not all of them."""
+    """The file cannot be read to its end, for example because it is truncated: the rows so far are incomplete."""
 
 
 def read(
@@ -60,10 +60,10 @@ def read(
     source
         A path, or a file object in binary mode, which is read from its current position and left open.
     columns
-        Names of columns, as `column_name` gives them. The file is then read once, and only these are columns.
+        Names of columns, as `column_name` returns them. The file is then read once, and only these are columns.
     rejects
-        Gets each line that is not a row, once, at the latest with the batch of the rows around it. None: the first
-        one is an error.
+        Called once with each line that is not a row, at the latest with the batch of the rows around it. None: the
+        first such line is an error.
     column_limit
         Maximum number of columns that are taken from the file, in the order in which they occur.
     max_line_bytes
@@ -156,7 +156,7 @@ def _find_columns(
 
 
 def _batches(reader: Reader, name: str, file: BinaryIO) -> Iterator[Batch | None]:
-    """The batches of a file, and None where there can be rejects without one."""
+    """The batches of a file, and None where rejects may have come without a batch."""
     reader.open(name)
     chunks = _chunks(file)
     while not reader.done:

@@ -297,7 +297,7 @@ def test_a_file_that_has_grown_is_named_and_its_rows_are_not_added_again(
     code, told = convert(converted)
     # Then
     assert (code, told["files"], told["skipped"]) == (ExitCode.NOT_SO, 0, 4)
-    reason = "it has changed since its 2 rows were converted: pass --replace to convert it instead of them"
+    reason = "it has changed since its 2 rows were converted: pass --replace to replace them"
     assert told["refused"] == {str(folder / "orders" / "a.ndjson"): reason}
     # When
     _, told = convert(replace(converted, replace=True))
