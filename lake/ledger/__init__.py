@@ -48,7 +48,7 @@ class Ledger:
     def over(cls, client: DynamoDBClient, table_name: str, wait: Callable[[float], object] = time.sleep) -> "Ledger":
         """``client`` is the ``meta.client`` of a boto3 DynamoDB resource (plain Python values, thread-safe).
 
-        ``wait`` sleeps for a number of seconds; it is called before a write that met a transaction is tried again.
+        ``wait`` sleeps for a number of seconds; it is called before a write that met a transaction is retried.
         """
         table = LedgerTable(client, table_name, wait)
         return cls(*(rows(table) for rows in get_type_hints(cls).values()))

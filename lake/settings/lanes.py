@@ -126,7 +126,7 @@ class BatchSettings:
 
     def conflicts(self) -> Iterator[InvalidSettingsError]:
         if not self.engines or len(set(self.engines)) < len(self.engines):
-            yield InvalidSettingsError("batch.engines", list(self.engines), "expected one engine or more, each once")
+            yield InvalidSettingsError("batch.engines", list(self.engines), "expected at least one engine, each once")
         for engine in self.engines:
             types = ENGINES[engine].worker_types
             if self.worker_type not in types:

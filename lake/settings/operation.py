@@ -63,8 +63,8 @@ class LedgerSettings:
             raise InvalidSettingsError(
                 "ledger.keep_days",
                 self.keep_days,
-                f"the input bucket {bucket} keeps no versions, so its rows never expire, because the same bytes can be "
-                "put again and are the same file: switch versions on, or set 0",
+                f"the input bucket {bucket} has no versioning, so its rows cannot expire: the same bytes, put "
+                "again, are the same file. Enable versioning, or set 0",
             )
 
     def expiry(self, recorded_at: datetime) -> int | None:
@@ -92,8 +92,8 @@ class LedgerSettings:
         first_kept = self.first_kept(earlier, now)
         if first < first_kept:
             raise InvalidInputError(
-                f"{first} is older than ledger.keep_days allows, or has allowed: the rows that say which of its files "
-                f"were converted may have been deleted, so a file could be converted twice, or called missing; begin "
+                f"{first} is older than ledger.keep_days allows or allowed before: rows of files that were converted "
+                f"may have been deleted, so a file could be converted twice or reported as missing; begin "
                 f"with {first_kept} or a later hour"
             )
 
@@ -127,7 +127,7 @@ class ScheduleSettings:
         for end, start in (("deadline", "overnight"), ("stream_end", "stream_start")):
             clock = getattr(self, end)
             if minutes_of_day(clock) == Schedule.parse(getattr(self, start)).minute:
-                expected = f"expected another time of day than that of schedule.{start}"
+                expected = f"expected a time of day other than schedule.{start}"
                 yield InvalidSettingsError(f"schedule.{end}", clock, expected)
 
 
@@ -147,7 +147,7 @@ def keep_days_conflict(key: str, days: int, schedule: ScheduleSettings) -> Itera
         yield InvalidSettingsError(key, days, expected)
 
 
-LISTED = "AWS Price List, as others quote it, us-east-1, 2026-09-24"
+LISTED = "AWS Price List (quoted by third parties), us-east-1, 2026-09-24"
 """Source, region and date of the default prices."""
 OWN = "price.* of the settings"
 

@@ -78,6 +78,6 @@ def test_s3_that_does_not_answer_ends_the_call_with_what_to_do_and_the_next_one_
     # Then
     assert (code, told["files"], told["refused"]) == (ExitCode.NOT_REACHABLE, 0, {})
     assert "check the network" in str(told["stopped"])
-    assert "tried again" not in str(told["stopped"])
+    assert "retried" not in str(told["stopped"])
     code, told = converted(tmp_path / "out", *asked)
     assert (code, told["rows"], told["stopped"]) == (ExitCode.FINE, 1, None)

@@ -200,7 +200,7 @@ def test_a_tree_is_converted_by_its_folders_and_one_that_would_share_a_dataset_i
     code, found = convert(tree)
     # Then only the folder without a name is refused
     assert (code, found["rows"], len(found["refused"])) == (1, 8, 1)
-    assert "gives no name of a dataset" in str(found["refused"])
+    assert "cannot become a dataset name" in str(found["refused"])
     assert sorted(path.name for path in (output / "lake").iterdir()) == ["my_tree", "ok", "orders_2026", "web_logs"]
     # When another folder of one of these names comes later
     (other := tmp_path / "web_logs").mkdir()
@@ -208,7 +208,7 @@ def test_a_tree_is_converted_by_its_folders_and_one_that_would_share_a_dataset_i
     code, found = convert(other)
     # Then it is not mixed with the first one, unless a person says so
     assert (code, found["rows"]) == (1, 0)
-    assert "would share the dataset web_logs, which the folder 'web-logs' has" in str(found["refused"])
+    assert "would share the dataset web_logs, which the folder 'web-logs' uses" in str(found["refused"])
     assert convert(other, dataset="web_logs")[0] == 0
 
 
@@ -286,7 +286,7 @@ def test_a_file_that_has_grown_is_named_and_its_rows_are_not_added_again(
     code, told = convert(converted)
     # Then
     assert (code, told["files"], told["skipped"]) == (ExitCode.NOT_SO, 0, 4)
-    reason = "it has changed since its 2 rows were converted: pass --replace to convert it in place of them"
+    reason = "it has changed since its 2 rows were converted: pass --replace to replace them"
     assert told["refused"] == {str(folder / "orders" / "a.ndjson"): reason}
     # When
     _, told = convert(replace(converted, replace=True))

@@ -146,7 +146,7 @@ def test_a_program_that_commits_at_the_same_time_is_reported(
     monkeypatch.setattr(iceberg_tables, "_add_columns", change_meanwhile)
     code, told = convert(asked)
     assert code == ExitCode.NOT_SO
-    assert "without this file the next call makes the tables anew" in told["stopped"]
+    assert "without this file the next call recreates the tables" in told["stopped"]
     # And the next call goes on
     monkeypatch.undo()
     assert convert_files(asked) == ExitCode.FINE

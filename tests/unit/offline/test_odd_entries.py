@@ -73,7 +73,7 @@ def test_a_file_that_changes_while_it_is_read_is_never_published_as_a_mixture(
         assert (code, told["rows"], change) == (ExitCode.FINE, 20_000, replace)
     else:
         assert code == ExitCode.NOT_SO
-        reason = "it was changed while it was converted: wait until it is complete; the next call tries it again"
+        reason = "it was changed while it was converted: wait until it is complete; the next call retries it"
         assert told["refused"] == {str(path): reason}
     # And the next call converts the new version, unless the old one is whole and cannot be told from it
     code, again = convert(tmp_path / "in", settings=settings)

@@ -82,7 +82,7 @@ def test_a_file_that_cannot_be_read_to_its_end(tmp_path: Path) -> None:
             "tagged/a.ndjson",
             ("--tag", "priority=low"),
             "batch",
-            "waits for the overnight run; its metadata were not read: a file of this machine has none, pass --metadata "
+            "waits for the overnight run; its metadata were not read: a local file has none, pass --metadata "
             "name=value",
         ),
     ],
