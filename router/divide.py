@@ -92,7 +92,7 @@ def divide_selected(services: Services, selection: Selection) -> tuple[list[Mani
     """Divide the collections of the selected hours; returns the selected manifests that are QUEUED now.
 
     Also returns an error of a collection with selected files that could not be divided, or None; an error that passes
-    has priority. Such a collection is tried again after all others, because its files would otherwise wait for a day.
+    has priority. Such a collection is retried after all others, because its files would otherwise wait for a day.
     If all tries fail, it is left to the sweep, which reports it.
     """
     manifests: list[str] = []

@@ -46,12 +46,12 @@ def catalog(services: Services) -> dict[str, Any]:
         try:
             kind = _bring_up_to_date(services, dataset)
         except Exception as error:
-            logger.exception("table not brought up to date: the next round tries it again", table=dataset.name)
+            logger.exception("table not updated: the next round retries it", table=dataset.name)
             errors.append(error)
         else:
             if kind is not None:
                 counts[kind] += 1
-                logger.info("table looked at", table=dataset.name, outcome=kind)
+                logger.info("table checked", table=dataset.name, outcome=kind)
     else:
         position = ""
     datasets.record_catalog_position(position)
@@ -79,7 +79,7 @@ def _bring_up_to_date(services: Services, dataset: DatasetRow, *, again: bool = 
             or location != wanted["StorageDescriptor"]["Location"].rstrip("/")
             or not any(name.startswith(OWN_PARAMETERS) for name in table.get("Parameters", {}))
         ):
-            logger.warning("a table of others has the name of a dataset: rename one of them", table=dataset.name)
+            logger.warning("a table from elsewhere has the name of a dataset: rename one of them", table=dataset.name)
             return "foreign"
         extended = extended_table(table, wanted)
         if extended is None:
@@ -89,7 +89,7 @@ def _bring_up_to_date(services: Services, dataset: DatasetRow, *, again: bool = 
     except (glue.exceptions.AlreadyExistsException, glue.exceptions.ConcurrentModificationException) as error:
         if again:
             return _bring_up_to_date(services, dataset, again=False)
-        raise TransientError(f"the table {dataset.name} is changed or hidden by others: {error}") from error
+        raise TransientError(f"another process changes or hides the table {dataset.name}: {error}") from error
     return "extended"
 
 

@@ -45,7 +45,7 @@ def read_glue_room(services: Services, service_quotas: Any, *, at_once: bool) ->
         else:
             dpus, runs = min(dpus, account[0]), min(runs, int(account[1]))
             quotas = f"{account[0]:g} DPU, {format_count(int(account[1]), 'job run')}"
-            source = f"the account ({quotas}) and {source}, the smaller ones"
+            source = f"the account ({quotas}) and {source}, whichever is smaller"
     except (BotoCoreError, ClientError) as error:
         logger.warning("quotas not read", error=str(error))
         source = f"{source}; the account's could not be read: {error}"

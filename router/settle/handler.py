@@ -123,7 +123,7 @@ def _record(services: Services, execution: str, tally: Tally, verdict: Verdict, 
     details = format_quarantine(tally.rejects, unreadable)
     if night.late_minutes:
         late = f"It ended {format_count(night.late_minutes, 'minute')} after its deadline {night.deadline}"
-        details.insert(0, f"{late}; planned was {night.planned_end}.")
+        details.insert(0, f"{late}; the planned end was {night.planned_end}.")
     text = format_notification(execution, verdict, details, stage=stage)
     text += f"\n\nReport: hybrid-router report --execution {execution} --stage {stage}"
     return {**_format_verdict(verdict), "notify": notify, "notification": text, "verdictUri": uri}

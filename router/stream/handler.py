@@ -52,7 +52,7 @@ def _start(services: Services, shard: str, *, manual: bool) -> ShardStatus:
     except (BotoCoreError, ClientError) as error:
         if manual:
             raise
-        logger.warning("streaming run not started: the watch tries it again", shard=shard, error=str(error))
+        logger.warning("streaming run not started: the watch retries it", shard=shard, error=str(error))
         running = False
     # The window ends later than now.
     return ShardStatus(running, window_over=False)
@@ -113,7 +113,7 @@ def _start_if_possible(services: Services, shard: str) -> bool:
     try:
         return start_run(services, shard) or bool(stream_runs(services, shard).live())
     except TransientError as error:
-        logger.warning("streaming run not started: it is tried again", shard=shard, error=str(error))
+        logger.warning("streaming run not started: it is retried", shard=shard, error=str(error))
         return False
 
 

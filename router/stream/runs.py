@@ -27,9 +27,9 @@ class FailedStartsError(TransientError):
     """The streaming job ended several times in succession before it began to work, so it is not started now."""
 
     def __init__(self, job: str, starts: int, reason: str, due: datetime | None) -> None:
-        then = "no other run is started by itself" if due is None else f"the next one starts at {iso_utc(due)}"
+        then = "no other run starts automatically" if due is None else f"the next one starts at {iso_utc(due)}"
         super().__init__(
-            f"{starts} runs of the streaming job {job} have ended in succession before they began to work, the last "
+            f"{starts} consecutive runs of the streaming job {job} ended before they began to work, the last "
             f"one with {reason}; {then}: remove the cause, then run 'hybrid-router stream start'"
         )
 

@@ -160,7 +160,7 @@ def test_everybody_who_needs_a_stream_that_cannot_begin_is_told_why(scenario: Sc
         run = stack.glue.start_job_run(JobName=job, Arguments=arguments)["JobRunId"]
         idle(scenario)
         stack.ledger.stream.count_start(stack.ledger.stream.get(), run, datetime.now(UTC))
-    told = f"3 runs of the streaming job {job} have ended in succession"
+    told = f"3 consecutive runs of the streaming job {job} ended"
     # When an urgent file comes, then route says so
     urgent = scenario.put("impatient/urgent/a.ndjson", ['{"n": 2}'])
     waiting = scenario.wait_state(urgent, State.QUEUED)

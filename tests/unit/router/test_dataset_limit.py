@@ -166,7 +166,7 @@ def test_raising_the_limit_gives_the_file_to_a_redelivery_and_to_the_sweep(deplo
     assert sweep(deployment.services)["adopted"] == 1
     # Then each has an owner
     assert sum(row.files for row in deployment.waiting()) == 2
-    assert "was IGNORED: keys have created as many datasets" in _row(deployment, "new/b.json").reason
+    assert "was IGNORED: keys have created the maximum" in _row(deployment, "new/b.json").reason
 
 
 def test_a_backfill_of_a_dataset_without_room_says_so(deployment: Deployment) -> None:
@@ -220,7 +220,7 @@ def test_the_first_folder_has_the_dataset_and_no_other_is_mixed_with_it(stage: D
     assert owned(stage) == {"web-logs/a.json": "web_logs", "web_logs/a.json": None, "Web.Logs/a.json": None}
     (row,) = stage.ledger.arrivals.versions("input", "web_logs/a.json")
     assert row.reason == (
-        "the folder 'web_logs' would share the dataset web_logs, which the folder 'web-logs' has: add [[datasets]] "
+        "the folder 'web_logs' would share the dataset web_logs, which the folder 'web-logs' uses: add [[datasets]] "
         "with another name and prefix = 'web_logs/' before the others"
     )
     # And each is counted by its reason

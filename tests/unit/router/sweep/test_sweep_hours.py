@@ -229,7 +229,7 @@ def test_an_event_that_is_not_taken_is_sent_by_the_next_sweep(deployment: Deploy
     to_be_told(deployment)
     bridge.refuses = True
     # When
-    with pytest.raises(Exception, match=r"did not take the event of orders#2026-11-20T09 .it is busy"):
+    with pytest.raises(Exception, match=r"did not accept the event of orders#2026-11-20T09 .it is busy"):
         sweep(deployment.services)
     # Then: the marker is there, and the same event follows, even if the hour was touched meanwhile
     assert marker(deployment) is not None
