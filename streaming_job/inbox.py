@@ -33,7 +33,7 @@ def pass_over(context: ConversionContext, error: Exception) -> None:
     fault = fault_of(error)
     if fault is None or not fault.passing:
         raise error
-    context.log(f"the next look tries it again: {fault.cause}")
+    context.log(f"the next look retries it: {fault.cause}")
 
 
 def has_open_manifests(services: JobServices) -> bool:

@@ -178,7 +178,7 @@ class InboxStream:
             self._failing_since = now
         if now - self._failing_since > QUERY_PATIENCE:
             return False
-        self._context.log(f"Spark has ended the query, and another one is tried: {failure_reason(str(error))}")
+        self._context.log(f"Spark has ended the query, and a new one starts: {failure_reason(str(error))}")
         self._wake.clear()
         self._wake.wait(MAX_LOOK_SECONDS)
         return True

@@ -59,7 +59,7 @@ def convert(manifest_ids: Sequence[str], context: ConversionContext) -> list[Con
         passing = [item.manifest for item in ended.values() if item.unanswered]
         if passing and waits < MAX_WAITS:
             number = format_count(len(passing), "manifest is", "manifests are")
-            context.log(f"{number} tried again soon: {ended[passing[0]].reason}")
+            context.log(f"{number} retried soon: {ended[passing[0]].reason}")
             context.wait(_seconds_before_try(waits))
             waits += 1
             ended = {manifest: item for manifest, item in ended.items() if manifest not in passing}
@@ -100,7 +100,7 @@ class _Conversion:
         """Log the error, with its stack trace if it is unexpected; returns it as one line."""
         fault = fault_of(error)
         if fault is not None:
-            self._context.log(f"manifest {manifest} could not go on, {next_step}: {fault}")
+            self._context.log(f"manifest {manifest} could not continue, {next_step}: {fault}")
             return str(fault)
         expected = isinstance(error, (HybridRouterError, BotoCoreError, ClientError))
         reason = str(error) if expected else f"{type(error).__name__}: {error}"
@@ -113,7 +113,7 @@ class _Conversion:
     ) -> ConversionOutcome | None:
         """Give the attempt up. Returns an outcome after a fault of the environment, and None after any other error."""
         fault = fault_of(error)
-        reason = self._log_error(claim.row.id, error, "its attempt is given up")
+        reason = self._log_error(claim.row.id, error, "its attempt is abandoned")
         return self._release(claim, reason, fault, uploaded)
 
     def _release(

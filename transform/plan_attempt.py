@@ -29,7 +29,7 @@ from transform.task_model import ConversionContext, JobServices, Split, Task, Ta
 HEAD_BYTES = 4096
 """Bytes of a large file that show whether it can be split. If they are all blank, the file counts as an array."""
 PARALLEL_READS = 32
-STAYS = "what it has published stays"
+STAYS = "its published rows stay"
 
 
 @dataclass(frozen=True, slots=True)

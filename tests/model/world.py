@@ -222,7 +222,7 @@ class World:
         }
 
     def arrival(self, file: ObjectVersion) -> dict[str, Any] | None:
-        """The raw item of an arrival; None: the ledger does not know it."""
+        """The raw item of an arrival; None: but not in the ledger."""
         items = self.dynamodb.items.items()
         return next(
             (item for (_, sk), item in items if item.get("file", [""] * 2)[1] == file.key and sk == file.version), None

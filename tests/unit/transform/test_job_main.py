@@ -163,7 +163,7 @@ def test_a_fault_of_the_environment_is_named_in_place_of_its_class(builder: Mock
     failure = job_main.run_job([], "app", Mock(side_effect=cut))
     # Then
     assert failure == (
-        f"the run ended: AWS could not be reached: {cut}; the next run tries it again: if it persists, look at the "
+        f"the run ended: AWS could not be reached: {cut}; the next run retries it: if it persists, check the "
         "health of the service; nothing is lost, what was not published is converted again"
     )
 

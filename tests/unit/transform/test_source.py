@@ -114,7 +114,7 @@ def test_what_is_not_proven_to_belong_to_the_file_does_not_exclude_it(failing: F
     # Given a fast reader that says "not found", which can be the bucket
     source = failing(error, error=FileNotFoundError(NAMED_FILE.key))
     # When / Then
-    with pytest.raises(TransientError, match="is tried again"):
+    with pytest.raises(TransientError, match="is retried"):
         source.fetch(NAMED_FILE, 0, 8)
 
 
