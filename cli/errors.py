@@ -37,7 +37,7 @@ GONE_CODES = frozenset({"404", "NoSuchKey", "NoSuchVersion"})
 
 
 class NotReachableError(HybridRouterError):
-    """A stack cannot be reached; the message says why and what to do."""
+    """A stack cannot be reached; the message shows why and what to do."""
 
 
 def advise(error: Exception) -> str:  # noqa: PLR0911

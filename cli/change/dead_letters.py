@@ -65,7 +65,7 @@ def _print(stack: DeployedStack, letters: Sequence[DeadLetter], is_complete: boo
     if not is_complete:
         typer.echo("there may be more: pass a larger --limit")
     end = f"when the cause is removed, run 'hybrid-router dead-letters redrive{stack.options}'"
-    typer.echo(end if letters else "there is no dead letter")
+    typer.echo(end if letters else "there are no dead letters")
 
 
 @command("dead-letters redrive")

@@ -139,7 +139,7 @@ def run_backfill(
     first: Annotated[str, FROM],
     last: Annotated[str, TO],
     *,
-    force: Annotated[bool, typer.Option("--force", help="Convert again what is DONE or FAILED there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Convert DONE and FAILED manifests again.")] = False,
     no_wait: NoWait = False,
     dry_run: DryRun = False,
     as_json: Json = False,
@@ -176,12 +176,12 @@ def _run(stack: DeployedStack, arn: str, *, wait: bool, as_json: bool) -> int:
     try:
         code, body = follow_execution(stack, arn)
     except KeyboardInterrupt:
-        typer.echo("the execution goes on", err=True)
+        typer.echo("the execution continues", err=True)
         raise
     except (BotoCoreError, ClientError) as error:
         # What to do after an error of AWS is often to run the command again, which would start another execution.
         raise NotReachableError(
-            f"{arn} goes on, but could not be followed any longer ({error}): do not start it again, 'hybrid-router "
+            f"{arn} continues, but following it failed ({error}): do not start it again, 'hybrid-router "
             "nights' shows its end"
         ) from error
     _print_end(body, as_json=as_json)

@@ -97,7 +97,7 @@ def reprocess_manifests(
     first: FirstHour = None,
     last: LastHour = None,
     *,
-    every: Annotated[bool, typer.Option("--all", help="Also what was converted without any unreadable file.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Include manifests without unreadable files.")] = False,
     now: Annotated[bool, typer.Option("--now", help="Start overnight for them at once.")] = False,
     dry_run: DryRun = False,
     as_json: Json = False,

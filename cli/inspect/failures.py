@@ -82,7 +82,7 @@ PARALLEL_READS = 16
 PUT_AGAIN = "put the records to a key of the dataset again as docs/records.md says, then delete these files"
 TAKE = (
     "if they are data: do what the reason says; after a deployment the sweep takes recent files, and a backfill all; "
-    "nothing counts them 30 days after the last one"
+    "they are no longer counted 30 days after the last one"
 )
 WHEN_REMOVED = "remove the cause, then have the manifest converted again"
 OR_READ_AGAIN = "restore the document, or have its manifest converted again"
@@ -90,7 +90,7 @@ UPLOAD_OR_READ_AGAIN = (
     "upload a repaired file, or an empty one if it is not data, under the same key; if it can be read as it is now, "
     "have it read again"
 )
-COMPARE = "manifest {manifest} has converted a later version of it: nothing, unless that lacks lines of this one"
+COMPARE = "manifest {manifest} has converted a later version of it: nothing to do, unless that lacks lines of this one"
 
 
 @command("failures")
@@ -275,7 +275,7 @@ def print_failures_document(document: FailuresDocument, zone: ZoneInfo, now: dat
     if not document.complete:
         typer.echo(f"{number:,} shown, there may be more: pass a larger --limit, or --dataset")
     else:
-        typer.echo(f"{number:,} in all" if number else "everything got through")
+        typer.echo(f"{number:,} in all" if number else "no failures")
 
 
 def _thing(trouble: Trouble) -> str:

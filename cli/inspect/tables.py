@@ -99,7 +99,7 @@ def restore_table(stack: DeployedStack, dataset: Dataset) -> int:
     """Go back to the last batch: undo what other writers have done to the rows of a table."""
     known_dataset(stack, dataset)
     answer = stack.change_table({"restore": dataset})
-    typer.echo(f"{dataset}: its rows are those of batch {answer['batch']}; what is published since then follows")
+    typer.echo(f"{dataset}: it shows the rows of batch {answer['batch']} again; later publishes follow")
     return ExitCode.FINE
 
 

@@ -33,7 +33,7 @@ def verify(
 ) -> int:
     """Prove hours from the input files: 0 proven, 1 differs, 2 wrong use, 3 cannot be proven or not reachable."""
     if not 0 < share <= 1:
-        raise InvalidInputError(f"--share = {share} is not a share: pass a number above 0, at most 1")
+        raise InvalidInputError(f"--share = {share} is not a valid share: pass a number above 0, at most 1")
     reports: list[HourReport] = []
     try:
         settings = stack.settings()

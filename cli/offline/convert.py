@@ -37,7 +37,7 @@ from offline.input_files import SCHEME, InputFile, LocalFile, Search, groups
 from offline.output_folder import Converted, OutputFolder
 
 PIPE, PIPE_FOLDER = "-", "pipe"
-HAS_CHANGED = "it has changed since its {rows} converted: pass --replace to convert it in place of them"
+HAS_CHANGED = "it has changed since its {rows} converted: pass --replace to replace them"
 MAX_NAMED = 20
 
 
@@ -100,7 +100,7 @@ class Summary(Quarantined):
     def add_outcome(self, outcome: GroupOutcome) -> None:
         self.parquet_files += len(outcome.objects)
         for file, failure in outcome.refused.items():
-            again = f"{failure.advice}; the next call tries it again"
+            again = f"{failure.advice}; the next call retries it"
             self.refuse_file(file, failure.reason if failure.advice is None else again)
         for source in outcome.sources:
             self.files += 1
@@ -140,9 +140,7 @@ def region_of_environment(names: Sequence[str]) -> str:
 def convert(
     names: Annotated[list[str], typer.Argument(help="Files, folders, s3://bucket/folder/, or - (standard input).")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for lake and quarantine.")],
-    dataset: Annotated[
-        str | None, typer.Option(help="Dataset of all files; without it the name of the folder.")
-    ] = None,
+    dataset: Annotated[str | None, typer.Option(help="Dataset of all files; default: the name of the folder.")] = None,
     hour: Annotated[str | None, typer.Option(help="UTC hour of all files, such as 2026-11-21T08.")] = None,
     compression: Annotated[Literal["zstd", "snappy"] | None, typer.Option(help="Codec of the Parquet pages.")] = None,
     settings: Annotated[
@@ -150,9 +148,7 @@ def convert(
     ] = None,
     cores: Cores = ALL_CORES,
     *,
-    replace: Annotated[
-        bool, typer.Option("--replace", help="Convert files that have changed in place of their old rows.")
-    ] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Replace the rows of files that have changed.")] = False,
     table: Annotated[
         bool, typer.Option("--table", help="Iceberg tables over the files, which later calls extend.")
     ] = False,
@@ -188,7 +184,7 @@ def convert_files(request: Request) -> int:
                 output.remove_withdrawn()
     except (BotoCoreError, ClientError) as error:
         # Some of them are OSErrors.
-        summary.stopped, code = f"{advise(error)}; the next call goes on", ExitCode.NOT_REACHABLE
+        summary.stopped, code = f"{advise(error)}; the next call continues", ExitCode.NOT_REACHABLE
     except OSError as error:
         place = error.filename or request.output
         summary.stopped = f"{place}: {error.strerror or error}: remove the cause and convert again"
@@ -235,7 +231,7 @@ def _with_pipe(request: Request, output: OutputFolder) -> Request:
     if PIPE not in request.search.names:
         return request
     if request.search.dataset is None:
-        raise InvalidInputError("what comes from a pipe has no folder: pass --dataset")
+        raise InvalidInputError("a pipe has no folder: pass --dataset")
     if sys.stdin is None:
         raise InvalidInputError("standard input is closed: name a file, or pipe lines into the command")
     # A name of its own: the next call's lines are not another version of the same file.

@@ -52,7 +52,7 @@ def explain_settings(
     found = {name: field for name, field in every.items() if name == key or name.startswith(f"{key}.")}
     if not found:
         close = get_close_matches(key, every, n=3)
-        advice = f"is {' or '.join(close)} meant" if close else "name a key such as stream.trigger_seconds, or a table"
+        advice = f"did you mean {' or '.join(close)}" if close else "pass a key such as stream.engine, or a table"
         raise InvalidInputError(f"there is no settings key {key!r}: {advice}")
     if as_json:
         keys = [{"key": name} | {fact: getattr(field, fact) for fact in FACTS} for name, field in found.items()]
@@ -87,14 +87,14 @@ def summary(settings: Settings) -> Iterator[tuple[str, str]]:
     when = Schedule.parse(night.overnight).describe()
     yield "batch lane", f"everything else, {when}, to be complete by {night.deadline}"
     yield "engines", _engines(settings)
-    yield "alarms", f"to {settings.alarms.email or 'whoever subscribes'}"
+    yield "alarms", f"to {settings.alarms.email or 'the subscribers of the topic'}"
 
 
 def doubts(settings: Settings) -> Iterator[str]:
     """What is valid, and may not be meant: times that overlap or leave something out, and what only AWS can answer."""
     if settings.ledger.keep_days and settings.input.bucket:
         keep = f"ledger.keep_days = {settings.ledger.keep_days}"
-        yield f"{keep}: your bucket {settings.input.bucket} has to keep versions; 'hybrid-router doctor' asks it"
+        yield f"{keep}: your bucket {settings.input.bucket} has to keep versions; 'hybrid-router doctor' checks it"
     schedule = settings.schedule
     stream, overnight = Schedule.parse(schedule.stream_start), Schedule.parse(schedule.overnight)
     night = overnight.minute

@@ -35,8 +35,8 @@ from router.route.decide_lane import GONE_CODES, Attribute, Attributes, NotRead,
 ASIDE = "tried"
 """Dataset of a file that no rule takes: it is converted all the same."""
 UNKNOWN = {
-    Attribute.TAGS: NotRead("a file of this machine has none, pass --tag name=value"),
-    Attribute.METADATA: NotRead("a file of this machine has none, pass --metadata name=value"),
+    Attribute.TAGS: NotRead("a local file has none, pass --tag name=value"),
+    Attribute.METADATA: NotRead("a local file has none, pass --metadata name=value"),
 }
 
 

@@ -99,7 +99,7 @@ def _contexts(lines: Iterable[Line], offsets: Sequence[int], count: int) -> Iter
         before.append(line)
 
 
-NUMBERS = {"lines": "lines", "resubmitted": "given back", "files": "files"}
+NUMBERS = {"lines": "lines", "resubmitted": "resubmitted", "files": "files"}
 COLUMNS = {
     "dataset": ("dataset", "reason"),
     "hour": ("dataset", "hour", "reason"),
@@ -116,7 +116,7 @@ def print_quarantine(
     last: LastHour = None,
     reason: Reason = None,
     file: File = None,
-    by: Annotated[Literal["dataset", "hour", "reason", "file"], typer.Option(help="Sum up by this.")] = "hour",
+    by: Annotated[Literal["dataset", "hour", "reason", "file"], typer.Option(help="Group by this.")] = "hour",
     limit: Limit = 100_000,
     *,
     as_json: Json = False,
@@ -144,7 +144,7 @@ def print_quarantine(
         ]
         print_table("", columns, tuple(NUMBERS.values()), rows)
         typer.echo(
-            f"rejected lines: {totals['lines']:,}, given back: {totals['resubmitted']:,}, "
+            f"rejected lines: {totals['lines']:,}, resubmitted: {totals['resubmitted']:,}, "
             f"unreadable files: {totals['files']:,}"
         )
         say_if_cut(scan)
@@ -247,7 +247,7 @@ def _print_record(record: QuarantineRecord, context: LineContext | str | None, r
         lines = f"{format_count(record.count, 'line')} from byte {record.offset:,} to {end:,}"
         typer.echo(f"{place}\n  {lines}: {reason}; only counted")
     else:
-        note = "; given back, repaired" if resubmitted else ""
+        note = "; resubmitted" if resubmitted else ""
         typer.echo(f"{place}\n  byte {record.offset:,}, {format_count(record.length, 'byte')}: {reason}{note}")
         _print_line(record.line, context)
 

@@ -136,7 +136,7 @@ def _write(scan: RecordScan, target: Path, found: Counter[str]) -> None:
 def _exported(body: dict[str, Any]) -> str:
     others = []
     if body["resubmitted"]:
-        others.append(f"{body['resubmitted']:,} given back before")
+        others.append(f"{body['resubmitted']:,} resubmitted before")
     if body["not_kept"]:
         others.append(f"{format_count(body['not_kept'], 'rejected line is', 'rejected lines are')} {NOT_KEPT}")
     if body["files"]:
@@ -148,7 +148,7 @@ def _exported(body: dict[str, Any]) -> str:
     if body["lines"]:
         file = shell_word(body["file"])
         others.append(
-            f"repair the lines in {body['file']} and keep their number: leave a line empty that stays as it is; then "
+            f"repair the lines in {body['file']} and keep their number: leave a line empty to keep it as it is; then "
             f"run: hybrid-router quarantine retry {file}"
         )
     return "\n".join([first, *others])
@@ -157,7 +157,7 @@ def _exported(body: dict[str, Any]) -> str:
 LEFT_OUT = {
     "empty": "left empty",
     "unchanged": "as they were exported",
-    "resubmitted": "given back before",
+    "resubmitted": "resubmitted before",
 }
 
 
@@ -218,7 +218,7 @@ def _repaired(exported: Path, left_out: Counter[str], rules: ConvertSettings) ->
     if len(lines) != len(origins):
         raise InvalidInputError(
             f"{exported} has {format_count(len(lines), 'line')}, and {origins_file(exported)} names {len(origins):,}: "
-            "keep one line for each line of the export, and leave a line empty that is not to be given back"
+            "keep one line for each line of the export, and leave a line empty to skip it"
         )
     for number, (origin, line) in enumerate(zip(origins, lines, strict=True), 1):
         # An editor may have put a byte order mark before the first line, and changed the ends of all lines.
@@ -231,7 +231,7 @@ def _repaired(exported: Path, left_out: Counter[str], rules: ConvertSettings) ->
         elif (reason := _reason_to_reject(bare, rules) or _reason_of_editor(origin, bare)) is not None:
             raise InvalidInputError(
                 f"line {number} of {exported} is still not a row: {reason}; repair it and others, or leave them empty; "
-                "nothing was given back"
+                "nothing was resubmitted"
             )
         else:
             yield origin, bare
@@ -252,7 +252,7 @@ def _reason_of_editor(origin: Origin, line: bytes) -> str | None:
     """Editors save U+FFFD for each byte that they cannot show, also in lines that their user has not touched."""
     if origin.reason != INVALID_UTF8 or "\ufffd".encode() not in line:
         return None
-    return rf"{INVALID_UTF8}, for which an editor has put U+FFFD; write what is meant, U+FFFD itself as \ufffd"
+    return rf"{INVALID_UTF8}, which an editor has replaced by U+FFFD; write the original character, U+FFFD as \ufffd"
 
 
 def _resubmit(
@@ -276,7 +276,7 @@ def _resubmit(
 
 
 def _given_back(stack: DeployedStack, body: dict[str, Any]) -> str:
-    action = "dry run, nothing was done; lines to be given back" if body["dryRun"] else "lines given back"
+    action = "dry run, nothing was done; lines to resubmit" if body["dryRun"] else "lines resubmitted"
     texts = [f"{action}: {sum(answer['lines'] for answer in body['resubmissions']):,}"]
     texts += [f"{body[name]:,} {label}" for name, label in LEFT_OUT.items() if body[name]]
     hours = [f"{answer['partition']}: {format_count(answer['lines'], 'line')}" for answer in body["resubmissions"]]

@@ -221,7 +221,7 @@ def with_table(world: World) -> Iterator[DeployedStack]:
     ("status", "counts", "state", "text"),
     [
         ("SUCCEEDED", (1000, 0, 7), Readiness.OK, "of 1,000 rows 1 of 2 columns have values"),
-        ("SUCCEEDED", (1000, 0, 0), Readiness.TO_DO, "move no reader to it"),
+        ("SUCCEEDED", (1000, 0, 0), Readiness.TO_DO, "do not move readers to it"),
         ("SUCCEEDED", (0, 0, 0), Readiness.SKIPPED, "no rows yet"),
         ("FAILED", (), Readiness.TO_DO, "FAILED: "),
         ("RUNNING", (), Readiness.TO_DO, f"RUNNING: after {MAX_QUERY_SECONDS} seconds"),

@@ -208,7 +208,7 @@ def test_a_settings_file_of_another_stage_is_told(tmp_path: Path, monkeypatch: p
         found = {item.name: item for item in examine(file, "dev", None, None)}
         assert (found["settings"].state, advice in found["settings"].text) == (Readiness.TO_DO, True)
     missing = next(item for item in examine(tmp_path / "b.toml", "dev", None, None) if item.name == "settings")
-    assert "the file does not exist: name that of your stage by --settings" in missing.text
+    assert "the file does not exist: pass your stage's file by --settings" in missing.text
 
 
 def test_the_version_of_the_code_follows_the_deployed_files(tmp_path: Path) -> None:

@@ -197,7 +197,7 @@ def test_down_removes_what_a_killed_cloud_has_left(folder: Path, capsys: pytest.
     leave(folder, "dev_two")
     local_down("dev")
     assert [item.stage for item in stages(folder)] == ["dev_two"]
-    assert capsys.readouterr().out.endswith("what a killed one has left is deleted\n")
+    assert capsys.readouterr().out.endswith("the files of a killed one are deleted\n")
     # And a path is no stage
     with pytest.raises(InvalidInputError, match="stage"):
         local_down("../elsewhere")
@@ -238,7 +238,7 @@ def test_files_are_taken_by_suffix_in_any_case_and_named_by_their_folders(tmp_pa
         ("web-logs/urgent/c.jsonl.Zst", "web_logs"),
     ]
     assert skipped[data / "n.csv"] == "not an NDJSON suffix"
-    assert "would share the dataset web_logs, which the folder 'web-logs' has" in skipped[data / "web_logs/d.json"]
+    assert "would share the dataset web_logs, which the folder 'web-logs' uses" in skipped[data / "web_logs/d.json"]
 
 
 @pytest.mark.parametrize("name", ["not\udcff.ndjson", "two\nlines.ndjson", "/".join(["d" * 250] * 5) + "/a.ndjson"])
@@ -258,11 +258,11 @@ def test_why_no_file_can_be_sent_is_named(tmp_path: Path) -> None:
     data.mkdir()
     (data / "a.ndjson").write_bytes(b"")
     (data / "NOTES.txt").write_bytes(b"")
-    with pytest.raises(InvalidInputError, match=r"a\.ndjson: the folder .* gives no name of a dataset"):
+    with pytest.raises(InvalidInputError, match=r"a\.ndjson: the folder .* cannot become a dataset name"):
         user_files(data, demo_settings().datasets, tmp_path / "out")
     # And a pipe, which is not a file
     os.mkfifo(tmp_path / "b.ndjson")
-    with pytest.raises(InvalidInputError, match="holds no file that can be sent: name one that ends in"):
+    with pytest.raises(InvalidInputError, match="holds no file that can be sent: pass one that ends in"):
         user_files(tmp_path / "b.ndjson", demo_settings().datasets, tmp_path / "out")
 
 

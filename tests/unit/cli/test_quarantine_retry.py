@@ -106,7 +106,7 @@ def test_what_an_editor_has_put_for_bytes_that_are_not_utf_8_is_no_repair(
     saved = exported.read_text(errors="replace").replace('{"a":5', '{"a":5}')
     # When, Then
     exported.write_text(saved)
-    with pytest.raises(InvalidInputError, match=r"line 1 of .*: invalid UTF-8, for .* U\+FFFD itself as \\ufffd;"):
+    with pytest.raises(InvalidInputError, match=r"line 1 of .*: invalid UTF-8, which .* U\+FFFD as \\ufffd;"):
         retry_lines(stack, exported)
     assert contents(stack) == []
     # And a person can write the character, or that the line has had U+FFFD itself
@@ -139,7 +139,7 @@ def test_the_same_file_again_gives_nothing_back_and_a_further_line_does(stack: A
 def test_a_dry_run_says_what_would_be_given_back(stack: Any, exported: Path, printed: Printed) -> None:
     exported.write_bytes(b'{"a":1}\n{"a":2}\n\n\n')
     told = printed(retry_lines, stack, exported, dry_run=True, code=ExitCode.FINE).splitlines()
-    assert told == [f"{PARTITION}: 2 lines", "dry run, nothing was done; lines to be given back: 2, 2 left empty"]
+    assert told == [f"{PARTITION}: 2 lines", "dry run, nothing was done; lines to resubmit: 2, 2 left empty"]
     assert stack.keys("control", RESUBMISSIONS) == []
 
 
@@ -186,7 +186,7 @@ def test_lines_of_an_hour_that_is_queued_while_they_are_given_back_are_told(
     for _ in range(2):
         text = printed(retry_lines, stack, exported, code=ExitCode.FINE)
         # Then
-        assert f"\n{PARTITION} is converted again; rejected lines of this hour" in text
+        assert f"\n{PARTITION} is converted again; repaired lines of this hour" in text
 
 
 def test_files_that_are_missing_or_changed_are_told(exported: Path, retry: Retry) -> None:
@@ -208,5 +208,5 @@ def test_ls_and_export_know_what_was_given_back(
     retry(b'{"a":1}\n\n\n\n')
     groups = answered(print_quarantine, stack)["groups"]
     assert [(group["lines"], group["resubmitted"]) for group in groups] == [(3, 1), (1, 0)]
-    assert "1 given back before" in printed(export_lines, stack, tmp_path / "rest.ndjson")
+    assert "1 resubmitted before" in printed(export_lines, stack, tmp_path / "rest.ndjson")
     assert (tmp_path / "rest.ndjson").read_bytes() == b'{"a":2\n{"a":3\r\n{"a":4\n'

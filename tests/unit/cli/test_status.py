@@ -49,7 +49,7 @@ def test_an_idle_stack(page: Page) -> None:
         "next night begins tonight 22:00; no forecast yet, one is made every hour: "
         "'hybrid-router plan --stage test' makes one now",
         "last night none in the last 90 days",
-        "alarms     none is open",
+        "alarms     none open",
     ]
 
 
@@ -94,7 +94,7 @@ def test_the_backlog_is_counted_by_lane_and_dataset(world: World, page: Page) ->
     assert "200 B" in text
     assert "1 h 35 min" in text
     assert "stream     not running, 1 manifest (1 file, 100 B), the oldest 5 min old\n" in text
-    assert "failures   1 manifest blocked: 'hybrid-router failures --stage test' says why" in text
+    assert "failures   1 manifest blocked: 'hybrid-router failures --stage test' shows why" in text
 
 
 def test_the_largest_backlogs_are_on_the_page(world: World, page: Page) -> None:
@@ -140,7 +140,7 @@ def test_the_newest_forecast_is_told_until_its_night_begins(world: World, page: 
         document = document_of(world, FakeServices(schedule=schedule))
         assert (document.next_night.start, document.next_night.forecast) == (start, None)
     shown = page(FakeServices(schedule="rate(7 days)"))
-    assert "next night rate(7 days), which gives no next start, and so no forecast: " in shown
+    assert "next night rate(7 days), which has no next start and so no forecast: " in shown
     world.wait(timedelta(hours=12))
     assert document_of(world).next_night.forecast is None
 
@@ -185,7 +185,7 @@ def test_only_alarms_of_the_own_topic_are_open_and_those_without_a_state_are_not
     ended = {**alarm, "AlarmName": "hybrid-router-dev-NoSweep", "StateValue": "OK"}
     unknown = {**alarm, "AlarmName": "hybrid-router-dev-Failed", "StateValue": "INSUFFICIENT_DATA"}
     text = page(FakeServices(alarms=[other, alarm, ended, unknown]))
-    assert "alarms     1 open alarm, but for 1 alarm that nothing has evaluated\n" in text
+    assert "alarms     1 open alarm, except 1 alarm never evaluated\n" in text
     assert "hybrid-router-dev-SweepStalled since yesterday 22:00: Manifests are open for long." in text
 
 

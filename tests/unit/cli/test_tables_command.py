@@ -148,7 +148,7 @@ def test_a_table_that_another_program_has_rolled_back_is_stopped(
     assert "orders\tstopped\t" in text
     assert "it was rolled back or replaced: run 'hybrid-router tables restore orders --stage" in text
     # And who asks for the hour or for the file learns that its table is what they wait for
-    command = "'hybrid-router tables status orders{}' says whether it is late or stopped\n"
+    command = "'hybrid-router tables status orders{}' shows whether it is late or stopped\n"
     text = printed(print_hours, stack, "orders", PARTITION.stamp, PARTITION.stamp, code=ExitCode.NOT_SO)
     waits = f"{PARTITION.stamp} waits for the Iceberg table, which does not show 1 published manifest yet: "
     assert waits + command.format(stack.options) in text
@@ -186,7 +186,7 @@ def test_a_dataset_that_was_moved_back_has_no_table(
 
 
 def test_restore_and_rebuild_ask_the_function(stack: DeployedStack, printed: Printed) -> None:
-    assert "orders: its rows are those of batch 2;" in printed(restore_table, stack, "orders")
+    assert "orders: it shows the rows of batch 2 again;" in printed(restore_table, stack, "orders")
     assert "orders: 1 hour to be brought into the table; follow it with" in printed(rebuild_table, stack, "orders")
     assert stack.functions.requests == [("tables", {"restore": "orders"}), ("tables", {"rebuild": "orders"})]
     for change in (restore_table, rebuild_table):
