@@ -142,7 +142,7 @@ def _reason_to_ignore(key: str, settings: Settings) -> str | None:
         return NOT_DELIVERED
     if settings.input.suffix_of(key) is None:
         names = ", ".join(settings.input.suffixes)
-        return f'the name does not end in any of {names}: add its ending to input.suffixes, or "" to take every name'
+        return f'the name ends in none of {names}: add its ending to input.suffixes, or "" to take every name'
     return None
 
 

@@ -175,7 +175,7 @@ def test_a_backfill_of_a_dataset_without_room_says_so(deployment: Deployment) ->
     route(put(deployment, "new/a.json"), deployment.services)
     request = {"dataset": "new", "from": "2000-01-01", "to": "2100-01-01"}
     # When a person asks for its dataset, then it does not succeed without converting anything
-    with pytest.raises(InvalidInputError, match="no room for the dataset new: raise max_datasets and deploy"):
+    with pytest.raises(InvalidInputError, match="the dataset new would exceed max_datasets: raise it and deploy"):
         backfill({"action": "find", "request": request, "token": None}, deployment.services)
     # When there is room, then the backfill takes the file
     limit(deployment, 3)

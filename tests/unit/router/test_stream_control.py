@@ -350,7 +350,7 @@ def test_a_job_that_dies_at_its_start_is_started_less_and_less_often(deployment:
     assert REASON in errors[0]
     assert "starts at 2026-11-20T09:37:00.000+00:00: remove the cause, then run 'hybrid-router" in errors[0]
     # And in the end only a person's command starts it
-    assert errors[-1].startswith(f"{MAX_STARTS} runs of")
+    assert errors[-1].startswith(f"{MAX_STARTS} consecutive runs of")
     assert "no other run starts automatically" in errors[-1]
     row = deployment.ledger.stream.get()
     assert (row.starts, REASON in str(row.start_failure)) == (MAX_STARTS, True)
