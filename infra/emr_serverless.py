@@ -179,7 +179,7 @@ class EmrStream(EmrApplication):
             keeps_event_logs=self.keeps_event_logs,
         )
 
-    def tell(self, functions: Mapping[str, RouterFunction]) -> None:
+    def configure(self, functions: Mapping[str, RouterFunction]) -> None:
         """Let the functions that start a streaming run know how."""
         for name in STARTERS:
             functions[name].function.add_environment(STREAM_LAUNCH, self._launch.to_text())

@@ -18,13 +18,13 @@ class Engines:
     """What runs jobs, by what it does."""
 
     def __init__(self, scope: Construct, parts: JobParts, functions: Mapping[str, RouterFunction]) -> None:
-        """Create what the settings name, and tell the functions that start a streaming run how."""
+        """Create what the settings name, and configure the functions that start a streaming run."""
         self.jobs = Jobs(scope, "Jobs", parts)
         """Glue's, which every stage has: a verification runs on them."""
         self.emr_batch = EmrBatch(scope, "Emr", parts) if parts.settings.batch.uses_emr else None
         self.emr_stream = EmrStream(scope, "EmrStream", parts) if parts.settings.stream.on_emr else None
         if self.emr_stream is not None:
-            self.emr_stream.tell(functions)
+            self.emr_stream.configure(functions)
         self.stream = self.emr_stream or self.jobs
         self.all = tuple(item for item in (self.jobs, self.emr_batch, self.emr_stream) if item is not None)
         self.roles = [item.role for item in self.all]

@@ -78,7 +78,7 @@ def divide(services: Services, collection: CollectionId, pace: "WritePace | None
         assert row.division is not None
     division = read_division(services.s3, bucket, row.division)
     if not row.done:
-        _carry_out(services, division, pace or WritePace())
+        _execute(services, division, pace or WritePace())
     return [manifest.id for manifest in division.manifests]
 
 
@@ -219,7 +219,7 @@ def _read_parts(
     return parts, datasets, damaged
 
 
-def _carry_out(services: Services, division: Division, pace: "WritePace") -> None:
+def _execute(services: Services, division: Division, pace: "WritePace") -> None:
     """Queue every manifest of a committed division, and list each for its hour.
 
     Several datasets share a transaction. Manifests of one dataset, which touch the same row, are written in sequence.

@@ -124,7 +124,7 @@ def _plan_successors(services: JobServices, row: ManifestRow, now: datetime) -> 
     return [replace(fresh, id=new_manifest_id(now), files=files) for files in halves]
 
 
-def why_all_wait(attempt: Attempt, results: Sequence[TaskResult]) -> "EnvironmentFault | None":
+def common_fault(attempt: Attempt, results: Sequence[TaskResult]) -> "EnvironmentFault | None":
     """The fault for which the whole manifest waits; None if no file was denied or denied files can be set apart.
 
     They cannot be set apart if no other file was read, because one denied file then looks like a denied bucket. Nor if

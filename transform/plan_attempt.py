@@ -235,10 +235,10 @@ def divide_into_portions(attempts: Sequence[Attempt], count: int) -> list[list[A
     run. The stream lane keeps the order of arrival.
     """
 
-    def longest_task(attempt: Attempt) -> int:
+    def max_task_bytes(attempt: Attempt) -> int:
         return max((task.ndjson_bytes for task in attempt.tasks if task.stream_seconds is None), default=0)
 
-    attempts = sorted(attempts, key=longest_task, reverse=True)
+    attempts = sorted(attempts, key=max_task_bytes, reverse=True)
     tasks_per_portion = math.ceil(sum(len(attempt.tasks) for attempt in attempts) / count)
     portions: list[list[Attempt]] = []
     tasks = 0

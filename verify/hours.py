@@ -91,7 +91,7 @@ class HoursCheck:
         date, _, hour = report.hour.partition("T")
         partition = Partition(self.hours.dataset, date, int(hour))
         self._add_resubmitted(partition, index, report)
-        told = self.stack.ledger.partitions.get(partition)
+        known = self.stack.ledger.partitions.get(partition)
         objects, unnamed, has_marker = self._list_objects(partition)
         rows = current_rows(self.stack, index, report)
         for manifest, row in sorted(rows.items()):
@@ -127,7 +127,7 @@ class HoursCheck:
             for uri in (uri for uri in uris if uri not in kept):
                 self._check_object(report, uri, row, None)
         check_table(self.stack, partition, ours, report)
-        self._check_marker(report, told, ours, has_marker=has_marker)
+        self._check_marker(report, known, ours, has_marker=has_marker)
 
     def _check_object(
         self, report: HourReport, uri: str, row: ManifestRow | None, published: Collection[str] | None
@@ -157,18 +157,18 @@ class HoursCheck:
             report.differs(Difference(uri, "is not in the commit document of its manifest: readers see it"))
 
     def _check_marker(
-        self, report: HourReport, told: HourRow, rows: Iterable[ManifestRow], *, has_marker: bool
+        self, report: HourReport, known: HourRow, rows: Iterable[ManifestRow], *, has_marker: bool
     ) -> None:
-        """Compare the marker with ``told``, the hour's earlier row; if the row has changed since, nothing is proven."""
-        if told != self.stack.ledger.partitions.get(told.partition):
+        """Compare the marker with ``known``, the hour's earlier row; nothing is proven if it has changed since."""
+        if known != self.stack.ledger.partitions.get(known.partition):
             return
-        uri = f"s3://{self.stack.resources.lake_bucket}/{complete_marker_key(told.partition)}"
+        uri = f"s3://{self.stack.resources.lake_bucket}/{complete_marker_key(known.partition)}"
         waits = next((row for row in rows if row.open or row.state == State.FAILED), None)
-        if has_marker and told.is_settled and waits is not None:
+        if has_marker and known.is_settled and waits is not None:
             report.differs(Difference(uri, f"says that the hour is complete, and manifest {waits.id} is {waits.state}"))
-        elif told.announced == told.revision and has_marker != (told.told == HourState.COMPLETE):
+        elif known.announced == known.revision and has_marker != (known.told == HourState.COMPLETE):
             problem = "is there" if has_marker else "is missing"
-            report.cannot_be_proven(f"{uri} {problem}, and readers were told that the hour is {told.told}")
+            report.cannot_be_proven(f"{uri} {problem}, and the hour was announced as {known.told}")
 
     def _kept_objects(self, row: ManifestRow | None, uris: Sequence[str]) -> Collection[str]:
         """Objects that the published generation of a manifest outside the share keeps from earlier generations."""

@@ -82,7 +82,7 @@ UNQUEUED_LABELS = {
     "unusable": "unusable",
     "unknown": "unknown",
 }
-FRUITLESS = {"ignored", "unusable", "unknown"}
+WITHOUT_EFFECT = {"ignored", "unusable", "unknown"}
 """Outcomes that a person has to look at: nothing converts these files."""
 
 
@@ -135,7 +135,7 @@ def reprocess_manifests(
 def _exit_code(response: Mapping[str, Any], names: Iterable[str]) -> ExitCode:
     """The exit code for these counts: 1 if all that was named is what a person has to look at."""
     outcomes = {name for name in names if response[name]}
-    return ExitCode.NOT_SO if outcomes and outcomes <= FRUITLESS else ExitCode.FINE
+    return ExitCode.NEGATIVE if outcomes and outcomes <= WITHOUT_EFFECT else ExitCode.OK
 
 
 def _requeued(response: Mapping[str, Any]) -> str:

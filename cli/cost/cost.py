@@ -197,7 +197,7 @@ def print_plan(
     execution = f"{DRY_RUN_PREFIX}{secrets.token_hex(6)}" if options else PLAN_AHEAD_EXECUTION
     answer = stack.invoke("plan", {**options, "execution": execution, "dryRun": True})
     print_answer(answer, lambda: _print_plan(answer, read_zone(stack), datetime.now(UTC)), as_json=as_json)
-    return ExitCode.NOT_SO if answer["forecast"]["late_minutes"] else ExitCode.FINE
+    return ExitCode.NEGATIVE if answer["forecast"]["late_minutes"] else ExitCode.OK
 
 
 def _print_plan(answer: Mapping[str, Any], zone: ZoneInfo, now: datetime) -> None:

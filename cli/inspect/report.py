@@ -64,7 +64,7 @@ def write_report(
     print_answer({"page": str(path)}, lambda: typer.echo(str(path)), as_json=as_json)
     if open_page:
         webbrowser.open(path.resolve().as_uri())
-    return ExitCode.FINE
+    return ExitCode.OK
 
 
 def write_last_days(stack: DeployedStack, folder: Path, now: datetime) -> Path:

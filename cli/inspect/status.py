@@ -40,7 +40,7 @@ def print_status(stack: DeployedStack, limit: Limit = 20_000, *, as_json: Json =
     with working("reading the ledger ..."):
         document = status_document(stack, limit, now)
     print_answer(document, lambda: print_status_document(document, now, stack.options), as_json=as_json)
-    return ExitCode.FINE
+    return ExitCode.OK
 
 
 def status_document(stack: DeployedStack, limit: int, now: datetime) -> StatusDocument:

@@ -54,9 +54,9 @@ def verify(
         typer.echo(format_json({"dataset": dataset, "share": share, "hours": [item.to_json() for item in reports]}))
     outcomes = {report.outcome for report in reports}
     if HourOutcome.DIFFERS in outcomes:
-        return ExitCode.NOT_SO
+        return ExitCode.NEGATIVE
     is_proven = HourOutcome.PROVEN in outcomes and HourOutcome.UNPROVEN not in outcomes
-    return ExitCode.FINE if is_proven else ExitCode.NOT_REACHABLE
+    return ExitCode.OK if is_proven else ExitCode.NOT_REACHABLE
 
 
 def _hours(stack: DeployedStack, settings: Settings, options: dict[str, str]) -> Hours:

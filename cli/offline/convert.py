@@ -170,7 +170,7 @@ def convert(
 
 def convert_files(request: Request) -> int:
     """Convert, and print what was done; the exit code: 1 if a line or a file is not in the lake."""
-    started, summary, code = time.monotonic(), Summary(), ExitCode.FINE
+    started, summary, code = time.monotonic(), Summary(), ExitCode.OK
     if request.output.parts[1:] and request.output.parts[0].endswith(":"):
         raise InvalidInputError(f"--output {request.output} is not a folder of this machine: pass one")
     try:
@@ -193,7 +193,7 @@ def convert_files(request: Request) -> int:
     del document["named"], document["otherFile"]
     print_answer(document, lambda: _print(summary, request.output), as_json=request.as_json)
     is_fine = summary.is_empty() and summary.earlier.is_empty() and not summary.refused and summary.stopped is None
-    return code or (ExitCode.FINE if is_fine else ExitCode.NOT_SO)
+    return code or (ExitCode.OK if is_fine else ExitCode.NEGATIVE)
 
 
 def _convert(request: Request, output: OutputFolder, summary: Summary) -> None:

@@ -35,10 +35,10 @@ def check_settings(
     settings = load_settings(path)
     if as_json:
         typer.echo(dump_settings(settings))
-        return ExitCode.FINE
+        return ExitCode.OK
     typer.echo(f"ok: {printable(str(path))} is valid")
-    print_facts([*summary(settings), *(("look at", text) for text in doubts(settings))])
-    return ExitCode.FINE
+    print_facts([*summary(settings), *(("look at", text) for text in warnings(settings))])
+    return ExitCode.OK
 
 
 @command("settings explain")
@@ -57,7 +57,7 @@ def explain_settings(
     if as_json:
         keys = [{"key": name} | {fact: getattr(field, fact) for fact in FACTS} for name, field in found.items()]
         typer.echo(format_json({"keys": keys}))
-        return ExitCode.FINE
+        return ExitCode.OK
     for number, (name, field) in enumerate(found.items()):
         typer.echo(f"{chr(10) if number else ''}{name}")
         typer.echo(textwrap.fill(field.meaning, 100, initial_indent="  ", subsequent_indent="  "))
@@ -65,7 +65,7 @@ def explain_settings(
         unit = [("unit", field.unit)] if field.unit else []
         for label, text in [*unit, ("default", default), ("allowed", field.allowed)]:
             typer.echo(f"  {label:<9}{text}")
-    return ExitCode.FINE
+    return ExitCode.OK
 
 
 DAY_MINUTES = 24 * 60
@@ -90,7 +90,7 @@ def summary(settings: Settings) -> Iterator[tuple[str, str]]:
     yield "alarms", f"to {settings.alarms.email or 'the subscribers of the topic'}"
 
 
-def doubts(settings: Settings) -> Iterator[str]:
+def warnings(settings: Settings) -> Iterator[str]:
     """What is valid, and may not be meant: times that overlap or leave something out, and what only AWS can answer."""
     if settings.ledger.keep_days and settings.input.bucket:
         keep = f"ledger.keep_days = {settings.ledger.keep_days}"

@@ -147,10 +147,10 @@ def print_quarantine(
             f"rejected lines: {totals['lines']:,}, resubmitted: {totals['resubmitted']:,}, "
             f"unreadable files: {totals['files']:,}"
         )
-        say_if_cut(scan)
+        print_if_cut(scan)
 
     print_answer({"groups": groups, **totals, "complete": scan.is_complete}, show, as_json=as_json)
-    return ExitCode.FINE
+    return ExitCode.OK
 
 
 def values_of(record: QuarantineRecord) -> dict[str, str]:
@@ -162,7 +162,7 @@ def values_of(record: QuarantineRecord) -> dict[str, str]:
     }
 
 
-def say_if_cut(scan: RecordScan) -> None:
+def print_if_cut(scan: RecordScan) -> None:
     if not scan.is_complete:
         typer.echo("there is more: narrow the selection, or raise --limit")
 
@@ -199,10 +199,10 @@ def print_records(
             _print_record(*item)
         if not found:
             typer.echo("the quarantine has nothing of this selection")
-        say_if_cut(scan)
+        print_if_cut(scan)
 
     print_answer({"records": [_as_json(*item) for item in found], "complete": scan.is_complete}, show, as_json=as_json)
-    return ExitCode.FINE if found else ExitCode.NOT_SO
+    return ExitCode.OK if found else ExitCode.NEGATIVE
 
 
 def _as_json(record: QuarantineRecord, context: LineContext | str | None, resubmitted: bool) -> dict[str, Any]:

@@ -93,7 +93,7 @@ def export_lines(
     counts = {name: found[name] for name in ("lines", "not_kept", "resubmitted", "files")}
     body = {"file": str(target), "origins": str(origins_file(target)), **counts, "complete": scan.is_complete}
     print_answer(body, lambda: typer.echo(stack.runnable(_exported(body))), as_json=as_json)
-    return ExitCode.FINE if found["lines"] else ExitCode.NOT_SO
+    return ExitCode.OK if found["lines"] else ExitCode.NEGATIVE
 
 
 def read_origins(exported: Path) -> list[Origin]:
@@ -183,11 +183,11 @@ def retry_lines(
     messages: list[str] = []
     refused: dict[str, str] = {}
     for partition, lines in sorted(by_hour.items()):
-        given_back = resubmitted_lines(stack, partition)
-        fresh = [(origin, line) for origin, line in lines if origin.identity not in given_back]
+        resubmitted = resubmitted_lines(stack, partition)
+        fresh = [(origin, line) for origin, line in lines if origin.identity not in resubmitted]
         left_out["resubmitted"] += len(lines) - len(fresh)
         # An earlier retry may have been interrupted after it was recorded.
-        names = {given_back[origin.identity].name for origin, _ in lines if origin.identity in given_back}
+        names = {resubmitted[origin.identity].name for origin, _ in lines if origin.identity in resubmitted}
         for name in sorted(names) if not dry_run else ():
             messages += stack.invoke("resubmit", {"resubmission": name})["messages"]
         for part in batches_of(fresh, MAX_LINES):
@@ -198,8 +198,8 @@ def retry_lines(
                 refused[str(partition)] = stack.runnable(str(error))
     counts = {name: left_out[name] for name in LEFT_OUT}
     body = {"dryRun": dry_run, "resubmissions": answers, "messages": messages, **counts, "refused": refused}
-    print_answer(body, lambda: typer.echo(_given_back(stack, body)), as_json=as_json)
-    return ExitCode.FINE if not refused and (answers or left_out["resubmitted"]) else ExitCode.NOT_SO
+    print_answer(body, lambda: typer.echo(_format_resubmitted(stack, body)), as_json=as_json)
+    return ExitCode.OK if not refused and (answers or left_out["resubmitted"]) else ExitCode.NEGATIVE
 
 
 def _repaired(exported: Path, left_out: Counter[str], rules: ConvertSettings) -> Iterator[RepairedLine]:
@@ -228,7 +228,7 @@ def _repaired(exported: Path, left_out: Counter[str], rules: ConvertSettings) ->
             left_out["empty"] += 1
         elif origin.digest in map(line_digest, variants):
             left_out["unchanged"] += 1
-        elif (reason := _reason_to_reject(bare, rules) or _reason_of_editor(origin, bare)) is not None:
+        elif (reason := _reason_to_reject(bare, rules) or _editor_damage(origin, bare)) is not None:
             raise InvalidInputError(
                 f"line {number} of {exported} is still not a row: {reason}; repair it and others, or leave them empty; "
                 "nothing was resubmitted"
@@ -248,7 +248,7 @@ def _reason_to_reject(line: bytes, rules: ConvertSettings) -> str | None:
     return None
 
 
-def _reason_of_editor(origin: Origin, line: bytes) -> str | None:
+def _editor_damage(origin: Origin, line: bytes) -> str | None:
     """Editors save U+FFFD for each byte that they cannot show, also in lines that their user has not touched."""
     if origin.reason != INVALID_UTF8 or "\ufffd".encode() not in line:
         return None
@@ -275,7 +275,7 @@ def _resubmit(
     return stack.invoke("resubmit", {"resubmission": resubmission.name})
 
 
-def _given_back(stack: DeployedStack, body: dict[str, Any]) -> str:
+def _format_resubmitted(stack: DeployedStack, body: dict[str, Any]) -> str:
     action = "dry run, nothing was done; lines to resubmit" if body["dryRun"] else "lines resubmitted"
     texts = [f"{action}: {sum(answer['lines'] for answer in body['resubmissions']):,}"]
     texts += [f"{body[name]:,} {label}" for name, label in LEFT_OUT.items() if body[name]]

@@ -64,7 +64,7 @@ HEAP_SIXTEENTHS = 10
 """Share of a worker's memory that the JVM gets, in sixteenths: as assumed of Glue."""
 START_SETTLES = timedelta(minutes=1)
 """Assumed time after which a started run is in the list of runs, or its start was abandoned."""
-NOT_NOW = frozenset({"ConflictException", "ValidationException"})
+RETRIED_ERRORS = frozenset({"ConflictException", "ValidationException"})
 """Answers to StartJobRun after which the start is retried. Either another request, sent by a function of the
 previous deployment, has used the client token, or the application is just stopping (assumed: AWS names no error for
 it). An invalid request gets the second code too; its error persists, and the watch of the stream notifies people."""
@@ -243,7 +243,7 @@ class EmrStreamRuns:
         try:
             started = self.emr.start_job_run(**self.launch.request(self.shard, self.job, token(START_SETTLES)))
         except ClientError as error:
-            if error_code(error) not in NOT_NOW:
+            if error_code(error) not in RETRIED_ERRORS:
                 raise
             if self.live():
                 return None
@@ -253,7 +253,7 @@ class EmrStreamRuns:
             ) from error
         return str(started["jobRunId"])
 
-    def why_ended(self, row: StreamRow) -> str:
+    def end_cause(self, row: StreamRow) -> str:
         request: dict[str, Any] = {"applicationId": self.launch.application, "mode": STREAMING}
         if row.started_at is not None:
             request["createdAtAfter"] = datetime.fromisoformat(row.started_at) - START_SETTLES

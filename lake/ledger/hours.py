@@ -68,7 +68,7 @@ class Partitions(Rows):
         """Record a manifest that is not done, for the next check: the hour cannot be complete before it is done."""
         self._table.update(_key(row.partition), assign={"waits_for": manifest})
 
-    def tell(self, state: HourState, row: HourRow, counts: HourCounts, now: datetime) -> bool:
+    def announce(self, state: HourState, row: HourRow, counts: HourCounts, now: datetime) -> bool:
         """Decide what readers are told next. False: the hour was touched or another state was decided since ``row``."""
         found = {"counts": asdict(counts), "settled": row.touched} if state == HourState.COMPLETE else {}
         changes = {"told": state, "told_at": iso_utc(now), "revision": row.revision + 1, **found}

@@ -72,7 +72,7 @@ class StreamSettings:
             yield InvalidSettingsError("stream.emr_min_executors", self.emr_min_executors, expected)
 
     @property
-    def side_by_side_seconds(self) -> float:
+    def parallel_seconds(self) -> float:
         """Work that a micro-batch converts in parallel, in seconds of one core: enough for all cores of the largest
         cluster."""
         return self.cores * SECONDS_PER_CORE

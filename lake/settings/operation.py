@@ -26,9 +26,9 @@ MAX_NIGHT = timedelta(hours=12)
 """Assumed upper bound of the duration of an overnight execution."""
 CLOCK_MARGIN = timedelta(days=1)
 """Allowed difference between the time of an arrival, by S3's clock, and of its row, by a function's clock."""
-WAY_BACK = 7
+DAYS_TO_ACT = 7
 """Days for a person to act on what waits for the last redelivery or listing."""
-MIN_KEPT = timedelta(days=MAX_REDELIVERY_DAYS + WAY_BACK)
+MIN_KEPT = timedelta(days=MAX_REDELIVERY_DAYS + DAYS_TO_ACT)
 """Minimum time before the row of an arrival expires, with any setting (``min_keep_days``)."""
 
 
@@ -121,7 +121,7 @@ class ScheduleSettings:
     @property
     def settled_after(self) -> timedelta:
         """Age at which a file is converted or has stalled: by then an overnight execution has begun and ended."""
-        return Schedule.parse(self.overnight).longest_pause + MAX_NIGHT
+        return Schedule.parse(self.overnight).max_pause + MAX_NIGHT
 
     def conflicts(self) -> Iterator[InvalidSettingsError]:
         for end, start in (("deadline", "overnight"), ("stream_end", "stream_start")):
@@ -133,7 +133,7 @@ class ScheduleSettings:
 
 def min_keep_days(schedule: ScheduleSettings) -> int:
     """Days for which a file and its arrival's row are needed: for a redelivered event, or until a night."""
-    return max(MAX_REDELIVERY_DAYS, math.ceil(schedule.settled_after / timedelta(days=1))) + WAY_BACK
+    return max(MAX_REDELIVERY_DAYS, math.ceil(schedule.settled_after / timedelta(days=1))) + DAYS_TO_ACT
 
 
 def keep_days_conflict(key: str, days: int, schedule: ScheduleSettings) -> Iterator[InvalidSettingsError]:
@@ -142,7 +142,7 @@ def keep_days_conflict(key: str, days: int, schedule: ScheduleSettings) -> Itera
     if 0 < days < minimum:
         expected = (
             f"expected 0 (never deleted) or at least {minimum}: an event can be redelivered, or its file wait for "
-            f"schedule.overnight, for {minimum - WAY_BACK} days"
+            f"schedule.overnight, for {minimum - DAYS_TO_ACT} days"
         )
         yield InvalidSettingsError(key, days, expected)
 

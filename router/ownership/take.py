@@ -116,7 +116,7 @@ def take_ownership(
     with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
         undecided = without_known(ledger, arrivals) if skip_known else arrivals
         if services.settings.ledger.keep_days and (undecided or ignored):
-            ledger.arrivals.remember_expiry(services.settings.ledger.keep_days, now)
+            ledger.arrivals.record_expiry(services.settings.ledger.keep_days, now)
         recent, old_rows, recent_ignored = divide_by_expiry(services, pool, undecided, ignored, now)
         admitted, unanswered, refused, beyond = divide_by_dataset_limit(services, recent)
         if intent is None and (admitted or unanswered):

@@ -85,7 +85,7 @@ def plan(event: Mapping[str, Any], services: Services, service_quotas: Any = Non
         "forecast": asdict(planned.forecast),
         "leftFrom": left_from,
     }
-    told = {
+    details = {
         "quotas": room.source,
         "prices": settings.price.source,
         "engines": engines,
@@ -93,7 +93,7 @@ def plan(event: Mapping[str, Any], services: Services, service_quotas: Any = Non
     }
     summary = {
         **result,
-        **told,
+        **details,
         "plannedAt": iso_utc(services.clock()),
         "dryRun": dry_run,
         "selection": asdict(selection),
@@ -120,7 +120,7 @@ def plan(event: Mapping[str, Any], services: Services, service_quotas: Any = Non
         # Not for a night with an unknown start, or for a person's question, such as how long one engine takes.
         count(Metric.PLAN_LATE_MINUTES, late)
     logger.info("planned", execution=execution, dry_run=dry_run, late=late, **counts)
-    return {name: summary[name] for name in (*result, *(told if dry_run else ()))}
+    return {name: summary[name] for name in (*result, *(details if dry_run else ()))}
 
 
 def _parse(event: Mapping[str, Any], services: Services) -> tuple[str, Selection, bool, tuple[str, ...]]:
@@ -194,7 +194,7 @@ def _write_runs(services: Services, execution: str, nonce: str, planned: Planned
     write_document(services, plan_index_key(execution, nonce), index)
 
 
-NAME_IS_HELD_FOR = timedelta(days=30)
+NAME_RESERVED_FOR = timedelta(days=30)
 """An execution and its redrives end within 28 days; Step Functions reserves the name for 90 days."""
 
 
@@ -209,7 +209,7 @@ def _write_first_summary(services: Services, execution: str, summary: dict[str, 
         return summary
     first = read_document(services, key, "plannedAt", "dryRun")
     age = services.clock() - datetime.fromisoformat(first["plannedAt"])
-    if age < NAME_IS_HELD_FOR and not first["dryRun"]:
+    if age < NAME_RESERVED_FOR and not first["dryRun"]:
         return first
     write_document(services, key, summary)
     return summary

@@ -69,13 +69,13 @@ def promote(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     report, fault = Report(PROMOTE_COUNTS), None
     # Named files can reach one manifest by different paths, and one supersede must move them together.
     threads = 1 if selection is None else PARALLEL_MOVES
-    with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool, ThreadPoolExecutor(threads) as movers:
+    with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool, ThreadPoolExecutor(threads) as move_pool:
         work = Promotion(services, pool, report, dry_run=dry_run)
         if selection is None:
-            visit(movers, find_files(services, pool, files, report), work.move)
+            visit(move_pool, find_files(services, pool, files, report), work.move)
         else:
             manifests, fault = find_queued(services, selection, report, dry_run=dry_run)
-            visit(movers, dict.fromkeys(manifests), work.move)
+            visit(move_pool, dict.fromkeys(manifests), work.move)
     # Not raised: the files have moved, and a failed promote would hide that.
     error = next(iter(ensure_all_running(services, sorted(work.waiting)).values()), None)
     if error is not None:

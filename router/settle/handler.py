@@ -73,7 +73,7 @@ def settle(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
             if row.state == State.DONE:
                 published.add(row)
     # If a manifest is worked on, the verdict is OPEN and settle is called again: the objects are listed only once.
-    if not tally.worked_on:
+    if not tally.in_progress:
         for damage in published.find_damage(services):
             tally.add_damage(damage)
     verdict = judge(tally, services.settings.alarms.max_quarantined_share, len(summary["manifestIds"]))

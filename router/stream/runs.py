@@ -83,7 +83,7 @@ def start_run(services: Services, shard: str, row: StreamRow | None = None) -> b
     if row.starts and (due is None or now < due):
         if row.starts < MAX_SILENT_STARTS or runs.live():
             return False
-        reason = row.start_failure or runs.why_ended(row)
+        reason = row.start_failure or runs.end_cause(row)
         if row.start_failure is None:
             stream.record_start_failure(row, reason)
         raise FailedStartsError(services.resources.stream_job_of(shard), row.starts, reason, due)

@@ -150,7 +150,7 @@ def _announce(repair: Repair, row: HourRow, state: HourState, counts: HourCounts
     if repair.only_counts(kind, f"hour {row.partition}"):
         return
     if row.announced == row.revision:
-        if not services.ledger.partitions.tell(state, row, counts or row.counts, services.clock()):
+        if not services.ledger.partitions.announce(state, row, counts or row.counts, services.clock()):
             return
         row = services.ledger.partitions.get(row.partition)
     assert services.events is not None

@@ -270,11 +270,11 @@ class TableCatalog:
         table = glue.get_table(DatabaseName=self._database, Name=self.dataset)["Table"]
         # Read after the entry, whose version is compared: another rebuild changes the ledger first.
         row = self.services.ledger.tables.get(self.dataset)
-        told = {name: value for name, value in table.items() if name in ("Description", "Owner")}
+        inherited = {name: value for name, value in table.items() if name in ("Description", "Owner")}
         if (
             row is None
             or row.uuid != metadata["table-uuid"]
-            or not self._update(self._input(metadata, self._write_document(metadata, 0), told), table["VersionId"])
+            or not self._update(self._input(metadata, self._write_document(metadata, 0), inherited), table["VersionId"])
         ):
             raise TransientError(f"another process has changed the table {self.dataset}: run the command again")
 

@@ -99,7 +99,7 @@ def test_every_job_is_fine_and_nothing_is_left(
     assert "at most $" in printed.err
     document = json.loads(printed.out)
     assert [row for row in document["rows"] if row["state"] != Readiness.OK] == []
-    assert code == ExitCode.FINE
+    assert code == ExitCode.OK
     resources = stack.resources
     for job in JOBS:
         assert {row["check"] for row in document["rows"] if row["job"] == job} == {

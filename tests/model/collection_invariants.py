@@ -94,14 +94,14 @@ class CollectionInvariants:
             for name in self._documents.files_of(identity)
         }
         for (pk, stamp), item in self._world.dynamodb.items.items():
-            told = pk.startswith("partition#") and item.get("told") == "complete"
-            if not told or item["touched"] != item.get("settled"):
+            shown = pk.startswith("partition#") and item.get("told") == "complete"
+            if not shown or item["touched"] != item.get("settled"):
                 continue
             for identity, row in rows.items():
                 if row.get("collection", "").startswith(f"{stamp}/"):
                     missing = [name for name in self._documents.files_of_part(identity) if name not in published]
                     if missing:
-                        raise Violation(f"the hour {stamp} is told complete without {missing[0]}")
+                        raise Violation(f"the hour {stamp} is announced complete without {missing[0]}")
 
     def check_end(self) -> None:
         """Every collection is divided, and every manifest of it QUEUED once."""

@@ -133,7 +133,7 @@ def test_every_check_of_every_job_is_a_row(
     assert "60 s, $0.0000" in rows["fine", "billed"]["text"]
     assert "spark 4.1.1, java 17, region eu-central-1, python 1" in rows["fine", "seen"]["text"]
     assert rows["fine", "alarm line"]["state"] == "ok"
-    assert code == ExitCode.NOT_SO
+    assert code == ExitCode.NEGATIVE
     assert "about $0.08, at most $0.20" in printed.err
     # And nothing is left
     assert left_behind(world) == []

@@ -129,11 +129,11 @@ def test_a_cloud_that_is_ended_leaves_nothing(
     before = [signal.getsignal(each) for each in END_SIGNALS]
     run_up(tmp_path, monkeypatch, number)
     assert [path.name for path in folder.iterdir()] == ["dev.lock"]
-    told = capsys.readouterr().out
-    assert f"Ctrl-C ends everything and deletes {folder}/dev-{os.getpid()}" in told
-    assert "\nendpoint  http://127.0.0.1:1   (its access key is in " in told
-    assert "\nLakeBucket             lake\nlogs      " in told
-    assert f"\nAWS CLI   AWS_CONFIG_FILE={folder}/dev.aws aws --profile hybrid-router-local\n" in told
+    shown = capsys.readouterr().out
+    assert f"Ctrl-C ends everything and deletes {folder}/dev-{os.getpid()}" in shown
+    assert "\nendpoint  http://127.0.0.1:1   (its access key is in " in shown
+    assert "\nLakeBucket             lake\nlogs      " in shown
+    assert f"\nAWS CLI   AWS_CONFIG_FILE={folder}/dev.aws aws --profile hybrid-router-local\n" in shown
     assert [signal.getsignal(each) for each in END_SIGNALS] == before
 
 

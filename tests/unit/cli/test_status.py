@@ -196,10 +196,10 @@ def test_a_duration_has_two_units_at_most_and_a_small_amount_keeps_its_digits() 
 
 
 def test_an_instant_has_its_date_on_another_day_and_its_offset_where_the_clock_shows_it_twice() -> None:
-    told = [format_clock((MORNING + timedelta(hours=hours)).isoformat(), BERLIN, MORNING) for hours in (-48, -12, 1)]
-    assert told == ["2026-11-18 10:30", "yesterday 22:30", "today 11:30"]
-    told = [format_clock((MORNING + timedelta(hours=hours)).isoformat(), BERLIN, MORNING) for hours in (12, 24, 48)]
-    assert told == ["tonight 22:30", "tomorrow 10:30", "2026-11-22 10:30"]
+    seen = [format_clock((MORNING + timedelta(hours=hours)).isoformat(), BERLIN, MORNING) for hours in (-48, -12, 1)]
+    assert seen == ["2026-11-18 10:30", "yesterday 22:30", "today 11:30"]
+    seen = [format_clock((MORNING + timedelta(hours=hours)).isoformat(), BERLIN, MORNING) for hours in (12, 24, 48)]
+    assert seen == ["tonight 22:30", "tomorrow 10:30", "2026-11-22 10:30"]
     now = datetime(2026, 10, 25, 12, tzinfo=UTC)
-    told = [format_clock(f"2026-10-25T{clock}+00:00", BERLIN, now) for clock in ("00:30", "01:00", "02:00")]
-    assert told == ["today 02:30+0200", "today 02:00+0100", "today 03:00"]
+    seen = [format_clock(f"2026-10-25T{clock}+00:00", BERLIN, now) for clock in ("00:30", "01:00", "02:00")]
+    assert seen == ["today 02:30+0200", "today 02:00+0100", "today 03:00"]

@@ -338,7 +338,7 @@ def test_the_stream_takes_vcpus_and_no_dpus() -> None:
     assert settings.stream.units.gb == 8 + 9 * 32
     # And the cores that convert are those of the executors
     assert settings.stream.cores == 72
-    assert settings.stream.side_by_side_seconds == 72 * 27
+    assert settings.stream.parallel_seconds == 72 * 27
     # And on Glue it is as it was
     glue = parse_settings({"stage": "dev", "stream": {"jobs": 2}})
     assert (glue.stream_dpus, glue.stream_glue_runs, glue.stream_vcpus, glue.uses_emr) == (20, 2, 0, False)

@@ -169,7 +169,7 @@ def test_a_marker_that_is_too_early_or_not_true_is_found(deployment: Deployment)
     # When its marker is deleted
     marker = deployment.raw_s3.get_object(Bucket="lake", Key=key)["Body"].read()
     deployment.raw_s3.delete_object(Bucket="lake", Key=key)
-    assert found() == ([f"s3://lake/{key} is missing, and readers were told that the hour is complete"], [])
+    assert found() == ([f"s3://lake/{key} is missing, and the hour was announced as complete"], [])
     # And when it is there, and a manifest is queued that has not touched the hour
     deployment.raw_s3.put_object(Bucket="lake", Key=key, Body=marker)
     late = deployment.queued("late.json")
@@ -182,7 +182,7 @@ def test_a_marker_that_is_too_early_or_not_true_is_found(deployment: Deployment)
     sweep(deployment.services)
     assert found() == ([], [])
     deployment.raw_s3.put_object(Bucket="lake", Key=key, Body=marker)
-    assert found() == ([f"s3://lake/{key} is there, and readers were told that the hour is reopened"], [])
+    assert found() == ([f"s3://lake/{key} is there, and the hour was announced as reopened"], [])
 
 
 def ignored(deployment: Deployment, key: str) -> ObjectVersion:
