@@ -246,7 +246,7 @@ def _fetch_local(file: LocalFile, start: int, end: int) -> bytes:
 
 def denial(answer: object) -> str:
     """Why a file was not converted that may not be read, and what a person does about it."""
-    return f"it may not be read ({answer}): allow it, then run the command again"
+    return f"reading it is denied ({answer}): allow it, then run the command again"
 
 
 def _version(state: os.stat_result) -> str:

@@ -216,7 +216,7 @@ OUTCOMES = {
     "QUARANTINED_LINES": "converted, and lines of it are in the quarantine",
     "UNREADABLE": "not converted, it is in the quarantine by reference",
     "FAILED": "not converted; its manifest shows why",
-    "RECORDED": "it has no manifest yet: its owner writes one now, or is presumed dead, and the sweep does",
+    "RECORDED": "it has no manifest yet: its owner writes one now, or the sweep does if the owner is presumed dead",
     "IGNORED": "not converted; the next line shows why. Once the settings accept it, the sweep takes it if recent, "
     "else a backfill",
 }

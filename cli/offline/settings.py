@@ -37,7 +37,7 @@ def check_settings(
         typer.echo(dump_settings(settings))
         return ExitCode.OK
     typer.echo(f"ok: {printable(str(path))} is valid")
-    print_facts([*summary(settings), *(("look at", text) for text in warnings(settings))])
+    print_facts([*summary(settings), *(("warning", text) for text in warnings(settings))])
     return ExitCode.OK
 
 

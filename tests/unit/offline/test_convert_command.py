@@ -374,7 +374,7 @@ def test_a_file_that_may_not_be_opened_is_converted_by_the_next_call(
     assert code == ExitCode.NEGATIVE
     assert (shown["files"], shown["rows"], shown["unreadable"]) == (others, 2 * others, {})
     assert shown["refused"] == {
-        str(closed): "it may not be read (Permission denied): allow it, then run the command again"
+        str(closed): "reading it is denied (Permission denied): allow it, then run the command again"
     }
     assert list((tmp_path / "out" / "quarantine").rglob("*.jsonl")) == []
     # And nothing of it is remembered

@@ -160,7 +160,7 @@ def test_a_row_that_cannot_be_used_keeps_no_other_manifest_from_being_judged(
         f"the ledger row of manifest {bad.id} is damaged" if is_there else f"the ledger has no row of manifest {bad.id}"
     )
     assert result["message"].startswith(f"1 manifest has no row that can be used (first: {problem}")
-    assert "restore the ledger to an earlier point in time" in result["message"]
+    assert "restore the ledger to a point in time before" in result["message"]
 
 
 @pytest.fixture
