@@ -97,7 +97,7 @@ def run_benchmark(recipes: list[Recipe], lake_recipes: list[Recipe], rounds: int
         for recipe in lake_recipes:
             lakes[recipe.shape] = runner.measure_lakes(prepare(recipe, CACHE, CORES), rounds)
             log(f"{recipe.shape}: lakes of {len(WRITERS)} writers")
-    # A JVM that ends removes its own files meanwhile.
+    # An ending JVM removes its own files meanwhile.
     shutil.rmtree(scratch, ignore_errors=True)
     return Results(figures, lakes, {files.shape: files.bytes for files in inputs}, rounds, started, load, CORES)
 

@@ -1,6 +1,6 @@
-"""What the benchmark compares: hybrid-router's conversion, and Spark, DuckDB and Polars without it.
+"""The competitors of the benchmark: hybrid-router's conversion, and Spark, DuckDB and Polars without it.
 
-All but hybrid-router know every key, and DuckDB and Polars may change the order of rows, which is faster.
+All except hybrid-router know every key, and DuckDB and Polars may change the order of rows, which is faster.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TASKS = 2
-"""One for each of two cores: in production a task reads 600 MB of such data, more than half of a large shape."""
+"""One task for each of two cores: in production a task reads 600 MB of such data, more than half of a large shape."""
 OUTPUT_FILES = 4
-"""Two for each core, so that no core waits long for the last one."""
+"""Two files for each core, so that no core waits long for the last file."""
 ZSTD = {"compression": "zstd", "parquet.compression.codec.zstd.level": "1"}
 Convert = Callable[[InputFiles, Path, int], int | None]
 """Converts files into Parquet under a folder with a number of cores.
 
-Returns its peak resident memory in bytes, that of a task's Python worker where there are tasks; None: not measured.
+Returns its peak resident memory in bytes, of a task's Python worker if there are tasks; None if not measured.
 """
 
 
@@ -108,7 +108,7 @@ def spark_one_pass(files: InputFiles, output: Path, cores: int, *, dictionary: b
 
 
 def convert(files: InputFiles, output: Path, cores: int) -> None:
-    """What ``hybrid-router convert`` does from the search for the files to the last published one."""
+    """Do what ``hybrid-router convert`` does, from the search for the files to the last publish."""
     settings = parse_settings({"stage": "bench"})
     with OutputFolder(output) as folder:
         found = Search([files.location], settings, "bench").find(folder, _refuse, lambda _: None)
@@ -160,7 +160,7 @@ class Competitor:
     cores: int
     description: str
     in_spark: bool = False
-    """It has one process for the whole run, as a job; else a new process for each measurement."""
+    """Whether it has one process for the whole run, as a job has; otherwise each measurement has a new process."""
 
 
 COMPETITORS = (
@@ -178,4 +178,4 @@ PRODUCT = "hybrid_router"
 MAIN_SHAPES = ("flat", "nested")
 """Shapes on which hybrid-router is compared with every competitor."""
 SLOWEST = "spark_naive"
-"""It takes as long as all others together: on other shapes than the main ones only the first round measures it."""
+"""It takes as long as all others together: only the first round measures it, except on the main shapes."""

@@ -1,6 +1,6 @@
 """``python -m bench.iceberg``: processor time, memory and size of the metadata of Iceberg tables, with limits.
 
-The requests to ledger, S3 and Glue are not part of it.
+It leaves out requests to ledger, S3 and Glue.
 """
 
 import json
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from sizing.peak_memory import peak_bytes
 
-# Before fastavro is imported: the functions do not have its compiled files.
+# Set before fastavro is imported: the functions do not have its compiled files.
 COMPILED = ("read", "write", "schema", "validation", "logical_readers")
 sys.modules.update(dict.fromkeys(f"fastavro._{name}" for name in COMPILED))  # type: ignore[arg-type]
 
@@ -37,7 +37,7 @@ class Memory(dict[str, bytes]):
 
 
 def commit_all(batches: int, manifests: int) -> Figures:
-    """A batch each minute, in a table in memory that keeps the snapshots of a day."""
+    """Commit a batch each minute to a table in memory that keeps the snapshots of a day."""
     metadata, files = new_metadata("s3://lake-of-the-stage/_tables/orders", TABLE, 0, 0), Memory()
     for number in range(batches):
         folder, now = "s3://lake-of-the-stage/orders/date=2026-11-20", number * MINUTE
@@ -52,8 +52,8 @@ def commit_all(batches: int, manifests: int) -> Figures:
 
 
 def plan_queries() -> Figures:
-    """DuckDB and Spark count an hour of a table of 20,000 files in 1,000 batches; the files of the hour exist."""
-    # The others measure the memory of a process without these.
+    """Count an hour of a table of 20,000 files in 1,000 batches with DuckDB and Spark; only its files exist."""
+    # The other figures measure the memory of a process without these modules.
     import pyarrow as pa  # noqa: PLC0415
     import pyarrow.parquet as pq  # noqa: PLC0415
 
@@ -94,7 +94,7 @@ FIGURES: dict[str, tuple[Callable[[], Figures], Figures]] = {
     "two manifests each minute, three days": (lambda: commit_all(3 * 1440, 2), {"document KiB": 1024, "MiB": 512}),
     "an hour of 20,000 files": (plan_queries, {"seconds in DuckDB": 1, "seconds in Spark by the clock": 1}),
 }
-"""What is measured, each in a process of its own, and its limits; ``seconds`` are those of the processor."""
+"""Measurements, each in its own process, with limits; ``seconds`` is processor time."""
 
 
 def measure(name: str) -> Figures:
@@ -104,7 +104,7 @@ def measure(name: str) -> Figures:
 
 
 def main() -> int:
-    """Print each figure; returns 1 if a limit is exceeded."""
+    """Print each figure; return 1 if a limit is exceeded."""
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, Python {sys.version.split()[0]}")
     exceeded = False
     for name, (_, limits) in FIGURES.items():

@@ -22,7 +22,7 @@ GZIP_LEVEL = 6
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """What determines every byte of the files."""
+    """Parameters that determine every byte of the files."""
 
     shape: str
     files: int
@@ -33,7 +33,7 @@ class Recipe:
 
 @dataclass(frozen=True, slots=True)
 class InputFiles:
-    """Files of one shape in a folder of their own."""
+    """Files of one shape in their own folder."""
 
     shape: str
     folder: str
@@ -49,11 +49,11 @@ class InputFiles:
 
     @property
     def location(self) -> str:
-        """What a reader of folders gets: the folder, or the file if there is only one."""
+        """The path for a reader of folders: the folder, or the file if there is only one."""
         return self.folder if len(self.names) > 1 else str(self.paths[0])
 
     def first_files(self, count: int) -> "InputFiles":
-        """The first ``count`` files, linked into a folder of their own; ``rows`` and ``bytes`` stay those of all."""
+        """The first ``count`` files, linked into their own folder; ``rows`` and ``bytes`` still count all files."""
         folder = Path(f"{self.folder}-first-{count}")
         folder.mkdir(exist_ok=True)
         for path in self.paths[:count]:
@@ -64,7 +64,7 @@ class InputFiles:
 
 
 def generate(recipe: Recipe, number: int) -> bytes:
-    """The NDJSON of file ``number``; it depends on nothing but the arguments."""
+    """Return the NDJSON of file ``number``, which depends only on the arguments."""
     shape = SHAPES[recipe.shape]
     count = max(1, round(recipe.file_bytes / shape.row_bytes))
     step = max(1, CHUNK_BYTES // shape.row_bytes)
@@ -77,7 +77,7 @@ def generate(recipe: Recipe, number: int) -> bytes:
 
 
 def prepare(recipe: Recipe, cache: Path, workers: int) -> InputFiles:
-    """The files of a recipe in the folder ``cache``; ``workers`` processes generate them if they are not there yet."""
+    """Return the files of a recipe in the folder ``cache``; ``workers`` processes generate missing files."""
     folder = cache / f"{recipe.shape}-{recipe.seed}-{recipe.files}x{recipe.file_bytes}-v{FORMAT_VERSION}"
     counts_file = folder.with_suffix(".json")
     if not counts_file.exists():
@@ -86,7 +86,7 @@ def prepare(recipe: Recipe, cache: Path, workers: int) -> InputFiles:
         with ProcessPoolExecutor(workers) as pool:
             written = pool.map(_write, repeat(recipe), range(recipe.files), repeat(folder))
             names, rows, sizes = zip(*written, strict=True)
-        # Written last: as long as this file is missing, the next call generates the folder again.
+        # Written last: while this file is missing, the next call generates the folder again.
         counts_file.write_text(json.dumps({"names": names, "rows": sum(rows), "bytes": sum(sizes)}))
     counts = json.loads(counts_file.read_text())
     return InputFiles(recipe.shape, str(folder), tuple(counts.pop("names")), **counts, keys=SHAPES[recipe.shape].keys)

@@ -1,7 +1,7 @@
 """Sizes and queries of the lakes that convert, DuckDB, Polars and Spark write from the same input.
 
-Five queries, which DuckDB, Polars and Spark run as the same SQL over the files of each lake. Columns are text, as each
-tool was told to write them.
+DuckDB, Polars and Spark run five queries as the same SQL over the files of each lake. Each tool writes all columns as
+text.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ WRITERS = ("convert", "duckdb", "polars", "spark")
 ENGINES = ("DuckDB", "Polars", "Spark")
 QUERIES = ("group by", "range", "point", "like", "distinct")
 RANGE_PART = 50
-"""The narrow range has one row in this number."""
+"""The narrow range has one in this number of rows."""
 Rows = list[tuple[Any, ...]]
 
 
@@ -38,7 +38,7 @@ class QueryKeys:
     number: str
     time: str
     text: tuple[str, str]
-    """A key, and what the query looks for in its values."""
+    """A key, and the text that the query searches for in its values."""
     distinct: str
     identifier: str
 
@@ -125,7 +125,7 @@ def _queries(
 
 
 def _constants(keys: QueryKeys, paths: list[Path]) -> tuple[str, str, str]:
-    """The ends of a narrow range of the time, and a value of the identifier."""
+    """Return the ends of a narrow range of the time, and a value of the identifier."""
     import polars as pl  # noqa: PLC0415
 
     frame = pl.scan_parquet(paths).select(keys.time, keys.identifier).sort(keys.time).collect()
@@ -135,7 +135,7 @@ def _constants(keys: QueryKeys, paths: list[Path]) -> tuple[str, str, str]:
 
 
 def _engines(spark: SparkSession, threads: int) -> Iterator[tuple[str, Callable[[list[str], str], Rows]]]:
-    """Each engine with what runs a query on the files of a lake; the rows of the answer have no order."""
+    """Return for each engine a function that runs a query on a lake's files; the rows of the answer have no order."""
     import duckdb  # noqa: PLC0415
     import polars as pl  # noqa: PLC0415
 
@@ -162,5 +162,5 @@ def _engines(spark: SparkSession, threads: int) -> Iterator[tuple[str, Callable[
 
 
 def _without_order(rows: Rows, sql: str) -> Rows:
-    """Sorted; of whole rows only their number, as the lakes of the tools have other columns than convert's."""
+    """Sort the rows; of whole rows return only the number, because convert's lake has other columns."""
     return [(len(rows),)] if sql.startswith("SELECT *") else sorted(rows, key=str)

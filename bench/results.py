@@ -1,4 +1,4 @@
-"""The results of one run of the benchmark for machines and for people, and whether they meet the targets."""
+"""The results of one run of the benchmark, for machines and people, and whether they meet the targets."""
 
 import math
 import platform
@@ -27,7 +27,7 @@ MIN_RATIOS = (
     (("weblog", "random_order", "sparse", "wide"), PRODUCT, "spark_one_pass", 1.5),
     (("tiny",), "convert", "polars", 1.0),
 )
-"""Shapes, two competitors, and the speed of the first one divided by that of the second."""
+"""Shapes, two competitors, and the minimum of the first one's speed divided by the second one's."""
 MAX_TASK_BYTES = 300 * 10**6
 MAX_SIZE_RATIO = 1.03
 MAX_QUERY_RATIO = 1.1
@@ -77,7 +77,7 @@ def _ratio(metric: str, ratio: float, *, minimum: float = 0, maximum: float = ma
 
 
 def outcome_of_targets(targets: Sequence[Target]) -> list[str]:
-    """A sentence, and each target that was missed."""
+    """Return a sentence, and each target that was missed."""
     missed = [item for item in targets if not item.met]
     number = f"{len(targets) - len(missed)} of {len(targets)}"
     met = f"{number} targets are met (`bench/results.py`; `build/bench/results.json` has each)."
@@ -105,7 +105,7 @@ class Results:
 
     figures: list[Figure]
     lakes: dict[str, dict[str, Any]]
-    """What ``bench.lake_queries.measure_lakes`` returns, by shape."""
+    """The results of ``bench.lake_queries.measure_lakes``, by shape."""
     sizes: dict[str, int]
     rounds: int
     started: datetime

@@ -1,4 +1,4 @@
-"""Runs all measurements: all competitors on all shapes, interleaved round by round, in processes of their own."""
+"""Runs all measurements: all competitors on all shapes, interleaved round by round, in separate processes."""
 
 import mmap
 import os
@@ -51,7 +51,7 @@ class Figure:
 
 
 class BenchmarkRunner:
-    """``scratch``: a folder for the files of all processes. ``stack`` ends those of Spark."""
+    """``scratch``: a folder for the files of all processes. ``stack`` ends Spark's processes."""
 
     def __init__(self, scratch: Path, stack: ExitStack, log: Callable[[str], None]) -> None:
         self._scratch = scratch
@@ -77,7 +77,7 @@ class BenchmarkRunner:
         return self._spark[cores].submit(measure_lakes, files, self._scratch / "lakes", cores, rounds).result()
 
     def _measure(self, competitor: Competitor, files: InputFiles) -> Measurement:
-        # Into the page cache: the system may have dropped files that no process has read for a while.
+        # Read into the page cache: the system may have dropped files that no process has read for a while.
         for path in files.paths:
             path.read_bytes()
         if competitor.in_spark:
@@ -99,7 +99,7 @@ class BenchmarkRunner:
 
 
 def measuring_process(cores: int, scratch: Path) -> ProcessPoolExecutor:
-    """One process; what it writes to its outputs, as Spark's JVM does, goes to a log next to ``scratch``."""
+    """Run one process; its output, such as that of Spark's JVM, goes to a log next to ``scratch``."""
     scratch.mkdir(parents=True, exist_ok=True)
     return ProcessPoolExecutor(1, get_context("spawn"), _begin, (cores, scratch.with_suffix(".log")))
 
@@ -116,8 +116,8 @@ def _begin(cores: int, log: Path) -> None:
 def _touch_memory(size: int) -> None:
     """Use ``size`` bytes of memory once and free them: more than the output, which goes to the page cache.
 
-    A virtual machine gives free memory back to its host. The first process that uses it again waits for the host page
-    by page, ten times as long as for memory that the machine still has: half a second for the output of a large shape.
+    A virtual machine returns free memory to its host. The first process that uses it again waits for the host page by
+    page, ten times as long as for memory that the machine still has: half a second for the output of a large shape.
     """
     with mmap.mmap(-1, size) as memory:
         for page in range(0, size, mmap.PAGESIZE):
@@ -129,7 +129,7 @@ def measure_conversion(
 ) -> Measurement:
     """Run ``convert`` into the new folder ``output``, read the sizes of what it wrote, and remove the folder.
 
-    Only ``convert`` is timed. Raises ``ValueError``: it lost or duplicated rows, so its speed means nothing.
+    Only ``convert`` is timed. Raises ``ValueError`` if it lost or duplicated rows: its speed means nothing.
     """
     output.mkdir(parents=True)
     started = time.perf_counter()

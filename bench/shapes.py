@@ -1,8 +1,8 @@
 """Shapes of NDJSON: seeded rows with the same bytes on every machine.
 
-A shape names its members, each with a form and the columns of values that it takes. Rows are made column by column and
-formatted by one template, so that a gigabyte takes seconds. Every row gets new
-random values: a row group holds no more repetition than real data of this kind.
+A shape names its members, each with a format and its columns of values. Rows are made column by column and formatted by
+one template, so a gigabyte takes seconds. Every row gets new random values: a row group has no more repetition than
+real data of this kind.
 """
 
 import json
@@ -22,7 +22,7 @@ MAYBE = ("null", '"spring"', '"summer"')
 SPARSE_KEYS = 500
 SPARSE_KEYS_PER_ROW = 20
 SPARSE_WINDOW = 100
-"""Keys in use at one position in the data; the window moves through all keys from the first row to the last."""
+"""Number of keys in use at one position; the window moves through all keys from the first row to the last."""
 WIDE_COLUMNS = 1000
 
 
@@ -31,7 +31,7 @@ class Shape:
     name: str
     description: str
     rows: Callable[[Random, int, float], list[str]]
-    """Called with the number of rows; returns them without newline. The float is their position in the data, 0 to 1."""
+    """Function of the number of rows and their position in the data (0 to 1); returns the rows without newline."""
     keys: tuple[str, ...]
     row_bytes: int
 
@@ -65,7 +65,7 @@ def timestamps(random: Random, count: int) -> list[str]:
 
 
 def _skewed(random: Random, count: int, values: int) -> list[int]:
-    """Numbers below ``values``, small ones far more often, as visits and clients are."""
+    """Numbers below ``values``, small ones far more often, like visits and clients."""
     return [min(int(random.paretovariate(0.9)) - 1, values - 1) for _ in range(count)]
 
 
@@ -78,7 +78,7 @@ def _times_of_day(start: int, count: int, step: int) -> Iterator[str]:
 
 
 Members = list[tuple[Any, ...]]
-"""For each member: its key, the form of its value, and the columns that the form takes."""
+"""For each member: its key, the format of its value, and the columns for the format."""
 
 
 def _template(members: Members, separator: str = ",") -> str:
@@ -169,7 +169,7 @@ def nested(random: Random, count: int, _: float) -> list[str]:
 
 
 def sparse(random: Random, count: int, position: float) -> list[str]:
-    """20 of 500 keys in each row, out of a window of keys that moves as the data go on."""
+    """20 of 500 keys in each row, from a window of keys that moves through the data."""
     first = round(position * (SPARSE_KEYS - SPARSE_WINDOW))
     window = [f"attribute_{number}" for number in range(first, first + SPARSE_WINDOW)]
     values = tokens(random, count * SPARSE_KEYS_PER_ROW, 14)
@@ -199,7 +199,7 @@ MESSAGES = ("request done", "cache miss", "slow upstream answer", "retry after t
 def weblog(random: Random, count: int, position: float) -> list[str]:
     """A log of requests in the order of their time.
 
-    Nine of 14 members have fewer than 300 values, and few of those are most of the rows.
+    Nine of 14 members have fewer than 300 values, and a few values make up most of the rows.
     """
     members = [
         ("ts", '"2026-03-17T%s"', _times_of_day(int(position * 86_000_000), count, 1)),
@@ -263,7 +263,7 @@ CALLS = ("GetObject", "PutObject", "HeadObject", "AssumeRole", "ListObjects", "D
 
 
 def cloudtrail(random: Random, count: int, position: float) -> list[str]:
-    """Records of an audit trail in the order of their time: nested objects, of which a few callers make the most."""
+    """Records of an audit trail in the order of their time: nested objects, mostly from a few callers."""
     accounts, callers = _skewed(random, count, 40), _skewed(random, count, 2000)
     members = [
         ("eventVersion", '"1.11"'),
@@ -310,7 +310,7 @@ REFERRERS = ("", "https://search.example/?q=", "https://social.example/", "https
 
 
 def clickstream(random: Random, count: int, position: float) -> list[str]:
-    """Pages that visitors look at, in the order of their time; about twelve events to a visit."""
+    """Pages that visitors look at, in the order of their time; about twelve events in a visit."""
     visits = [f"{random.getrandbits(64):016x}" for _ in range(count // 12 + 1)]
     numbers = [max(0, row // 12 - behind) for row, behind in enumerate(_skewed(random, count, 40))]
     members = [

@@ -1,8 +1,8 @@
-"""Where each command is, the options that several of them have, and how typer calls one.
+"""The module of each command, the options that several commands share, and how typer calls a command.
 
 A command is a function with the decorator ``command``: its parameters and docstring are what ``--help`` shows, and the
-number that it returns is the exit code. Its module is imported when the command is called or shown. What calls AWS
-raises errors of botocore. ``cli.errors`` ends a command that has raised an error, with an exit code by its type.
+number that it returns is the exit code. Its module is imported when the command is called or shown. Calls of AWS raise
+errors of botocore. If a command raises an error, ``cli.errors`` ends it with an exit code by the error's type.
 """
 
 import inspect
@@ -46,7 +46,7 @@ MODULES = {
     "cli.catalog.drop_columns": ("catalog drop-columns",),
     "cli.inspect.tables": ("tables status", "tables restore", "tables rebuild"),
 }
-"""The module of some commands, and the words of each of them, in the order of ``--help``."""
+"""Modules with the words of their commands, in the order of ``--help``."""
 
 Stage = Annotated[str, typer.Option(help="Stage of the stack.")]
 Local = Annotated[bool, typer.Option("--local", help="Use the cloud that `local up` runs on this machine.")]
@@ -72,7 +72,7 @@ _FUNCTIONS: dict[str, Callable[..., int | None]] = {}
 
 
 def account_options(profile: str | None, region: str | None) -> str:
-    """The options with which the person has named account and region, with a space before each of them.
+    """The options with which the person named account and region, with a space before each.
 
     They are the same for the AWS command line and for ``hybrid-router``.
     """
@@ -81,13 +81,13 @@ def account_options(profile: str | None, region: str | None) -> str:
 
 
 def cdk_command(profile: str | None, region: str | None) -> str:
-    """CDK's command line for the account and region that the person has named; it has no option for the region."""
+    """Return CDK's command line for the account and region that the person named; it has no option for the region."""
     environment = "" if region is None else f"AWS_REGION={shlex.quote(region)} "
     return f"{environment}cdk{account_options(profile, None)}"
 
 
 def command(words: str) -> Callable[[Command], Command]:
-    """The function of the command with these words, as in ``MODULES``; it stays as it is.
+    """Register the function of the command with these words, as in ``MODULES``; the function is returned unchanged.
 
     A first parameter ``stack`` is the stack of the stage that ``--stage``, ``--local``, ``--profile`` and ``--region``
     name; the commands that its errors advise get these options.
@@ -101,12 +101,12 @@ def command(words: str) -> Callable[[Command], Command]:
 
 
 def given(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that a person has passed: the fields of a request to the stack."""
+    """Return the options that a person passed: the fields of a request to the stack."""
     return {name: value for name, value in options.items() if value is not None}
 
 
 class Group(TyperGroup):
-    """Commands that begin with the group's name, or those of one word, beside the groups that it was made with."""
+    """Commands that begin with the group's name, or the one-word commands next to the groups passed at creation."""
 
     def __init__(self, **options: Any) -> None:  # noqa: ANN401
         super().__init__(**options)
@@ -121,7 +121,7 @@ class Group(TyperGroup):
 
 
 class _Commands(UserDict[str, Any]):
-    """Name -> command, or the module and the words of one that is made when somebody asks for it."""
+    """Name -> command, or the module and the words of a command that is made on first use."""
 
     def __getitem__(self, name: str) -> Any:  # noqa: ANN401
         if isinstance(place := super().__getitem__(name), tuple):
@@ -134,7 +134,7 @@ class _Commands(UserDict[str, Any]):
 
 
 def _place(stage: Stage = "dev", local: Local = False, profile: Profile = None, region: Region = None) -> None:
-    """The options that say where a stack is."""
+    """Return the options that say where a stack is."""
 
 
 def _as_called(function: Callable[..., int | None]) -> Callable[..., None]:

@@ -40,7 +40,7 @@ AWS_CONFIG = Config(connect_timeout=5)
 """A command on a network without a way to AWS ends within half a minute."""
 INVOKE_CONFIG = Config(read_timeout=910, tcp_keepalive=True, retries={"total_max_attempts": 1})
 """Waits longer than the maximum timeout of a Lambda function, 900 s, with keep-alive for routers that drop silent
-connections earlier. One attempt: whether the function runs again is for a person to decide."""
+connections earlier. It makes one attempt: a person decides whether the function runs again."""
 STACK_PREFIX = stack_name("")
 
 
@@ -61,13 +61,13 @@ class DeployedStack:
     cloudwatch: Any = None
     scheduler: Any = None
     local_logs: str | None = None
-    """Folder of the local cloud's logs; None on AWS, or where it is not known."""
+    """Folder of the local cloud's logs; None on AWS, or if it is unknown."""
     account_options: str = ""
     """The options with which the person has named account and region, with a space before each of them."""
     stream_client: Any = None
     """The client of the service that runs the streaming jobs."""
     open_client: Any = None
-    """Opens the client of another service by its name."""
+    """Opens the client of another service by the service's name."""
 
     @property
     def resources(self) -> ResourceNames:
@@ -85,7 +85,7 @@ class DeployedStack:
         return f" --stage {self.name.removeprefix(STACK_PREFIX).replace('-', '_')}{place}"
 
     def runnable(self, text: str) -> str:
-        """The text with the options of this stack in the commands that it advises."""
+        """Return the text with this stack's options in the commands that it advises."""
         return with_options(text, self.options)
 
     @classmethod
@@ -97,7 +97,7 @@ class DeployedStack:
         config: Config | None = None,
         local_logs: str | None = None,
     ) -> "DeployedStack":
-        """Clients for the stack with these outputs; no request is sent.
+        """Create the clients for the stack with these outputs; no request is sent.
 
         ``outputs``: keys and values as CloudFormation returns them. ``session``: credentials and region of all clients.
         ``endpoint``: URL of the local cloud; None: AWS. ``config``: applies to all clients.
@@ -122,7 +122,7 @@ class DeployedStack:
         )
 
     def settings(self) -> Settings:
-        """The settings of the deployment, as its jobs read them. Raises ``InvalidInputError``: of another version."""
+        """The deployment's settings, as its jobs read them. ``InvalidInputError`` if another version wrote them."""
         job = self.glue.get_job(JobName=self.resources.batch_job)["Job"]
         body = json.loads(read_uri(self.s3, job["DefaultArguments"]["--settings"]))
         try:
@@ -134,7 +134,7 @@ class DeployedStack:
             ) from error
 
     def has_table(self, dataset: str) -> bool:
-        """Whether the dataset has an Iceberg table that follows it; not one from before it was moved back to Hive."""
+        """Whether the dataset has a current Iceberg table, not a table left from before it was moved back to Hive."""
         return bool(self.outputs.tables) and self.settings().has_table(dataset)
 
     def control_stream(self, action: str, shards: str = "") -> dict[str, Any]:
@@ -143,7 +143,7 @@ class DeployedStack:
         return self.invoke("stream_control", event)
 
     def change_table(self, request: Mapping[str, str]) -> dict[str, Any]:
-        """Invoke ``tables`` with ``{"restore": dataset}``, ``{"rebuild": dataset}``, or ``{}``: bring in what waits."""
+        """Invoke ``tables`` with ``{"restore": dataset}``, ``{"rebuild": dataset}``, or ``{}`` to commit all."""
         if not self.outputs.tables:
             raise InvalidInputError(
                 'no dataset of the stage has an Iceberg table: set table = "iceberg" in a rule of [[datasets]], and '
@@ -154,7 +154,7 @@ class DeployedStack:
     def start(self, machine: str, request: Mapping[str, Any]) -> str:
         """Start the state machine of this output with this input; returns the execution's ARN."""
         arn, body = getattr(self.outputs, machine), json.dumps(request)
-        # By its name a request that the client repeats finds the execution which the first one has started.
+        # The name lets a repeated request find the execution that the first request started.
         started = self.sfn.start_execution(stateMachineArn=arn, name=str(uuid4()), input=body)
         return str(started["executionArn"])
 
@@ -211,7 +211,7 @@ def _read_outputs(
 
 def _no_stack(error: BotoCoreError | ClientError, stage: str, cdk: str) -> str:
     local = "or add --local for the cloud on this machine"
-    # What DescribeStacks answers for a name that does not exist.
+    # The answer of DescribeStacks for a name that does not exist.
     if isinstance(error, ClientError) and error_code(error) == "ValidationError":
         return (
             f"there is no stack {stack_name(stage)} in this account and region: pass --stage, --profile or --region of "

@@ -48,7 +48,7 @@ class NextNight:
 
 @dataclass(frozen=True, slots=True)
 class NightLine:
-    """One execution of ``overnight``. Step Functions forgets it after 90 days; the ledger does not."""
+    """One execution of ``overnight``. Step Functions deletes it after 90 days; the ledger keeps it."""
 
     execution: str
     status: Annotated[str, "of Step Functions; UNKNOWN: it has forgotten the execution"]
@@ -109,7 +109,7 @@ class NightProgress:
 
 @dataclass(frozen=True, slots=True)
 class NightDataset:
-    """One dataset of an execution; files, bytes and lines are those of its DONE manifests."""
+    """One dataset of an execution, with files, bytes and lines of its DONE manifests."""
 
     dataset: str
     done: Annotated[int, "manifests"]
@@ -253,17 +253,17 @@ class FailureKind(StrEnum):
     BLOCKED = "BLOCKED"
     """A manifest that waits for its next attempt, because the last one ended without a result."""
     DEAD_LETTERS = "DEAD_LETTERS"
-    """Events and starts of schedules that were given up."""
+    """Events and starts of schedules that failed in every attempt."""
     NOT_DELIVERED = "NOT_DELIVERED"
     """Records that Firehose could not deliver."""
     IGNORED = "IGNORED"
-    """Files that no rule of the settings takes."""
+    """Files that match no rule of the settings."""
     REPLACED = "REPLACED"
-    """A file that could not be read, of which a later version was converted: it is named, and is not a failure."""
+    """A file that could not be read, but a later version was converted: it is listed, but is not a failure."""
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class ListedFailure:
     kind: FailureKind
     reason: str
     advice: str
@@ -285,7 +285,7 @@ class Trouble:
 class FailuresDocument:
     stack: str
     complete: Annotated[bool, "false: a list is longer than --limit"]
-    failures: tuple[Trouble, ...]
+    failures: tuple[ListedFailure, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -370,11 +370,12 @@ class Backlog:
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """Files of the batch lane, of all datasets, that no manifest has yet: they are divided when their hour is over."""
+    """Files of the batch lane without a manifest, of all datasets: they are divided when their hour is over."""
 
     files: int
     bytes: int
     oldest_hour: Annotated[str | None, "YYYY-MM-DDTHH, UTC"]
+    blocked: Annotated[int, "of these, in parts whose document is damaged: they wait until a person restores it"]
 
 
 @dataclass(frozen=True, slots=True)

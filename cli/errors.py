@@ -1,4 +1,4 @@
-"""Errors as a person sees them: what to do after one, the exit code of each, and one sentence on stderr."""
+"""Errors as a person sees them: advice, exit code, and one sentence on stderr."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -41,7 +41,7 @@ class NotReachableError(HybridRouterError):
 
 
 def advise(error: Exception) -> str:  # noqa: PLR0911
-    """What happened and what to do, as one sentence without a full stop."""
+    """Return what happened and what to do, as one sentence without a full stop."""
     if isinstance(error, ClientError):
         return _advise_by_code(error)
     if isinstance(error, ProfileNotFound):
@@ -83,7 +83,7 @@ def _advise_by_code(error: ClientError) -> str:
         )
     known = next((advice for codes, advice in _ADVICE if code in codes), None)
     if known is None and is_denial(error):
-        # The answer to HEAD has no body: S3 does not name the right.
+        # The answer to HEAD has no body, so S3 does not name the right.
         right = "s3:GetObject, for a version s3:GetObjectVersion" if error.operation_name == "HeadObject" else "{}"
         known = f"a permission is missing ({right}): grant it, or use another profile"
     elif known is None and (status == TOO_MANY_REQUESTS or status >= SERVER_ERROR):
@@ -96,7 +96,7 @@ INVALID_ENDPOINT = "Invalid endpoint: "
 
 
 class NotFoundError(HybridRouterError):
-    """What a command was asked for does not exist; the message says where to look."""
+    """The requested object does not exist; the message says where to look."""
 
 
 class ExitCode(IntEnum):
@@ -111,7 +111,7 @@ class ExitCode(IntEnum):
     """A defect of the product (EX_SOFTWARE of sysexits.h)."""
     INTERRUPTED = 130
     PIPE_CLOSED = 141
-    """The reader of the output, such as ``head``, has ended; the number is the one that a shell shows for it."""
+    """The reader of the output, such as ``head``, has ended; a shell shows this number for it."""
 
 
 def exit_code_of(error: Exception) -> ExitCode:
@@ -126,7 +126,7 @@ def exit_code_of(error: Exception) -> ExitCode:
 
 
 def _is_local_error(error: Exception) -> TypeGuard[OSError]:
-    """A full disk, a right on a file, a path that is too long or leads nowhere: what only a person can change."""
+    """Whether only a person can fix it: a full disk, a right on a file, a path that is too long or leads nowhere."""
     return isinstance(error, OSError) and error.errno is not None
 
 
@@ -144,12 +144,12 @@ def errors_on_stderr(debug: bool) -> Iterator[None]:
         code, text = exit_code_of(error), _visible(error)
         if code is ExitCode.INTERNAL_ERROR:
             text = f"internal error ({type(error).__name__}: {text}); --debug shows the stack trace"
-        # The code is the answer, also where the message cannot be written.
+        # The code is the answer, even if the message cannot be written.
         with suppress(OSError):
             typer.echo(f"hybrid-router: {text}", err=True)
         raise SystemExit(code) from None
     except SystemExit as ended:
-        # Typer ends with 1 then, which is an answer of a command.
+        # Typer would end with 1, which is an answer of a command.
         if isinstance(ended.__context__, BrokenPipeError):
             raise SystemExit(ExitCode.PIPE_CLOSED) from None
         raise
@@ -158,7 +158,7 @@ def errors_on_stderr(debug: bool) -> Iterator[None]:
 
 
 def _visible(error: Exception) -> str:
-    """The error's text. What the local cloud reports has many lines; no other line looks like one of ours."""
+    """The error's text. Errors of the local cloud have many lines; no other text can look like a line of ours."""
     text = str(error)
     if isinstance(error, AWS_ERRORS):
         text = advise(error)

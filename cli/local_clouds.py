@@ -1,8 +1,8 @@
-"""Local clouds: runs one, says which ones run on this machine, and what others have left.
+"""Local clouds: runs one, and lists the running clouds of this machine and what killed ones left.
 
-Each has a lock, a state file and a folder. The lock of a stage is held by the process of ``local up`` as long as it
-lives, so what it says cannot be stale; its file stays. The state file says how commands reach the cloud; the folder has
-its buckets, ledger and logs.
+Each has a lock, a state file and a folder. The process of ``local up`` holds the lock of its stage as long as it lives,
+so the lock cannot be stale; its file stays. The state file says how commands reach the cloud; the folder has its
+buckets, ledger and logs.
 """
 
 import fcntl
@@ -32,11 +32,11 @@ from lake.settings.model import STAGE_NAME
 from local.isolation import REGION, AccessKey
 
 KEPT = "-kept"
-"""End of the name of a folder that ``local up --keep`` has left."""
+"""Suffix of a folder that ``local up --keep`` has left."""
 
 
 def local_state() -> Path:
-    """The folder of all local clouds of a person (XDG Base Directory Specification)."""
+    """Return the folder of all local clouds of a user (XDG Base Directory Specification)."""
     base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(base).absolute() / "hybrid-router" / "local"
 
@@ -56,7 +56,7 @@ class LocalStage:
 
     @property
     def lock_file(self) -> Path:
-        """Held while a cloud of the stage runs; it has the id of the process."""
+        """Held while a cloud of the stage runs; it contains the id of the process."""
         return self.folder / f"{self.stage}.lock"
 
     @property
@@ -67,7 +67,7 @@ class LocalStage:
         return self.folder / f"{self.stage}-{pid}"
 
     def owner(self) -> int | None:
-        """Id of the process that runs the stage's cloud; 0: it has just started; None: no such process."""
+        """The id of the process that runs the stage's cloud; 0 if it has just started; None without such a process."""
         try:
             with self.lock_file.open() as lock:
                 # A shared lock, so that two readers do not mistake each other for an owner.
@@ -80,9 +80,9 @@ class LocalStage:
 
     @contextmanager
     def claimed(self, *, wait: bool = False) -> Iterator[None]:
-        """Be the only process that runs a cloud of this stage; what earlier ones have left is removed first.
+        """Be the only process that runs a cloud of this stage, and first remove what earlier ones left.
 
-        ``wait``: until a cloud that runs has ended; else ``LocalCloudRunsError`` is raised.
+        ``wait``: wait until a running cloud has ended; otherwise ``LocalCloudRunsError`` is raised.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         self.lock_file.touch()
@@ -94,7 +94,7 @@ class LocalStage:
                     f"a local cloud of stage {self.stage} is running already (process {self.owner()}): use it with "
                     f"--local --stage {self.stage}, or end it with 'hybrid-router local down --stage {self.stage}'"
                 ) from None
-            # One write of one length, which a reader sees as a whole.
+            # One write of fixed length, which a reader sees as a whole.
             lock.write(f"{os.getpid():<20}")
             lock.flush()
             self.forget()
@@ -103,7 +103,7 @@ class LocalStage:
             try:
                 yield
             finally:
-                # The next owner is not taken for this process before it has written its own id.
+                # Otherwise the next owner would be mistaken for this process until it has written its own id.
                 lock.truncate(0)
 
     def forget(self) -> None:
@@ -111,13 +111,13 @@ class LocalStage:
         self.aws_config.unlink(missing_ok=True)
 
     def folders(self) -> list[Path]:
-        """The folders of the stage's clouds, without those that were kept."""
+        """Return the folders of the stage's clouds, without kept folders."""
         found = self.folder.glob(f"{self.stage}-*")
         return [path for path in found if re.fullmatch(rf"{re.escape(self.stage)}-\d+", path.name)]
 
 
 def stages(folder: Path) -> list[LocalStage]:
-    """The stages that run, or that a killed process has left something of."""
+    """Return the stages that run, or of which a killed process has left something."""
     names = {re.split(r"[-.]", path.name)[0] for path in folder.glob("*") if not path.name.endswith(KEPT)}
     found = [LocalStage(folder, name) for name in sorted(names)]
     return [item for item in found if item.owner() is not None or item.state_file.exists() or item.folders()]
@@ -127,13 +127,13 @@ LOCAL_PROFILE = "hybrid-router-local"
 
 
 def aws_on_local_cloud(config: Path) -> str:
-    """The command with the file of ``local_config``: the key stays out of the terminal's history."""
+    """Return the command with the file of ``local_config``, which keeps the key out of the terminal's history."""
     return f"AWS_CONFIG_FILE={shlex.quote(str(config.absolute()))} aws --profile {LOCAL_PROFILE}"
 
 
 def local_config(endpoint: str, key: AccessKey) -> str:
-    """The content of a configuration file with one profile (AWS CLI User Guide, "Configuration and credential file
-    settings"): endpoint, region and key of a local cloud.
+    """Return a configuration file with one profile (AWS CLI User Guide, "Configuration and credential file settings"):
+    endpoint, region and key of a local cloud.
     """
     lines = {
         "region": REGION,
@@ -150,12 +150,12 @@ CONNECT_SECONDS = 1
 
 
 def read_local_state(stage: str) -> Mapping[str, Any]:
-    """What ``local up`` has written about the running cloud of this stage."""
+    """Return what ``local up`` has written about the running cloud of this stage."""
     state = LocalStage(local_state(), stage).state_file
     try:
         cloud: dict[str, Any] = json.loads(state.read_text(encoding="utf-8"))
         place = urlsplit(cloud["endpoint"])
-        # A cloud that was killed has left its file, and no server listens.
+        # A killed cloud has left its file, but no server listens.
         with socket.create_connection((str(place.hostname), place.port or 80), CONNECT_SECONDS):
             return cloud
     except (FileNotFoundError, ConnectionError, TimeoutError) as error:
@@ -222,7 +222,7 @@ def local_down(stage_name: Annotated[str, typer.Option("--stage", help="Stage of
     """End the local cloud of a stage as Ctrl-C does, and delete what a killed one has left."""
     if not STAGE_NAME.fullmatch(stage_name):
         raise InvalidInputError(
-            f"{stage_name!r} is not a valid name of a stage: 'hybrid-router local ls' shows those that run"
+            f"{stage_name!r} is not a valid name of a stage: 'hybrid-router local ls' lists the running ones"
         )
     stage = LocalStage(local_state(), stage_name)
     while (pid := stage.owner()) == 0:

@@ -1,4 +1,4 @@
-"""What a command shows on the terminal: tables that fit its width, and progress; and how it is ended from outside."""
+"""Output of a command on the terminal: tables that fit its width, and progress; and signals that end it."""
 
 import shutil
 import signal
@@ -27,7 +27,7 @@ def print_answer(document: object, show: Callable[[], object], *, as_json: bool)
 
 
 def print_table(title: str, names: Sequence[str], numbers: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print rows below their headers: first columns of text, then those of ``numbers``, which are aligned right."""
+    """Print rows below their headers: first the text columns, then the columns of ``numbers``, aligned right."""
     width = shutil.get_terminal_size().columns if sys.stdout and sys.stdout.isatty() else None
     typer.echo(format_table(title, names, numbers, rows, width))
 
@@ -35,10 +35,10 @@ def print_table(title: str, names: Sequence[str], numbers: Sequence[str], rows: 
 def format_table(
     title: str, names: Sequence[str], numbers: Sequence[str], rows: Iterable[Sequence[str]], width: int | None
 ) -> str:
-    """The lines of a table for a terminal of ``width`` characters; None: for a program, with tabs.
+    """Return the lines of a table for a terminal of ``width`` characters; None: for a program, with tabs.
 
-    While the columns do not fit side by side, the widest one is left out of the rows: its cells are below them, each on
-    a line of its own. The first one, which says what a row is about, stays unless it takes half of the width.
+    While the columns do not fit, the widest one is moved out of the rows: its cells follow below, each on its own line.
+    The first column, which identifies the row, stays unless it takes half of the width.
     """
     heads = [*names, *numbers]
     cells = [list(row) for row in rows]
@@ -62,7 +62,7 @@ def format_table(
 
 
 def cells(item: object, *names: str) -> list[str]:
-    """These members of an item, for a table: ``bytes`` as a size, other numbers with commas, none as a hyphen."""
+    """Format these members of an item for a table: ``bytes`` as a size, other numbers with commas, None as a hyphen."""
     values = ((name, getattr(item, name)) for name in names)
     return ["-" if value is None else format_size(value) if name == "bytes" else f"{value:,}" for name, value in values]
 
@@ -79,19 +79,19 @@ def print_progress(text: str) -> None:
 
 
 def working(text: str) -> Status:
-    """Show what the block does until it ends; on a terminal only."""
+    """Show what the block does until it ends; only on a terminal."""
     return Console(stderr=True).status(text)
 
 
 END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""Ctrl-C, ``local down`` and the end of a session, a terminal that is closed."""
+"""Signals of Ctrl-C, of ``local down``, and of a closed terminal."""
 
 
 @contextmanager
 def ended_by_signal() -> Iterator[None]:
-    """The first signal ends the block as Ctrl-C does; further ones do not disturb its end.
+    """The first signal ends the block as Ctrl-C does; further signals do not disturb its end.
 
-    One that is ignored stays so: under nohup a closed terminal ends nothing.
+    An ignored signal stays ignored: under nohup a closed terminal ends nothing.
     """
 
     def end(_number: int, _frame: Any) -> None:  # noqa: ANN401

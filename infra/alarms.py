@@ -1,4 +1,4 @@
-"""Which alarms a stage has: one or two for each promise, and those that notice when the stage itself is silent.
+"""The alarms of a stage: one or two for each promise, and alarms for a silent stage.
 
 And the topic by which their messages reach people.
 """
@@ -27,22 +27,21 @@ from lake.time import Schedule
 RUNBOOK = "docs/runbook.md"
 """The page with an entry for each alarm, in the repository. A person finds it in the checkout that was deployed."""
 LATE_ARRIVAL_SECONDS = 900
-"""An S3 event that waits this long in the queue raises the alarm; usually: ``input.event_window_seconds``."""
+"""An S3 event that waits this long in the queue raises the alarm; it usually waits ``input.event_window_seconds``."""
 HOUR = Duration.hours(1)
-"""Longer than the interval between two sweeps, or two watches of the stream, and their timeout together: a failure that
-lasts raises one alarm, not one for each of them. Lambda writes a metric at the end of an invocation, with the time of
-its beginning (https://docs.aws.amazon.com/lambda/latest/dg/monitoring-metrics-view.html). Also the interval of the dry
-runs for the next night."""
+"""Longer than the interval plus the timeout of sweeps, or of watches of the stream: a lasting failure raises one alarm,
+not one for each invocation. Lambda writes a metric at the end of an invocation, with the time of its beginning
+(https://docs.aws.amazon.com/lambda/latest/dg/monitoring-metrics-view.html). Also the interval of the dry runs for the
+next night."""
 QUARTER = Duration.minutes(15)
 """The interval between two sweeps: one value in each period. Longer than the 5 to 10 minutes by which logs, and the
 metrics of functions in them, can be late (AWS Lambda Developer Guide)."""
 TWO_HOURS = Duration.hours(2)
-"""Longer than the time from one complete hour of a dataset to the next: a writer that stays wrong is one alarm."""
+"""Longer than the time from one complete hour of a dataset to the next: a writer that stays wrong raises one alarm."""
 STREAM_OLDEST_MINUTES = 30
-"""Two intervals of the sweep: the first of them repairs lost pointers."""
+"""Two intervals of the sweep: the first sweep repairs lost pointers."""
 HOURS_WITHOUT_NIGHT = 26
-"""A day, the hour by which it is longer when summer time ends, and one for the minutes by which a start or its metric
-is late: the window of an alarm slides."""
+"""A day, an hour for the end of summer time, and an hour for a late start or metric: the window of an alarm slides."""
 TABLES_BEHIND_MINUTES = 15
 ANSWERED = frozenset({"promote", "resubmit"})
 """Functions that only a person's command invokes, which shows their errors."""
@@ -50,7 +49,7 @@ ANSWERED = frozenset({"promote", "resubmit"})
 
 @dataclass(frozen=True, slots=True)
 class PlainAlarm:
-    """An alarm that publishes to the topic by itself, whatever the others do."""
+    """An alarm that publishes to the topic by itself, independently of other alarms."""
 
     name: str
     """The part before a hyphen is the heading of its entry in the runbook."""
@@ -58,9 +57,9 @@ class PlainAlarm:
     description: str
     threshold: float = 1
     datapoints: tuple[int, int] = (1, 1)
-    """Number of bad periods that raise it, and of periods among which they are."""
+    """Number of bad periods that raise the alarm, and number of periods that are considered."""
     on_silence: bool = False
-    """It is raised by values below the threshold and by missing data, instead of by values from the threshold on."""
+    """Whether values below the threshold and missing data raise the alarm, instead of values from the threshold on."""
 
     def create(self, scope: Construct, topic: sns.ITopic, stage: str) -> cloudwatch.Alarm:
         description = with_options(self.description, f" --stage {stage}")
@@ -84,7 +83,7 @@ class PlainAlarm:
 
 
 def total(metrics: Sequence[cloudwatch.IMetric], period: Duration) -> cloudwatch.MathExpression:
-    """The sum of at most ten metrics, where a missing value counts as 0: one that comes after ``period`` is not seen.
+    """The sum of at most ten metrics, with 0 for a missing value: a value that comes after ``period`` is not seen.
 
     Ten is the limit of an alarm's expression (Amazon CloudWatch User Guide, "Limits that apply to alarms").
     """
@@ -94,9 +93,9 @@ def total(metrics: Sequence[cloudwatch.IMetric], period: Duration) -> cloudwatch
 
 
 def add_alarm_topic(scope: Construct, email: str) -> sns.Topic:
-    """The topic for alarms and failed executions.
+    """Add the topic for alarms and failed executions.
 
-    ``email`` is subscribed: SNS sends it one mail whose link confirms the subscription. "" if people subscribe later.
+    ``email`` is subscribed: SNS sends one mail whose link confirms the subscription; "" if people subscribe later.
     """
     topic = sns.Topic(Construct(scope, "AlarmTopic"), "Topic", enforce_ssl=True)
     # The policy with the refusal of plain HTTP replaces the default one, which let CloudWatch publish.
@@ -124,9 +123,9 @@ def add_alarms(
     alarm_lines: cloudwatch.Metric,
     settings: Settings,
 ) -> None:
-    """Every alarm of the stack, each with an action of its own, and a dashboard of the stack's metrics.
+    """Add every alarm of the stack, each with its own action, and a dashboard of the stack's metrics.
 
-    Their number does not depend on datasets or shards: docs/adr/0014 says why they are few and plain.
+    The number of alarms does not depend on datasets or shards: docs/adr/0014 explains why they are few and plain.
     """
     construct = Construct(scope, "Alarms")
     own = partial(own_metric, names.stack)
@@ -144,10 +143,10 @@ def add_alarms(
 def _of_silence(
     settings: Settings, functions: Mapping[str, RouterFunction], machines: Machines
 ) -> Iterator[PlainAlarm]:
-    """Metrics that AWS writes: the stage cannot report that its own schedules have ended.
+    """Alarms on metrics that AWS writes: the stage cannot report that its own schedules have ended.
 
-    A missing value of theirs counts as 0: for one that is only missing, CloudWatch takes older values of its evaluation
-    range, and the alarm comes hours later (User Guide, "Configuring how CloudWatch alarms treat missing data").
+    A missing value counts as 0: otherwise CloudWatch would use older values of its evaluation range, and the alarm
+    would come hours later (User Guide, "Configuring how CloudWatch alarms treat missing data").
     """
     yield PlainAlarm(
         "NoSweep",
@@ -210,7 +209,7 @@ def _of_control_plane(
 def _of_data(own: OwnMetric, alarm_lines: cloudwatch.Metric, settings: Settings) -> Iterator[PlainAlarm]:
     yield PlainAlarm(
         "JobLines",
-        # Nothing writes a value when all is well: without the 0 an older line hides a new one for hours.
+        # Without a problem there is no value: without the 0 an older line would hide a new line for hours.
         total([alarm_lines], HOUR),
         "A manifest was not published, access is denied, pointers stay in the inbox, or an hour differs: run "
         "'hybrid-router failures'.",
@@ -244,7 +243,7 @@ def _of_data(own: OwnMetric, alarm_lines: cloudwatch.Metric, settings: Settings)
         total(shares, TWO_HOURS),
         "More than alarms.max_quarantined_share of a dataset is in the quarantine: run 'hybrid-router quarantine ls'.",
     )
-    # Both are of the same log lines: the numbers of SQS come minutes later, and until then the share would be larger.
+    # Both come from the same log lines: the numbers of SQS come minutes later, and would make the share larger.
     metrics = {
         "ignored": own("route", "IgnoredFiles", period=HOUR),
         "arrivals": own("route", "Arrivals", period=HOUR),
@@ -285,8 +284,8 @@ def _of_lateness_and_cost(
         "StreamSilent",
         own("sweep", "StreamSilent", "Maximum", QUARTER),
         "A streaming job does not work inside its window: run 'hybrid-router stream status'.",
-        # While one run replaces another, one sweep can find no heartbeat. Two values of three, because sweeps differ
-        # in length: a period can be without a value.
+        # While one run replaces another, one sweep can find no heartbeat. Two values of three, because sweeps differ in
+        # length: a period can lack a value.
         datapoints=(2, 3),
     )
     yield PlainAlarm(
@@ -313,14 +312,14 @@ def _of_lateness_and_cost(
 
 
 LATE = Duration.minutes(15)
-"""A record that waits in Firehose for this time in addition to the buffer's, or in its Kinesis stream, raises an alarm;
-AWS recommends one above the largest buffer
+"""A record that waits for this time in Firehose after the buffer's time, or in its Kinesis stream, raises an alarm; AWS
+recommends a time above the largest buffer
 (https://docs.aws.amazon.com/firehose/latest/dev/firehose-cloudwatch-metrics-best-practices.html)."""
 LATE_PERIODS = round(LATE.to_seconds() / METRIC_PERIOD.to_seconds())
 
 
 def _of_records(records: Sequence[RecordsRule], names: StackNames, own: OwnMetric) -> Iterator[PlainAlarm]:
-    """The alarms of all delivery streams of a stage, by the metrics that Firehose and Kinesis write.
+    """Alarms of all delivery streams of a stage, on the metrics that Firehose and Kinesis write.
 
     Names, dimension, statistics and units: Amazon Data Firehose Developer Guide, "Monitor Amazon Data Firehose with
     CloudWatch metrics" (``DeliveryToS3.DataFreshness`` in seconds, ``KinesisMillisBehindLatest`` in milliseconds,
@@ -347,7 +346,7 @@ def _of_records(records: Sequence[RecordsRule], names: StackNames, own: OwnMetri
 
 
 def _of_kinesis(record: RecordsRule, stream: str) -> tuple[str, dict[str, cloudwatch.IMetric]]:
-    """Firehose is behind in the stream, or reads nothing of what is put into it.
+    """Firehose is behind in the stream, or reads nothing of it.
 
     A delivery stream that may not read its source writes none of its metrics.
     """
@@ -363,9 +362,9 @@ def _of_kinesis(record: RecordsRule, stream: str) -> tuple[str, dict[str, cloudw
 def _of_kafka(stream: str) -> tuple[str, dict[str, cloudwatch.IMetric]]:
     """Firehose needs longer than ``LATE`` to read the lag.
 
-    CloudWatch gives the lag in messages, and no number of them is too many for every topic. So it is compared with
-    what is read of the whole topic. AWS does not document whether the lag is that of one partition; if it is, the
-    alarm comes later for a topic with many partitions.
+    CloudWatch gives the lag in messages, and no number is too large for every topic. So the lag is compared with the
+    number of messages read from the whole topic. AWS does not document whether it is the lag of one partition; if so,
+    the alarm comes later for a topic with many partitions.
     """
     return f"FILL(lag, 0) > {LATE_PERIODS} * FILL(taken, 0)", {
         "lag": _of_firehose(stream, "KafkaOffsetLag"),

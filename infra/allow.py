@@ -10,7 +10,7 @@ from constructs import Construct, IConstruct
 
 
 def create_role(scope: Construct, service: str) -> iam.Role:
-    """The role of a service, such as ``states``, which assumes it for the stack's account alone."""
+    """Create the role of a service, such as ``states``, which assumes it only for the stack's account."""
     conditions = {"StringEquals": {"aws:SourceAccount": Stack.of(scope).account}}
     return iam.Role(scope, "Role", assumed_by=iam.ServicePrincipal(f"{service}.amazonaws.com", conditions=conditions))
 
@@ -26,15 +26,15 @@ def allow(
     """Let ``role`` do ``actions`` on ``resources``.
 
     ``actions``: IAM actions such as ``s3:GetObject``, without wildcards. ``reason``: why a resource needs its wildcard;
-    required where one has it, and recorded for cdk-nag. ``conditions``: of the statement: operator -> condition key ->
-    values; one for S3 has none but that the bucket belongs to the stack's account. ``apart``: id of a managed policy in
-    which the statement is alone. Raises ``ValueError``: an action or, without a reason, a resource has a wildcard.
+    required for a wildcard, and recorded for cdk-nag. ``conditions``: the statement's: operator -> condition key ->
+    values; by default S3's bucket must belong to the stack's account. ``apart``: id of a managed policy that has only
+    this statement. Raises ``ValueError`` if an action or, without a reason, a resource has a wildcard.
     """
     for action in actions:
         if "*" in action:
             raise ValueError(f"the action {action} has a wildcard: name the actions")
     if actions[0].startswith("s3:"):
-        # The ARN of a bucket has no account: another account can create one that was deleted.
+        # The ARN of a bucket has no account: another account can recreate a deleted bucket.
         conditions = {"StringEquals": {"aws:ResourceAccount": Stack.of(role).account}}
     statement = iam.PolicyStatement(actions=list(actions), resources=list(resources), conditions=conditions)
     if apart:
@@ -50,11 +50,11 @@ def allow(
 
 
 def key_pattern(prefix: str) -> str:
-    """The keys that begin with ``prefix``, for a resource of a policy.
+    """Return the pattern of keys that begin with ``prefix``, for a resource of a policy.
 
-    One character is left open where IAM would see a wildcard or a variable, and where CDK changes or refuses the id of
-    a finding (spaces, brackets); and any number of them instead of what is above Latin-1, which IAM refuses in a policy
-    (API Reference, PutRolePolicy).
+    It has ``?`` where IAM would see a wildcard or a variable, and where CDK changes or refuses the id of a finding
+    (spaces, brackets); and ``*`` for characters above Latin-1, which IAM refuses in a policy (API Reference,
+    PutRolePolicy).
     """
     return re.sub(r"[^ -\xff]+", "*", re.sub(r"[*$ (){}\[\]]", "?", prefix)) + "*"
 
@@ -68,7 +68,7 @@ def acknowledge_finding(scope: IConstruct, finding: str, reason: str) -> None:
 
 
 def _nag_notation(value: Any) -> str:  # noqa: ANN401
-    """A resolved CloudFormation value in the notation of cdk-nag's finding ids: ``<LogicalId.Arn>/*``."""
+    """Return a resolved CloudFormation value in the notation of cdk-nag's finding ids: ``<LogicalId.Arn>/*``."""
     if isinstance(value, str):
         return value
     if "Ref" in value:

@@ -21,23 +21,23 @@ MAX_RECEIVES = 20
 """Deliveries of one event to ``route`` before it goes to the dead-letter queue: an outage of an hour takes 15 of them,
 by the pauses of ``router/route/events.py`` and by ``INVISIBLE_TIMEOUTS``."""
 INVISIBLE_TIMEOUTS = 2
-"""Timeouts of ``route`` after which the events of an invocation that has died are delivered again. AWS recommends six,
-so that events which Lambda holds back while it is throttled are not delivered twice
+"""Timeouts of ``route`` after which the events of a dead invocation are redelivered. AWS recommends six, so that events
+that a throttled Lambda holds back are not delivered twice
 (https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html): ``route`` is idempotent, and an urgent file
 would wait for twelve minutes."""
 MAX_ARRIVALS_PER_INVOCATION = 1000
 POLL_QUEUE = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes")
 """AWS Lambda Developer Guide, "Using Lambda with Amazon SQS"."""
 NOTIFICATIONS_HANDLER_ID = "BucketNotificationsHandler050a0587b7544547bf325f094a3db834"
-"""CDK's own singleton: the function that writes a bucket's notification configuration at deploy time."""
+"""CDK's singleton: the function that writes a bucket's notification configuration at deploy time."""
 
 
 @jsii.implements(s3.IBucketNotificationDestination)
 class QueueOfBucket:
     """A queue as the destination of one bucket's events.
 
-    CDK's own checks the bucket's ARN only, which has no account: a bucket that was deleted can be created again by
-    another account (IAM User Guide, "The confused deputy problem").
+    CDK's class checks only the bucket's ARN, which has no account: another account can recreate a deleted bucket (IAM
+    User Guide, "The confused deputy problem").
     """
 
     def __init__(self, queue: sqs.Queue) -> None:
@@ -59,7 +59,7 @@ class QueueOfBucket:
         return s3.BucketNotificationDestinationConfig(
             arn=self._queue.queue_arn,
             type=s3.BucketNotificationDestinationType.QUEUE,
-            # S3 sends a test message when it is configured: the queue's policy has to be there before.
+            # S3 sends a test message when it is configured: the queue's policy must exist before.
             dependencies=[self._queue],
         )
 
@@ -86,8 +86,7 @@ class ArrivalQueues(Construct):
         )
 
     def deliver_to(self, route: RouterFunction) -> None:
-        """Invoke ``route`` with the messages that the queue gets within the window; it decides when those that have
-        failed are delivered again.
+        """Invoke ``route`` with the messages of the window; ``route`` decides when failed ones are redelivered.
 
         CDK's own grant has one action more than Lambda needs.
         """

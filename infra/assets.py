@@ -34,7 +34,7 @@ LIBRARIES = {
 """Distribution -> the module or package that is copied. zoneinfo needs tzdata: Lambda's image has no time zones."""
 SOURCE_SUFFIXES = frozenset({".py", ".typed", ".js", ".css"})
 COMPILED_SUFFIXES = frozenset({".so", ".pyd", ".dylib", ".pyc"})
-"""Left out: the libraries have Python code for each such file. A test imports every handler from the asset."""
+"""Suffixes of files left out: the libraries have Python code for each. A test imports every handler from the asset."""
 
 
 class Assets:
@@ -51,8 +51,8 @@ class Assets:
     ) -> None:
         """Build the assets in ``workspace``, an existing folder that must remain until the app is synthesized.
 
-        ``synthesizer`` is that of the stack, bound to it. Raises ``AssetError``: wheels are missing or belong to
-        another checkout, or this one lacks a package.
+        ``synthesizer`` is the stack's, and bound to it. Raises ``AssetError`` if wheels are missing or belong to
+        another checkout, or this checkout lacks a package.
         """
         glue_wheels = None if wheels is None else check_wheels(checkout, JobRuntime.glue(), wheels)
         libraries = None
@@ -67,15 +67,15 @@ class Assets:
         self.batch_script = _asset(scope, "BatchScript", checkout / "batch_job" / "main.py")
         self.settings = _asset(scope, "Settings", settings_file)
         self.wheels = None if glue_wheels is None else _wheels(scope, glue_wheels, synthesizer)
-        """None on the local cloud: its jobs use the libraries of this environment."""
+        """None on the local cloud, whose jobs use the libraries of this environment."""
         self.emr_libraries = None if libraries is None else _asset(scope, "EmrLibraries", libraries)
-        """None there as well, and where no run is on EMR Serverless."""
+        """None on the local cloud too, and if no run is on EMR Serverless."""
 
     def grant_read(self, role: iam.Role) -> None:
         """Let a job's role read the assets of every deployment of this stage, and nothing else in the bootstrap bucket.
 
-        A deployment changes the role at once, but a run goes on with the arguments that it was started with: its
-        executors that start later read the code and wheels of the deployment before.
+        A deployment changes the role at once, but a run keeps the arguments of its start: executors that start later
+        read the code and wheels of the previous deployment.
         """
         stack = Stack.of(self.job_code)
         objects = self.job_code.bucket.arn_for_objects(f"{asset_prefix(stack.stack_name)}*")
@@ -83,7 +83,7 @@ class Assets:
 
 
 def asset_prefix(stack_name: str) -> str:
-    """The folder of a stack's assets in the bootstrap bucket, which all stacks of the account and region share."""
+    """A stack's folder for assets in the bootstrap bucket, which all stacks of the account and region share."""
     return f"{stack_name}/"
 
 
@@ -110,7 +110,7 @@ def _wheels(scope: Construct, zip_file: Path, synthesizer: IStackSynthesizer) ->
 
 
 def build_lambda_asset(checkout: Path, settings: Settings, folder: Path) -> Path:
-    """Fill ``folder`` with the code, its libraries and the settings; returns ``folder``."""
+    """Fill ``folder`` with the code, its libraries and the settings, and return it."""
     for package in OWN_PACKAGES:
         for file in _sources(checkout / package, SOURCE_SUFFIXES):
             copy = folder / file.relative_to(checkout)
@@ -123,7 +123,7 @@ def build_lambda_asset(checkout: Path, settings: Settings, folder: Path) -> Path
 
 
 def _sources(package: Path, suffixes: Collection[str]) -> list[Path]:
-    """The files of a package that are uploaded, in the same order everywhere; caches and others stay out."""
+    """Yield a package's files that are uploaded, in the same order everywhere; caches and others are left out."""
     files = [file for file in sorted(package.rglob("*")) if file.suffix in suffixes]
     if not files:
         raise AssetError(f"the package {package.name} is missing in {package.parent}: deploy from a complete checkout")

@@ -11,16 +11,16 @@ from infra.functions import RouterFunction
 from infra.machines import Machines
 
 WIDTH, HEIGHT = 8, 4
-"""Size of a graph: three in a row, and all of them on one screen (a row of the grid has 24 columns)."""
+"""Size of a graph: three in a row, all on one screen (a row of the grid has 24 columns)."""
 METRIC_PERIOD = Duration.minutes(5)
 OwnMetric = Callable[..., cloudwatch.Metric]
-"""``own_metric`` of one stage."""
+"""The function ``own_metric`` for one stage."""
 
 
 def own_metric(
     namespace: str, function: str, name: str, statistic: str = "Sum", period: Duration = METRIC_PERIOD
 ) -> cloudwatch.Metric:
-    """A metric that a function writes; ``router.telemetry`` has its meaning, a test compares the names."""
+    """Return a metric that a function writes; ``router.telemetry`` has its meaning, a test compares the names."""
     return cloudwatch.Metric(
         namespace=namespace,
         metric_name=name,
@@ -31,7 +31,7 @@ def own_metric(
 
 
 def oldest_event(own: OwnMetric, arrivals: ArrivalQueues) -> cloudwatch.MathExpression:
-    """Seconds for which the oldest event of the input bucket has waited for ``route``.
+    """Return the metric of the time (seconds) for which the oldest event of the input bucket has waited for ``route``.
 
     SQS leaves out a message that was received three times
     (https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html);
@@ -60,9 +60,9 @@ def add_dashboard(
     machines: Machines,
 ) -> None:
     """Add a dashboard: the alarms, the numbers of the promises, then graphs of lanes, nights and cost."""
-    # Dashboards are global in an account: a stage of the same name in another region has one of its own.
+    # Dashboards are global in an account: a stage of the same name in another region has its own.
     dashboard = cloudwatch.Dashboard(scope, "Dashboard", dashboard_name=f"{title}-{Stack.of(scope).region}")
-    # A widget may have 100: a stack reaches its limit of 500 resources before it has as many alarms on records.
+    # A widget may have 100 alarms: a stack with more alarms on records would exceed its limit of 500 resources.
     dashboard.add_widgets(cloudwatch.AlarmStatusWidget(title="Alarms", alarms=list(alarms), width=24, height=4))
     dashboard.add_widgets(_promises(own, arrivals))
     dashboard.add_widgets(
@@ -95,7 +95,7 @@ def add_dashboard(
             [own("stream_control", "StreamSpilling", "Maximum")],
         ),
     )
-    # While manifests of an execution are worked on, each round of settle writes what all of them have left.
+    # While manifests of an execution are open, each round of settle writes their total remaining work.
     dashboard.add_widgets(
         _graph("Not published", [own("settle", f"{kind}Manifests", "Maximum") for kind in ("Failed", "Open")]),
         _graph(
@@ -108,7 +108,7 @@ def add_dashboard(
 
 
 def _promises(own: OwnMetric, arrivals: ArrivalQueues) -> cloudwatch.IWidget:
-    """Shows in numbers how late each lane is, what is not converted, what is wrong with the data, what it costs."""
+    """Shows in numbers the lateness of each lane, what is not converted, what is wrong with the data, and the costs."""
     dead_letters = arrivals.dead_letters.metric_approximate_number_of_messages_visible(
         period=METRIC_PERIOD, statistic="Maximum", label="Dead letters"
     )

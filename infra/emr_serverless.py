@@ -26,12 +26,12 @@ from lake.resource_names import ResourceNames
 from lake.settings import StreamSettings
 
 RELEASE = "emr-spark-8.1.0"
-"""Spark 4.1.1, as on Glue 6.0; Python 3.11 unless another one is asked for
+"""Spark 4.1.1, as on Glue 6.0; Python 3.11 by default
 (https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/release-version-emr-spark-8.1.0.html)."""
 IDLE_MINUTES = 5
 """An application without capacity that is initialized in advance costs nothing while it is idle."""
 QUEUE_MINUTES = 720
-"""How long a job run waits for room, at most; the longest that EMR Serverless allows."""
+"""Maximum time for which a job run waits for room; the longest that EMR Serverless allows."""
 LIBRARIES = "libraries"
 """The folder into which Spark unpacks the archive, next to the driver and to each executor."""
 PASSED = {"StringEquals": {"iam:PassedToService": "emr-serverless.amazonaws.com"}}
@@ -42,7 +42,7 @@ ANY_RUN = "A job run gets its id when it starts."
 NO_LOG_URI = "none"
 """Value in the state machine of a stage whose settings keep no event logs."""
 NOT_DEPLOYED = "not-deployed"
-"""Value in the state machine of a stage whose settings do not allow this engine: no run of a plan names it."""
+"""Value in the state machine of a stage whose settings do not allow this engine: no run of a plan names the engine."""
 RUN_RULE = "StepFunctionsGetEventsForEMRServerlessJobRule"
 """The EventBridge rule by which Step Functions learns of the end of a job run; AWS fixes its name
 (https://docs.aws.amazon.com/step-functions/latest/dg/connect-emr-serverless.html, IAM policies).
@@ -66,7 +66,7 @@ class EmrApplication(Construct):
         gigabytes: int,
         runs: int,
     ) -> None:
-        """``vcpus``, ``gigabytes``, ``runs``: what all job runs may use at the same time."""
+        """``vcpus``, ``gigabytes``, ``runs``: maximum that all job runs may use at the same time."""
         super().__init__(scope, name)
         settings, assets = parts.settings, parts.assets
         self.log = add_log_group(self, "Log", log)
@@ -84,7 +84,7 @@ class EmrApplication(Construct):
             ),
             maximum_capacity=application.MaximumAllowedResourcesProperty(cpu=f"{vcpus} vCPU", memory=f"{gigabytes} GB"),
             scheduler_configuration=application.SchedulerConfigurationProperty(
-                # A run that got only a part of its workers would take longer and cost as much.
+                # A run with only a part of its workers would take longer and cost as much.
                 max_concurrent_runs=runs,
                 queue_timeout_minutes=QUEUE_MINUTES,
             ),
@@ -101,7 +101,7 @@ class EmrApplication(Construct):
         # https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/logging.html
         allow(self.role, ("logs:DescribeLogGroups",), ["*"], "The action lists all log groups and has no resource.")
         self.keeps_event_logs = not settings.encryption.kms_key
-        """EMR keeps event logs for its Spark UI in a place of its own, under a key of its own."""
+        """EMR keeps event logs for its Spark UI in its own place, under its own key."""
 
     def allow_watch(self, role: iam.Role) -> None:
         self._allow_runs(role, "emr-serverless:GetJobRun")
@@ -179,13 +179,13 @@ class EmrStream(EmrApplication):
             keeps_event_logs=self.keeps_event_logs,
         )
 
-    def configure(self, functions: Mapping[str, RouterFunction]) -> None:
-        """Let the functions that start a streaming run know how."""
+    def add_launch(self, functions: Mapping[str, RouterFunction]) -> None:
+        """Configure the functions that start a streaming run."""
         for name in STARTERS:
             functions[name].function.add_environment(STREAM_LAUNCH, self._launch.to_text())
 
     def allow_stream_start(self, role: iam.Role) -> None:
-        """Start a run, and learn before that whether one exists."""
+        """Start a run, after a check whether one exists."""
         self._allow_start(role, "emr-serverless:StartJobRun", "emr-serverless:ListJobRuns")
 
     def allow_stream_end(self, role: iam.Role) -> None:
@@ -194,7 +194,7 @@ class EmrStream(EmrApplication):
 
 
 def _script_arguments(assets: Assets, resources: ResourceNames, region: str) -> str:
-    """Arguments of the scripts, the same as on Glue, with a space between two. None of them contains one."""
+    """Arguments of the scripts, the same as on Glue, separated by spaces. No argument contains a space."""
     own = {"--settings": assets.settings.s3_object_url, "--region": region}
     return " ".join(word for pair in {**resources.to_arguments(), **own}.items() for word in pair)
 
@@ -202,7 +202,7 @@ def _script_arguments(assets: Assets, resources: ResourceNames, region: str) -> 
 def _spark_submit_parameters(
     assets: Assets, driver: tuple[int, int], executor: tuple[int, int], more: Mapping[str, str] | None = None
 ) -> str:
-    """Spark's properties; ``more`` are those of one lane. A driver or an executor is its vCPUs and its GB."""
+    """Spark's properties; ``more``: properties of one lane. A driver or an executor is given as vCPUs and GB."""
     properties = {**SPARK_SETTINGS, "spark.submit.pyFiles": assets.job_code.s3_object_url}
     if assets.emr_libraries is not None:
         properties["spark.archives"] = f"{assets.emr_libraries.s3_object_url}#{LIBRARIES}"
@@ -217,13 +217,13 @@ def _spark_submit_parameters(
 
 
 def _scaling(stream: StreamSettings) -> dict[str, str]:
-    """Executors come and go with the tasks; without these properties a run would begin with three of them."""
+    """Executors start and end with the tasks; without these properties a run would begin with three executors."""
     first = max(1, stream.emr_min_executors)
     return {
         "spark.dynamicAllocation.enabled": "true",
         "spark.dynamicAllocation.minExecutors": str(stream.emr_min_executors),
         "spark.dynamicAllocation.maxExecutors": str(stream.max_workers - 1),
-        # The first files find one while the driver is alone later.
+        # So the first files find an executor, although the driver later waits alone.
         "spark.dynamicAllocation.initialExecutors": str(first),
         "spark.executor.instances": str(first),
     }

@@ -1,6 +1,6 @@
-"""Encryption by the customer's KMS key: of every resource that stores data, and the right to use the key.
+"""Encryption of every resource that stores data by the customer's KMS key, and the right to use the key.
 
-The key is not part of the stack. Its policy has to let in the services that act in their own name: S3, CloudWatch and
+The key is not part of the stack. Its policy must allow the services that act in their own name: S3, CloudWatch and
 CloudWatch Logs. docs/deploy.md prints these statements.
 """
 
@@ -29,9 +29,9 @@ class KeyUse:
     """The services through which a role uses the key."""
 
     reads: tuple[str, ...]
-    """What they give to the role was encrypted: ``kms:Decrypt``."""
+    """Services whose data the role reads: ``kms:Decrypt``."""
     writes: tuple[str, ...] = ()
-    """What the role gives to them is encrypted: ``kms:GenerateDataKey``."""
+    """Services to which the role writes data: ``kms:GenerateDataKey``."""
 
 
 READ_LEDGER = KeyUse((DYNAMODB,))
@@ -54,21 +54,21 @@ USES_OF_FUNCTIONS = {
 """Function -> its use of the key. DynamoDB decrypts a table's key for each caller, for writes too; it encrypts nothing
 for a caller (https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/encryption.howitworks.html)."""
 PUBLISH_TO_TOPIC = KeyUse((SNS,), (SNS,))
-"""SNS, SQS and S3's multipart uploads need both actions of who sends (Amazon SNS Developer Guide, "Managing Amazon SNS
-encryption keys and costs"; Amazon S3 User Guide, "Uploading and copying objects using multipart upload")."""
+"""SNS, SQS and S3's multipart uploads require both actions of the sender (Amazon SNS Developer Guide, "Managing Amazon
+SNS encryption keys and costs"; Amazon S3 User Guide, "Uploading and copying objects using multipart upload")."""
 SEND_TO_QUEUE = KeyUse((SQS,), (SQS,))
 WRITE_OBJECTS = KeyUse((S3,), (S3,))
 READ_KINESIS = KeyUse((KINESIS,))
 
 
 def encrypt(stack: Stack, key_arn: str) -> None:
-    """Encrypt every bucket, table, queue, topic and log group of the stack by the key.
+    """Encrypt every bucket, table, queue, topic and log group of the stack with the key.
 
-    The properties are set on CloudFormation's resources: CDK's own grants for an encrypted queue let a role use the
-    key without a condition.
+    The properties are set on CloudFormation's resources: CDK's own grants for an encrypted queue let a role use the key
+    without a condition.
     """
     rule = s3.CfnBucket.ServerSideEncryptionRuleProperty(
-        # S3 asks KMS for one key of the bucket from time to time, and not for one of each object.
+        # S3 asks KMS for one key of the bucket from time to time, not for a key of each object.
         bucket_key_enabled=True,
         server_side_encryption_by_default=s3.CfnBucket.ServerSideEncryptionByDefaultProperty(
             sse_algorithm="aws:kms", kms_master_key_id=key_arn
@@ -97,9 +97,9 @@ def grant_key(
     machines: Machines,
     schedules: Schedules,
 ) -> None:
-    """Let each role use the keys of the settings, through the services that it calls and in no other way.
+    """Let each role use the keys of the settings, only through the services that it calls.
 
-    Raises ``KeyError``: a function has no entry in ``USES_OF_FUNCTIONS``.
+    Raises ``KeyError`` if a function has no entry in ``USES_OF_FUNCTIONS``.
     """
     key_arn, input_key_arn = settings.encryption.kms_key, settings.input.kms_key
     for read_key_arn in filter(None, (input_key_arn, settings.encryption.bootstrap_key)):
@@ -119,7 +119,7 @@ def grant_key(
 
 
 def allow_key(role: iam.Role, key_arn: str, use: KeyUse) -> None:
-    """Let ``role`` use the key through the services of ``use``, and in no other way."""
+    """Let ``role`` use the key only through the services of ``use``."""
     stack = Stack.of(role)
     for action, services in (("kms:Decrypt", use.reads), ("kms:GenerateDataKey", use.writes)):
         if services:

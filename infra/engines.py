@@ -1,4 +1,4 @@
-"""Everything that has job runs of a stage: Glue's jobs, and what else the settings name for one of the lanes."""
+"""Everything that runs jobs of a stage: Glue's jobs, and the other engines that the settings name for a lane."""
 
 import re
 from collections.abc import Mapping
@@ -15,21 +15,21 @@ from infra.synth import CHECKOUT
 
 
 class Engines:
-    """What runs jobs, by what it does."""
+    """The engines of a stage, behind one interface."""
 
     def __init__(self, scope: Construct, parts: JobParts, functions: Mapping[str, RouterFunction]) -> None:
         """Create what the settings name, and configure the functions that start a streaming run."""
         self.jobs = Jobs(scope, "Jobs", parts)
-        """Glue's, which every stage has: a verification runs on them."""
+        """Glue's jobs, which every stage has, because a verification runs on them."""
         self.emr_batch = EmrBatch(scope, "Emr", parts) if parts.settings.batch.uses_emr else None
         self.emr_stream = EmrStream(scope, "EmrStream", parts) if parts.settings.stream.on_emr else None
         if self.emr_stream is not None:
-            self.emr_stream.configure(functions)
+            self.emr_stream.add_launch(functions)
         self.stream = self.emr_stream or self.jobs
         self.all = tuple(item for item in (self.jobs, self.emr_batch, self.emr_stream) if item is not None)
         self.roles = [item.role for item in self.all]
         self.stream_application = self.emr_stream.application.attr_application_id if self.emr_stream else ""
-        """What the command line needs to find the streaming runs in addition to their name."""
+        """The id that the command line needs, in addition to the name, to find the streaming runs."""
 
     @property
     def substitutions(self) -> dict[str, str]:

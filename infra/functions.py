@@ -26,14 +26,14 @@ MAX_TIMEOUT_SECONDS = 900
 class FunctionSpec:
     name: str
     module: str
-    """Its handler is ``handler`` of this module of ``router``."""
+    """Module of ``router`` with the function's ``handler``."""
     purpose: str
     """Completes the description "hybrid-router: ..." in the console."""
     timeout_seconds: int
     memory_mib: int = 512
     """Lambda gives CPU in proportion to memory: one full vCPU at 1,769 MiB."""
     scheduled: bool = False
-    """A schedule invokes it, asynchronously."""
+    """Whether a schedule invokes it, asynchronously."""
 
 
 SPECS = (
@@ -41,7 +41,7 @@ SPECS = (
         "route", "route.handler", "decides the lane of every arrival and takes ownership", ROUTE_TIMEOUT_SECONDS, 1024
     ),
     FunctionSpec("plan", "plan.handler", "packs the backlog into runs", MAX_TIMEOUT_SECONDS, 1769, scheduled=True),
-    # Like route's, shorter than OWNER_GRACE of router.ownership: after it, another invocation may take the arrivals.
+    # Like route's timeout, shorter than OWNER_GRACE: after it, another invocation may take the arrivals.
     FunctionSpec("backfill", "requests.backfill", "finds older arrivals that have no owner", 240, 1024),
     FunctionSpec("run_status", "executions.run_status", "counts what is left of a run", 300),
     FunctionSpec("settle", "settle.handler", "reports the outcome of an execution", MAX_TIMEOUT_SECONDS, 1769),
@@ -61,7 +61,7 @@ SPECS = (
     ),
     # Batches of 1,000 manifests, of four tables, wait for some thousand requests, 32 at a time.
     FunctionSpec(TABLES, "tables.handler", "brings published files into the Iceberg tables", 300, 1024, scheduled=True),
-    # As backfill's, shorter than OWNER_GRACE.
+    # As backfill's timeout, shorter than OWNER_GRACE.
     FunctionSpec(
         "resubmit", "requests.resubmit", "resubmits repaired lines of the quarantine to their hour, once", 240, 1024
     ),
@@ -103,7 +103,7 @@ class RouterFunction(Construct):
             },
         )
         if spec.scheduled:
-            # By default Lambda runs a failed asynchronous invocation two more times, also after a timeout: sweeps would
+            # By default Lambda runs a failed asynchronous invocation two more times, even after a timeout: sweeps would
             # overlap. The schedule starts the next one anyway.
             self.function.configure_async_invoke(retry_attempts=0, max_event_age=MAX_EVENT_AGE)
         acknowledge_finding(self.function, "AwsSolutions-L1", SAME_PYTHON_AS_GLUE)

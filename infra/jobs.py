@@ -21,9 +21,9 @@ from lake.shards import FIRST_SHARD
 STREAM_TIMEOUT_MINUTES = 24 * 60
 """A stream window lasts a day at most; ``stream_window`` starts the job again when work is left."""
 SPARK_SETTINGS = {
-    # Spark runs a second copy of a task on a slow or dying executor and uses the result of the first to finish; only
-    # that one is published. The tasks of a run have about equal input, so twice the median time means trouble. A second
-    # copy of a task under a minute gains nothing.
+    # Spark runs a second copy of a task on a slow or dying executor and uses the first result; only this result is
+    # published. The tasks of a run have about equal input, so twice the median time means trouble. A second copy of a
+    # task under a minute gains nothing.
     "spark.speculation": "true",
     "spark.speculation.multiplier": "2",
     "spark.speculation.quantile": "0.75",
@@ -32,7 +32,7 @@ SPARK_SETTINGS = {
     "spark.task.maxFailures": "4",
 }
 USE_RULE = ("events:PutTargets", "events:PutRule", "events:DescribeRule")
-"""What Step Functions needs of the EventBridge rule by which it learns that something has ended."""
+"""Rights that Step Functions needs on the EventBridge rule by which it learns of an end."""
 NO_SECURITY_CONFIGURATION = (
     "The buckets and the log groups encrypt what the job stores, by the key of the settings or those of the services. "
     "Job bookmarks are not used: the ledger records what is done."
@@ -56,7 +56,7 @@ class Jobs(Construct):
             stack.format_arn(service="glue", resource="job", resource_name=resources.stream_job_of(shard))
             for shard in settings.glue_shards
         ]
-        """The streaming jobs; none where they run on another engine."""
+        """ARNs of the streaming jobs; empty if they run on another engine."""
         self.batch_arn = stack.format_arn(service="glue", resource="job", resource_name=names.batch_job)
         self.role = self._create_role()
         arguments = self._arguments(resources)
@@ -65,10 +65,10 @@ class Jobs(Construct):
             "role": self.role.without_policy_updates(),
             "extra_python_files": [glue_code(parts.assets.job_code)],
             "glue_version": glue.GlueVersion.V6_0,
-            # The state machine retries a run, after it has asked the ledger which manifests are open.
+            # The state machine retries a run, after the ledger has named the open manifests.
             "max_retries": 0,
             "continuous_logging": glue.ContinuousLoggingProps(enabled=False),
-            # Glue's own: nothing reads them, each run would make new ones, and only a script with a ``GlueContext``
+            # Glue's metrics: nothing reads them, each run makes new ones, and only a script with a ``GlueContext``
             # sends them (https://docs.aws.amazon.com/glue/latest/dg/monitor-profile-glue-job-cloudwatch-metrics.html).
             "enable_metrics": False,
             "enable_observability_metrics": False,
@@ -79,10 +79,11 @@ class Jobs(Construct):
             acknowledge_finding(job, "AwsSolutions-GL1", NO_SECURITY_CONFIGURATION)
             acknowledge_finding(job, "AwsSolutions-GL3", NO_SECURITY_CONFIGURATION)
         if settings.spark.ui_logs:
-            # For a history server: CDK's own property adds --enable-spark-ui, another form, for Glue's console alone.
+            # For a history server: CDK's property adds --enable-spark-ui, another format, only for Glue's console.
             uri = event_logs_uri(resources.control_bucket)
             for job in jobs:
                 resource = cast("CfnResource", job.node.default_child)
+                resource.add_property_override("DefaultArguments.--enable-spark-ui", "true")
                 resource.add_property_override("DefaultArguments.--enable-spark-ui-legacy-path", "true")
                 resource.add_property_override("DefaultArguments.--spark-event-logs-path", uri)
 
@@ -94,7 +95,7 @@ class Jobs(Construct):
         allow(role, actions, [self.batch_arn])
 
     def allow_stream_start(self, role: iam.Role) -> None:
-        """Start a run of a streaming job, and learn after a refusal whether one exists."""
+        """Start a run of a streaming job, and check after a refusal whether one exists."""
         allow(role, ("glue:StartJobRun", "glue:GetJobRuns"), self.stream_arns)
 
     def allow_stream_end(self, role: iam.Role) -> None:
@@ -125,7 +126,7 @@ class Jobs(Construct):
     def _create_batch_job(
         self, common: Mapping[str, Any], arguments: dict[str, str]
     ) -> glue.PySparkEtlJob | glue.PySparkFlexEtlJob:
-        # Each run of a plan names its execution class; a verification has that of the job.
+        # Each run of a plan names its execution class; a verification has the job's class.
         kind = glue.PySparkFlexEtlJob if self._settings.batch.uses_flex else glue.PySparkEtlJob
         return kind(
             self,

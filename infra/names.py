@@ -1,7 +1,7 @@
-"""Names that the stack gives its resources itself, its outputs, and which code it was deployed from. Needs no CDK.
+"""Names that the stack gives its resources, its outputs, and the fingerprint of its code. Needs no CDK.
 
-Others need these names before the resources exist: both jobs get each other's name as an argument, and the roles are
-limited to resources of exactly these names. Names that CloudFormation makes up (buckets, table, functions) are known
+The names are needed before the resources exist: both jobs get each other's name as an argument, and the roles are
+limited to resources of exactly these names. Names that CloudFormation generates (buckets, table, functions) are known
 after a deployment: the stack writes them as outputs, which the command line reads.
 """
 
@@ -19,7 +19,7 @@ from lake.shards import Shards
 
 
 def stack_name(stage: str) -> str:
-    """The name of a stage's CloudFormation stack: letters, digits and hyphens, as CloudFormation requires.
+    """Return the name of a stage's CloudFormation stack: letters, digits and hyphens, as CloudFormation requires.
 
     The settings allow only lower case letters, digits and underscores in ``stage``, so two stages never share a name.
     """
@@ -31,7 +31,7 @@ class StackNames:
     """Fixed names of one stage; several stages can share an account and region."""
 
     stack: str
-    """Also the namespace of the functions' and the jobs' own metrics; stages of one account do not share it."""
+    """Also the namespace of the functions' and jobs' own metrics; stages of one account do not share it."""
     stream_job: str
     batch_job: str
     overnight_machine: str
@@ -39,7 +39,7 @@ class StackNames:
     stream_window_machine: str
     verify_machine: str
     catalog_database: str
-    """With underscores: Athena would ask for quotes around a name with hyphens."""
+    """With underscores: Athena would require quotes around a name with hyphens."""
 
     @classmethod
     def of(cls, settings: Settings) -> "StackNames":
@@ -60,7 +60,7 @@ class StackNames:
 
 
 PACKAGES = ("batch_job", "infra", "lake", "report", "router", "statemachines", "streaming_job", "transform", "verify")
-"""What a deployment reads of a checkout; the libraries of the jobs are checked on their own."""
+"""Packages that a deployment reads from a checkout; the libraries of the jobs are checked separately."""
 HASHED_SUFFIXES = frozenset({".css", ".js", ".json", ".py", ".toml"})
 CODE_MARK = "code "
 """Precedes the fingerprint at the end of the stack's description."""
@@ -68,7 +68,7 @@ _DIGITS = 12
 
 
 def code_version(checkout: Path) -> str:
-    """The first 12 hexadecimal digits of the SHA-256 over names and contents of the deployed code."""
+    """Return the first 12 hexadecimal digits of the SHA-256 over names and contents of the deployed code."""
     digest = hashlib.sha256()
     for package in PACKAGES:
         for file in sorted((checkout / package).rglob("*")):
@@ -79,7 +79,7 @@ def code_version(checkout: Path) -> str:
 
 
 def version_of(description: str) -> str | None:
-    """The fingerprint in a stack's description; None: it was deployed by a version that wrote none."""
+    """Return the fingerprint in a stack's description; None if it has none."""
     _, mark, version = description.rpartition(CODE_MARK)
     return version if mark else None
 
@@ -90,7 +90,7 @@ OPTIONAL = ("shards", "records", "stream_application", "tables")
 
 @dataclass(frozen=True, slots=True)
 class StackOutputs:
-    """What a person or the command line needs to know of one deployed stage."""
+    """What a person or the command line needs to know about one deployed stage."""
 
     resources: ResourceNames
     overnight: str
@@ -114,11 +114,11 @@ class StackOutputs:
     dead_letters: str
     """URL of the dead-letter queue."""
     shards: Shards = field(default_factory=Shards)
-    """The shards of the stream lane; without an output of their own while there is only the first one."""
+    """The shards of the stream lane; there is no such output while there is only the first shard."""
     records: Mapping[str, str] = field(default_factory=dict)
     """Name -> dataset of each ``[[records]]``; a stage without any has no such output."""
     stream_application: str = ""
-    """Id of the EMR Serverless application of the streaming jobs; a stage with them on Glue has no such output."""
+    """Id of the EMR Serverless application of the streaming jobs; a stage that runs them on Glue has no such output."""
     tables: str = ""
     """Name of the function that brings files into the Iceberg tables; a stage without any has no such output."""
 
@@ -127,8 +127,8 @@ class StackOutputs:
         return Engine.EMR_SERVERLESS if self.stream_application else Engine.GLUE
 
     def to_outputs(self) -> dict[str, str]:
-        """Output key -> value, one for each field of this class and of ``ResourceNames``; none for an ``OPTIONAL`` one
-        that has its default.
+        """Return output key -> value for each field of this class and of ``ResourceNames``, without ``OPTIONAL`` fields
+        that have their default.
         """
         texts = {name: getattr(self, name) for name in _NAMES} | asdict(self.resources)
         texts["shards"] = "" if self.shards == Shards() else str(self.shards.jobs)
@@ -139,7 +139,7 @@ class StackOutputs:
     def from_outputs(cls, outputs: Mapping[str, str]) -> "StackOutputs":
         """The inverse of ``to_outputs``, for the outputs of a deployed stack.
 
-        Raises ``InvalidInputError``: an output is missing: the stack was deployed from another version.
+        Raises ``InvalidInputError`` if an output is missing: the stack was deployed from another version.
         """
         resources = [item.name for item in fields(ResourceNames)]
         texts = {name: outputs.get(output_key(name), "") for name in (*resources, *_NAMES)}

@@ -22,13 +22,13 @@ ANY_KEY = "The keys are made at run time; every key under this prefix belongs to
 ANY_INPUT = "Every key of the input bucket can be an arrival."
 ANY_QUOTA = "Reading a quota cannot be limited to one (Service Authorization Reference, Service Quotas)."
 MAX_CHARACTERS = 5700
-"""Of the resources of a policy: IAM refuses a managed one of more than 6,144 characters."""
+"""Maximum length of the resources of a policy: IAM refuses a managed policy of more than 6,144 characters."""
 ARN_CHARACTERS = 90
 """Assumed for an ARN of the input bucket in a policy, without the prefix."""
 ANY_TABLE = "A table is named after its dataset, which is unknown until its first file arrives."
 
 LOG_GROUP = "/aws-glue/iceberg-compaction/logs"
-"""Glue's own, for all tables of the account."""
+"""Glue's log group, for all tables of the account."""
 ANY_STREAM = "The streams of the log group are named by Glue."
 PASSED = {"StringEquals": {"iam:PassedToService": "glue.amazonaws.com"}}
 
@@ -71,7 +71,7 @@ class Grants:
         self.allow_in_control(role, ("s3:DeleteObject",), layout.INTENTS)
 
     def divide_collections(self, role: iam.Role) -> None:
-        """Read parts, and write the manifests of a division and its document; rows are granted apart."""
+        """Read parts, and write the manifests of a division and its document; rows are granted separately."""
         self.read_control(role, layout.PARTS, layout.DIVISIONS)
         self.write_control(role, layout.MANIFESTS, layout.DIVISIONS)
 
@@ -98,21 +98,21 @@ class Grants:
     def read_input(self, role: iam.Role) -> None:
         """Read objects by key and version.
 
-        The rights to list let S3 answer "no such key" or "no such version" for what is missing instead of "access
-        denied": a deleted file is a result, a denied one waits.
+        The rights to list let S3 answer "no such key" or "no such version" instead of "access denied" for a missing
+        object: a deleted file is a result, a denied file waits.
         """
         arn = self.storage.input.bucket_arn
         allow(role, ("s3:GetObject", "s3:GetObjectVersion"), [f"{arn}/*"], ANY_INPUT)
         allow(role, ("s3:ListBucket", "s3:ListBucketVersions"), [arn])
 
     def look_up_events(self, role: iam.Role) -> None:
-        """Ask whether the input bucket keeps versions, and list it: its versions complete an event that lacks one."""
+        """Ask whether the input bucket keeps versions, and list them to complete an event without a version."""
         allow(role, ("s3:ListBucketVersions", "s3:GetBucketVersioning"), [self.storage.input.bucket_arn])
 
     def find_dataset(self, role: iam.Role) -> None:
         """List the input bucket with its versions, also to find a dataset that a request names and the ledger lacks.
 
-        Its folder may be one whose current objects are all deleted.
+        All current objects of its folder may be deleted.
         """
         allow(role, ("s3:ListBucket", "s3:ListBucketVersions"), [self.storage.input.bucket_arn])
 
@@ -153,7 +153,7 @@ class Grants:
         allow(role, ("s3:ListBucket",), [lake.bucket_arn])
 
     def find_iceberg_tables(self, role: iam.Role) -> None:
-        """Learn whether an Iceberg table exists, and which metadata of it is needed."""
+        """Learn whether an Iceberg table exists, and where its metadata is."""
         allow(role, ("glue:GetTable",), self.catalog.iceberg_arns, ANY_TABLE)
 
     def delete_outbox(self, role: iam.Role) -> None:
@@ -174,7 +174,7 @@ class Grants:
 
 
 def _of_policies(patterns: Iterable[str]) -> list[list[str]]:
-    """The patterns of each policy. CDK would divide them by an assumed length, and a prefix can be much longer."""
+    """Yield each policy's patterns. CDK would divide them by an assumed length, and a prefix can be much longer."""
     parts: list[list[str]] = []
     room = 0
     for pattern in patterns:
@@ -273,7 +273,7 @@ GRANTS_BY_FUNCTION = {
 
 
 def grant_functions(grants: Grants, functions: Mapping[str, RouterFunction]) -> None:
-    """Give every function access to what its code uses; raises ``KeyError`` for one without an entry in the table."""
+    """Give every function access to what its code uses; raises ``KeyError`` if a function has no entry in the table."""
     for name, function in functions.items():
         granted = GRANTS_BY_FUNCTION[name]
         grants.use_ledger(function.role, *granted.ledger)
@@ -286,7 +286,7 @@ def grant_functions(grants: Grants, functions: Mapping[str, RouterFunction]) -> 
 
 
 def grant_jobs(grants: Grants) -> None:
-    """Give the roles of the job runs what a conversion needs, and the stream lane's what it needs in addition."""
+    """Give the roles of the job runs what a conversion needs, and the stream lane's role what only it needs."""
     for role in grants.engines.roles:
         grants.use_ledger(role, "GetItem", *CREATE)
         grants.read_input(role)
@@ -295,16 +295,16 @@ def grant_jobs(grants: Grants) -> None:
         grants.read_control(role, *documents, layout.PLANS, layout.RESUBMISSIONS)
         grants.write_control(role, *documents, layout.RESULTS)
         grants.watch_runs(role)
-    # The common role of Glue's jobs has the stream lane as well.
+    # Glue's jobs share one role, which includes the rights of the stream lane.
     grants.list_open_manifests(grants.engines.stream.role)
     # The pointers of every inbox. The prefix has no slash at its end: Hadoop's file system looks for an object with the
-    # name of the folder. It begins those of all shards, also of those that the settings no longer have.
+    # name of the folder. It matches the inboxes of all shards, including removed ones.
     grants.allow_in_control(grants.engines.stream.role, ("s3:GetObject", "s3:DeleteObject"), layout.INBOX.rstrip("/"))
 
 
 def grant_verification(grants: Grants) -> None:
     """Let the jobs' role verify: list the datasets and the versions of the input, follow files from their part to their
-    manifest, and write what was found."""
+    manifest, and write the findings."""
     role = grants.engines.jobs.role
     grants.use_ledger(role, *READ)
     grants.read_control(role, layout.DIVISIONS)
@@ -312,7 +312,7 @@ def grant_verification(grants: Grants) -> None:
 
 
 def grant_urgency(grants: Grants, route: iam.Role, rules: Sequence[DatasetRule]) -> None:
-    """Let ``route`` read tags and metadata of the files that rules make urgent by them, and of no others."""
+    """Let ``route`` read tags and metadata, only of files for which a rule needs them."""
     if tags := [rule.prefix for rule in rules if rule.urgent.tags]:
         grants.allow_in_input(route, ("s3:GetObjectTagging", "s3:GetObjectVersionTagging"), tags)
     if metadata := [rule.prefix for rule in rules if rule.urgent.metadata]:
@@ -325,8 +325,8 @@ def add_optimizer(
 ) -> None:
     """Add the role of the table optimizer, and let the function pass it.
 
-    It reads the lake, and writes only into the tables' own folders, where it may delete what it has written itself. AWS
-    Glue User Guide, "Table optimization prerequisites", lets it delete everywhere.
+    The role reads the lake, and writes and deletes only in the tables' own folders. AWS Glue User Guide, "Table
+    optimization prerequisites", lets it delete everywhere.
     """
     lake = storage.lake
     role = iam.Role(Construct(scope, "TableOptimizer"), "Role", assumed_by=iam.ServicePrincipal("glue.amazonaws.com"))

@@ -1,4 +1,4 @@
-"""What a stage needs of the account's quotas. Needs no CDK."""
+"""The account's quotas that a stage needs. Needs no CDK."""
 
 import math
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from lake.settings import Settings
 MAX_ROUTE_CONCURRENCY = 10
 """Invocations of ``route`` at the same time: the event source's limit."""
 OTHER_FUNCTIONS = 10
-"""The stage's functions apart from ``route``, each with at least one invocation at the same time."""
+"""Number of the stage's other functions, each with at least one invocation at the same time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +23,11 @@ class NeededQuota:
     reason: str
     """Where the number comes from."""
     without: str
-    """What happens with less."""
+    """The effect of a lower quota."""
 
 
 def needed_quotas(settings: Settings) -> Iterator[NeededQuota]:
-    """What this stage alone needs, when everything that its settings allow runs at the same time."""
+    """Return what this stage alone needs, when everything that its settings allow runs at the same time."""
     batch_runs = settings.max_batch_runs
     yield NeededQuota(
         "lambda",

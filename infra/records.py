@@ -41,7 +41,7 @@ NO_OWN_ENCRYPTION = (
 
 
 class Records(Construct):
-    """One delivery stream, with a role and a log of its own, for each ``[[records]]``."""
+    """One delivery stream, with its own role and log, for each ``[[records]]``."""
 
     def __init__(self, scope: Construct, name: str, settings: Settings, names: StackNames, bucket: s3.IBucket) -> None:
         super().__init__(scope, name)
@@ -68,13 +68,13 @@ class Records(Construct):
             extended_s3_destination_configuration=self._destination(record, folder, role, log),
             **_source(scope, record, role),
         )
-        # Firehose tries out the roles when the delivery stream is made: their policies have to be there before.
+        # Firehose tests the roles when the delivery stream is created: their policies must exist before.
         roles = [item for item in scope.node.children if isinstance(item, iam.Role)]
         delivery.node.add_dependency(errors, *roles)
         acknowledge_finding(delivery, "AwsSolutions-KDF1", NO_OWN_ENCRYPTION)
 
     def _role(self, scope: Construct, record: RecordsRule, folder: str, log: logs.LogGroup) -> iam.Role:
-        """The role that writes to the bucket, and reads a Kinesis stream."""
+        """Create the role that writes to the bucket, and reads a Kinesis stream."""
         conditions = {"StringEquals": {"sts:ExternalId": Stack.of(self).account}}
         role = iam.Role(scope, "Role", assumed_by=iam.ServicePrincipal(SERVICE, conditions=conditions))
         allow(role, BUCKET_ACTIONS, [self._bucket.bucket_arn])
@@ -93,7 +93,7 @@ class Records(Construct):
         self, record: RecordsRule, folder: str, role: iam.Role, log: logs.LogGroup
     ) -> firehose.CfnDeliveryStream.ExtendedS3DestinationConfigurationProperty:
         of_stream = firehose.CfnDeliveryStream
-        # Firehose appends a newline to each record; without it, it joins records to one line.
+        # Firehose appends a newline to each record; without this processor it joins records to one line.
         delimiter = of_stream.ProcessorProperty(type="AppendDelimiterToRecord")
         return of_stream.ExtendedS3DestinationConfigurationProperty(
             bucket_arn=self._bucket.bucket_arn,
@@ -121,7 +121,7 @@ def _source(scope: Construct, record: RecordsRule, role: iam.Role) -> dict[str, 
             kinesis_stream_arn=record.kinesis_stream, role_arn=role.role_arn
         )
         return {"delivery_stream_type": "KinesisStreamAsSource", "kinesis_stream_source_configuration": kinesis}
-    # Firehose asks for a role of its own to read a topic, and assumes it without the external id.
+    # Firehose needs another role to read a topic, and assumes it without the external id.
     reader = iam.Role(scope, "ReadRole", assumed_by=iam.ServicePrincipal(SERVICE))
     topic, group = (record.msk_cluster.replace(":cluster/", f":{kind}/", 1) for kind in ("topic", "group"))
     allow(reader, CLUSTER_ACTIONS, [record.msk_cluster])

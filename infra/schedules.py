@@ -1,4 +1,4 @@
-"""The schedules, in the deployment's time zone: of EventBridge Scheduler, because EventBridge rules know UTC only."""
+"""The schedules, in the deployment's time zone, by EventBridge Scheduler, because EventBridge rules know only UTC."""
 
 import json
 from collections.abc import Mapping
@@ -18,10 +18,10 @@ CATALOG_RATE = "rate(15 minutes)"
 SWEEP_RATE = "rate(15 minutes)"
 PLAN_AHEAD_RATE = "rate(1 hour)"
 PLAN_AHEAD = json.dumps({"execution": PLAN_AHEAD_EXECUTION, "dryRun": True, "raiseRefusal": True})
-"""A dry run for the next night: its metric raises the alarm before that night. Its summary replaces the last one."""
+"""A dry run for the next night: its metric raises the alarm before that night. Each summary replaces the last one."""
 MAX_START_RETRIES = 10
 MAX_START_AGE_SECONDS = 3600
-"""A start goes to the dead-letter queue after the last retry, or when it is this old."""
+"""A start goes to the dead-letter queue after the last retry, or at this age."""
 
 
 class Schedules(Construct):

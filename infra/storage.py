@@ -1,4 +1,4 @@
-"""What holds data: buckets for input (created, or an existing one), lake, quarantine and control, ledger, databases."""
+"""Resources that hold data: buckets for input (new or existing), lake, quarantine and control, ledger, databases."""
 
 from collections.abc import Sequence
 
@@ -24,18 +24,18 @@ NO_ACCESS_LOGS = (
 UNFINISHED_UPLOAD_DAYS = 14
 """Age at which S3 removes unfinished multipart uploads.
 
-AWS allows to redrive an execution for 14 days; its runs complete uploads that earlier runs began.
+An execution can be redriven for 14 days; its runs complete uploads that earlier runs began.
 """
 EVENT_LOG_DAYS = 30
-"""Age at which S3 removes Spark's event logs, as the jobs' other logs. Also after the setting was switched off."""
+"""Age at which S3 removes Spark's event logs, as the jobs' other logs, even after the setting was switched off."""
 PART_DAYS = 90
 """Age at which S3 removes the documents of parts. They are read until their hour is divided; each sweep reports an hour
-that cannot be."""
+that cannot be divided."""
 KEY_OF_REQUEST = "s3:x-amz-server-side-encryption-aws-kms-key-id"
 """Condition key: the KMS key that a request names (Service Authorization Reference, "Amazon S3")."""
 KEPT = RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
-"""CloudFormation retains what holds data, with the policies of the buckets, also when the stack is deleted. Only what a
-failed deployment has itself created is deleted with it: it would be left over, empty, at each further try.
+"""CloudFormation retains what holds data, with the policies of the buckets, even when the stack is deleted. Only
+resources that a failed deployment created are deleted with it: each further try would leave empty ones.
 """
 
 
@@ -46,11 +46,11 @@ class Storage(Construct):
         super().__init__(scope, name)
         self.input = self._input(settings)
         protection = settings.protection
-        # Also where nothing is protected: versions of the time before it was switched off would be billed for ever.
+        # Set even without protection: versions from before it was switched off would be billed for ever.
         old_versions = s3.LifecycleRule(
             id="old-versions",
             noncurrent_version_expiration=Duration.days(KEPT_VERSION_DAYS),
-            # A marker that hides no version any more only slows listings down.
+            # A marker that hides no version any more only slows down listings.
             expired_object_delete_marker=True,
         )
         self.lake = self._bucket("Lake", versioned=protection.versions, rules=[old_versions])
@@ -84,13 +84,13 @@ class Storage(Construct):
 
     def _input(self, settings: Settings) -> s3.IBucket:
         if settings.input.bucket:
-            # Each bucket has a notification of its own in the template. CDK's function looks only at the new bucket of
-            # one that is changed, and the events of the bucket before would stay on.
+            # Each bucket has its own notification in the template. CDK's function looks only at the new bucket of a
+            # changed notification, and the old bucket would continue to send events.
             return s3.Bucket.from_bucket_name(self, f"Input-{settings.input.bucket}", settings.input.bucket)
         rules = []
         if settings.input.keep_days:
-            # A version that was replaced may wait for its conversion, so it is kept for a time of its own. S3 takes the
-            # removal of delete markers in a rule without days only.
+            # A replaced version may wait for its conversion, so it has its own time. S3 accepts the removal of delete
+            # markers only in a rule without days.
             rules = [
                 s3.LifecycleRule(
                     id="old-files",
@@ -109,7 +109,7 @@ class Storage(Construct):
             name,
             versioned=versioned,
             encryption=s3.BucketEncryption.S3_MANAGED,
-            # No job has the key of such an object. The default of new buckets since April 2026, but not everywhere.
+            # No job has the key of such an object. New buckets have this since April 2026, but not everywhere.
             blocked_encryption_types=[s3.BlockedEncryptionType.SSE_C],
             block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
             object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
@@ -166,7 +166,7 @@ class Catalog(Construct):
             database_name=database_name,
             description=f"hybrid-router: one table per dataset, maintained by the function {function}",
             location_uri=self._storage.lake.s3_url_for_object(""),
-            # Tables can be rebuilt from the files. A retained database would block the next deployment by its name.
+            # Tables can be rebuilt from the files. The name of a retained database would block the next deployment.
             removal_policy=RemovalPolicy.DESTROY,
         )
 

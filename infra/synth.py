@@ -28,8 +28,8 @@ def synth(
 
     ``checked``: also run cdk-nag's AwsSolutions rules; a finding without a written reason makes the synthesis fail.
     ``wheels``: the zip of wheels that the jobs install on Glue; None for the local cloud, whose jobs use this
-    environment's libraries. The jobs' arguments are the only difference in the template. Raises ``AssetError``: the
-    wheels belong to another checkout.
+    environment's libraries. Only the jobs' arguments differ in the template. Raises ``AssetError`` if the wheels belong
+    to another checkout.
     """
     from aws_cdk import App, Validations  # noqa: PLC0415
 
@@ -65,8 +65,8 @@ def main() -> int:
         out_dir = Path(os.environ.get("CDK_OUTDIR", "cdk.out"))
         wheels = None if context.get("local") == "true" else CHECKOUT / JobRuntime.glue().zip
         synth(settings, out_dir, checked=True, wheels=wheels)
-    # CDK's errors are RuntimeErrors, such as that for more than 500 resources; those of its runtime JSIIErrors, such as
-    # that for a home folder in which it may not write.
+    # CDK's errors are RuntimeErrors, such as for more than 500 resources; its runtime's errors are JSIIErrors, such as
+    # for a home folder that it cannot write.
     except (HybridRouterError, RuntimeError, JSIIError) as error:
         sys.stderr.write(f"{error}\n")
         return 1

@@ -1,10 +1,10 @@
-"""The zips of wheels of the jobs, one for each service: what belongs into it, its check, and how it is built.
+"""The jobs' zips of wheels, one for each service: their content, check and build.
 
 Glue installs the wheels of its zip. EMR Serverless installs nothing: Spark unpacks an archive next to the driver and to
-each executor, with its folder on the path of Python, so that the archive has the content of the wheels (``unpack``).
-``make wheels`` and ``make emr-libraries`` run this module with no library but ``packaging`` and what builds: maturin
-and zig compile the native reader, and pip downloads the other wheels, both for an old glibc, which all machines of the
-services have (Amazon Linux 2023: 2.34).
+each executor, with its folder on the path of Python, so the archive has the wheels' content (``unpack``). ``make
+wheels`` and ``make emr-libraries`` run this module with only ``packaging`` and build tools: maturin and zig compile the
+native reader, and pip downloads the other wheels, both for an old glibc that all machines of the services have (Amazon
+Linux 2023: 2.34).
 """
 
 import hashlib
@@ -71,14 +71,15 @@ class JobRuntime:
 
     @classmethod
     def _load(cls, service: str, file: str, machine: str, zip_file: str, build: str) -> "JobRuntime":
-        """The versions of a file next to this one, which also names their sources."""
+        """Return the versions in a file next to this one, which also names their sources."""
         body = tomllib.loads(Path(__file__).with_name(file).read_text(encoding="utf-8"))
         zip_path = Path("dist") / zip_file
         return cls(service, body["runtime"]["python"], body["packages"], machine, zip_path, build)
 
 
 def locked_versions(checkout: Path) -> dict[str, str]:
-    """Name -> version of every package in ``uv.lock``; that of the reader, which is built here, from Cargo.toml."""
+    """Name -> version of every package in ``uv.lock``; the reader, which is built here, has its version in
+    Cargo.toml."""
     lock = tomllib.loads((checkout / "uv.lock").read_text(encoding="utf-8"))
     cargo = tomllib.loads((checkout / "native" / "Cargo.toml").read_text(encoding="utf-8"))
     versions = {package["name"]: package["version"] for package in lock["package"] if "version" in package}
@@ -131,11 +132,11 @@ def write_zip(wheels: Iterable[Path], pins: Mapping[str, str], checkout: Path, t
 
 
 def check_wheels(checkout: Path, runtime: JobRuntime, zip_file: Path | None = None) -> Path:
-    """Return ``zip_file`` if it holds exactly the wheels that the jobs need; None: that of the checkout.
+    """Return ``zip_file`` (None: the checkout's) if it holds exactly the wheels that the jobs need.
 
     Every wheel has a SHA-256 that ``uv.lock`` states for its package, and the reader was built from the sources of this
-    checkout. Raises ``AssetError``: the zip is missing or damaged, or has other wheels; names the command that builds
-    it.
+    checkout. Raises ``AssetError``, with the command that builds the zip, if it is missing or damaged, or has other
+    wheels.
     """
     zip_file = zip_file or checkout / runtime.zip
     what = f"the wheels for {runtime.service} ({zip_file})"
@@ -151,7 +152,7 @@ def check_wheels(checkout: Path, runtime: JobRuntime, zip_file: Path | None = No
         raise AssetError(f"{what} cannot be read ({error}): {rebuild}") from error
     needed = missing_libraries(checkout, runtime)
     if requirements != _requirements(needed) or sorted(names.values()) != sorted(needed):
-        raise AssetError(f"{what} are not exactly those that the jobs need ({', '.join(needed)}): {rebuild}")
+        raise AssetError(f"{what} are not exactly the ones that the jobs need ({', '.join(needed)}): {rebuild}")
     if fingerprint != reader_fingerprint(checkout):
         raise AssetError(f"{what} were built from another state of native/: {rebuild}")
     known = locked_hashes(checkout)
@@ -174,9 +175,9 @@ def write_entry(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
 
 
 def unpack(zip_file: Path, target: Path) -> Path:
-    """Write the content of the wheels to the archive ``target``, with the same bytes on every machine; returns it.
+    """Write the content of the wheels to the archive ``target``, with the same bytes on every machine, and return it.
 
-    Raises ``AssetError``: a wheel has files that do not belong beside the others, or two wheels have the same file.
+    Raises ``AssetError`` if a wheel has files that do not belong next to the others, or two wheels have the same file.
     """
     content: dict[str, bytes] = {}
     with zipfile.ZipFile(zip_file) as archive:
@@ -213,7 +214,7 @@ MANYLINUX_TAGS = ("manylinux_2_28", "manylinux_2_24", "manylinux_2_17", "manylin
 
 
 def _check_rust() -> None:
-    """Refuse every Rust but the version in ``native/Cargo.toml``; raises ``AssetError`` with the command for it."""
+    """Refuse every Rust except ``native/Cargo.toml``'s version; ``AssetError`` has the command that installs it."""
     manifest = tomllib.loads((CHECKOUT / "native" / "Cargo.toml").read_text(encoding="utf-8"))
     pinned = manifest["package"]["metadata"]["toolchain"]["rust"]
     rustc = shutil.which("rustc")

@@ -101,7 +101,7 @@ def may_confirm(row: HourRow, now: datetime) -> bool:
     """
     if row.revision <= max(row.confirmed, 1) or row.announced < row.revision:
         return False
-    return now >= datetime.fromisoformat(row.told_at) + CONFIRM_AFTER
+    return now >= datetime.fromisoformat(row.decided_at) + CONFIRM_AFTER
 
 
 def state_of_hour(row: HourRow, contents: HourContents, now: datetime, *, shows_replaced: bool) -> HourState:

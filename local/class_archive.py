@@ -1,6 +1,6 @@
-"""Spark's classes as Java keeps them between two starts (class-data sharing): a JVM with them takes half the time.
+"""An archive of Spark's classes (class-data sharing), with which a JVM starts in half the time.
 
-Made once, at set-up. A JVM that cannot use the archive (another Java, another Spark) starts without it.
+It is made once, at set-up. A JVM that cannot use it (another Java, another Spark) starts without it.
 https://docs.oracle.com/en/java/javase/17/vm/class-data-sharing.html
 """
 
@@ -22,7 +22,7 @@ from local.isolation import kept_environment
 
 CACHE = Path(__file__).resolve().parents[1] / ".cache" / "spark-classes"
 JVM_OPTIONS = "-XX:+UseParallelGC -XX:TieredStopAtLevel=1"
-"""A short run pays more for the second compiler than it gets back: a demo took 137 s of processor time, then 104."""
+"""In a short run the second compiler costs more than it saves: a demo took 137 s of processor with it, 104 without."""
 _MAX_SECONDS = 900
 _TRAINING = """
 from pyspark import SparkContext
@@ -37,11 +37,11 @@ java = SparkContext._gateway.proc
 java.stdin.close()
 java.wait()
 """
-"""What both jobs do: a Spark job with Python workers, and a micro-batch. The archive is written when the JVM ends."""
+"""As in the jobs: a Spark job with Python workers, and a micro-batch. The archive is written when the JVM ends."""
 
 
 def archive_file() -> Path:
-    """Where the archive of the installed Java and Spark is, made or not."""
+    """Return the path of the archive of the installed Java and Spark, made or not."""
     version = subprocess.run([java_command(), "-version"], capture_output=True, check=True).stderr
     spark = f"{pyspark.__version__} {Path(pyspark.__file__).parent} {JVM_OPTIONS} {_TRAINING}"
     return CACHE / f"{hashlib.sha256(version + spark.encode()).hexdigest()[:16]}.jsa"
@@ -50,7 +50,7 @@ def archive_file() -> Path:
 def make_archive() -> Path:
     """Write the archive (about 100 MB, some seconds) if it is missing; several processes may call it at once.
 
-    Raises ``subprocess.CalledProcessError``, ``subprocess.TimeoutExpired``: Spark does not run on this machine.
+    Raises ``subprocess.CalledProcessError`` or ``subprocess.TimeoutExpired`` if Spark does not run on this machine.
     """
     file = archive_file()
     CACHE.mkdir(parents=True, exist_ok=True)
@@ -64,7 +64,7 @@ def make_archive() -> Path:
 
 
 def java_command() -> str:
-    """The Java that Spark takes: of JAVA_HOME, else of PATH. Raises ``LocalCloudError``: there is none."""
+    """Return the Java that Spark uses: from JAVA_HOME, else from PATH. Raises ``LocalCloudError`` if there is none."""
     home = os.environ.get("JAVA_HOME")
     folders = [*([f"{home}/bin"] if home else []), os.environ.get("PATH", "")]
     java = shutil.which("java", path=os.pathsep.join(folders))
@@ -74,15 +74,15 @@ def java_command() -> str:
 
 
 def java_options(archive: Path) -> str:
-    """Options of a JVM that uses the archive, quoted as for Spark; it says nothing where it cannot."""
+    """Return options of a JVM that uses the archive, quoted for Spark; it is silent if it cannot use it."""
     return f'{JVM_OPTIONS} -XX:SharedArchiveFile="{archive}" -Xshare:auto -Xlog:disable -Xlog:all=off'
 
 
 def spark_environment(properties: Mapping[str, str], file: Path, archive: Path) -> dict[str, str]:
-    """The environment that gives Spark these properties, which are written to ``file``.
+    """Return the environment that gives Spark these properties, which are written to ``file``.
 
-    Java uses an archive only with the class path with which it was made, and folders with files on it are refused.
-    Spark's configuration folder is on it: so it is always the same empty one.
+    Java uses an archive only with the class path of its creation, and refuses folders with files on it. Spark's
+    configuration folder is on the class path, so it is always the same empty folder.
     """
     empty = archive.parent / "empty"
     empty.mkdir(parents=True, exist_ok=True)

@@ -58,7 +58,7 @@ class LocalCloud:
         self.logs_dir = state_dir / "logs"
         self.endpoint = f"http://127.0.0.1:{port}"
         self.environment = isolation.isolated_environment(self.endpoint, access_key)
-        """The whole environment for a process that uses this cloud and no other."""
+        """The whole environment for a process that uses only this cloud."""
         self._port = port
         self._process = process
         self._resources = resources
@@ -69,10 +69,10 @@ class LocalCloud:
     def start(cls, state_dir: Path, *, log: Callable[[str], None] = lambda _: None) -> "LocalCloud":
         """Start an empty local cloud on a free port, with its files under ``state_dir``.
 
-        ``state_dir``: a folder for this cloud alone. What an earlier cloud left in it is removed, except the logs.
-        ``log``: called with one line for each step.
-        Raises ``LocalCloudError``: another local cloud uses ``state_dir``, Spark's jars could not be downloaded, or the
-        emulator did not start within 60 seconds; the message ends with the end of its log.
+        ``state_dir``: a folder for this cloud alone. Files of an earlier cloud are removed, except the logs. ``log``:
+        called with one line for each step. Raises ``LocalCloudError`` if another local cloud uses ``state_dir``,
+        Spark's jars could not be downloaded, or the emulator did not start within 60 seconds; the message ends with the
+        end of its log.
         """
         state_dir = state_dir.resolve()
         with ExitStack() as resources:
@@ -102,7 +102,7 @@ class LocalCloud:
     def client(self, service: str) -> isolation.AwsClient:
         """This cloud's boto3 client for ``service``, independent of the user's AWS profile and environment.
 
-        Every call returns the same client, which threads may share: its exception classes are the same everywhere.
+        Every call returns the same client, which threads may share, so its exception classes are the same everywhere.
         """
         with self._clients_lock:
             if service not in self._clients:
@@ -113,9 +113,9 @@ class LocalCloud:
         limits.write(self.state_dir)
 
     def deploy(self, cdk_out: Path) -> dict[str, str]:
-        """Create or update the stack of the cloud assembly in ``cdk_out``; returns its outputs by key.
+        """Create or update the stack of the cloud assembly in ``cdk_out``, and return its outputs by key.
 
-        Repeating a deployment changes nothing. Raises ``LocalCloudError``: the stack failed or did not end within 120
+        Repeating a deployment changes nothing. Raises ``LocalCloudError`` if the stack failed or did not end within 120
         seconds; the message names the resource and the reason.
         """
         s3 = self.client("s3")
@@ -130,7 +130,7 @@ class LocalCloud:
         return self._deploy_stack(properties.get("stackName", name), cdk_out / properties["templateFile"])
 
     def wait(self) -> int:
-        """Block until the emulator ends; returns its exit code."""
+        """Block until the emulator ends, and return its exit code."""
         return self._process.wait()
 
     def close(self) -> None:
@@ -192,7 +192,7 @@ class LocalCloud:
 
 def _claim(state_dir: Path) -> IO[str]:
     state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    # Its files hold keys with which code can be run as this user.
+    # Its files contain keys with which code can be run as this user.
     state_dir.chmod(0o700)
     lock = (state_dir / "lock").open("w")
     try:

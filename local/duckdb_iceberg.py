@@ -1,4 +1,4 @@
-"""DuckDB with its Iceberg extension, which comes as a package: nothing is downloaded when it is used."""
+"""DuckDB with its Iceberg extension, which is installed as a package: its use downloads nothing."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,8 +16,8 @@ EXTENSIONS = ("avro", "httpfs", "iceberg")
 def duckdb_with_iceberg(
     endpoint: str | None = None, key: AccessKey | None = None
 ) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A connection that knows ``iceberg_scan``; ``endpoint`` (URL) and ``key`` are those of a local cloud's S3."""
-    # An extension of a package is signed for the repository from which DuckDB itself would download it.
+    """Return a connection that knows ``iceberg_scan``; ``endpoint`` (URL) and ``key`` belong to a local cloud's S3."""
+    # The package's extension is signed for the repository from which DuckDB itself would download it.
     with duckdb.connect(config={"allow_unsigned_extensions": "true"}) as connection:
         for name in EXTENSIONS:
             spec = find_spec(f"duckdb_extension_{name}")

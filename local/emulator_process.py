@@ -37,7 +37,7 @@ def emulator_environment(port: int, key: isolation.AccessKey, state: Path) -> di
         "TMPDIR": str(state / "tmp"),
         "SFTP_ENABLED": "0",
         "IOT_MTLS_ENABLED": "0",
-        # The emulator removes containers at start; it must not find those of this machine.
+        # The emulator removes containers at start; it must not find this machine's containers.
         "DOCKER_HOST": f"unix://{state}/no-docker",
         "LOG_LEVEL": "INFO",
     }

@@ -18,7 +18,7 @@ from lake.aws_types import CreateBucketConfigurationTypeDef
 
 ACCOUNT = "111122223333"
 REGION: Final = "eu-central-1"
-"""Not us-east-1: many programs fall back to it, so a region that is missing somewhere would not show."""
+"""Not us-east-1: many programs fall back to it, so a missing region would not be noticed."""
 
 BUCKET_PLACE: CreateBucketConfigurationTypeDef = {"LocationConstraint": REGION}
 """``CreateBucketConfiguration`` of CreateBucket, which every region but us-east-1 demands."""
@@ -64,7 +64,7 @@ class AccessKey:
 
 
 def kept_environment() -> dict[str, str]:
-    """What programs need to start, of the environment of this process: no Spark, Python or AWS of the person."""
+    """The environment variables that programs need to start, without the person's Spark, Python or AWS."""
     return {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
 
 
@@ -77,7 +77,7 @@ def isolated_environment(endpoint: str, key: AccessKey) -> dict[str, str]:
 
 
 def environment_without_region(endpoint: str, key: AccessKey) -> dict[str, str]:
-    """The environment of a process without its region: Glue documents no variable for it."""
+    """Return the environment of a process without its region: Glue documents no variable for it."""
     return kept_environment() | {
         **key.environment,
         "AWS_ENDPOINT_URL": endpoint,
@@ -135,14 +135,14 @@ Event = Any
 App = Callable[[Event, Event, Event], Awaitable[None]]
 
 _OPEN_PATHS = ("/_ministack/health", "/_ministack/cfn-response/", "/_ministack/cfn-signal/")
-"""Needed without an access key: the start of the cloud, and answers of CloudFormation, whose paths hold a token."""
+"""Paths that need no access key: the start of the cloud, and answers of CloudFormation, whose paths hold a token."""
 
 
 def only_own_requests(app: App, port: int) -> App:
-    """``app`` behind a check of each request's Host, Origin and path.
+    """Wrap ``app`` with a check of each request's Host, Origin and path.
 
-    A page of another site can send requests to loopback, and by a name that resolves to 127.0.0.1 it can read the
-    answers. Both show in these headers: a browser sets them, and no script can.
+    A page of another site can send requests to loopback, and read the answers by a name that resolves to 127.0.0.1.
+    These headers show both: a browser sets them, and no script can.
     """
     hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
 

@@ -16,7 +16,7 @@ from local.processes import kill_session
 
 
 def main(launch_file: Path) -> int:
-    """Run the command of ``launch_file``; returns its exit code, or 128 + the signal that killed it."""
+    """Run the command of ``launch_file``, and return its exit code, or 128 + the signal that killed it."""
     launch = json.loads(launch_file.read_text())
     threading.Thread(target=_end_with_emulator, daemon=True).start()
     code = subprocess.run(

@@ -1,7 +1,7 @@
 """A job run: its script and modules as deployed, its arguments, its Spark configuration, its processes, its end.
 
-Each run is a session of processes of its own, led by ``local.job_child``; the error message of a failed one is found in
-its log.
+Each run is its own session of processes, led by ``local.job_child``; the error message of a failed run comes from its
+log.
 """
 
 import json
@@ -53,30 +53,30 @@ class JobSettings:
     classes: Path
     """The archive of Spark's classes (``local.class_archive``)."""
     limits: Callable[[], Limits] = Limits
-    """The account's quotas, asked for each new run."""
+    """Returns the account's quotas, for each new run."""
     minute_seconds: float = 60.0
     """Seconds that a minute of a job's timeout lasts; tests make it shorter."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobLaunch:
-    """What a service was asked to run."""
+    """A job run that a service was asked to start."""
 
     script: str
     modules: tuple[str, ...]
     """S3 URIs of Python files and zips that the script can import."""
     spark: Mapping[str, str]
-    """Properties of Spark, which win over those of the local cloud."""
+    """Properties of Spark, which override the local cloud's properties."""
     arguments: tuple[str, ...]
     environment: Mapping[str, str]
-    """What the service sets in addition."""
+    """Variables that the service sets in addition."""
 
 
 def prepare(settings: JobSettings, folder: Path, launch: JobLaunch, key: AccessKey, fetch: Fetch) -> Path:
-    """Fill the existing, empty ``folder`` with the run's files; returns the launch file for ``local.job_child``.
+    """Fill the existing, empty ``folder`` with the run's files, and return the launch file for ``local.job_child``.
 
-    ``key``: of the run's role: with it the run reads its script, and works. Raises ``Exception``: whatever ``fetch``
-    raises, for example because the script does not exist, or the role may not read it.
+    ``key``: the key of the run's role, with which the run reads its script and works. Raises whatever ``fetch`` raises,
+    for example because the script does not exist, or the role may not read it.
     """
     script = _fetch_uri(launch.script, folder / "script", key, fetch)
     modules = [_fetch_uri(uri, folder / "modules" / str(index), key, fetch) for index, uri in enumerate(launch.modules)]
@@ -136,7 +136,7 @@ def _write_spark_conf(settings: JobSettings, folder: Path, own: Mapping[str, str
 
 
 def s3_properties(endpoint: str, key: AccessKey) -> dict[str, str]:
-    """How Spark reads and writes ``s3://`` in a local cloud."""
+    """Return the properties with which Spark reads and writes ``s3://`` in a local cloud."""
     provider = "TemporaryAWSCredentialsProvider" if key.session_token else "SimpleAWSCredentialsProvider"
     return {
         "spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",
@@ -159,7 +159,7 @@ class JobProcesses:
         self._closed = False
 
     def start(self, run: str, launch_file: Path, log_file: Path) -> None:
-        """Start the run's first process, which does what ``launch_file`` says; its output goes to ``log_file``."""
+        """Start the run's first process, which executes ``launch_file``; its output goes to ``log_file``."""
         with log_file.open("wb") as log, self._lock:
             if self._closed:
                 raise RuntimeError("the local cloud ends")
@@ -173,9 +173,9 @@ class JobProcesses:
             )
 
     def wait(self, run: str, seconds: float) -> int | None:
-        """Wait for the end of a started run, at most ``seconds``; its exit code, or None if it had to be killed then.
+        """Wait at most ``seconds`` for the end of a started run; return its exit code, or None if it had to be killed.
 
-        What the script has left behind ends with it, as in the cloud, where the machines of a run are released.
+        Processes that the script left behind end with it, as in the cloud, where the machines of a run are released.
         """
         process = self._processes[run]
         try:
@@ -199,7 +199,7 @@ class JobProcesses:
             kill_session(process.pid)
 
     def kill_all(self) -> None:
-        """Kill every run, wait for the end of its processes, and start none any more: the local cloud ends with it."""
+        """Kill every run, wait for the end of its processes, and start no further run: the local cloud ends."""
         with self._lock:
             self._closed = True
             processes = list(self._processes.values())
@@ -217,7 +217,7 @@ _NOISE = re.compile(r"^(\d\d/\d\d/\d\d \d\d:\d\d:\d\d |\s|at |Caused by: |\.\.\.
 def last_error(log_file: Path, exit_code: int) -> str:
     """The signal that ended the run's script, else the last meaningful line: the exception, or the text of sys.exit.
 
-    2,000 characters at most. ``exit_code`` is that of the run's first process: 128 + the number of a signal that killed
+    It has at most 2,000 characters. ``exit_code``: of the run's first process, 128 + the number of a signal that killed
     the script.
     """
     signal_number = exit_code - 128
@@ -260,10 +260,10 @@ class JobRuns:
         minutes: float,
         begins: Callable[[], bool],
     ) -> tuple[str, str]:
-        """Run the process of ``launch`` to its end: SUCCEEDED, FAILED or TIMEOUT (killed after ``minutes``), and why.
+        """Run ``launch``'s process to its end; return SUCCEEDED, FAILED or TIMEOUT (killed after ``minutes``), and why.
 
         ``job``: the name of its job, or of its application. ``role``: ARN of the run's role, the service that assumes
-        it, and the name of the session. ``begins``: called when the process has started; False: the run was stopped
+        it, and the name of the session. ``begins``: called when the process has started; False if the run was stopped
         before, and is killed.
         """
         log_file = self._settings.logs / job / f"{run}.log"

@@ -61,7 +61,7 @@ def _live_members(leader: int) -> list[psutil.Process]:
     members = []
     for pid in psutil.pids():
         with suppress(ProcessLookupError, PermissionError, psutil.Error):
-            # 0 is the kernel; for getsid it would be this process.
+            # 0 is the kernel; getsid would return this process.
             if pid != 0 and os.getsid(pid) == leader and not has_ended(pid):
                 members.append(psutil.Process(pid))
     return members

@@ -1,4 +1,4 @@
-"""Spark with Iceberg's runtime, in a process of its own: its SQL parser is not that of the jobs."""
+"""Spark with Iceberg's runtime, in its own process, because it changes the SQL parser."""
 
 import json
 import subprocess
@@ -17,7 +17,7 @@ HASHES = (
     "3123c3798af642dd537230923548e013ef41cc28b6626e5225808cf5670a0f82  org/apache/iceberg/"
     "iceberg-spark-runtime-4.1_2.13/1.12.0/iceberg-spark-runtime-4.1_2.13-1.12.0.jar\n"
 )
-"""48 MB, which only the demo and tests need."""
+"""Hashes of 48 MB of jars, which only the demo and tests need."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class SparkSql:
     process: subprocess.Popen[str]
 
     def __call__(self, statement: str) -> list[dict[str, Any]]:
-        """The rows, dates as text; raises ``RuntimeError`` with Spark's message."""
+        """Return the rows, with dates as text; raises ``RuntimeError`` with Spark's message."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.write(json.dumps(statement) + "\n")
@@ -61,7 +61,7 @@ def spark_with_iceberg(
     command = [sys.executable, __file__, json.dumps(options)]
     with (folder / "spark.log").open("w") as log:
         pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": log}
-        # Leaving the block closes its input, at which it ends.
+        # Leaving the block closes its input, and the process ends.
         with subprocess.Popen(command, text=True, env=environment, cwd=folder, **pipes) as process:
             yield SparkSql(process)
 

@@ -1,6 +1,6 @@
 """The S3A jars that Spark on this machine needs in addition to its own, downloaded once into the project's cache.
 
-``spark_jars.sha256`` lists them with their SHA-256: others are refused. Later calls need no network.
+``spark_jars.sha256`` lists them with their SHA-256; other bytes are refused. Later calls need no network.
 """
 
 import fcntl
@@ -29,11 +29,11 @@ def resolve(
     repository: str = MAVEN_CENTRAL,
     log: Callable[[str], None] = lambda _: None,
 ) -> tuple[Path, ...]:
-    """The jars of ``hashes``, sorted by name; downloads them if ``cache`` does not have exactly these jars.
+    """Return the jars of ``hashes``, sorted by name; downloads them if ``cache`` does not have exactly these jars.
 
     Several processes may call it at once: a folder with its final name is complete. ``log`` is called before a
-    download. Raises ``LocalCloudError``: a jar could not be downloaded or has other bytes than ``hashes`` states;
-    nothing of it is left in ``cache``.
+    download. Raises ``LocalCloudError`` if a jar could not be downloaded or its bytes do not match ``hashes``; it then
+    leaves nothing in ``cache``.
     """
     folder = cache / hashlib.sha256(hashes.encode()).hexdigest()[:16]
     if not folder.is_dir():

@@ -21,9 +21,9 @@ from transform.source import S3_REQUESTS, Requests
 from transform.task_model import FileFailure, Task, TaskResult
 
 TASKS_PER_CORE = 2
-"""Tasks that wait or run; more groups are not begun."""
+"""Maximum number of waiting or running tasks for each core; further groups wait."""
 MIN_TASK_BYTES = 32 << 20
-"""Minimum NDJSON of a task: smaller Parquet files than this makes are not worth another core."""
+"""Minimum NDJSON of a task: another core is not worth smaller Parquet files."""
 DISK_REQUESTS = Requests(4, 32)
 """A task of files of 3.5 kB takes 0.7 of the processor time that it takes with ``S3_REQUESTS``."""
 
@@ -33,7 +33,7 @@ class GroupOutcome:
     sources: tuple[SourceCount, ...]
     objects: tuple[PendingObject, ...]
     refused: Mapping[ObjectVersion, FileFailure]
-    """Files that cannot be read now: they were left out, and are not converted."""
+    """Files that cannot be read now: they are left out and not converted."""
 
 
 @dataclass(slots=True)
@@ -55,10 +55,10 @@ class Conversion:
     region: str = ""
 
     def run(self, groups: Iterable[list[InputFile]]) -> Iterator[GroupOutcome]:
-        """Convert group by group, side by side; what is published stays if the caller stops.
+        """Convert groups concurrently; published groups stay if the caller stops.
 
-        ``on_read`` gets the bytes of each task that is done, also where its group is converted again without a file.
-        Raises ``OSError``: the disk is full, or a folder may not be written to.
+        ``on_read`` gets the bytes of each ended task, even if its group is converted again without a file. Raises
+        ``OSError`` if the disk is full, or a folder may not be written to.
         """
         waiting = iter(groups)
         running: dict[Future[TaskResult], _Group] = {}
@@ -78,7 +78,7 @@ class Conversion:
                 pool.shutdown(wait=True, cancel_futures=True)
 
     def _submit(self, pool: Executor, group: _Group, running: dict[Future[TaskResult], _Group]) -> None:
-        """Begin the tasks of a group: of all of its files that are not excluded."""
+        """Begin the tasks of a group, for all of its files that are not excluded."""
         files = [file for file in group.manifest.files if file not in group.excluded]
         size = sum(file.size * (INFLATED_RATIO if has_compressed_name(file.key) else 1) for file in files)
         min_tasks = max(1, min(self.cores, size // MIN_TASK_BYTES))
@@ -100,7 +100,7 @@ class Conversion:
             return
         failures = {item.file: item for result in group.results for item in result.failures}
         if failures:
-            # Unreadable files go to the quarantine; those that another call may be able to read leave the manifest.
+            # Unreadable files go to the quarantine; files that another call may be able to read leave the manifest.
             for file, failure in failures.items():
                 if failure.advice is None and failure.denied is None:
                     group.excluded[file] = failure.reason
@@ -134,7 +134,7 @@ def plan_tasks(
     region: str = "",
     excluded: Mapping[ObjectVersion, str] | None = None,
 ) -> tuple[Task, ...]:
-    """The tasks of these files of a manifest, by the same division as in the jobs, but at least ``min_tasks``."""
+    """Return the tasks of these files of a manifest, divided as in the jobs, but at least ``min_tasks``."""
     divided = divide_input(InputFiles(region), files, settings, None, min_tasks)
     task = Task(manifest.id, GENERATION, manifest.partition, 0, (), (), LAKE, QUARANTINE, region, settings)
     tasks = [replace(task, number=number, splits=splits) for number, splits in enumerate(divided)]

@@ -1,4 +1,4 @@
-"""Which files are converted, to which dataset and hour; and ranges of files of this machine and of S3."""
+"""Finds the files to convert, with dataset and hour; and reads ranges of local files and of S3 objects."""
 
 import os
 import stat
@@ -36,19 +36,19 @@ MAX_GROUP_FILES = 10_000
 
 @dataclass(frozen=True, slots=True, order=True)
 class LocalFile(ObjectVersion):
-    """A file in the state in which it was found: its size and its time of change are its version."""
+    """A file as it was found: its size and its time of change are its version."""
 
     inode: int = field(default=0, compare=False)
-    """Not part of the version: a copy of the file in its place is the same version."""
+    """Not part of the version: a copy at the same path is the same version."""
     address: str = field(default="", compare=False)
-    """``file:///path``, with escapes (RFC 8089); made once, because a tenth of a small file's time is spent on it."""
+    """``file:///path``, with escapes (RFC 8089); computed once, because it takes a tenth of a small file's time."""
 
     @classmethod
     def found(cls, path: str) -> "LocalFile":
-        """The file at an absolute path without links.
+        """Return the file at an absolute path without links.
 
-        Raises ``InvalidInputError``: it is not a regular file, or its time of change is not a date; ``OSError``: it is
-        gone, or its folder may not be read.
+        Raises ``InvalidInputError`` if it is not a regular file, or its time of change is not a date; ``OSError`` if it
+        is gone, or its folder may not be read.
         """
         state = os.lstat(path)
         _check_regular(state)
@@ -74,23 +74,22 @@ class InputFile:
 @dataclass(frozen=True, slots=True)
 class Search:
     names: Sequence[str]
-    """Files, folders, and what begins with ``s3://``."""
+    """Paths of files and folders, and URIs that begin with ``s3://``."""
     settings: Settings
     dataset: str | None = None
-    """Dataset of all files; None: it follows from the file, as does the hour."""
+    """Dataset of all files; None: it follows from the file, as the hour does."""
     hour: datetime | None = None
     region: str = ""
 
     def find(self, output: OutputFolder, on_refusal: OnRefusal, on_left_out: OnLeftOut) -> Iterator[InputFile]:
-        """Every file that was named, and every one in a named folder with one of ``input.suffixes``, once.
+        """Yield once every named file, and every file in a named folder with one of ``input.suffixes``.
 
-        Hidden names are left out, what lies in ``output``, and the folders of other conversions; a link in a folder
-        leads to files of the folder only.
-        The key of a file in a folder is its path below it: where no rule of ``[[datasets]]`` matches, the dataset has
-        the folder's name. ``on_refusal``: called with the path or URI of what looks like input and cannot be converted,
-        and with the reason; ``on_left_out``: with the path of such a folder, or of an entry without a suffix. Raises
-        ``InvalidInputError``: a path does not exist, or is ``output``, or a URI names no bucket; botocore's errors: S3
-        refused the listing or did not answer.
+        Hidden entries, ``output``, and folders of other conversions are left out; a link in a folder may only lead to
+        files of the folder. The key of a file in a folder is its path below it: where no rule of ``[[datasets]]``
+        matches, the dataset has the folder's name. ``on_refusal``: called with path or URI, and the reason, of an entry
+        that looks like input but cannot be converted; ``on_left_out``: with the path of an entry that is left out,
+        except ``output``, or has none of the suffixes. Raises ``InvalidInputError`` if a path does not exist, or is
+        ``output``, or a URI names no bucket; botocore's errors if S3 refused the listing or did not answer.
         """
         found: set[bytes] = set()
         named = chain(self._of_this_machine(output.root, on_refusal, on_left_out), self._of_s3(on_left_out))
@@ -126,7 +125,7 @@ class Search:
                 yield str(path), partial(_find, str(path), None), path.name, path.parent.resolve().name
 
     def _of_s3(self, on_left_out: OnLeftOut) -> Iterator[_Named]:
-        """The object of each named URI, and those below it as a folder."""
+        """Yield the object of each named URI, and the objects below it as a folder."""
         for uri in (name for name in self.names if name.startswith(SCHEME)):
             bucket, _, named = uri.removeprefix(SCHEME).partition("/")
             if not bucket:
@@ -141,9 +140,9 @@ class Search:
                     on_left_out(name)
 
     def _input_file(self, file: ObjectVersion, key: str, above: str, output: OutputFolder) -> InputFile:
-        """The file with its dataset; ``above`` is the folder of a file whose key has none that a rule takes.
+        """Return the file with its dataset; ``above``: its folder if no rule matches its key.
 
-        Raises ``InvalidInputError``: its folder gives no name of a dataset, or that of another folder.
+        Raises ``InvalidInputError`` if its folder gives no name of a dataset, or another folder's name.
         """
         rules, hour = self.settings.datasets, self.hour or datetime.fromisoformat(file.arrived_at)
         if self.dataset is not None:
@@ -163,7 +162,7 @@ class Search:
 
 
 def groups(files: Iterable[InputFile]) -> Iterator[list[InputFile]]:
-    """Files of one dataset and hour, to be converted together; bounded by bytes and number."""
+    """Return groups of files of one dataset and hour, limited by bytes and number."""
     by_partition: defaultdict[Partition, list[InputFile]] = defaultdict(list)
     for item in files:
         by_partition[item.partition].append(item)
@@ -179,33 +178,33 @@ def groups(files: Iterable[InputFile]) -> Iterator[list[InputFile]]:
 
 
 def _walk(base: str, output: str, on_refusal: OnRefusal, on_left_out: OnLeftOut) -> Iterator[str]:
-    """Paths of what is not a folder, and of links to folders outside; no link is followed.
+    """Yield paths of entries that are not folders, and of links to folders outside; no link is followed.
 
-    Paths are texts: a ``Path`` for each entry takes longer than to read a small file.
+    Paths are strings: to make a ``Path`` takes longer than to read a small file.
     """
     waiting = [base]
     while waiting:
         walk = os.walk(waiting.pop(), onerror=lambda error: on_refusal(error.filename, _format_error(error)))
-        # For what is below a folder it calls itself on Python 3.11, and folders can be nested deeper than calls.
+        # On Python 3.11 it is recursive, and folders can be nested deeper than calls.
         for folder, folders, files in islice(walk, 1):
             prefix = f"{folder.rstrip('/')}/"
-            for name in WRITTEN if OWN in folders else ():
-                if name in folders:
-                    folders.remove(name)
-                    on_left_out(prefix + name)
-            visible = [prefix + name for name in sorted(folders, reverse=True) if not name.startswith(HIDDEN)]
+            written = WRITTEN if OWN in folders else ()
+            left_out = {prefix + name for name in (*folders, *files) if name.startswith(HIDDEN) or name in written}
+            for path in sorted(left_out - {prefix + OWN, output}):
+                on_left_out(path)
+            visible = [path for name in sorted(folders, reverse=True) if (path := prefix + name) not in left_out]
             # `Path.is_symlink` raises an error for a path that is too long.
             links = {path for path in visible if os.path.islink(path)}  # noqa: PTH114
             waiting += (path for path in visible if path not in links and path != output)
             outside = (link for link in links if not Path(os.path.realpath(link)).is_relative_to(base))
-            yield from sorted((*(prefix + name for name in files if not name.startswith(HIDDEN)), *outside))
+            yield from sorted((*(path for name in files if (path := prefix + name) not in left_out), *outside))
 
 
 def _find(path: str, folder: Path | None) -> LocalFile:
-    """The file at a path; ``folder``: the named folder that it has to be in. Raises ``InvalidInputError``."""
+    """Return the file at a path; ``folder``: the named folder that must contain it. Raises ``InvalidInputError``."""
     try:
         if folder is None:
-            # The link of a shell to a pipe, such as /dev/fd/63, leads to a name that no folder has.
+            # A shell's link to a pipe, such as /dev/fd/63, leads to a name that is in no folder.
             _check_regular(Path(path).stat())
         if folder is None or stat.S_ISLNK(os.lstat(path).st_mode):
             path = os.path.realpath(path, strict=True)
@@ -227,7 +226,7 @@ def _format_error(error: OSError) -> str:
 
 def _fetch_local(file: LocalFile, start: int, end: int) -> bytes:
     try:
-        # A pipe that has taken the file's place does not hold up the task.
+        # A pipe that has replaced the file does not block the task.
         handle = os.open(file.key, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
     except PermissionError as error:
         raise DeniedFileError(denial(error.strerror)) from error
@@ -245,7 +244,7 @@ def _fetch_local(file: LocalFile, start: int, end: int) -> bytes:
 
 
 def denial(answer: object) -> str:
-    """Why a file was not converted that may not be read, and what a person does about it."""
+    """Return why a denied file was not converted, and what a person can do."""
     return f"reading it is denied ({answer}): allow it, then run the command again"
 
 
@@ -260,7 +259,7 @@ def _check_state(handle: int, file: LocalFile) -> None:
 
 
 def _read(handle: int, start: int, end: int) -> bytes:
-    """One request may return less than was asked for, 2 GiB at most."""
+    """One call may return less than requested, and at most 2 GiB."""
     parts: list[bytes] = []
     while start < end and (part := os.pread(handle, end - start, start)):
         parts.append(part)
@@ -273,10 +272,10 @@ class InputFiles:
     region: str
 
     def fetch(self, file: ObjectVersion, start: int, end: int) -> Buffer:
-        """The bytes [start, end).
+        """Return the bytes [start, end).
 
-        Raises ``UnreadableNowError``: the file is gone, or not as it was found, before or after the bytes were read;
-        ``DeniedFileError``: it may not be read; botocore's errors: S3 did not give them now; ``OSError``: other ones.
+        Raises ``UnreadableNowError`` if the file is gone or has changed before the end of the read; ``DeniedFileError``
+        if it may not be read; botocore's errors if S3 fails; ``OSError`` for other errors.
         """
         if isinstance(file, LocalFile):
             return _fetch_local(file, start, end)

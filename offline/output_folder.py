@@ -1,7 +1,7 @@
-"""The output folder: ``lake/`` and ``quarantine/`` for readers, ``_hybrid-router/`` for what is done and under way.
+"""The output folder: ``lake/`` and ``quarantine/`` for readers, ``_hybrid-router/`` for its own records.
 
-A manifest is committed by one rename of its commit document. Before it readers see nothing of the manifest, and after
-it every next run completes it. So each file is converted once, whenever the process is killed.
+A manifest is committed by one rename of its commit document. Before it readers see nothing of the manifest; after it
+the next run completes the publish. So each file is converted once, whenever the process is killed.
 """
 
 import fcntl
@@ -27,16 +27,16 @@ from lake.texts import format_count
 
 OWN, LAKE, QUARANTINE = "_hybrid-router", "lake", "quarantine"
 TABLES = "tables"
-"""Folder of the Iceberg tables and their catalog, where they are asked for."""
+"""Folder of the Iceberg tables and their catalog, if requested."""
 FORMAT = 1
 GENERATION = 1
-"""A folder's files are never published again under another generation."""
+"""The only generation: files of a folder are not published again under another one."""
 OBJECT_FOLDER = re.compile(r"[a-z][a-z0-9_]{0,62}/date=\d{4}-\d\d-\d\d/hour=\d\d/", re.ASCII)
 DISK_THREADS = 4
 
 
 class Converted(NamedTuple):
-    """The version of a file that was converted last."""
+    """The last converted version of a file."""
 
     version: bytes
     manifest: str
@@ -49,23 +49,23 @@ class Converted(NamedTuple):
 
     @property
     def has_lines(self) -> bool:
-        """Whether it has given rows, or records of the quarantine that are lines."""
+        """Whether it produced rows, or rejected lines in the quarantine."""
         return bool(self.rows) or any(self.rejects.values())
 
 
 def identity(uri: str, version: str) -> bytes:
-    """Identity of one version of a file, in 16 bytes."""
+    """Return the identity of one version of a file, in 16 bytes."""
     return hashlib.blake2b(f"{uri}\n{version}".encode("utf-8", "surrogateescape"), digest_size=16).digest()
 
 
 @dataclass(frozen=True, slots=True)
 class FolderCommit:
-    """The commit document of a manifest, later its result."""
+    """The commit document of a manifest, which becomes its result."""
 
     manifest: str
     partition: Partition
     folder: str | None
-    """The folder whose name gave the dataset; None: a person or a rule of the settings has named it."""
+    """The folder whose name gave the dataset; None if a person or a rule of the settings named it."""
     sources: tuple[SourceCount, ...]
     objects: tuple[PendingObject, ...]
 
@@ -78,12 +78,12 @@ class PublishedFile(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StagedFiles:
-    """Takes written files over into the staging folder of a manifest, under the name of their bucket and key."""
+    """Moves written files into the staging folder of a manifest, under the name of their bucket and key."""
 
     staging: Path
 
     def add(self, path: Path, bucket: str, key: str, rows: int) -> Future[PendingObject]:
-        """Rename the file, which is on the same file system; its bytes need not have reached the disk."""
+        """Rename the file, which is on the same file system; its bytes need not be on the disk yet."""
         target = self.staging / bucket / key
         target.parent.mkdir(parents=True, exist_ok=True)
         with path.open("rb") as file:
@@ -95,17 +95,17 @@ class StagedFiles:
         return done
 
     def finish(self) -> None:
-        """Nothing is under way."""
+        """Do nothing: no upload is unfinished."""
 
     def abort(self) -> None:
-        """The staging folder is removed as a whole."""
+        """Do nothing: the staging folder is removed as a whole."""
 
 
 class OutputFolder:
-    """A context manager: one process at a time uses a folder."""
+    """A context manager, so that one process at a time uses a folder."""
 
     def __init__(self, root: Path, *, with_tables: bool = False) -> None:
-        """``with_tables``: the folder gets Iceberg tables, unless it has them already."""
+        """``with_tables``: the folder gets Iceberg tables if it has none yet."""
         self.root = root
         self.has_tables = with_tables or (root / TABLES).exists()
         self._own = root / OWN
@@ -113,16 +113,16 @@ class OutputFolder:
         self._commits = self._own / "commits"
         self._withdrawn = self._own / "withdrawn"
         self._files: dict[bytes, Converted] = {}
-        """By the URI of the file; some hundred bytes each."""
+        """Files by URI; some hundred bytes each."""
         self._folders: dict[str, str] = {}
         self._disk = ThreadPoolExecutor(DISK_THREADS)
         self._written: dict[Path, Future[None]] = {}
 
     def __enter__(self) -> Self:
-        """Lock the folder, complete what was committed, and remove what was not.
+        """Lock the folder, complete committed manifests, and remove uncommitted ones.
 
         Others may be able to write to the folder: nothing in it makes this process move or remove anything elsewhere.
-        Raises ``InvalidInputError``: another process uses it, it cannot be written to, or something in it was not
+        Raises ``InvalidInputError`` if another process uses it, it cannot be written to, or something in it was not
         written by a conversion.
         """
         for folder in (self._results, self._commits, self._withdrawn, self._own / "staging", self.root / TABLES):
@@ -161,7 +161,7 @@ class OutputFolder:
         for source in commit.sources:
             file, version = identity(source.uri, ""), identity(source.uri, source.version)
             found = Converted(version, commit.manifest, source.rows, source.rejects, source.failed)
-            # Only ``withdraw`` forgets lines: a later document is read first where the clock was set back.
+            # Only ``withdraw`` forgets lines: after the clock was set back, a later document is read first.
             if found.has_lines or file not in self._files or not self._files[file].has_lines:
                 self._files[file] = found
         if commit.folder is not None:
@@ -172,18 +172,18 @@ class OutputFolder:
         os.close(self._lock)
 
     def converted(self, file: ObjectVersion) -> Converted | None:
-        """The converted version of the file, this one or another."""
+        """Return the converted version of the file, this one or another."""
         return self._files.get(identity(file.uri, ""))
 
     def folder_of(self, dataset: str, folder: str) -> str:
-        """The folder whose files the dataset has: ``folder`` if no other one has it, now or in an earlier call."""
+        """The folder whose files the dataset has: ``folder`` unless another has it, now or in an earlier call."""
         return self._folders.setdefault(dataset, folder)
 
     def staging(self, manifest: str) -> Path:
         return self._own / "staging" / manifest
 
     def write_back(self, manifest: str, objects: Iterable[PendingObject]) -> None:
-        """Have staged files reach the disk while others are converted: ``commit`` waits for them."""
+        """Write staged files to the disk while others are converted: ``commit`` waits for them."""
         for item in objects:
             path = self.staging(manifest) / item.bucket / item.key
             self._written[path] = self._disk.submit(_synchronize_path, path)
@@ -196,7 +196,7 @@ class OutputFolder:
     def commit(
         self, manifest: Manifest, folder: str | None, sources: Iterable[SourceCount], objects: Iterable[PendingObject]
     ) -> None:
-        """Publish the staged objects of a manifest: all of them, once, also after the process was killed."""
+        """Publish all staged objects of a manifest, once, even if the process is killed."""
         staging = self.staging(manifest.id)
         staged = [(item, staging / item.bucket / item.key) for item in objects]
         self.write_back(manifest.id, (item for item, path in staged if path not in self._written))
@@ -232,11 +232,10 @@ class OutputFolder:
         shutil.rmtree(staging, ignore_errors=True)
 
     def withdraw_changed(self, found: Iterable[ObjectVersion]) -> dict[str, str]:
-        """Withdraw the manifests of files that have changed; all files of such a manifest can then be converted again.
+        """Withdraw the manifests of changed files; all files of such a manifest can then be converted again.
 
-        ``found`` are the files of this call. Files of a manifest share its Parquet files: where one that has lines is
-        not among those of the call, nothing is withdrawn. Returns URIs of files that cannot be replaced, with the
-        reason.
+        ``found`` are the files of this call. Files of a manifest share its Parquet files: if a file with lines is not
+        in the call, nothing is withdrawn. Returns URIs of files that cannot be replaced, with the reason.
         """
         same: Counter[str] = Counter()
         changed: defaultdict[str, list[str]] = defaultdict(list)
@@ -264,9 +263,9 @@ class OutputFolder:
         return refused
 
     def _withdraw(self, manifest: str) -> None:
-        """Remove a published manifest: its files count as not converted, also after the process was killed.
+        """Remove a published manifest: its files count as not converted, even if the process is killed.
 
-        Where there are tables, which still show its objects, these stay until ``remove_withdrawn``.
+        If tables still show its objects, these stay until ``remove_withdrawn``.
         """
         result, withdrawn = (folder / f"{manifest}.json" for folder in (self._results, self._withdrawn))
         for file in (identity(source.uri, "") for source in self._read(result).sources):
@@ -287,7 +286,7 @@ class OutputFolder:
             withdrawn.unlink()
 
     def published_files(self) -> Iterator[PublishedFile]:
-        """The Parquet files of published manifests, without those that a person has deleted since."""
+        """Yield the Parquet files of published manifests, without files that a person has deleted."""
         root = self.root.resolve()
         for result in sorted(self._results.glob("*.json")):
             commit = self._read(result)
@@ -326,7 +325,7 @@ class OutputFolder:
             )
 
     def _synchronize(self, folders: Iterable[Path]) -> None:
-        """The names in these folders and in those above them reach the disk: a power failure does not undo a rename."""
+        """Write the names in these folders and their parents to the disk: a power failure must not undo a rename."""
         found = {above for folder in folders for above in (folder, *folder.parents) if above.is_relative_to(self.root)}
         for folder in found:
             _synchronize_path(folder)

@@ -7,7 +7,7 @@ from typing import Any
 
 from lake.aws_types import S3Client
 from lake.documents import find_document
-from lake.engines.description import divide
+from lake.engines.description import divide_by_weight
 from lake.layout import list_objects, manifest_day_prefix, manifest_of_key, plan_summary_key
 from lake.ledger import CostRow, Ledger, ManifestRow, State
 from lake.manifest import Lane
@@ -95,4 +95,4 @@ def current_rows(ledger: Ledger, manifests: Iterable[str]) -> Iterator[tuple[Man
             elif row.state != State.ABANDONED:
                 # If a source was split, each successor gets a share of its files.
                 times = arrived or {arrival_of(row): row.files}
-                yield row, dict(zip(times, divide(row.files, list(times.values())), strict=True))
+                yield row, dict(zip(times, divide_by_weight(row.files, list(times.values())), strict=True))

@@ -1,4 +1,4 @@
-"""``make count``: the size of the project, next to its limits."""
+"""``make count``: the size of the project, compared with its limits."""
 
 import json
 import re
@@ -14,11 +14,11 @@ from lake.settings.declaration import declared_keys
 
 CHECKOUT = Path(__file__).parents[1]
 ENGINE = re.compile(r"\bEngine\b|\bon_emr\b|\bemr[_.-]|\bEMR\b|\bEmr[A-Z]|GLUE_FLEX|emr-serverless")
-"""Matches in a file that knows engines by name."""
+"""Matches a file that mentions an engine."""
 
 
 def count() -> dict[str, tuple[int, int | None]]:
-    """Figure -> its value in the files that git tracks, and its limit; None if it has none."""
+    """Return figure -> its value in the files that git tracks, and its limit or None."""
     command = ["git", "ls-files", "--", "*.py", "*.md"]
     tracked = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=True).stdout.splitlines()
     sources = {name: (CHECKOUT / name).read_text(encoding="utf-8") for name in tracked}

@@ -1,18 +1,18 @@
-"""Pages of Markdown with a part that a program writes: tables, and the text between two markers."""
+"""Markdown pages with a part that a program writes: tables, and the text between two markers."""
 
 from collections.abc import Iterable, Sequence
 
 
 def markdown_table(names: Sequence[str], numbers: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """The lines of a table: columns of text, then those of ``numbers``, which are aligned right."""
+    """Return the lines of a table: columns of text, then the columns of ``numbers``, which are aligned right."""
     rule = f"|{'---|' * len(names)}{'---:|' * len(numbers)}"
     return [_row((*names, *numbers)), rule, *map(_row, rows)]
 
 
 def replace_between(document: str, text: str, begin_marker: str, end_marker: str) -> str:
-    """The document with ``text`` between two markers, instead of what was there.
+    """Return the document with its text between two markers replaced by ``text``.
 
-    Raises ``ValueError``: a marker is missing.
+    Raises ``ValueError`` if a marker is missing.
     """
     head, begin, rest = document.partition(begin_marker)
     _, end, tail = rest.partition(end_marker)

@@ -1,4 +1,4 @@
-"""``make pins``: the versions and hashes of the build back ends, and of all they need, in pyproject.toml.
+"""``make pins``: the versions and hashes of the build back ends and their dependencies, in pyproject.toml.
 
 uv.lock has no build dependencies. ``tool.uv.build-constraint-dependencies`` lists them with their hashes, and
 ``require-build-hashes`` refuses any other.
@@ -13,19 +13,19 @@ from pathlib import Path
 
 CHECKOUT = Path(__file__).parents[1]
 HIDDEN_REQUIREMENTS = ("editables", "puccinialin", "setuptools", "wheel")
-"""What hatchling asks for to install the checkout, what maturin asks for without Rust, and what builds pyspark."""
+"""Requirements of hatchling to install the checkout, of maturin without Rust, and of the build of pyspark."""
 _TABLE = re.compile(r"^build-constraint-dependencies = \[\n.*?^\]\n", re.MULTILINE | re.DOTALL)
 
 
 def build_requirements(checkout: Path) -> list[str]:
-    """What must be pinned: the back ends that the checkout's projects name, and those that no file of it names."""
+    """Return the requirements to pin: the back ends that the checkout's projects name, and the hidden ones."""
     files = (checkout / "pyproject.toml", checkout / "native" / "pyproject.toml")
     named = [tomllib.loads(file.read_text(encoding="utf-8"))["build-system"]["requires"] for file in files]
     return [*(requirement for requires in named for requirement in requires), *HIDDEN_REQUIREMENTS]
 
 
 def constraints(compiled: str) -> str:
-    """The table for pyproject.toml from the output of ``uv pip compile --generate-hashes``."""
+    """Return the table for pyproject.toml from the output of ``uv pip compile --generate-hashes``."""
     lines = []
     for pin in compiled.replace("\\\n", "").splitlines():
         requirement, *hashes = pin.split(" --hash=")
@@ -37,7 +37,7 @@ def constraints(compiled: str) -> str:
 
 
 def main() -> int:
-    """Write the newest versions that the requirements allow into pyproject.toml; the exit code of ``uv``."""
+    """Write the newest versions that the requirements allow into pyproject.toml; return the exit code of ``uv``."""
     # `uv run` sets UV to its own path.
     command = [os.environ["UV"], "pip", "compile", "--quiet", "--universal", "--python-version=3.11"]
     command += ["--generate-hashes", "--no-header", "--no-annotate", "-"]

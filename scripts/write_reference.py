@@ -29,7 +29,7 @@ from router.sweep.hours import HourDocument
 
 DOCS = Path(__file__).parents[1] / "docs"
 WIDTH = 160
-"""Characters of a line of a page."""
+"""Maximum number of characters in a line of a page."""
 DOCUMENTS: dict[str, Any] = {
     "catalog suggest": Suggestion,
     "explain": FileExplanation | ObjectExplanation,
@@ -42,11 +42,11 @@ DOCUMENTS: dict[str, Any] = {
     "stream status": StreamDocument,
     "tables": TablesDocument,
 }
-"""Command -> the type of what it prints with ``--json``; "hour" is the marker of a complete hour."""
+"""Command -> type of its document with ``--json``; "hour" is the marker of a complete hour."""
 
 
 def reference() -> dict[Path, str]:
-    """Path of each file -> its text."""
+    """Return path -> text of each file."""
     pages = {DOCS / "settings.md": "\n".join(_settings_page())}
     for command, kind in DOCUMENTS.items():
         title = "Marker of a complete hour" if command == "hour" else f"hybrid-router {command} --json"
@@ -58,9 +58,9 @@ def reference() -> dict[Path, str]:
 def _settings_page() -> Iterator[str]:
     yield from ("# Settings", "")
     yield from _wrapped(
-        "One TOML file for each stage, such as `settings/dev.toml`. A key that is missing has its default. "
-        "`hybrid-router settings check FILE` reports all that is wrong in a file and says what the file means; "
-        "`hybrid-router settings explain KEY` prints what this page has about a key. `make reference` writes it."
+        "One TOML file for each stage, such as `settings/dev.toml`. A missing key has its default. "
+        "`hybrid-router settings check FILE` reports every wrong value of a file and explains the file in words; "
+        "`hybrid-router settings explain KEY` prints this page's entry of a key. `make reference` writes this page."
     )
     yield from _keys((key, field) for key, field in declared_keys(Settings) if "." not in key)
     for table in declared(Settings):

@@ -1,5 +1,5 @@
-"""What a day of files takes and costs, and how fast a person's own files convert; it is never deployed.
+"""The time and cost of a day of files, and the speed of a person's own files; it is never deployed.
 
-``simulate`` follows a day in virtual time: the product's own decisions and plan, with an assumed duration of all the
-rest. ``calibrate`` converts files on this machine.
+``simulate`` follows a day in virtual time: the product's own decisions and plan, with an assumed duration of everything
+else. ``calibrate`` converts files on this machine.
 """

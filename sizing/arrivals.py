@@ -1,7 +1,7 @@
-"""Arrivals of a day, by the windows in which events are collected: files that are alike are counted, not made.
+"""Arrivals of a day, by the windows in which events are collected: similar files are counted, not created.
 
-They are those of a profile, which says how many files of which sizes arrive when, or those of a past day, as the
-ledger's owners recorded them: every manifest's document has its files.
+They come from a profile of numbers, sizes and times of files, or from a past day, as recorded in the documents of the
+ledger's manifests.
 """
 
 import math
@@ -32,10 +32,10 @@ from lake.texts import format_count
 
 DAY_SECONDS = 86_400
 SPREAD = (math.sqrt(5) - 1) / 2
-"""Multiples of it spread most evenly: files of different kinds do not all arrive in the same window."""
+"""Multiples of it spread most evenly, so files of different kinds do not all arrive in the same window."""
 
 MAX_BYTES = 5 << 40
-"""Far above the largest object that S3 stores."""
+"""Far above S3's maximum object size."""
 MAX_DATASETS = 10_000
 
 
@@ -57,7 +57,7 @@ class GzipShare:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """The files of the 24 hours before a night; each day is assumed to be like it."""
+    """The files of the 24 hours before a night; all days are assumed to be the same."""
 
     files: Annotated[int, span(1, 100_000_000)]
     """Number of files."""
@@ -74,7 +74,7 @@ class Profile:
 
     @property
     def as_gzip(self) -> "Profile":
-        """The profile of these rows if all of them were in compressed files."""
+        """Return the profile of the same rows with all files compressed."""
         sizes = tuple(replace(size, bytes=max(round(size.bytes / self.gzip.ratio), 1)) for size in self.sizes)
         return replace(self, sizes=sizes, gzip=replace(self.gzip, share=1.0))
 
@@ -92,10 +92,10 @@ URGENT_SHARE = 0.01
 
 
 def profile_of_sizes(a_day: str, files_of: str, *, urgent: bool) -> Profile:
-    """Files of one size that arrive evenly; both sizes in decimal units, such as ``3.5MB``.
+    """Return a profile of files of one size that arrive evenly; both sizes in decimal units, such as ``3.5MB``.
 
-    ``urgent``: 1 in 100 of them is urgent. Raises ``InvalidInputError``: a size cannot be read, or they give no valid
-    number of files.
+    ``urgent``: 1 in 100 files is urgent. Raises ``InvalidInputError`` if a size cannot be read, or the sizes give no
+    valid number of files.
     """
     total, size = _parse_size(a_day), _parse_size(files_of)
     files = round(total / max(size, 1))
@@ -110,10 +110,10 @@ def _parse_size(text: str) -> int:
 
 
 def load_profile(path: Path) -> Profile:
-    """The profile of a TOML file (UTF-8).
+    """Return the profile of a TOML file (UTF-8).
 
-    Raises ``InvalidInputError``: the file cannot be read, or has a wrong key or value, which the message names with
-    what is allowed.
+    Raises ``InvalidInputError`` if the file cannot be read, or has a wrong key or value; the message names it and what
+    is allowed.
     """
     try:
         body = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -133,10 +133,9 @@ NAME = "file"
 
 
 def file_keys(settings: Settings, datasets: int, *, urgent: bool) -> dict[bool, str]:
-    """A key of the dataset that stands for all, and an urgent one; without the suffix of a compression.
+    """Return a key of the dataset that represents all, and an urgent key, without the suffix of a compression.
 
-    Raises ``InvalidInputError``: the rules of the settings give fewer datasets, or no key is urgent, or every
-    key is.
+    Raises ``InvalidInputError`` if the rules of the settings give fewer datasets, or no key is urgent, or every key is.
     """
     named = {rule.name for rule in settings.datasets}
     if FOLDER not in named and len(named) < datasets:
@@ -179,18 +178,18 @@ def _checked(settings: Settings, key: str, *, urgent: bool) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FileGroup:
-    """Files of one window that are alike. The datasets of a profile have the same files: one stands for all."""
+    """Similar files of one window. The datasets of a profile have the same files: one represents all."""
 
     key: str
-    """The key of any of them: lane and dataset follow from it."""
+    """The key of any of these files: lane and dataset follow from it."""
     bytes: int
     count: int
     datasets: int = 1
-    """Number of datasets that the key's one stands for, each with its share of all files."""
+    """Number of datasets that the key's dataset represents, each with its share of all files."""
 
 
 def windows_of_day(settings: Settings) -> int:
-    """Number of the windows of ``input.event_window_seconds`` of a day; the last one may be shorter."""
+    """Return the number of windows of ``input.event_window_seconds`` in a day; the last one may be shorter."""
     return -(-DAY_SECONDS // settings.input.event_window_seconds)
 
 
@@ -199,7 +198,7 @@ class Arrivals:
     """The files of the 24 hours before a night."""
 
     night: datetime
-    """Start of the night, aware: the end of the day."""
+    """Start of the night, which is the end of the day; aware."""
     windows: Sequence[Sequence[FileGroup]]
     """The groups of each of the day's windows, in order of time."""
     gzip_ratio: float = INFLATED_RATIO
@@ -207,7 +206,7 @@ class Arrivals:
 
 
 def profile_arrivals(profile: Profile, settings: Settings, night: datetime) -> Arrivals:
-    """Arrivals of a profile: spread evenly over the curve."""
+    """Return the arrivals of a profile, spread evenly over the curve."""
     kinds, windows = _kinds(profile, settings), []
     phases = [number * SPREAD % 1 for number in range(len(kinds))]
     before = [0] * len(kinds)
@@ -223,7 +222,7 @@ def profile_arrivals(profile: Profile, settings: Settings, night: datetime) -> A
 
 
 def _kinds(profile: Profile, settings: Settings) -> list[FileGroup]:
-    """All kinds of files with their number; the numbers add up to ``profile.files``."""
+    """Return all kinds of files with their number; the numbers add up to ``profile.files``."""
     keys = file_keys(settings, profile.datasets, urgent=profile.urgent_share > 0)
     kinds = [
         (keys[urgent] + suffix, size.bytes, share)
@@ -243,7 +242,7 @@ def _kinds(profile: Profile, settings: Settings) -> list[FileGroup]:
 
 
 def _cumulated(profile: Profile, settings: Settings, night: datetime) -> list[float]:
-    """Share of the day's files that has arrived by the end of each window; the last is 1."""
+    """Return the share of the day's files that has arrived by the end of each window; the last is 1."""
     zone, weights = ZoneInfo(settings.time_zone), []
     length = settings.input.event_window_seconds
     for number in range(windows_of_day(settings)):
@@ -264,10 +263,10 @@ def _cumulated(profile: Profile, settings: Settings, night: datetime) -> list[fl
 
 
 LATE = timedelta(hours=3)
-"""Files are recorded soon after they arrive; one whose event was lost, by the sweep after ``sweep.missed_minutes``."""
+"""Files are recorded soon after they arrive; if the event was lost, by the sweep after ``sweep.missed_minutes``."""
 PARALLEL_READS = 32
 LOG_INTERVAL = 1000
-"""Documents between two messages of progress."""
+"""Number of documents between two messages of progress."""
 
 
 class RecordedFile(NamedTuple):
@@ -278,10 +277,10 @@ class RecordedFile(NamedTuple):
 
 
 def recorded_arrivals(files: Iterable[RecordedFile], settings: Settings, night: datetime) -> Arrivals:
-    """The files that arrived in the 24 hours before a night (aware).
+    """Return the files that arrived in the 24 hours before a night (aware).
 
-    Keys that the settings treat alike are followed under one of them, and files of one window that are alike are only
-    counted. Raises ``InvalidInputError`` if there is no file of the day.
+    One key represents all keys that the settings treat alike, and similar files of one window are only counted. Raises
+    ``InvalidInputError`` if there is no file of the day.
     """
     keys: dict[tuple[object, ...], str] = {}
     counts: defaultdict[int, Counter[tuple[str, int]]] = defaultdict(Counter)
@@ -300,7 +299,7 @@ def recorded_arrivals(files: Iterable[RecordedFile], settings: Settings, night: 
 
 
 def _routing_class(key: str, settings: Settings) -> tuple[object, ...]:
-    """All that the settings know of a file by its key."""
+    """Return everything that the settings decide about a file by its key."""
     rule, dataset = matching_rule(key, settings.datasets)
     urgent = any(fnmatchcase(key, pattern) for pattern in settings.urgent.keys)
     ignored = settings.input.suffix_of(key) is None
@@ -310,10 +309,10 @@ def _routing_class(key: str, settings: Settings) -> tuple[object, ...]:
 def read_recorded(
     s3: S3Client, control_bucket: str, night: datetime, log: Callable[[str], object]
 ) -> Iterator[RecordedFile]:
-    """The files that arrived in the 24 hours before ``night`` (aware), each version once. Only reads.
+    """Yield the files that arrived in the 24 hours before ``night`` (aware), each version once. Only reads.
 
     A file that was IGNORED is in no manifest. Manifests that are divided or handed over list their files again.
-    Repaired lines lie in the control bucket, and did not arrive.
+    Repaired lines are in the control bucket, and did not arrive.
     """
     first, last = night - timedelta(seconds=DAY_SECONDS), night + LATE
     # Hashes of identities: with millions of files they take a tenth of the memory.
@@ -321,7 +320,7 @@ def read_recorded(
     with ThreadPoolExecutor(PARALLEL_READS) as pool:
         keys = list(_keys(s3, control_bucket, first, last))
         log(f"{format_count(len(keys), 'manifest document')} of the day")
-        # Only what is read now: documents that wait to be used can have millions of files.
+        # Few documents are read ahead: documents that wait for use can have millions of files.
         documents = (
             decode_body(Manifest, body, "manifest")
             for some in batches_of(keys, PARALLEL_READS)
@@ -339,7 +338,7 @@ def read_recorded(
 
 
 def _keys(s3: S3Client, bucket: str, first: datetime, last: datetime) -> Iterator[str]:
-    """Documents of the manifests that were made in this time: their ids begin with it."""
+    """Yield keys of the documents of manifests that were made in this time, with which their ids begin."""
     day = first
     while day.date() <= last.date():
         prefix = manifest_day_prefix(f"{day:%Y-%m-%d}")

@@ -1,4 +1,4 @@
-"""What a simulation rests on: the values that the ledger has measured, and the list of all others."""
+"""The basis of a simulation: the values that the ledger has measured, and all assumed values."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
@@ -18,11 +18,11 @@ from sizing.result import Assumption, Basis
 
 
 class Measured(NamedTuple):
-    """What the ledger of a stage has measured."""
+    """The measurements in the ledger of a stage."""
 
     speeds: Mapping[str, DatasetSpeed]
     waits: Mapping[str, float]
-    """By engine: seconds until a job run is billed."""
+    """Seconds until a job run is billed, by engine."""
 
 
 NOTHING_MEASURED = Measured({}, {})
@@ -34,7 +34,7 @@ PRICES = (("dpu_hour", "DPU"), ("dpu_hour_flex", "DPU"), ("emr_vcpu_hour", "vCPU
 
 
 def compressed_speed(price: PriceSettings, ratio: float) -> float:
-    """MB/s, as stored, that a core is assumed to convert of files whose NDJSON is ``ratio`` times as large."""
+    """Return the assumed speed of a core in MB/s, as stored, for files whose NDJSON is ``ratio`` times as large."""
     default = PriceSettings().compressed_mb_per_second_per_core
     return default if ratio == INFLATED_RATIO else min(default * INFLATED_RATIO / ratio, price.mb_per_second_per_core)
 
@@ -42,7 +42,7 @@ def compressed_speed(price: PriceSettings, ratio: float) -> float:
 def assumptions(
     settings: Settings, measured: Measured, kinds: Iterable[tuple[str, bool]], gzip_ratio: float
 ) -> Iterator[Assumption]:
-    """All values, in the order of a file's path.
+    """Yield all values, in the order of a file's path.
 
     ``kinds`` are names of datasets, and whether their compressed files are meant. ``gzip_ratio``: bytes of NDJSON for
     each byte of a compressed file.

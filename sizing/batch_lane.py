@@ -1,31 +1,32 @@
-"""The batch lane in virtual time: what was collected is divided as the sweep does, and planned by the product."""
+"""The batch lane in virtual time: collected files are divided as the sweep does, and planned by the product."""
 
 import heapq
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from lake.ledger import ManifestRow, State
-from lake.manifest import Lane, Partition, has_compressed_name
+from lake.ledger import ManifestRow
+from lake.manifest import Partition, has_compressed_name
 from lake.settings import BatchSettings, Settings
 from lake.speed import Speeds
 from lake.time import next_local_time
 from router.estimate.night import RunWork, offers, poll_delay, run_seconds
 from router.plan.glue_room import configured_room
-from router.plan.night import PlannedNight, plan_night
+from router.plan.night import PlannedNight, equal_rows, plan_night
 from sizing.arrivals import DAY_SECONDS
 from sizing.result import Latencies
 from sizing.routing import Collected
 
 PLAN_SECONDS = 30.0
-"""Assumed: from the schedule until the first runs are started."""
+"""Assumed time from the schedule until the first runs are started."""
 
 
 @dataclass(frozen=True, slots=True)
 class BacklogItem:
     row: ManifestRow
-    arrived: tuple[tuple[float, float], ...]
-    """Time of arrival, in seconds from the start of the day, and number of files."""
+    arrived: Mapping[float, float]
+    """Time of arrival to the minute, in seconds from the start of the day -> number of files."""
 
 
 def divide_collections(collected: Mapping[Partition, Sequence[Collected]], limits: BatchSettings) -> list[BacklogItem]:
@@ -38,7 +39,7 @@ def divide_collections(collected: Mapping[Partition, Sequence[Collected]], limit
 
 
 def _cut(collected: Iterable[Collected], limits: BatchSettings, datasets: int) -> Iterator[list[Collected]]:
-    """What ``cut`` of the product makes of the files in order, without a value for each of them."""
+    """Divide the files in order as the product's ``cut`` does, without a value for each file."""
     piece: list[Collected] = []
     size = files = 0
     for group, arrived in collected:
@@ -58,23 +59,15 @@ def _cut(collected: Iterable[Collected], limits: BatchSettings, datasets: int) -
 
 
 def _of_each_dataset(name: str, partition: Partition, piece: Sequence[Collected]) -> Iterator[BacklogItem]:
-    """The manifests of all datasets for which the one stands, each with its share of the files."""
+    """Return the manifests of all represented datasets, each with its share of the files."""
     files = sum(group.count for group, _ in piece)
     size = sum(group.count * group.bytes for group, _ in piece)
     compressed = sum(group.count * group.bytes for group, _ in piece if has_compressed_name(group.key))
     number = min(piece[0].group.datasets, files)
-    arrived = tuple((arrived, group.count / number) for group, arrived in piece)
-    for dataset in range(number):
-        row = ManifestRow(
-            f"{name}-{dataset}",
-            State.QUEUED,
-            Lane.BATCH,
-            partition,
-            "",
-            size * (dataset + 1) // number - size * dataset // number,
-            files * (dataset + 1) // number - files * dataset // number,
-            compressed * (dataset + 1) // number - compressed * dataset // number,
-        )
+    arrived: defaultdict[float, float] = defaultdict(float)
+    for group, instant in piece:
+        arrived[instant // 60 * 60 + 30] += group.count / number
+    for row in equal_rows(name, partition, number, size, files, compressed):
         yield BacklogItem(row, arrived)
 
 
@@ -85,9 +78,9 @@ def simulate_night(
     night: datetime,
     waits: Mapping[str, float] | None = None,
 ) -> tuple[PlannedNight, Latencies] | None:
-    """The plan of the night that begins at ``night`` (aware), and its files' latencies; None: there is nothing to do.
+    """The plan of the night that begins at ``night`` (aware), and its files' latencies; None if nothing is to do.
 
-    ``waits``: what ``offers`` takes.
+    ``waits``: argument of ``offers``.
     """
     if not backlog:
         return None
@@ -106,7 +99,7 @@ def simulate_night(
         done = 0.0
         for row in run.manifests:
             done += speeds.core_seconds(row)
-            for instant, files in arrived[row.id]:
+            for instant, files in arrived[row.id].items():
                 latencies.add(begin + busy * done / run.seconds - instant, files)
         heapq.heapreplace(free, end)
     return planned, latencies

@@ -1,4 +1,4 @@
-"""Conversions on this machine, each of twice as much input, until one takes long enough; and what to set after them."""
+"""Conversions on this machine, each of twice as much input, until one takes long enough; and the resulting settings."""
 
 import itertools
 import os
@@ -30,7 +30,7 @@ from transform.task_model import Task, TaskResult
 
 MEGABYTE = 1_000_000
 FIRST_BYTES = 16 * MIB
-"""Input of the first conversion, as stored; one file at least."""
+"""Input of the first conversion, as stored; at least one file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Measurement:
     """One conversion, of files of one kind."""
 
     compressed: bool
-    """Whether their names are those of compressed files."""
+    """Whether the names are names of compressed files."""
     files: int
     stored_bytes: int
     inflated_bytes: int
@@ -46,7 +46,7 @@ class Measurement:
     seconds: float
     """Seconds from its first task to the end of its last one."""
     core_seconds: float
-    """Sum over all its tasks, each on one core."""
+    """Sum over all tasks, each on one core."""
     output_bytes: int
     peak_bytes: int
     """Highest resident memory of a task's process."""
@@ -56,7 +56,7 @@ class Measurement:
 
     @property
     def speed(self) -> float:
-        """Bytes as stored a second and core."""
+        """Bytes, as stored, per second and core."""
         return self.stored_bytes / self.core_seconds
 
     @property
@@ -67,11 +67,11 @@ class Measurement:
 def measure(
     files: Sequence[Path], goal_seconds: float, settings: ConvertSettings, cores: int, log: Callable[[str], object]
 ) -> list[Measurement]:
-    """Convert, each time twice as much, until a conversion takes half of the goal; the last one takes about the goal.
+    """Convert, doubling the amount, until a conversion takes half of the goal; the last one takes about the goal.
 
-    Plain and compressed files are converted apart, because a stored byte of them takes different times. Files are
-    repeated where they are not enough. A short conversion before the first is not measured: processes start, and their
-    libraries are loaded. Raises ``InvalidInputError``: a file cannot be converted at all, or a process was killed.
+    Plain and compressed files are converted separately, because their time for a stored byte differs. Files are
+    repeated if there are too few. A short first conversion is not measured: it starts processes and loads their
+    libraries. Raises ``InvalidInputError`` if a file cannot be converted at all, or a process was killed.
     """
     found: list[Measurement] = []
     os.environ.update(WORKER_ENVIRONMENT)
@@ -95,7 +95,7 @@ def measure(
 
 
 def files_of(files: Sequence[Path], size: int) -> list[Path]:
-    """Files of at least this size together, in turn."""
+    """Yield files in turn, until they have at least this size together."""
     taken, total = [], 0
     for path in itertools.cycle(files):
         taken.append(path)
@@ -125,16 +125,16 @@ def tasks_of(files: Sequence[Path], settings: ConvertSettings, cores: int) -> tu
 
 
 def measure_task(output: Path, task: Task) -> tuple[TaskResult, int]:
-    """The result of a task, and the peak memory of this process meanwhile, in bytes."""
+    """Return the result of a task, and this process's peak memory during the task, in bytes."""
     reset_peak_bytes()
-    # As many requests ahead as from S3, which take memory.
+    # As many requests ahead as from S3, because they take memory.
     with tempfile.TemporaryDirectory(dir=output) as folder:
         result = run_task(task, InputFiles(task.region), StagedFiles(output), Path(folder))
     return result, peak_bytes()
 
 
 def summarise(files: Sequence[Path], seconds: float, answers: Sequence[tuple[TaskResult, int]]) -> Measurement:
-    """The figures of a conversion. Raises ``InvalidInputError`` where a file cannot be converted at all."""
+    """Return the figures of a conversion. Raises ``InvalidInputError`` if a file cannot be converted at all."""
     results = [result for result, _ in answers]
     for failure in (failure for result in results for failure in result.failures):
         raise InvalidInputError(f"{failure.file.key} cannot be converted: {failure.reason}")
@@ -167,7 +167,7 @@ class Advice:
 
 
 def advise(found: Sequence[Measurement]) -> Iterator[Advice]:
-    """Settings for such files; of each kind the last measurement counts, which is the one of the most input."""
+    """Return settings for such files, by the last measurement of each kind, which has the most input."""
     for kind in measured_kinds(found):
         last, network = kind[-1], PriceSettings().mb_per_second_per_core
         speed = last.speed / MEGABYTE
@@ -180,13 +180,13 @@ def advise(found: Sequence[Measurement]) -> Iterator[Advice]:
 
 
 def measured_kinds(found: Sequence[Measurement]) -> list[list[Measurement]]:
-    """The measurements of plain files, then of compressed ones; a kind without any is left out."""
+    """Yield the measurements of plain files, then of compressed files; a kind without any is left out."""
     kinds = ([item for item in found if item.compressed is compressed] for compressed in (False, True))
     return [kind for kind in kinds if kind]
 
 
 def toml_lines(advice: Sequence[Advice]) -> Iterator[str]:
-    """Lines of a settings file with this advice, each value with its reason."""
+    """Yield lines of a settings file with this advice, each value with its reason."""
     yield "[price]"
     for item in advice:
         yield f"# {item.reason}"
@@ -194,7 +194,7 @@ def toml_lines(advice: Sequence[Advice]) -> Iterator[str]:
 
 
 def report_lines(found: Sequence[Measurement]) -> Iterator[str]:
-    """For people: by kind of files a line for each measurement, and what the last one says about the data."""
+    """Yield lines for people: by kind of files a line for each measurement, and the properties of the data."""
     for kind in measured_kinds(found):
         yield "compressed files" if kind[0].compressed else "plain files"
         for item in kind:

@@ -1,4 +1,4 @@
-"""One day and its night, in virtual time, for each way to route its files."""
+"""One day and its night, in virtual time, for each routing of its files."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -31,7 +31,7 @@ from sizing.stream_lane import StreamLane
 
 
 def simulate_profile(profile: Profile, settings: Settings, log: Callable[[str], object]) -> Simulation:
-    """All options of a profile's day, and the night of the same rows as compressed files."""
+    """Simulate all options of a profile's day, and the night of the same rows as compressed files."""
     night, settings = night_start(settings, date.fromisoformat(profile.date)), at_ratio(settings, profile.gzip.ratio)
     found = simulate(profile_arrivals(profile, settings, night), settings, log)
     if profile.gzip.share:
@@ -42,7 +42,7 @@ def simulate_profile(profile: Profile, settings: Settings, log: Callable[[str], 
 
 
 def at_ratio(settings: Settings, ratio: float) -> Settings:
-    """The settings with the speed of files that are compressed so far, unless they give one that was measured."""
+    """Return the settings with the speed of files of this compression, unless they have a measured speed."""
     price = settings.price
     if price.compressed_mb_per_second_per_core != PriceSettings().compressed_mb_per_second_per_core:
         return settings
@@ -52,7 +52,7 @@ def at_ratio(settings: Settings, ratio: float) -> Settings:
 def simulate(
     arrivals: Arrivals, settings: Settings, log: Callable[[str], object], measured: Measured = NOTHING_MEASURED
 ) -> Simulation:
-    """All options of a day. ``log``: gets a sentence of progress for each option."""
+    """Simulate all options of a day. ``log``: gets a sentence of progress for each option."""
     speeds = Speeds(measured.speeds, settings)
     groups = [group for window in arrivals.windows for group in window]
     files, size = sum(group.count for group in groups), sum(group.count * group.bytes for group in groups)
@@ -117,12 +117,10 @@ def _lane(files: int, size: int, manifests: int, found: Latencies) -> LaneResult
 
 
 def _dollars(planned: PlannedNight | None, other: Estimate, stream: list[float]) -> Dollars:
-    """``stream``: what the stream lane costs at the assumed speed, then at every other."""
-    low, night, high = (
-        (planned.forecast.dollars_low, planned.forecast.dollars, planned.forecast.dollars_high)
-        if planned
-        else (0.0, 0.0, 0.0)
-    )
+    """``stream``: cost of the stream lane at the assumed speed, then at the other speeds."""
+    low = night = high = 0.0
+    if planned:
+        low, night, high = planned.forecast.dollars_low, planned.forecast.dollars, planned.forecast.dollars_high
     return Dollars(
         stream=round(stream[0], DIGITS),
         night=night,
@@ -135,7 +133,7 @@ def _dollars(planned: PlannedNight | None, other: Estimate, stream: list[float])
 
 
 def busiest_hour(arrivals: Arrivals, settings: Settings, speeds: Speeds) -> float:
-    """Work on one core that arrives per second in the busiest hour."""
+    """Return the work on one core that arrives per second in the busiest hour."""
     hours = [0.0] * (DAY_SECONDS // 3600)
     for number, groups in enumerate(arrivals.windows):
         for group in groups:
@@ -147,10 +145,10 @@ def busiest_hour(arrivals: Arrivals, settings: Settings, speeds: Speeds) -> floa
 
 
 def route_day(arrivals: Arrivals, settings: Settings, speeds: Speeds) -> tuple[StreamLane, Router, tuple[int, float]]:
-    """Window after window: route decides, the stream lane works, its watch measures the backlog.
+    """Window after window, let route decide, the stream lane work, and its watch measure the backlog.
 
-    Returns the lane, the router with what is left for the night, and the largest backlog of the lane: its bytes, and
-    when it was, in seconds from the start of the day.
+    Returns the lane, the router with the files left for the night, and the largest backlog of the lane: its bytes, and
+    its time in seconds from the start of the day.
     """
     length, window = settings.input.event_window_seconds, None
     if (found := stream_window(settings, arrivals.night)) is not None:

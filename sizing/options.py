@@ -1,4 +1,4 @@
-"""What settings mean for a day: its night and window, its streaming workers, and the ways to route it. Pure."""
+"""The effect of settings on a day: its night and window, its streaming workers, and its routings. Pure."""
 
 import math
 from dataclasses import dataclass, replace
@@ -16,9 +16,9 @@ from router.estimate.night import DRIVERS
 
 
 def night_start(settings: Settings, day: date) -> datetime:
-    """Start of the night (aware) on a local date.
+    """Return the start of the night (aware) on a local date.
 
-    Raises ``InvalidInputError``: ``schedule.overnight`` is not one time of the day, or not on this day of the week.
+    Raises ``InvalidInputError`` if ``schedule.overnight`` is not one time of the day, or not on this day of the week.
     """
     start = _start_on("schedule.overnight", settings.schedule.overnight, day, settings.time_zone)
     if start is None:
@@ -30,12 +30,12 @@ def night_start(settings: Settings, day: date) -> datetime:
 
 
 def stream_window(settings: Settings, night: datetime) -> tuple[datetime, datetime] | None:
-    """The stream window that begins in the 24 hours before the night (aware); None: none does."""
+    """Return the stream window that begins in the 24 hours before the night (aware); None if there is none."""
     if not settings.peak.hours or not settings.peak.days:
         return None
     schedule, zone = settings.schedule, settings.time_zone
     today, first = night.astimezone(ZoneInfo(zone)).date(), night - timedelta(days=1)
-    # A night after midnight has the window of the date before in front of it.
+    # A night after midnight follows the window of the previous date.
     days = (today, today - timedelta(days=1))
     starts = (_start_on("schedule.stream_start", schedule.stream_start, day, zone) for day in days)
     begin = next((start for start in starts if start is not None and first <= start < night), None)
@@ -47,7 +47,7 @@ def stream_window(settings: Settings, night: datetime) -> tuple[datetime, dateti
 
 
 def _start_on(key: str, expression: str, day: date, time_zone: str) -> datetime | None:
-    """The start (UTC) of a schedule on a local date; None if it does not start on this day of the week."""
+    """Return the start (UTC) of a schedule on a local date; None if it does not start on this day of the week."""
     schedule = Schedule.parse(expression)
     if schedule.minute is None or schedule.days is None:
         raise InvalidInputError(
@@ -65,10 +65,6 @@ STREAM_RESERVE = 1.5
 """Capacity of an all-stream cluster, as a multiple of the input of the busiest hour."""
 
 
-BUSY_TRIGGER_SECONDS = 5
-"""Interval of its micro-batches, each of at most 100 manifests, where it is larger than the settings allow."""
-
-
 @dataclass(frozen=True, slots=True)
 class RoutingOption:
     name: str
@@ -77,7 +73,7 @@ class RoutingOption:
 
 
 def routing_options(settings: Settings, peak_core_seconds: float) -> list[RoutingOption]:
-    """All files through the stream lane, all overnight, and as the settings say.
+    """Return three routings: all files through the stream lane, all overnight, and by the settings.
 
     ``peak_core_seconds``: work on one core that arrives per second in the busiest hour.
     """
@@ -85,7 +81,7 @@ def routing_options(settings: Settings, peak_core_seconds: float) -> list[Routin
 
 
 def one_stream_job(stream: StreamSettings) -> StreamSettings:
-    """One streaming job in place of several, with all their executors."""
+    """Return settings with one streaming job instead of several, with all their executors."""
     return replace(stream, jobs=1, max_workers=DRIVERS + stream.jobs * (stream.max_workers - DRIVERS))
 
 
@@ -105,7 +101,6 @@ def _all_stream(settings: Settings, peak_core_seconds: float) -> RoutingOption:
     executors = stream.jobs * (stream.max_workers - DRIVERS)
     needed = math.ceil(STREAM_RESERVE * peak_core_seconds / stream_cluster(settings).vcpus)
     workers = DRIVERS + math.ceil(max(needed, executors) / stream.jobs)
-    trigger = min(stream.trigger_seconds, BUSY_TRIGGER_SECONDS) if needed > executors else stream.trigger_seconds
     changed = replace(
         settings,
         peak=replace(settings.peak, hours=("00:00-24:00",), days=DAYS),
@@ -113,7 +108,6 @@ def _all_stream(settings: Settings, peak_core_seconds: float) -> RoutingOption:
         stream=replace(
             stream,
             max_workers=min(workers, max_workers(stream.worker_type)),
-            trigger_seconds=trigger,
             latency_goal_seconds=MAX_LATENCY_GOAL_SECONDS,
         ),
         schedule=replace(settings.schedule, stream_start="cron(0 0 * * ? *)", stream_end="24:00"),
@@ -123,7 +117,6 @@ def _all_stream(settings: Settings, peak_core_seconds: float) -> RoutingOption:
     changes = (
         "peak hours all day, no spilling",
         f"stream.max_workers = {changed.stream.max_workers}",
-        f"stream.trigger_seconds = {trigger}",
         *([f"quota.dpus = {dpus}"] if dpus > quota.dpus else []),
     )
     return RoutingOption(ALL_STREAM, changed, changes)
@@ -140,7 +133,7 @@ class StreamCluster:
     """Price of an hour, in US dollars."""
     executor_dollars: float
     start_seconds: float
-    """Assumed: from StartJobRun until the first task runs."""
+    """Assumed time from StartJobRun until the first task runs."""
 
     @property
     def quiet_dollars(self) -> float:
@@ -149,7 +142,7 @@ class StreamCluster:
 
 
 def stream_cluster(settings: Settings) -> StreamCluster:
-    """The workers of each streaming job of a stage, by the prices of its settings."""
+    """Return the workers of each streaming job of a stage, with the prices of its settings."""
     stream = settings.stream
     engine = ENGINES[stream.engine]
     prices, driver = engine.prices(settings), engine.stream_driver(stream.worker_type)

@@ -10,7 +10,7 @@ RESET_PEAK = "5"
 
 
 def reset_peak_bytes() -> None:
-    """Forget the peak so far; no effect where the system cannot do it (only Linux can)."""
+    """Reset the peak; no effect on systems other than Linux."""
     if CLEAR_PEAK.exists():
         CLEAR_PEAK.write_text(RESET_PEAK)
 

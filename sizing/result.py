@@ -1,4 +1,4 @@
-"""What a simulation finds: a JSON document."""
+"""The result of a simulation: a JSON document."""
 
 from collections import defaultdict
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from enum import StrEnum
 from router.plan.night import Forecast
 
 ROUNDING = 1e-6
-"""Files, by which the shares of a file may miss one."""
+"""Tolerance, in files: the shares of a file may not add up to exactly one."""
 
 
 class Latencies:
@@ -16,11 +16,11 @@ class Latencies:
     def __init__(self) -> None:
         self.files = 0.0
         self._shares: defaultdict[int, float] = defaultdict(float)
-        """Files by tenths of a second; a file whose latency is only known within limits has a share of each second."""
+        """Files by tenths of a second; a file whose latency is a range has a share of each second in it."""
 
     def add(self, seconds: float, files: float, spread: float = 0.0) -> None:
-        """Count ``files`` whose latencies are ``seconds`` on average, evenly from half of ``spread`` less to as much
-        more, by whole seconds.
+        """Count ``files`` with an average latency of ``seconds``, spread evenly over ``spread`` seconds around it, by
+        whole seconds.
         """
         self.files += files
         parts = max(round(spread), 1)
@@ -29,7 +29,7 @@ class Latencies:
             self._shares[round(10 * (seconds + offset))] += files / parts
 
     def percentile(self, share: float) -> float | None:
-        """Smallest number of seconds in which this share (0 to 1) of the files was published; None: there are none."""
+        """Smallest number of seconds in which this share (0 to 1) of the files was published; None without files."""
         left, found = share * self.files - ROUNDING, None
         for tenths in sorted(self._shares):
             found = tenths / 10
@@ -47,7 +47,7 @@ class LaneResult:
     bytes: int
     manifests: int
     p50: float | None
-    """Seconds from the arrival of a file until its rows can be read; None: the lane had no files."""
+    """Seconds from the arrival of a file until its rows can be read; None if the lane had no files."""
     p95: float | None
 
 
@@ -75,11 +75,11 @@ class Dollars:
     """Requests, ledger and functions (router/estimate/other_costs.py)."""
     total: float
     low: float
-    """The total if S3 is read ``FAST`` times as fast as assumed ..."""
+    """The total if S3 is read ``FAST`` times as fast as assumed."""
     high: float
-    """... or ``SLOW`` times; both are the total where the ledger has measured every dataset."""
+    """The total at ``SLOW`` times the speed; both are ``total`` if the ledger has measured every dataset."""
     storage_month: float
-    """For a month in which what one day has written is kept."""
+    """Cost of keeping one day's output for a month."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +93,9 @@ class OptionResult:
     spilled_files: int
     ignored_files: int
     peak_backlog_bytes: int
-    """Maximum of the open manifests of the stream lane ..."""
+    """Maximum size of the open manifests of the stream lane."""
     peak_backlog_at: str | None
-    """... and the end of the window in which it was reached; None: there was no backlog."""
+    """End of the window in which the maximum was reached; None if there was no backlog."""
     night: NightResult | None
     dollars: Dollars
 
@@ -120,11 +120,11 @@ class Assumption:
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """All options of one day, and what they rest on."""
+    """All options of one day, and their assumptions."""
 
     files: int
     bytes: int
     options: tuple[OptionResult, ...]
     assumptions: tuple[Assumption, ...]
     as_gzip: OptionResult | None = None
-    """All files overnight, if whoever writes them compresses them; None: they do, or that night ends too late."""
+    """All files overnight, if their writers compress them; None if they do already, or that night ends too late."""

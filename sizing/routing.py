@@ -1,4 +1,4 @@
-"""Arrivals as ``route`` handles them: by the product's own decision on the lane, and its own cut of the stream lane."""
+"""Arrivals as ``route`` handles them: the product's own decision on the lane, and own division in the stream lane."""
 
 import math
 from collections import defaultdict
@@ -23,7 +23,7 @@ MAX_ARRIVALS = 1000
 """Events of one invocation of ``route`` (infra/arrivals.py)."""
 POLLERS = 5
 """Batches of a queue that Lambda collects at the same time (AWS Lambda Developer Guide, "Using Lambda with Amazon
-SQS"); it adds pollers under load, which is not simulated. Each has windows of its own, never in step with triggers."""
+SQS"); it adds pollers under load, which is not simulated. Each has its own windows, never in step with triggers."""
 ROUTE_SECONDS = 2.0
 """Seconds from the end of a window until its manifests are QUEUED and their pointers are in the inbox. Measured: 0.9;
 the rest, until S3 has delivered the last event and the function is invoked, is assumed."""
@@ -32,23 +32,23 @@ the rest, until S3 has delivered the last event and the function is invoked, is 
 class Work(NamedTuple):
     core_seconds: float
     tasks: int
-    """Cores that can work on it at the same time."""
+    """Number of cores that can work on it at the same time."""
     longest_seconds: float
-    """Longest task; a compressed file is one, however large."""
+    """Duration of the longest task; a compressed file is one task, however large."""
 
 
 @dataclass(frozen=True, slots=True)
 class SimulatedManifest:
-    """A manifest of the stream lane, with what the simulation follows."""
+    """A manifest of the stream lane, with the values that the simulation follows."""
 
     row: ManifestRow
     arrived: float
     """Middle of the arrivals of its files, in seconds from the start of the day."""
     queued: float
-    """When the lane can see it, in the same seconds."""
+    """Time when the lane can see it, in the same seconds."""
     work: Work
     datasets: int = 1
-    """Number of datasets for which its one stands."""
+    """Number of datasets that its dataset represents."""
 
     @property
     def manifests(self) -> int:
@@ -58,7 +58,7 @@ class SimulatedManifest:
 class Collected(NamedTuple):
     group: FileGroup
     arrived: float
-    """Middle of their arrivals, in seconds from the start of the day."""
+    """Middle of the arrivals of these files, in seconds from the start of the day."""
 
 
 class Router:
@@ -70,21 +70,21 @@ class Router:
         self._decided_at = ""
         self._assumed = Speeds({}, settings)
         self.collected: defaultdict[Partition, list[Collected]] = defaultdict(list)
-        """What waits for the night, in the order of time."""
+        """Files that wait for the night, in the order of time."""
         self.ignored_files = 0
         self.spilled_files = 0
         """Files of peak hours that went to the batch lane because of the stream's backlog."""
         self.invocations = 0
         self.admitted_seconds = 0.0
-        """Time of a core for the peak files of the last window that have not spilled."""
+        """Core seconds for the peak files of the last window that have not spilled."""
 
     def route(self, window: int, groups: Sequence[FileGroup], room: float = math.inf) -> list[SimulatedManifest]:
-        """The stream lane's manifests of a window; peak files that take more than ``room`` seconds of a core spill."""
+        """Return the stream lane's manifests of a window; peak files beyond ``room`` core seconds spill."""
         self.admitted_seconds = 0.0
         length = self._settings.input.event_window_seconds
         middle, end = (window + 0.5) * length, (window + 1.0) * length
         at, now = (self._start + timedelta(seconds=seconds) for seconds in (middle, end))
-        # Nothing that a decision depends on, but for the file, changes within a minute.
+        # Within a minute, a decision depends only on the file.
         if self._decided_at != f"{at:%dT%H:%M}{now:%H:%M}":
             self._decided, self._decided_at = {}, f"{at:%dT%H:%M}{now:%H:%M}"
         routed: list[tuple[RoutedArrival, int]] = []
@@ -116,13 +116,13 @@ class Router:
         return [
             self._manifest(draft.arrivals, draft.id, datasets[draft.partition], middle + later, end + later)
             for number, events in enumerate(divide_events(routed, pollers))
-            # Each poller has windows of its own, which end one after the other.
+            # Each poller has its own windows, which end one after the other.
             for later in [length * (number + window * SPREAD % 1) / pollers]
             for draft in cut_drafts(events, self._settings, lambda: f"{next(self._numbers):08d}")
         ]
 
     def _decide(self, group: FileGroup, at: datetime, now: datetime) -> LaneDecision:
-        """The decision on a file, made once for all that are alike: of a size, it depends on some limits only."""
+        """Decide about a file, once for all similar files: the size matters only by some limits."""
         settings = self._settings
         is_larger = group.bytes > stream_file_limit(group.key, settings)
         alike = (group.key, is_larger, *(rule.urgent.takes_size(group.bytes) for rule in settings.datasets))
@@ -153,7 +153,7 @@ class Router:
 
 
 def divide_events(routed: Iterable[tuple[Event, int]], pollers: int) -> list[list[Event]]:
-    """The events of a window, as pollers divide them: each gets its share of every kind of files."""
+    """Divide the events of a window among pollers: each gets its share of every kind of files."""
     events: list[list[Event]] = [[] for _ in range(pollers)]
     first = 0
     for event, number in routed:

@@ -20,15 +20,15 @@ PORTION_SECONDS = 4.0
 """Seconds from a trigger until a manifest is published, without its tasks: Spark lists and reads the pointers; claims,
 plan, commit, publish. Measured: 4 to 8, and 2 to 3 without the added time."""
 URGENT_PORTION_SECONDS = 1.5
-"""This time from a look for urgent pointers. Measured: up to 1.3."""
+"""The same time after a look for urgent pointers. Measured: up to 1.3."""
 LOOK_SECONDS = 5.0
 """Interval between two looks for urgent pointers (streaming_job/stream.py)."""
 URGENT_CORE_SHARE = 0.5
 """Share of the cores for urgent manifests next to a micro-batch: Spark's pools share them (the same module)."""
 EXECUTOR_IDLE_SECONDS = 60.0
-"""An executor without work is given back after it (Spark, ``spark.dynamicAllocation.executorIdleTimeout``)."""
+"""An executor without work is released after this time (Spark, ``spark.dynamicAllocation.executorIdleTimeout``)."""
 FIRST_EXECUTOR_SECONDS = RAMP_SECONDS
-"""Assumed: until a driver that was alone has an executor."""
+"""Assumed time until a driver that was alone has an executor."""
 
 
 class StreamWorkers:
@@ -45,14 +45,14 @@ class StreamWorkers:
 
     @property
     def cores(self) -> int:
-        """Cores that convert now; while a driver is alone, those of the executor that is about to start."""
+        """Cores that convert now; while a driver is alone, the cores of the executor that is about to start."""
         return self._cores(max(1, self._executors))
 
     def convert(self, manifests: Sequence[SimulatedManifest], start: float, overhead: float) -> list[float]:
-        """When each of these manifests, converted side by side, is published.
+        """Return when each of these manifests, converted concurrently, is published.
 
-        Cores that become free take tasks of the oldest manifest first, so each is published when its own tasks and
-        those of the ones before it have ended. ``overhead``: seconds besides the tasks.
+        Free cores take tasks of the oldest manifest first, so a manifest is published when its tasks and the tasks of
+        older manifests have ended. ``overhead``: seconds in addition to the tasks.
         """
         self.release(start)
         before, works = self._executors, [manifest.work for manifest in manifests]
@@ -71,14 +71,14 @@ class StreamWorkers:
         return ends
 
     def core_seconds(self, work: Work) -> float:
-        """Time of cores for it, including what tasks take in addition to their bytes."""
+        """Return the core seconds for it, including the fixed time of tasks."""
         return work.core_seconds + work.tasks * TASK_SECONDS
 
     def longest_seconds(self, work: Work) -> float:
         return work.longest_seconds + TASK_SECONDS
 
     def release(self, now: float) -> None:
-        """Give back what is idle for long enough."""
+        """Release executors that were idle for long enough."""
         idle_until = min(now, self._busy_until + EXECUTOR_IDLE_SECONDS)
         if self._executors > self._min_executors and idle_until > self._busy_until:
             self._bill(self._busy_until, idle_until, self._executors - self._min_executors)
@@ -86,7 +86,7 @@ class StreamWorkers:
             self._executors = self._min_executors
 
     def extend(self, seconds: float) -> None:
-        """Work longer by these seconds, for others."""
+        """Work longer by these seconds, for other tasks."""
         self._bill(self._busy_until, self._busy_until + seconds, self._executors - self._min_executors)
         self._busy_until += seconds
 
@@ -104,13 +104,13 @@ class StreamWorkers:
 
 
 MAX_POINTERS = 500
-"""Pointers of a micro-batch (streaming_job/stream.py)."""
+"""Maximum number of pointers of a micro-batch (streaming_job/stream.py)."""
 
 
 class StreamLane:
-    """Converts manifests in the order in which their pointers came, and urgent ones next to the others.
+    """Converts manifests in the order of their pointers, and urgent ones concurrently.
 
-    ``window`` is the stream window, in seconds from the start of the day; None: there is none. Several streaming jobs
+    ``window`` is the stream window, in seconds from the start of the day; None if there is none. Several streaming jobs
     are one with all their executors.
     """
 
@@ -136,11 +136,11 @@ class StreamLane:
 
     @property
     def dollars(self) -> float:
-        """What is billed of the job; complete after ``finish``."""
+        """Billed cost of the job; complete after ``finish``."""
         return self._workers.dollars
 
     def add(self, manifest: SimulatedManifest) -> None:
-        """A pointer is in the inbox; call it in the order of time."""
+        """Add a pointer to the inbox; call it in the order of time."""
         (self._urgent if manifest.row.urgent else self._queue).append(manifest)
         self.backlog_bytes += manifest.row.bytes
         self.backlog_core_seconds += _watched_seconds(manifest)
@@ -150,9 +150,9 @@ class StreamLane:
         self.objects += manifest.work.tasks
 
     def advance(self, until: float) -> None:
-        """Begin every micro-batch and every urgent portion that begins up to then.
+        """Begin every micro-batch and every urgent portion up to this time.
 
-        Afterwards the backlog is that of this time.
+        Afterwards the backlog is valid for it.
         """
         while self._queue or self._urgent:
             start, look = self._next_start(), self._next_look()
@@ -169,7 +169,7 @@ class StreamLane:
             self.backlog_core_seconds -= _watched_seconds(manifest)
 
     def finish(self) -> None:
-        """Convert what is left, and bill all runs."""
+        """Convert the remaining manifests, and bill all runs."""
         self.advance(float("inf"))
         self._workers.release(float("inf"))
         if self._live:
@@ -181,7 +181,7 @@ class StreamLane:
             self.run_seconds += self._jobs * (end - start)
 
     def _next_start(self) -> float:
-        """The next trigger at which a pointer is there; at once where the last micro-batch took longer than that."""
+        """The next trigger with a pointer in the inbox; at once if the last micro-batch took longer than that."""
         if not self._queue:
             return float("inf")
         seen = self._queue[0].queued
@@ -191,7 +191,7 @@ class StreamLane:
         return -(-max(seen, self._free_at) // trigger) * trigger
 
     def _next_look(self) -> float:
-        """The next look at which an urgent pointer is there: an interval after the last one, or when a portion ends."""
+        """The next look that finds an urgent pointer: an interval after the last look, or when a portion ends."""
         if not self._urgent:
             return float("inf")
         interval, queued = min(LOOK_SECONDS, self._stream.trigger_seconds), self._urgent[0].queued
@@ -207,7 +207,7 @@ class StreamLane:
             self._looked = look
 
     def _convert_urgent(self, look: float) -> None:
-        """The urgent manifests of a look: at once, by a share of the cores while a micro-batch is under way."""
+        """Convert the urgent manifests of a look at once, with a share of the cores during a micro-batch."""
         self._looked = look
         while self._urgent_ends and self._urgent_ends[0] <= look:
             heapq.heappop(self._urgent_ends)
@@ -242,7 +242,7 @@ class StreamLane:
                 self.urgent_latencies.add(end - manifest.arrived, manifest.row.files, self._spread)
 
     def _begin_run(self, start: float) -> None:
-        """A run that has ended, or was never there, is started for the pointers."""
+        """Start a run for the pointers if none exists any more or yet."""
         if self._live and start <= self._end_of_run():
             return
         if self._live:
@@ -255,7 +255,7 @@ class StreamLane:
             self._free_at = self._run_started = start + self._workers.start_seconds
 
     def _end_of_run(self) -> float:
-        """The stop at the end of a window lets end what has begun; without a window the run is idle for a while."""
+        """The end of the run: after a window, current work ends; without a window the run is idle for a while."""
         last = max(self._free_at, self._ended)
         inside = self._window and self._window[0] <= self._begun <= self._window[1]
         return max(self._window[1], last) if inside and self._window else last + 60 * self._stream.idle_minutes
@@ -290,7 +290,7 @@ class StreamLane:
 
 
 def merged(spans: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """The spans without overlaps, in order."""
+    """Return the spans without overlaps, in order."""
     found: list[tuple[float, float]] = []
     for start, end in sorted(spans):
         if found and start <= found[-1][1]:
@@ -301,5 +301,5 @@ def merged(spans: list[tuple[float, float]]) -> list[tuple[float, float]]:
 
 
 def _watched_seconds(manifest: SimulatedManifest) -> float:
-    """The backlog by which a watch counts it (``read_core_seconds``)."""
+    """Return the backlog as a watch counts it (``read_core_seconds``)."""
     return max(manifest.work.core_seconds, TASK_SECONDS * manifest.manifests)

@@ -39,7 +39,7 @@ def _clouds_of_this_run(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 @pytest.fixture(scope="session")
 def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
-    """S3 and DynamoDB over HTTP on loopback. The environment of this process leads to it, and nowhere else."""
+    """S3 and DynamoDB over HTTP on loopback. The environment of this process leads only to it."""
     from local.cloud import LocalCloud
     from local.limits import Limits
     from transform.clients import session

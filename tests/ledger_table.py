@@ -7,7 +7,7 @@ from local.isolation import BUCKET_PLACE
 
 
 def create_stage(s3: Any, dynamodb: Any, name: str, *, versions: bool) -> ResourceNames:
-    """Buckets and a ledger with names of their own; ``versions``: the input bucket has versions."""
+    """Buckets and a ledger with unique names; ``versions``: the input bucket has versions."""
     buckets = [f"{name}-{bucket}" for bucket in ("input", "lake", "quarantine", "control")]
     resources = ResourceNames(*buckets, f"{name}-ledger", f"{name}-stream", f"{name}-batch", f"{name}_lake")  # type: ignore[call-arg]
     for bucket in buckets:

@@ -1,4 +1,4 @@
-"""An S3 whose objects were all last modified at one time, whatever the clock of the machine says."""
+"""An S3 whose objects were all last modified at one time, independent of the machine's clock."""
 
 from datetime import datetime
 from typing import Any

@@ -11,7 +11,14 @@ from pathlib import Path
 
 from lake.commit import read_commit
 from lake.errors import UnusableDocumentError
-from lake.layout import complete_marker_key, is_complete_marker, list_objects, parse_generation, partition_prefix
+from lake.layout import (
+    complete_marker_key,
+    is_complete_marker,
+    is_own_key,
+    list_objects,
+    parse_generation,
+    partition_prefix,
+)
 from lake.ledger import HourRow, HourState, ManifestRow, State
 from lake.ledger.table import batches_of
 from lake.manifest import Identity, ObjectVersion, Partition
@@ -91,7 +98,7 @@ class HoursCheck:
         date, _, hour = report.hour.partition("T")
         partition = Partition(self.hours.dataset, date, int(hour))
         self._add_resubmitted(partition, index, report)
-        known = self.stack.ledger.partitions.get(partition)
+        hour_row = self.stack.ledger.partitions.get(partition)
         objects, unnamed, has_marker = self._list_objects(partition)
         rows = current_rows(self.stack, index, report)
         for manifest, row in sorted(rows.items()):
@@ -127,7 +134,7 @@ class HoursCheck:
             for uri in (uri for uri in uris if uri not in kept):
                 self._check_object(report, uri, row, None)
         check_table(self.stack, partition, ours, report)
-        self._check_marker(report, known, ours, has_marker=has_marker)
+        self._check_marker(report, hour_row, ours, has_marker=has_marker)
 
     def _check_object(
         self, report: HourReport, uri: str, row: ManifestRow | None, published: Collection[str] | None
@@ -157,18 +164,18 @@ class HoursCheck:
             report.differs(Difference(uri, "is not in the commit document of its manifest: readers see it"))
 
     def _check_marker(
-        self, report: HourReport, known: HourRow, rows: Iterable[ManifestRow], *, has_marker: bool
+        self, report: HourReport, hour: HourRow, rows: Iterable[ManifestRow], *, has_marker: bool
     ) -> None:
-        """Compare the marker with ``known``, the hour's earlier row; nothing is proven if it has changed since."""
-        if known != self.stack.ledger.partitions.get(known.partition):
+        """Compare the marker with ``hour``, its earlier row; if the row has changed since, nothing is proven."""
+        if hour != self.stack.ledger.partitions.get(hour.partition):
             return
-        uri = f"s3://{self.stack.resources.lake_bucket}/{complete_marker_key(known.partition)}"
+        uri = f"s3://{self.stack.resources.lake_bucket}/{complete_marker_key(hour.partition)}"
         waits = next((row for row in rows if row.open or row.state == State.FAILED), None)
-        if has_marker and known.is_settled and waits is not None:
+        if has_marker and hour.is_settled and waits is not None:
             report.differs(Difference(uri, f"says that the hour is complete, and manifest {waits.id} is {waits.state}"))
-        elif known.announced == known.revision and has_marker != (known.told == HourState.COMPLETE):
+        elif hour.announced == hour.revision and has_marker != (hour.decided == HourState.COMPLETE):
             problem = "is there" if has_marker else "is missing"
-            report.cannot_be_proven(f"{uri} {problem}, and the hour was announced as {known.told}")
+            report.cannot_be_proven(f"{uri} {problem}, and the hour was announced as {hour.decided}")
 
     def _kept_objects(self, row: ManifestRow | None, uris: Sequence[str]) -> Collection[str]:
         """Objects that the published generation of a manifest outside the share keeps from earlier generations."""
@@ -218,7 +225,7 @@ class HoursCheck:
                 uri, parsed = f"s3://{bucket}/{item['Key']}", parse_generation(item["Key"])
                 if is_complete_marker(item["Key"]):
                     has_marker = True
-                elif parsed is None:
+                elif parsed is None or not is_own_key(item["Key"], partition, *parsed):
                     unnamed.append(uri)
                 else:
                     named[parsed[0]].append(uri)

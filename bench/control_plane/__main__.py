@@ -1,4 +1,4 @@
-"""``make bench-plan``: every function on every night, each in a process of its own, and their targets."""
+"""``make bench-plan``: every function on every night, each in its own process, and their targets."""
 
 import argparse
 import json
@@ -23,19 +23,19 @@ DOCUMENT = CHECKOUT / "docs" / "performance.md"
 BEGIN_MARKER = "<!-- control plane: written by make bench-plan -->"
 END_MARKER = "<!-- end of control plane -->"
 FUNCTIONS = ("divide", "sweep", "plan", "run_status", "catalog", "backfill", "hours", "settle")
-"""In this order: each finds what those before it have left."""
+"""In this order: each function finds the results of the previous ones."""
 MAX_DATASETS_OF_OTHERS = 10
 """With more datasets only the functions with a target are measured."""
 MIB = 1 << 20
 
 
 class Target(NamedTuple):
-    """Limits of a function, where they are not those of the deployed function."""
+    """Limits of a function that differ from the deployed function's limits."""
 
     seconds: int
     mib: int
     of_processor: bool = False
-    """The limit is one of processor time."""
+    """Whether the limit applies to processor time."""
 
 
 TARGETS = {
@@ -44,7 +44,7 @@ TARGETS = {
     "hours": Target(600, 512),
     "settle": Target(120, 512),
 }
-"""``divide`` is of an hour of 200,000 files; ``hours`` announces one hour of each dataset."""
+"""``divide`` divides an hour of 200,000 files; ``hours`` announces one hour of each dataset."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Measured:
     peak_bytes: int
     requests: dict[str, int]
     index_writes_per_second: int
-    """The most on one partition key of the index."""
+    """Maximum number of writes a second to one partition key of the index."""
 
     @property
     def target(self) -> Target:
@@ -75,7 +75,7 @@ class Measured:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Measure, print the table; returns 1 if a limit is exceeded."""
+    """Measure and print the table; return 1 if a limit is exceeded."""
     parser = argparse.ArgumentParser(prog="python -m bench.control_plane")
     parser.add_argument("nights", nargs="*", metavar="night", help=f"{', '.join(NIGHTS)}; default: all of them")
     parser.add_argument("--functions", nargs="*", choices=FUNCTIONS, default=FUNCTIONS)
@@ -93,7 +93,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def measure_night(night: str, functions: Sequence[str]) -> list[Measured]:
-    """All functions on one night, one after the other on the same state."""
+    """Measure all functions on one night, one after the other on the same state."""
     measured = []
     if NIGHTS[night].datasets > MAX_DATASETS_OF_OTHERS:
         functions = [name for name in functions if name in TARGETS]

@@ -32,13 +32,13 @@ from sizing.peak_memory import peak_bytes
 
 EXECUTION = "night"
 PUBLISHED_BEFORE = ("hours", "settle")
-"""They see manifests that are DONE: those of the last hour, and all."""
+"""Functions that see DONE manifests: of the last hour, or of all hours."""
 
 
 def main(function: str, night: str, endpoint: str) -> None:
     """Call the function as its handler does; the last line of the output has its figures."""
     # Functions of up to 1,769 MB have one vCPU at most: with two cores, threads that compete for the interpreter's lock
-    # take up to twice the time of a processor.
+    # take up to twice the processor time.
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     os.environ["POWERTOOLS_METRICS_NAMESPACE"] = "bench"
     logger.setLevel(logging.CRITICAL)
@@ -53,7 +53,7 @@ def main(function: str, night: str, endpoint: str) -> None:
 
 
 def connect(endpoint: str) -> Services:
-    """The services of a Lambda function, with default settings, clients of the stand-in, and the clock of the night."""
+    """The services of a Lambda function, with default settings, clients of the stand-in, and the night's clock."""
     session: Any = new_session()
     # The stand-in verifies no signature.
     place: dict[str, Any] = {"aws_access_key_id": "x", "aws_secret_access_key": "x", "region_name": "eu-central-1"}
@@ -71,7 +71,7 @@ def connect(endpoint: str) -> Services:
 
 
 def publish(endpoint: str, hour: str) -> None:
-    """Make the manifests of an hour DONE; an empty one: all of them."""
+    """Make the manifests of an hour DONE; an empty hour: all manifests."""
     urlopen(f"{endpoint}{PUBLISH}{hour}").close()  # noqa: S310
 
 

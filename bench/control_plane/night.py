@@ -11,7 +11,7 @@ from typing import Any
 from lake.documents import encode
 from lake.ledger import ArrivalRow, CollectionId, Part
 from lake.ledger.arrivals import arrival_key
-from lake.ledger.collections import collection_key, open_attributes, part_attributes, part_key, part_row
+from lake.ledger.collections import collection_key, open_collection_attributes, part_attributes, part_item_key, part_row
 from lake.ledger.manifest_row import manifest_row_key, queued_row, row_attributes
 from lake.manifest import Lane, Manifest, ObjectVersion, Partition
 from lake.manifest_documents import new_part
@@ -35,7 +35,7 @@ COLUMNS = 1000
 class Night:
     """One load, with a number of datasets between which its files are divided evenly.
 
-    The hours are divided into manifests, but for the last one, whose collection is open.
+    The hours are divided into manifests, except the last hour, whose collection is open.
     """
 
     name: str
@@ -65,7 +65,7 @@ class Night:
 
     @property
     def objects(self) -> int:
-        """Objects in the lake of a manifest that has all files that it may have."""
+        """Number of objects in the lake of a full manifest."""
         files = min(self.manifest_files, -(-self.hour_files // self.datasets))
         return max(1, round(files * self.file_bytes * OUTPUT_RATIO / ConvertSettings().target_file_bytes))
 
@@ -88,7 +88,7 @@ class Night:
         return Manifest(self._id("manifest", number, at), Lane.BATCH, partition, iso_utc(at), files)
 
     def part(self, number: int) -> tuple[Part, bytes]:
-        """The part of this number of the last hour, from 0, and the bytes of its document; always the same."""
+        """Return the last hour's part with this number, from 0, and the bytes of its document; always the same."""
         first, end = (self.hours - 1) * self.hour_files, self.hours * self.hour_files
         first += number * self.files_per_part
         files: dict[str, list[ObjectVersion]] = {}
@@ -101,7 +101,7 @@ class Night:
         return int(identity[15:23], 16)
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """The ledger's items of all manifests, as a division puts them, and of the open collection."""
+        """Yield the ledger's items of all manifests, as a division puts them, and of the open collection."""
         for number in range(self.divided):
             manifest = self.manifest(number)
             yield {**manifest_row_key(manifest.id).item(), **row_attributes(queued_row(manifest))}
@@ -109,11 +109,11 @@ class Night:
         for part, _ in map(self.part, range(self.parts)):
             sums.update(parts=1, files=part.files, bytes=part.bytes)
             yield {**manifest_row_key(part.id).item(), **part_row(part, collection)}
-            yield {**part_key(collection, part.id).item(), **part_attributes(part)}
-        yield {**collection_key(collection).item(), **sums, "changed_at": "", **open_attributes(collection)}
+            yield {**part_item_key(collection, part.id).item(), **part_attributes(part)}
+        yield {**collection_key(collection).item(), **sums, "changed_at": "", **open_collection_attributes(collection)}
 
     def first_manifests(self) -> list[Manifest]:
-        """The manifests of the first hour, with at most ``MAX_LISTED_FILES`` files: what the bucket's listing has."""
+        """Return the manifests of the first hour, with the listing's files, at most ``MAX_LISTED_FILES``."""
         found: list[Manifest] = []
         files = 0
         for number in range(self.datasets * self._pieces):
@@ -125,7 +125,7 @@ class Night:
         return found
 
     def arrival_row(self, manifest: Manifest, file: ObjectVersion) -> dict[str, Any]:
-        """The item of an arrival that the manifest owns, as ``put`` puts it."""
+        """Return the item of an arrival that the manifest owns, as ``put`` puts it."""
         reason = "outside peak hours: waits for the overnight run"
         row = ArrivalRow(file, manifest.id, manifest.partition, manifest.lane, reason, manifest.created_at)
         return {**arrival_key(file.bucket, file.key, file.version).item(), **encode(row)}

@@ -1,6 +1,6 @@
 """``python -m bench.control_plane.stand_in A10``: table, buckets and Glue tables of a night behind HTTP on loopback.
 
-Every request waits as long as one to AWS is assumed to take. The first line of the output is the port.
+Every request waits for the assumed duration of a request to AWS. The first line of the output is the port.
 """
 
 import bisect
@@ -30,18 +30,18 @@ from lake.manifest import ObjectVersion, Partition
 from lake.time import iso_utc
 
 PAGE_KEYS = 1000
-"""S3's limit on the keys of one page of a listing."""
+"""S3's limit on the number of keys in one page of a listing."""
 OBJECT, ETAG = range(128 << 20), "d41d8cd98f00b204e9800998ecf8427e"
 """The size of each object in the lake, as its length, and its ETag."""
 NONCE = "0a1b2c3d"
 READ_SECONDS = 0.025
 WRITE_SECONDS = 0.040
-"""Added to every request that changes something."""
+"""Time added to every request that changes something."""
 WRITES = frozenset({"PutItem", "UpdateItem", "TransactWriteItems", "PutObject", "DeleteObject", "CreateTable"})
 STATISTICS = "/_statistics"
-"""Path of the counts since the last time; the request itself is not counted."""
+"""Path of the counts since the last such request, which is not counted itself."""
 PUBLISH = "/_publish/"
-"""Path that makes the manifests of the hour that follows it DONE, or all of them."""
+"""Path that makes manifests DONE, of the hour at its end, or all of them."""
 
 
 class Buckets:
@@ -69,7 +69,7 @@ class Buckets:
         return encode_body(self._night.manifest(number))
 
     def publish(self, partition: Partition, manifest: str) -> list[str]:
-        """The keys of the manifest's objects, which are listed from now on; so is its commit document."""
+        """Make the manifest's objects and its commit document appear in listings."""
         keys = [lake_key(partition, manifest, 1, number) for number in range(self._night.objects)]
         bisect.insort(self._published, keys[0])
         self.put(RESOURCES.control_bucket, commit_key(manifest, 1, 1, NONCE), b"{}")
@@ -90,14 +90,14 @@ class Buckets:
         return sorted(key for owner, key in self._objects if owner == bucket)
 
     def _lake_keys(self, start: str) -> Iterator[str]:
-        """Keys in the lake from the manifest on that may have ``start``."""
+        """Yield keys in the lake, from the manifest on that may have ``start``."""
         first = max(bisect.bisect_right(self._published, start) - 1, 0)
         for position in range(first, len(self._published)):
             manifest = self._published[position].removesuffix("00000.parquet")
             yield from (f"{manifest}{number:05d}.parquet" for number in range(self._night.objects))
 
     def list_versions(self, query: Mapping[str, str]) -> str:
-        """ListObjectVersions of the input bucket as XML; each key has one version."""
+        """Answer ListObjectVersions of the input bucket as XML; each key has one version."""
         prefix, marker = query.get("prefix", ""), query.get("key-marker", "")
         if query.get("delimiter"):
             folders = (f"{name}/" for name in self._night.dataset_names())
@@ -156,7 +156,7 @@ class StandIn(ThreadingHTTPServer):
         self._table.load({name: {"S": value} for name, value in name_key(name).item().items()})
 
     def answer(self, method: str, target: str, operation: str, body: bytes) -> tuple[int, bytes]:
-        """Status and body. ``operation``: of DynamoDB and Glue, empty for S3."""
+        """Return status and body. ``operation``: of DynamoDB and Glue, empty for S3."""
         if target == STATISTICS:
             return 200, self._statistics()
         if target.startswith(PUBLISH):
@@ -245,7 +245,7 @@ class _Handler(BaseHTTPRequestHandler):
     do_GET = do_PUT = do_DELETE = do_POST  # noqa: N815
 
     def log_message(self, *_: object) -> None:
-        """Nothing: the output is the port."""
+        """Log nothing: the output has only the port."""
 
 
 def main() -> None:

@@ -15,7 +15,7 @@ Item = dict[str, Any]
 MAX_PAGE_BYTES = 1 << 20
 """Maximum size of the answer to a query (DynamoDB's "Service quotas")."""
 UNPROCESSED_EVERY = 20
-"""One batch in this number leaves its last tenth unprocessed, as a busy table does."""
+"""One in this number of batches leaves its last tenth unprocessed, as a busy table does."""
 CLAUSE = re.compile(r"(SET|ADD|REMOVE) ")
 
 
@@ -48,12 +48,12 @@ class Table:
         ]
 
     def close(self, row: Item, changes: Mapping[str, Any]) -> None:
-        """Change the row of a manifest, which leaves the index; it is not counted."""
+        """Change the row of a manifest, which leaves the index; the write is not counted."""
         self._store({**{name: row[name] for name in row if name not in ("open", "open_order")}, **changes})
         self.index_writes.clear()
 
     def answer(self, operation: str, request: Item) -> Item:
-        """The answer to one request."""
+        """Answer one request."""
         return self._operations[operation](request)
 
     def _get_item(self, request: Item) -> Item:
@@ -151,7 +151,7 @@ def _index_key(item: Item | None) -> tuple[str, str] | None:
 
 
 def _size(item: Item) -> int:
-    """Bytes of the item's JSON, a little more than what DynamoDB counts."""
+    """Return the bytes of the item's JSON, a little more than DynamoDB counts."""
     return len(json.dumps(item, separators=(",", ":")))
 
 

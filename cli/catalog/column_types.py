@@ -1,8 +1,8 @@
-"""Which type the text of a column can be cast to, and views that cast to it, for three dialects. Pure.
+"""Finds the type to which a column's text can be cast, and writes views with these casts in three dialects. Pure.
 
-A type accepts a value only if a pattern matches all of it, so that the casts of Athena, DuckDB and Spark, which differ
-in what they round, trim and cut, agree: what is accepted keeps its digits (DOUBLE: as many as it has). What is not
-accepted is NULL in the column of the type, and unchanged in the column of the text.
+A type accepts a value only if a pattern matches the whole value. So the casts of Athena, DuckDB and Spark agree,
+although they round, trim and truncate differently: an accepted value keeps its digits (a DOUBLE about 16). A value that
+is not accepted is NULL in the typed column, and unchanged in the text column.
 """
 
 import glob
@@ -21,14 +21,14 @@ from lake.settings.declaration import is_date
 MAX_DIGITS = 38
 """Maximum precision of a DECIMAL in Athena, DuckDB and Spark."""
 MAX_SCALE = 28
-"""Digits after the point that a proposed DECIMAL has at most, so that 10 are left before it."""
+"""Maximum number of digits after the point in a proposed DECIMAL, so that 10 are left before it."""
 MAX_FRACTION_DIGITS = 6
-"""Fractional digits of a second that TIMESTAMP has in DuckDB and Spark."""
+"""Number of fractional digits of a second in a TIMESTAMP of DuckDB and Spark."""
 MAX_REFUSED_PERCENT = 10
-"""A type is proposed if it refuses at most this part of the values of the sample."""
+"""A type is proposed if it refuses at most this percentage of the sample's values."""
 MAX_EXAMPLES = 3
 MAX_CHARACTERS = 100
-"""No number or time that a type takes is longer; of JSON only the parser reads more."""
+"""Maximum length of a number or time that a type accepts; JSON can be longer."""
 
 _DATE = "(?:1[6-9]|2[0-9])[0-9]{2}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])"
 _TIME = "[T ](?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
@@ -38,7 +38,7 @@ _SECOND = re.compile(r"[^.]*:[0-9]{2}(?:[.]([0-9]+))?(?:Z|[+-][0-9:]{2,6})?")
 
 
 class TypeKind(StrEnum):
-    """Kinds of types. Of kinds that accept the same number of values the first is proposed."""
+    """Kinds of types; if several accept the same number of values, the first is proposed."""
 
     BOOLEAN = "BOOLEAN"
     BIGINT = "BIGINT"
@@ -46,7 +46,7 @@ class TypeKind(StrEnum):
     DOUBLE = "DOUBLE"
     DATE = "DATE"
     TIMESTAMP = "TIMESTAMP"
-    """Without an offset: what a clock showed."""
+    """A time without an offset, as a clock showed it."""
     INSTANT = "INSTANT"
     """A TIMESTAMP with an offset: a point in time."""
     JSON = "JSON"
@@ -68,7 +68,7 @@ class ColumnType:
 
     @cached_property
     def pattern(self) -> str:
-        """A regular expression for the whole value, of the syntax that RE2, Java and Python share; empty for JSON."""
+        """A regular expression for the whole value, in the syntax that RE2, Java and Python share; empty for JSON."""
         fraction = f"(?:[.][0-9]{{1,{self.scale}}})?" if self.scale else ""
         return {
             TypeKind.BOOLEAN: "true|false",
@@ -88,7 +88,7 @@ class ColumnType:
         return TypeKind.TIMESTAMP.value if self.kind is TypeKind.INSTANT else self.kind.value
 
     def accepts(self, text: str) -> bool:
-        """Whether the cast of the views gives a value; it gives NULL for what is not accepted."""
+        """Whether the cast of the views gives a value; it gives NULL for a text that is not accepted."""
         if self.kind is TypeKind.JSON:
             return _is_json(text)
         if len(text) > MAX_CHARACTERS or re.fullmatch(self.pattern, text) is None:
@@ -102,7 +102,7 @@ class ColumnType:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What a column of a sample can be cast to."""
+    """The type to which a column of a sample can be cast."""
 
     type: ColumnType | None
     """None: it stays VARCHAR."""
@@ -113,7 +113,7 @@ class Proposal:
 
 
 def propose(counts: Mapping[str, int]) -> Proposal:
-    """The type that accepts most values of a sample. ``counts``: how often each value occurs, without NULL."""
+    """Return the type that accepts most values of a sample. ``counts``: occurrences of each value, without NULL."""
     values = sum(counts.values())
     best, refused = None, min(values, values * MAX_REFUSED_PERCENT // 100 + 1)
     for candidate in _candidates(counts):
@@ -128,7 +128,7 @@ def propose(counts: Mapping[str, int]) -> Proposal:
 
 
 def _count_refused(candidate: ColumnType, counts: Mapping[str, int], limit: int) -> int:
-    """How many values the type refuses, up to ``limit``."""
+    """Return the number of values that the type refuses, up to ``limit``."""
     refused = 0
     for text, count in counts.items():
         if refused >= limit:
@@ -165,7 +165,7 @@ def _is_json(text: str) -> bool:
     if not text.startswith(("{", "[")):
         return False
     try:
-        # There is no NaN in JSON, and it is no int; half of a pair of surrogates, which has no bytes, DuckDB refuses.
+        # JSON has no NaN. DuckDB refuses a lone surrogate, which has no bytes.
         json.dumps(json.loads(text, parse_constant=int, parse_int=str), ensure_ascii=False).encode()
     except (ValueError, RecursionError):
         return False
@@ -192,7 +192,7 @@ def quoted(name: str, dialect: Dialect) -> str:
 
 
 def text_names(columns: Sequence[str], typed: Mapping[str, ColumnType]) -> dict[str, str]:
-    """For each column with a type the name under which a view has its text: no other column has it."""
+    """Return the name of the text column of each typed column in a view; no other column has the name."""
     names: dict[str, str] = {}
     for column in typed:
         name = f"{column}_text"
@@ -203,7 +203,7 @@ def text_names(columns: Sequence[str], typed: Mapping[str, ColumnType]) -> dict[
 
 
 def cast_of(column: str, column_type: ColumnType, dialect: Dialect) -> str:
-    """An expression: the value of the column as this type; NULL where the type does not accept its text."""
+    """Return an expression for the column's value as this type; NULL where the type does not accept the text."""
     name = quoted(column, dialect)
     if column_type.kind is TypeKind.JSON:
         return _json_of(name, dialect)
@@ -221,9 +221,9 @@ def athena_view(database: str, table: str, columns: Sequence[str], typed: Mappin
 
 
 def spark_view(database: str, table: str, columns: Sequence[str], typed: Mapping[str, ColumnType]) -> str:
-    """A view of the session. A stored one would take the name of Athena's in the catalog, which only Spark can read.
+    """Return a view of the session: a stored view would replace Athena's in the catalog, and only Spark can read it.
 
-    ``database``: of an Iceberg table; empty: the table is a view of the session, which docs/analysts.md makes.
+    ``database``: of an Iceberg table; empty: the table is the session's view in docs/analysts.md.
     """
     source = ".".join(quoted(name, Dialect.SPARK) for name in (database, table) if name)
     view, body = quoted(view_name(table), Dialect.SPARK), _selected(columns, typed, Dialect.SPARK)
@@ -231,7 +231,7 @@ def spark_view(database: str, table: str, columns: Sequence[str], typed: Mapping
 
 
 def duckdb_view(source: str, table: str, columns: Sequence[str], typed: Mapping[str, ColumnType]) -> str:
-    """A view over ``source``: it has every column of it, those without a type as they are."""
+    """Return a view over ``source`` with all of its columns; columns without a type are unchanged."""
     dialect, names = Dialect.DUCKDB, text_names(columns, typed)
     casts = [f"    {cast_of(name, kind, dialect)} AS {quoted(name, dialect)}" for name, kind in typed.items()]
     texts = [f"  {quoted(name, dialect)} AS {quoted(names[name], dialect)}" for name in typed]
@@ -241,7 +241,7 @@ def duckdb_view(source: str, table: str, columns: Sequence[str], typed: Mapping[
 
 
 def duckdb_folder(folder: str) -> str:
-    """The objects of a dataset's folder; ``folder``: its URI or path, without a slash at the end."""
+    """Return the objects of a dataset's folder; ``folder``: its URI or path, without a slash at the end."""
     path = f"{glob.escape(folder)}/*/*/*.parquet".replace("'", "''")
     types = "{'date': DATE, 'hour': INTEGER}"
     return f"read_parquet('{path}', union_by_name = true, hive_partitioning = true, hive_types = {types})"
@@ -264,7 +264,7 @@ def _selected(columns: Sequence[str], typed: Mapping[str, ColumnType], dialect: 
 
 
 def _matches(name: str, pattern: str, dialect: Dialect) -> str:
-    # `$` would let a line break at the end pass.
+    # `$` would accept a line break at the end.
     if dialect is Dialect.DUCKDB:
         return f"regexp_full_match({name}, '{pattern}')"
     if dialect is Dialect.SPARK:
@@ -274,7 +274,7 @@ def _matches(name: str, pattern: str, dialect: Dialect) -> str:
 
 def _value_of(name: str, column_type: ColumnType, dialect: Dialect) -> str:
     kind = column_type.kind
-    # Athena's tables have milliseconds: a view gets more only for values that have more.
+    # Athena's tables have milliseconds: a view gets more digits only for values that have more.
     precision = HIVE_PRECISION if column_type.scale <= HIVE_PRECISION else MAX_FRACTION_DIGITS
     if kind is TypeKind.TIMESTAMP:
         if dialect is Dialect.ATHENA:

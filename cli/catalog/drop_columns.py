@@ -1,4 +1,4 @@
-"""``hybrid-router catalog drop-columns``: gives a dataset the room back of columns that no published file has."""
+"""``hybrid-router catalog drop-columns``: drops the columns that no published file has, to make room for others."""
 
 import time
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ def print_dropped_columns(
     as_json: Json = False,
 ) -> None:
     """Drop the columns of a dataset that have no value in any published file, to make room for others."""
-    # A Parquet file of the lake has only the columns of which it has a value, so its footer decides.
+    # A Parquet file of the lake has only the columns in which it has a value, so its footer decides.
     row = known_dataset(stack, dataset)
     _check_idle(stack, dataset)
     unused, read = set(row.columns), set[str]()
@@ -40,7 +40,7 @@ def print_dropped_columns(
                 break
     dropped = sorted(unused)
     if dropped and not dry_run:
-        # A closed terminal must not keep it from putting back what it has to.
+        # A closed terminal must not prevent the columns from being put back.
         with ended_by_signal():
             dropped = _drop(stack, dataset, row.columns, dropped, read)
     verb = "would be dropped" if dry_run else "dropped"
@@ -52,16 +52,16 @@ def print_dropped_columns(
 def _drop(
     stack: DeployedStack, dataset: str, columns: tuple[str, ...], dropped: list[str], read: set[str]
 ) -> list[str]:
-    """Drop the columns; returns those that no file has that was published since ``read`` was listed."""
+    """Drop the columns, and return the columns that are in no file published after ``read`` was listed."""
     datasets, used = stack.ledger.datasets, set(dropped)
     try:
         if not datasets.drop_columns(dataset, columns, dropped):
             used = set()
             raise InvalidInputError(f"the columns of dataset {dataset} changed meanwhile: run the command again")
-        # A conversion that has begun meanwhile knows the columns, and may publish them; the index shows it late.
+        # A conversion that has begun meanwhile knows the columns and may publish them; the index shows it late.
         time.sleep(INDEX_WAIT_SECONDS)
         _check_idle(stack, dataset)
-        # One that has begun and ended has published them; none that begins from here on knows them.
+        # A conversion that has also ended has published them; a conversion that begins later does not know them.
         used = set[str]().union(*_columns_of_files(stack, dataset, read)).intersection(dropped)
     finally:
         datasets.reserve_columns(dataset, sorted(used), MAX_COLUMN_LIMIT)
@@ -80,7 +80,7 @@ def _check_idle(stack: DeployedStack, dataset: str) -> None:
 
 
 def _columns_of_files(stack: DeployedStack, dataset: str, read: set[str]) -> Iterator[set[str]]:
-    """The columns of each file whose key is not in ``read``, to which it is added."""
+    """Yield the columns of each file whose key is not in ``read``, and add the key to ``read``."""
     bucket = stack.resources.lake_bucket
     for item in list_objects(stack.s3, bucket, f"{dataset}/"):
         if parse_generation(item["Key"]) is None or item["Key"] in read:

@@ -52,7 +52,7 @@ class DatasetSample:
     objects: int = 0
     rows: int = 0
     values: dict[str, Counter[str]] = field(default_factory=dict)
-    """For each column how often each value occurs, without NULL."""
+    """Number of occurrences of each value of each column, without NULL."""
 
 
 SHOWN_CHARACTERS = 40
@@ -73,7 +73,7 @@ def suggest(
 ) -> None:
     """Propose types for the columns of a dataset, count what they refuse, and print a view that casts to them.
 
-    What contains a slash is a folder, such as converted/lake/orders: it needs no stack.
+    A name with a slash is a folder, such as converted/lake/orders: it needs no stack.
     """
     if "/" in dataset:
         print_folder_suggestion(Path(dataset), files, dialect, as_json=as_json)
@@ -97,7 +97,7 @@ def print_suggestion(
 
 
 def print_folder_suggestion(folder: Path, max_files: int, dialect: Dialect | None, *, as_json: bool = False) -> None:
-    """Print types for a dataset's folder in the output of ``convert``; a folder has no table of Athena."""
+    """Print types for a dataset's folder in the output of ``convert``; a folder has no table in Athena."""
     if dialect is Dialect.ATHENA:
         raise InvalidInputError("a folder is not a table of Athena: pass --dialect duckdb or spark")
     sample = DatasetSample()
@@ -173,7 +173,7 @@ def _views(stack: DeployedStack, row: DatasetRow, proposals: dict[str, Proposal]
     return {
         Dialect.ATHENA: athena_view(database, dataset, columns, typed),
         Dialect.DUCKDB: attach + duckdb_view(source, dataset, columns, typed),
-        # Spark does not know the projection of partitions: a Hive table has no row for it.
+        # Spark does not know partition projection: it sees no row of a Hive table.
         Dialect.SPARK: spark_view("" if table is None else database, dataset, columns, typed),
     }
 
@@ -203,17 +203,17 @@ def _shown(text: str) -> str:
 
 
 ROWS_PER_OBJECT = 2_000
-"""Rows that are read of each object, from its beginning; each value is compared with the patterns of the types."""
+"""Rows read from the beginning of each object; each value is compared with the patterns of the types."""
 ROWS_PER_BATCH = 100
-"""Rows that are decoded at once: values can be large."""
+"""Number of rows decoded at once: values can be large."""
 MAX_DECODED_BYTES = 64 << 20
 """Bytes of values after which no further rows of an object are read."""
 BUFFER_BYTES = 1 << 20
-"""Bytes of an object that are requested at once, of each column at least."""
+"""Minimum number of bytes of a column that are requested at once."""
 
 
 def read_sample(stack: DeployedStack, dataset: str, max_objects: int) -> DatasetSample:
-    """Read the newest objects of a dataset: one of each hour, then the next of each hour."""
+    """Read the newest objects of a dataset: one object of each hour, then the next of each hour."""
     sample, lake = DatasetSample(), stack.resources.lake_bucket
     for key, size in _newest_objects(stack.s3, lake, dataset, max_objects):
         # The sweep may have deleted this generation since it was listed.
@@ -224,14 +224,14 @@ def read_sample(stack: DeployedStack, dataset: str, max_objects: int) -> Dataset
 
 @contextmanager
 def reading_parquet(place: str, advice: str) -> Iterator[None]:
-    """What pyarrow raises inside for a file that is damaged becomes a ``TerminalError`` with its place and ``advice``.
+    """Raise pyarrow's error for a damaged file as a ``TerminalError`` with its place and ``advice``.
 
-    An error of the disk or of the network stays what it is.
+    An error of the disk or the network is raised unchanged.
     """
     try:
         yield
     except (pa.ArrowException, OSError, ValueError) as error:
-        # The operating system says nothing of the content. Time-outs of botocore are OSErrors without a number.
+        # An error of the operating system is not about the content. botocore's time-outs are OSErrors without a number.
         if judge(error) == Fault.ENVIRONMENT or (isinstance(error, OSError) and error.errno is not None):
             raise
         raise TerminalError(f"{place} is not a Parquet file that can be read ({error}): {advice}") from error
@@ -245,7 +245,7 @@ def reading_object(bucket: str, key: str) -> AbstractContextManager[None]:
 
 
 def _one_of_each(hours: list[list[T]], number: int) -> list[T]:
-    """At most ``number``: the first of each hour, then the next of each."""
+    """Return at most ``number`` objects: the first of each hour, then the next of each hour."""
     return [item for items in zip_longest(*hours) for item in items if item is not None][:number]
 
 
@@ -266,7 +266,7 @@ def _add_object(sample: DatasetSample, file: IO[bytes]) -> None:
 
 
 def _newest_objects(s3: S3Client, bucket: str, dataset: str, number: int) -> list[tuple[str, int]]:
-    """Key and size of at most ``number`` objects of at most ``number`` hours."""
+    """Return key and size of at most ``number`` objects in at most ``number`` hours."""
     hours: list[list[tuple[str, int]]] = []
     days = sorted(_folders(s3, bucket, f"{dataset}/"), reverse=True)
     for hour in chain.from_iterable(sorted(_folders(s3, bucket, day), reverse=True) for day in days):

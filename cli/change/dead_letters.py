@@ -25,10 +25,10 @@ from router.route.events import parse_events
 PAGE = 10
 """Maximum number of messages of one request (SQS API Reference, ReceiveMessage)."""
 MAX_CHARACTERS = 500
-"""Maximum length of what is shown of a message that is not an event."""
+"""Maximum number of characters shown of a message that is not an event."""
 HIDDEN_SECONDS = 300
-"""A message that was read is hidden from other readers, and from the alarm, for this time and that since the command
-began, or until it is shown again. Of more messages than are read meanwhile, some are read again, ever more seldom."""
+"""A message that was read is hidden from other readers and the alarm for this time plus the time since the command
+began, or until it is shown again. If reading the queue takes longer, some messages are read again, ever more rarely."""
 MANUAL_COMMANDS = (("overnight", "overnight"), ("stream-window", "stream start"), ("sweep", "sweep"), ("plan", "plan"))
 """A part of a schedule's target, and the command that does its work."""
 
@@ -47,7 +47,7 @@ class DeadLetter:
 
 @command("dead-letters ls")
 def print_dead_letters(stack: DeployedStack, limit: Limit = 100, *, as_json: Json = False) -> int:
-    """List them, with what redrive does with each: 0 none, 1 some."""
+    """List the messages, with what redrive does with each; exit code 1 if there are any."""
     with _shown_again(stack) as hidden:
         letters = sorted((letter for letter, _ in _receive(stack, hidden, limit)), key=lambda letter: letter.sent_at)
     is_complete = len(letters) < limit
@@ -71,8 +71,8 @@ def _print(stack: DeployedStack, letters: Sequence[DeadLetter], is_complete: boo
 @command("dead-letters redrive")
 def redrive_dead_letters(stack: DeployedStack, *, dry_run: DryRun = False, as_json: Json = False) -> None:
     """Send events of files without an owner to route again, and remove all messages from the queue."""
-    # Sending an event twice changes nothing, so that an interrupted redrive may be repeated: a message is deleted after
-    # what replaces it.
+    # Sending an event twice changes nothing, so an interrupted redrive may be repeated: a message is deleted only after
+    # its replacement is sent.
     done = {"removed": 0, "sent": 0}
     with _shown_again(stack) as hidden:
         for letter, message in _receive(stack, hidden):
@@ -94,16 +94,14 @@ def redrive_dead_letters(stack: DeployedStack, *, dry_run: DryRun = False, as_js
 def _receive(
     stack: DeployedStack, hidden: list[dict[str, Any]], limit: int = sys.maxsize
 ) -> Iterator[tuple[DeadLetter, dict[str, Any]]]:
-    """At most ``limit`` messages of the queue, each once, as read and as SQS returns it. Those that were received are
-    in ``hidden``.
-    """
+    """Yield at most ``limit`` messages, each once, as read and as SQS returns it; ``hidden`` gets all received ones."""
     seen, began = set[str](), monotonic()
     while len(seen) < limit:
         answer = stack.sqs.receive_message(
             QueueUrl=stack.outputs.dead_letters,
             MaxNumberOfMessages=min(PAGE, limit - len(seen)),
             VisibilityTimeout=HIDDEN_SECONDS + int(monotonic() - began),
-            # Without a wait SQS asks some of its servers only, and an answer can lack what is there.
+            # Without a wait SQS asks only some of its servers, and the answer can lack messages.
             WaitTimeSeconds=1,
             MessageAttributeNames=["All"],
             AttributeNames=["SentTimestamp"],
@@ -122,9 +120,9 @@ def _receive(
 
 @contextmanager
 def _shown_again(stack: DeployedStack) -> Iterator[list[dict[str, Any]]]:
-    """Show the messages that the block has hidden from other readers, also when it is interrupted.
+    """Show the messages that the block has hidden from other readers, even when it is interrupted.
 
-    A message that SQS refuses this for is shown already.
+    If SQS refuses, the message is shown already.
     """
     hidden: list[dict[str, Any]] = []
     try:
@@ -150,7 +148,7 @@ def _refused_start(stack: DeployedStack, attributes: dict[str, str]) -> tuple[st
 
 
 def _failed_event(stack: DeployedStack, item: dict[str, Any]) -> tuple[str, str, str, bool]:
-    """The files that an event announces, and whether ``route`` has to see it again."""
+    """Return the files that an event announces, and whether ``route`` must see the event again."""
     try:
         announced = parse_events(SQSRecord({"messageId": item["MessageId"], "body": item["Body"]}))
     except InvalidInputError:
@@ -159,7 +157,7 @@ def _failed_event(stack: DeployedStack, item: dict[str, Any]) -> tuple[str, str,
     if not announced:
         return "an event without a new file", "route failed in every attempt", "removed", False
     subject = ", ".join(item.file.uri for item in announced)
-    # There is no row either for an event whose version only ``route`` looks up.
+    # An event whose version only ``route`` looks up has no row either.
     rows = map(stack.ledger.arrivals.get, (item.file for item in announced))
     if all(row is not None and row.manifest is not None for row in rows):
         return subject, "route failed in every attempt", "removed, because it has an owner by now", False

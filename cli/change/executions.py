@@ -25,24 +25,24 @@ from cli.inspect.executions import (
 from cli.terminal import print_answer
 from lake.documents import find_document
 from lake.layout import plan_summary_key
-from lake.texts import format_count, format_duration, format_size, printable, read_instant
+from lake.texts import format_count, format_dollars, format_duration, format_size, printable, read_instant
 from router.requests.selection import parse_hours
 
 POLL_SECONDS = 5.0
 MAX_EVENTS = 100
 """Events of the history that are read at a time."""
 MANIFESTS_PER_POLL = 1000
-"""The progress of a night is read at every poll; with more manifests, more rarely in proportion."""
+"""Progress is read at every poll; above this number of manifests, proportionally less often."""
 FINE_VERDICTS = frozenset({"SUCCEEDED", "SUCCEEDED_WITH_QUARANTINE", "EMPTY"})
 
 
 def follow_execution(
     stack: DeployedStack, arn: str, wait: Callable[[float], object] = time.sleep
 ) -> tuple[ExitCode, dict[str, Any]]:
-    """Print each step of an execution on stderr until it ends; its exit code, and what is known of its end.
+    """Print each step of an execution on stderr until it ends; return its exit code, and what is known of its end.
 
-    Steps are the states that it enters: those of the runs of a night, which are executions of their own, do not appear.
-    Of an execution of ``overnight`` each job run is printed once it has ended, and how many manifests are done.
+    Steps are the states that it enters, without the states of a night's runs, which are separate executions. For an
+    execution of ``overnight``, print each ended job run and the number of manifests that are done.
     """
     zone = read_zone(stack)
     typer.echo(f"times in {zone.key}", err=True)
@@ -74,7 +74,7 @@ def follow_execution(
             break
         wait(POLL_SECONDS)
     output = json.loads(execution.get("output") or "{}")
-    # For a backfill: of the execution of overnight that it has started.
+    # For a backfill, the execution of overnight that it has started.
     verdict = output.get("overnight") or output
     body = {
         "execution": arn,
@@ -93,7 +93,7 @@ def _print_end(body: Mapping[str, Any], *, as_json: bool) -> None:
 
 
 def _steps(stack: DeployedStack, arn: str) -> Iterator[tuple[int, datetime, str]]:
-    """Ids, times and names of the states that an execution has entered, of its newest ``MAX_EVENTS`` events."""
+    """Return ids, times and names of the states that an execution has entered in its newest ``MAX_EVENTS`` events."""
     history = stack.sfn.get_execution_history(
         executionArn=arn, maxResults=MAX_EVENTS, reverseOrder=True, includeExecutionData=False
     )
@@ -121,11 +121,11 @@ def run_overnight(
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> int:
-    """Convert now what waits for the night, and wait for the verdict: 0 all is done, 1 not."""
+    """Convert now what waits for the night, and wait for the verdict; exit code 1 unless all is done."""
     if dry_run:
         return print_plan(stack, dataset, first, last, as_json=as_json)
     fields = given({"dataset": dataset, "from": first, "to": last})
-    # A wrong selection starts no execution: one that fails raises an alarm.
+    # An invalid selection must start no execution: a failed execution raises an alarm.
     parse_hours(fields)
     if dataset is not None:
         known_dataset(stack, dataset)
@@ -144,7 +144,7 @@ def run_backfill(
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> int:
-    """Find older files that have no owner and convert them, and wait for the verdict: 0 all is done, 1 not."""
+    """Find older files without an owner, convert them, and wait for the verdict; exit code 1 unless all is done."""
     request = {"dataset": dataset, "from": first, "to": last, "force": force, "dryRun": dry_run}
     stack.invoke("backfill_function", {"action": "validate", "input": request})
     arn = stack.start("backfill", request)
@@ -162,9 +162,12 @@ def run_backfill(
     )
     if search["archived"]:
         typer.echo(f"archived, so restore them first: {search['archived']:,} of the files to be converted")
+    files, size = plan["files"] - search["recorded"], plan["bytes"] - search["bytes"]
+    typer.echo(f"queued in these hours already: {format_count(files, 'file')}, {format_size(size)}")
+    time, dollars = format_duration(60 * plan["forecast"]["minutes"]), format_dollars(plan["forecast"]["dollars"])
+    typer.echo(f"with these: {format_count(plan['runs'], 'run')} on {plan['engine']}, {time}, {dollars}")
     if "reprocessed" in search:
-        typer.echo(f"to be converted again: {format_count(search['reprocessed'], 'manifest')}")
-    typer.echo(f"queued in these hours already: {format_count(plan['files'], 'file')}, {format_size(plan['bytes'])}")
+        typer.echo(f"to be converted again in addition: {format_count(search['reprocessed'], 'manifest')}")
     return code
 
 
@@ -179,9 +182,9 @@ def _run(stack: DeployedStack, arn: str, *, wait: bool, as_json: bool) -> int:
         typer.echo("the execution continues", err=True)
         raise
     except (BotoCoreError, ClientError) as error:
-        # What to do after an error of AWS is often to run the command again, which would start another execution.
+        # The advice for an error of AWS is often to run the command again, which would start another execution.
         raise NotReachableError(
-            f"{arn} continues, but following it failed ({error}): do not start it again, 'hybrid-router "
+            f"{arn} continues, but could not be followed any longer ({error}): do not start it again, 'hybrid-router "
             "nights' shows its end"
         ) from error
     _print_end(body, as_json=as_json)

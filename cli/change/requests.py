@@ -67,7 +67,7 @@ def _print_messages(response: Mapping[str, Any]) -> None:
 
 
 def _summary(response: Mapping[str, Any], done: str, labels: Mapping[str, str], text: str) -> str:
-    """The text of what is done, whose number is the member ``done``, and of the rest by its labels; empty: nothing."""
+    """Return a text of the member ``done`` and of the other numbers by their labels; empty if all are 0."""
     others = [f"{response[name]:,} {label}" for name, label in labels.items() if response[name]]
     if not response[done] and not others:
         return ""
@@ -83,7 +83,7 @@ UNQUEUED_LABELS = {
     "unknown": "unknown",
 }
 WITHOUT_EFFECT = {"ignored", "unusable", "unknown"}
-"""Outcomes that a person has to look at: nothing converts these files."""
+"""Outcomes that need a person: nothing converts these files."""
 
 
 @command("reprocess")
@@ -107,7 +107,7 @@ def reprocess_manifests(
     fields = given(selection)
     _check_target("reprocess", fields, {"files", "manifests"})
     only = "all" if every else "failed"
-    # All pages are one request: the function queues a manifest once for each, also when an invocation is repeated.
+    # All pages are one request, for which the function queues a manifest once, even if an invocation is repeated.
     event = {**fields, "only": only, "dryRun": dry_run, "request": f"command-{secrets.token_hex(8)}"}
     while True:
         response = stack.invoke("reprocess", event)
@@ -120,7 +120,7 @@ def reprocess_manifests(
             typer.echo(f"so far: {_requeued(response)}")
     selection = response["selection"]
     if not as_json:
-        # Before the start, which may be refused.
+        # Printed before the start, which may be refused.
         typer.echo(_requeued(response))
         if selection is not None and not dry_run:
             typer.echo("the next overnight run converts them")
@@ -133,7 +133,7 @@ def reprocess_manifests(
 
 
 def _exit_code(response: Mapping[str, Any], names: Iterable[str]) -> ExitCode:
-    """The exit code for these counts: 1 if all that was named is what a person has to look at."""
+    """Return the exit code for these counts: 1 if all named files or manifests need a person."""
     outcomes = {name for name in names if response[name]}
     return ExitCode.NEGATIVE if outcomes and outcomes <= WITHOUT_EFFECT else ExitCode.OK
 

@@ -26,7 +26,7 @@ POLL_SECONDS = 5.0
 
 @command("stream status")
 def print_stream(stack: DeployedStack, *, as_json: Json = False) -> int:
-    """Show the runs of the streaming jobs, their windows and backlogs: 0 each job has a live run, 1 not."""
+    """Show the runs of the streaming jobs, their windows and backlogs; exit code 1 unless each job has a live run."""
     shards = read_shards(stack)
     print_answer(StreamDocument(shards), lambda: _print(stack, shards), as_json=as_json)
     return ExitCode.OK if all(shard.runs for shard in shards) else ExitCode.NEGATIVE
@@ -46,7 +46,7 @@ def start_stream(stack: DeployedStack, *, dry_run: DryRun = False, as_json: Json
         action = "a run is alive, so none is started" if _is_running(stack) else "a run is started"
         _say(f"dry run, nothing was done: {action}, and a window opens", as_json=as_json)
         return ExitCode.OK
-    # Watches the window, perhaps as a second one. First: the function opens it also where the engine refuses a run.
+    # Watches the window, perhaps as a second execution. It comes first, to open the window even if no run starts.
     stack.start("stream_window", {})
     running = stack.control_stream("start")["running"]
     text = "the streaming job runs" if running else "no run can be started now: the sweep starts it later"
@@ -69,7 +69,7 @@ def stop_stream(stack: DeployedStack, *, dry_run: DryRun = False, as_json: Json 
 
 
 def wait_for_stop(stack: DeployedStack, poll_seconds: float) -> dict[str, Any]:
-    """Ask the streaming jobs to end until they have; the last answer of ``stream_control``."""
+    """Ask the streaming jobs to end until they have ended; return the last answer of ``stream_control``."""
     answer = stack.control_stream("stop")
     while not answer["stopped"]:
         time.sleep(poll_seconds)
@@ -87,7 +87,7 @@ def _say(text: str, *, as_json: bool) -> None:
 
 
 def read_shards(stack: DeployedStack, rows: Iterable[ManifestRow] | None = None) -> tuple[StreamShard, ...]:
-    """Every shard of the stream lane, the first one first. ``rows``: its open manifests; None: they are read."""
+    """Return every shard of the stream lane in order. ``rows``: its open manifests; None: they are read."""
     shards = stack.outputs.shards
     opened: dict[str, list[ManifestRow]] = {shard: [] for shard in shards.names}
     if rows is None:
@@ -148,5 +148,5 @@ def _format_shard(shard: StreamShard, now: datetime, clock: Callable[[str], str]
 
 
 def format_age(instant: str, now: datetime) -> str:
-    """The clock that wrote the instant may be ahead, or have written it after ``now`` was read."""
+    """Format the age of an instant. The clock that wrote it may be ahead, or have written it after ``now`` was read."""
     return format_duration(max((now - read_instant(instant)).total_seconds(), 0))

@@ -1,4 +1,4 @@
-"""``hybrid-router cost`` and ``plan``: what the conversion of some days has cost, and what the next night would do."""
+"""``hybrid-router cost`` and ``plan``: what the conversion of some days cost, and what the next night would do."""
 
 import secrets
 from collections.abc import Mapping
@@ -40,7 +40,7 @@ from router.estimate.other_costs import Estimate, estimate
 class NightCost:
     execution: str
     planned_dollars: float | None
-    """None: the ledger has no plan of it."""
+    """None if the ledger has no plan of the night."""
     dollars: float
     job_runs: int
 
@@ -68,7 +68,7 @@ def print_cost(
     *,
     as_json: Json = False,
 ) -> None:
-    """Show what the job runs of some days have cost, and what the plans said."""
+    """Show what the job runs of some days cost, and what their plans expected."""
     today = str(datetime.now(UTC).date())
     days = _days(today if first is None else first, today if last is None else last)
     report, source = read_costs(stack.ledger, days[0], days[-1], by), metered_by(stack, *days)
@@ -171,9 +171,10 @@ def _print(report: CostReport, by: str, source: str) -> None:
     if report.job_runs:
         extra = report.estimated
         typer.echo(
-            f"estimated in addition, from counted units: ${extra.total:,.4f} (requests ${extra.requests:,.4f}, ledger "
-            f"${extra.ledger:,.4f}, functions ${extra.functions:,.4f}); the output costs "
-            f"${extra.storage_per_month:,.4f} a month while it is kept"
+            f"estimated in addition, from counted units: {format_dollars(extra.total)} "
+            f"(requests {format_dollars(extra.requests)}, ledger {format_dollars(extra.ledger)}, "
+            f"functions {format_dollars(extra.functions)}); "
+            f"the output costs {format_dollars(extra.storage_per_month)} a month while it is kept"
         )
 
 
@@ -187,12 +188,11 @@ def print_plan(
     dataset: Annotated[str | None, typer.Option(help="Only the queued files of this dataset.")] = None,
     first: FirstHour = None,
     last: LastHour = None,
-    engine: Annotated[str | None, typer.Option(help="Only this one of batch.engines.")] = None,
     *,
     as_json: Json = False,
 ) -> int:
-    """Show what the next night would do with what is queued now, and its price: 0 in time, 1 too late."""
-    options = given({"dataset": dataset, "from": first, "to": last, "engine": engine})
+    """Show what the next night would do with the current backlog, and its price; exit code 1 if it ends too late."""
+    options = given({"dataset": dataset, "from": first, "to": last})
     # The plan of the whole backlog is the forecast of ``status``, which the function also makes every hour.
     execution = f"{DRY_RUN_PREFIX}{secrets.token_hex(6)}" if options else PLAN_AHEAD_EXECUTION
     answer = stack.invoke("plan", {**options, "execution": execution, "dryRun": True})

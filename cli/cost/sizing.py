@@ -1,4 +1,4 @@
-"""``hybrid-router simulate`` and ``calibrate``: what a day of files would look like, and what to assume of files."""
+"""``hybrid-router simulate`` and ``calibrate``: the cost of a day of files, and the speed of your own files."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -160,7 +160,7 @@ def _lane_cells(lane: LaneResult) -> tuple[str, str]:
 
 
 MIN_BYTES = 64 << 10
-"""Minimum size of all files together: fewer bytes would be repeated for hours, and say nothing about real ones."""
+"""Minimum size of all files together: fewer bytes would be repeated for hours, and would not represent real files."""
 
 
 @command("calibrate")
@@ -174,7 +174,7 @@ def calibrate_files(
     *,
     as_json: Json = False,
 ) -> None:
-    """Convert your own files on this machine, more and more of them, and print which settings to use."""
+    """Convert growing amounts of your own files on this machine, and print which settings to use."""
     paths = ndjson_files(files)
     if (size := sum(path.stat().st_size for path in paths)) < MIN_BYTES:
         raise InvalidInputError(f"the files have {size} bytes together, too few to measure: pass {MIN_BYTES} or more")
@@ -190,7 +190,7 @@ def calibrate_files(
 
 
 def ndjson_files(paths: Sequence[Path]) -> list[Path]:
-    """The files with bytes and an NDJSON suffix among these files and folders. Raises ``InvalidInputError``."""
+    """Return the non-empty files with an NDJSON suffix among these files and folders. Raises ``InvalidInputError``."""
     suffixes = InputSettings()
     found: list[Path] = []
     for path in paths:

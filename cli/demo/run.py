@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 POLL_SECONDS = 0.5
 MAX_SECONDS = 900
-"""Time that a stage may take."""
+"""Maximum duration of a stage."""
 ENDED = (State.DONE, State.FAILED)
 
 
@@ -136,8 +136,8 @@ class Demo:
 
         A backfill finds the files without an event; the same night converts them.
 
-        The stream starts while files arrive: they wait for it in its inbox. Of an Iceberg table readers see either the
-        old rows or the new ones, which the reprocess of its files shows.
+        The stream starts while files arrive: they wait for it in its inbox. The reprocess of an Iceberg table's files
+        shows that its readers see either the old rows or the new ones.
         """
         from local.spark_iceberg import spark_with_iceberg
 
@@ -155,7 +155,7 @@ class Demo:
             self.log(f"backfill of {dataset}: queued for the night")
             request = {"dataset": dataset, "from": first, "to": last, "dryRun": False}
             event = {"action": "find", "request": request, "token": None}
-            # One call lists for a bounded time.
+            # One call lists for a limited time.
             while (token := self.stack.invoke("backfill_function", event)["token"]) is not None:
                 event["token"] = token
         tabled = [item for item in urgent if demo_settings().has_table(item.file.dataset)]
@@ -188,7 +188,7 @@ class Demo:
         return sent
 
     def _wait(self, what: str, files: Sequence[SentFile], condition: Callable[[Trace], bool]) -> None:
-        """Wait until it is so for every file that the ledger knows; each change is logged."""
+        """Wait until the condition is true for every file that the ledger knows, and log each change."""
         deadline, last = time.monotonic() + MAX_SECONDS, -1
         while last < len(files):
             traces = [_trace(self.stack, item) for item in files]
@@ -218,7 +218,7 @@ class Demo:
         self._wait(f"in the Iceberg table {files[0].file.dataset}", files, is_shown)
 
     def _show_table(self, dataset: str, spark: SparkSql) -> None:
-        """Log what DuckDB and Spark read of each snapshot: before the reprocess, and after it."""
+        """Log what DuckDB and Spark read from the snapshots before and after the reprocess."""
         from local.duckdb_iceberg import duckdb_with_iceberg
 
         database = self.stack.resources.tables_database
@@ -242,7 +242,7 @@ class Demo:
 
 
 def _trace(stack: DeployedStack, sent: SentFile) -> Trace | None:
-    """None while ``route`` has not recorded the file."""
+    """Return the trace of a file; None while ``route`` has not recorded it."""
     arrival = stack.ledger.arrivals.get(sent.object)
     return None if arrival is None else trace_arrival(stack.s3, stack.ledger, stack.resources, arrival)
 

@@ -1,4 +1,4 @@
-"""The files that the demo sends: a person's own, or realistic NDJSON, which is seeded: always the same."""
+"""The files that the demo sends: a person's own, or realistic NDJSON, which is seeded and so always the same."""
 
 import gzip
 import json
@@ -18,11 +18,11 @@ INPUT = InputSettings()
 """The demo deploys with the default suffixes."""
 MAX_KEY_BYTES = 1024
 NOT_IN_KEYS = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
-"""S3 takes only UTF-8, and Python reads other bytes as lone surrogates. The emulator does not list the others."""
+"""Lone surrogates (bytes that are not UTF-8), which S3 refuses, and characters that the emulator does not list."""
 
 
 class DemoCase(StrEnum):
-    """How a demo file reaches the lake: URGENT and PEAK by the stream lane, the others by the batch lane."""
+    """How a demo file reaches the lake: URGENT and PEAK files by the stream lane, all others by the batch lane."""
 
     URGENT = "urgent"
     PEAK = "peak"
@@ -39,11 +39,11 @@ class DemoFile:
 
 
 def user_files(data: Path, rules: Sequence[DatasetRule], output: Path) -> tuple[list[DemoFile], dict[Path, str]]:
-    """The user's own files under their own keys, and why the others are skipped.
+    """Return the user's files with their keys, and the reason for each skipped file.
 
     The first file is urgent, the second waits for the overnight run, the third for a backfill, and so on in turn. The
     key of a file is its path below ``data``; one without a folder gets that of ``data``, and an urgent one the folder
-    ``urgent/``. What lies in ``output`` was written by a demo.
+    ``urgent/``. Files in ``output`` were written by a demo.
     """
     if not data.exists():
         raise InvalidInputError(f"{data} does not exist: pass a file or a folder that holds NDJSON files")
@@ -74,7 +74,7 @@ def user_files(data: Path, rules: Sequence[DatasetRule], output: Path) -> tuple[
         case = (DemoCase.URGENT, DemoCase.OVERNIGHT, DemoCase.BACKFILL)[len(files) % 3]
         files.append(DemoFile(path, dataset, f"{folder}/urgent/{name}" if case == DemoCase.URGENT else key, case))
     if not files:
-        # First what looks like input.
+        # Files that look like input come first.
         named = sorted(skipped, key=lambda path: not INPUT.suffix_of(path.name))
         reason = f" ({named[0]}: {skipped[named[0]]})" if named else ""
         raise InvalidInputError(

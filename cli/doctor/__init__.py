@@ -1,1 +1,1 @@
-"""``doctor``: whether this machine, the account and the stack are ready, and what to do where they are not."""
+"""``doctor``: whether this machine, the account and the stack are ready, and what to do if not."""

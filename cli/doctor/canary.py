@@ -30,25 +30,25 @@ from lake.manifest import Lane
 from lake.publish import abort_upload
 from lake.settings import Settings
 from lake.shards import FIRST_SHARD
-from lake.texts import format_count, printable
+from lake.texts import format_count, format_dollars, printable
 
 TIMEOUT_MINUTES = 5
-"""After this time the engine ends a run, watched or not; the minimum of EMR Serverless."""
+"""After this time the engine ends a run, even if nobody watches it; the minimum of EMR Serverless."""
 START_MINUTES = 8
 """Time for a start, after the longest wait for spare capacity."""
 MAX_DURATION = timedelta(hours=1)
-"""A canary has ended after this time: the longest wait for workers, the run, and a look for the line of each job."""
+"""Maximum duration of a canary: the longest wait for workers, the run, and a search for the line of each job."""
 NAME_TIME = "%Y%m%dT%H%M%S"
 WORKERS_OF_RUN = 2
 ARGUMENT = f"--{CANARY_ARGUMENT}"
 EXECUTORS = "--conf spark.dynamicAllocation.maxExecutors="
-"""How the state machine's expression begins the last property, whose value the plan knows."""
+"""The beginning of the last property in the state machine's expression; the plan provides its value."""
 SCALING = " ".join(
     f"--conf spark.{name}=1"
     for name in ("dynamicAllocation.maxExecutors", "dynamicAllocation.initialExecutors", "executor.instances")
 )
 OF_STREAMS = ("mode", "retryPolicy")
-"""What only the request of a streaming run has."""
+"""Members that only the request of a streaming run has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class CanaryJob:
         return next((run for shard in shards for run in live_runs(self.stack, shard)), None)
 
     def start(self, request: CanaryRequest) -> str:
-        """Start a run as small as it can be; returns the id by which it would hold leases."""
+        """Start the smallest possible run, and return the id by which it would hold leases."""
         return _start_on_glue(self, request) if self.engine.service == "glue" else _start_on_emr(self, request)
 
     def bill(self, run: str) -> Bill | None:
@@ -108,7 +108,7 @@ def _start_on_emr(job: CanaryJob, request: CanaryRequest) -> str:
 
 
 def _batch_launch(stack: DeployedStack) -> StreamLaunch:
-    """The values of the stack in the state machine ``overnight``, with which its expressions begin."""
+    """Return the stack's values with which the expressions of the state machine ``overnight`` begin."""
     machine = stack.sfn.describe_state_machine(stateMachineArn=stack.outputs.overnight)
     states = json.loads(machine["definition"])["States"]["Runs"]["ItemProcessor"]["States"]
     task = states["RunOnEmr"]["Arguments"]
@@ -125,7 +125,7 @@ def _batch_launch(stack: DeployedStack) -> StreamLaunch:
 
 
 def canary_jobs(stack: DeployedStack, settings: Settings) -> list[CanaryJob]:
-    """A job for each engine of each lane that the settings name; of several shards the first one."""
+    """Return a job for each engine of each lane that the settings name; for several shards, the first shard's job."""
     jobs = stack.resources
     lanes = [("stream", Lane.STREAM, jobs.stream_job, settings.stream.engine, settings.stream.worker_type)]
     batch = settings.batch
@@ -145,7 +145,7 @@ def _quoted(expression: str) -> str:
 
 
 LOG_MINUTES = 3
-"""How long a line of a run's log may take to be found in CloudWatch."""
+"""Maximum time until CloudWatch finds a line of a run's log."""
 ACCOUNT = "account"
 
 
@@ -193,15 +193,15 @@ class Canary:
     wait: Callable[[float], object] = time.sleep
     clock: Callable[[], float] = time.monotonic
     seen: dict[str, Any] = field(default_factory=dict)
-    """By job: versions and environment as its run has reported them."""
+    """Versions and environment that each job's run has reported, by job."""
     _name: str = field(default_factory=lambda: f"{datetime.now(UTC):{NAME_TIME}}-{secrets.token_hex(3)}")
     _runs: list[_Run] = field(default_factory=list)
-    """Those that have not ended."""
+    """The runs that have not ended."""
     _rows: list[CanaryRow] = field(default_factory=list)
 
     def run(self, jobs: Sequence[CanaryJob]) -> list[CanaryRow]:
-        """The rows of all jobs. What an earlier canary has left is removed first, what this one leaves at its end,
-        also after an error or Ctrl-C. Another canary that may be running is not disturbed."""
+        """Run all jobs and return their rows. Remains of earlier canaries are removed first, and this canary's at its
+        end, even after an error or Ctrl-C. Another canary that may be running is not disturbed."""
         self._remove()
         try:
             request = self._prepare()
@@ -219,7 +219,7 @@ class Canary:
         self._rows.append(CanaryRow(job, check, state, text))
 
     def _try(self, job: str, check: str, act: Callable[[], str | None]) -> None:
-        """Add a row with the text of ``act``, if it returns one, or with what to do after its error."""
+        """Add a row with the text that ``act`` returns, if any, or with what to do after its error."""
         try:
             text = act()
         except (*AWS_ERRORS, HybridRouterError, OSError) as error:
@@ -229,7 +229,7 @@ class Canary:
                 self._add(job, check, Readiness.OK, text)
 
     def _prepare(self) -> CanaryRequest:
-        """Put an object that can be read, and delete another one. Its event has no effect: ``route`` leaves it out."""
+        """Put an object to read, and delete another one. Their events have no effect: ``route`` leaves them out."""
         name, s3, bucket = self._name, self.stack.s3, self.stack.resources.input_bucket
         kept = s3.put_object(Bucket=bucket, Key=canary_key(f"{name}/object"), Body=BODY)
         key = canary_key(f"{name}/deleted")
@@ -281,7 +281,7 @@ class Canary:
         self._add(name, "seen", Readiness.OK, _describe(report["seen"]))
 
     def _find_alarm_line(self, run: _Run) -> str:
-        """Where the line was found, by the pattern of the filter that the stack has; raises if it was not."""
+        """Return where the line was found, by the pattern of the stack's filter; raises if it was not found."""
         group, stream = log_stream(self.stack, run.id)
         end = self.clock() + 60 * LOG_MINUTES
         while not self._has_alarm_line(run, group, stream):
@@ -313,11 +313,10 @@ class Canary:
         if bill is None:
             return "its engine reports no time"
         dollars = bill.micro_dollars(ENGINES[bill.engine].prices(self.settings)) / 1e6
-        return f"{bill.seconds} s, ${dollars:.4f}{'' if bill.final else ' (estimated)'}, run {run.id}"
+        return f"{bill.seconds} s, {format_dollars(dollars)}{'' if bill.final else ' (estimated)'}, run {run.id}"
 
     def _remove(self) -> None:
-        """Remove objects, uploads and rows of this canary and of those that have ended; a row for each place that
-        refuses it."""
+        """Remove objects, uploads and rows of this and of ended canaries; add a row for each place that refuses."""
         resources = self.stack.resources
         for bucket in (resources.input_bucket, *resources.output_buckets, resources.control_bucket):
             prefix = canary_report_key("").removesuffix(".json") if bucket == resources.control_bucket else CANARY
@@ -336,7 +335,7 @@ class Canary:
                     s3.delete_object(Bucket=bucket, Key=item["Key"], VersionId=item["VersionId"])
 
     def _may_remove(self, run: str) -> bool:
-        """Whether a run, by its name, is of this canary, or of one that has ended by now."""
+        """Whether a run, by its name, belongs to this canary or to one that must have ended by now."""
         return run.startswith(f"{self._name}/") or run < f"{datetime.now(UTC) - MAX_DURATION:{NAME_TIME}}"
 
     def _pause(self) -> None:
@@ -358,7 +357,7 @@ MAX_QUERY_SECONDS = 120
 def ask_athena(
     stack: DeployedStack, workgroup: str, wait: Callable[[float], object] = time.sleep
 ) -> Iterator[CanaryRow]:
-    """Whether Athena shows the values of the first Iceberg tables of the stage, and not NULLs; an error of AWS last."""
+    """Yield whether Athena shows values, not NULLs, in the stage's first Iceberg tables; an error of AWS comes last."""
     database = stack.resources.tables_database
     try:
         pages = stack.glue.get_paginator("get_tables").paginate(DatabaseName=database)

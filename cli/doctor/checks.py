@@ -1,4 +1,4 @@
-"""``hybrid-router doctor``: whether machine, settings, account and stack are ready, and what to do."""
+"""``hybrid-router doctor``: whether machine, settings, account and stack are ready, and what to do if not."""
 
 import re
 import subprocess
@@ -34,11 +34,11 @@ class Readiness(StrEnum):
     UNREACHABLE = "not reachable"
     """Credentials, region, network or a permission is missing; the text says which."""
     SKIPPED = "skipped"
-    """It could not be looked at, because of an earlier line, or is not needed here."""
+    """Not checked, because of an earlier line, or because it is not needed here."""
 
 
 class NotReadyError(HybridRouterError):
-    """Something has to be done first; the message says what."""
+    """A step is necessary first; the message names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ ANSWER_SECONDS = 10
 
 
 def _finding(name: str, look: Callable[[], object]) -> Finding:
-    """OK with what ``look`` returns. ``NotFoundError``: skipped; other errors of ours: to do; of AWS: not reachable."""
+    """OK with ``look``'s text; skipped after ``NotFoundError``, to do after our other errors, else not reachable."""
     try:
         return Finding(name, Readiness.OK, str(look()))
     except NotFoundError as error:
@@ -68,7 +68,7 @@ def _finding(name: str, look: Callable[[], object]) -> Finding:
 
 
 def examine_machine(checkout: Path, settings: Settings | None) -> Iterator[Finding]:
-    """Python, Java, Node, uv and the wheels; ``settings``: of the stage, None where they cannot be read."""
+    """Check Python, Java, Node, uv and the wheels; ``settings``: the stage's, or None if they cannot be read."""
     yield Finding("python", Readiness.OK, ".".join(map(str, sys.version_info[:3])))
     yield _finding("java", check_java)
     yield _finding("node", _check_node)
@@ -85,7 +85,7 @@ def examine_machine(checkout: Path, settings: Settings | None) -> Iterator[Findi
 
 
 def check_java() -> str:
-    """Version and path of the Java of the local cloud. Raises ``HybridRouterError``: says what to install."""
+    """Return version and path of the local cloud's Java. Raises ``HybridRouterError``, which says what to install."""
     from local.class_archive import java_command
 
     java = java_command()
@@ -119,7 +119,7 @@ def _major(command: list[str], pattern: str) -> int | None:
 
 
 def _answer(command: list[str]) -> str | None:
-    """What a program prints; None: it is missing, fails, or does not answer in time."""
+    """Return what a program prints; None if it is missing, fails, or does not answer in time."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=ANSWER_SECONDS, check=True)
     except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
@@ -128,10 +128,10 @@ def _answer(command: list[str]) -> str | None:
 
 
 CLIENT_CONFIG = Config(connect_timeout=3, read_timeout=5, retries={"total_max_attempts": 2})
-"""Seconds; a request takes about 16 of them at most."""
+"""A request takes about 16 seconds at most."""
 PENDING, DELETED = "PendingConfirmation", "Deleted"
-"""Values instead of the ARN of a subscription that its owner has not confirmed (Amazon SNS,
-ListSubscriptionsByTopic), or has ended by the link in a mail, which is not documented."""
+"""Values instead of the ARN of a subscription that is not confirmed (Amazon SNS, ListSubscriptionsByTopic), or was
+ended by the link in a mail (not documented)."""
 BOOTSTRAP_STACK = "CDKToolkit"
 """The default name (AWS CDK, "Bootstrapping"); its output FileAssetKeyArn is the key of the bucket for files."""
 
@@ -141,14 +141,14 @@ class Account:
         self._profile, self._region = profile, region
         self._stage = stage
         self._cdk = cdk_command(profile, region)
-        # By the stage the app refuses the file of another one.
+        # With the stage, the app refuses the file of another stage.
         self._deploy = f"'{self._cdk} deploy -c stage={stage} -c settings={settings_file}'"
         self._aws = f"aws{account_options(profile, region)}"
         self._session: Any = None
         self._outputs: dict[str, str] = {}
 
     def examine(self, settings: Settings | None) -> Iterator[Finding]:
-        """Credentials, region, quotas, stack and the way of alarms; nothing else is asked without the first two."""
+        """Check credentials, region, quotas, stack and subscriptions; without the first two nothing else is checked."""
         opening = [_finding("credentials", self._check_credentials)]
         if self._session is not None:
             opening.append(_finding("region", self._check_region))
@@ -162,7 +162,7 @@ class Account:
             for quota in needed_quotas(settings):
                 yield _finding("quotas", partial(self._check_quota, quota))
             yield _finding("bootstrap", partial(self._check_bootstrap, settings))
-            # Where arrival rows expire, and the input bucket is not the stack's own, which keeps versions.
+            # Checked if arrival rows expire and the input bucket is not the stack's own, which keeps versions.
             if settings.ledger.keep_days > 0 and settings.input.bucket:
                 yield _finding("versions", partial(self._check_versions, settings))
         yield _finding("stack", self._check_stack)
@@ -174,7 +174,7 @@ class Account:
 
     def _check_credentials(self) -> str:
         self._session = boto3.Session(profile_name=self._profile, region_name=self._region)
-        # The partition's first region answers where none is set: whether one is set is another line.
+        # The partition's first region answers if none is set: another line checks whether one is set.
         sts = self._session.client("sts", region_name=self._session.region_name or "us-east-1", config=CLIENT_CONFIG)
         caller = sts.get_caller_identity()
         return f"account {caller['Account']}, {caller['Arn']}"
@@ -261,11 +261,11 @@ def _outputs_of(stack: dict[str, Any]) -> dict[str, str]:
 
 
 CHECKOUT = Path(__file__).parents[2]
-"""The folder of the packages; of an installed command it is not a checkout."""
+"""The folder of the packages; for an installed command it is not a checkout."""
 
 
 def examine(settings_file: Path, stage: str, profile: str | None, region: str | None) -> Iterator[Finding]:
-    """Every line, in the order in which a person repairs them."""
+    """Return every line, in the order in which a person repairs them."""
     settings: Settings | None = None
     try:
         settings = load_settings(settings_file)
@@ -274,7 +274,7 @@ def examine(settings_file: Path, stage: str, profile: str | None, region: str | 
             text = f"{settings_file} is for the stage {settings.stage}: pass --stage {settings.stage}, or another file"
             found = Finding("settings", Readiness.TO_DO, text)
     except InvalidSettingsError as error:
-        # The check of a file that is not there says the same.
+        # The check of a missing file says the same.
         advice = "" if error.key == "file" else f"; run 'hybrid-router settings check {settings_file}'"
         found = Finding("settings", Readiness.TO_DO, f"{error}{advice}")
     yield from examine_machine(CHECKOUT, settings)
@@ -303,7 +303,7 @@ def doctor(
     region: Region = None,
     as_json: Json = False,
 ) -> int:
-    """Show whether machine, account and stack are ready: 0 ready, 1 something is to be done, 3 AWS is not reachable."""
+    """Show whether machine, account and stack are ready; exit code 1: a step is needed, 3: AWS is not reachable."""
     file = settings or Path("settings") / f"{stage}.toml"
     if athena is not None and (local or not canary):
         raise InvalidInputError("--athena is for --canary on AWS: the local cloud has no Athena")
@@ -322,7 +322,7 @@ def doctor(
 
 
 def print_findings(findings: Iterable[Finding], *, as_json: bool) -> ExitCode:
-    """Print all findings; returns the exit code of all."""
+    """Print all findings and return their exit code."""
     with working("looking at machine, account and stack ..."):
         found = list(findings)
     lines = (f"{item.name:<14}{item.state:<14} {printable(item.text)}" for item in found)

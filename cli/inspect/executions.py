@@ -1,4 +1,4 @@
-"""The executions of ``overnight``: their job runs and logs, how far one is, and when the next one begins."""
+"""The executions of ``overnight``: their job runs and logs, their progress, and the next start."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -24,7 +24,7 @@ RUNNING = "RUNNING"
 
 
 def list_nights(stack: DeployedStack) -> Iterator[NightLine]:
-    """The executions of the last 90 days without dry runs, which succeed and are recorded nowhere, newest first."""
+    """The executions of the last 90 days, newest first, without dry runs, which succeed and are recorded nowhere."""
     pages: Any = stack.sfn.get_paginator("list_executions")
     for page in pages.paginate(stateMachineArn=stack.outputs.overnight):
         for item in sorted(page["executions"], key=lambda found: found["startDate"], reverse=True):
@@ -39,7 +39,7 @@ def running_execution(stack: DeployedStack) -> str | None:
 
 
 def find_execution(stack: DeployedStack, name: str) -> NightLine | None:
-    """The execution of this name or ARN; None: neither Step Functions nor the ledger knows it."""
+    """Return the execution of this name or ARN; None if neither Step Functions nor the ledger knows it."""
     short = name.rsplit(":", 1)[-1]
     try:
         return _execution(stack, stack.sfn.describe_execution(executionArn=execution_arn(stack, short)))
@@ -80,12 +80,12 @@ def log_stream(stack: DeployedStack, job_run: str) -> tuple[str, str]:
 
 
 def log_of_run(stack: DeployedStack, job_run: str, lane: str) -> str:
-    """The command that prints the log of a job run, by its id in leases and its lane; logs are kept for a month."""
+    """Return the command that prints a job run's log, by its id in leases and its lane; logs are kept for a month."""
     return f"hybrid-router logs {lane} --run {job_run} --since 30d{stack.options}"
 
 
 def local_log(stack: DeployedStack, job_run: str) -> Path:
-    """The file in which the local cloud keeps the log of a run of any job: its manifest can be in another lane now."""
+    """The file of a run's log in the local cloud, of any job: the run's manifest can be in another lane now."""
     resources = stack.resources
     jobs = [resources.batch_job, *map(resources.stream_job_of, stack.outputs.shards.names)]
     paths = [Path(f"{stack.local_logs}/{job}/{job_run.rpartition(':')[2]}.log") for job in jobs]
@@ -93,10 +93,10 @@ def local_log(stack: DeployedStack, job_run: str) -> Path:
 
 
 def read_runs(stack: DeployedStack, execution: NightLine) -> list[NightRun]:
-    """The job runs of an execution that have a cost row, in the order in which they began."""
+    """Return the job runs of an execution that have a cost row, in the order of their starts."""
     if execution.started_at is None:
         return []
-    # Cost rows are kept by the day on which the job run has ended.
+    # Cost rows are kept by the day on which the job run ended.
     first = read_instant(execution.started_at).date()
     ended = read_instant(execution.ended_at) if execution.ended_at else datetime.now(UTC)
     last = min(ended.date() + timedelta(days=1), first + timedelta(days=MAX_DAYS))
@@ -122,7 +122,7 @@ MAX_NAMED_RUNS = 3
 
 
 def read_progress(stack: DeployedStack, summary: Mapping[str, Any]) -> NightProgress:
-    """Count the manifests of a plan (its document) by their current rows, or by those of their successors."""
+    """Count the manifests of a plan (its document) by their current rows, or by their successors' rows."""
     states: Counter[State] = Counter()
     sizes: Counter[State] = Counter()
     done: Counter[str | None] = Counter()
@@ -167,10 +167,10 @@ def read_zone(stack: DeployedStack) -> ZoneInfo:
 
 
 def read_next_night(stack: DeployedStack, now: datetime) -> NextNight:
-    """The next night at ``now`` (aware), with the newest plan for it, which ``plan`` makes every hour.
+    """Return the next night at ``now`` (aware), with its newest plan, which ``plan`` makes every hour.
 
-    No forecast: there is none, or its night has begun or was moved. No start: the schedule is disabled, or its
-    expression does not decide, and then no night has a forecast.
+    The forecast is None if there is no plan, or its night has begun or was moved. The start is None if the schedule is
+    disabled, or its expression does not decide; then there is no forecast either.
     """
     found = _schedule(stack)
     zone, expression = found.get("ScheduleExpressionTimezone", "UTC"), found["ScheduleExpression"]
@@ -189,7 +189,7 @@ def _schedule(stack: DeployedStack) -> Mapping[str, Any]:
 
 
 def planned_night(summary: dict[str, Any] | None, uri: str) -> PlannedNight | None:
-    """``uri``: where the summary is. Raises ``InvalidDocumentError``: it is damaged."""
+    """``uri``: the summary's place. Raises ``InvalidDocumentError`` if it is damaged."""
     if summary is None:
         return None
     return decode_found(PlannedNight, {**summary["forecast"], **summary, "planned_at": summary["plannedAt"]}, uri)

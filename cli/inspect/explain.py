@@ -49,9 +49,9 @@ def _waits_for(row: ManifestRow, now: datetime) -> WaitsFor | None:
 
 
 def explain_object(stack: DeployedStack, name: S3Uri, limit: int) -> ObjectExplanation:
-    """The manifest of an object, and its files with their counts.
+    """Return the manifest of an object, and its files with their counts.
 
-    The rows of all files of a manifest are spread over its objects; the column ``_source`` says which row is whose.
+    The rows of all files of a manifest are spread over its objects; the column ``_source`` has the file of each row.
     """
     parsed = parse_generation(name.key)
     row = stack.ledger.manifests.get(parsed[0]) if parsed else None
@@ -110,7 +110,7 @@ def print_explanation(
 
 
 def explain_file(stack: DeployedStack, name: S3Uri, limit: int, now: datetime) -> FileExplanation:
-    """The last ``limit`` versions of a file, the oldest first."""
+    """Return the last ``limit`` versions of a file, the oldest first."""
     arrivals = sorted(
         stack.ledger.arrivals.versions(name.bucket, name.key), key=lambda item: (item.file.arrived_at, item.recorded_at)
     )
@@ -188,7 +188,7 @@ def _result(stack: DeployedStack, trace: Trace, limit: int) -> FileResult | None
     source, result, resources = trace.source, trace.result, stack.resources
     if source is None or result is None:
         return None
-    # The objects are those of all files of the manifest: a file without a row, or without a reject, is in none of them.
+    # The objects belong to all files of the manifest: a file without a row, or without a reject, is in none of them.
     files = result.files if source.rows else ()
     quarantine = result.quarantine if source.failed or source.rejects else ()
 
@@ -223,7 +223,7 @@ OUTCOMES = {
 
 
 def print_file(document: FileExplanation, now: datetime, options: str) -> None:
-    """The versions of a file; instants are on the wall clock of the stage, and commands have these options."""
+    """Print the versions of a file; instants are in the stage's time zone, and commands have these options."""
     zone = ZoneInfo(document.night.time_zone)
     clock = partial(format_clock, zone=zone, now=now)
     if document.omitted_versions:
@@ -271,7 +271,7 @@ def _format_outcome(
     night, running = document.night, document.running
     if version.outcome == FailureKind.BLOCKED:
         part = f"its part cannot be divided: 'hybrid-router sweep{options}' names what to restore"
-        attempt = "an attempt ended without a result; remove the cause, which its manifest shows, then it continues"
+        attempt = "an attempt ended without a result; remove the cause that its manifest names, and it continues"
         return attempt if version.manifests else part
     if version.outcome == State.FAILED and version.result:
         return "not converted again, and what was published stays; its manifest shows why"

@@ -15,7 +15,7 @@ from botocore.exceptions import ClientError
 
 from cli.commands import Json, Limit, command
 from cli.deployed_stack import DeployedStack, known_dataset
-from cli.documents import FailureKind, FailuresDocument, Trouble
+from cli.documents import FailureKind, FailuresDocument, ListedFailure
 from cli.errors import ExitCode
 from cli.inspect.executions import read_zone
 from cli.inspect.trace import trace_arrival
@@ -36,9 +36,9 @@ MAX_LISTED = 20_000
 UNKNOWN = "unknown"
 
 
-def list_not_delivered(stack: DeployedStack, dataset: str | None) -> tuple[list[Trouble], bool]:
-    """Records of a dataset or of all that Firehose could not deliver, by ``[[records]]`` and error; and whether that is
-    all. Those of a removed ``[[records]]`` have no dataset; a stage without any need not list its input bucket."""
+def list_not_delivered(stack: DeployedStack, dataset: str | None) -> tuple[list[ListedFailure], bool]:
+    """The undelivered records of one dataset or all, by ``[[records]]`` and error; and whether the list is complete.
+    Records of a removed ``[[records]]`` have no dataset; a stage without any need not list its bucket."""
     found: defaultdict[tuple[str, ...], list[Any]] = defaultdict(list)
     try:
         entries = list_objects(stack.s3, stack.resources.input_bucket, FAILED_RECORDS)
@@ -50,14 +50,14 @@ def list_not_delivered(stack: DeployedStack, dataset: str | None) -> tuple[list[
     for item in objects[:MAX_LISTED]:
         names = item["Key"].removeprefix(FAILED_RECORDS).split("/")[:-1]
         found[tuple(names[:2])].append(item)
-    troubles = []
+    failures = []
     for folders, items in found.items():
         name, kind = (*folders, UNKNOWN, UNKNOWN)[:2]
         of_records = stack.outputs.records.get(name)
         if dataset in (None, of_records):
             uri = "/".join((f"s3://{stack.resources.input_bucket}/{FAILED_RECORDS.rstrip('/')}", *folders, ""))
-            troubles.append(
-                Trouble(
+            failures.append(
+                ListedFailure(
                     FailureKind.NOT_DELIVERED,
                     f"Firehose could not deliver records of {name}: {kind}",
                     PUT_AGAIN,
@@ -69,7 +69,7 @@ def list_not_delivered(stack: DeployedStack, dataset: str | None) -> tuple[list[
                     bytes=sum(item["Size"] for item in items),
                 )
             )
-    return troubles, len(objects) <= MAX_LISTED
+    return failures, len(objects) <= MAX_LISTED
 
 
 def count_dead_letters(stack: DeployedStack) -> int:
@@ -101,19 +101,19 @@ def print_failures(
     *,
     as_json: Json = False,
 ) -> int:
-    """List every manifest and file that did not get through, why, and what to run: 0 none, 1 some."""
+    """List every manifest and file that did not get through, why, and what to run; exit code 1 if there are any."""
     with working("reading the ledger ..."):
         if dataset is not None and dataset not in stack.outputs.records.values():
             known_dataset(stack, dataset)
         zone = read_zone(stack)
         document = failures_document(stack, dataset, limit)
     print_answer(document, lambda: print_failures_document(document, zone, datetime.now(UTC)), as_json=as_json)
-    is_fine = document.complete and all(trouble.kind == FailureKind.REPLACED for trouble in document.failures)
+    is_fine = document.complete and all(failure.kind == FailureKind.REPLACED for failure in document.failures)
     return ExitCode.OK if is_fine else ExitCode.NEGATIVE
 
 
 def failures_document(stack: DeployedStack, dataset: str | None, limit: int) -> FailuresDocument:
-    found: list[Trouble] = []
+    found: list[ListedFailure] = []
     complete = True
     manifests = stack.ledger.manifests
     with ThreadPoolExecutor(PARALLEL_READS) as pool:
@@ -127,13 +127,13 @@ def failures_document(stack: DeployedStack, dataset: str | None, limit: int) -> 
                 of_dataset = (row for row in listed if dataset in (None, row.partition.dataset))
                 # An open manifest that is not blocked only waits for its turn.
                 rows = list(islice((row for row in of_dataset if row.blocked or not row.open), limit + 1))
-                troubles: list[Trouble] = []
+                failures: list[ListedFailure] = []
                 for batch in batches_of(rows[:limit], PARALLEL_READS):
-                    troubles += chain.from_iterable(pool.map(partial(describe, stack), batch))
-                    if len(troubles) > limit:
+                    failures += chain.from_iterable(pool.map(partial(describe, stack), batch))
+                    if len(failures) > limit:
                         break
-                complete = complete and max(len(rows), len(troubles)) <= limit
-                found += troubles[:limit]
+                complete = complete and max(len(rows), len(failures)) <= limit
+                found += failures[:limit]
     if dataset is None:
         found += _dead_letters(stack)
         ignored, all_read = _ignored(stack)
@@ -143,17 +143,17 @@ def failures_document(stack: DeployedStack, dataset: str | None, limit: int) -> 
     complete = complete and all_listed and len(not_delivered) <= limit
     found += not_delivered[:limit]
     order = list(FailureKind)
-    found.sort(key=lambda trouble: (order.index(trouble.kind), trouble.since or ""))
-    runnable = (replace(trouble, reason=stack.runnable(trouble.reason)) for trouble in found)
+    found.sort(key=lambda failure: (order.index(failure.kind), failure.since or ""))
+    runnable = (replace(failure, reason=stack.runnable(failure.reason)) for failure in found)
     return FailuresDocument(stack.name, complete, tuple(runnable))
 
 
-def _failed(stack: DeployedStack, row: ManifestRow) -> list[Trouble]:
+def _failed(stack: DeployedStack, row: ManifestRow) -> list[ListedFailure]:
     reason = row.reason or "the ledger has no reason"
     return [_of_row(FailureKind.FAILED, row, reason, WHEN_REMOVED, _reprocess(stack, row))]
 
 
-def _blocked(_stack: DeployedStack, row: ManifestRow) -> list[Trouble]:
+def _blocked(_stack: DeployedStack, row: ManifestRow) -> list[ListedFailure]:
     again = {
         Lane.BATCH: "remove the cause: the next night converts it",
         Lane.STREAM: "remove the cause: the stream lane converts it at its next attempt",
@@ -162,8 +162,8 @@ def _blocked(_stack: DeployedStack, row: ManifestRow) -> list[Trouble]:
     return [_of_row(FailureKind.BLOCKED, row, row.reason, advice, None)] if row.reason else []
 
 
-def _unreadable(stack: DeployedStack, row: ManifestRow, limit: int) -> list[Trouble]:
-    """Its files that could not be read, one more than ``limit`` at most: each costs several requests."""
+def _unreadable(stack: DeployedStack, row: ManifestRow, limit: int) -> list[ListedFailure]:
+    """Yield its unreadable files, at most one more than ``limit``: each costs several requests."""
     if row.published is None:
         return []
     try:
@@ -175,7 +175,7 @@ def _unreadable(stack: DeployedStack, row: ManifestRow, limit: int) -> list[Trou
         return [_of_row(FailureKind.UNREADABLE, row, reason, OR_READ_AGAIN, _reprocess(stack, row))]
 
 
-def _unreadable_file(stack: DeployedStack, row: ManifestRow, file: SourceCount) -> Trouble:
+def _unreadable_file(stack: DeployedStack, row: ManifestRow, file: SourceCount) -> ListedFailure:
     kind, advice, command = FailureKind.UNREADABLE, UPLOAD_OR_READ_AGAIN, _reprocess(stack, row)
     name = parse_s3_uri(file.uri)
     versions = stack.ledger.arrivals.versions(name.bucket, name.key)
@@ -184,8 +184,8 @@ def _unreadable_file(stack: DeployedStack, row: ManifestRow, file: SourceCount) 
     if own is not None and manifest is not None and not _was_uploaded_again(stack, own):
         kind, advice = FailureKind.REPLACED, COMPARE.format(manifest=manifest)
         command = f"{explain_command(file.uri)}{stack.options}"
-    trouble = _of_row(kind, row, file.failed or "", advice, command)
-    return replace(trouble, since=row.finished_at, uri=file.uri, files=1, bytes=file.size)
+    failure = _of_row(kind, row, file.failed or "", advice, command)
+    return replace(failure, since=row.finished_at, uri=file.uri, files=1, bytes=file.size)
 
 
 def _converted_later(stack: DeployedStack, own: ObjectVersion, versions: Iterable[ArrivalRow]) -> str | None:
@@ -202,15 +202,15 @@ def _converted_later(stack: DeployedStack, own: ObjectVersion, versions: Iterabl
 
 
 def _was_uploaded_again(stack: DeployedStack, own: ObjectVersion) -> bool:
-    """Whether the bytes of a file without a version are under its key again: the same arrival, which only a reprocess
-    reads. False if the caller may not ask."""
+    """Whether the bytes of a file without a version are under its key again. They are the same arrival, which only a
+    reprocess reads. False if the caller lacks the right."""
     if own.version_id is not None:
         return False
     try:
         head = stack.s3.head_object(Bucket=own.bucket, Key=own.key, IfMatch=f'"{own.etag}"')
     except ClientError:
         return False
-    # What is put after the bucket got versions is another file.
+    # An object that was put after versioning was enabled is another file.
     return head.get("VersionId", UNVERSIONED) == UNVERSIONED
 
 
@@ -218,8 +218,8 @@ def _reprocess(stack: DeployedStack, row: ManifestRow) -> str:
     return f"hybrid-router reprocess --manifest {row.id}{stack.options}"
 
 
-def _of_row(kind: FailureKind, row: ManifestRow, reason: str, advice: str, command: str | None) -> Trouble:
-    return Trouble(
+def _of_row(kind: FailureKind, row: ManifestRow, reason: str, advice: str, command: str | None) -> ListedFailure:
+    return ListedFailure(
         kind,
         reason,
         advice,
@@ -234,20 +234,20 @@ def _of_row(kind: FailureKind, row: ManifestRow, reason: str, advice: str, comma
     )
 
 
-def _dead_letters(stack: DeployedStack) -> list[Trouble]:
+def _dead_letters(stack: DeployedStack) -> list[ListedFailure]:
     number = count_dead_letters(stack)
     if not number:
         return []
     command = f"hybrid-router dead-letters ls{stack.options}"
     reason = "events or starts of schedules failed in every attempt"
     advice = "read them, remove the cause, and redrive them"
-    return [Trouble(FailureKind.DEAD_LETTERS, reason, advice, command, files=number)]
+    return [ListedFailure(FailureKind.DEAD_LETTERS, reason, advice, command, files=number)]
 
 
-def _ignored(stack: DeployedStack) -> tuple[list[Trouble], bool]:
+def _ignored(stack: DeployedStack) -> tuple[list[ListedFailure], bool]:
     groups, complete = stack.ledger.ignored.groups()
-    troubles = [
-        Trouble(
+    failures = [
+        ListedFailure(
             FailureKind.IGNORED,
             group.reason,
             TAKE,
@@ -259,33 +259,34 @@ def _ignored(stack: DeployedStack) -> tuple[list[Trouble], bool]:
         )
         for group in groups
     ]
-    return troubles, complete
+    return failures, complete
 
 
 def print_failures_document(document: FailuresDocument, zone: ZoneInfo, now: datetime) -> None:
-    """A few lines for each; instants are on the wall clock of ``zone``."""
-    for trouble in document.failures:
-        since = f" since {format_clock(trouble.since, zone, now)}" if trouble.since else ""
-        typer.echo(f"{trouble.kind} {_thing(trouble)}{since}")
-        typer.echo(f"  why   {printable(trouble.reason)}")
-        typer.echo(f"  do    {trouble.advice}")
-        if trouble.command:
-            typer.echo(f"  run   {trouble.command}")
+    """Print a few lines for each failure; instants are in ``zone``."""
+    for failure in document.failures:
+        since = f" since {format_clock(failure.since, zone, now)}" if failure.since else ""
+        typer.echo(f"{failure.kind} {_thing(failure)}{since}")
+        typer.echo(f"  why   {printable(failure.reason)}")
+        typer.echo(f"  do    {failure.advice}")
+        if failure.command:
+            typer.echo(f"  run   {failure.command}")
     number = len(document.failures)
-    if not document.complete:
-        typer.echo(f"{number:,} shown, there may be more: pass a larger --limit, or --dataset")
+    if number or not document.complete:
+        shown = "in all" if document.complete else "shown, there may be more: pass a larger --limit, or --dataset"
+        typer.echo(f"{number:,} {shown}; times in {zone.key}")
     else:
-        typer.echo(f"{number:,} in all" if number else "no failures")
+        typer.echo("no failures")
 
 
-def _thing(trouble: Trouble) -> str:
-    if trouble.uri and trouble.manifest and trouble.bytes is not None:
-        return f"{printable(trouble.uri)} ({format_size(trouble.bytes)}, manifest {trouble.manifest})"
-    if trouble.bytes is None:
-        return format_count(trouble.files, "message")
-    size = f"{format_count(trouble.files, 'file')}, {format_size(trouble.bytes)}"
-    if trouble.kind == FailureKind.IGNORED:
-        return f"{size}, such as {printable(trouble.uri or '')}"
-    if trouble.uri:
-        return f"{printable(trouble.uri)} ({size})"
-    return f"manifest {trouble.manifest} of {trouble.partition}, {trouble.lane} lane ({size})"
+def _thing(failure: ListedFailure) -> str:
+    if failure.uri and failure.manifest and failure.bytes is not None:
+        return f"{printable(failure.uri)} ({format_size(failure.bytes)}, manifest {failure.manifest})"
+    if failure.bytes is None:
+        return format_count(failure.files, "message")
+    size = f"{format_count(failure.files, 'file')}, {format_size(failure.bytes)}"
+    if failure.kind == FailureKind.IGNORED:
+        return f"{size}, such as {printable(failure.uri or '')}"
+    if failure.uri:
+        return f"{printable(failure.uri)} ({size})"
+    return f"manifest {failure.manifest} of {failure.partition}, {failure.lane} lane ({size})"

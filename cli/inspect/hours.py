@@ -31,7 +31,7 @@ def print_hours(
     *,
     as_json: Json = False,
 ) -> int:
-    """Show which hours of a dataset are complete, with counts: 0 all of them, 1 rows are still to come or missing."""
+    """Show which hours of a dataset are complete, with counts; exit code 1 if rows are still to come or missing."""
     known_dataset(stack, dataset)
     with working("reading the ledger ..."):
         hours = _read_hours(stack, dataset, first, last, datetime.now(UTC))
@@ -41,16 +41,16 @@ def print_hours(
 
 
 def _read_hours(stack: DeployedStack, dataset: str, first: str, last: str, now: datetime) -> tuple[DatasetHour, ...]:
-    """The hours at ``now`` (aware).
+    """Return the hours at ``now`` (aware).
 
-    Of a complete hour only its own row is read; of another one the rows of its manifests.
+    For a complete hour only its own row is read, for another hour its manifests' rows.
     """
     begin, end = parse_hours({"from": first, "to": last})
     assert begin is not None
     assert end is not None
     if datetime.fromisoformat(end) - datetime.fromisoformat(begin) >= MAX_HOURS * ONE_HOUR:
         raise InvalidInputError(f"--from {first} --to {last} are more than a year: pass a shorter range")
-    # Nothing touches the hour of a file that waits in a collection. Read first: a division touches it, then ends.
+    # A file in a collection does not touch its hour. Collections are read first: a division touches it, then ends.
     collected = {row.id.hour for row in stack.ledger.collections.open()}
     stamps = stamps_between(begin, end)
     rows = {stamp: HourRow(Partition.parse(f"{dataset}#{stamp}")) for stamp in stamps}

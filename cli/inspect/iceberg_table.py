@@ -1,4 +1,4 @@
-"""Files and columns that an Iceberg table shows, read by pyiceberg: it shares no code with what writes the table."""
+"""Files and columns that an Iceberg table shows, read by pyiceberg: it shares no code with the table's writer."""
 
 import io
 from collections import defaultdict
@@ -32,18 +32,18 @@ class IcebergTable:
     def __init__(self, s3: S3Client, glue: GlueClient, database: str, hours: Hours) -> None:
         self._s3, self._glue, self._database, self._hours = s3, glue, database, hours
         self._at = lru_cache(1)(self._read_table)
-        """What is at a location, or why it cannot be read: each manifest asks for it."""
+        """The object at a location, or why it cannot be read, cached because each manifest needs it."""
 
     def files(self, partition: Partition) -> Mapping[str, ShownFile]:
-        """What the current snapshot shows of one of the hours, by URI; nothing if there is no table.
+        """Return the files that the current snapshot shows in the hour, by URI; empty if there is no table.
 
-        Raises ``InvalidDocumentError``: a file of its metadata is gone or damaged.
+        Raises ``InvalidDocumentError`` if a metadata file is gone or damaged.
         """
         _, shown = self._current()
         return shown.get((partition.date, partition.hour), {})
 
     def has_foreign_rows(self) -> bool:
-        """Whether another writer has changed rows since the last batch, or rolled them back; a compaction does not."""
+        """Whether another writer has changed or rolled back rows since the last batch; a compaction does not count."""
         metadata, _ = self._current()
         if metadata is None:
             return False
@@ -56,9 +56,9 @@ class IcebergTable:
         return True
 
     def hidden(self, columns: Iterable[Column]) -> list[Column]:
-        """The columns of files that are none of the table: by their field ids, without one by its name mapping.
+        """Return the files' columns that the table does not show, by field id, or by name mapping without an id.
 
-        None if there is no table, or none that can be read: then no file is shown.
+        None if there is no table, or it cannot be read: then no file is shown.
         """
         try:
             metadata, _ = self._current()
@@ -71,7 +71,7 @@ class IcebergTable:
         mapped = {name for several in names.values() for name in several}
 
         def another_has(name: str, number: int) -> bool:
-            """Whether the column is that of another name with the same id, and not one that was renamed."""
+            """Whether the column has another name with the same id, and was not renamed."""
             known = names.get(number, ())
             return name not in known and any(field_id(other) == number for other in known)
 
@@ -115,7 +115,7 @@ class IcebergTable:
                 file = entry.data_file
                 days, hour = file.partition[0], file.partition[1]
                 if days is None or hour is None:
-                    # Rows of another writer, for which the committer stops.
+                    # The committer stops at rows of another writer.
                     continue
                 day = date.fromordinal(EPOCH + days).isoformat()
                 if self._hours.first <= f"{day}T{hour:02d}" <= self._hours.last:
@@ -124,7 +124,7 @@ class IcebergTable:
 
 
 class _Files(FileIO):
-    """The objects of S3, by the client that reads everything else."""
+    """The objects of S3, read by the client that reads everything else."""
 
     def __init__(self, s3: S3Client) -> None:
         super().__init__()

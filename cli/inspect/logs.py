@@ -83,7 +83,7 @@ def parse_since(text: str) -> timedelta:
 
 
 def _sources(stack: DeployedStack, beginning: datetime, contains: str | None) -> dict[str, Iterator[LogEvent]]:
-    """Every log of the stack by its name, as far as its events contain a text; each is read when it is iterated."""
+    """Every log of the stack by its name, with the events that contain a text; a log is read when it is iterated."""
     pages = stack.open_client("cloudformation").get_paginator("list_stack_resources").paginate(StackName=stack.name)
     resources = [resource for page in pages for resource in page["StackResourceSummaries"]]
     found: dict[str, Iterator[LogEvent]] = {}
@@ -129,7 +129,7 @@ def _job_groups(stack: DeployedStack, job: str) -> list[str]:
 def _groups(
     stack: DeployedStack, beginning: datetime, contains: str | None, groups: list[str], **request: object
 ) -> Iterator[LogEvent]:
-    """Events of log groups of CloudWatch, which looks for the text itself; a group that does not exist has none."""
+    """Yield events of log groups of CloudWatch, which filters by the text; a missing group has none."""
     if contains is not None:
         request["filterPattern"] = json.dumps(contains, ensure_ascii=False)
     client = stack.open_client("logs")
@@ -146,7 +146,7 @@ def _groups(
 
 
 def _local_files(paths: list[Path], beginning: datetime) -> Iterator[LogEvent]:
-    """Lines of the files that the local cloud writes for job runs; each has the time of its file."""
+    """Yield lines of the files that the local cloud writes for job runs; each line has the time of its file."""
     for seconds, path in sorted((path.stat().st_mtime, path) for path in paths):
         at = datetime.fromtimestamp(seconds, UTC)
         if at >= beginning:
@@ -155,7 +155,7 @@ def _local_files(paths: list[Path], beginning: datetime) -> Iterator[LogEvent]:
 
 
 def _failed_executions(stack: DeployedStack, machines: list[str], beginning: datetime) -> Iterator[LogEvent]:
-    """The executions of all state machines that have ended badly, with their error and cause, oldest first."""
+    """Yield the failed executions of all state machines, with error and cause, oldest first."""
     found = []
     for machine in machines:
         for status in UNSUCCESSFUL:
@@ -172,8 +172,8 @@ def _failed_executions(stack: DeployedStack, machines: list[str], beginning: dat
 
 
 def format_event(text: str) -> str:
-    """An event as a person reads it: of a function's JSON the message with its fields; empty for metrics, and for the
-    begin and the end of an invocation.
+    """Format an event for a person: from a function's JSON, the message with its fields; empty for metrics, and for
+    start and end of an invocation.
     """
     if text.startswith(("START RequestId", "END RequestId")):
         return ""

@@ -1,4 +1,4 @@
-"""``hybrid-router night`` and ``nights``: what executions of ``overnight`` have come to."""
+"""``hybrid-router night`` and ``nights``: the outcome of executions of ``overnight``."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
@@ -51,7 +51,7 @@ def print_night(
     *,
     as_json: Json = False,
 ) -> int:
-    """Show one execution of overnight: plan and outcome, datasets, what failed, job runs: 1 if it failed."""
+    """Show one execution of overnight: plan and outcome, datasets, failures, job runs; exit code 1 if it failed."""
     with working("reading the execution ..."):
         zone = read_zone(stack)
         execution = _find(stack, which, zone)

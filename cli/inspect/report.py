@@ -55,7 +55,7 @@ def write_report(
         if day is None and execution is None:
             path = write_last_days(stack, output or Path(f"report-{stack.name}"), now)
         else:
-            # Commands that start an execution name it by its ARN.
+            # Commands that start an execution print its ARN.
             name = day or str(execution).rsplit(":", 1)[-1]
             report = night_report(stack, name, now) if day is None else day_report(stack, parse_day("--date", day), now)
             if path.is_dir():
@@ -68,7 +68,7 @@ def write_report(
 
 
 def write_last_days(stack: DeployedStack, folder: Path, now: datetime) -> Path:
-    """Write the page about the last days with the reports that it links to; returns its path. ``now`` is aware."""
+    """Write the page about the last days with the reports that it links to, and return its path. ``now`` is aware."""
     days = read_days(stack.ledger, now)
     folder.mkdir(parents=True, exist_ok=True)
     bucket = stack.resources.control_bucket
@@ -89,7 +89,7 @@ def write_page(report: Report, path: Path) -> None:
 
 
 def night_report(stack: DeployedStack, name: str, now: datetime) -> Report:
-    """An execution: the manifests of its plan, by their current rows. ``now``: aware."""
+    """Return the report of an execution: the manifests of its plan, by their current rows. ``now``: aware."""
     recorded = stack.ledger.executions.get(name) or {}
     if "plan" not in recorded:
         raise NotFoundError(f"the ledger has no plan of {name!r}: 'hybrid-router nights' lists the latest executions")
@@ -99,7 +99,7 @@ def night_report(stack: DeployedStack, name: str, now: datetime) -> Report:
     facts, manifests = read_execution(stack.s3, stack.ledger, stack.resources.control_bucket, name, costs)
     figures = ManifestFigures(planned_at)
     for row, arrived in current_rows(stack.ledger, manifests):
-        # What was promoted belongs to no plan any more.
+        # Promoted manifests belong to no plan any more.
         if row.lane == Lane.BATCH:
             figures.add(row, arrived=arrived)
     return Report(
@@ -118,7 +118,7 @@ def night_report(stack: DeployedStack, name: str, now: datetime) -> Report:
 
 
 def day_report(stack: DeployedStack, day: date, now: datetime) -> Report:
-    """A day (UTC): files of its hours in both lanes, and the job runs that ended on it. ``now``: aware."""
+    """The report of a day (UTC): files of its hours in both lanes, and job runs that ended on it. ``now``: aware."""
     begin = datetime(day.year, day.month, day.day, tzinfo=UTC)
     figures = ManifestFigures(begin)
     bucket = stack.resources.control_bucket
@@ -148,17 +148,17 @@ def day_report(stack: DeployedStack, day: date, now: datetime) -> Report:
 
 
 MAX_CHANGES = 200
-"""The latest ones; an alarm that comes and goes each minute would fill the page."""
+"""Only the latest changes: an alarm that comes and goes each minute would fill the page."""
 
 
 def read_alarm_changes(stack: DeployedStack, first: datetime, last: datetime) -> tuple[AlarmChange, ...]:
-    """Changes to and from ALARM between two instants (aware), the latest first, of alarms that publish to the topic."""
+    """Changes to and from ALARM between two instants (aware), latest first, of alarms that publish to the topic."""
     changes = (change for alarm in own_alarms(stack) for change in _history(stack, alarm["AlarmName"], first, last))
     return tuple(heapq.nlargest(MAX_CHANGES, changes, key=lambda change: change.at))
 
 
 def _history(stack: DeployedStack, alarm: str, first: datetime, last: datetime) -> Iterator[AlarmChange]:
-    """The changes of one alarm: an account can have thousands of other alarms."""
+    """Yield the changes of one alarm: an account can have thousands of other alarms."""
     pages = stack.cloudwatch.get_paginator("describe_alarm_history").paginate(
         AlarmName=alarm,
         HistoryItemType="StateUpdate",

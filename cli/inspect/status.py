@@ -1,4 +1,4 @@
-"""``hybrid-router status``: what waits, what is wrong, whether the stream is alive, what tonight will look like."""
+"""``hybrid-router status``: the backlog, failures, the state of the stream, the forecast of tonight."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -30,7 +30,7 @@ from router.sweep.missed import HOUR_FORMAT, LISTING, OLD_DAYS
 
 LISTS = tuple((lane, state) for lane in Lane for state in (*OPEN_STATES, *Failure))
 MAX_BACKLOGS = 20
-"""Lines of the backlog, the largest ones: a page has no room for 10,000 datasets."""
+"""Maximum number of backlog lines, the largest first: a page has no room for 10,000 datasets."""
 
 
 @command("status")
@@ -44,7 +44,7 @@ def print_status(stack: DeployedStack, limit: Limit = 20_000, *, as_json: Json =
 
 
 def status_document(stack: DeployedStack, limit: int, now: datetime) -> StatusDocument:
-    """Of each lane and state at most ``limit`` manifests are counted; all lists are read in parallel."""
+    """Read the document, with at most ``limit`` manifests of each lane and state; all lists are read in parallel."""
     with ThreadPoolExecutor(len(LISTS) + 8) as pool:
         listed = [pool.submit(_manifests, stack.ledger, *item, limit + 1) for item in LISTS]
         collected = pool.submit(_collected, stack.ledger)
@@ -95,7 +95,8 @@ def _manifests(ledger: Ledger, lane: Lane, state: State | Failure, limit: int) -
 def _collected(ledger: Ledger) -> Collected:
     rows = [row for row in ledger.collections.open() if row.parts]
     hours = [row.id.hour for row in rows]
-    return Collected(sum(row.files for row in rows), sum(row.bytes for row in rows), min(hours, default=None))
+    blocked = sum(row.files for row in rows if row.id.is_apart)
+    return Collected(sum(row.files for row in rows), sum(row.bytes for row in rows), min(hours, default=None), blocked)
 
 
 def _backlog(lane: Lane, dataset: str, rows: Sequence[ManifestRow]) -> Backlog:
@@ -112,14 +113,14 @@ def _backlog(lane: Lane, dataset: str, rows: Sequence[ManifestRow]) -> Backlog:
 
 
 def _missed_events_until(stack: DeployedStack, listing: str) -> str | None:
-    """End of the last hour whose objects the sweep has compared with the ledger; None: no sweep has listed it yet."""
+    """The end of the last hour whose objects the sweep has compared with the ledger; None before its first listing."""
     found = find_document(stack.s3, stack.resources.control_bucket, sweep_key(listing)) or {}
     until = found.get("covered_until")
     return iso_utc(datetime.strptime(until, HOUR_FORMAT).replace(tzinfo=UTC) + timedelta(hours=1)) if until else None
 
 
 def print_status_document(document: StatusDocument, now: datetime, options: str) -> None:
-    """Print it; instants are on the wall clock of the stage, and the commands that it names have these options."""
+    """Print the document; instants are in the stage's time zone, and the commands that it names have these options."""
     zone = ZoneInfo(document.next_night.time_zone)
     clock = partial(format_clock, zone=zone, now=now)
     typer.echo(f"{document.stack}, times in {zone.key}")
@@ -129,6 +130,9 @@ def print_status_document(document: StatusDocument, now: datetime, options: str)
     if collected.files:
         files = f"{format_count(collected.files, 'file')}, {format_size(collected.bytes)}"
         typer.echo(f"collected  {files} since {collected.oldest_hour} UTC, divided when their hour is over")
+        if collected.blocked:
+            files = format_count(collected.blocked, "file")
+            typer.echo(f"           {files} in damaged parts: 'hybrid-router sweep{options}' names what to restore")
     elif not document.backlog:
         typer.echo("backlog    nothing waits")
     if not document.complete:
@@ -235,7 +239,7 @@ def _last_night(document: StatusDocument, clock: Callable[[str], str]) -> str:
 
 
 def own_alarms(stack: DeployedStack) -> Iterator[dict[str, Any]]:
-    """The alarms that publish to the stack's topic: the name of another stack can begin with the name of this one."""
+    """Yield the alarms that publish to the stack's topic: another stack's name can begin with this stack's name."""
     describe: Any = stack.cloudwatch.get_paginator("describe_alarms").paginate
     for page in describe(AlarmTypes=["MetricAlarm"], AlarmNamePrefix=f"{stack.name}-"):
         for alarm in page["MetricAlarms"]:
@@ -244,9 +248,9 @@ def own_alarms(stack: DeployedStack) -> Iterator[dict[str, Any]]:
 
 
 def read_alarms(stack: DeployedStack) -> tuple[tuple[OpenAlarm, ...], int]:
-    """The open alarms, newest first, and the number of alarms without a state.
+    """Return the open alarms, newest first, and the number of alarms without a state.
 
-    CloudWatch has not evaluated those yet; the local cloud never evaluates some.
+    CloudWatch has not evaluated the latter yet; the local cloud never evaluates some.
     """
     alarms = sorted(own_alarms(stack), key=lambda alarm: alarm["StateUpdatedTimestamp"], reverse=True)
     opened = tuple(

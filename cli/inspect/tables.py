@@ -1,4 +1,4 @@
-"""``hybrid-router tables status``: what Iceberg tables show of what is published; and restore and rebuild."""
+"""``hybrid-router tables status``: how far Iceberg tables follow the ledger; and restore and rebuild."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -21,7 +21,7 @@ from lake.texts import format_count, printable
 MAX_COUNTED = 10_000
 """Maximum number of generations that are counted for each table."""
 LATE = timedelta(minutes=15)
-"""After the next batch is due; as the alarm TablesBehind, which is judged after the batches."""
+"""Time after the next batch is due, as in the alarm TablesBehind, which is evaluated after the batches."""
 
 NOT_CREATED = "the next publish makes the table and fills it with all hours, or run 'hybrid-router tables rebuild {}'"
 
@@ -33,7 +33,7 @@ def print_table_status(
     *,
     as_json: Json = False,
 ) -> int:
-    """Show the Iceberg tables, what waits for them, and why one is stopped: 0 all are current, 1 one is not."""
+    """Show the Iceberg tables, what waits for them, and why one is stopped; exit code 1 unless all are current."""
     if dataset is not None:
         known_dataset(stack, dataset)
         if not stack.has_table(dataset):
@@ -58,9 +58,9 @@ def _print(tables: Sequence[TableState]) -> None:
 
 
 def _states(stack: DeployedStack, dataset: str | None, now: datetime) -> Iterator[TableState]:
-    """The tables that are brought up to date: not those of datasets that were moved back to Hive.
+    """Return the tables that are kept up to date, without tables of datasets that were moved back to Hive.
 
-    A converted dataset without a table, which was moved to Iceberg and published nothing since, is behind.
+    A converted dataset that was moved to Iceberg and has published nothing since has no table, and is behind.
     """
     if not stack.outputs.tables:
         return
@@ -80,7 +80,7 @@ def _state(stack: DeployedStack, row: TableRow, now: datetime, late: timedelta) 
     waiting, oldest, fills = 0, now, row.unlisted
     for entry in islice(stack.ledger.tables.outbox(row.dataset), MAX_COUNTED):
         waiting += 1
-        # A new table has still to be filled.
+        # A new table must still be filled.
         fills = fills or entry.is_hour
         oldest = min(oldest, datetime.fromisoformat(entry.listed_at))
     is_behind = fills or now - oldest >= late

@@ -1,4 +1,4 @@
-"""Follows a file through the ledger: its manifests and result, and its first rejected line."""
+"""Follows a file through the ledger to its manifests, its result, and its first rejected line."""
 
 import json
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ class Trace:
     manifests: tuple[ManifestRow, ...]
     """The first manifest of the file and its successors, oldest first; the last one is its current manifest.
 
-    Empty: its owner has written none yet. Before the collection of a file is divided, the row of its part."""
+    Empty if its owner has written none yet. Before the collection of a file is divided, it has the part's row."""
     result: GenerationResult | None
     """The result document of the published generation; None while nothing is published."""
 
@@ -45,7 +45,7 @@ class Trace:
 def trace_arrival(s3: S3Client, ledger: Ledger, resources: ResourceNames, arrival: ArrivalRow) -> Trace:
     """Follow an arrival from its first manifest to its current one, through every superseded manifest.
 
-    Raises ``InvalidDocumentError``: a document is gone or damaged.
+    Raises ``InvalidDocumentError`` if a document is gone or damaged.
     """
     manifests: list[ManifestRow] = []
     manifest_id = arrival.manifest
@@ -67,16 +67,16 @@ def trace_arrival(s3: S3Client, ledger: Ledger, resources: ResourceNames, arriva
 
 
 MAX_OBJECTS, MAX_BYTES = 8, 262_144
-"""Quarantine objects that are read, and bytes that are read of each."""
+"""Maximum number of quarantine objects that are read, and of bytes read of each object."""
 MAX_LINE_CHARACTERS = 200
 
 
 def read_first_reject(
     s3: S3Client, bucket: str, objects: Sequence[ResultObject], source: SourceCount
 ) -> FirstReject | None:
-    """Offset, reason and beginning of the first rejected line of a source.
+    """Return offset, reason and beginning of a source's first rejected line.
 
-    None: it has none, none is among the first ``MAX_BYTES`` of the objects, or they cannot be read.
+    None if it has none, none is in the first ``MAX_BYTES`` of the objects, or they cannot be read.
     """
     if not source.rejects:
         return None
@@ -94,7 +94,7 @@ def read_first_reject(
 
 
 def _records(s3: S3Client, bucket: str, key: str) -> list[dict[str, Any]]:
-    """The records at the beginning of an object, without the last one, which may be cut; none if it cannot be read."""
+    """Records at the beginning of an object, without the last, which may be cut; none if it cannot be read."""
     try:
         body = s3.get_object(Bucket=bucket, Key=key, Range=f"bytes=0-{MAX_BYTES - 1}")["Body"].read()
         return [json.loads(line) for line in body[: body.rfind(b"\n") + 1].splitlines()]

@@ -31,7 +31,7 @@ def verify(
     *,
     as_json: Json = False,
 ) -> int:
-    """Prove hours from the input files: 0 proven, 1 differs, 2 wrong use, 3 cannot be proven or not reachable."""
+    """Prove hours from the input files; exit code 0: proven, 1: different, 2: invalid use, 3: no proof possible."""
     if not 0 < share <= 1:
         raise InvalidInputError(f"--share = {share} is not a valid share: pass a number above 0, at most 1")
     reports: list[HourReport] = []
@@ -67,7 +67,7 @@ def _hours(stack: DeployedStack, settings: Settings, options: dict[str, str]) ->
     assert selection.last is not None
     settings.ledger.check_kept(selection.first, stack.ledger.arrivals.expiries(), services.clock())
     current = services.clock().replace(tzinfo=None).isoformat(timespec="hours")
-    # That an hour which has not begun has no file proves nothing.
+    # An hour that has not begun has no file, which proves nothing.
     if selection.first > current:
         raise InvalidInputError(f"the hour {selection.first} has not begun: pass an earlier one as --from")
     return Hours(selection.dataset, selection.first, min(selection.last, current))

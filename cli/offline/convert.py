@@ -1,6 +1,7 @@
 """``hybrid-router convert``: NDJSON files to Parquet on this machine."""
 
 import dataclasses
+import os
 import shutil
 import sys
 import time
@@ -37,7 +38,7 @@ from offline.input_files import SCHEME, InputFile, LocalFile, Search, groups
 from offline.output_folder import Converted, OutputFolder
 
 PIPE, PIPE_FOLDER = "-", "pipe"
-HAS_CHANGED = "it has changed since its {rows} converted: pass --replace to replace them"
+HAS_CHANGED = "it has changed since its {rows} converted: pass --replace to convert it instead of them"
 MAX_NAMED = 20
 
 
@@ -49,7 +50,7 @@ class Request:
     as_json: bool
     replace: bool = False
     with_tables: bool = False
-    """Whether the folder gets Iceberg tables, unless it has them already."""
+    """Whether the folder gets Iceberg tables if it has none yet."""
 
 
 @dataclass
@@ -70,20 +71,20 @@ class Quarantined:
 
 @dataclass
 class Summary(Quarantined):
-    """What a call has done: the members that ``--json`` prints, and two for a person."""
+    """The result of a call: the members that ``--json`` prints, and two for a person."""
 
     files: int = 0
     skipped: int = 0
-    """Converted by an earlier call."""
+    """Files converted by an earlier call."""
     bytes: int = 0
     rows: int = 0
     blank_lines: int = 0
     parquet_files: int = 0
     earlier: Quarantined = field(default_factory=Quarantined)
     refused: dict[str, str] = field(default_factory=dict)
-    """Reasons by path: what looks like input and cannot be converted."""
+    """Reasons by path, for files that look like input but cannot be converted."""
     other_files: int = 0
-    """Entries of folders that have none of ``input.suffixes``."""
+    """Entries of folders that are hidden or have none of ``input.suffixes``."""
     snapshots: dict[str, str | None] = field(default_factory=dict)
     stopped: str | None = None
     seconds: float = 0
@@ -118,7 +119,7 @@ def parse_hour(hour: str | None) -> datetime | None:
     try:
         found = datetime.fromisoformat(hour)
         utc = found.replace(tzinfo=found.tzinfo or UTC).astimezone(UTC)
-        # A neighbouring day, which the clock of a stage can show, is a date as well.
+        # A neighbouring day, which a stage's time zone can show, must be a date as well.
         if not datetime.min.year < utc.year < datetime.max.year:
             raise ValueError(f"year {utc.year} is out of range")
     except (ValueError, OverflowError) as error:
@@ -127,7 +128,7 @@ def parse_hour(hour: str | None) -> datetime | None:
 
 
 def region_of_environment(names: Sequence[str]) -> str:
-    """The region of boto3's session where an object of S3 is named, else none."""
+    """Return the region of boto3's session if an object of S3 is named, else an empty one."""
     if not any(name.startswith(SCHEME) for name in names):
         return ""
     region = boto3.Session().region_name
@@ -155,7 +156,7 @@ def convert(
     region: BucketRegion = None,
     as_json: Json = False,
 ) -> int:
-    """Convert files of this machine or of S3, without a stack: 0 all lines are rows, 1 not all of them."""
+    """Convert files of this machine or of S3, without a stack; exit code 1 unless all lines are rows."""
     if dataset is not None and not DATASET_NAME.fullmatch(dataset):
         raise InvalidInputError(
             f"--dataset {dataset!r} is not valid: it begins with a letter and has at most 63 lower case letters, "
@@ -169,7 +170,7 @@ def convert(
 
 
 def convert_files(request: Request) -> int:
-    """Convert, and print what was done; the exit code: 1 if a line or a file is not in the lake."""
+    """Convert, print what was done, and return the exit code: 1 if a line or a file is not in the lake."""
     started, summary, code = time.monotonic(), Summary(), ExitCode.OK
     if request.output.parts[1:] and request.output.parts[0].endswith(":"):
         raise InvalidInputError(f"--output {request.output} is not a folder of this machine: pass one")
@@ -183,7 +184,7 @@ def convert_files(request: Request) -> int:
                 summary.snapshots = update_tables(output)
                 output.remove_withdrawn()
     except (BotoCoreError, ClientError) as error:
-        # Some of them are OSErrors.
+        # Some of these errors are OSErrors.
         summary.stopped, code = f"{advise(error)}; the next call continues", ExitCode.NOT_REACHABLE
     except OSError as error:
         place = error.filename or request.output
@@ -221,20 +222,22 @@ def _convert(request: Request, output: OutputFolder, summary: Summary) -> None:
 
 
 def _is_readable_now(converted: Converted, request: Request) -> bool:
-    """Whether the settings have got what the reason of an unreadable file asks for."""
+    """Whether the settings now have what the reason of an unreadable file asks for."""
     asked = converted.failed is not None and CONCATENATED_REMEDY in converted.failed
     return asked and request.search.settings.convert.concatenated
 
 
 def _with_pipe(request: Request, output: OutputFolder) -> Request:
-    """Standard input as a file: it is kept on disk until it is converted, because tasks read ranges of it."""
+    """Keep standard input as a file until it is converted, because tasks read ranges of it."""
     if PIPE not in request.search.names:
         return request
     if request.search.dataset is None:
         raise InvalidInputError("a pipe has no folder: pass --dataset")
     if sys.stdin is None:
         raise InvalidInputError("standard input is closed: name a file, or pipe lines into the command")
-    # A name of its own: the next call's lines are not another version of the same file.
+    # Another process may have set the pipe to non-blocking; a pause of its writer would then look like its end.
+    os.set_blocking(sys.stdin.fileno(), True)
+    # A new name for each call, whose lines are not another version of the same file.
     file = output.staging(PIPE_FOLDER) / f"stdin-{uuid4().hex}"
     file.parent.mkdir(parents=True)
     with file.open("wb") as copy:

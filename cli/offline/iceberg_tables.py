@@ -1,7 +1,7 @@
 """Iceberg tables over the Parquet files of an output folder, one for each dataset, in a catalog that is a file.
 
-A table is a projection of the folder: what is published comes in and what is withdrawn goes out, in one snapshot. A
-call that was killed is completed by the next one, and what other programs change in a table is undone.
+A table is a projection of the folder: one snapshot adds published files and removes withdrawn ones. The next call
+completes a call that was killed, and undoes other programs' changes of a table.
 """
 
 import errno
@@ -43,14 +43,14 @@ DAMAGED = (
     ValueError,
     zlib.error,
 )
-"""What pyiceberg raises for a document that is missing, empty or cut; its decoder in C takes any bytes for sizes."""
+"""Errors of pyiceberg for a missing, empty or truncated document; its C decoder reads any bytes as sizes."""
 
 
 def update_tables(output: OutputFolder) -> dict[str, str | None]:
-    """Make each table what the folder has, by at most one snapshot; returns the current snapshot of each dataset.
+    """Update each table to the folder's content, by at most one snapshot, and return each dataset's current snapshot.
 
-    Raises ``OSError``: the catalog is locked or damaged, another program commits meanwhile, the path of the folder is
-    not UTF-8, or the disk is full.
+    Raises ``OSError`` if the catalog is locked or damaged, another program commits meanwhile, the folder's path is not
+    UTF-8, or the disk is full.
     """
     wanted: defaultdict[str, dict[str, PublishedFile]] = defaultdict(dict)
     for file in output.published_files():
@@ -72,10 +72,10 @@ def open_catalog(root: Path) -> SqlCatalog:
 
 
 def _current(catalog: SqlCatalog, location: Path, dataset: str) -> tuple[Table, list[DataFile]] | None:
-    """The table of the catalog with its files; None: there is none that can go on.
+    """Return the table of the catalog with its files; None if there is no usable table.
 
-    The folder was moved or copied, and the table's documents name its former place; or one of them was lost; or another
-    program has changed its partitions, or which names are which column.
+    The folder was moved or copied, and the table's documents name its former place; or a document was lost; or another
+    program has changed partitions or the mapping of names to columns.
     """
     try:
         table = catalog.load_table((LAKE, dataset))
@@ -103,7 +103,7 @@ def _new_table(catalog: SqlCatalog, location: Path, dataset: str) -> Table:
 
 
 def _project(catalog: SqlCatalog, root: Path, dataset: str, wanted: Mapping[str, PublishedFile]) -> str | None:
-    """The current snapshot afterwards; None: the table has never had a row."""
+    """Return the current snapshot afterwards; None if the table has never had a row."""
     location = root.resolve() / TABLES / dataset
     table, files = _current(catalog, location, dataset) or (_new_table(catalog, location, dataset), [])
     shown = {file.file_path: file for file in files}
@@ -118,7 +118,7 @@ def _project(catalog: SqlCatalog, root: Path, dataset: str, wanted: Mapping[str,
                 for gone in removed:
                     snapshot.delete_data_file(gone)
         if removed:
-            # Their files are about to be deleted.
+            # The files of these rows are about to be deleted.
             named = {reference.snapshot_id for reference in table.refs().values()}
             earlier = [item.snapshot_id for item in table.snapshots() if item.snapshot_id not in named]
             table.maintenance.expire_snapshots().by_ids(earlier).commit()
@@ -127,10 +127,10 @@ def _project(catalog: SqlCatalog, root: Path, dataset: str, wanted: Mapping[str,
 
 
 def _add_columns(transaction: Transaction, files: Iterable[PublishedFile]) -> None:
-    """The columns of the files that the table has not: the text of each names them in its files."""
+    """Add the files' columns that the table lacks."""
     document: dict[str, Any] = json.loads(transaction.table_metadata.model_dump_json())
     names = dict.fromkeys(name for file in files for name in pq.read_schema(file.path).names)
-    # pyiceberg gives them the next ids, and the files have none.
+    # pyiceberg gives them the next ids; the files have no ids.
     extended = with_columns(document, names, unnumbered=names)
     known = len(current_schema(document)["fields"])
     new = current_schema(extended)["fields"][known:]

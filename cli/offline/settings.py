@@ -1,4 +1,4 @@
-"""``settings check`` and ``explain``: what a settings file means in words, and what each key means."""
+"""``settings check`` and ``explain``: explain a settings file in words, and each key."""
 
 import json
 import textwrap
@@ -31,7 +31,7 @@ FACTS = ("meaning", "unit", "required", "default", "allowed")
 def check_settings(
     path: Annotated[Path, typer.Argument(help="Settings file of a stage.")], *, as_json: Json = False
 ) -> int:
-    """Show every wrong value of a settings file, or what the file means: 0 it is valid, 2 not; --json: all values."""
+    """Show every wrong value of a settings file (exit code 2), or what the file means; --json: all values."""
     settings = load_settings(path)
     if as_json:
         typer.echo(dump_settings(settings))
@@ -91,7 +91,7 @@ def summary(settings: Settings) -> Iterator[tuple[str, str]]:
 
 
 def warnings(settings: Settings) -> Iterator[str]:
-    """What is valid, and may not be meant: times that overlap or leave something out, and what only AWS can answer."""
+    """Valid values that may not be intended: times that overlap or leave something out, and what only AWS can check."""
     if settings.ledger.keep_days and settings.input.bucket:
         keep = f"ledger.keep_days = {settings.ledger.keep_days}"
         yield f"{keep}: your bucket {settings.input.bucket} has to keep versions; 'hybrid-router doctor' checks it"
@@ -100,7 +100,7 @@ def warnings(settings: Settings) -> Iterator[str]:
     night = overnight.minute
     starts = (("overnight", overnight, "night"), ("stream_start", stream, "stream window"))
     for name, times, what in starts if _has_peak(settings) else starts[:1]:
-        # Of several starts in a day the next one follows soon.
+        # With several starts in a day the next one follows soon.
         if times.minute is not None and (day := times.skipped_on(settings.time_zone, datetime.now(UTC))):
             skipped = f"no {what} begins on {day} at the time that the clock of {settings.time_zone} skips"
             yield f"schedule.{name} = {times.expression!r}: {skipped}"
@@ -147,7 +147,7 @@ def _rule(rule: DatasetRule) -> str:
 
 def _records(record: RecordsRule, settings: Settings) -> str:
     source = f"topic {record.msk_topic} of {record.msk_cluster}" if record.msk_cluster else record.kinesis_stream
-    # Without a time Firehose collects nothing.
+    # With a time of 0 Firehose collects nothing.
     times = f"every {record.buffer_seconds} s or {BUFFER_MIB} MiB" if record.buffer_seconds else "within seconds"
     folder = record.folder(settings.datasets)
     return f"{record.name}: {source} becomes files under {folder}, {times}"

@@ -33,7 +33,7 @@ from router.estimate.night import offers
 from router.route.decide_lane import GONE_CODES, Attribute, Attributes, NotRead, read_attribute, read_until_decided
 
 TRIAL_DATASET = "tried"
-"""Dataset of a file that no rule takes: it is converted all the same."""
+"""Dataset of a file that matches no rule: it is converted anyway."""
 UNKNOWN = {
     Attribute.TAGS: NotRead("a local file has none, pass --tag name=value"),
     Attribute.METADATA: NotRead("a local file has none, pass --metadata name=value"),
@@ -41,7 +41,7 @@ UNKNOWN = {
 
 
 def parse_attributes(tags: Sequence[str], metadata: Sequence[str]) -> Attributes:
-    """The options ``--tag`` and ``--metadata``; names of metadata in lower case, as S3 keeps them."""
+    """Parse the options ``--tag`` and ``--metadata``; names of metadata are in lower case, as S3 keeps them."""
     attributes: Attributes = {}
     if tags:
         attributes[Attribute.TAGS] = dict(_parse_pair("--tag", item) for item in tags)
@@ -74,7 +74,7 @@ def try_(
     *,
     as_json: Json = False,
 ) -> int:
-    """Show what would happen to one file: lane, dataset, columns, rejects, cost; 1 if not all of it would be rows."""
+    """Show what would happen to a file: lane, dataset, columns, rejects, cost; exit code 1 if a line is no row."""
     now = parse_hour(at) or datetime.now(UTC)
     attributes, where = parse_attributes(tag or [], metadata or []), region or region_of_environment([file])
     chosen, is_object = load_settings(settings), file.startswith(SCHEME)
@@ -144,7 +144,7 @@ def _converted(outcome: GroupOutcome, folder: Path) -> dict[str, Any]:
 
 
 def _dollars(settings: Settings, lane: Lane | None, file: ObjectVersion) -> dict[str, float]:
-    """By engine of the lane: price of the workers while they convert the file, if S3 is read as fast as assumed."""
+    """Return the price of converting the file on each engine of the lane, if S3 is read as fast as assumed."""
     chosen = settings
     allowed: Collection[str] = settings.batch.engines
     if lane == Lane.STREAM:

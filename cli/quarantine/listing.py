@@ -33,12 +33,11 @@ from verify.elements import Line, lines_of
 from verify.objects import GoneError, get_range, open_text
 
 MAX_READ_BYTES = 64 << 20
-"""Maximum bytes read of a file, after decompression: a line's number is known only to a reader of all lines before
-it."""
+"""Maximum bytes read of a file, after decompression: only a reader of all earlier lines knows a line's number."""
 MAX_LINE_BYTES = 1 << 20
 """A longer neighbour is only counted."""
 UNREADABLE = (GoneError, EOFError, OSError, pa.ArrowInvalid)
-"""What a file that is gone, or the decompression of a damaged one, raises."""
+"""Errors raised by a file that is gone, or by the decompression of a damaged file."""
 
 
 @dataclass(slots=True)
@@ -51,9 +50,9 @@ class LineContext:
 def read_contexts(
     s3: S3Client, records: Iterable[QuarantineRecord], count: int
 ) -> dict[tuple[str, str, int], LineContext | str]:
-    """The context of each rejected line, by its identity; a text says why there is none.
+    """Return the context of each rejected line, by its identity, or a text that says why there is none.
 
-    ``count``: lines before and after a rejected line. Memory holds them, and one line of at most ``MAX_LINE_BYTES``.
+    ``count``: lines before and after a rejected line. Memory holds these and a line of at most ``MAX_LINE_BYTES``.
     """
     lines = sorted((record for record in records if record.kind == ONE_LINE), key=lambda record: record.identity)
     contexts: dict[tuple[str, str, int], LineContext | str] = {}
@@ -63,7 +62,7 @@ def read_contexts(
         reason = f"it is after the first {MAX_READ_BYTES >> 20} MiB of its file"
         try:
             stream = open_text(s3, _input_file(s3, source, version))
-            # What was found before an error stays.
+            # Contexts found before an error are kept.
             found.update(_contexts(lines_of(stream, MAX_LINE_BYTES), offsets, count))
         except UNREADABLE as error:
             reason = f"the file cannot be read: {error}"
@@ -72,7 +71,7 @@ def read_contexts(
 
 
 def _input_file(s3: S3Client, source: str, version: str) -> ObjectVersion:
-    """The version that the record names; raises ``GoneError``."""
+    """Return the version that the record names; raises ``GoneError``."""
     uri = parse_s3_uri(source)
     etag = version.removeprefix("etag:")
     file = ObjectVersion(uri.bucket, uri.key, etag, 0, "", version if etag == version else None)
@@ -81,7 +80,7 @@ def _input_file(s3: S3Client, source: str, version: str) -> ObjectVersion:
 
 
 def _contexts(lines: Iterable[Line], offsets: Sequence[int], count: int) -> Iterator[tuple[int, LineContext]]:
-    """The context of each offset (ascending), by the line that has it; reads no line that none of them needs."""
+    """Yield the context of each offset (ascending); reads only the lines that are needed."""
     waiting = deque(offsets)
     before: deque[Line] = deque(maxlen=count)
     incomplete: list[LineContext] = []
@@ -187,7 +186,7 @@ def print_records(
     *,
     as_json: Json = False,
 ) -> int:
-    """Show rejected lines and unreadable files, each with its file, offset and reason: 1 if there is none."""
+    """Show rejected lines and unreadable files, each with file, offset and reason; exit code 1 if there are none."""
     scan = RecordScan(stack, limit, dataset, first, last, reason, file)
     with working("reading the quarantine ..."):
         records = list(scan)
@@ -253,7 +252,7 @@ def _print_record(record: QuarantineRecord, context: LineContext | str | None, r
 
 
 def _print_line(line: bytes | None, context: LineContext | str | None) -> None:
-    """The rejected line; with its context as ``grep -n -C`` prints it."""
+    """Print the rejected line; with context, as ``grep -n -C`` does."""
     if not isinstance(context, LineContext):
         typer.echo(f"  {_shown(line)}")
         if context is not None:

@@ -1,4 +1,4 @@
-"""The published records of the quarantine, read page by page, and which of them were given back."""
+"""The published records of the quarantine, read page by page, and whether each was given back."""
 
 import base64
 import json
@@ -27,12 +27,12 @@ WHOLE_FILE, ONE_LINE, COUNTED_LINES = "file", "line", "lines"
 """Kinds of records: a file that could not be read, a rejected line, and rejected lines that are only counted."""
 
 MAX_READ = 1_000_000
-"""Records that one command reads, about ten seconds on one core."""
+"""Maximum number of records that one command reads, in about ten seconds on one core."""
 
 
 @dataclass(frozen=True, slots=True)
 class RejectedPlace:
-    """Where a rejected line or an unreadable file is from, and which generation has rejected it."""
+    """The origin of a rejected line or an unreadable file, and the generation that rejected it."""
 
     partition: Partition
     manifest: str
@@ -40,12 +40,12 @@ class RejectedPlace:
     source: str
     version: str
     offset: int
-    """First byte, in the decompressed file where it is compressed."""
+    """First byte, counted in the decompressed file."""
     reason: str
 
     @property
     def identity(self) -> tuple[str, str, int]:
-        """What names the line, whichever generation has rejected it: URI and version of its file, and its offset."""
+        """Identity of the line in every generation: URI and version of its file, and its offset."""
         return self.source, self.version, self.offset
 
 
@@ -54,9 +54,9 @@ class QuarantineRecord(RejectedPlace):
     kind: str
     length: int
     count: int
-    """Rejected lines; 0 for a file."""
+    """Number of rejected lines; 0 for a file."""
     line: bytes | None
-    """The line as it is in the file, without its newline; None: the record has it by reference only."""
+    """The line as in the file, without its newline; None if the record only refers to it."""
 
     @classmethod
     def of(cls, row: ManifestRow, generation: int, data: Mapping[str, Any]) -> "QuarantineRecord":
@@ -72,8 +72,8 @@ class QuarantineRecord(RejectedPlace):
 class RecordScan:
     """The selected records of published generations, by dataset, hour and manifest, up to a limit.
 
-    Memory holds one page of the listing, one record, and the lines of an hour that were given back. Of all records
-    together ``MAX_READ`` are read.
+    Memory holds one page of the listing, one record, and the lines of an hour that were given back. At most
+    ``MAX_READ`` records are read.
     """
 
     stack: DeployedStack
@@ -84,9 +84,9 @@ class RecordScan:
     last: str | None = None
     reason: str | None = None
     file: str | None = None
-    """URI of an input file; None, as of the others, does not restrict the selection."""
+    """URI of an input file; None, as in the other fields, does not restrict the selection."""
     is_complete: bool = True
-    """Whether neither limit has left a record out; known at the end."""
+    """Whether no limit has left out a record; known at the end."""
     _hours: Selection = field(init=False)
 
     def __post_init__(self) -> None:
@@ -134,7 +134,7 @@ class RecordScan:
                     yield from _read_object(stack, name, row, row.published.generation)
 
     def _spans(self) -> Iterator[tuple[str, str, str]]:
-        """Prefixes of keys, each with the key from which on and the prefix up to whose end; empty: all."""
+        """Yield prefixes of keys, each with its first key and its last prefix; empty: no limit."""
         hours, ledger = self._hours, self.stack.ledger
         if self._name is not None:
             rows = ledger.arrivals.versions(self._name.bucket, self._name.key)
@@ -147,7 +147,7 @@ class RecordScan:
             yield f"{dataset}/", first, last
 
     def _keys(self, prefix: str, first: str, last: str) -> Iterator[str]:
-        """Keys of the quarantine's objects, in the order of their hours."""
+        """Yield keys of the quarantine's objects, in the order of their hours."""
         for item in list_objects(self.stack.s3, self.stack.resources.quarantine_bucket, prefix, first):
             key = item["Key"]
             if last and key > last and not key.startswith(last):
@@ -176,7 +176,7 @@ def _read_object(stack: DeployedStack, key: str, row: ManifestRow, generation: i
 
 
 def resubmitted_lines(stack: DeployedStack, partition: Partition) -> dict[tuple[str, str, int], ResubmissionRow]:
-    """The lines of an hour that were given back, each by its identity."""
+    """Return the identities of an hour's lines that were given back."""
     return {
         identity: row
         for row in stack.ledger.resubmissions.of(partition)

@@ -1,4 +1,4 @@
-"""``hybrid-router quarantine export`` and ``retry``: rejected lines as a file to repair, and repaired ones as rows."""
+"""``hybrid-router quarantine export`` and ``retry``: export rejected lines for repair, and give them back."""
 
 import hashlib
 import json
@@ -52,14 +52,14 @@ NOT_KEPT = (
 
 @dataclass(frozen=True, slots=True)
 class Origin(RejectedPlace):
-    """Where a line of an export is from."""
+    """The origin of a line of an export."""
 
     digest: str
     """BLAKE2b of the line (32 hexadecimal characters): an unchanged line is not given back."""
 
 
 def origins_file(exported: Path) -> Path:
-    """The file next to an export that says where its lines come from, one line for each."""
+    """Return the file next to an export with the origins of its lines, one line for each."""
     return exported.with_name(f"{exported.name}{ORIGINS_SUFFIX}")
 
 
@@ -80,8 +80,8 @@ def export_lines(
     *,
     as_json: Json = False,
 ) -> int:
-    """Write rejected lines to a file, as they are in their input files, so that a person can repair them."""
-    # Lines that the quarantine does not keep, and those that were given back, are only counted.
+    """Write rejected lines to a file, unchanged, so that a person can repair them."""
+    # Lines that the quarantine does not keep, and lines that were given back, are only counted.
     scan = RecordScan(stack, limit, dataset, first, last, reason, file)
     found: Counter[str] = Counter()
     try:
@@ -108,7 +108,7 @@ def read_origins(exported: Path) -> list[Origin]:
 
 
 def _write(scan: RecordScan, target: Path, found: Counter[str]) -> None:
-    """Write both files; neither is left after an error or without a line, and no other process's is removed."""
+    """Write both files. After an error, or without a line, neither is left; other processes' files are kept."""
     with ExitStack() as remove, ExitStack() as stack:
         lines = stack.enter_context(target.open("xb"))
         remove.callback(target.unlink)
@@ -172,9 +172,9 @@ def retry_lines(
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> int:
-    """Give repaired lines back: they become rows of their own hour, once, however often this is run."""
+    """Give repaired lines back: they become rows of their hour, once, however often this is run."""
     # Lines of one hour are one or more resubmissions; what an earlier, interrupted retry has recorded is completed. An
-    # hour whose lines may be rejected no longer is refused and named, and keeps no other back.
+    # hour whose lines may no longer be rejected is refused and named; other hours continue.
     left_out: Counter[str] = Counter()
     by_hour: defaultdict[Partition, list[RepairedLine]] = defaultdict(list)
     for origin, line in _repaired(exported, left_out, stack.settings().convert):
@@ -203,9 +203,9 @@ def retry_lines(
 
 
 def _repaired(exported: Path, left_out: Counter[str], rules: ConvertSettings) -> Iterator[RepairedLine]:
-    """The changed lines. Raises ``InvalidInputError`` if one of them is not a row by these rules.
+    """Return the changed lines. Raises ``InvalidInputError`` if one of them is not a row by these rules.
 
-    In a file of such lines the reader can find an array, or another format, and reject the good ones with them.
+    In a file with such a line the reader can find an array, or another format, and reject the valid lines too.
     """
     try:
         origins, lines = read_origins(exported), exported.read_bytes().removesuffix(b"\n").split(b"\n")
@@ -221,7 +221,7 @@ def _repaired(exported: Path, left_out: Counter[str], rules: ConvertSettings) ->
             "keep one line for each line of the export, and leave a line empty to skip it"
         )
     for number, (origin, line) in enumerate(zip(origins, lines, strict=True), 1):
-        # An editor may have put a byte order mark before the first line, and changed the ends of all lines.
+        # An editor may have added a byte order mark before the first line, and changed all line endings.
         bare = line.removeprefix(BOM_UTF8)
         variants = (text.removesuffix(b"\r") + end for text in (line, bare) for end in (b"", b"\r"))
         if not bare.strip():
@@ -238,7 +238,7 @@ def _repaired(exported: Path, left_out: Counter[str], rules: ConvertSettings) ->
 
 
 def _reason_to_reject(line: bytes, rules: ConvertSettings) -> str | None:
-    # With a row before it: its first byte does not decide how a file is read.
+    # A row comes before it, so that its first byte does not decide how the file is read.
     text = BytesIO(b"{}\n" + line)
     try:
         for item in lines_of(text, rules.max_line_bytes, concatenated=rules.concatenated):
@@ -249,7 +249,7 @@ def _reason_to_reject(line: bytes, rules: ConvertSettings) -> str | None:
 
 
 def _editor_damage(origin: Origin, line: bytes) -> str | None:
-    """Editors save U+FFFD for each byte that they cannot show, also in lines that their user has not touched."""
+    """Editors save U+FFFD for each byte that they cannot show, even in lines that their user has not touched."""
     if origin.reason != INVALID_UTF8 or "\ufffd".encode() not in line:
         return None
     return rf"{INVALID_UTF8}, which an editor has replaced by U+FFFD; write the original character, U+FFFD as \ufffd"

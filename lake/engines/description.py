@@ -214,7 +214,7 @@ class Bill:
         return round(used.at(prices) / HOUR_MILLISECONDS * MICRO)
 
 
-def divide(total: int, weights: Sequence[int]) -> list[int]:
+def divide_by_weight(total: int, weights: Sequence[int]) -> list[int]:
     """``total`` in whole parts that are proportional to ``weights`` and add up to it; equal parts if all are 0."""
     if not any(weights):
         weights = [1] * len(weights)

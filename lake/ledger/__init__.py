@@ -1,7 +1,5 @@
 """The ledger: one DynamoDB table with the state of every arrival and manifest. It is the only source of truth."""
 
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import get_type_hints
 
@@ -24,7 +22,7 @@ from lake.ledger.manifest_row import (
 )
 from lake.ledger.stream import Canaries, Stream, StreamRow
 from lake.ledger.table import LedgerTable
-from lake.ledger.tables import BatchReference, OutboxEntry, TableRow, Tables
+from lake.ledger.tables import OutboxEntry, TableRow, Tables
 from lake.ledger.transitions import Claim, Failure, Manifests
 
 
@@ -45,10 +43,7 @@ class Ledger:
     collections: Collections
 
     @classmethod
-    def over(cls, client: DynamoDBClient, table_name: str, wait: Callable[[float], object] = time.sleep) -> "Ledger":
-        """``client`` is the ``meta.client`` of a boto3 DynamoDB resource (plain Python values, thread-safe).
-
-        ``wait`` sleeps for a number of seconds; it is called before a write that met a transaction is retried.
-        """
-        table = LedgerTable(client, table_name, wait)
+    def over(cls, client: DynamoDBClient, table_name: str) -> "Ledger":
+        """``client`` is the ``meta.client`` of a boto3 DynamoDB resource (plain Python values, thread-safe)."""
+        table = LedgerTable(client, table_name)
         return cls(*(rows(table) for rows in get_type_hints(cls).values()))

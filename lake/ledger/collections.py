@@ -126,12 +126,12 @@ class Collections(Rows):
         """
         table, row_key = self._table.name, manifest_row_key(part.id)
         sums = {"parts": 1, "files": part.files, "bytes": part.bytes}
-        changes = {"changed_at": iso_utc(now), **open_attributes(collection)}
+        changes = {"changed_at": iso_utc(now), **open_collection_attributes(collection)}
         is_open = [Condition("closed_at", "missing")]
         actions = [
             {"Update": update_request(table, collection_key(collection), changes, sums, (), is_open)},
             {"Put": put_request(table, row_key, part_row(part, collection), [Condition("pk", "missing")])},
-            {"Put": put_request(table, part_key(collection, part.id), part_attributes(part), ())},
+            {"Put": put_request(table, part_item_key(collection, part.id), part_attributes(part), ())},
         ]
         try:
             self._table.transact(actions)
@@ -182,14 +182,14 @@ class Collections(Rows):
     def set_apart(self, hour: str, part: Part, now: datetime) -> None:
         """Give a part with a damaged document a closed collection of its own. Idempotent."""
         collection = CollectionId(hour, part.id)
-        self._table.put(part_key(collection, part.id), part_attributes(part), ())
+        self._table.put(part_item_key(collection, part.id), part_attributes(part), ())
         attributes = {
             "parts": 1,
             "files": part.files,
             "bytes": part.bytes,
             "changed_at": part.created_at,
             "closed_at": iso_utc(now),
-            **open_attributes(collection),
+            **open_collection_attributes(collection),
         }
         with suppress(RefusedError):
             self._table.put(collection_key(collection), attributes, [Condition("pk", "missing")])
@@ -215,11 +215,11 @@ def _parts_of(collection: CollectionId) -> str:
     return f"parts-of-collection#{collection}"
 
 
-def part_key(collection: CollectionId, part: str) -> Key:
+def part_item_key(collection: CollectionId, part: str) -> Key:
     return Key(_parts_of(collection), part)
 
 
-def open_attributes(collection: CollectionId) -> dict[str, str]:
+def open_collection_attributes(collection: CollectionId) -> dict[str, str]:
     """The attributes that put the row of a collection into the index."""
     return {"open": OPEN_COLLECTIONS, "open_order": str(collection)}
 

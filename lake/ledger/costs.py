@@ -11,7 +11,7 @@ from itertools import groupby, product
 from typing import Any, NamedTuple, Self
 
 from lake.documents import decode, encode
-from lake.engines.description import Bill, divide
+from lake.engines.description import Bill, divide_by_weight
 from lake.ledger.arrivals import EXPIRY
 from lake.ledger.table import Condition, Key, RefusedError, Rows, batches_of, update_request
 from lake.manifest import Lane
@@ -50,7 +50,7 @@ def divide_cost(micro_dollars: int, converted: Sequence[CostShare], weights: Seq
     if not converted:
         return (CostShare("", micro_dollars),)
     sums: dict[str, CostShare] = {}
-    for share, part in zip(converted, divide(micro_dollars, weights), strict=True):
+    for share, part in zip(converted, divide_by_weight(micro_dollars, weights), strict=True):
         sums[share.dataset] = sums.get(share.dataset, CostShare(share.dataset, 0)).plus(share, part)
     return tuple(sums.values())
 

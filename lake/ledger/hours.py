@@ -1,6 +1,6 @@
 """Partition rows, one for each hour of a dataset, and the list of the manifests that were made for the hour.
 
-An hour is in the index from its first recorded manifest until readers were told that it is complete, and again from the
+An hour is in the index from its first recorded manifest until it is announced as complete, and again from the
 next manifest on.
 
 Also due deletions: after a publish replaced a generation, or failed when some objects were visible. Their item is
@@ -68,10 +68,10 @@ class Partitions(Rows):
         """Record a manifest that is not done, for the next check: the hour cannot be complete before it is done."""
         self._table.update(_key(row.partition), assign={"waits_for": manifest})
 
-    def announce(self, state: HourState, row: HourRow, counts: HourCounts, now: datetime) -> bool:
-        """Decide what readers are told next. False: the hour was touched or another state was decided since ``row``."""
+    def decide(self, state: HourState, row: HourRow, counts: HourCounts, now: datetime) -> bool:
+        """Decide the next revision; False: the hour was touched, or another revision decided, since ``row``."""
         found = {"counts": asdict(counts), "settled": row.touched} if state == HourState.COMPLETE else {}
-        changes = {"told": state, "told_at": iso_utc(now), "revision": row.revision + 1, **found}
+        changes = {"decided": state, "decided_at": iso_utc(now), "revision": row.revision + 1, **found}
         # Before the first revision there is no attribute to compare.
         unchanged = same(revision=row.revision or None, touched=row.touched)
         return self._table.update_once(_key(row.partition), changes, ("waits_for",), unchanged)
@@ -91,12 +91,12 @@ class Partitions(Rows):
         return self._end(row, {"confirmed": row.revision}, leaves=True)
 
     def _end(self, row: HourRow, changes: Mapping[str, object], *, leaves: bool) -> bool:
-        key, told = _key(row.partition), same(revision=row.revision)
+        key, unchanged = _key(row.partition), same(revision=row.revision)
         if leaves and row.is_settled:
             untouched = same(touched=row.settled)
-            if self._table.update_once(key, changes, INDEX_ATTRIBUTES, [*told, *untouched]):
+            if self._table.update_once(key, changes, INDEX_ATTRIBUTES, [*unchanged, *untouched]):
                 return True
-        return self._table.update_once(key, changes, (), told)
+        return self._table.update_once(key, changes, (), unchanged)
 
 
 def _pk(dataset: str) -> str:
@@ -162,13 +162,13 @@ class HourRow:
     """Number of times that a manifest of the hour was about to be queued. It only grows."""
     touched_at: str = ""
     """ISO 8601, UTC: time of the last touch."""
-    told: HourState = HourState.OPEN
-    """The state that readers were told last, or are being told."""
-    told_at: str = ""
+    decided: HourState = HourState.OPEN
+    """The state that is announced, or about to be."""
+    decided_at: str = ""
     settled: int = 0
     """Value of ``touched`` when the hour was found complete."""
     revision: int = 0
-    """Number of changes of ``told``."""
+    """Number of changes of ``decided``."""
     announced: int = 0
     """The last revision whose marker and event are out."""
     confirmed: int = 0
@@ -181,14 +181,14 @@ class HourRow:
     @property
     def is_settled(self) -> bool:
         """Whether it was found complete and was not touched since."""
-        return self.told == HourState.COMPLETE and self.touched == self.settled
+        return self.decided == HourState.COMPLETE and self.touched == self.settled
 
     @property
     def state(self) -> HourState:
         """The state by this row alone: a complete hour that was not yet found complete is still open or reopened."""
         if self.is_settled:
             return HourState.COMPLETE
-        return HourState.OPEN if self.told == HourState.OPEN else HourState.REOPENED
+        return HourState.OPEN if self.decided == HourState.OPEN else HourState.REOPENED
 
 
 def hour_row(partition: Partition, item: Mapping[str, Any] | None) -> HourRow:

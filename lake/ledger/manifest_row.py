@@ -99,7 +99,7 @@ OPEN_STATES = (State.QUEUED, State.RUNNING, State.PUBLISHING)
 
 @dataclass(frozen=True, slots=True)
 class CommitReference:
-    """Reference to a commit document: its key in the control bucket, and the SHA-256 (hexadecimal) of its bytes."""
+    """A document that is committed: its key in the control bucket, and the SHA-256 (hexadecimal) of its bytes."""
 
     key: str
     sha256: str
@@ -168,7 +168,7 @@ class ManifestRow:
     """``queued_at`` of a further generation; None for the first one."""
     finished_at: str | None = None
     request: str | None = None
-    """Id of the request that queued this generation; None for the first one, or if the request had no id."""
+    """Id of the request that queued this generation; None for the first one."""
     tabled: Tabled | None = None
     """None if the dataset has no Iceberg table, or no batch has brought the manifest into it."""
     collection: str | None = None

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any
 
 from lake.documents import decode_partial, encode
-from lake.ledger.manifest_row import ManifestRow
+from lake.ledger.manifest_row import CommitReference, ManifestRow
 from lake.ledger.table import Condition, Key, RefusedError, Rows, same
 from lake.manifest import Partition
 from lake.time import iso_utc
@@ -27,16 +27,6 @@ _GENERATION = re.compile(r"(.+)#g([0-9]+)")
 
 
 @dataclass(frozen=True, slots=True)
-class BatchReference:
-    """The batch that is being brought into a table, with its document in the control bucket."""
-
-    number: int
-    key: str
-    sha256: str
-    """SHA-256 (hexadecimal) of the document's bytes."""
-
-
-@dataclass(frozen=True, slots=True)
 class TableRow:
     dataset: str
     uuid: str
@@ -45,7 +35,7 @@ class TableRow:
     """Number of the last batch of the previous table; 0 if this is the dataset's first table."""
     applied: int = 0
     """Number of the last batch whose marks are all written."""
-    pending: BatchReference | None = None
+    pending: CommitReference | None = None
     """The next batch; any process can finish it."""
     oldest: int = 0
     """The lowest batch that a retained snapshot shows. It only grows."""
@@ -110,11 +100,11 @@ class Tables(Rows):
 
         The numbers of batches continue, so that no manifest has a mark with a higher number.
         """
-        applied = row.pending.number if row.pending else row.applied
+        applied = row.applied + (row.pending is not None)
         changes = {"uuid": uuid, "applied": applied, "first": applied, "oldest": applied, "unlisted": True}
         return self._change(row, changes, ("pending", "stopped", "optimizer_role"))
 
-    def intend(self, row: TableRow, batch: BatchReference) -> bool:
+    def intend(self, row: TableRow, batch: CommitReference) -> bool:
         """Decide the next batch. False: another process has decided one."""
         return self._change(row, {"pending": asdict(batch)}, ())
 

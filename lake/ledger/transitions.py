@@ -253,7 +253,7 @@ class Manifests(Rows):
             row, {"state": State.FAILED, "reason": reason, **open_attributes(row, Failure.FAILED)}, (), now
         )
 
-    def force(self, row: ManifestRow, now: datetime, request: str | None = None) -> bool:
+    def force(self, row: ManifestRow, now: datetime, request: str) -> bool:
         """Reprocess: DONE or FAILED to QUEUED in the batch lane, with the next generation. False: the row has changed.
 
         ``request`` is the id of the person's request. The row keeps it, so that the request can be repeated. Raises
@@ -271,13 +271,12 @@ class Manifests(Rows):
             "lease_until": 0,
             "changed_at": iso_utc(now),
             "forced_at": iso_utc(now),
+            "request": request,
             **open_attributes(replace(row, lane=Lane.BATCH), State.QUEUED),
         }
-        forgotten = FORGOTTEN if request is not None else (*FORGOTTEN, "request")
-        current = self._update(row, changes if request is None else {**changes, "request": request}, forgotten)
+        current = self._update(row, changes, FORGOTTEN)
         # The client may have repeated this request's own write.
-        own = current is not None and current.request == request and current.generation == row.generation + 1
-        return current is None or (request is not None and own)
+        return current is None or (current.request == request and current.generation == row.generation + 1)
 
     def supersede(self, row: ManifestRow, successors: Sequence[Manifest], reason: str, now: datetime) -> bool:
         """Replace a manifest that has published nothing by others, in one transaction. False: the row has changed.

@@ -40,12 +40,12 @@ class StreamSettings:
     idle_minutes: Annotated[float, span(0.05, 1440, "minutes")] = 15
     """Time without work after which the run ends outside the stream window."""
     latency_goal_seconds: Annotated[int, span(1, MAX_LATENCY_GOAL_SECONDS, "seconds")] = 300
-    """Time in which a non-urgent peak file should be published. Such files are admitted to the stream lane while all
-    workers can convert the waiting work in half of this time; the others spill to the batch lane. A file that alone
-    takes longer than this goes to the batch lane, even if it is urgent."""
+    """Time in which a peak file that is not urgent should be published. Such files are admitted to the stream lane
+    while all workers can convert the waiting files in half of this time; other files spill to the batch lane. A file
+    that alone takes longer goes to the batch lane, urgent or not."""
     engine: Annotated[str, one_of((Engine.GLUE.value, Engine.EMR_SERVERLESS.value))] = Engine.GLUE.value
-    """Where the streaming jobs run: glue, with at least two workers; or emr-serverless, where only a small driver
-    waits while the stream is quiet."""
+    """Where the streaming jobs run: glue, with at least two workers; or emr-serverless, where only a small driver waits
+    while the stream is quiet."""
     worker_type: Annotated[str, one_of(tuple(WORKERS))] = "G.1X"
     """Size of the workers, by the names of Glue; emr-serverless has G.1X, G.2X and G.4X. Each vCPU of an executor
     converts one task at a time."""
@@ -109,7 +109,7 @@ class BatchSettings:
     """Maximum number of parallel job runs, on all engines together; fewer on Glue if the quotas have no room for them
     next to the streaming job."""
     max_attempts: Annotated[int, span(1, 20)] = 3
-    """Failed attempts after which a manifest of the stream lane is superseded into the batch lane, and one of the batch
+    """Failed attempts after which a manifest of the stream lane is superseded into the batch lane, or one of the batch
     lane is split or FAILED; also consecutive job runs without progress before a run of the plan is abandoned."""
     lease_seconds: Annotated[int, span(10, 3600, "seconds")] = 600
     """Time after which another run can claim a manifest whose holder does not renew its lease, in both lanes."""
@@ -122,7 +122,7 @@ class BatchSettings:
     """Upper limit of auto scaling of a job run, the driver's worker included."""
     engines: Annotated[tuple[str, ...], one_of(tuple(engine.value for engine in Engine))] = (Engine.GLUE_FLEX.value,)
     """Engines that a plan may use: glue-flex (cheaper, but a run may wait for capacity, and workers can be reclaimed),
-    glue, emr-serverless. A plan takes the cheapest one that ends in time, unless an execution names another one."""
+    glue, emr-serverless. A plan takes the cheapest engine that ends in time, unless the execution names one."""
 
     def conflicts(self) -> Iterator[InvalidSettingsError]:
         if not self.engines or len(set(self.engines)) < len(self.engines):

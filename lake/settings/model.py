@@ -54,13 +54,13 @@ MAX_TAGS = 50
 
 @dataclass(frozen=True, slots=True)
 class EmrSettings:
-    """The EMR Serverless application of the batch lane, and what it shares with the one of the stream lane."""
+    """The EMR Serverless application of the batch lane, and settings that the stream lane's application shares."""
 
     max_vcpus: Annotated[int, span(4, 1_000_000)] = 400
     """Maximum number of vCPUs of all workers of the batch lane together. Job runs that find no room wait in the
     queue."""
     architecture: Annotated[str, one_of((X86, ARM))] = X86
-    """Processor of the workers in both lanes; Arm is cheaper. Each has a build of the libraries."""
+    """Processor of the workers in both lanes; Arm is cheaper. Each processor has its own build of the libraries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Settings:
     time_zone: Annotated[str, TIME_ZONE] = "UTC"
     """Time zone of peak hours and schedules."""
     max_datasets: Annotated[int, span(1, 100_000)] = 1000
-    """Maximum number of datasets that keys create by rules named {folder}. Files of further ones are recorded as
+    """Maximum number of datasets that keys create by rules named {folder}; files of further datasets are recorded as
     IGNORED, with an alarm, and taken when the limit is raised. Datasets that a rule names do not count."""
     tags: Annotated[
         tuple[str, ...],

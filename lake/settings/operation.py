@@ -50,9 +50,9 @@ class LedgerSettings:
     """How long the ledger remembers."""
 
     keep_days: Annotated[int, span(0, 36_500, "days")] = 0
-    """Days after which DynamoDB may delete the row of an arrival; 0: never. A file that arrived earlier is never taken
-    as new, and a backfill of its hour is refused. The input bucket must keep versions: rows of files without a
-    version, and of manifests, are always kept."""
+    """Days after which DynamoDB may delete the row of an arrival; 0: never. A file that arrived before is never taken
+    as new, and a backfill of its hour is refused. The input bucket must keep versions: rows of files without a version,
+    and of manifests, are always kept."""
 
     def check_versions(self, bucket: str, status: str | None) -> None:
         """Raise ``InvalidSettingsError`` if rows should expire and the input bucket keeps no versions.
@@ -154,7 +154,7 @@ OWN = "price.* of the settings"
 
 @dataclass(frozen=True, slots=True)
 class PriceSettings:
-    """Prices, for forecasts and for what job runs have cost; the assumed speed, for forecasts."""
+    """Prices, for forecasts and for the costs of job runs; the assumed speed, for forecasts."""
 
     dpu_hour: Annotated[float, span(0, 100, "US dollars")] = 0.308
     """Price of one DPU hour of Glue 6.0, standard execution class and streaming jobs; before 6.0 it was 0.44."""
@@ -163,7 +163,7 @@ class PriceSettings:
     emr_vcpu_hour: Annotated[float, span(0, 100, "US dollars")] = 0.052624
     """Price of one vCPU hour of EMR Serverless, Linux, x86-64; Arm costs 20 % less."""
     emr_gb_hour: Annotated[float, span(0, 100, "US dollars")] = 0.0057785
-    """Price of one hour of one GB of its memory on x86-64; Arm costs 20 % less."""
+    """Price of one hour of one GB of memory of EMR Serverless on x86-64; Arm costs 20 % less."""
     mb_per_second_per_core: Annotated[float, span(0.1, 10_000, "MB per second and vCPU")] = 40.0
     """Speed that a forecast assumes for plain files of a dataset whose speed the ledger has not measured yet."""
     compressed_mb_per_second_per_core: Annotated[float, span(0.1, 10_000, "MB per second and vCPU")] = 15.75
@@ -185,11 +185,11 @@ class TablesSettings:
     """Tables of datasets with ``table = "iceberg"``."""
 
     commit_seconds: Annotated[int, span(10, 3600, "seconds")] = 60
-    """Interval at which published files are brought into the tables: a shorter one makes more snapshots. Above a
+    """Interval at which published files are brought into the tables: a shorter interval makes more snapshots. Above a
     minute, whole minutes."""
     keep_hours: Annotated[float, span(0, MAX_KEEP_HOURS, "hours")] = 24
-    """Time for which a snapshot of a table, and so the rows replaced since, can be read after the next one; a tag of
-    yours keeps it longer."""
+    """Time for which a snapshot of a table, and with it the replaced rows, can be read after the next snapshot; your
+    own tag keeps it for longer."""
     compaction: bool = False
     """Let Glue's table optimizer compact the files of an hour that has many small ones."""
 
@@ -225,8 +225,8 @@ class AlarmSettings:
     notify_quarantine: Annotated[str, one_of(tuple(choice.value for choice in NotifyQuarantine))] = (
         NotifyQuarantine.FILES.value
     )
-    """What an execution that succeeded notifies people of: never; files: files that could not be read as a whole;
-    lines: rejected lines as well."""
+    """Findings that a successful execution reports to people. never: none; files: files that could not be read as a
+    whole; lines: rejected lines as well."""
     daily_dollars: Annotated[float, span(0, 10_000_000, "US dollars")] = 100
     """Cost of the job runs of one day (UTC) above which the alarm DailyDollars is raised; 0: there is no such alarm."""
     max_quarantined_share: Annotated[float, span(0, 1, "share from 0 to 1")] = 0.05
@@ -248,10 +248,10 @@ class EncryptionSettings:
 
 @dataclass(frozen=True, slots=True)
 class ProtectionSettings:
-    """Makes a wrong deletion recoverable or impossible. The protocol needs none of it."""
+    """Protections that make a wrong deletion recoverable or impossible. The protocol does not need them."""
 
     versions: bool = False
-    """Whether lake, quarantine and control keep what was overwritten or deleted for 30 days. On in a stage called
+    """Whether lake, quarantine and control keep overwritten and deleted objects for 30 days. On in a stage called
     prod."""
     deletion: bool = False
     """Whether DynamoDB refuses to delete the ledger. On in a stage called prod."""
@@ -262,7 +262,7 @@ class QuotaSettings:
     """What this stage may use of the account's quotas of AWS Glue, which 'hybrid-router doctor' shows."""
 
     dpus: Annotated[int, span(1, 1_000_000, "DPUs")] = 500
-    """DPUs of all job runs together; those of the streaming jobs on Glue are kept free for urgent files."""
+    """DPUs of all job runs together; the DPUs of the streaming jobs on Glue are kept free for urgent files."""
     job_runs: Annotated[int, span(2, 100_000)] = 50
     """Job runs at the same time; one of them is kept free for each streaming job on Glue."""
 

@@ -35,19 +35,19 @@ class RecordsRule:
     """Name of the delivery stream within the stage. A new source needs a new name: AWS replaces the delivery stream,
     and two cannot have the same name."""
     dataset: Annotated[str, _NAME]
-    """Dataset of the records. A rule of [[datasets]] has to give the keys this name."""
+    """Dataset of the records. A rule of [[datasets]] must give the keys this name."""
     kinesis_stream: Annotated[str, like(KINESIS_STREAM_ARN, "arn:aws:kinesis:… of a stream", or_empty=True)] = ""
     """ARN of the Kinesis stream; either it or records.msk_cluster is set."""
     kinesis_kms_key: Annotated[str, KMS_KEY] = ""
-    """ARN of the KMS key that encrypts the Kinesis stream, for the right to read it; empty: not one of yours."""
+    """ARN of the KMS key that encrypts the Kinesis stream, for the right to read it; empty: not your own key."""
     msk_cluster: Annotated[str, like(MSK_CLUSTER_ARN, "arn:aws:kafka:… of a cluster", or_empty=True)] = ""
     """ARN of the Amazon MSK cluster, provisioned or serverless, which must use IAM authentication, and which Firehose
     must reach by a private VPC connection."""
     msk_topic: Annotated[str, like(TOPIC, "the name of a Kafka topic", or_empty=True)] = ""
-    """Name of its topic; set together with records.msk_cluster."""
+    """Name of the topic; set together with records.msk_cluster."""
     # Amazon Data Firehose API Reference, BufferingHints.
     buffer_seconds: Annotated[int, span(0, 900, "seconds")] = 60
-    """Maximum time for which Firehose collects records for one object; 64 MiB of them end it sooner."""
+    """Maximum time for which Firehose collects records for one object; 64 MiB of records end it sooner."""
 
     def conflicts(self) -> Iterator[InvalidSettingsError]:
         stream, cluster, topic = "records.kinesis_stream", "records.msk_cluster", "records.msk_topic"

@@ -36,20 +36,20 @@ class InputSettings:
     bucket: Annotated[str, like(BUCKET_NAME, "the name of a general-purpose bucket", or_empty=True)] = ""
     """Name of an existing bucket; empty: the stack creates one with versioning."""
     kms_key: Annotated[str, KMS_KEY] = ""
-    """ARN of the KMS key that encrypts the objects of your own bucket, for the right to read them; empty: none does."""
+    """ARN of the KMS key that encrypts the objects of your own bucket, for the right to read them; empty: no key."""
     suffixes: Annotated[
         tuple[str, ...], like(re.compile(r"\..*"), "a suffix that begins with a dot", or_empty=True)
     ] = tuple(f"{text}{codec}" for codec in ("", ".gz", ".bz2", ".zst") for text in (".ndjson", ".jsonl", ".json"))
-    """A key that ends in none of these, in any case, is recorded as IGNORED; an empty one takes every key. The reader
-    detects the compression by content."""
+    """A file whose key ends in none of these, in upper or lower case, is recorded as IGNORED; an empty suffix takes
+    every key. The reader detects the compression by content."""
     keep_days: Annotated[int, span(0, 36_500, "days")] = 0
     """Days after which S3 deletes a file of the stack's own bucket, converted or not, and a replaced version 35 days or
     more after its replacement; 0: never. A deleted file cannot be converted again: no backfill, reprocess or verify of
     its hour."""
     # AWS Lambda API, MaximumBatchingWindowInSeconds; at least 1 for batches of more than 10 events.
     event_window_seconds: Annotated[int, span(1, 300, "seconds")] = 5
-    """Time for which Lambda collects the events of new files, for both lanes. A longer one makes fewer manifests with
-    more files each, and each file waits half of it on average."""
+    """Time for which Lambda collects the events of new files, for both lanes: a longer time makes fewer and larger
+    manifests, and each file waits for half of it on average."""
 
     def conflicts(self) -> Iterator[InvalidSettingsError]:
         if self.keep_days and self.bucket:
@@ -119,13 +119,13 @@ class DatasetRule:
     files of one folder: files of another folder that would get the same name are recorded as IGNORED. After {folder}, a
     rule with a name takes the files without a folder."""
     prefix: str = ""
-    """The rule matches keys that begin with it; empty: all keys."""
+    """The rule matches keys that begin with this prefix; empty: all keys."""
     peak: bool = True
     """Whether peak hours send files of this dataset to the stream lane."""
     table: Annotated[str, one_of((HIVE, ICEBERG))] = HIVE
     """Table of the dataset in the catalog. hive: over the folders of its hours; readers can see replaced rows for
     sweep.grace_minutes. iceberg: an Apache Iceberg table of the database that ends with _tables; readers see a whole
-    publish or nothing of it. All rules {folder} have the same, and so do all rules of one dataset."""
+    publish or none of it. All rules {folder} have the same value, and so do all rules of one dataset."""
     urgent: DatasetUrgentSettings = field(default_factory=DatasetUrgentSettings)
 
     def dataset_of(self, key: str) -> str | None:

@@ -33,7 +33,7 @@ def wrap(owner: EmulatorValue, name: str, new: Callable[..., object]) -> None:
 
 
 def wrap_handler(kind: str, change: str, new: Callable[..., object]) -> None:
-    """Replace what CloudFormation does at a change ("create", "update") of a resource, as in ``wrap``."""
+    """Replace CloudFormation's handler of a change ("create", "update") of a resource, as in ``wrap``."""
     from ministack.services.cloudformation import provisioners  # type: ignore[import-untyped]  # noqa: PLC0415
 
     handlers = provisioners._RESOURCE_HANDLERS[kind]
@@ -47,7 +47,7 @@ def install(
 
     ``engines``: each adds a service that has job runs. ``logs``: the folder for the functions' logs and for the record
     of used permissions. ``runtime_dir``: an existing, empty folder for the packages that functions may import.
-    ``limits``: the account's limits, asked for whenever one is needed. Raises ``LocalCloudError``: another version of
+    ``limits``: returns the account's limits whenever one is needed. Raises ``LocalCloudError`` if another version of
     the emulator is installed, or a patch point has changed.
     """
     version = metadata.version("ministack")
@@ -75,7 +75,7 @@ def install(
     delivery_streams.patch()
     alarms.patch()
     index_lag.patch(lambda: limits().index_lag_seconds)
-    # Last: they wrap what the others replace.
+    # These come last, because they wrap what the others replace.
     requests.record_uses(logs / "permissions.jsonl")
     roles.patch()
     requests.patch()

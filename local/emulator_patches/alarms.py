@@ -1,8 +1,8 @@
-"""Alarms, and what AWS reports of a failed execution to its parent.
+"""Alarms, and AWS's report of a failed execution to its parent.
 
-An alarm is evaluated where one value of one of its metrics can raise it: of functions, executions and queues, and of
-what functions log as metrics. One on silence, on several periods, on lines of a job's log, or with an IF keeps the
-state INSUFFICIENT_DATA.
+An alarm is evaluated if a single value can raise it, of a metric of functions, executions and queues, or of a metric
+that functions log. An alarm on silence, on several periods, on lines of a job's log, or with an IF keeps the state
+INSUFFICIENT_DATA.
 
 Sources: AWS Step Functions Developer Guide, "Monitoring Step Functions metrics using Amazon CloudWatch" and "Start a
 new AWS Step Functions state machine from a running execution"; Amazon SQS Developer Guide, "Available CloudWatch
@@ -29,9 +29,9 @@ _OF_QUEUES: dict[str, Callable[[EmulatorValue], float]] = {
 }
 
 _periods: dict[str, dict[tuple[str, ...], int]] = {}
-"""Alarm -> seconds after which a value of each of its metrics is over, by namespace, name and values of dimensions."""
+"""Alarm -> seconds for which a value of each metric counts, by namespace, name and values of dimensions."""
 _ends: dict[str, float] = {}
-"""Alarm -> when its last bad value is over, on the monotonic clock."""
+"""Alarm -> time until which its last bad value counts, on the monotonic clock."""
 
 
 def patch() -> None:
@@ -79,7 +79,7 @@ def _emit_lambda_logs(original: Original, *log: EmulatorValue, **options: Emulat
 
 
 def _fail_execution(original: Original, execution: EmulatorValue, error: str, cause: str) -> None:
-    # Before the status: a test that waits for the end of an execution finds the alarm's message as well.
+    # This comes before the status, so a test that waits for the end of an execution finds the alarm's message.
     if execution["status"] != "ABORTED":
         _evaluate(("AWS/States", "ExecutionsFailed", execution["stateMachineArn"]), 1)
     original(execution, error, cause)
@@ -147,5 +147,5 @@ def _set_state(alarm: EmulatorValue, new: str) -> None:
     reason = f"Threshold Crossed: {alarm['MetricName']}"
     alarm.update({"StateValue": new, "StateReason": reason, "StateUpdatedTimestamp": int(time.time())})
     cloudwatch._record_history(alarm["AlarmName"], old, new, reason)
-    # By its name in the module: who may publish is decided when it is done.
+    # Called by its name in the module: the right to publish is checked when it is done.
     cloudwatch._dispatch_alarm_actions(alarm, old, new, reason)

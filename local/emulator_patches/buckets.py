@@ -1,8 +1,8 @@
 """S3: ranges of versions, checksums of whole uploads, and encryption by the template.
 
-A multipart upload can have a checksum of its whole content; the emulator only knows the one of its parts' own (Amazon
-S3 User Guide, "Checking object integrity for data uploads in Amazon S3": the type FULL_OBJECT). Under a KMS key an ETag
-says nothing about the content (Amazon S3 API Reference, "Object").
+A multipart upload can have a checksum of its whole content; the emulator only knows the checksum of the parts'
+checksums (Amazon S3 User Guide, "Checking object integrity for data uploads in Amazon S3": the type FULL_OBJECT). Under
+a KMS key an ETag says nothing about the content (Amazon S3 API Reference, "Object").
 """
 
 import hashlib
@@ -26,7 +26,7 @@ UPLOAD_ID = re.compile(rb"<UploadId>([^<]+)</UploadId>")
 _LISTED_KEYS = frozenset({"Key", "Prefix", "Delimiter", "KeyMarker", "NextKeyMarker"})
 
 _random_md5: ContextVar[str] = ContextVar("random_md5", default="")
-"""Which MD5s of the current request are replaced: of its "content", or of an upload's "parts"."""
+"""MD5s of the current request that are replaced: of its "content", or of an upload's "parts"."""
 _completed: ContextVar[Mapping[str, EmulatorValue]] = ContextVar("completed_upload", default=MappingProxyType({}))
 
 
@@ -39,7 +39,7 @@ def patch() -> None:
     wrap(s3, "_composite_checksum", _composite_checksum)
     wrap(s3, "_record_object_version", _record_object_version)
     wrap(s3, "md5_hash", _md5_hash)
-    # The ETag of a completed upload is computed in place, by the module's own name.
+    # The ETag of a completed upload is computed inline, by the module's own name.
     s3.hashlib = _Hashes()
     provisioners._S3_BUCKET_CONFIGURATIONS += (
         ("BucketEncryption", _configuration, s3._put_bucket_encryption, s3._delete_bucket_encryption),
@@ -48,7 +48,7 @@ def patch() -> None:
 
 
 def _xml_body(original: Original, root: Element) -> bytes:
-    """Listings of versions escape keys, for XML cannot express all of them (``encoding-type``, which boto3 passes)."""
+    """Listings of versions escape keys, because XML cannot express all keys (``encoding-type``, which boto3 passes)."""
     if root.tag == "ListVersionsResult":
         for element in root.iter():
             if element.tag in _LISTED_KEYS:
@@ -125,12 +125,12 @@ class _Hashes:
         return getattr(hashlib, name)
 
     def md5(self, body: bytes) -> EmulatorValue:
-        """The MD5; while an upload under a KMS key is completed, of a random value."""
+        """Return the MD5; while an upload under a KMS key is completed, the MD5 of a random value."""
         return hashlib.md5(uuid.uuid4().bytes if _random_md5.get() == "parts" else body, usedforsecurity=False)
 
 
 def _upload_of(query_params: Mapping[str, Any]) -> Mapping[str, EmulatorValue]:
-    """The upload of a request; empty if there is none."""
+    """Return the upload of a request; empty if there is none."""
     upload: Mapping[str, EmulatorValue] = s3._multipart_uploads.get(s3._qp(query_params, "uploadId")) or {}
     return upload
 

@@ -36,13 +36,13 @@ def _deliver(stream: EmulatorValue) -> None:
     (destination,) = stream["destinations"]
     config, source = destination["config"], stream["kinesis_source"]
     asked = [(source["RoleARN"], action, source["KinesisStreamARN"]) for action in READ_ACTIONS]
-    # The name of the object is made when it is written.
+    # The name of the object is created when it is written.
     key = f"{config.get('Prefix', '').partition('!{')[0]}any"
     try:
         for role, action, resource in (*asked, (config["RoleARN"], "s3:PutObject", f"{config['BucketARN']}/{key}")):
             check_role(role, "firehose.amazonaws.com", action, resource, {"sts:externalid": ACCOUNT})
     except NotAllowedError as error:
-        # AWS tries again for as long as the Kinesis stream keeps them; here they wait for the next record.
+        # AWS retries as long as the Kinesis stream keeps the records; here they wait for the next record.
         log_refusal(stream["arn"], str(error))
         return
     processors = (config.get("ProcessingConfiguration") or {}).get("Processors") or ()

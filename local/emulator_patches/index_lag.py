@@ -1,4 +1,4 @@
-"""DynamoDB: a global secondary index is a replica that applies the writes of its table some time later.
+"""DynamoDB: a global secondary index is a replica that applies the writes of its table with a delay.
 
 AWS promises no bound: "eventually consistent", usually well under a second (Amazon DynamoDB Developer Guide, "Using
 global secondary indexes"). The emulator reads an index from the table itself.
@@ -20,11 +20,11 @@ _OF_ITEMS = ("items", "ItemCount", "TableSizeBytes", "_index_members")
 
 _reads_index: contextvars.ContextVar[bool] = contextvars.ContextVar("reads_index", default=False)
 _replicas: "dict[int, _Replica]" = {}
-"""By the identity of the table's record, which the replica keeps alive."""
+"""Replicas by the identity of the table's record, which the replica keeps alive."""
 
 
 class _Replica:
-    """A table as its indexes know it: without the writes of the last moments."""
+    """A table as its indexes show it: without the latest writes."""
 
     def __init__(self, table: dict[str, Any]) -> None:
         self._table = table
@@ -36,7 +36,7 @@ class _Replica:
         self._writes.append((time.monotonic(), lambda: change(self._record, *arguments)))
 
     def record(self, lag_seconds: float) -> dict[str, Any]:
-        """The table's record with the items of ``lag_seconds`` ago."""
+        """Return the table's record with its items from ``lag_seconds`` ago."""
         due = time.monotonic() - lag_seconds
         while self._writes and self._writes[0][0] <= due:
             self._writes.popleft()[1]()
@@ -58,7 +58,7 @@ class _Tables(AccountRegionScopedDict):  # type: ignore[misc]
 
 
 def patch(lag_seconds: Callable[[], float]) -> None:
-    """Apply the patch of this file; ``lag_seconds`` is asked at each read of an index."""
+    """Apply the patch of this file; ``lag_seconds`` is called at each read of an index."""
     _Tables.lag_seconds = lag_seconds
     dynamodb._tables.__class__ = _Tables
     wrap(dynamodb, "_set_item", _write)

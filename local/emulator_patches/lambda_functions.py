@@ -18,7 +18,7 @@ _RUNTIME_PACKAGES = ("boto3", "botocore", "s3transfer", "jmespath", "dateutil", 
 
 _REPORT = '{"status": "error", "error": str(e), "trace"'
 _PATCHED_REPORT = '{"status": "ok", "error": str(e), "error_type": type(e).__name__, "trace"'
-"""What a worker writes about an exception of its handler. The emulator ends a worker whose status is "error"."""
+"""A worker's report of its handler's exception. The emulator ends a worker whose status is "error"."""
 
 _error_type: contextvars.ContextVar[str | None] = contextvars.ContextVar("error_type", default=None)
 _log_lock = threading.Lock()

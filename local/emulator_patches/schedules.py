@@ -18,7 +18,7 @@ _TICK_SECONDS = 1
 _ZONE = "ScheduleExpressionTimezone"
 
 _next: dict[EmulatorValue, tuple[tuple[str, str], float | None]] = {}
-"""Schedule -> its expression and time zone, and when it fires next, in seconds since 1970; None: never again."""
+"""Schedule -> expression, time zone and the next time it fires, in seconds since 1970; None: never again."""
 
 
 def patch() -> None:
@@ -30,7 +30,7 @@ def patch() -> None:
 
 def _keep_zone(original: Original, *arguments: EmulatorValue) -> EmulatorValue:
     name, attributes = original(*arguments)
-    # After them comes the name of the stack.
+    # The name of the stack follows them.
     properties = arguments[-2]
     schedule = scheduler._schedules[f"{properties.get('GroupName', 'default')}/{name}"]
     schedule[_ZONE] = properties.get(_ZONE, "UTC")
@@ -38,7 +38,7 @@ def _keep_zone(original: Original, *arguments: EmulatorValue) -> EmulatorValue:
 
 
 def _tick() -> None:
-    """Start the target of every schedule that is due; its times count from its creation or its last change."""
+    """Start the target of every due schedule; a schedule's times count from its creation or its last change."""
     now = datetime.now(UTC)
     for key, schedule in list(scheduler._schedules._data.items()):
         asked = schedule["ScheduleExpression"], schedule.get(_ZONE) or "UTC"
@@ -69,9 +69,9 @@ def _start(schedule: EmulatorValue) -> None:
 
 
 def next_start(expression: str, time_zone: str, after: datetime) -> float | None:
-    """Seconds since 1970 at which an expression fires next; of ``at()`` when it fires, also if that is over.
+    """Return the seconds since 1970 at which an expression fires next; for ``at()`` its time, even a past one.
 
-    A time in the hour that is missing in spring is skipped, and so is the second one of an hour that is repeated.
+    A time in the missing hour of spring is skipped, and so is the second time in a repeated hour.
     """
     zone = ZoneInfo(time_zone)
     if expression.startswith("at("):

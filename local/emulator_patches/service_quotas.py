@@ -1,4 +1,4 @@
-"""Service Quotas, which the emulator lacks: the quotas of Glue that the local cloud keeps, as the account's values."""
+"""Service Quotas, which the emulator lacks: the local cloud's quotas of Glue, as the account's values."""
 
 import json
 from collections.abc import Callable
@@ -18,7 +18,7 @@ _GLUE_QUOTAS = {"L-08F3B322": "glue_dpus", "L-5E4153CA": "glue_runs"}
 
 
 def patch(limits: Callable[[], Limits]) -> None:
-    """Apply the patches of this file; ``limits`` is asked for each answer."""
+    """Apply the patches of this file; ``limits`` is called for each answer."""
 
     async def handle(*request: EmulatorValue) -> EmulatorValue:
         _method, _path, headers, body, _query = request

@@ -1,7 +1,7 @@
 """Step Functions: integrations with job runs, stops and timeouts that end them, JSONata in distributed Maps.
 
-Tasks, the reader of a Map and its children act with the role of the state machine. A state holds 256 KiB, with the
-errors that no ``States.ALL`` takes: what JSONata makes of the data is known only when a machine runs.
+Tasks, the reader of a Map and its children act with the role of the state machine. A state holds 256 KiB. More is an
+error that ``States.ALL`` does not match, and only a running machine shows it, because JSONata computes the data.
 """
 
 import contextvars
@@ -28,7 +28,7 @@ _abandoned: contextvars.ContextVar[threading.Event | None] = contextvars.Context
 
 
 class Right(NamedTuple):
-    """What a task needs of the role of its state machine."""
+    """A right that a task needs in the role of its state machine."""
 
     action: str
     resource: str
@@ -37,7 +37,7 @@ class Right(NamedTuple):
 
 
 Rights = tuple[str, list[Right]]
-"""The name of the error of a refused task, and what it needs."""
+"""The name of the error of a refused task, and the rights that it needs."""
 RIGHTS: dict[str, Callable[[str, dict[str, Any]], Rights]] = {}
 """Integration -> the rights of a task, by its resource and its arguments."""
 
@@ -61,13 +61,13 @@ def patch() -> None:
 def add_integration(
     name: str, run: Callable[[str, dict[str, Any]], dict[str, Any]], rights: Callable[[str, dict[str, Any]], Rights]
 ) -> None:
-    """Add an integration that the emulator lacks, with and without ``.sync``, and what it needs."""
+    """Add an integration that the emulator lacks, with and without ``.sync``, and the rights that it needs."""
     stepfunctions._SERVICE_DISPATCH[f"arn:aws:states:::{name}"] = run
     RIGHTS[name] = rights
 
 
 def use_of_rule(name: str) -> list[Right]:
-    """What a task needs of the EventBridge rule by which Step Functions learns of its end."""
+    """Rights that a task needs on the EventBridge rule by which Step Functions learns of its end."""
     arn = f"arn:aws:events:{REGION}:{ACCOUNT}:rule/StepFunctionsGetEventsFor{name}Rule"
     return [Right(f"events:{action}", arn) for action in ("PutTargets", "PutRule", "DescribeRule")]
 
@@ -168,7 +168,7 @@ def _read_map_items(original: Original, *given: EmulatorValue) -> EmulatorValue:
 
 
 def rights_of(resource: str, data: dict[str, Any]) -> Rights:
-    """What a task needs; those of job runs are in ``local.engines``.
+    """Return the rights that a task needs; ``local.engines`` has the rights for job runs.
 
     Source: AWS Step Functions Developer Guide, "Integrating services", IAM policies of each integration.
     """
@@ -225,7 +225,7 @@ def _run_sub_machine(original: Original, *given: EmulatorValue) -> EmulatorValue
     states, start, data, execution, context = given
     _check_size(data, "an input")
     if "mapRunArn" in execution:
-        # A child of a distributed Map has an id of its own.
+        # A child of a distributed Map has its own id.
         context = {**context, "Execution": {**context["Execution"], "Id": execution["executionArn"]}}
     return original(states, start, data, execution, context)
 
@@ -233,7 +233,7 @@ def _run_sub_machine(original: Original, *given: EmulatorValue) -> EmulatorValue
 def _apply_within_size(
     subject: str, original: Original, *args: EmulatorValue, **options: EmulatorValue
 ) -> EmulatorValue:
-    """What a task or a Map returns counts before its Output makes it smaller."""
+    """The size of a task's or Map's result counts before its Output makes it smaller."""
     _check_size(options.get("result"), "a result")
     value = original(*args, **options)
     _check_size(value, subject)
@@ -250,7 +250,7 @@ def _check_size(value: EmulatorValue, subject: str) -> None:
 
 
 def _error_matches(original: Original, names: list[str], error: str) -> bool:
-    """Whether a Retry or Catch for ``names`` takes ``error``: wildcards do not match ``UNCATCHABLE``."""
+    """Whether a Retry or Catch for ``names`` matches ``error``: wildcards do not match ``UNCATCHABLE``."""
     if error in UNCATCHABLE:
         return error == DATA_LIMIT_EXCEEDED and error in names
     return bool(original(names, error))

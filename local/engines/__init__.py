@@ -1,1 +1,1 @@
-"""Job runs on this machine, a file for each service that has them: its runs, its API and its state of a machine."""
+"""Job runs on this machine, with a file for each service: its runs, its API and its state in a state machine."""

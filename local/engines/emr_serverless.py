@@ -1,7 +1,7 @@
 """EMR Serverless on this machine: applications by CloudFormation, job runs by its API and by Step Functions.
 
 The emulator lacks the service. Each job run is a real process, with the service's states and ways to end. Capacity is
-without limit here, so no run waits in the queue of its application, and a failed streaming run is not tried again.
+unlimited here, so no run waits in the queue of its application. A failed streaming run is not retried.
 """
 
 import json
@@ -33,7 +33,7 @@ PASSED = {"iam:passedtoservice": PRINCIPAL}
 EXECUTORS = "spark.dynamicAllocation.maxExecutors"
 MODULES = "spark.submit.pyFiles"
 NOT_ALLOWED = ("spark.master",)
-"""Seen in reports of users: the service answers "Option 'spark.master' is not supported"."""
+"""According to reports of users, the service answers "Option 'spark.master' is not supported"."""
 OF_THE_CLUSTER = (
     "spark.driver.",
     "spark.executor.",
@@ -43,7 +43,7 @@ OF_THE_CLUSTER = (
     "spark.submit.",
     "spark.archives",
 )
-"""Properties that say how a cluster looks; here a run is one process of Spark."""
+"""Properties that describe a cluster; here a run is one process of Spark."""
 WORKERS = {1: (2, 8, 1), 2: (4, 16, 1), 4: (8, 30, 1), 8: (16, 60, 4), 16: (32, 120, 8)}
 """vCPUs of a worker -> smallest and largest memory in GB, and the increment (Amazon EMR Serverless User Guide,
 "Supported worker configurations")."""
@@ -88,11 +88,10 @@ class EmrRuns(JobRuns):
         """Application and client token -> the request and its job run."""
 
     def start(self, application: Mapping[str, Any], request: Mapping[str, Any]) -> dict[str, Any]:
-        """Start a job run; returns its record. A request with the client token of an earlier one finds its run.
+        """Start a job run and return its record. A request with the client token of an earlier request finds its run.
 
-        ``application`` and ``request`` are like those of the service's API. Raises ``ServiceError``:
-        ``ValidationException``: the request is not valid. ``ConflictException``: its client token is that of another
-        request.
+        ``application`` and ``request`` are as in the service's API. Raises ``ServiceError``: ``ValidationException`` if
+        the request is not valid, ``ConflictException`` if its client token belongs to another request.
         """
         needed = needed_capacity(spark_properties(request))
         token = (application["applicationId"], str(request.get("clientToken") or uuid.uuid4()))
@@ -109,14 +108,14 @@ class EmrRuns(JobRuns):
         return run
 
     def find(self, application: str, job_run: str) -> dict[str, Any]:
-        """The record of a job run; raises ``ServiceError``: ``ResourceNotFoundException``."""
+        """Return the record of a job run; raises ``ServiceError``: ``ResourceNotFoundException``."""
         run = self._runs.get(job_run)
         if run is None or run["applicationId"] != application:
             raise ServiceError("ResourceNotFoundException", f"Job run {job_run} does not exist")
         return run
 
     def of(self, application: str, states: Collection[str] = (), mode: str = "") -> list[dict[str, Any]]:
-        """The records of the job runs of an application, the newest first; empty ``states`` and ``mode``: of all."""
+        """Return the records of an application's job runs, the newest first; empty ``states`` and ``mode``: all."""
         return [
             run
             for run in reversed(list(self._runs.values()))
@@ -128,7 +127,7 @@ class EmrRuns(JobRuns):
     def cancel(self, run: dict[str, Any]) -> None:
         """Kill the run: it becomes CANCELLING, and CANCELLED when its processes have ended; nothing if it has ended.
 
-        A run gets no time to end by itself: no job here depends on it.
+        A run gets no time to end by itself: no job here needs it.
         """
         with self._lock:
             if run["state"] in TERMINAL_STATES:
@@ -152,7 +151,7 @@ class EmrRuns(JobRuns):
             run["endedAt"] = run["updatedAt"] = time.time()
             if "startedAt" in run:
                 run |= _used(needed, run["endedAt"] - run["startedAt"])
-            # Last: a caller that sees a final state reads the other fields.
+            # Set last: a caller that sees a final state reads the other fields.
             run["state"] = "CANCELLED" if cancelled else _STATES.get(state, state)
 
     def _has_begun(self, run: dict[str, Any]) -> bool:
@@ -165,9 +164,9 @@ class EmrRuns(JobRuns):
 
 
 def spark_properties(request: Mapping[str, Any]) -> dict[str, str]:
-    """The properties of a request's ``sparkSubmitParameters``.
+    """Return the properties of a request's ``sparkSubmitParameters``.
 
-    Raises ``ServiceError``: ``ValidationException``: there is an option that the service, or the local cloud, does not
+    Raises ``ServiceError`` (``ValidationException``) for an option that the service, or the local cloud, does not
     support.
     """
     words = shlex.split(_spark_submit(request).get("sparkSubmitParameters", ""))
@@ -182,9 +181,9 @@ def spark_properties(request: Mapping[str, Any]) -> dict[str, str]:
 
 
 def needed_capacity(properties: Mapping[str, str]) -> Capacity:
-    """What a run uses with all of its executors.
+    """Return what a run uses with all of its executors.
 
-    Raises ``ServiceError``: ``ValidationException``: there is no worker of this size.
+    Raises ``ServiceError`` (``ValidationException``) if there is no worker of this size.
     """
     driver, executor = _worker(properties, "driver"), _worker(properties, "executor")
     executors = int(properties.get(EXECUTORS, DEFAULT_EXECUTORS))
@@ -236,14 +235,14 @@ def _new_record(application: Mapping[str, Any], request: Mapping[str, Any]) -> d
 
 
 def _used(capacity: Capacity, seconds: float) -> dict[str, Any]:
-    """What a run is billed: all of its workers, of which one process takes the place here, by the clock."""
+    """Return what a run is billed for: all of its workers, which one process replaces here, for its duration."""
     hours = seconds / 3600
     billed = {"vCPUHour": capacity.vcpus * hours, "memoryGBHour": capacity.gigabytes * hours, "storageGBHour": 0.0}
     return {"totalExecutionDurationSeconds": int(seconds), "billedResourceUtilization": billed}
 
 
 def patch(runs: EmrRuns) -> None:
-    """Add the service: its requests find it, the permission that they need, and an answer."""
+    """Add the service: its routing, the permissions that its requests need, and its answers."""
 
     async def handle(
         method: str, path: str, headers: EmulatorValue, body: bytes, query: Mapping[str, list[str]]
@@ -279,7 +278,7 @@ def _extract_resource_arn(
 
 
 def _check_passed_role(access_key: str, request: Mapping[str, Any]) -> None:
-    """Who starts a job run has to pass its role, which the emulator does not ask for."""
+    """The caller that starts a job run must pass its role, which the emulator does not check."""
     role = request.get("executionRoleArn")
     if role is None:
         return
@@ -346,7 +345,7 @@ def _start_job_run(runs: EmrRuns, resource: str, data: dict[str, Any]) -> dict[s
 
 
 def rights(resource: str, data: dict[str, Any]) -> Rights:
-    """What a task of a state machine needs to start a job run."""
+    """Rights that a task of a state machine needs to start a job run."""
     arn = f"arn:aws:{SERVICE}:{REGION}:{ACCOUNT}:/applications/{data['ApplicationId']}"
     asked = [Right(f"{SERVICE}:StartJobRun", arn), Right("iam:PassRole", data["ExecutionRoleArn"], PASSED)]
     if resource.endswith(".sync"):
@@ -356,7 +355,7 @@ def rights(resource: str, data: dict[str, Any]) -> Rights:
 
 
 def _renamed(value: Any, change: Callable[[str], str]) -> Any:  # noqa: ANN401
-    """The value with the first letter of every key changed; what is inside lists of the value stays."""
+    """Return the value with the first letter of every key changed; the content of lists is unchanged."""
     if not isinstance(value, dict):
         return value
     return {change(key[:1]) + key[1:]: _renamed(item, change) for key, item in value.items()}

@@ -26,7 +26,7 @@ from local.job_launch import JobLaunch, JobRuns
 SERVICE = "glue.amazonaws.com"
 SUCCEEDED = "SUCCEEDED"
 NO_CAPACITY = "There is no spare capacity for a run of the execution class FLEX."
-"""The words are not Glue's, which its pages do not tell."""
+"""Glue's pages do not document its words, so these are others."""
 CAPACITY_POLL_SECONDS = 0.1
 _BATCH_TIMEOUT_MINUTES = 480
 """Glue's default since version 5.0 (https://docs.aws.amazon.com/glue/latest/dg/aws-glue-api-jobs-job.html)."""
@@ -46,10 +46,10 @@ class GlueRuns(JobRuns):
         """Records of all jobs' runs that have not ended."""
 
     def start(self, job: Mapping[str, Any], request: Mapping[str, Any], runs: list[dict[str, Any]]) -> dict[str, Any]:
-        """Add a run to ``runs`` and start it; returns its record in state STARTING.
+        """Add a run to ``runs``, start it, and return its record in state STARTING.
 
-        Raises ``ServiceError``: the job already has MaxConcurrentRuns live runs (a STOPPING one is live), or with this
-        run the account would have more live runs, or more DPUs, than its quotas allow; nothing was started.
+        Raises ``ServiceError`` if the job already has MaxConcurrentRuns live runs (a STOPPING one is live), or with
+        this run the account would have more live runs, or more DPUs, than its quotas allow; nothing was started.
         """
         limit = int((job.get("ExecutionProperty") or {}).get("MaxConcurrentRuns") or 1)
         run = _new_record(job, request, self._clock())
@@ -89,7 +89,7 @@ class GlueRuns(JobRuns):
             self._finish(job, run, "FAILED", NO_CAPACITY, self._clock())
             return
         began = self._clock()
-        # A streaming job without a timeout ends after its longest life.
+        # A streaming job without a timeout ends after its maximum lifetime.
         minutes, at_timeout = int(run.get("Timeout", _MAX_STREAM_MINUTES)), "TIMEOUT" if "Timeout" in run else "EXPIRED"
         state, message = self._execute(
             run["Id"],
@@ -102,7 +102,7 @@ class GlueRuns(JobRuns):
         self._finish(job, run, at_timeout if state == "TIMEOUT" else state, message, began)
 
     def _has_capacity(self, run: dict[str, Any]) -> bool:
-        """Wait, as a run of the class FLEX does, until AWS has spare capacity; False: it had none for too long."""
+        """Wait, as a run of the class FLEX does, until AWS has spare capacity; False if it had none for too long."""
         end = time.monotonic() + self._settings.limits().flex_wait_minutes * self._settings.minute_seconds
         while run.get("ExecutionClass") == "FLEX" and not self._settings.limits().flex_capacity:
             with self._lock:
@@ -122,7 +122,7 @@ class GlueRuns(JobRuns):
             return True
 
     def _finish(self, job: Mapping[str, Any], run: dict[str, Any], state: str, message: str, began: float) -> None:
-        """``began``: when it began to use workers."""
+        """Finish the run. ``began``: when it began to use workers."""
         now = self._clock()
         used = now - began if message != NO_CAPACITY else 0.0
         with self._lock:
@@ -131,12 +131,12 @@ class GlueRuns(JobRuns):
             run["CompletedOn"] = run["LastModifiedOn"] = round(now, 3)
             run["ExecutionTime"] = math.ceil(used)
             if job["Command"].get("Name") != "gluestreaming":
-                # Of all workers: here one process stands in for them, and its clock for the bill. Glue reports them for
-                # batch runs of the class FLEX or with auto scaling, which all of the product's have
+                # Seconds of all workers, which one process replaces here. Glue reports them for batch runs of the class
+                # FLEX or with auto scaling, which all of the product's have
                 # (https://docs.aws.amazon.com/glue/latest/dg/aws-glue-api-jobs-runs.html).
                 run["DPUSeconds"] = round(used * _dpus(run), 3)
             run["ErrorMessage"] = "" if stopped else message
-            # Last: a caller that sees a final state reads the other fields.
+            # Set last: a caller that sees a final state reads the other fields.
             run["JobRunState"] = "STOPPED" if stopped else state
 
 
@@ -255,7 +255,7 @@ def _start_job_run(runs: GlueRuns, resource: str, data: dict[str, Any]) -> dict[
 
 
 def rights(resource: str, data: dict[str, Any]) -> Rights:
-    """What a task of a state machine needs to start a job run."""
+    """Rights that a task of a state machine needs to start a job run."""
     arn = f"arn:aws:glue:{REGION}:{ACCOUNT}:job/{data['JobName']}"
     watched = ("GetJobRun", "GetJobRuns", "BatchStopJobRun") if resource.endswith(".sync") else ()
     return "Glue.AccessDeniedException", [Right(f"glue:{name}", arn) for name in ("StartJobRun", *watched)]

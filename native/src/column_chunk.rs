@@ -176,9 +176,6 @@ impl ColumnChunk {
     /// A dictionary, if the first values of the chunk are few different ones.
     fn decide(&mut self, column: &ColumnValues, rows: usize, format: &mut PageFormat) -> Result<()> {
         self.mode = Mode::Values;
-        if format.encoding != ValueEncoding::Dictionary {
-            return Ok(());
-        }
         match Dictionary::choose(column, rows, |values| values * format.batches_in_group) {
             Choice::Plain => return Ok(()),
             Choice::Dictionary => {}
@@ -384,7 +381,7 @@ mod tests {
 
     #[test]
     fn rows_before_the_first_value_of_a_page_take_no_memory() {
-        let mut format = PageFormat::new(ValueEncoding::Dictionary, PageCompressor::None);
+        let mut format = PageFormat::new(PageCompressor::None);
         let (mut chunk, mut column) = (ColumnChunk::default(), ColumnValues::default());
         column.push(1_000_003, b"a", 1);
         chunk.write(&column, 1_000_004, &mut format).unwrap();

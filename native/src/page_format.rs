@@ -8,7 +8,6 @@ const DICTIONARY_BUDGET: usize = 32 << 20;
 
 /// How the pages of a file are written.
 pub struct PageFormat {
-    pub encoding: ValueEncoding,
     pub compressor: PageCompressor,
     /// Bytes that the dictionaries of the open chunks may still take.
     pub dictionary_budget: usize,
@@ -17,8 +16,8 @@ pub struct PageFormat {
 }
 
 impl PageFormat {
-    pub fn new(encoding: ValueEncoding, compressor: PageCompressor) -> Self {
-        Self { encoding, compressor, dictionary_budget: DICTIONARY_BUDGET, batches_in_group: 1 }
+    pub fn new(compressor: PageCompressor) -> Self {
+        Self { compressor, dictionary_budget: DICTIONARY_BUDGET, batches_in_group: 1 }
     }
 }
 
@@ -26,7 +25,7 @@ impl PageFormat {
 #[derive(Clone, Copy, PartialEq)]
 pub enum ValueEncoding {
     Plain,
-    /// Numbers of values in a dictionary; plain in chunks of many different values.
+    /// Numbers of values in a dictionary.
     Dictionary,
 }
 
@@ -38,15 +37,6 @@ pub enum PageCompressor {
 }
 
 impl ValueEncoding {
-    /// By the name that the settings use; None for an unknown name.
-    pub fn named(name: &str) -> Option<Self> {
-        match name {
-            "plain" => Some(Self::Plain),
-            "dictionary" => Some(Self::Dictionary),
-            _ => None,
-        }
-    }
-
     /// As page headers and footer have it.
     pub fn in_parquet(self) -> Encoding {
         match self {

@@ -217,7 +217,7 @@ impl ParquetFile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::page_format::{PageCompressor, ValueEncoding};
+    use crate::page_format::PageCompressor;
     use parquet::basic::BoundaryOrder;
     use parquet::column::reader::ColumnReader;
     use parquet::file::metadata::{PageIndexPolicy, ParquetMetaDataReader};
@@ -226,9 +226,8 @@ mod tests {
 
     type Rows = Vec<Option<Vec<u8>>>;
 
-    fn format(compression: &str, encoding: &str) -> PageFormat {
-        let compressor = PageCompressor::named(compression, 1).unwrap().unwrap();
-        PageFormat::new(ValueEncoding::named(encoding).unwrap(), compressor)
+    fn format(compression: &str) -> PageFormat {
+        PageFormat::new(PageCompressor::named(compression, 1).unwrap().unwrap())
     }
 
     fn batch(columns: &[Rows]) -> Batch {
@@ -276,10 +275,8 @@ mod tests {
     #[test]
     fn every_value_is_read_back_while_columns_are_added() {
         let path = std::env::temp_dir().join(format!("parquet-file-{}.parquet", std::process::id()));
-        for (compression, encoding) in
-            [("zstd", "plain"), ("snappy", "plain"), ("none", "plain"), ("zstd", "dictionary"), ("none", "dictionary")]
-        {
-            let mut file = ParquetFile::create(&path, format(compression, encoding)).unwrap();
+        for compression in ["zstd", "snappy", "none"] {
+            let mut file = ParquetFile::create(&path, format(compression)).unwrap();
             let mut expected: Vec<Rows> = Vec::new();
             let mut total = 0;
             for (step, count) in [1, 63, 64, 65, 30_000, 1, 200, 7].into_iter().enumerate() {
@@ -298,7 +295,7 @@ mod tests {
             }
             file.close(Vec::new(), &[]).unwrap();
             expected.retain(|rows| rows.iter().any(Option::is_some));
-            assert!(read_back(&path) == expected, "{compression}, {encoding}");
+            assert!(read_back(&path) == expected, "{compression}");
         }
         std::fs::remove_file(path).unwrap();
     }
@@ -330,7 +327,7 @@ mod tests {
             [("zstd", 300_000, 300_000), ("none", 77_777, 150_000), ("zstd", 1000, 299_999)]
         {
             let columns = dictionary_rows(300_000);
-            let mut file = ParquetFile::create(&path, format(compression, "dictionary")).unwrap();
+            let mut file = ParquetFile::create(&path, format(compression)).unwrap();
             let mut start = 0;
             let mut in_group = 0;
             while start < 300_000 {
@@ -365,7 +362,7 @@ mod tests {
         let mut columns = dictionary_rows(200_000);
         columns.push((0..200_000).map(|row| Some(format!("{:07}", row / 3).into_bytes())).collect());
         columns.push((0..200_000).map(|row| Some("\u{10ffff}".repeat(17 + row % 5).into_bytes())).collect());
-        let mut file = ParquetFile::create(&path, format("zstd", "dictionary")).unwrap();
+        let mut file = ParquetFile::create(&path, format("zstd")).unwrap();
         for rows in [0..150_000, 150_000..200_000] {
             let part: Vec<Rows> = columns.iter().map(|column| column[rows.clone()].to_vec()).collect();
             file.write(&mut batch(&part), usize::MAX).unwrap();
@@ -423,7 +420,7 @@ mod tests {
         // Pages that are full of bytes, and a column that begins late and has both kinds of values
         columns.push((0..220_000).map(|row| Some(format!("{row:0100}").into_bytes())).collect());
         columns.push((0..220_000).map(|row| (row > 30_001).then(|| vec![b'x'; row % 700])).collect());
-        let mut file = ParquetFile::create(&path, format("zstd", "dictionary")).unwrap();
+        let mut file = ParquetFile::create(&path, format("zstd")).unwrap();
         for start in (0..220_000).step_by(777) {
             let rows = start..(start + 777).min(220_000);
             let part: Vec<Rows> = columns.iter().map(|column| column[rows.clone()].to_vec()).collect();
@@ -460,7 +457,7 @@ mod tests {
             let first_new = full_at - full_after;
             let value = |row: usize| Some(if row < first_new { row % few } else { row }.to_string().into_bytes());
             let rows: Rows = (0..=full_at.max(40_961)).map(value).collect();
-            let mut file = ParquetFile::create(&path, format("none", "dictionary")).unwrap();
+            let mut file = ParquetFile::create(&path, format("none")).unwrap();
             file.write(&mut batch(std::slice::from_ref(&rows)), usize::MAX).unwrap();
             file.close(Vec::new(), &[]).unwrap();
             assert!(read_back(&path) == [rows], "{full_at}");
@@ -473,7 +470,7 @@ mod tests {
 
     #[test]
     fn a_batch_must_start_with_the_previous_columns() {
-        let mut file = ParquetFile::create(Path::new("/dev/null"), format("none", "plain")).unwrap();
+        let mut file = ParquetFile::create(Path::new("/dev/null"), format("none")).unwrap();
         file.write(&mut batch(&[rows(0, 3), rows(1, 3)]), 0).unwrap();
         assert!(file.write(&mut batch(&[rows(0, 3)]), 0).is_err());
     }

@@ -1,6 +1,6 @@
 //! The Python class `ParquetFile`: it checks arguments and the order of calls, and turns errors into exceptions.
 
-use crate::page_format::{PageCompressor, PageFormat, ValueEncoding};
+use crate::page_format::{PageCompressor, PageFormat};
 use crate::panic_guard::guarded;
 use crate::parquet_file::ParquetFile;
 use crate::py_results::PyBatch;
@@ -24,8 +24,8 @@ pub struct PyParquetFile {
 #[pymethods]
 impl PyParquetFile {
     #[new]
-    #[pyo3(signature = (path, *, compression = "zstd", encoding = "dictionary", zstd_level = 1))]
-    fn new(path: PathBuf, compression: &str, encoding: &str, zstd_level: i32) -> PyResult<Self> {
+    #[pyo3(signature = (path, *, compression = "zstd", zstd_level = 1))]
+    fn new(path: PathBuf, compression: &str, zstd_level: i32) -> PyResult<Self> {
         if !ZSTD_LEVELS.contains(&zstd_level) {
             return Err(PyValueError::new_err(format!("zstd_level is {zstd_level}: it must be 1 to 19")));
         }
@@ -33,10 +33,7 @@ impl PyParquetFile {
             let message = format!("compression is {compression:?}: it must be \"none\", \"snappy\" or \"zstd\"");
             PyValueError::new_err(message)
         })?;
-        let encoding = ValueEncoding::named(encoding).ok_or_else(|| {
-            PyValueError::new_err(format!("encoding is {encoding:?}: it must be \"dictionary\" or \"plain\""))
-        })?;
-        let format = PageFormat::new(encoding, compressor);
+        let format = PageFormat::new(compressor);
         Ok(Self { file: Some(guarded(|| ParquetFile::create(&path, format))?.map_err(to_exception)?) })
     }
 

@@ -112,7 +112,7 @@ def _collect_part(services: Services, draft: Draft, now: datetime) -> Part:
 def _add(services: Services, part: Part, now: datetime) -> CollectionId:
     """Add a part to the newest collection of its hour, or to a new one.
 
-    If a collection of the hour was closed after the hour, readers may know hours of its datasets as complete. These
+    If a collection of the hour was closed after the hour, hours of its datasets may be announced as complete. These
     hours are touched before the part exists, so that no check misses it.
     """
     ledger = services.ledger

@@ -18,7 +18,7 @@ from lake.errors import InvalidInputError
 from lake.layout import PLAN_AHEAD_EXECUTION, plan_index_key, plan_summary_key, run_key
 from lake.ledger import ManifestRow, State
 from lake.ledger.manifest_row import queued_row
-from lake.manifest import Lane
+from lake.manifest import Lane, Partition
 from lake.speed import Speeds
 from lake.time import Schedule, iso_utc, next_local_time
 from router.divide import divide_selected, draft_selected
@@ -27,7 +27,7 @@ from router.estimate.night import recent_waits
 from router.executions.costs import leave_to_sweep
 from router.executions.run_status import queued_successors, reason_to_release, release_unheld
 from router.plan.glue_room import configured_room, read_glue_room
-from router.plan.night import PlannedNight, plan_night
+from router.plan.night import PlannedNight, equal_rows, plan_night
 from router.requests.selection import Selection, open_rows, parse_fields, parse_flag, parse_selection
 from router.services import Services, container_services, in_parallel, read_document, read_many, write_document
 from router.telemetry import Metric, count, logger, metrics
@@ -41,7 +41,7 @@ MAX_DATASETS = 200
 @with_refusals
 @metrics.log_metrics
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: ARG001
-    """``{"execution", "dataset"?, "from"?, "to"?, "dryRun"?, "engine"?}`` -> counts, index and forecast."""
+    """``{"execution", "dataset"?, "from"?, "to"?, "dryRun"?, "engine"?, "found"?}`` -> counts, index and forecast."""
     return plan(event, container_services(), _service_quotas())
 
 
@@ -50,9 +50,10 @@ def plan(event: Mapping[str, Any], services: Services, service_quotas: Any = Non
 
     A dry run writes only the summary, and plans for the next start of ``schedule.overnight`` if the expression defines
     one; any other run plans from now. An execution has one plan: the first invocation that writes the summary decides,
-    and all others answer with its plan. ``service_quotas`` is a client of Service Quotas; None: the quotas of the
-    settings hold. Raises ``InvalidInputError``: unknown field, invalid time, ``from`` later than ``to``, unknown
-    dataset, an engine that the settings do not allow, missing ``execution``.
+    and all others answer with its plan. ``found`` has the totals of a backfill's dry run, whose files are planned too.
+    ``service_quotas`` is a client of Service Quotas; None: the quotas of the settings hold. Raises
+    ``InvalidInputError``: unknown field, invalid time, ``from`` later than ``to``, unknown dataset, an engine that the
+    settings do not allow, missing ``execution``.
     """
     execution, selection, dry_run, engines = _parse(event, services)
     settings = replace(services.settings, batch=replace(services.settings.batch, engines=engines))
@@ -62,6 +63,11 @@ def plan(event: Mapping[str, Any], services: Services, service_quotas: Any = Non
     if service_quotas is not None:
         room = read_glue_room(services, service_quotas, at_once=later is None)
     rows, left_from = backlog(services, selection, release=not dry_run)
+    if dry_run and (found := event.get("found")):
+        # As if all of these files were alike.
+        size, files, limits = found["bytes"], found["recorded"], settings.batch
+        number = max(-(-size // limits.manifest_bytes), -(-files // limits.manifest_files))
+        rows += equal_rows("found", Partition(selection.dataset or "", "", 0), number, size, files, found["compressed"])
     if left_from:
         logger.warning("too many manifests: the oldest are planned", manifests=len(rows), left_from=left_from)
     speeds = Speeds(services.ledger.datasets.speeds(), services.settings)
@@ -85,7 +91,7 @@ def plan(event: Mapping[str, Any], services: Services, service_quotas: Any = Non
         "forecast": asdict(planned.forecast),
         "leftFrom": left_from,
     }
-    details = {
+    basis = {
         "quotas": room.source,
         "prices": settings.price.source,
         "engines": engines,
@@ -93,7 +99,7 @@ def plan(event: Mapping[str, Any], services: Services, service_quotas: Any = Non
     }
     summary = {
         **result,
-        **details,
+        **basis,
         "plannedAt": iso_utc(services.clock()),
         "dryRun": dry_run,
         "selection": asdict(selection),
@@ -120,12 +126,13 @@ def plan(event: Mapping[str, Any], services: Services, service_quotas: Any = Non
         # Not for a night with an unknown start, or for a person's question, such as how long one engine takes.
         count(Metric.PLAN_LATE_MINUTES, late)
     logger.info("planned", execution=execution, dry_run=dry_run, late=late, **counts)
-    return {name: summary[name] for name in (*result, *(details if dry_run else ()))}
+    return {name: summary[name] for name in (*result, *(basis if dry_run else ()))}
 
 
 def _parse(event: Mapping[str, Any], services: Services) -> tuple[str, Selection, bool, tuple[str, ...]]:
     """The execution, the selection, whether the run is dry, and the allowed engines."""
-    given = parse_fields({name: event[name] for name in event if name != "execution"}, FIELDS, "overnight", "{}")
+    fields = {name: event[name] for name in event if name not in ("execution", "found")}
+    given = parse_fields(fields, FIELDS, "overnight", "{}")
     execution, engine, engines = event.get("execution"), given.get("engine"), services.settings.batch.engines
     if not isinstance(execution, str) or not execution:
         raise InvalidInputError("execution is missing: pass the name of the state machine's execution")

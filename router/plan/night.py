@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from lake.engines import ENGINES, Engine
-from lake.engines.description import WORKERS
-from lake.ledger import ManifestRow
+from lake.engines.description import WORKERS, divide_by_weight
+from lake.ledger import ManifestRow, State
+from lake.manifest import Lane, Partition
 from lake.settings import BatchSettings, Settings
 from lake.settings.lanes import RUN_FILES, RUN_MANIFESTS
 from lake.speed import FAST, SLOW, Speeds
@@ -154,6 +155,13 @@ MAX_RUN_SECONDS = 3600
 
 
 NEVER = datetime.max.replace(tzinfo=UTC)
+
+
+def equal_rows(name: str, partition: Partition, number: int, *totals: int) -> list[ManifestRow]:
+    """QUEUED manifests of the batch lane with equal shares of ``totals``: bytes, files and compressed bytes."""
+    shares = zip(*(divide_by_weight(total, [1] * number) for total in totals), strict=True)
+    queued = State.QUEUED, Lane.BATCH, partition, ""
+    return [ManifestRow(f"{name}-{count}", *queued, *share) for count, share in enumerate(shares)]
 
 
 @dataclass(frozen=True, slots=True)

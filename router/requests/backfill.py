@@ -12,7 +12,7 @@ from typing import Any
 from lake.dataset_rules import dataset_prefixes, matching_rule, named_datasets, takes_no_folder
 from lake.errors import InvalidInputError, OwnershipError
 from lake.layout import is_archived
-from lake.manifest import Identity, Lane, ObjectVersion, Partition
+from lake.manifest import Identity, Lane, ObjectVersion, Partition, has_compressed_name
 from lake.texts import format_count
 from lake.time import iso_utc
 from router.entry import with_refusals
@@ -39,7 +39,7 @@ TIME_PER_CALL = timedelta(minutes=3)
 state machine, with at most 25,000 events, to list until its own timeout."""
 WAIT_FOR_OWNERS = OWNER_GRACE + timedelta(seconds=10)
 """Wait after which any owner that was found without a row is presumed dead, and its arrivals are adopted."""
-TOTALS = ("found", "recorded", "unsettled", "bytes", "archived")
+TOTALS = ("found", "recorded", "unsettled", "bytes", "compressed", "archived")
 """Names of the running totals in an answer."""
 
 
@@ -75,6 +75,8 @@ class ListingProgress:
     """Number of arrivals that were left to the sweep, because they had no known owner."""
     bytes: int = 0
     """Size of the recorded arrivals."""
+    compressed: int = 0
+    """The part of ``bytes``, in a dry run, in files with a compressed name."""
     archived: int = 0
     """Number of arrivals that a dry run would record, and that must be restored before they can be read."""
     waits: bool = False
@@ -103,9 +105,9 @@ def find_unrecorded(
 
     A repetition records nothing twice. A page with arrivals whose owner may still be alive is visited once more after
     ``waitSeconds``, unless the request leaves them to the sweep. Returns ``{"token", "waitSeconds", "found", "known",
-    "recorded", "unsettled", "bytes", "archived"}``; ``token`` is None when all is listed. Raises ``OwnershipError`` if
-    files from before the wait still have no owner; ``InvalidInputError`` if ``max_datasets`` has no room for the
-    dataset, and the request does not leave files without an owner; botocore's errors.
+    "recorded", "unsettled", "bytes", "compressed", "archived"}``; ``token`` is None when all is listed. Raises
+    ``OwnershipError`` if files from before the wait still have no owner; ``InvalidInputError`` if ``max_datasets`` has
+    no room for the dataset, and the request does not leave files without an owner; botocore's errors.
     """
     progress = ListingProgress.of(token)
     if not progress.prefixes:
@@ -178,6 +180,7 @@ def _record(
             found=progress.found + len(files),
             recorded=progress.recorded + len(unknown),
             bytes=progress.bytes + sum(file.size for file in unknown),
+            compressed=progress.compressed + sum(file.size for file in unknown if has_compressed_name(file.key)),
             archived=progress.archived + sum(files[file] for file in unknown),
         )
     routed = [

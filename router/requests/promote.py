@@ -21,10 +21,10 @@ from router.ownership.owner import RoutedArrival, cut_drafts, write_pointer
 from router.requests.selection import (
     Files,
     NextStep,
-    Report,
+    RequestReport,
     Selection,
     Step,
-    find_files,
+    arrivals_by_manifest,
     open_rows,
     parse_fields,
     parse_flag,
@@ -66,13 +66,13 @@ def promote(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     fields = parse_fields(event, FIELDS, "promote", EXAMPLE)
     _, files, selection = parse_target(fields, services, ("files",), "promote", EXAMPLE)
     dry_run = parse_flag(fields, "dryRun")
-    report, fault = Report(PROMOTE_COUNTS), None
+    report, fault = RequestReport(PROMOTE_COUNTS), None
     # Named files can reach one manifest by different paths, and one supersede must move them together.
     threads = 1 if selection is None else PARALLEL_MOVES
     with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool, ThreadPoolExecutor(threads) as move_pool:
         work = Promotion(services, pool, report, dry_run=dry_run)
         if selection is None:
-            visit(move_pool, find_files(services, pool, files, report), work.move)
+            visit(move_pool, arrivals_by_manifest(services, pool, files, report), work.move)
         else:
             manifests, fault = find_queued(services, selection, report, dry_run=dry_run)
             visit(move_pool, dict.fromkeys(manifests), work.move)
@@ -90,7 +90,7 @@ def promote(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
 class Promotion:
     """The work of one invocation. Each step reads the row first, so that all can be repeated after any crash."""
 
-    def __init__(self, services: Services, pool: ThreadPoolExecutor, report: Report, *, dry_run: bool) -> None:
+    def __init__(self, services: Services, pool: ThreadPoolExecutor, report: RequestReport, *, dry_run: bool) -> None:
         self._services, self._pool, self._report, self._dry_run = services, pool, report, dry_run
         self.waiting: set[str] = set()
         """Shards to which a pointer was written."""
@@ -185,7 +185,7 @@ def _format_files(files: Collection[ObjectVersion]) -> str:
 
 
 def find_queued(
-    services: Services, selection: Selection, report: Report, *, dry_run: bool
+    services: Services, selection: Selection, report: RequestReport, *, dry_run: bool
 ) -> tuple[list[str], Exception | None]:
     """QUEUED manifests of the selection, from the index: a hint. Also the error of an undivided collection, or None.
 

@@ -26,12 +26,12 @@ from router.entry import with_refusals
 from router.requests.selection import (
     Files,
     NextStep,
-    Report,
+    RequestReport,
     Selection,
     Step,
+    arrivals_by_manifest,
     decode_token,
     encode_token,
-    find_files,
     parse_fields,
     parse_flag,
     parse_target,
@@ -73,7 +73,7 @@ class Only(StrEnum):
 
 
 @dataclass(slots=True)
-class ReprocessReport(Report):
+class ReprocessReport(RequestReport):
     """A report over several invocations, with the hours of the queued manifests."""
 
     names: tuple[str, ...] = REPROCESS_COUNTS
@@ -154,7 +154,7 @@ def reprocess(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
                 list(pool.map(work.take_step, (row for row in rows if row.state != State.ABANDONED)))
             is_complete = not report.place
         elif files:
-            visit(pool, find_files(services, pool, files, report), work.queue_named)
+            visit(pool, arrivals_by_manifest(services, pool, files, report), work.queue_named)
         else:
             visit(pool, dict.fromkeys(manifests), work.queue_named)
     logger.info("reprocessed", request=request, dry_run=dry_run, totals=report.counts)

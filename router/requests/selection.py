@@ -183,7 +183,7 @@ fits the 256 KiB of a state's result (https://docs.aws.amazon.com/step-functions
 
 
 @dataclass(slots=True)
-class Report:
+class RequestReport:
     """Collects the counts of a request over all invocations, and the messages of one invocation."""
 
     names: tuple[str, ...]
@@ -284,8 +284,8 @@ def format_unknown_file(uri: S3Uri, input_bucket: str) -> str:
     )
 
 
-def find_files(
-    services: Services, pool: ThreadPoolExecutor, uris: Sequence[S3Uri], report: Report
+def arrivals_by_manifest(
+    services: Services, pool: ThreadPoolExecutor, uris: Sequence[S3Uri], report: RequestReport
 ) -> Mapping[str, set[ObjectVersion]]:
     """All known versions of the keys, by the manifest that their arrival rows name."""
     files: dict[str, set[ObjectVersion]] = {}

@@ -31,7 +31,7 @@ from router.settle.verdict import (
     Verdict,
     format_notification,
     format_quarantine,
-    judge,
+    judge_execution,
     read_night_outcome,
     should_notify,
 )
@@ -76,7 +76,7 @@ def settle(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     if not tally.in_progress:
         for damage in published.find_damage(services):
             tally.add_damage(damage)
-    verdict = judge(tally, services.settings.alarms.max_quarantined_share, len(summary["manifestIds"]))
+    verdict = judge_execution(tally, services.settings.alarms.max_quarantined_share, len(summary["manifestIds"]))
     recorded = services.ledger.executions.get(execution) or {}
     if recorded.get("verdict", {}).get("settled_at", "") > iso_utc(tally.now):
         raise TransientError(f"a later settle has recorded a verdict on execution {execution} meanwhile: settle again")

@@ -131,14 +131,12 @@ class PublishedManifests:
 
     def __init__(self, resources: ResourceNames) -> None:
         self._resources = resources
-        self._generations: dict[str, int] = {}
         self._expected: defaultdict[tuple[str, str], list[_Expected]] = defaultdict(list)
         """By bucket and by the folder that begins every prefix."""
 
     def add(self, row: ManifestRow) -> None:
         assert row.published is not None
         totals = row.published.totals
-        self._generations[row.id] = row.generation
         folder, key = date_prefix(row.partition), row.published.document.key
         # The published generation can be an earlier one.
         prefix = lake_prefix(row.partition, row.id, row.published.generation)
@@ -155,9 +153,9 @@ class PublishedManifests:
 
         It lists folders, 1,000 objects to a request, and never needs more requests than one listing per manifest.
         Only if a listing differs from a row's digest, the manifest's documents are read to find the objects that
-        differ; a foreign object under its prefix is not damage. A manifest with a newer generation is skipped, because
-        that generation replaces its objects and belongs to another execution. Raises ``ClientError`` if S3 or DynamoDB
-        refused a request.
+        differ; a foreign object under its prefix is not damage. The documents are those of the generation that is
+        published by then; a manifest that is open again is skipped. Raises ``ClientError`` if S3 or DynamoDB refused a
+        request.
         """
         listings = [
             (bucket, folder, some)
@@ -169,8 +167,8 @@ class PublishedManifests:
             for found in pool.map(lambda listing: _suspects(services.s3, *listing), listings):
                 missing.update(found)
             for ids in batches_of(sorted(missing)):
-                rows = [row for row in services.ledger.manifests.get_many(ids) if row is not None]
-                done = [row for row in rows if row.state == State.DONE and row.generation == self._generations[row.id]]
+                rows = services.ledger.manifests.get_many(ids)
+                done = [row for row in rows if row is not None and row.state == State.DONE]
                 # In an emptied bucket, most objects are only counted, because a comparison takes four requests each.
                 compared = [row for row in done if named < MAX_NAMED_OBJECTS or not missing[row.id]]
                 for damage in pool.map(lambda row: _find_damage(services, row), compared):

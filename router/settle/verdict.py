@@ -138,7 +138,7 @@ class Verdict:
     """A sentence for people."""
 
 
-def judge(tally: Tally, max_quarantined_share: float = 1, planned: int = 0) -> Verdict:
+def judge_execution(tally: Tally, max_quarantined_share: float = 1, planned: int = 0) -> Verdict:
     """Judge the totals. The message names datasets with more than ``max_quarantined_share`` in the quarantine.
 
     ``planned`` is the number of manifests in the plan.

@@ -1,4 +1,4 @@
-"""Tells readers that an hour became complete, or that something came to a complete hour.
+"""Announces that an hour became complete, or that something came to a complete hour.
 
 A marker next to the data exists while the hour is complete, and each change sends an event.
 """
@@ -47,7 +47,7 @@ def _due(repair: Repair, rows: Sequence[HourRow]) -> list[HourRow]:
     services, now = repair.services, repair.services.clock()
 
     def is_begun(row: HourRow) -> bool:
-        return row.announced != row.revision or row.told == HourState.COMPLETE or may_confirm(row, now)
+        return row.announced != row.revision or row.decided == HourState.COMPLETE or may_confirm(row, now)
 
     quiet = [row for row in rows if not is_begun(row) and may_be_complete(row, now)]
     met = sorted({row.waits_for for row in quiet if row.waits_for is not None})
@@ -65,9 +65,9 @@ def _look(repair: Repair, row: HourRow) -> None:
     """Check an hour once. If it changed since ``row`` was read, its revision or its touches refuse the write."""
     services, partitions = repair.services, repair.services.ledger.partitions
     if row.announced < row.revision:
-        _announce(repair, row, row.told)
+        _announce(repair, row, row.decided)
         return
-    if row.told == HourState.COMPLETE and not row.is_settled:
+    if row.decided == HourState.COMPLETE and not row.is_settled:
         _announce(repair, row, HourState.REOPENED)
         return
     if may_confirm(row, services.clock()) and not repair.dry_run:
@@ -75,7 +75,7 @@ def _look(repair: Repair, row: HourRow) -> None:
         write_marker(services, row)
         if not partitions.confirmed(row):
             write_marker(services, partitions.get(row.partition))
-    if row.told != HourState.COMPLETE:
+    if row.decided != HourState.COMPLETE:
         has_table = services.settings.has_table(row.partition.dataset)
         contents = read_hour(services.ledger, row.partition, has_table=has_table, until_waiting=True)
         if contents.waits_for is None:
@@ -150,13 +150,13 @@ def _announce(repair: Repair, row: HourRow, state: HourState, counts: HourCounts
     if repair.only_counts(kind, f"hour {row.partition}"):
         return
     if row.announced == row.revision:
-        if not services.ledger.partitions.announce(state, row, counts or row.counts, services.clock()):
+        if not services.ledger.partitions.decide(state, row, counts or row.counts, services.clock()):
             return
         row = services.ledger.partitions.get(row.partition)
     assert services.events is not None
     write_marker(services, row)
     detail = json.dumps(hour_document(services, row), ensure_ascii=False)
-    change = "Complete" if row.told == HourState.COMPLETE else "Reopened"
+    change = "Complete" if row.decided == HourState.COMPLETE else "Reopened"
     entry = {"Source": "hybrid-router", "DetailType": f"Dataset Hour {change}", "Detail": detail}
     answer = services.events.put_events(Entries=[entry])
     if answer["FailedEntryCount"]:
@@ -164,7 +164,7 @@ def _announce(repair: Repair, row: HourRow, state: HourState, counts: HourCounts
         raise TransientError(
             f"EventBridge did not accept the event of {row.partition} ({reason}): the next sweep sends it"
         )
-    logger.info("hour announced", partition=str(row.partition), state=row.told, revision=row.revision)
+    logger.info("hour announced", partition=str(row.partition), state=row.decided, revision=row.revision)
     if not services.ledger.partitions.announced(row):
         write_marker(services, services.ledger.partitions.get(row.partition))
     repair.count(kind)
@@ -173,7 +173,7 @@ def _announce(repair: Repair, row: HourRow, state: HourState, counts: HourCounts
 def write_marker(services: Services, row: HourRow) -> None:
     """Put the marker of a complete hour; delete it if the hour is not complete."""
     bucket, key = services.resources.lake_bucket, complete_marker_key(row.partition)
-    if row.told == HourState.COMPLETE:
+    if row.decided == HourState.COMPLETE:
         put_document(services.s3, bucket, key, encode_document(hour_document(services, row)))
     else:
         services.s3.delete_object(Bucket=bucket, Key=key)
@@ -222,9 +222,9 @@ def hour_document(services: Services, row: HourRow) -> dict[str, Any]:
         stage=services.settings.stage,
         dataset=partition.dataset,
         hour=partition.stamp,
-        state=row.told.value,
+        state=row.decided.value,
         revision=row.revision,
-        at=row.told_at,
+        at=row.decided_at,
         data=f"s3://{lake}/{partition_prefix(partition)}",
         marker=f"s3://{lake}/{complete_marker_key(partition)}",
         manifests=counts.manifests,

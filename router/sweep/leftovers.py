@@ -13,15 +13,16 @@ from lake.aws_types import MultipartUploadTypeDef
 from lake.commit import read_commit
 from lake.errors import UnusableDocumentError
 from lake.layout import PREFLIGHT, is_own_key, list_objects, manifest_prefix, parse_generation, parse_s3_uri
-from lake.ledger import ManifestRow, State, TableRow
+from lake.ledger import HourState, ManifestRow, State, TableRow
 from lake.ledger.hours import DueDeletion
 from lake.ledger.table import batches_of
+from lake.manifest import Partition
 from lake.publish import abort_upload
 from lake.time import iso_utc
 from router.iceberg.commit import live_entries, manifests_of
 from router.iceberg.metadata import STATISTICS
 from router.services import PARALLEL_REQUESTS, Services, in_parallel
-from router.sweep.repair import Repair, read_progress, write_progress
+from router.sweep.repair import Repair, read_position, write_position
 from router.tables.batch import CatalogEntry, TableCatalog
 from router.tables.committer import takes_batches
 from router.telemetry import logger
@@ -102,7 +103,7 @@ def delete_replaced(repair: Repair) -> None:
     there, so that objects that a table keeps never hold up the others.
     """
     services = repair.services
-    begun = after = str(read_progress(services, LISTING).get("after", "0"))
+    begun = after = str(read_position(services, LISTING).get("after", "0"))
     before = services.clock() - timedelta(minutes=services.settings.sweep.grace_minutes)
     # Read before the manifests: the batch below which no snapshot shows anything only grows.
     table_of = cache(services.ledger.tables.get)
@@ -126,7 +127,7 @@ def delete_replaced(repair: Repair) -> None:
         else:
             after = "0"
     if after != begun and not repair.dry_run:
-        write_progress(services, LISTING, {"after": after})
+        write_position(services, LISTING, {"after": after})
 
 
 def _delete(repair: Repair, due: DueDeletion, table: TableRow | None, keeps: Callable[[str], bool]) -> None:
@@ -138,6 +139,8 @@ def _delete(repair: Repair, due: DueDeletion, table: TableRow | None, keeps: Cal
         table = table if services.settings.has_table(dataset) else None
         is_kept = _may_be_shown(due, row, table) and (not _may_be_expired(services, due) or keeps(dataset))
         if is_kept and due.only_lake:
+            if not services.settings.has_table(dataset) and not repair.dry_run:
+                _reopen(services, due.partition)
             return
         for bucket, key in _deletable(services, due, row):
             # No table shows the quarantine, whose readers would find rejected lines twice.
@@ -155,6 +158,12 @@ def _delete(repair: Repair, due: DueDeletion, table: TableRow | None, keeps: Cal
         else:
             services.ledger.deletions.close(due, services.clock())
         logger.info("replaced objects deleted", manifest_id=row.id, generation=due.generation, objects=deleted)
+
+
+def _reopen(services: Services, hour: Partition) -> None:
+    """Reopen an hour that was complete for its table only: readers of the files see the rows of both generations."""
+    if services.ledger.partitions.get(hour).decided == HourState.COMPLETE:
+        services.ledger.partitions.touch(hour, services.clock())
 
 
 def _may_be_expired(services: Services, due: DueDeletion) -> bool:

@@ -20,7 +20,7 @@ from router.ownership.resolve import OWNER_GRACE, read_intent
 from router.ownership.take import ArrivalOutcome, take_ownership
 from router.requests.resubmit import is_recorded
 from router.stream.runs import ensure_all_running
-from router.sweep.repair import Repair, read_progress, write_progress
+from router.sweep.repair import Repair, read_position, write_position
 from router.telemetry import logger
 
 
@@ -153,7 +153,7 @@ def resume_intents(repair: Repair) -> None:
     The position is saved after each intent, so that one whose arrivals stay UNSETTLED never holds up later intents.
     """
     services = repair.services
-    after = str(read_progress(services, LISTING).get("after", ""))
+    after = str(read_position(services, LISTING).get("after", ""))
     for item in list_objects(services.s3, services.resources.control_bucket, INTENTS, after):
         if repair.expired:
             return
@@ -165,9 +165,9 @@ def resume_intents(repair: Repair) -> None:
             break
         after = item["Key"]
         if not repair.dry_run:
-            write_progress(services, LISTING, {"after": after})
+            write_position(services, LISTING, {"after": after})
     if after and not repair.dry_run:
-        write_progress(services, LISTING, {"after": ""})
+        write_position(services, LISTING, {"after": ""})
 
 
 def _resume(repair: Repair, key: str) -> bool:

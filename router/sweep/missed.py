@@ -10,7 +10,7 @@ from lake.settings.routing import FOLDER, name_of_folder
 from lake.time import iso_utc
 from router.requests.backfill import ListingProgress, ListingRequest, find_unrecorded
 from router.requests.selection import folder_pages, folders_on
-from router.sweep.repair import Repair, read_progress, write_progress
+from router.sweep.repair import Repair, read_position, write_position
 from router.telemetry import logger
 
 LISTING = "input"
@@ -98,7 +98,7 @@ def adopt_missed(repair: Repair, listing: str = LISTING) -> InputSearch:
 
 def _keep(repair: Repair, listing: str, search: InputSearch) -> None:
     if not repair.dry_run:
-        write_progress(repair.services, listing, asdict(search))
+        write_position(repair.services, listing, asdict(search))
 
 
 def begin_round(search: InputSearch, datasets: Sequence[str], now: datetime, settings: SweepSettings) -> InputSearch:
@@ -159,7 +159,7 @@ def _following(dataset: str, datasets: Sequence[str]) -> str | None:
 
 def _read_search(repair: Repair, listing: str) -> InputSearch:
     try:
-        return InputSearch(**read_progress(repair.services, listing))
+        return InputSearch(**read_position(repair.services, listing))
     except TypeError:
         # Another version of the code wrote it.
         return InputSearch()

@@ -66,7 +66,7 @@ class Repair:
             raise error
 
 
-def read_progress(services: Services, listing: str) -> dict[str, Any]:
+def read_position(services: Services, listing: str) -> dict[str, Any]:
     """The position that the last sweep saved; empty for the beginning.
 
     Each listing has a document of its own, so that saving a position never overwrites another one. Losing a position
@@ -78,6 +78,6 @@ def read_progress(services: Services, listing: str) -> dict[str, Any]:
         return {}
 
 
-def write_progress(services: Services, listing: str, position: dict[str, Any]) -> None:
+def write_position(services: Services, listing: str, position: dict[str, Any]) -> None:
     """Save a position, after each page: a sweep that is killed loses one page of its work."""
     write_document(services, sweep_key(listing), position)

@@ -26,7 +26,7 @@ from lake.documents import (
 )
 from lake.errors import InvalidDocumentError, NewerDocumentError, TransientError, UnusableDocumentError
 from lake.layout import batch_key, parse_s3_uri, table_location
-from lake.ledger import BatchReference, ManifestRow, OutboxEntry, State, TableRow
+from lake.ledger import ManifestRow, OutboxEntry, State, TableRow
 from lake.ledger.manifest_row import CommitReference
 from lake.ledger.table import batches_of
 from lake.ledger.tables import EXPIRY_ENTRY
@@ -176,15 +176,15 @@ def _files(services: Services, row: ManifestRow, reference: CommitReference) -> 
     return tuple(DataFile(f"s3://{item.bucket}/{item.key}", item.size, item.rows, hour) for item in document.objects)
 
 
-def write_batch(services: Services, batch: PlannedBatch) -> BatchReference:
+def write_batch(services: Services, batch: PlannedBatch) -> CommitReference:
     """Put the document under a new key; returns the reference for the ledger."""
     key = batch_key(batch.dataset, batch.number, secrets.token_hex(8))
     body = encode_body(batch)
     put_document(services.s3, services.resources.control_bucket, key, body)
-    return BatchReference(batch.number, key, hashlib.sha256(body).hexdigest())
+    return CommitReference(key, hashlib.sha256(body).hexdigest())
 
 
-def read_batch_document(services: Services, reference: BatchReference) -> PlannedBatch:
+def read_batch_document(services: Services, reference: CommitReference) -> PlannedBatch:
     """Get the document that the ledger names.
 
     Raises ``InvalidDocumentError`` if it does not exist, has another hash than in the ledger, or was written by another
@@ -270,11 +270,11 @@ class TableCatalog:
         table = glue.get_table(DatabaseName=self._database, Name=self.dataset)["Table"]
         # Read after the entry, whose version is compared: another rebuild changes the ledger first.
         row = self.services.ledger.tables.get(self.dataset)
-        inherited = {name: value for name, value in table.items() if name in ("Description", "Owner")}
+        kept = {name: value for name, value in table.items() if name in ("Description", "Owner")}
         if (
             row is None
             or row.uuid != metadata["table-uuid"]
-            or not self._update(self._input(metadata, self._write_document(metadata, 0), inherited), table["VersionId"])
+            or not self._update(self._input(metadata, self._write_document(metadata, 0), kept), table["VersionId"])
         ):
             raise TransientError(f"another process has changed the table {self.dataset}: run the command again")
 

@@ -1,4 +1,4 @@
-"""Chromium without a window: what a page becomes in it, what it looks like, and what it writes to the console."""
+"""Chromium without a window: a page's final document, its picture, and its console."""
 
 import os
 import re
@@ -16,7 +16,7 @@ TIMEOUT_SECONDS = 120
 
 
 class Chromium:
-    """Opens pages; each call is a process and a profile of its own."""
+    """Opens pages; each call has its own process and profile."""
 
     def __init__(self, folder: Path) -> None:
         program = next(filter(None, map(shutil.which, NAMES)), None)

@@ -1,4 +1,4 @@
-"""Made-up days, and their pictures: `.venv/bin/python -m tests.browser.pictures` draws those of docs/images anew."""
+"""Made-up days, and their pictures: `.venv/bin/python -m tests.browser.pictures` redraws docs/images."""
 
 import random
 import tempfile
@@ -99,7 +99,7 @@ def day_of_backfills(number: int) -> Report:
 
 
 def last_days_page() -> str:
-    """The page about the last thirty days: two nights failed, one was late, a day had none, one many."""
+    """The page about the last thirty days: two nights failed, one was late, one day had none, one had many."""
     chance = random.Random(3)
     settled, costs = [], {}
     for number in range(30):

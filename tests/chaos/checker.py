@@ -36,10 +36,10 @@ class Checker:
         may_fail: Callable[[dict[str, Any]], bool] = lambda _: False,
         shown: set[str] | None = None,
     ) -> list[str]:
-        """Every broken promise after the repairs; empty: all are kept.
+        """Return every broken promise after the repairs; empty if all are kept.
 
-        ``may_fail``: whether the history has a cause for the FAILED of this row (the raw item of the ledger).
-        ``shown``: URIs of what the Iceberg table of ``WITH_TABLE`` shows; None: it is not compared.
+        ``may_fail``: whether the history has a cause for FAILED in this row (the raw item of the ledger). ``shown``:
+        URIs that the Iceberg table of ``WITH_TABLE`` shows; None: it is not compared.
         """
         self.found = []
         manifests, arrivals, collections = self._read_ledger()
@@ -231,7 +231,7 @@ class Checker:
 
 
 def _listed_as(item: dict[str, Any]) -> str:
-    """What did not get through is in the index beside the open manifests; no other manifest that has ended is."""
+    """The index has open manifests and manifests that did not get through, but no other ended manifest."""
     if item["state"] == "DONE":
         return "UNREADABLE" if item.get("published", {}).get("totals", {}).get("failed_files") else ""
     return "FAILED" if item["state"] == "FAILED" else ""

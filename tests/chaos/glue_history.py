@@ -53,7 +53,7 @@ FAULTS: tuple[tuple[str, Fault], ...] = (
 )
 """Lane and fault of each history."""
 HISTORIES = len(FAULTS) + 2
-"""After those of ``FAULTS``: two runs at once, and a second copy of a slow task."""
+"""The histories of ``FAULTS``, then two concurrent runs, and a second copy of a slow task."""
 
 
 def run_glue_history(cloud: LocalCloud, clients: Clients, number: int, seed: int) -> Report:

@@ -1,4 +1,4 @@
-"""Loaded by a Glue run beside the product: injects one fault into this process, by a signal to kill or stall it."""
+"""Loaded by a Glue run next to the product: injects one fault into this process, which kills or stalls it."""
 
 import importlib
 import json

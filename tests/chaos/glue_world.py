@@ -46,7 +46,7 @@ class GlueWorld(World):
     cloud_glue: Any = None
     job_role: str = ""
     clock_offset: timedelta = timedelta()
-    """Moves the clock of the Lambdas, not that of the jobs."""
+    """Moves the clock of the Lambdas, not the jobs' clock."""
     marks: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="chaos-marks-")))
 
     @classmethod
@@ -59,7 +59,7 @@ class GlueWorld(World):
         without_starts: Any = isolation.client("glue", cloud.endpoint, cloud.access_key)
         without_starts.start_job_run = lambda **_: {"JobRunId": "none"}
         world.glue = without_starts
-        # The local cloud lets no run begin whose role Glue may not assume.
+        # The local cloud starts no run whose role Glue may not assume.
         world.job_role = create_unlimited_role(cloud.client("iam"), f"jobs-of-{world.resources.stream_job}")
         world.deploy()
         return world
@@ -68,7 +68,7 @@ class GlueWorld(World):
         return datetime.now(UTC) + self.clock_offset
 
     def deploy(self) -> None:
-        """Create the jobs of this deployment like the stack does, with the injection modules beside the product's."""
+        """Create the jobs of this deployment as the stack does, with the injection modules added to the product's."""
         control = self.resources.control_bucket
         packages = [path for name in PRODUCT for path in (CHECKOUT / name).rglob("*.py")]
         modules = [CHECKOUT / "tests/chaos" / f"{name}.py" for name in INJECTION_MODULES]
@@ -107,7 +107,7 @@ class GlueWorld(World):
         return " --conf ".join(f"{name}={value}" for name, value in settings.items())
 
     def worker_environment(self, fault: Fault | None) -> dict[str, str]:
-        """For the Python workers of a cluster of its own: on ``local[n]`` they have it from their driver."""
+        """For the Python workers of a separate cluster: on ``local[n]`` they inherit it from their driver."""
         return {PLAN_VARIABLE: self._plan(fault), "PYTHONPATH": str(CHECKOUT), "PYSPARK_PYTHON": sys.executable}
 
     def run(self, kind: str, work: Callable[[str], Any], job: str | None = None) -> Any:
@@ -136,7 +136,7 @@ class GlueWorld(World):
         return self.state(job, run)
 
     def injected(self) -> str | None:
-        """Process id and name of the injected fault; None: it was not reached yet."""
+        """Process id and name of the injected fault; None if it was not reached yet."""
         mark = self.marks / "fired"
         return mark.read_text() if mark.exists() else None
 
@@ -182,13 +182,12 @@ CLUSTER_SETTINGS = {"spark.executor.memory": "512m", "spark.executor.cores": "1"
 
 @contextmanager
 def spark_cluster(folder: Path, environment: Mapping[str, str]) -> Iterator[str]:
-    """Spark's own cluster on this machine: two workers of one core, on hosts of their own. Yields the master's URL.
+    """Spark's own cluster on this machine: two workers of one core, on different hosts. Yields the master's URL.
 
     Spark never starts a second copy of a task under a master ``local[n]``, nor on the host where the first one runs,
     which is why ``local-cluster`` starts none either. The workers listen on two loopback addresses.
 
-    ``folder``: for logs and scratch files. ``environment``: what the Python workers need beside the variables of this
-    process.
+    ``folder``: for logs and scratch files. ``environment``: additional variables that the Python workers need.
     """
     with socket.socket() as probe:
         probe.bind((MASTER_HOST, 0))

@@ -91,7 +91,7 @@ class _History:
             yield from (f"after reprocessing FAILED manifests: {text}" for text in found)
 
     def _may_fail(self, row: dict[str, Any]) -> bool:
-        """Its uploads were lost, or as many faults as its lane allows attempts have each ended one of its attempts."""
+        """Whether its uploads were lost, or faults have ended as many of its attempts as its lane allows."""
         world = self._world
         if "lost uploads" in self._conditions and "disappeared before completion" in str(row.get("reason")):
             return True

@@ -22,7 +22,7 @@ from botocore.exceptions import ClientError, ReadTimeoutError
 from obstore.exceptions import GenericError
 
 RETRIED_BY_BOTOCORE = frozenset({"throttle", "unavailable", "lost attempt"})
-"""Actions that botocore's own retries handle; the product sees the others."""
+"""Actions that botocore's own retries handle; the product sees all other actions."""
 ACTIONS = ("kill", "kill worker", "raise", "stall", "lost response", *sorted(RETRIED_BY_BOTOCORE))
 ASSIGNMENT = re.compile(r"(#\w+) = (:v\d+)")
 INPUT_READ = "input read"
@@ -95,7 +95,7 @@ def _kind(key: dict[str, Any]) -> str:
 
 
 def _transaction(actions: list[dict[str, Any]]) -> str:
-    """The step is that of the first action; manifests that are queued follow the lists of their hours."""
+    """The first action determines the step; queued manifests follow the lists of their hours."""
     points = [_put(action["Put"]["Item"]) if "Put" in action else _update(action["Update"]) for action in actions]
     return "enqueue" if points[0] == LISTED else points[0]
 
@@ -138,7 +138,7 @@ def fault_space() -> list[tuple[str, str, str]]:
                 continue
             if point == INPUT_READ and (action in RETRIED_BY_BOTOCORE or action == "lost response"):
                 continue
-            # Renewals run in a thread of their own; a process that stalls elsewhere finds its lease lost there.
+            # Renewals run in their own thread; a process that stalls elsewhere finds its lease lost there.
             if action == "stall" and point == "renew":
                 continue
             # Only an applied request can lose its response; a throttled one is refused before it is applied.

@@ -35,7 +35,7 @@ class Worker(Actor):
 
 
 class InlineSpark:
-    """In place of a Spark session."""
+    """A substitute for a Spark session."""
 
     def __init__(self, random: Random, before_tasks: Callable[[], None] = lambda: None) -> None:
         self.sparkContext = self
@@ -59,7 +59,7 @@ class InlineSpark:
 
 
 class InlineJob:
-    """In place of an RDD: one job over tasks, each in its own partition."""
+    """A substitute for an RDD: one job over tasks, each in its own partition."""
 
     def __init__(self, tasks: Sequence[Any], random: Random, before_tasks: Callable[[], None]) -> None:
         self._tasks = tasks

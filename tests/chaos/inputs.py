@@ -38,12 +38,12 @@ def random_settings(random: Random) -> Settings:
 
 VALUES = ("1.10", "1E400", "true", '"a\\u00e9"', "[1, 2 ]", '{"b" : 1.0}', "-0", '""')
 UNESCAPED = {'"a\\u00e9"': "aé", '""': ""}
-"""The value in the lake, where it is not the JSON text itself."""
+"""The value in the lake, if it is not the JSON text itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """Bytes of one file, and what has to become of its lines."""
+    """Bytes of one file, and the expected outcome of its lines."""
 
     data: bytes
     rows: tuple[str, ...] = ()

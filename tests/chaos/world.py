@@ -139,7 +139,7 @@ class World:
         etag = response["ETag"].strip('"')
         version = response.get("VersionId") if self.versions else None
         self.numbers += 1
-        # The emulator stamps the object with the machine's clock: its event is not older.
+        # The emulator stamps the object with the machine's clock: its event must not be older.
         time = max(self.now, datetime.now(UTC)).isoformat(timespec="milliseconds")
         record = s3_record(
             key, size=len(body), eTag=etag, versionId=version, bucket=self.resources.input_bucket, time=time
@@ -147,7 +147,7 @@ class World:
         return version or f"etag:{etag}", f"m{self.numbers}", message(f"m{self.numbers}", record)
 
     def run(self, kind: str, work: Callable[[str], Any], job: str | None = None) -> Any:
-        """Run ``work`` as a process of its own; its result, or None when it died."""
+        """Run ``work`` as a separate process; return its result, or None when it died."""
         self.numbers += 1
         name = f"{kind}-{self.numbers}"
         runs = self.glue.runs.setdefault(job, {}) if job else {}
@@ -193,7 +193,7 @@ class World:
             self.seen_pointers += batch
 
     def plan_runs(self) -> list[str]:
-        """The run documents of a new execution; none where its plan died."""
+        """The run documents of a new execution; none if its plan died."""
         self.numbers += 1
         execution = f"execution-{self.numbers}"
         planned = self.run("plan", lambda _: plan({"execution": execution}, self.router()))

@@ -1,6 +1,6 @@
 """Asks every second implementation and writes docs/conformance.md: ``python -m tests.conformance``.
 
-Exit code 1: one of them differs in something that is not known, or agrees in something that is known to differ.
+Exit code 1: one of them has an unknown difference, or agrees where a difference is known.
 """
 
 import sys
@@ -33,7 +33,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as workspace:
         folder = Path(workspace)
         (folder / "minio").mkdir()
-        # DynamoDB Local takes longest: the others run beside it.
+        # DynamoDB Local takes longest: the others run at the same time.
         with ThreadPoolExecutor(1) as pool:
             objects = pool.submit(minio_server, folder / "minio")
             ledger = dynamodb_local(folder)

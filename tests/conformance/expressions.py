@@ -1,4 +1,4 @@
-"""Every JSONata expression of the state machines: the reference implementation beside that of the local cloud."""
+"""Every JSONata expression of the state machines, in the reference implementation and in the local cloud's."""
 
 import json
 import random
@@ -34,7 +34,7 @@ def reference_jsonata() -> Opinion:
     library = install(HERE / "jsonata", "jsonata/jsonata.js")
     different = {}
     for case, answer in zip(cases, evaluate(library, cases), strict=True):
-        # Step Functions fails an expression without a value, and the function that $error is where nothing is assigned.
+        # Step Functions fails an expression without a value, and an unassigned $error, which is a function.
         expected, found = answer.get("value", ERROR), _local(case)
         if isinstance(expected, dict) and "_jsonata_function" in expected:
             expected = ERROR

@@ -1,4 +1,4 @@
-"""A plugin of pytest: tests of lake and router on other servers than moto, and a record of the requests they send.
+"""A plugin of pytest: tests of lake and router on other servers than moto, and a record of their requests.
 
     pytest -p tests.conformance.plugin --dynamodb http://127.0.0.1:8000 --requests requests.json tests/unit/router
 
@@ -75,7 +75,7 @@ def _record_requests(requests: dict[str, Any]) -> None:
 def _kept(method: Callable[..., Any], service: str, operation: str, keep: Callable[..., None]) -> Callable[..., Any]:
     @wraps(method)
     def call(fake: Any, *arguments: Any, **parameters: Any) -> Any:
-        # A test's subclass passes them by position: they are those of its own caller.
+        # A test's subclass passes its caller's parameters by position.
         if not arguments:
             keep(service, operation, parameters)
         return method(fake, *arguments, **parameters)

@@ -104,7 +104,7 @@ def _problem(model: ServiceModel, operation: str, parameters: dict[str, object])
 
 
 def _run_tests(folder: Path, arguments: Sequence[str]) -> dict[str, str]:
-    """Test -> "" or how it failed."""
+    """Test -> "" or its failure."""
     report = folder / "report.xml"
     report.unlink(missing_ok=True)
     command = [sys.executable, "-m", "pytest", *PLUGIN, "-q", f"--junit-xml={report}", *arguments]

@@ -1,4 +1,4 @@
-"""What a second implementation said; and what it is, from locks with SHA-256, in .cache, its servers on loopback."""
+"""The result of a second implementation; and its programs, by locks with SHA-256, in .cache and on loopback."""
 
 import contextlib
 import hashlib
@@ -28,7 +28,7 @@ class Opinion:
 
     name: str
     asked: str
-    """What the questions were, as a sentence without its full stop."""
+    """The questions, as a sentence without its full stop."""
     questions: int
     known: Mapping[str, str]
     """Question on which the two are known to differ -> the reason."""
@@ -40,7 +40,7 @@ class Opinion:
         return self.questions - len(self.different)
 
     def surprises(self) -> list[str]:
-        """What has to be understood: each new difference, and each known one that is gone."""
+        """Findings to be understood: each new difference, and each known one that is gone."""
         new = [f"{self.name}: {name}: {how}" for name, how in self.different.items() if name not in self.known]
         gone = [f"{self.name}: {name}: now they agree" for name in self.known if name not in self.different]
         return new + gone
@@ -63,7 +63,7 @@ def go_programs() -> Path:
 
 def older_python() -> Path:
     """The site-packages with Spark 3.5 and an old botocore (320 MB, by uv)."""
-    # Its interpreter is this one: a cache that outlives an update of Python is not complete.
+    # It uses this interpreter: a cache that outlives an update of Python is not complete.
     name = f"older-python-{platform.python_version()}"
     folder = _installed(name, ["python/pyproject.toml", "python/uv.lock"], _install_older_python)
     return next(folder.glob("lib/python3*/site-packages"))

@@ -20,8 +20,8 @@ def scenario(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scenario]:
 
 
 FIRST, LAST = "test_failed_night_message.py", "test_used_permissions.py"
-"""The alarms on failed executions and functions count those of other tests too. What all tests together have used is
-looked at when they are over."""
+"""The first tests: alarms on failed executions and functions also count failures of other tests. The last tests: they
+check what all tests together have used."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

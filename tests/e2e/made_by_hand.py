@@ -1,4 +1,4 @@
-"""What tests make on a local cloud without a template: a function of one file, and a queue in the place of people."""
+"""Resources that tests create without a template: a function of one file, and a queue instead of people."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""What roles are granted and have used while a local cloud ran; one action taken away from a role for a while."""
+"""Permissions that roles have and used while a local cloud ran; and one action removed from a role for a while."""
 
 import json
 import re
@@ -17,7 +17,7 @@ HASH_OF_CDK = re.compile(r"[0-9A-F]{8}$")
 
 @dataclass(frozen=True, order=True, slots=True)
 class Permission:
-    """One action of one statement of a role; names are free of what differs between two stacks."""
+    """One action of one statement of a role; its names are the same for two stacks."""
 
     role: str
     action: str
@@ -102,7 +102,7 @@ def _resources(value: Any, stack: str) -> tuple[str, ...]:
 
 @contextmanager
 def without(iam: AwsClient, role: str, action: str) -> Iterator[None]:
-    """No statement of the role's policies has the action until the block is left."""
+    """Remove the action from the role's policies until the block is left."""
     own = _documents(iam, role)
     assert any(
         action in _listed(statement["Action"]) for document in own.values() for statement in document["Statement"]

@@ -52,7 +52,7 @@ class Scenario:
 
     @contextmanager
     def limited(self, limits: Limits) -> Iterator[None]:
-        """The cloud has these limits until the block is left."""
+        """Set these limits of the cloud until the block is left."""
         self.cloud.limit(limits)
         try:
             yield
@@ -74,7 +74,7 @@ class Scenario:
 
     @contextmanager
     def started_soon(self, part: str) -> Iterator[datetime]:
-        """The schedule whose name has this part starts its target once, in two seconds; returns the time before it."""
+        """Let the schedule with this part in its name start its target once, in two seconds; return the time before."""
         scheduler = self.cloud.client("scheduler")
         pages = scheduler.get_paginator("list_schedules").paginate()
         names = [item["Name"] for page in pages for item in page["Schedules"]]
@@ -91,12 +91,12 @@ class Scenario:
             scheduler.update_schedule(Name=name, **own, **kept)
 
     def services(self, settings: Settings, clock: Callable[[], datetime]) -> Services:
-        """What a function of the stack works with, for a call in the process of the tests."""
+        """The services of a function of the stack, for a call in the process of the tests."""
         stack = self.deployment
         return Services(settings, stack.resources, stack.ledger, stack.s3, stack.glue, clock)
 
     def start_stream(self) -> None:
-        """A person starts the stream, and its window is over, so that it ends when it has been idle."""
+        """Start the stream as a person does, with its window over, so that it ends when it is idle."""
         self.deployment.control_stream("start")
         self.deployment.ledger.stream.open_window(iso_utc(datetime.now(UTC)))
 
@@ -106,7 +106,7 @@ class Scenario:
         wait_for(f"{row.id} in the index", lambda: row.id in {item.id for item in manifests.open(row.lane, state)})
 
     def make_older(self, row: ManifestRow, age: timedelta) -> None:
-        """The last transition of the manifest was so long ago."""
+        """Move the last transition of the manifest back by this time."""
         key, then = manifest_row_key(row.id), iso_utc(datetime.now(UTC) - age)
         self.cloud.client("dynamodb").update_item(
             TableName=self.deployment.resources.ledger_table,
@@ -123,7 +123,7 @@ class Scenario:
         return manifests[0] if manifests else None
 
     def wait_state(self, file: ObjectVersion, state: State) -> ManifestRow:
-        """Wait until the manifest of the file is in ``state``; a file in a collection is as good as QUEUED."""
+        """Wait until the manifest of the file is in ``state``; a file in a collection counts as QUEUED."""
         states = (state, State.COLLECTED) if state == State.QUEUED else (state,)
 
         def manifest_in_state() -> ManifestRow | None:
@@ -173,7 +173,7 @@ class Scenario:
             return rows_of(relation)
 
     def table_rows(self, dataset: str, snapshot: int | None = None) -> Counter[str]:
-        """Rows as in ``lake_rows``, of a snapshot of the Iceberg table; None: of the current one."""
+        """Rows as in ``lake_rows``, of a snapshot of the Iceberg table; None: the current snapshot."""
         database = self.deployment.resources.tables_database
         table: Any = self.deployment.glue.get_table(DatabaseName=database, Name=dataset)["Table"]
         location = table["Parameters"]["metadata_location"]

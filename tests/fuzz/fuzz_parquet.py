@@ -22,7 +22,6 @@ MANY_ROWS_SHARE = 0.05
 COMPRESSIONS: tuple[Literal["zstd", "snappy", "none"], ...] = ("zstd", "snappy", "none")
 MAX_BATCHES = 1000
 """Each can end a row group: DuckDB needs gigabytes and minutes for a file of ten thousand."""
-ENCODINGS: tuple[Literal["plain", "dictionary"], ...] = ("plain", "dictionary", "dictionary")
 TEXTS = ["", "a", "ä", "\0", "\x7f", "ÿ", "😀", "x" * 15, "y" * 16, "z" * 17, "long " * 800]
 
 
@@ -48,7 +47,7 @@ def make_input(rng: random.Random) -> bytes:
 
 
 def _many_rows(rng: random.Random) -> bytes:
-    """Columns for which a dictionary is begun: repeated, rotating, ascending, with more values later, late, of none.
+    """Columns that begin with a dictionary: repeated, rotating, ascending, with more values later, late, empty.
 
     Their gaps are NULL or empty.
     """
@@ -100,7 +99,7 @@ def compare(data: bytes, rng: random.Random) -> None:
     with tempfile.TemporaryDirectory() as folder:
         native, reference = Path(folder) / "native.parquet", Path(folder) / "reference.parquet"
         expected = _arrow_table(list(batches_of([data], **options)))
-        file = ParquetFile(native, compression=compression, encoding=rng.choice(ENCODINGS))
+        file = ParquetFile(native, compression=compression)
         for batch in batches_of([data], **options):
             file.write(batch)
             if rng.random() < 0.3:
@@ -118,7 +117,7 @@ def compare(data: bytes, rng: random.Random) -> None:
 
 @cache
 def _database() -> duckdb.DuckDBPyConnection:
-    """One for all rounds: to make one takes longer than to read a file."""
+    """One database for all rounds: to make one takes longer than to read a file."""
     return duckdb.connect()
 
 
@@ -134,7 +133,7 @@ def _arrow_table(batches: list[Batch]) -> pa.Table:
 
 
 def _check_bounds(native: Path, reference: Path) -> None:
-    """The footer counts the NULLs that pyarrow's counts. Its bounds are pyarrow's, or shorter and outside of them."""
+    """Compare footers: the NULL counts are equal; the bounds are equal to pyarrow's, or shorter and wider."""
     for found, expected in zip(_bounds(native), _bounds(reference), strict=True):
         assert found[2] == expected[2]
         if expected[0] is None:

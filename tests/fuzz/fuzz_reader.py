@@ -94,7 +94,7 @@ def compare(data: bytes, rng: random.Random) -> None:
 
 
 def check_array(data: bytes, found: oracle.OracleResult) -> None:
-    """Raises AssertionError if Python's parser finds another array: its elements are lines."""
+    """Raises AssertionError if Python's parser finds other elements of the array; they are lines."""
     try:
         array = json.loads(data.decode("utf-8-sig"), parse_constant=int)
     except (ValueError, RecursionError):

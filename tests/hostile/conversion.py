@@ -1,4 +1,4 @@
-"""Converts one hostile file in a process of its own, under a memory limit, and reads it as ``verify`` does in another.
+"""Converts one hostile file in its own process, under a memory limit, and reads it as ``verify`` does in another.
 
 python -m tests.hostile.conversion convert NUMBER COUNT
 python -m tests.hostile.conversion verify NUMBER COUNT
@@ -28,10 +28,10 @@ from transform.run_task import run_task
 from transform.task_model import GRACE_SECONDS, Task
 
 ADDRESS_SPACE = 8 << 30
-"""Bytes: a file that costs more ends its process, not the machine."""
+"""In bytes: a file that needs more ends its process, not the machine."""
 DEADLINE = "of processor time, slower than convert.min_bytes_per_second"
 MAX_SECONDS = GRACE_SECONDS + 60
-"""Processor time: a file that is slow is refused after the grace; the piece that is being read is read to its end."""
+"""Processor time: a slow file is refused after the grace period; the current piece is read to its end."""
 
 
 MAX_PEAK = 600 * MIB
@@ -55,7 +55,7 @@ class Cost:
     """For each split: the number of lines, rows and blank lines, and of rejected lines by reason."""
 
     def problems(self, file: HostileFile) -> list[str]:
-        """Each limit of the file that does not hold."""
+        """Each exceeded limit of the file."""
         checks = (
             ("peak memory", self.peak, file.peak_bytes),
             ("Parquet", self.parquet, file.parquet_per_inflated * self.inflated),
@@ -92,17 +92,17 @@ def cost_of(file: HostileFile, count: int) -> Cost:
 
 
 def problems_of_verify(file: HostileFile, count: int, cost: Cost) -> list[str]:
-    """What is wrong with the verification of a file whose conversion has cost this; raises as ``cost_of``."""
+    """Problems of the verification of a file with this cost of conversion; raises as ``cost_of``."""
     found = _new_process("verify", file, count)
     problems = [] if found["peak"] <= MAX_PEAK else [f"verify: {found['peak']:,} bytes of memory, limit {MAX_PEAK:,}"]
-    # What was refused is not verified: its manifest has no rows of it.
+    # A refused file is not verified: its manifest has no rows of it.
     if cost.refused is None and [found["lines"]] != cost.lines:
         problems.append(f"verify counts {found['lines']}, the conversion {cost.lines}")
     return problems
 
 
 def _new_process(work: str, file: HostileFile, count: int) -> dict[str, Any]:
-    """What the work on the file prints. Raises ``RuntimeError``: the process failed; with the end of its output."""
+    """The output of the work on the file. Raises ``RuntimeError``, with the end of the output, if the process fails."""
     command = [sys.executable, "-m", __name__, work, str(CORPUS.index(file)), str(count)]
     # One heap, as in the jobs (infra/jobs.py).
     environment = {**os.environ, "MALLOC_ARENA_MAX": "1"}

@@ -1,4 +1,4 @@
-"""Hostile files: small to send, and once expensive to convert. The same count gives the same bytes."""
+"""Hostile files: small to send, and formerly expensive to convert. The same count gives the same bytes."""
 
 import bz2
 import gzip
@@ -24,7 +24,7 @@ HOSTILE_KEY = "orders/\x1b[2J\n" + "\x01" * 1000
 
 @dataclass(frozen=True)
 class HostileFile:
-    """One file, how it is converted, and what that may cost at most."""
+    """One file, how it is converted, and its maximum cost."""
 
     name: str
     write: Callable[[IO[bytes], int], None]
@@ -52,7 +52,7 @@ class HostileFile:
     slow: bool = False
     """The deadline may refuse it; a fast machine converts it in time."""
     verified: bool = False
-    """``verify`` reads it too: it has few lines, for its parser is written in Python."""
+    """Whether ``verify`` reads it too: it has few lines, because that parser is written in Python."""
 
 
 def _empty_objects(stream: IO[bytes] | gzip.GzipFile, count: int) -> None:

@@ -1,4 +1,4 @@
-"""A world for one test: buckets and a ledger on the emulator, with what puts files in and reads the lake."""
+"""A world for one test: buckets and a ledger on the emulator, with functions that put files and read the lake."""
 
 import io
 import json
@@ -32,13 +32,13 @@ Row = dict[str, str | None]
 
 @dataclass
 class ConversionWorld:
-    """Services over resources of its own, a clock that only tests move, and the log of its runs."""
+    """Services over its own resources, a clock that only tests move, and the log of its runs."""
 
     services: JobServices
     now: datetime = NOON
     log_lines: list[str] = field(default_factory=list)
     waits: list[float] = field(default_factory=list)
-    """Seconds of each wait of a run; none of them takes any time."""
+    """Seconds of each wait of a run; no wait takes any time."""
 
     @classmethod
     def create(cls, cloud: LocalCloud, *, versions: bool = True) -> "ConversionWorld":
@@ -65,7 +65,7 @@ class ConversionWorld:
         return str(getattr(self.services.resources, f"{kind}_bucket"))
 
     def deny(self, kind: str, action: str, key: str = "*") -> None:
-        """From now on no role may do this with objects of the bucket: its policy refuses, as on AWS."""
+        """Forbid every role this action on objects of the bucket, by its policy, as on AWS."""
         resource, bucket = f"arn:aws:s3:::{self.bucket(kind)}/{key}", self.bucket(kind)
         statement = {"Effect": "Deny", "Principal": "*", "Action": action, "Resource": resource}
         policy = {"Version": "2012-10-17", "Statement": [statement]}
@@ -107,7 +107,7 @@ class ConversionWorld:
         return convert(manifests, self.context(spark, run))
 
     def context(self, spark: SparkSession, run: str, clock: Callable[[], datetime] | None = None) -> ConversionContext:
-        """What a run of this name works with; its log goes to ``log_lines``."""
+        """The context of a run of this name; its log goes to ``log_lines``."""
         log, wait = self.log_lines.append, self.waits.append
         return ConversionContext(spark, self.services, run, clock or self.clock, lambda _: False, log, wait)
 

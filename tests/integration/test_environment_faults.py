@@ -14,7 +14,7 @@ import batch_job.main
 from lake.ledger import Ledger, State
 from lake.manifest import Lane
 from lake.manifest_documents import read_denied
-from router.settle.verdict import ExecutionOutcome, Tally, judge
+from router.settle.verdict import ExecutionOutcome, Tally, judge_execution
 from streaming_job.micro_batch import convert_manifests
 from streaming_job.stream import InboxStream
 from tests.integration.conversion_world import ConversionWorld
@@ -132,7 +132,7 @@ def test_a_run_that_may_not_work_claims_nothing_and_says_why_once(world: Convers
     tally = Tally(now=world.clock())
     for manifest in manifests:
         tally.add(world.row(manifest))
-    verdict = judge(tally)
+    verdict = judge_execution(tally)
     assert verdict.outcome == ExecutionOutcome.FAILED
     assert "s3:GetObject" in verdict.message
     # And no further job run is started for them

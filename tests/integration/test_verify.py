@@ -164,7 +164,7 @@ def test_what_a_reprocess_keeps_is_compared_by_the_settings_that_it_was_converte
     world.put("orders/b.json", bodies["orders/b.json"])
     services.s3.delete_object(Bucket=services.resources.input_bucket, Key="orders/a.json")
     world.configure("convert", max_line_bytes=1 << 24, provenance=True)
-    assert services.ledger.manifests.force(world.row(hour.manifest), world.clock())
+    assert services.ledger.manifests.force(world.row(hour.manifest), world.clock(), "request")
     (outcome,) = world.convert([hour.manifest], spark)
     assert (outcome.state, outcome.rows) == ("DONE", 2), outcome.reason
     # Then

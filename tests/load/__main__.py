@@ -61,8 +61,8 @@ def bodies(size: int) -> list[bytes]:
 def stream_load(cloud: LocalCloud, _: Path) -> bool:
     """Put files at a steady rate while the stream lane converts them, with the queue's windows as on AWS.
 
-    They are peak files, and one of ``URGENT_EVERY`` is urgent. Prints the seconds from put to published; False: the age
-    of the oldest unconverted file has not stopped growing.
+    They are peak files, and one of ``URGENT_EVERY`` is urgent. Prints the seconds from put to published; False if the
+    age of the oldest unconverted file has not stopped growing.
     """
     files, size = STREAM_FILES, STREAM_BYTES
     world = GlueWorld.on(cloud, clients(), Random(0), peak_settings())
@@ -175,19 +175,19 @@ def _oldest_ages(started: float, put_at: dict[str, float], published: dict[str, 
 
 
 def percentiles(seconds: list[float]) -> tuple[float, float]:
-    """Median, and what 95 of 100 of them do not exceed."""
+    """Median and 95th percentile."""
     return statistics.median(seconds), sorted(seconds)[int(len(seconds) * 0.95) - 1]
 
 
 MIN_BYTES_PER_SECOND = 5e6
-"""A stream that is slower is taken for one that has stopped."""
+"""A slower stream is considered stopped."""
 
 
 def urgent_load(cloud: LocalCloud, _: Path) -> bool:
     """Put an urgent file a second, of a hundredth of the size of the others, while the stream converts a backlog.
 
-    Prints their seconds from put to published; False: of those that were put before the end of the backlog, not even
-    half were published before it.
+    Prints their seconds from put to published; False if less than half of the files put before the end of the backlog
+    were published before it.
     """
     world = GlueWorld.on(cloud, clients(), Random(0), peak_settings())
     small = bodies(BACKLOG_BYTES // 100)
@@ -214,14 +214,14 @@ BLOCK_BYTES = 8_000_000
 MAX_MEMORY_GROWTH = 1.2
 """Peak memory of the second half of a large file divided by that of the first half."""
 MIN_OBJECT_BYTES, MAX_OBJECT_BYTES = 64 << 20, 192 << 20
-"""Of every output object of a manifest that is larger than the maximum."""
+"""Limits of every output object of a manifest that is larger than the maximum."""
 
 
 def large_file_load(_: LocalCloud, folder: Path) -> bool:
     """Convert a file of about ``FILE_BYTES``, read by ranges from a folder, one task after the other in this process.
 
-    Prints sizes, memory above that before the first task, and speed; False: memory grows, or an object has another size
-    than readers want.
+    Prints sizes, memory above the level before the first task, and speed; False if memory grows, or an object's size is
+    wrong.
     """
     path, output, blocks = folder / "large.ndjson", folder / "output", bodies(BLOCK_BYTES)
     with path.open("wb") as file:

@@ -67,7 +67,7 @@ def route(world: World, actor: Actor | None, files: Sequence[ObjectVersion], lan
 
 
 def _is_announced(world: World, file: ObjectVersion) -> bool:
-    """Whether an intent names the file: whatever becomes of its writer, the sweep takes ownership of the file."""
+    """Whether an intent names the file: even if its writer dies, the sweep takes ownership of the file."""
     intents = [world.document(key) or {} for key in world.s3.buckets["control"] if key.startswith(INTENTS)]
     return any(item["file"][1] == file.key for intent in intents for item in intent["arrivals"])
 
@@ -75,12 +75,11 @@ def _is_announced(world: World, file: ObjectVersion) -> bool:
 def acknowledge(world: World, file: ObjectVersion) -> None:
     """Its event is not delivered again: from now on only the ledger knows the file.
 
-    Raises ``Violation``: no manifest owns the file, and it is neither an ignored one nor one that another invocation is
-    adopting.
+    Raises ``Violation`` if no manifest owns the file, it is not ignored, and no other invocation is adopting it.
     """
     arrival = world.arrival(file)
     row = None if arrival is None else world.rows().get(arrival.get("manifest", ""))
-    # What was IGNORED when its event was routed may be adopted by another invocation, with an intent of its own.
+    # Another invocation, with its own intent, may adopt a file that was IGNORED when its event was routed.
     is_left = arrival is not None and ("manifest" not in arrival or _is_announced(world, file))
     if is_left and not file.key.endswith(".ndjson"):
         return
@@ -114,12 +113,12 @@ def backfiller(world: World, actor: Actor | None) -> None:
 
 
 def forcer(world: World, actor: Actor | None) -> None:
-    """``force`` on every manifest that has ended: what a request for reprocessing comes down to."""
+    """``force`` on every ended manifest, which is the effect of a request for reprocessing."""
     manifests = world.router(actor).ledger.manifests
     for identity in sorted(world.rows()):
         row = manifests.get(identity)
         if row is not None and row.state in (State.DONE, State.FAILED):
-            manifests.force(row, world.clock())
+            manifests.force(row, world.clock(), f"after generation {row.generation}")
 
 
 def reprocesser(world: World, actor: Actor | None) -> None:
@@ -185,13 +184,13 @@ def planner(world: World, actor: Actor | None) -> None:
 
 
 def promoter(world: World, actor: Actor | None, names: Sequence[str] = ()) -> None:
-    """A request to make files urgent; without names all that wait."""
+    """A request to make files urgent; without names, all waiting files."""
     files = {"files": [f"s3://input/orders/{name}.ndjson" for name in names]} if names else {"dataset": "orders"}
     promote(files, world.router(actor))
 
 
 def looker(world: World, actor: Actor | None) -> None:
-    """The part of a sweep that divides collections and tells readers about hours."""
+    """The part of a sweep that divides collections and notifies readers about hours."""
     repair = Repair(world.router(actor), world.now + LEASE)
     divide_collections(repair)
     announce_hours(repair)
@@ -208,7 +207,7 @@ MAX_RUNS = 3
 
 
 def overnight(world: World, actor: Actor | None, name: str) -> None:
-    """One execution. Raises ``Violation``: its verdict is not what the ledger and the objects say."""
+    """One execution. Raises ``Violation`` if its verdict contradicts the ledger and the objects."""
     services = world.router(actor)
     planned = plan({"execution": name}, services)
     index = services.s3.get_object(Bucket="control", Key=planned["index"]["key"])["Body"].read()

@@ -14,7 +14,7 @@ Item = dict[str, Any]
 
 
 class Documents:
-    """Documents of the control bucket, as they were when they were read first: events damage some of them."""
+    """Documents of the control bucket, as they were first read: events damage some of them."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -50,7 +50,7 @@ class CollectionInvariants:
         self._world, self._documents = world, documents
 
     def holders(self, rows: dict[str, Item]) -> Iterator[tuple[str, list[str]]]:
-        """Parts that are not divided, with their files; manifests of divisions without a row yet."""
+        """Undivided parts, with their files; and manifests of divisions that have no row yet."""
         for identity, row in rows.items():
             if "collection" in row:
                 hour, _, name = row["collection"].partition("/")
@@ -82,7 +82,7 @@ class CollectionInvariants:
                 if owner == identity and name not in listed:
                     raise Violation(f"{name} names part {identity}, which does not list it")
 
-    def check_told(self, rows: dict[str, Item]) -> None:
+    def check_announced(self, rows: dict[str, Item]) -> None:
         """No hour is complete for its readers while a file of a part is not published.
 
         Only where no process outlives a Lambda function.
@@ -94,17 +94,17 @@ class CollectionInvariants:
             for name in self._documents.files_of(identity)
         }
         for (pk, stamp), item in self._world.dynamodb.items.items():
-            shown = pk.startswith("partition#") and item.get("told") == "complete"
-            if not shown or item["touched"] != item.get("settled"):
+            is_complete = pk.startswith("partition#") and item.get("decided") == "complete"
+            if not is_complete or item["touched"] != item.get("settled"):
                 continue
             for identity, row in rows.items():
                 if row.get("collection", "").startswith(f"{stamp}/"):
                     missing = [name for name in self._documents.files_of_part(identity) if name not in published]
                     if missing:
-                        raise Violation(f"the hour {stamp} is announced complete without {missing[0]}")
+                        raise Violation(f"the hour {stamp} is announced as complete without {missing[0]}")
 
     def check_end(self) -> None:
-        """Every collection is divided, and every manifest of it QUEUED once."""
+        """Every collection is divided, and each of its manifests was QUEUED once."""
         for (pk, name), item in self._world.dynamodb.items.items():
             if pk.startswith("collection#") and not item.get("done"):
                 raise Violation(f"collection {pk} {name} is left over")

@@ -82,7 +82,7 @@ class FakeDynamoDB:
     def stale_query(self, **request: Any) -> Item:
         """A query of the index as it was at the last ``catch_up``, including the rows' other attributes.
 
-        One of the table is consistent: it is never stale.
+        A query of the table is consistent: it is never stale.
         """
         if "IndexName" not in request:
             return self.query(**request)

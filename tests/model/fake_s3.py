@@ -27,7 +27,7 @@ def client_error(code: str, message: str, operation: str) -> ClientError:
 
 
 def verify(checksum: str, body: bytes, operation: str) -> None:
-    """Raises ``ClientError`` as S3 does when the checksum of a request is not that of the body."""
+    """Raises ``ClientError`` as S3 does when the checksum of a request does not match the body."""
     if checksum != crc32_of(body):
         raise client_error("BadDigest", checksum, operation)
 
@@ -62,7 +62,7 @@ class Upload:
 
 
 def after_empty_pages(listing: Callable[..., Response]) -> Callable[..., Response]:
-    """``list_objects_v2`` of a bucket in which much was deleted: an empty page, with a token, before each other one."""
+    """``list_objects_v2`` of a bucket in which much was deleted: an empty page, with a token, before each real one."""
 
     def list_objects_v2(*, StartAfter: str = "", ContinuationToken: str = "", **request: Any) -> Response:
         if not ContinuationToken:

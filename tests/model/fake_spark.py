@@ -1,4 +1,4 @@
-"""In place of Spark, of the thread that renews leases, and of thread pools: one piece of work after the other."""
+"""Substitutes for Spark, the thread that renews leases, and thread pools: one piece of work after the other."""
 
 import json
 import tempfile
@@ -24,12 +24,12 @@ from transform.task_model import NUMBERS_PER_TASK, FileFailure, Split, SplitResu
 from transform.upload import Uploads
 
 MEMORY = next((folder for folder in ("/dev/shm",) if Path(folder).is_dir()), None)
-"""A folder that is not on a disk, where the system has one: each history makes several folders and removes them."""
+"""A folder in memory, if the system has one: each history makes several folders and removes them."""
 
 
 @dataclass
 class FakeSparkSession:
-    """In place of a Spark session: where a run's tasks write, the run's id, and what renews its leases."""
+    """A substitute for a Spark session, with the target of a run's tasks, the run's id, and its lease keeper."""
 
     world: World
     s3: Any
@@ -38,7 +38,7 @@ class FakeSparkSession:
 
 
 class FakeSparkJob:
-    """In place of ``SparkJob``: uploads one small JSON object per task instead of Parquet, and its rejects.
+    """A substitute for ``SparkJob``: uploads one small JSON object per task instead of Parquet, and its rejects.
 
     Leases are renewed between tasks, because no thread of a keeper runs.
     """
@@ -128,14 +128,14 @@ def _add(uploads: Uploads, folder: str, bucket: str, key: str, records: list[dic
 
 
 class FakeSource:
-    """In place of the source that the preflight reads."""
+    """A substitute for the source that the preflight reads."""
 
     def fetch(self, _file: ObjectVersion, start: int, end: int) -> bytes:
         return b"x" * (end - start)
 
 
 class FakeLeaseKeeper(LeaseKeeper):
-    """Renews leases when the job asks for it, not in a thread of its own."""
+    """Renews leases when the job asks for it, not in its own thread."""
 
     def __enter__(self) -> "FakeLeaseKeeper":
         self._keepers.append(self)

@@ -1,6 +1,6 @@
 """One history: a scenario, the faults at its steps, and then repairs until no work is left.
 
-Random histories: a seed decides the faults of every step; of a violation, only the faults that it needs are left.
+Random histories: a seed decides the faults of every step; a violation is reduced to the faults that it needs.
 """
 
 import math
@@ -128,7 +128,7 @@ def _prepare(world: World, scenario: Scenario) -> None:
 
 
 def _publish_hour(world: World, *, closed_early: bool) -> None:
-    """A file of the hour is published, and its readers may be told so at once."""
+    """A file of the hour is published, and its readers may be notified at once."""
     world.tells_hours = True
     world.collected("a")
     if closed_early:
@@ -192,7 +192,7 @@ def _repair(world: World, checker: InvariantChecker, scenario: Scenario) -> None
 
 
 def histories_with_one_fault(scenario: Scenario, number: int | None = None) -> Iterator[History]:
-    """The history without faults, then those with exactly one: for every fault at every step, or about so many."""
+    """The history without faults, then histories with exactly one: every fault at every step, or about this number."""
     undisturbed = play(scenario, lambda *_: "")
     yield undisturbed
     faults = [

@@ -45,7 +45,7 @@ class InvariantChecker:
         self._check_one_live_manifest_per_file(rows)
         self._collections.check(rows)
         if world.tells_hours:
-            self._collections.check_told(rows)
+            self._collections.check_announced(rows)
         for identity, upload in world.s3.uploads.items():
             if upload.state == "completed" and identity not in self._completed:
                 self._completed.add(identity)

@@ -25,12 +25,12 @@ Mutation = Callable[[], AbstractContextManager[Any]]
 
 
 def replaced(place: str, value: Any) -> Mutation:
-    """What is at this place, as ``module.Class.name`` or ``module.name``, is another value."""
+    """Replace the object at ``module.Class.name`` or ``module.name`` by another value."""
     return lambda: patch(place, value)
 
 
 def changed(place: str, old: str, new: str) -> Mutation:
-    """The function at this place has ``new`` where its source has ``old``."""
+    """Replace ``old`` by ``new`` in the source of the function at this place."""
     return lambda: patch(place, changed_source(resolve_name(place), old, new))
 
 
@@ -46,15 +46,14 @@ def all_of(*mutations: Mutation) -> Mutation:
 
 
 def changed_source(function: Callable[..., Any], old: str, new: str) -> Callable[..., Any]:
-    """The function of the same module whose source has ``new`` in the place of ``old``.
+    """Return the function with ``new`` instead of ``old`` in its source, in the same module.
 
-    Raises ``ValueError``: ``old`` is not exactly once in the source: the rule that the mutation removes is elsewhere
-    now.
+    Raises ``ValueError`` if ``old`` is not exactly once in the source, because the mutation's rule is elsewhere now.
     """
     source = textwrap.dedent(inspect.getsource(function))
     if source.count(old) != 1:
         raise ValueError(f"{old!r} is {source.count(old)} times in {function.__qualname__}: write the mutation again")
-    # Its globals stay those of the module, so that it calls what other mutations put there.
+    # It keeps the module's globals, so that it calls what other mutations put there.
     names = vars(sys.modules[function.__module__])
     # Some modules import for their annotations only while types are checked.
     definition = compile(source.replace(old, new), __file__, "exec", __future__.annotations.compiler_flag)
@@ -139,7 +138,7 @@ def abort_before_the_release() -> AbstractContextManager[Any]:
 
 
 def an_own_division_is_carried_out() -> AbstractContextManager[Any]:
-    """In place of the one that is committed."""
+    """A divider carries out its own division instead of the committed one."""
     write, read = lake.manifest_documents.write_division, lake.manifest_documents.read_division
     own: dict[str, Any] = {}
 

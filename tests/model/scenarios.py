@@ -31,7 +31,7 @@ class Scenario:
     collected: tuple[str, ...] = ()
     """Files that each are a part of one collection at the start."""
     late: tuple[str, ...] = ()
-    """Files of a complete hour, whose events come while a sweep may tell its readers so; no process stalls for long."""
+    """Files of a complete hour, whose events come while a sweep may notify its readers; no process stalls for long."""
     closed_early: bool = False
     """The collection of that hour was divided before the hour was over, as by a plan."""
     damaged: tuple[str, ...] = ()
@@ -52,7 +52,7 @@ class Scenario:
     forgotten: bool = False
     """The manifests are published at the start, and the rows of their arrivals have expired where rows do."""
     expired: tuple[str, ...] = ()
-    """Files that are deleted once the hour is complete; those of ``missing`` are back then, and all is reprocessed."""
+    """Files that are deleted once the hour is complete; ``missing`` files are back then, and all are reprocessed."""
     events: tuple[str, ...] = ("expire_lease", "report_stopped")
     poisonous: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()
@@ -116,7 +116,7 @@ SCENARIOS = {
             versions=True,
             events=("advance_hours", "overwrite_input", "delete_input"),
         ),
-        # Each of these has no other witness than the intent that the crashed backfill has left.
+        # Only the intent that the crashed backfill left names these files.
         Scenario("intents", ("backfill1", "sweep1", "worker1"), old=("a", "b"), events=("advance_hours",)),
         Scenario(
             "new rule",

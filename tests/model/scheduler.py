@@ -61,12 +61,12 @@ class Scheduler:
     """
 
     fault_at: Callable[[int, Actor, str], str]
-    """Gets the step (from 1), the actor and the client's method."""
+    """Called with the step (from 1), the actor and the client's method."""
     apply_event: Callable[[str, Actor], None]
     after_write: Callable[[], None]
     now: Callable[[], datetime]
     set_issued_at: Callable[[datetime], None]
-    """Gets the time at which the request that is applied next was sent."""
+    """Called with the time at which the next applied request was sent."""
     step: int = 0
     actors: dict[str, Actor] = field(default_factory=dict)
     trace: list[str] = field(default_factory=list)
@@ -76,7 +76,7 @@ class Scheduler:
     _end: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
 
     def add(self, actor: Actor) -> None:
-        """Register an actor; those registered first run first."""
+        """Register an actor; actors run in the order of registration."""
         self.actors[actor.name] = actor
 
     def run(self) -> None:
@@ -216,11 +216,11 @@ CONFLICTS = {
     "transact_write_items": (("TransactionCanceledException", 400), ("TransactionInProgressException", 400)),
     **dict.fromkeys(("put_item", "update_item"), (("TransactionConflictException", 400),)),
 }
-"""Errors of a write while a transaction is under way for the same item."""
+"""Errors of a write during a transaction for the same item."""
 
 
 def service_error(client: Any, operation: str, number: int) -> ClientError:
-    """The error of a request; ``number`` chooses among those that its operation can be answered with."""
+    """The error of a request; ``number`` chooses among the possible errors of its operation."""
     errors = (*CONFLICTS.get(operation, ()), *client.ERRORS)
     code, status = errors[number % len(errors)]
     response: Any = {"Error": {"Code": code, "Message": "model"}, "ResponseMetadata": {"HTTPStatusCode": status}}

@@ -1,4 +1,4 @@
-"""Histories of a committer of Iceberg tables: one fault at one of its writes, or other processes in between.
+"""Histories of a committer of Iceberg tables: one fault at one of its writes, or other processes between writes.
 
 The product's functions run against fakes. After each swap every retained snapshot has to show each manifest at most
 once, in one generation and whole, and no object that is gone; in the end the table has to show what the ledger says.
@@ -53,7 +53,7 @@ class BrokenPromiseError(AssertionError):
 
 @dataclass
 class TableWorld:
-    """A stage with one table, a process that meets faults, and others that do not."""
+    """A stage with one table, a process that meets faults, and other processes without faults."""
 
     faulty: Deployment = field(init=False)
     """The committer under test."""
@@ -62,9 +62,9 @@ class TableWorld:
     seen: dict[str, int] = field(default_factory=dict)
     """The generation of each manifest that readers saw last."""
     files: dict[str, list[tuple[str, int, int]]] = field(default_factory=dict)
-    """What the rows of a file are: manifest, generation and number of the file."""
+    """The identity of a file's rows: manifest, generation and number of the file."""
     restored: bool = False
-    """Whether rows may be those of an earlier batch: a person has not decided yet."""
+    """Whether the table may show an earlier batch's rows, until a person decides."""
 
     def __post_init__(self) -> None:
         s3, dynamodb, glue = FakeS3(MORNING), FakeDynamoDB(), FakeGlue()
@@ -141,7 +141,7 @@ class TableWorld:
         return [entry["data_file"]["file_path"] for item in manifests for entry in live_entries(item, self.catalog)]
 
     def metadata_files(self) -> set[str]:
-        """The documents that the current one names, and what its snapshots consist of."""
+        """The documents that the current one names, and the files of its snapshots."""
         entry = self.catalog.load()
         assert entry is not None
         files = {entry.location} | {item["metadata-file"] for item in entry.metadata["metadata-log"]}
@@ -212,7 +212,7 @@ def _data_file(entry: Any) -> DataFile:
 
 
 def play(scenario: str, fault: str, number: int) -> bool:
-    """One history; False: the committer has made fewer than ``number`` writes.
+    """Play one history; False if the committer made fewer than ``number`` writes.
 
     Raises ``BrokenPromiseError``.
     """
@@ -321,11 +321,11 @@ SCENARIOS: dict[str, Callable[[TableWorld, list[ManifestRow]], None]] = {
     "rolled back": _roll_back_main,
 }
 STOPPED = "rolled back"
-"""The scenario in which the committer has to stop until a person restores the table."""
+"""The scenario in which the committer must stop until a person restores the table."""
 
 
 def histories(scenario: str) -> Iterator[tuple[str, int]]:
-    """The faults at each write; each history is played by whoever asks for the next one."""
+    """Yield the faults at each write; a history is played when the caller asks for the next one."""
     for fault in FAULTS:
         number = 1
         while play(scenario, fault, number):

@@ -16,7 +16,7 @@ from tests.model.scheduler import STALE_READ, Violation
 from tests.model.world import PARTITION, World
 
 SINGLE_FAULTS, RANDOM_HISTORIES = 100, 50
-"""About so many of the single faults of a scenario are tried, and so many random histories of each seed."""
+"""Approximate number of single faults of a scenario that are tried, and of random histories of each seed."""
 SEED, SECONDS = int(os.environ.get("MODEL_SEED", "0")), float(os.environ.get("MODEL_SECONDS", "0"))
 """The first seed of the random histories. Until the seconds of a scenario are over, those of the next seeds follow."""
 

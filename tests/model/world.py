@@ -39,7 +39,7 @@ LEASE = timedelta(seconds=SETTINGS.batch.lease_seconds)
 GRACE = timedelta(minutes=60)
 """The grace period, not read from the settings: the checks share nothing with the product."""
 OWNER_DIED = timedelta(minutes=10)
-"""An owner that has written nothing for so long is presumed dead."""
+"""Time without a write after which an owner is presumed dead."""
 FILE_BYTES = 100
 LONG_AGO = timedelta(days=60)
 """Longer than the window of the listing of the sweep."""
@@ -68,7 +68,7 @@ class World:
     unreadable: frozenset[str] = frozenset()
     """Keys of files that cannot be read completely."""
     tells_hours: bool = False
-    """No process outlives a Lambda function, so what readers are told of an hour is checked."""
+    """Whether messages to readers about an hour are checked: no process outlives a Lambda function."""
     slow: bool = False
     """Every task takes longer than half of a lease."""
     arrived: list[ObjectVersion] = field(default_factory=list)
@@ -101,7 +101,7 @@ class World:
         if self.versions:
             self.s3.versions["input"] = {}
         self.s3.now = self.now
-        # The dataset of the model has room; tests/unit/router/test_dataset_limit.py lets datasets in.
+        # The dataset of the model has room; tests/unit/router/test_dataset_limit.py admits datasets.
         client: Any = self.dynamodb
         Ledger.over(client, "ledger").datasets.admit({PARTITION.dataset: PARTITION.dataset}, 1)
 
@@ -117,7 +117,7 @@ class World:
         self.issued_at = time
 
     def token(self, size: int) -> str:
-        """In place of ``secrets.token_hex``: unique, and the same in every replay."""
+        """A substitute for ``secrets.token_hex``: unique, and the same in every replay."""
         return f"{next(self.numbers):0{2 * size}x}"
 
     def arrive(self, *names: str) -> list[ObjectVersion]:
@@ -222,14 +222,14 @@ class World:
         }
 
     def arrival(self, file: ObjectVersion) -> dict[str, Any] | None:
-        """The raw item of an arrival; None: but not in the ledger."""
+        """The raw item of an arrival; None if the ledger does not know it."""
         items = self.dynamodb.items.items()
         return next(
             (item for (_, sk), item in items if item.get("file", [""] * 2)[1] == file.key and sk == file.version), None
         )
 
     def document(self, key: str) -> dict[str, Any] | None:
-        """A JSON document of the control bucket; None: it does not exist."""
+        """A JSON document of the control bucket; None if it does not exist."""
         item = self.s3.buckets["control"].get(key)
         return None if item is None else dict(json.loads(item.body))
 

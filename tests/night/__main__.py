@@ -1,8 +1,8 @@
-"""``python -m tests.night``: 1, and everything is kept, if something is lost, doubled or not explained.
+"""``python -m tests.night``: ends with 1, and keeps everything, if a line is lost, doubled or not explained.
 
 Every row of every file is once in the lake, every rejected line once in the quarantine. DuckDB reads the Parquet files
-and the Iceberg tables, the quarantine is JSON: nothing of the product is asked. ``verify`` proves the same afterwards,
-and every file is explained by what became of it.
+and the Iceberg tables, the quarantine is JSON: no code of the product is used. ``verify`` proves the same afterwards,
+and ``explain`` explains every file.
 """
 
 import argparse
@@ -85,13 +85,13 @@ LANES = {
     Part.PROMOTED: ("stream", "waits for the overnight run"),
     Part.MISSED: ("batch", "found by the sweep"),
 }
-"""The lane that has converted the files of a part, and what the reason of their first lane has to say."""
+"""The lane that converts the files of a part, and a text in the reason of their first lane."""
 
 
 def explain_all(night: Night, day: Day) -> Counter[str]:
     """Explain every file, and a sample of them by the command; the number of files by the lane that converted them.
 
-    Raises ``NightFailedError``: the outcome, the counts, the lane or the reason of a file are not those of its lines.
+    Raises ``NightFailedError`` if outcome, counts, lane or reason of a file do not match its lines.
     """
     # Each document is read once: nothing changes them any more.
     stack, now = replace(night.stack, s3=cast("Any", _RememberingS3(night.stack.s3))), datetime.now(UTC)
@@ -137,7 +137,7 @@ class _RememberingS3:
 FOLDER = Path("build/e2e-night")
 FILES = 5000
 MIN_FILES = 1000
-"""The peak files of fewer do not make the stream spill."""
+"""With fewer files the peak files do not make the stream spill."""
 
 
 def main(argv: list[str]) -> int:

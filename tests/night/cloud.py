@@ -43,7 +43,7 @@ STAGE, BUCKET, TIME_ZONE = "night", "landing-zone", "Europe/Berlin"
 
 
 class NightFailedError(AssertionError):
-    """What the day or the night should have shown is not so."""
+    """An expectation of the day or the night is not met."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Night:
     folder: Path
     """Commands run in it: exports and pages of reports are written there."""
     log: Callable[[str], None]
-    """Prints how far it is."""
+    """Prints the progress."""
 
     @property
     def stack(self) -> DeployedStack:
@@ -62,7 +62,7 @@ class Night:
     def command(self, *arguments: str, code: int = 0) -> str:
         """Run ``hybrid-router`` as a person does; returns what it prints.
 
-        Raises ``NightFailedError``: it ends with another exit code.
+        Raises ``NightFailedError`` if it ends with another exit code.
         """
         place = ("--local", "--stage", STAGE)
         answer = subprocess.run(
@@ -123,10 +123,10 @@ def night_settings(files: int, tables: Sequence[str]) -> Settings:
             latency_goal_seconds=1,
             max_workers=2,
         ),
-        # Of small files: that of large ones is 400 times as much.
+        # For small files: for large files it is 400 times as much.
         price=PriceSettings(mb_per_second_per_core=0.1, compressed_mb_per_second_per_core=0.1),
         batch=BatchSettings(
-            # What may not be read ends its run after two rounds.
+            # A denied manifest ends its run after two rounds.
             max_attempts=2,
             lease_seconds=60,
             manifest_files=manifest_files,
@@ -173,7 +173,7 @@ def kill(run: str) -> None:
 def wait_killed(stack: DeployedStack, job: str, run: str) -> None:
     """Wait for the end of a run that was killed.
 
-    Raises ``NightFailedError``: it has ended by itself: there was nothing to repair.
+    Raises ``NightFailedError`` if it ended by itself, so that nothing was to repair.
     """
 
     def ended() -> dict | None:

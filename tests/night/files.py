@@ -1,4 +1,4 @@
-"""The files of the day, and what has to become of each line. Nothing here knows how the product converts."""
+"""The files of the day, and the expected outcome of each line. This module does not know how the product converts."""
 
 import gzip
 import json
@@ -8,13 +8,13 @@ from enum import StrEnum
 LINES = 20
 """Per file."""
 REJECTED_EACH, BLANK_EACH, GZIP_EACH = 40, 50, 10
-"""One of this number of files has a line that is not JSON, a blank line, is compressed."""
+"""One in this number of files has a line that is not JSON, has a blank line, or is compressed."""
 REPAIR = b"}"
 """What a person appends to a rejected line."""
 
 
 class Part(StrEnum):
-    """How a file comes, and what happens to it."""
+    """How a file arrives, and what happens to it."""
 
     PEAK = "peak"
     """In peak hours, before the stream lane has too much."""
@@ -66,11 +66,11 @@ class DayFile:
     part: Part
     body: bytes
     rows: tuple[str, ...]
-    """The rows of the lake that its lines become, as JSON with sorted keys."""
+    """Rows of the lake from its lines, as JSON with sorted keys."""
     rejected: tuple[bytes, ...]
-    """The lines that become none, and stay in the quarantine."""
+    """Lines that do not become rows, and stay in the quarantine."""
     repaired: tuple[str, ...]
-    """The rows that they become once a person has repaired them."""
+    """Rows from these lines after a person has repaired them."""
 
     @property
     def dataset(self) -> str:
@@ -88,7 +88,7 @@ class Day:
 
     @property
     def tables(self) -> list[str]:
-        """The datasets that have an Iceberg table: every second one, that of the peak files among them."""
+        """The datasets that have an Iceberg table: every second one, including the dataset of the peak files."""
         return self.datasets[::2]
 
     def of(self, *parts: Part) -> list[DayFile]:

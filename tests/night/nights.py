@@ -1,6 +1,6 @@
-"""The day, the night that fails in part, what a person repairs after it, and the night that converts the rest.
+"""The day, the night that fails in part, a person's repairs, and the night that converts the rest.
 
-In the day files come in every way that they can, and the stream lane fails in the middle of it.
+During the day files arrive in every possible way, and the stream lane fails in the middle.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from lake.manifest import Lane, ObjectVersion
 from router.stream.spill import goal_core_seconds
 from router.sweep.handler import sweep
 from router.sweep.missed import LISTING
-from router.sweep.repair import read_progress
+from router.sweep.repair import read_position
 from router.telemetry import logger
 from tests.e2e.scenario import event_body
 from tests.e2e.waiting import wait_for
@@ -31,7 +31,7 @@ PUT_THREADS = 4
 EVENTS_PER_REQUEST = 10
 """Maximum number of messages of SendMessageBatch."""
 EVENT_AGAIN_EACH, PUT_AGAIN_EACH = 25, 50
-"""S3 sends the event of one of this number of files twice; the sender puts one of this number again."""
+"""S3 sends the event of one in this number of files twice; the sender puts one in this number again."""
 PATIENCE_SECONDS = 3600.0
 """A machine that does other work too must not fail the night."""
 HOURS_LATER = timedelta(hours=3)
@@ -39,7 +39,7 @@ HOURS_LATER = timedelta(hours=3)
 
 
 def run_day(night: Night, day: Day) -> None:
-    """Put all files, the same event and the same file again; afterwards all but those of the night are converted."""
+    """Put all files, and some events and files again; afterwards all files except the night's are converted."""
     stack = night.stack
     window = stack.sfn.start_execution(stateMachineArn=stack.outputs.stream_window, input="{}")["executionArn"]
     peak = day.of(Part.PEAK)
@@ -129,7 +129,7 @@ def _sweep_hours_later(night: Night, missed: int) -> None:
     logger.setLevel("ERROR")
     adopted = sweep(services)["adopted"]
     # Each repair has a minute: on a slow machine the next sweep goes on with the listing.
-    while read_progress(services, LISTING)["dataset"] is not None:
+    while read_position(services, LISTING)["dataset"] is not None:
         adopted += sweep(services)["adopted"]
     if adopted != missed:
         raise NightFailedError(f"{missed} files came without an event, but the sweep has found {adopted}")
@@ -152,7 +152,7 @@ def run_nights(night: Night, day: Day) -> None:
     with _denied(night):
         failed = _failed_night(night, day)
     night.log("repair: reading is allowed, rejected lines are given back, two files are put again, one is reprocessed")
-    # By the manifests as they are now: after the repair it would be another page.
+    # By the current manifests: after the repair the page would differ.
     _write_report(night, failed, "night-1.html")
     _repair(night, day)
     night.log("night after the repair")
@@ -172,7 +172,7 @@ def run_nights(night: Night, day: Day) -> None:
 
 
 def _failed_night(night: Night, day: Day) -> dict[str, Any]:
-    """A run is killed while it converts, files are put again meanwhile, and those of one dataset may not be read."""
+    """A run is killed while it converts, files are put again meanwhile, and one dataset's files may not be read."""
     stack = night.stack
     arn = stack.start("overnight", {})
     run = working_run(stack, Lane.BATCH)
@@ -235,7 +235,7 @@ def _reprocess_as_advised(night: Night, file: DayFile) -> None:
 
 
 def _write_report(night: Night, document: dict[str, Any], name: str) -> None:
-    """Print what the night has come to; its page has the same numbers."""
+    """Print the outcome of the night; its page has the same numbers."""
     code = 0 if document["outcome"] in FINE else 1
     print(night.command("night", document["execution"], "--limit", "5", code=code), flush=True)
     night.command("report", "--execution", document["execution"], "--output", name)

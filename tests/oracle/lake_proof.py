@@ -1,4 +1,4 @@
-"""What `hybrid-router convert` has written, compared with what the oracle makes of the input files."""
+"""The output of `hybrid-router convert`, compared with the oracle's result for the input files."""
 
 import bz2
 import gzip
@@ -38,7 +38,7 @@ def prove(inputs: Iterable[tuple[Path, str, str]], output: Path) -> list[str]:
 
 
 def differences(where: str, expected: Counter[str], found: Counter[str]) -> list[str]:
-    """Sentences: how many ``where`` lacks and has too often, each with the first ones. A changed value is in both."""
+    """Return sentences: how many ``where`` lacks and has in surplus, each with examples. A changed value is in both."""
     kinds = {"lacks": expected - found, "has too often": found - expected}
     return [
         f"{where} {kind} {items.total()}: {', '.join(sorted(items)[:MAX_NAMED])}"

@@ -1,6 +1,6 @@
 """What NDJSON bytes must become: a second implementation of the reader that is simple instead of fast.
 
-It shares no code with native/: the rules of arrays, of a line and of column names are those of verify/.
+It shares no code with native/: the rules of arrays, lines and column names come from verify/.
 """
 
 import io

@@ -1,6 +1,6 @@
-"""KMS keys of resources: who reads or writes an encrypted one needs the right to use its key as well.
+"""KMS keys of resources: to read or write an encrypted resource, a caller also needs the right to use its key.
 
-The emulator encrypts nothing and asks for no such right. What each request needs: Amazon S3 User Guide, "Using
+The emulator encrypts nothing and checks no such right. Sources of what each request needs: Amazon S3 User Guide, "Using
 server-side encryption with AWS KMS keys"; Amazon SQS and Amazon SNS Developer Guides, key management; Amazon DynamoDB
 Developer Guide, "DynamoDB encryption at rest"; Amazon CloudWatch Logs User Guide, "Encrypt log data".
 """
@@ -19,7 +19,7 @@ ACTIONS = {
     "sqs:ReceiveMessage": (DECRYPT,),
     "sqs:SendMessage": (GENERATE, DECRYPT),
 }
-"""Action that the emulator carries out in its own process -> what it needs on the key of its resource."""
+"""Action that the emulator carries out in its own process -> rights that it needs on its resource's key."""
 LOG_ACTIONS = ("kms:Encrypt", DECRYPT, "kms:ReEncryptFrom", GENERATE, "kms:DescribeKey")
 
 
@@ -35,13 +35,13 @@ def patch() -> None:
 
 
 def needed(action: str, resource: str) -> list[tuple[str, str, dict[str, str]]]:
-    """What ``action`` needs in addition to itself: an action of KMS, the key, and the condition keys of the request."""
+    """Return what ``action`` needs in addition: an action of KMS, the key, and the condition keys of the request."""
     key = _key_of(resource) if action in ACTIONS else None
     return [(item, key, via(action.partition(":")[0])) for item in ACTIONS[action]] if key else []
 
 
 def via(service: str) -> dict[str, str]:
-    """The condition key that names the service which uses a key for a caller."""
+    """Return the condition key that names the service that uses a key for a caller."""
     return {"kms:viaservice": f"{service}.{REGION}.amazonaws.com"}
 
 
@@ -58,7 +58,7 @@ def _key_of(resource: str) -> EmulatorValue:
 
 
 def _key_of_object(bucket: str, key: str) -> EmulatorValue:
-    """The key of the current object; of the bucket where there is none, or only older versions."""
+    """Return the current object's key, or the bucket's if there is no object, or only older versions."""
     item = s3._buckets.get(bucket, {}).get("objects", {}).get(key)
     if item is not None:
         return item.get("preserved_headers", {}).get(KEY_HEADER)
@@ -66,7 +66,7 @@ def _key_of_object(bucket: str, key: str) -> EmulatorValue:
 
 
 def _additional_checks(original: Original, *request: EmulatorValue) -> list[tuple[str, str]]:
-    """Requests for objects over HTTP."""
+    """Add the checks of keys to requests for objects over HTTP."""
     method, path, headers, _body, query = request
     asked: list[tuple[str, str]] = original(*request)
     bucket, _, key = path.lstrip("/").partition("/")
@@ -88,7 +88,7 @@ def _additional_checks(original: Original, *request: EmulatorValue) -> list[tupl
 def _enforce(
     original: Original, access_key: str, action: str, service: str, region: str, **options: EmulatorValue
 ) -> EmulatorValue:
-    """The key of an object is one of its additional checks; an item's is checked here."""
+    """Check the key of an item; the key of an object is among the additional checks."""
     if action.startswith("kms:") and service == "s3":
         return original(access_key, action, "kms", region, **{**options, "service_context": via("s3")})
     denied = original(access_key, action, service, region, **options)
@@ -133,7 +133,7 @@ def _create_table(original: Original, logical_id: str, props: EmulatorValue, sta
 
 
 def _update_table(original: Original, name: str, old: EmulatorValue, props: EmulatorValue, stack: str) -> EmulatorValue:
-    """A table stays when its template changes: the emulator gives it another name, and makes an empty one."""
+    """Keep a table when its template changes: the emulator would create an empty table with another name."""
     before, after = ({**given, "TableName": name, "SSESpecification": None} for given in (old, props))
     return _table_with_key(props, original(name, before, after, stack))
 

@@ -1,4 +1,4 @@
-"""Requests over HTTP: what the emulator evaluates otherwise than AWS does."""
+"""Requests over HTTP that the emulator evaluates differently from AWS."""
 
 import contextvars
 import json
@@ -17,12 +17,12 @@ from local.emulator_patches import EmulatorValue, Original, wrap
 _CLIENT_ERRORS = frozenset({"dynamodb", "glue", "states"})
 """AWS JSON protocol 1.0 and 1.1: these services answer every error of the caller with 400."""
 KEY_HEADER = "x-amz-server-side-encryption-aws-kms-key-id"
-"""Names the KMS key of an object: in a request, and among what the emulator keeps of the object."""
+"""Names the KMS key of an object, in a request and in the emulator's record of the object."""
 _TABLE_ACTIONS = frozenset({"glue:GetTable", "glue:CreateTable", "glue:UpdateTable", "glue:DeleteTable"})
 
 _catalog_arns: contextvars.ContextVar[tuple[str, ...]] = contextvars.ContextVar("catalog_arns", default=())
 _refused: contextvars.ContextVar[str] = contextvars.ContextVar("refused", default="*")
-"""The resource of the refusal: a table, or a key, where the request is for an object or an item."""
+"""The resource of the refusal: a table, or a key if the request is for an object or an item."""
 
 
 def patch() -> None:
@@ -71,7 +71,7 @@ def _additional_checks(original: Original, *request: EmulatorValue) -> list[tupl
 
 
 def _object_context(original: Original, *request: EmulatorValue) -> dict[str, EmulatorValue]:
-    """A policy can ask for the KMS key that a new object or upload names."""
+    """A policy can depend on the KMS key that a new object or upload names."""
     action, _query, _path, headers = request
     context: dict[str, EmulatorValue] = original(*request)
     if action == "s3:PutObject" and KEY_HEADER in headers:
@@ -80,7 +80,7 @@ def _object_context(original: Original, *request: EmulatorValue) -> dict[str, Em
 
 
 def _fnmatch_compile(original: Original, pattern: str, ignore_case: bool) -> re.Pattern[str]:
-    """An asterisk is any characters, newlines included: a key can have them."""
+    """An asterisk matches any characters, including newlines, which a key can have."""
     found: re.Pattern[str] = original(pattern, ignore_case)
     return re.compile(found.pattern, found.flags | re.DOTALL)
 
@@ -95,8 +95,8 @@ def _extract_resource_arn(original: Original, service: str, *request: EmulatorVa
 def _enforce(
     original: Original, access_key: str, action: str, service: str, region: str, **options: EmulatorValue
 ) -> EmulatorValue:
-    """A call for a table needs rights on the catalog, the database and the table; the emulator asks for the database's.
-    A batch of SQS needs the right for a single request; there is none for batches.
+    """A call for a table needs rights on the catalog, the database and the table; the emulator only checks the
+    database. A batch of SQS needs the right for a single request; batches have no own right.
 
     Sources: AWS Glue Developer Guide, "Specifying AWS Glue resource ARNs"; Amazon SQS Developer Guide, "Amazon SQS API
     permissions: Actions and resource reference".
@@ -121,7 +121,7 @@ def _table_arns(database_arn: str, body: bytes) -> tuple[str, ...]:
 
 
 def record_uses(file: Path) -> None:
-    """Each statement that allowed a role an action leaves a line in ``file``, once for each of the three."""
+    """Write a line to ``file`` once for each combination of role, action and the statement that allowed it."""
     seen: set[tuple[str, ...]] = set()
     lock = threading.Lock()
 

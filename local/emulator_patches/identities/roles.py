@@ -1,7 +1,7 @@
-"""Roles: whom they trust, what they may do, and their access keys; services that act for one or for themselves.
+"""Roles: their trust, rights and access keys; and services that act for a role or for themselves.
 
-Only access keys that this cloud gave out are accepted, and a role's are given to whom it trusts. Schedules, event
-sources and function logs act with a role, alarms as CloudWatch.
+Only access keys that this cloud issued are accepted, and a role's keys are issued only to principals that it trusts.
+Schedules, event sources and function logs act with a role, alarms as CloudWatch.
 """
 
 import copy
@@ -22,9 +22,9 @@ from local.isolation import ACCOUNT, REGION, AccessKey
 
 
 def check_trust(role_arn: str, service: str, keys: Mapping[str, str]) -> str:
-    """The role's name, if its trust policy lets ``service`` assume it; ``keys``: condition keys in lower case.
+    """Return the role's name if its trust policy lets ``service`` assume it; ``keys``: condition keys in lower case.
 
-    Raises ``NotAllowedError``: the role does not exist, or does not trust the service.
+    Raises ``NotAllowedError`` if the role does not exist, or does not trust the service.
     """
     name = role_arn.rpartition("/")[2]
     role = iam._roles.get_scoped(ACCOUNT, None, name)
@@ -40,8 +40,8 @@ def check_trust(role_arn: str, service: str, keys: Mapping[str, str]) -> str:
 def check_role(role_arn: str, service: str, action: str, resource: str, keys: Mapping[str, str] | None = None) -> None:
     """Check a call that the emulator makes in its own process for ``service`` with a role.
 
-    Raises ``NotAllowedError``: the service may not assume the role, or the role may not do ``action`` on ``resource``
-    or use the resource's KMS key; with AWS's sentence.
+    Raises ``NotAllowedError`` with AWS's sentence if the service may not assume the role, or the role may not do
+    ``action`` on ``resource`` or use the resource's KMS key.
     """
     name = check_trust(role_arn, service, keys or {})
     for asked_action, asked_resource, context in ((action, resource, dict(keys or {})), *needed(action, resource)):
@@ -54,7 +54,7 @@ def _check_policies(name: str, service: str, action: str, resource: str, keys: d
     result = iam_evaluator.evaluate(asked, iam_evaluator._gather_role_policies(name, ACCOUNT))
     own = iam_evaluator._resource_policy(action.partition(":")[0], resource)
     if own is not None:
-        # A key's policy has to allow even what a role's policies do.
+        # A key's policy must also allow what a role's policies allow.
         result = iam_evaluator.combine_resource_policy(result, asked, *own, required=action.startswith("kms:"))
     if result.decision != "Allow":
         explicit = result.decision == "Deny"
@@ -94,9 +94,9 @@ def execution_credentials(config: Mapping[str, EmulatorValue]) -> dict[str, str]
 
 
 def session_key(role_arn: str, service: str, session: str) -> AccessKey:
-    """Temporary credentials of the role for ``service``; the same for the same session.
+    """Return temporary credentials of the role for ``service``; the same for the same session.
 
-    Raises ``NotAllowedError``: the role does not trust the service.
+    Raises ``NotAllowedError`` if the role does not trust the service.
     """
     name = check_trust(role_arn, service, {"aws:sourceaccount": ACCOUNT})
     with _lock:
@@ -117,7 +117,7 @@ def session_key(role_arn: str, service: str, session: str) -> AccessKey:
 
 _TARGET_ACTIONS = {"states": "states:StartExecution", "lambda": "lambda:InvokeFunction"}
 _POLL_ACTIONS = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes")
-"""What a function's role needs for its queue: AWS Lambda Developer Guide, "Using Lambda with Amazon SQS"."""
+"""Rights that a function's role needs for its queue: AWS Lambda Developer Guide, "Using Lambda with Amazon SQS"."""
 _REFUSED_POLL_SECONDS = 1
 
 
@@ -125,7 +125,7 @@ def _invoke_target(
     original: Original, target: EmulatorValue, event: EmulatorValue, rule: EmulatorValue, *more: EmulatorValue
 ) -> EmulatorValue:
     """A schedule acts with its target's role. A refused one does nothing; AWS tries again and then drops it."""
-    # Rules of EventBridge come here too; only a schedule has a target of its own.
+    # Rules of EventBridge come here too; only a schedule has its own target.
     if "Target" in rule:
         action = _TARGET_ACTIONS[target["Arn"].split(":")[2]]
         keys = {"aws:sourceaccount": ACCOUNT, "aws:sourcearn": rule["Arn"]}

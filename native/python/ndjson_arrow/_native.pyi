@@ -271,6 +271,9 @@ class ParquetFile:
     in every row group. In the row groups that ended before its first value it is NULL; these chunks are at the end of
     the file.
 
+    A column chunk whose first values repeat has each distinct value once, up to 32,768 values or 512 KiB; after that,
+    and in all other chunks, values are plain.
+
     The footer has the minimum and the maximum of each chunk, cut to 64 bytes. A bound that was cut is marked as not
     exact and lies outside of the values; a maximum that cannot be cut so is left out.
 
@@ -280,16 +283,13 @@ class ParquetFile:
         The file to create. A file that exists is overwritten.
     compression
         "zstd", "snappy" or "none".
-    encoding
-        "dictionary": a column chunk whose first values repeat has each distinct value once, up to 32,768 values or
-        512 KiB; after that, and in all other chunks, values are plain. "plain": no dictionaries.
     zstd_level
         1 to 19. Level 9 makes files 4 to 13 % smaller at about a quarter of the speed.
 
     Raises
     ------
     ValueError
-        `compression` or `encoding` is unknown, or `zstd_level` out of range.
+        `compression` is unknown, or `zstd_level` out of range.
     OSError
         From any method: the operating system reports an error. Neither the file nor this object can be used.
     RuntimeError
@@ -301,7 +301,6 @@ class ParquetFile:
         path: PathLike[str] | str,
         *,
         compression: str = "zstd",
-        encoding: str = "dictionary",
         zstd_level: int = 1,
     ) -> ParquetFile: ...
     @property

@@ -6,7 +6,6 @@ import tempfile
 from contextlib import ExitStack, contextmanager
 from os import PathLike, fspath
 from pathlib import Path
-from shutil import copyfileobj
 from typing import TYPE_CHECKING, BinaryIO
 
 from ndjson_arrow._formats import find_other_format
@@ -29,6 +28,10 @@ class RejectedLineError(ValueError):
         advice = looks_like or "pass rejects=… to read the other lines, for example the append of a list"
         super().__init__(f"{reject.source}: the line at byte {reject.offset:,} is not a row: {reject.reason}; {advice}")
         self.reject = reject
+
+    def __reduce__(self) -> tuple[type[ValueError], tuple[object, ...]]:
+        """In another process, which cannot have the reject, it is a ``ValueError`` of the same text."""
+        return ValueError, self.args
 
 
 class UnreadableFileError(ValueError):
@@ -155,9 +158,9 @@ def _find_columns(
 def _batches(reader: Reader, name: str, file: BinaryIO) -> Iterator[Batch | None]:
     """The batches of a file, and None where there can be rejects without one."""
     reader.open(name)
+    chunks = _chunks(file)
     while not reader.done:
-        chunk = file.read(CHUNK_BYTES)
-        if chunk:
+        if (chunk := next(chunks, None)) is not None:
             reader.feed(chunk)
         else:
             reader.end_of_input()
@@ -170,6 +173,13 @@ def _batches(reader: Reader, name: str, file: BinaryIO) -> Iterator[Batch | None
     yield reader.flush()
 
 
+def _chunks(file: BinaryIO) -> Iterator[bytes]:
+    while (chunk := file.read(CHUNK_BYTES)) != b"":
+        if chunk is None:
+            raise BlockingIOError("the file object gives no bytes now, which is not its end: call os.set_blocking")
+        yield chunk
+
+
 @contextmanager
 def _opened(source: str | PathLike[str] | BinaryIO, *, twice: bool) -> Iterator[BinaryIO]:
     if isinstance(source, str | PathLike):
@@ -177,7 +187,7 @@ def _opened(source: str | PathLike[str] | BinaryIO, *, twice: bool) -> Iterator[
             yield file
     elif twice and not source.seekable():
         with tempfile.TemporaryFile() as copy:
-            copyfileobj(source, copy, CHUNK_BYTES)
+            copy.writelines(_chunks(source))
             copy.seek(0)
             yield copy
     else:

@@ -30,7 +30,7 @@ s3 =
 
 @pytest.fixture
 def trap():
-    """A listener in the place of proxy and endpoint; yields its URL and the list of its clients."""
+    """A listener instead of proxy and endpoint; yields its URL and the list of its clients."""
     visitors: list[object] = []
     with closing(socket.create_server(("127.0.0.1", 0))) as listener:
 

@@ -1,4 +1,4 @@
-"""What commands print, for a person and for a program, and the JSON Schemas of it."""
+"""The output of commands, for a person and for a program, and its JSON Schemas."""
 
 import json
 from collections.abc import Callable
@@ -29,7 +29,7 @@ def printed(capsys: pytest.CaptureFixture[str]) -> Printed:
 
 @pytest.fixture
 def answered(printed: Printed) -> Answered:
-    """Calls a command as ``printed`` does, with ``--json``; returns its document, which is as this schema says."""
+    """Calls a command as ``printed`` does, with ``--json``; returns its document, checked by this schema."""
 
     def call(*given: Any, schema: str | None = None, **options: Any) -> Any:
         document = json.loads(printed(*given, **options, as_json=True))
@@ -39,7 +39,7 @@ def answered(printed: Printed) -> Answered:
 
 
 def valid_json(command: str, document: object) -> dict[str, Any]:
-    """What ``hybrid-router <command> --json`` prints of a document, which is as its schema says."""
+    """The output of ``hybrid-router <command> --json`` for a document, checked by its schema."""
     schema = json.loads((CHECKOUT / "docs" / "schemas" / f"{command}.json").read_text(encoding="utf-8"))
     body: dict[str, Any] = to_json(document)
     jsonschema.validate(body, schema, cls=jsonschema.Draft202012Validator)

@@ -21,12 +21,12 @@ MACHINE = "arn:aws:states:eu-central-1:111122223333:stateMachine:hybrid-router-d
 
 
 EXCEPTIONS = SimpleNamespace(**{name: type(name, (Exception,), {}) for name in ("ExecutionDoesNotExist", "InvalidArn")})
-"""What Step Functions answers for a name that it does not know, and for a text that cannot be one."""
+"""Answers of Step Functions for an unknown name, and for a text that cannot be a name."""
 
 
 @dataclass
 class FakeServices:
-    """The clients of the services that only commands ask; attributes are their answers."""
+    """The clients of services that only commands use; attributes are their answers."""
 
     executions: list[dict[str, Any]] = field(default_factory=list)
     stream_runs: list[dict[str, Any]] = field(default_factory=list)
@@ -151,7 +151,7 @@ PLAN = {
     "maxConcurrency": 4,
     "forecast": FORECAST,
 }
-"""What summaries and answers of ``plan`` have in common."""
+"""Common members of summaries and answers of ``plan``."""
 
 
 def put_summary(world: World, name: str, manifests: Sequence[str] = ()) -> None:

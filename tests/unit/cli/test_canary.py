@@ -130,7 +130,7 @@ def test_every_check_of_every_job_is_a_row(
     }
     assert "a permission is missing" in rows["refused", "start"]["text"]
     assert "FAILED: ModuleNotFoundError: No module named 'obstore'" in rows["library", "imports"]["text"]
-    assert "60 s, $0.0000" in rows["fine", "billed"]["text"]
+    assert "60 s, $0.00" in rows["fine", "billed"]["text"]
     assert "spark 4.1.1, java 17, region eu-central-1, python 1" in rows["fine", "seen"]["text"]
     assert rows["fine", "alarm line"]["state"] == "ok"
     assert code == ExitCode.NEGATIVE

@@ -14,7 +14,7 @@ from cli.inspect.explain import explain_file, explain_object, print_explanation,
 from lake.commit import ResultObject, SourceCount
 from lake.errors import InvalidInputError
 from lake.layout import S3Uri, lake_key, parse_s3_uri, quarantine_key
-from lake.ledger import ArrivalRow, BatchReference, CollectionId, Part, Tabled
+from lake.ledger import ArrivalRow, CollectionId, CommitReference, Part, Tabled
 from lake.manifest import Lane, Manifest, ObjectVersion, new_manifest_id
 from lake.manifest_documents import write_manifest
 from tests.unit.cli.conftest import Printed, valid_json
@@ -164,7 +164,7 @@ def test_quarantined_lines_have_every_reason_and_the_first_line(world: World, ex
 def test_a_failed_reprocess_has_not_undone_the_conversion(world: World, explained: Explained) -> None:
     manifest = arrived(world, "a")
     published(world, manifest, {})
-    assert world.ledger.manifests.force(world.row(manifest.id), world.now)
+    assert world.ledger.manifests.force(world.row(manifest.id), world.now, "request")
     assert "QUEUED: will be converted tonight 22:00; what was published stays until" in explained()[1]
     assert world.ledger.manifests.fail(world.row(manifest.id), "its input is gone", world.now)
     version, text = explained()
@@ -176,17 +176,15 @@ def test_what_the_iceberg_table_shows_is_named(world: World, explained: Explaine
     manifest = arrived(world, "a")
     published(world, manifest, {})
     world.ledger.manifests.mark_tabled(
-        world.row(manifest.id), Tabled(1, DOCUMENT, 7, 1 << 62, "2026-11-20T09:00:00.000+00:00")
+        world.row(manifest.id), Tabled(1, DOCUMENT, 1, 1 << 62, "2026-11-20T09:00:00.000+00:00")
     )
     version, text = explained()
     assert version["manifests"][0]["tabled"]["snapshot"] == str(1 << 62)
-    assert f"generation 1 since today 10:00: batch 7, snapshot {1 << 62}\n" in text
+    assert f"generation 1 since today 10:00: batch 1, snapshot {1 << 62}\n" in text
     # And a rebuild that has begun with this batch shows nothing of it yet
-    tables = world.ledger.tables
-    assert tables.intend(tables.create("orders", "old"), BatchReference(7, "key", "hash"))
-    row = tables.get("orders")
-    assert row is not None
-    assert tables.replace(row, "new")
+    row, batch = world.ledger.tables.create("orders", "old"), CommitReference("key", "hash")
+    assert world.ledger.tables.intend(row, batch)
+    assert world.ledger.tables.replace(replace(row, pending=batch), "new")
     assert explained()[0]["manifests"][0]["tabled"] is None
 
 
@@ -223,7 +221,7 @@ def test_an_object_of_an_older_generation_says_that_it_was_replaced(world: World
     # Given: a manifest that was converted twice
     manifest = arrived(world, "a")
     published(world, manifest, {})
-    world.ledger.manifests.force(world.row(manifest.id), world.now)
+    world.ledger.manifests.force(world.row(manifest.id), world.now, "request")
     done(world, world.row(manifest.id))
     # When
     key = lake_key(PARTITION, manifest.id, 1, 0)
@@ -284,7 +282,7 @@ def test_a_reprocess_moves_a_file_of_the_stream_lane_without_superseding_its_man
     world.ledger.manifests.fail(world.row(manifest.id), "it is broken", world.now)
     world.wait(timedelta(hours=5))
     # When
-    assert world.ledger.manifests.force(world.row(manifest.id), world.now)
+    assert world.ledger.manifests.force(world.row(manifest.id), world.now, "request")
     # Then it is in the batch lane since then, if it was not before
     line = f"  lane       batch since today {since}\n"
     assert line in explained()[1]

@@ -208,7 +208,7 @@ def test_the_page_says_why_and_what_to_do(world: World, printed: Printed) -> Non
         "  run   hybrid-router dead-letters ls --stage dev",
     ]
     assert lines[8].startswith("IGNORED 2 files, 10 B, such as s3://input/b.json since 20")
-    assert (lines[9], lines[-1]) == (f"  why   {NO_RULE}", "3 in all")
+    assert (lines[9], lines[-1]) == (f"  why   {NO_RULE}", "3 in all; times in Europe/Berlin")
     # And when a rule has taken the files
     for file in files:
         world.ledger.ignored.subtract(NO_RULE, file)

@@ -145,7 +145,7 @@ def test_the_published_generation_counts_with_what_it_keeps_of_an_earlier_one(
     row = converted(filled, [line_of("{", 5)], "d", partition=EVENING)
     replaced = json.dumps(line_of("{", 7)).encode()
     filled.raw_s3.put_object(Bucket="quarantine", Key=quarantine_key(EVENING, row.id, 1, 1), Body=replaced)
-    filled.ledger.manifests.force(row, filled.now)
+    filled.ledger.manifests.force(row, filled.now, "request")
     earlier = PendingObject("quarantine", quarantine_key(EVENING, row.id, 1, 0), "", (), "", 1, 1)
     published(filled, filled.row(row.id), [line_of("[1]", 9, reason="not an object")], [earlier] if is_kept else [])
     # When, Then: all that count are lines of the second one

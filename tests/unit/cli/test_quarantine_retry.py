@@ -162,7 +162,7 @@ def test_an_hour_that_is_converted_again_keeps_no_other_back(
     # Given repaired lines of two hours, and a reprocess of the first
     exported.write_bytes(b'{"a":1}\n{"a":2}\n\n{"a":4}\n')
     (manifest, *_) = {origin.manifest for origin in read_origins(exported) if origin.partition == PARTITION}
-    stack.ledger.manifests.force(stack.row(manifest), stack.now)
+    stack.ledger.manifests.force(stack.row(manifest), stack.now, "request")
     for flags in ({"dry_run": True}, {}):
         # When
         body = retry(**flags, code=ExitCode.NEGATIVE)
@@ -181,7 +181,7 @@ def test_lines_of_an_hour_that_is_queued_while_they_are_given_back_are_told(
     exported.write_bytes(b'{"a":1}\n\n\n\n')
     (manifest, *_) = {origin.manifest for origin in read_origins(exported) if origin.partition == PARTITION}
     stack.faults.reset()
-    stack.faults.pause = (3, lambda: stack.ledger.manifests.force(stack.row(manifest), stack.now))
+    stack.faults.pause = (3, lambda: stack.ledger.manifests.force(stack.row(manifest), stack.now, "request"))
     # When, and again, as after an answer that was lost
     for _ in range(2):
         text = printed(retry_lines, stack, exported, code=ExitCode.OK)

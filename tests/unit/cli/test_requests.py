@@ -232,7 +232,7 @@ def test_an_execution_that_cannot_be_followed_any_longer_is_not_to_be_started_ag
     world: World, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     monkeypatch.setattr(cli.change.executions.follow_execution, "__defaults__", (Mock(side_effect=error),))
-    with pytest.raises(NotReachableError, match=r"^arn:1 continues, .*router nights' shows its end$") as raised:
+    with pytest.raises(NotReachableError, match=r"^arn:1 continues, .* nights' shows its end$") as raised:
         run(world, run_overnight, {})
     assert "run the command again" not in str(raised.value)
 
@@ -264,12 +264,15 @@ def test_a_backfill_ends_as_its_night_does_or_is_named_and_not_waited_for(
 
 def test_a_dry_run_of_a_backfill_says_what_it_would_convert(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     search = {"found": 5, "known": 3, "recorded": 2, "bytes": 2_000_000, "archived": 1, "reprocessed": 4}
-    output = {"dryRun": True, "search": search, "plan": {"files": 1, "bytes": 1000}}
+    plan = {"files": 3, "bytes": 2_001_000, "runs": 1, "engine": "glue", "forecast": {"minutes": 90, "dollars": 2}}
+    output = {"dryRun": True, "search": search, "plan": plan}
     assert run(world, run_backfill, FIELDS, output, dry_run=True) == (ExitCode.OK, [{**REQUEST, "dryRun": True}])
     shown = capsys.readouterr().out
     assert "found: 5 files, of which 3 have an owner; to be converted: 2 files, 2 MB" in shown
     assert "archived, so restore them first: 1 of the files to be converted" in shown
-    assert "to be converted again: 4 manifests" in shown
+    assert "queued in these hours already: 1 file, 1 kB" in shown
+    assert "with these: 1 run on glue, 1 h 30 min, $2.00" in shown
+    assert "to be converted again in addition: 4 manifests" in shown
 
 
 def test_a_sweep_prints_its_counts_and_a_dry_run_its_items(printed: Printed) -> None:

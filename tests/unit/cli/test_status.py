@@ -12,6 +12,7 @@ import pytest
 from cli.documents import StatusDocument
 from cli.inspect.status import print_status_document, status_document
 from lake.layout import sweep_key
+from lake.ledger.collections import CollectionId, Part
 from lake.manifest import Lane, ObjectVersion, Partition
 from lake.texts import format_clock, format_dollars, format_duration
 from lake.time import iso_utc
@@ -80,7 +81,7 @@ def test_the_backlog_is_counted_by_lane_and_dataset(world: World, page: Page) ->
     assert world.ledger.manifests.release(tried.row, "worker lost", world.now)
     world.queued("d", lane=Lane.STREAM)
     # And an old one that waits again since now
-    assert world.ledger.manifests.force(world.row(ended.id), world.now)
+    assert world.ledger.manifests.force(world.row(ended.id), world.now, "request")
     world.wait(timedelta(minutes=5))
     # When
     document = document_of(world)
@@ -125,6 +126,17 @@ def test_what_did_not_get_through_is_counted(world: World) -> None:
     for name in ("d", "e"):
         world.queued(name, lane=Lane.STREAM)
     assert [shard.manifests for shard in document_of(world, FakeServices(), limit=1).shards] == [1]
+
+
+def test_collected_files_that_no_division_can_take_are_not_promised_one(world: World, page: Page) -> None:
+    # Given a part whose document was found to be damaged
+    part = Part("p1", "2026-11-20T09", world.now.isoformat(), 2, 10, "sha", ("orders",))
+    assert world.ledger.collections.add(CollectionId.numbered(part.hour, 1), part, world.now)
+    world.ledger.collections.set_apart(part.hour, part, world.now)
+    # Then
+    collected = "collected  4 files, 20 B since 2026-11-20T09 UTC, divided when their hour is over"
+    line = "           2 files in damaged parts: 'hybrid-router sweep --stage test' names what to restore"
+    assert page().splitlines()[1:4] == [collected, line, "failures   none"]
 
 
 def test_the_newest_forecast_is_told_until_its_night_begins(world: World, page: Page) -> None:

@@ -52,7 +52,7 @@ class Page:
 
     @cached_property
     def anchors(self) -> set[str]:
-        """What GitHub makes of the headings."""
+        """Anchors that GitHub derives from the headings."""
         return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in _HEADING.findall(self.prose)}
 
     def rows(self, *header: str) -> list[tuple[str, ...]]:

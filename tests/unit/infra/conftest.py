@@ -102,13 +102,13 @@ class Assembly:
         return "arn:aws:" + form.format(place=f"{REGION}:{ACCOUNT}", account=ACCOUNT, name=self.name(name))
 
     def name(self, name: str) -> str:
-        """The name of a resource by its logical id: its own one, or one as CloudFormation makes it up."""
+        """The name of a resource by its logical id: its own name, or one as CloudFormation generates it."""
         body = self._written[name]
         made_up = f"{self.stack}-{name}"[:51] + f"-{sha256(name.encode()).hexdigest()[:12]}" if self.stack else name
         return str(self._value(body.get("Properties", {}).get(OWN_NAMES.get(body["Type"], ""), made_up)))
 
     def statements(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """(logical id, statement) of every policy: of roles, buckets, queues and topics, and whom roles trust."""
+        """(logical id, statement) of every policy: of roles, buckets, queues and topics, and of the trust of roles."""
         for name, properties in self._properties.items():
             documents = [
                 properties.get("PolicyDocument"),
@@ -120,7 +120,7 @@ class Assembly:
                     yield name, statement
 
     def grants(self) -> set[tuple[str, str, str]]:
-        """(role, action, resource) of all that the policies of roles allow; roles as ``Routerroute``."""
+        """(role, action, resource) of everything that the roles' policies allow; roles as ``Routerroute``."""
         return {
             (policy[1], action, resource)
             for name, statement in self.statements()
@@ -149,7 +149,7 @@ class Assembly:
     def _value(self, value: Any) -> Any:
         """The value with all of CloudFormation's functions applied.
 
-        Raises ``ValueError``: the template uses a function that is not known here.
+        Raises ``ValueError`` if the template uses an unknown function.
         """
         if isinstance(value, list):
             return [self._value(item) for item in value]

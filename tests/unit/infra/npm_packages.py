@@ -18,7 +18,7 @@ NODE_BINARY = NODE / "bin" / "node"
 
 
 def run_cdk(folder: Path, environment: Mapping[str, str], *arguments: str) -> tuple[int, str]:
-    """Run the CDK command line in a folder, with this environment alone: exit code and what it printed."""
+    """Run the CDK command line in a folder, with only this environment; return exit code and output."""
     program = install(Path(__file__).parent / "cdk_command_line", "aws-cdk/bin/cdk")
     command = [str(NODE_BINARY), str(program), *arguments, "--no-notices", "--no-color"]
     quiet = {"CDK_DISABLE_CLI_TELEMETRY": "true", "CDK_DISABLE_VERSION_CHECK": "true"}
@@ -42,7 +42,7 @@ def install(package: Path, program: str) -> Path:
         shutil.copytree(package, unfinished)
         npm = NODE / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
         command = [str(NODE_BINARY), str(npm), "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
-        # Node has its own list of certificate authorities: it has to trust those of this machine.
+        # Node has its own list of certificate authorities: it must trust this machine's authorities.
         trusted = os.environ.get("NODE_EXTRA_CA_CERTS") or ssl.get_default_verify_paths().cafile
         environment = {**os.environ, **({"NODE_EXTRA_CA_CERTS": trusted} if trusted else {})}
         result = subprocess.run(command, cwd=unfinished, capture_output=True, text=True, check=False, env=environment)

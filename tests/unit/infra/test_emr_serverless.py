@@ -1,4 +1,4 @@
-"""EMR Serverless in the template: only where a setting allows it, bounded, and with rights in the place of Glue's."""
+"""EMR Serverless in the template: only where a setting allows it, bounded, and with rights instead of Glue's."""
 
 import re
 
@@ -55,7 +55,7 @@ def test_a_run_may_do_what_glues_batch_job_does_and_nothing_of_the_stream(other_
             if name == role and not action.startswith("logs:")
         }
 
-    # Then what Glue's role has besides is the inbox, and what a verification needs
+    # Then Glue's role has in addition the inbox, and what a verification needs
     assert of("Emr") < of("Jobs")
     more = {resource for _, resource in of("Jobs") - of("Emr")}
     assert all(

@@ -323,10 +323,10 @@ def test_the_zip_of_this_checkout_is_accepted_and_that_of_another_or_none_refuse
     ("change", "reason"),
     [
         (lambda files: files.update({f"wheels/{OBSTORE}": b"other"}), f"contain wheels/{OBSTORE}, whose SHA-256"),
-        (lambda files: files.pop(f"wheels/{OBSTORE}"), "not exactly those that the jobs need"),
-        (lambda files: files.update({"wheels/idna-3.2-py3-none-any.whl": b""}), "not exactly those"),
+        (lambda files: files.pop(f"wheels/{OBSTORE}"), "not exactly the ones that the jobs need"),
+        (lambda files: files.update({"wheels/idna-3.2-py3-none-any.whl": b""}), "not exactly the ones"),
         (lambda files: files.update({f"wheels/{OBSTORE[:-4]}.exe": b""}), "cannot be read"),
-        (lambda files: files.update({REQUIREMENTS: b"ndjson-arrow==0.1.0\nobstore==0.9.0\n"}), "not exactly those"),
+        (lambda files: files.update({REQUIREMENTS: b"ndjson-arrow==0.1.0\nobstore==0.9.0\n"}), "not exactly the ones"),
     ],
 )
 def test_a_zip_with_other_files_is_refused(

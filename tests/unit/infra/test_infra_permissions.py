@@ -243,12 +243,12 @@ def test_with_a_share_the_job_verifies(other_assembly: Assembly) -> None:
 
 def test_both_engines_store_event_logs_where_the_setting_is_on(other_assembly: Assembly) -> None:
     # Given a stage with event logs, Glue and EMR Serverless
-    # Then all Glue jobs have the path, which ends with a slash, in the form for a history server alone
+    # Then all Glue jobs have the path, which ends with a slash, in both forms: for Glue's page and for a history server
     jobs = [body["DefaultArguments"] for body in other_assembly.resources("AWS::Glue::Job").values()]
     (uri,) = {job["--spark-event-logs-path"] for job in jobs}
     assert re.fullmatch(r"s3://\S*Control\S*/spark-logs/", uri)
-    assert {job["--enable-spark-ui-legacy-path"] for job in jobs} == {"true"}
-    assert not any("--enable-spark-ui" in job for job in jobs)
+    forms = ("--enable-spark-ui", "--enable-spark-ui-legacy-path")
+    assert {job.get(form) for job in jobs for form in forms} == {"true"}
     # And runs on EMR Serverless the same
     machine = other_assembly.one("AWS::StepFunctions::StateMachine", "MachinesOvernight")
     assert machine["DefinitionSubstitutions"]["EmrLogUri"] == uri

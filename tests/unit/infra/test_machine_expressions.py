@@ -173,9 +173,9 @@ def test_a_round_on_emr_serverless_that_is_repeated_finds_its_job_run_and_one_th
 
 def test_a_dry_run_of_a_backfill_does_not_replace_the_plan_of_an_overnight_execution_of_its_name(library: Path) -> None:
     field = machine("backfill")["States"]["Plan"]["Arguments"]["Payload"]
-    request = {"from": "b", "force": True}
-    payload = value_of(library, field, states={"context": {"Execution": {"Name": "a"}}}, variables={"request": request})
-    assert payload == {"from": "b", "execution": "dry-run-a", "raiseRefusal": True}
+    variables = {"request": {"from": "b", "force": True}, "search": {}}
+    payload = value_of(library, field, states={"context": {"Execution": {"Name": "a"}}}, variables=variables)
+    assert payload == {"from": "b", "execution": "dry-run-a", "found": {}, "raiseRefusal": True}
 
 
 def test_a_reprocess_whose_answer_was_lost_counts_what_it_has_queued(library: Path) -> None:

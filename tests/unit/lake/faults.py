@@ -42,7 +42,7 @@ class Faults:
         self.repeat: int | None = None
         """The client gets no answer, and sends the same request again."""
         self.pause: tuple[int, Callable[[], object]] | None = None
-        """(n, what another process does before write n)."""
+        """(n, action of another process before write n)."""
         self._delayed: list[Callable[[], Any]] = []
         self._crashed = False
         self._lock = threading.RLock()
@@ -64,7 +64,7 @@ class Faults:
         return _Faulty(client, self)
 
     def call(self, name: str, method: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
-        """One request at a time: which write has the fault depends on their number."""
+        """One request at a time: the number of a write decides about its fault."""
         if self.pause is not None and name in WRITES and len(self.writes) + 1 >= self.pause[0]:
             (_, meanwhile), self.pause = self.pause, None
             meanwhile()

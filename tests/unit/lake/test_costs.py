@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lake.engines import ENGINES, Engine, read_bill
-from lake.engines.description import MAX_REASON, Bill, divide
+from lake.engines.description import MAX_REASON, Bill, divide_by_weight
 from lake.ledger import CostRow, CostShare
 from lake.ledger.costs import MAX_SHARES
 from lake.manifest import Lane
@@ -155,7 +155,7 @@ def test_a_service_that_refuses_is_an_error(run: str) -> None:
 
 @given(st.integers(0, 10**12), st.lists(st.integers(0, 10**15), min_size=1))
 def test_parts_add_up_to_the_whole(total: int, weights: list[int]) -> None:
-    parts = divide(total, weights)
+    parts = divide_by_weight(total, weights)
     assert sum(parts) == total
     assert min(parts) >= 0
     if any(weights):

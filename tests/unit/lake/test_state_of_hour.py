@@ -18,9 +18,9 @@ END = datetime(2026, 11, 20, 10, tzinfo=UTC)
 """End of the hour of ``PARTITION``."""
 LATER = END + timedelta(days=9)
 NEW = HourRow(PARTITION, touched=1, touched_at=iso_utc(END - timedelta(minutes=5)))
-TOLD = replace(NEW, told=HourState.COMPLETE, settled=1, revision=1)
+TOLD = replace(NEW, decided=HourState.COMPLETE, settled=1, revision=1)
 TOUCHED = replace(TOLD, touched=2, touched_at=iso_utc(LATER))
-REOPENED = replace(TOUCHED, told=HourState.REOPENED, revision=2)
+REOPENED = replace(TOUCHED, decided=HourState.REOPENED, revision=2)
 
 
 def contents_of(*states: State | None) -> HourContents:

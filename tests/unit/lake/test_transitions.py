@@ -57,9 +57,9 @@ def fail(world: World, row: ManifestRow) -> bool:
     return world.ledger.manifests.fail(row, "because", world.now)
 
 
-def force(world: World, row: ManifestRow, request: str | None = "request-1") -> bool:
+def force(world: World, row: ManifestRow) -> bool:
     try:
-        return world.ledger.manifests.force(row, world.now, request)
+        return world.ledger.manifests.force(row, world.now, "request-1")
     except InvalidInputError:
         return False
 
@@ -146,7 +146,7 @@ def test_a_transition_is_fenced_against_concurrent_changes(world: World, transit
     # Given: a row that another run has claimed, also after its lease expired
     row = row_in_state(world, LEGAL[transition][0])
     if transition is force:
-        force(world, row, None)
+        world.ledger.manifests.force(row, world.now, "request-2")
     elif transition is finish:
         world.ledger.manifests.fail(row, "uploads vanished", world.now)
     elif row.state == State.QUEUED:
@@ -326,12 +326,7 @@ def test_a_request_that_is_repeated_recognises_the_generation_that_it_queued(wor
     world.claimed(world.row(row.id))
     assert world.ledger.manifests.force(row, world.now, "request-1")
     assert not world.ledger.manifests.force(row, world.now, "request-2")
-    assert not world.ledger.manifests.force(row, world.now)
     assert (world.row(row.id).generation, world.row(row.id).request) == (2, "request-1")
-    # When a later request has no name, then that of the generation before is forgotten
-    fail(world, world.row(row.id))
-    force(world, world.row(row.id), None)
-    assert (world.row(row.id).generation, world.row(row.id).request) == (3, None)
 
 
 def listed(world: World, failure: Failure, lane: Lane = Lane.BATCH) -> list[str]:

@@ -56,9 +56,9 @@ BUCKETS = ("input", "lake", "quarantine", "control")
 PARTITION = Partition("orders", "2026-11-20", 9)
 LEASE = timedelta(minutes=10)
 NEWEST: "list[World]" = []
-"""The world that was made last: its clock is that of moto's objects, so no test depends on the date of the machine."""
+"""The newest world: moto's objects have its clock, so no test depends on the date of the machine."""
 ENDPOINTS: dict[str, str] = {}
-"""Servers over HTTP in place of moto, by "dynamodb" and "s3": `tests/conformance` sets them."""
+"""Servers over HTTP instead of moto, by "dynamodb" and "s3": `tests/conformance` sets them."""
 
 
 @dataclass
@@ -199,7 +199,7 @@ def _time_of_objects() -> datetime:
 
 @cache
 def clients() -> tuple[Any, Any]:
-    """Made once: it takes longer than most tests. What they talk to is new in every world."""
+    """Made once: it takes longer than most tests. Their servers' state is new in every world."""
     session = boto3.Session(aws_access_key_id=SECRET, aws_secret_access_key=SECRET, region_name=REGION)
     # boto3 composes its own user agent twice for every request.
     config = Config(user_agent="tests")

@@ -13,7 +13,7 @@ from tests.oracle.ndjson_oracle import OracleResult
 
 @dataclass(slots=True)
 class ReadResult:
-    """What a Reader returned for all its splits."""
+    """Results of a Reader for all its splits."""
 
     counts: list[SplitCounts] = field(default_factory=list)
     rejects: list[Reject] = field(default_factory=list)
@@ -54,7 +54,7 @@ def chunks_of(data: bytes, cuts: Sequence[int]) -> list[bytes]:
 def read_split(
     reader: Reader, result: ReadResult, chunks: Iterable[bytes], source: str, start: int = 0, end: int | None = None
 ) -> None:
-    """Reads one split and adds everything it returns to ``result``, but for the rows that no batch has returned."""
+    """Reads one split and adds everything that it returns to ``result``, except rows that no batch has returned."""
     reader.open(source, start=start, end=end)
     for chunk in chunks:
         if reader.done:
@@ -118,7 +118,7 @@ def read_file(data: bytes, *, cuts: Sequence[int] = (), splits: Sequence[int] = 
 
 
 def assert_same(read: ReadResult, expected: OracleResult, *, provenance: bool = False) -> None:
-    """Asserts that rows, rejects with their lines, counts and columns are the oracle's."""
+    """Asserts that rows, rejects with their lines, counts and columns equal the oracle's."""
     rows = [row | ({"_source": "file", "_offset": str(offset)} if provenance else {}) for offset, row in expected.rows]
     assert read.rows == rows
     assert [(reject.offset, reject.length, reject.reason, reject.line) for reject in read.rejects] == [

@@ -3,6 +3,7 @@
 import gzip
 import io
 import os
+import pickle
 import tarfile
 from pathlib import Path
 from random import Random
@@ -44,6 +45,8 @@ def test_a_rejected_line_is_an_error_for_a_caller_that_takes_none(file: Path) ->
     with pytest.raises(RejectedLineError, match=r"a\.ndjson: the line at byte 22 is not a row: not JSON") as raised:
         ndjson_arrow.read(file).read_all()
     assert raised.value.reject.line == b"not a row"
+    # And its text reaches another process, which cannot have the reject
+    assert str(pickle.loads(pickle.dumps(raised.value))) == str(raised.value)
 
 
 @pytest.mark.parametrize(
@@ -100,6 +103,14 @@ def test_a_pipe_gives_all_its_columns() -> None:
         pipe.write(gzip.compress(BODY))
     with os.fdopen(output, "rb") as source:
         assert ndjson_arrow.read(source, rejects=ignore).read_all().to_pylist() == ROWS
+
+
+@pytest.mark.parametrize("columns", [None, ["a"]])
+def test_a_pipe_that_does_not_wait_is_an_error_and_not_the_end(columns: list[str] | None) -> None:
+    output, end = os.pipe()
+    os.set_blocking(output, False)
+    with os.fdopen(output, "rb") as source, os.fdopen(end, "wb"), pytest.raises(BlockingIOError, match="set_blocking"):
+        ndjson_arrow.read(source, columns=columns).read_all()
 
 
 @pytest.mark.parametrize("columns", [None, ["a"]])

@@ -1,4 +1,4 @@
-"""What tests of `hybrid-router convert` convert and ask for, and conversions that are killed."""
+"""Fixtures of the tests of `hybrid-router convert`, and conversions that are killed."""
 
 import gzip
 import json
@@ -15,7 +15,7 @@ from offline.input_files import Search
 GOOD = b'{"a": 1, "b": "x"}\n{"a": 2}\n'
 BAD = b'{"a": 3}\nnot JSON\n'
 Convert = Callable[..., tuple[int, dict[str, Any]]]
-"""Converts files into one folder, or does what was asked; returns the exit code, and what ``--json`` prints."""
+"""Converts files into one folder, or runs the given command; returns the exit code and the ``--json`` output."""
 SMALL = Settings(stage="here", convert=ConvertSettings(split_bytes=4096, target_file_bytes=8192, row_group_bytes=65536))
 
 
@@ -34,9 +34,9 @@ class KilledError(Exception):
 
 
 def convert_until_killed(asked: Request, steps: int) -> bool:
-    """Convert, but raise ``KilledError`` in place of each rename or deletion of a file after this number of them.
+    """Convert, but raise ``KilledError`` instead of each rename or deletion of a file after this number of them.
 
-    Returns whether there was one.
+    Returns whether it was raised.
     """
     left = iter(range(steps))
 

@@ -1,8 +1,8 @@
 """hybrid-router convert: files of this machine become a lake, each version once, and what cannot be read is named."""
 
 import errno
-import io
 import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -41,8 +41,8 @@ def test_a_folder_is_converted_as_the_jobs_do_and_an_independent_count_agrees(
     assert (shown["files"], shown["rows"], shown["quarantined"]) == (5, 2 + 1 + 4000, {"not JSON": 1})
     assert list(shown["unreadable"].values()) == [1]
     assert sorted(path.name for path in (output / "lake").iterdir()) == ["clicks", "orders"]
-    # And the text file is counted
-    assert shown["otherFiles"] == 1
+    # And the text file and the hidden one are counted
+    assert shown["otherFiles"] == 2
     # And the excluded file is named after the tasks' objects
     numbers = [int(path.stem.rsplit("-", 1)[1]) for path in (output / "quarantine" / "clicks").rglob("*.jsonl")]
     assert [number % NUMBERS_PER_TASK for number in numbers] == [0]
@@ -99,8 +99,19 @@ def test_two_calls_at_once_for_one_folder_are_refused(folder: Path, tmp_path: Pa
 def test_standard_input_is_a_file_of_the_named_dataset(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, convert: Convert
 ) -> None:
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(GOOD)))
-    code, shown = convert(PIPE, dataset="piped")
+    # Given a pipe that another process has set to non-blocking, and whose writer has not begun
+    end, beginning = os.pipe()
+    os.set_blocking(end, False)
+    with os.fdopen(end) as stdin, os.fdopen(beginning, "wb") as writer, ThreadPoolExecutor() as pool:
+        monkeypatch.setattr("sys.stdin", stdin)
+        # When
+        converted = pool.submit(convert, PIPE, dataset="piped")
+        while not converted.done() and not [*tmp_path.glob("out/_hybrid-router/staging/*/stdin-*")]:
+            pass
+        writer.write(GOOD)
+        writer.close()
+        code, shown = converted.result()
+    # Then
     assert (code, shown["rows"]) == (ExitCode.OK, 2)
     assert len(list((tmp_path / "out" / "lake" / "piped").rglob("*.parquet"))) == 1
     # And one that is closed is named
@@ -142,9 +153,9 @@ def test_an_output_inside_of_the_input_is_not_input(folder: Path, tmp_path: Path
     # Nor is that of an earlier call, whose quarantine looks like input; next to it a person keeps a report
     (converted / "report.json").write_bytes(GOOD)
     assert convert(folder, output=converted)[1]["files"] == 0
-    # And its folders count as left out, like one file of the input: they can be a person's
+    # And its folders count as left out, like two files of the input: they can be a person's
     found = convert(folder, output=tmp_path / "other")[1]
-    assert (found["files"], found["otherFiles"]) == (6, 1 + len(["lake", "quarantine"]))
+    assert (found["files"], found["otherFiles"]) == (6, 2 + len(["lake", "quarantine"]))
 
 
 @pytest.mark.parametrize(
@@ -286,7 +297,7 @@ def test_a_file_that_has_grown_is_named_and_its_rows_are_not_added_again(
     code, shown = convert(converted)
     # Then
     assert (code, shown["files"], shown["skipped"]) == (ExitCode.NEGATIVE, 0, 4)
-    reason = "it has changed since its 2 rows were converted: pass --replace to replace them"
+    reason = "it has changed since its 2 rows were converted: pass --replace to convert it instead of them"
     assert shown["refused"] == {str(folder / "orders" / "a.ndjson"): reason}
     # When
     _, shown = convert(replace(converted, replace=True))

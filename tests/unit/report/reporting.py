@@ -1,4 +1,4 @@
-"""What the tests of the report share: manifests of both lanes, job runs, and a report of them."""
+"""Helpers of the tests of the report: manifests of both lanes, job runs, and a report of them."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -102,7 +102,7 @@ def report_of(*rows: ManifestRow, costs: tuple[CostRow, ...] = (), **changes: An
 
 
 def full_report() -> Report:
-    """A report in which each chart has something to show, with texts of others that look like markup."""
+    """A report in which each chart has something to show, with texts of uploaders that look like markup."""
     rows = [row(), row("s", Lane.STREAM, seconds=20)]
     rows.append(row("bad", state=State.FAILED, reason="the file s3://input/<b>evil</b>\n is not readable"))
     rows.append(row("rejects", rejects={"not JSON": 7, "</script><script>alert(1)</script>": 1}))

@@ -63,12 +63,12 @@ class Deployment(World):
         self.raw_s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": status})
 
     def damage(self, row: ManifestRow) -> None:
-        """The row lacks an attribute that is always written."""
+        """Remove an attribute from the row that is always written."""
         key = {"pk": f"manifest#{row.id}", "sk": "manifest"}
         self.dynamodb.update_item(TableName="ledger", Key=key, UpdateExpression="REMOVE manifest_sha256")
 
     def configure(self, **settings: Any) -> None:
-        """Other settings than the defaults."""
+        """Set other settings than the defaults."""
         self.services = replace(self.services, settings=parse_settings({**SETTINGS, **settings}))
 
 
@@ -100,7 +100,7 @@ def _metrics(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def emr(deployment: Deployment) -> FakeEmr:
-    """The deployment's streaming jobs are on EMR Serverless."""
+    """Move the deployment's streaming jobs to EMR Serverless."""
     emr = FakeEmr()
     deployment.configure(stream=ON_EMR)
     deployment.services = replace(deployment.services, engines={"emr-serverless": emr}, stream_launch=LAUNCH)
@@ -109,7 +109,7 @@ def emr(deployment: Deployment) -> FakeEmr:
 
 @cache
 def _admitted_datasets() -> tuple[Any, ...]:
-    """The rows of a ledger that has let in two datasets."""
+    """The rows of a ledger that has admitted two datasets."""
     with new_world() as world:
         world.ledger.datasets.admit({"orders": "orders", "clicks": "clicks"}, 1000)
         return tuple(world.dynamodb.scan(TableName=world.resources.ledger_table)["Items"])
@@ -129,7 +129,7 @@ def new_deployment() -> Iterator[Deployment]:
             glue=world.faults.wrap(glue),
             clock=deployment.clock,
         )
-        # Every test begins with datasets that have room, so that letting them in is not among the writes it counts.
+        # Every test begins with admitted datasets, so that their admission is not among the writes that it counts.
         for row in admitted:
             world.dynamodb.put_item(TableName=world.resources.ledger_table, Item=row)
         yield deployment

@@ -42,7 +42,7 @@ class FakeEmr:
         self.requests: list[dict[str, Any]] = []
         self.cancelled: list[dict[str, Any]] = []
         self.unlisted: set[str] = set()
-        """Runs that the list does not have yet."""
+        """Runs that are not yet in the list."""
         self.page_size = 50
         self._tokens: dict[str, tuple[dict[str, Any], str]] = {}
         self._numbers = itertools.count(1)

@@ -18,7 +18,7 @@ def glue_client() -> Any:
 
 
 class FakeGlue:
-    """What the router calls; one run at a time per job, tables with a version."""
+    """The calls of the router; one run at a time per job, tables with a version."""
 
     def __init__(self) -> None:
         self.exceptions = glue_client().exceptions
@@ -27,7 +27,7 @@ class FakeGlue:
         self.tables: dict[str, dict[str, Any]] = {}
         self.before_update = lambda: None
         self.bills: dict[str, dict[str, Any]] = {}
-        """What an ended run has used, by run: the fields of Glue's ``JobRun``."""
+        """Usage of ended runs, by run: the fields of Glue's ``JobRun``."""
         self.quota_is_full = False
         """Other jobs of the account use up its quota of runs or DPUs."""
         self.without_room: set[str] = set()

@@ -1,4 +1,4 @@
-"""What the tests of ownership and of requests share: files with an owner, converted or not, and counts of an answer."""
+"""Helpers of the tests of ownership and of requests: files with an owner, converted or not, and counts of an answer."""
 
 from dataclasses import replace
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""What the tests of plan share: partitions, a plan of a deployment, and what it planned."""
+"""Helpers of the tests of plan: partitions, a plan of a deployment, and what it planned."""
 
 import json
 from collections import Counter

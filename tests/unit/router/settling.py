@@ -1,4 +1,4 @@
-"""What the tests of settle share: planned executions, and manifests that are published with given counts."""
+"""Helpers of the tests of settle: planned executions, and manifests that are published with given counts."""
 
 from dataclasses import replace
 from typing import Any
@@ -19,7 +19,7 @@ RUN = f"s3://control/{run_key('overnight', NONCE, 0)}"
 
 
 def planned(deployment: Deployment, *names: str) -> list[ManifestRow]:
-    """A planned execution with one manifest per name, each in a partition of its own."""
+    """A planned execution with one manifest per name, each in its own partition."""
     rows = []
     for hour, name in enumerate(names):
         rows.append(deployment.queued(name, partition=replace(PARTITION, hour=hour)))

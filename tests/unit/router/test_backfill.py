@@ -67,7 +67,7 @@ def test_objects_without_an_event_become_arrivals_of_the_batch_lane(deployment: 
     deployment.put("orders/b ü+\n.JSON", "orders/c.csv", "clicks/d.json")
     modified = deployment.put("orders/a.json")
     result = find(deployment)
-    totals = {"found": 2, "known": 0, "recorded": 2, "unsettled": 0, "bytes": 6, "archived": 0}
+    totals = {"found": 2, "known": 0, "recorded": 2, "unsettled": 0, "bytes": 6, "compressed": 0, "archived": 0}
     assert result == {"token": None, "waitSeconds": 0, **totals}
     assert found_files(deployment) == ["orders/a.json", "orders/b ü+\n.JSON"]
     [row] = deployment.ledger.arrivals.versions("input", "orders/a.json")
@@ -82,10 +82,10 @@ def test_a_dry_run_counts_the_archived_objects_that_nobody_owns(deployment: Depl
         deployment.raw_s3.put_object(Bucket="input", Key=f"orders/{name}.json", Body=b"{}\n", StorageClass="GLACIER")
         if name == "a":
             find(deployment)
-    deployment.put("orders/d.json")
+    deployment.put("orders/d.json.gz")
     deployment.faults.writes.clear()
     # When, Then
-    totals = {"found": 4, "known": 1, "recorded": 3, "bytes": 9, "archived": 2}
+    totals = {"found": 4, "known": 1, "recorded": 3, "bytes": 9, "compressed": 3, "archived": 2}
     result = find(deployment, dryRun=True)
     assert {name: result[name] for name in totals} == totals
     assert deployment.faults.writes == []

@@ -106,13 +106,16 @@ def test_only_a_publish_that_takes_too_long_is_planned(deployment: Deployment) -
     assert planned(deployment, plan_overnight(deployment, execution="next")) == [row.id]
 
 
-def test_a_dry_run_plans_what_collections_would_become_and_divides_nothing(deployment: Deployment) -> None:
+def test_a_dry_run_plans_collections_and_what_a_backfill_has_found(deployment: Deployment) -> None:
     for name in ("a.json", "b.json"):
         collected(deployment, name)
     collected(deployment, "c.json", partition=HOURS[0])
+    # And a backfill has found compressed files of two manifests and a half that have no owner
+    size = 5 * deployment.services.settings.batch.manifest_bytes // 2
     deployment.faults.writes.clear()
-    answer = plan_overnight(deployment, dryRun=True)
-    assert (answer["manifests"], answer["files"], answer["bytes"]) == (2, 3, 300)
+    answer = plan_overnight(deployment, dryRun=True, found={"recorded": 10, "bytes": size, "compressed": size})
+    assert (answer["manifests"], answer["files"], answer["bytes"]) == (5, 13, size + 300)
+    assert answer["datasets"][0]["compressedBytes"] == size
     assert deployment.faults.writes == ["put_object"]
 
 

@@ -177,7 +177,7 @@ def test_a_dry_run_counts_and_writes_nothing(deployment: Deployment) -> None:
             "is FAILED: when the cause is removed, run 'hybrid-router reprocess --manifest {id}'",
         ),
         (
-            lambda world, row: world.ledger.manifests.force(done(world, row), world.now),
+            lambda world, row: world.ledger.manifests.force(done(world, row), world.now, "request"),
             "notMoved",
             "is to be reprocessed by the batch lane: start overnight to do it now",
         ),

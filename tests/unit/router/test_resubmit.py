@@ -87,7 +87,7 @@ def test_a_line_is_given_back_once_though_the_hour_was_reprocessed(deployment: D
     # Given: a line that was given back, and whose file was converted again and rejected it again
     manifest = done(deployment, "a")
     request(deployment, uploaded(deployment, lines_of(manifest, 0)))
-    deployment.ledger.manifests.force(deployment.row(manifest), deployment.now)
+    deployment.ledger.manifests.force(deployment.row(manifest), deployment.now, "request")
     convert(deployment, manifest)
     # When, then
     again = uploaded(deployment, lines_of(manifest, 0, 20, generation=2))
@@ -152,7 +152,7 @@ def test_lines_that_may_be_rejected_no_longer_are_refused(deployment: Deployment
     # Given manifests that failed, are being converted again, were converted again, and are of another hour
     manifest = done(deployment, "a")
     waiting, other = done(deployment, "b"), done(deployment, "c", partition=Partition("orders", "2026-11-20", 8))
-    deployment.ledger.manifests.force(deployment.row(waiting), deployment.now)
+    deployment.ledger.manifests.force(deployment.row(waiting), deployment.now, "request")
     cases = {
         lines_of(failed(deployment, "d"), 0): "which is FAILED, no longer match the export: when it is DONE",
         lines_of(waiting, 0): "which is QUEUED",

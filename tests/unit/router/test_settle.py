@@ -95,7 +95,7 @@ def test_an_execution_that_has_nothing_left_says_why(deployment: Deployment) -> 
     deployment.wait(timedelta(minutes=1))
     urgent = deployment.manifest("a.json", lane=Lane.STREAM)
     deployment.ledger.manifests.supersede(promoted, [urgent], "promoted", deployment.now)
-    deployment.ledger.manifests.force(deployment.row(reprocessed.id), deployment.now)
+    deployment.ledger.manifests.force(deployment.row(reprocessed.id), deployment.now, "request")
     # Then
     message = "its 2 manifests were promoted or queued again meanwhile"
     assert (settled(deployment)["verdict"], settled(deployment)["message"]) == ("EMPTY", message)
@@ -111,15 +111,15 @@ def test_what_was_queued_again_since_the_plan_is_for_the_next_one(deployment: De
     # Given: of four manifests one was reprocessed before the plan
     before = deployment.queued("c.json")
     deployment.ledger.manifests.fail(before, "it is broken", deployment.now)
-    assert deployment.ledger.manifests.force(deployment.row(before.id), deployment.now)
+    assert deployment.ledger.manifests.force(deployment.row(before.id), deployment.now, "request")
     deployment.wait(timedelta(minutes=1))
     first, second, third = planned(deployment, "a.json", "b.json", "d.json")
     done(deployment, first, 5)
     assert deployment.ledger.manifests.fail(deployment.row(third.id), "it is broken", deployment.now)
     # When: a person reprocesses others that have ended, perhaps with an execution of its own, which splits one
     deployment.wait(timedelta(minutes=1))
-    assert deployment.ledger.manifests.force(deployment.row(first.id), deployment.now)
-    assert deployment.ledger.manifests.force(deployment.row(third.id), deployment.now)
+    assert deployment.ledger.manifests.force(deployment.row(first.id), deployment.now, "request")
+    assert deployment.ledger.manifests.force(deployment.row(third.id), deployment.now, "request")
     if is_running:
         deployment.claimed(deployment.row(first.id))
         halves = [deployment.manifest(name) for name in ("d1.json", "d2.json")]
@@ -279,7 +279,7 @@ def test_what_is_converted_again_meanwhile_is_left_to_its_own_execution(
 
     def list_and_force(*arguments: Any) -> Any:
         found = list_digests(*arguments)
-        deployment.ledger.manifests.force(before, deployment.now)
+        deployment.ledger.manifests.force(before, deployment.now, "request")
         return found
 
     monkeypatch.setattr(published, "list_digests", list_and_force)

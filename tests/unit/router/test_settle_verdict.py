@@ -26,7 +26,7 @@ from router.settle.verdict import (
     Verdict,
     format_notification,
     format_quarantine,
-    judge,
+    judge_execution,
     read_night_outcome,
     should_notify,
 )
@@ -60,7 +60,7 @@ def tallied(*rows: ManifestRow) -> Tally:
 
 
 def judged(rows: list[ManifestRow]) -> Verdict:
-    return judge(tallied(*rows))
+    return judge_execution(tallied(*rows))
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_a_verdict_has_one_size_whatever_the_night_has_come_to() -> None:
     # Then
     assert (tally.failed, len(tally.not_done)) == (1000, MAX_NAMED_MANIFESTS)
     assert (tally.damaged_objects, len(tally.damaged)) == (30_000, MAX_NAMED_OBJECTS)
-    assert len(judge(tally).message) < 2 * MAX_QUOTED_CHARACTERS
+    assert len(judge_execution(tally).message) < 2 * MAX_QUOTED_CHARACTERS
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_the_message_counts_the_datasets_above_the_share_and_names_the_first() -
     # Given: five datasets that lose everything, and one that loses one line in 20
     tally = tallied(*(counted(0, 793, dataset=name) for name in "abcde"), counted(19, 1, dataset="f"))
     # When
-    verdict = judge(tally, 0.05)
+    verdict = judge_execution(tally, 0.05)
     # Then
     assert verdict.outcome == "SUCCEEDED_WITH_QUARANTINE"
     assert verdict.datasets_above_share == 5
@@ -166,7 +166,7 @@ def test_the_message_counts_the_datasets_above_the_share_and_names_the_first() -
         "more than alarms.max_quarantined_share of 5 datasets is in the quarantine (a: 100 %, b: 100 %, c: 100 % and 2 "
         "more)"
     )
-    assert judge(tally, 1).datasets_above_share == 0
+    assert judge_execution(tally, 1).datasets_above_share == 0
 
 
 def test_the_document_lists_the_datasets_with_most_lines_in_the_quarantine_first() -> None:

@@ -52,16 +52,17 @@ LIMITS = GLUE.batch
 def test_an_hour_is_divided_by_the_limits_and_no_file_is_lost(groups: list[FileGroup], files: list[int]) -> None:
     found = backlog(*groups)
     assert [item.row.files for item in found] == files
-    assert sum(count for item in found for _, count in item.arrived) == sum(files)
+    assert sum(count for item in found for count in item.arrived.values()) == sum(files)
     assert sum(item.row.bytes for item in found) == sum(group.bytes * group.count for group in groups)
 
 
 def test_the_datasets_that_one_stands_for_share_its_files() -> None:
     found = backlog(FileGroup("orders/a.json", 10, 100, 3), FileGroup("orders/a.json.gz", 1, 100, 3))
     assert [item.row.files for item in found] == [66, 67, 67]
-    assert sum(item.row.bytes for item in found) == 1100
-    assert sum(item.row.compressed_bytes for item in found) == 100
-    assert sum(files for item in found for _, files in item.arrived) == pytest.approx(200)
+    assert sum(item.row.bytes for item in found) == 11 * sum(item.row.compressed_bytes for item in found) == 1100
+    assert sum(files for item in found for files in item.arrived.values()) == pytest.approx(200)
+    # 10,000 datasets with files in every window of an hour have 60 times each, not 720: seconds instead of minutes.
+    assert [len(item.arrived) for item in backlog(*[FileGroup("orders/a.json", 10, 100, 3)] * 200)] == [4, 4, 4]
 
 
 def test_every_file_is_published_between_the_start_and_the_end() -> None:

@@ -1,4 +1,4 @@
-"""What the tests of simulate share: settings, a day, its night."""
+"""Helpers of the tests of simulate: settings, a day, its night."""
 
 from datetime import UTC, date, datetime, timedelta
 from typing import Any

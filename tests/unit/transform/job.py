@@ -1,4 +1,4 @@
-"""What the tests of the jobs share: the context of a run in an emulated world, tasks, and what they have uploaded."""
+"""Helpers of the tests of the jobs: the context of a run in an emulated world, tasks, and what they have uploaded."""
 
 from collections.abc import Callable
 from typing import Any

@@ -45,7 +45,7 @@ def assert_claimed(world: World, manifest: str, claim: Claim | ConversionOutcome
 
 
 def after_attempts(world: World, row: ManifestRow, number: int) -> ManifestRow:
-    """QUEUED after so many attempts."""
+    """A QUEUED row after this number of attempts."""
     for _ in range(number):
         world.ledger.manifests.release(world.claimed(world.row(row.id), "jr_0").row, "it crashed", world.now)
     return world.row(row.id)
@@ -174,7 +174,7 @@ def test_a_manifest_without_attempts_whose_document_was_changed_fails(world: Wor
 def test_a_manifest_of_an_earlier_input_bucket_is_done_with_what_it_has_published(world: World) -> None:
     # Given a published manifest, QUEUED in its next generation, and settings that have another input bucket since
     row = world.published(world.queued("a"))
-    assert world.ledger.manifests.force(row, world.now)
+    assert world.ledger.manifests.force(row, world.now, "request")
     world.resources = replace(world.resources, input_bucket="landing-zone-2")
     # When
     outcome = given(world, row.id)

@@ -74,7 +74,8 @@ def test_a_manifest_of_the_batch_lane_is_halved_and_one_of_the_stream_lane_is_no
     kinds = {(one.lane, one.urgent, one.created_at) for one in found}
     # And halves are as old as the whole, so that an alarm sees how long their files have been waiting
     assert kinds == {(Lane.BATCH, False, iso_utc(world.now) if lane == Lane.STREAM else row.created_at)}
-    assert {world.row(one.id).state for one in found} == {State.QUEUED}
+    # And all attempts are left to them
+    assert {(half.state, half.tries) for half in map(world.row, after.superseded_by)} == {(State.QUEUED, 0)}
 
 
 def forced_row(world: World) -> ManifestRow:
@@ -82,7 +83,7 @@ def forced_row(world: World) -> ManifestRow:
     failed = tried_row(world, Lane.STREAM, "a", "b")
     assert world.ledger.manifests.fail(failed, "it crashed", world.now)
     world.wait(timedelta(days=9))
-    assert world.ledger.manifests.force(world.row(failed.id), world.now)
+    assert world.ledger.manifests.force(world.row(failed.id), world.now, "request")
     return world.row(failed.id)
 
 
@@ -106,7 +107,7 @@ def test_the_successors_of_a_forced_manifest_wait_since_then_in_the_batch_lane(
 
 def test_a_manifest_that_was_published_before_fails_and_stays_published(world: World) -> None:
     done = row_in_state(world, "DONE")
-    assert world.ledger.manifests.force(done, world.now)
+    assert world.ledger.manifests.force(done, world.now, "request")
     row = world.row(done.id)
     assert supersede_or_fail(services_of(world), row, world.now)
     after = world.row(done.id)

@@ -68,7 +68,7 @@ def test_a_new_column_is_null_in_earlier_rows(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("columns", [2, 400])
 def test_a_row_group_ends_when_it_takes_too_much_memory(tmp_path: Path, columns: int) -> None:
-    # Given values that hardly compress: in full pages, and in so many columns that no page is full
+    # Given values that hardly compress: in full pages, and in too many columns for a full page
     chance = random.Random(1)
     rows = [{f"c{c}": chance.randbytes(100_000 // columns).hex() for c in range(columns)} for _ in range(35)]
     files = Files(tmp_path)

@@ -220,7 +220,7 @@ PLAIN, GZIP = b"{}\n" * 1000, gzip.compress(b"{}\n", mtime=0) + bytes(3000)
 
 
 def spend(seconds: float, read_bytes: int, head: bytes = PLAIN, settings: ConvertSettings = SETTINGS) -> None:
-    """Read so many bytes of a file in so much processor time, the first two of them in none."""
+    """Read a number of bytes of a file in a given processor time, the first two of them in none."""
     file = version("orders/a.json", head)
     clock = iter([5.0, 5.0, 5.0 + seconds])
     deadline = SplitDeadline(Split(file, 0, file.size), settings, lambda: next(clock))

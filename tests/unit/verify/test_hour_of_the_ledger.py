@@ -85,7 +85,7 @@ def committed_again(deployment: Deployment) -> tuple[ManifestRow, CommitDocument
     row = published(deployment, listed(deployment, "a.json"))
     assert row.published is not None
     first = read_commit(deployment.raw_s3, "control", row.published.document)
-    deployment.ledger.manifests.force(row, deployment.now)
+    deployment.ledger.manifests.force(row, deployment.now, "request")
     lists = {"objects": first.objects, "sources": first.sources, "new_columns": first.new_columns}
     return deployment.committed(deployment.claimed(deployment.row(row.id)), **lists), first
 
@@ -96,9 +96,13 @@ def test_an_object_of_an_earlier_generation_is_replaced_unless_the_published_one
 ) -> None:
     publishing, first = committed_again(deployment)
     roll_forward(deployment.s3, deployment.ledger, "control", publishing, deployment.clock)
+    # And a copy of it that a person has made, which no sweep deletes
+    copy = first.objects[0].key.replace(".parquet", "-copy.parquet")
+    deployment.raw_s3.put_object(Bucket="lake", Key=copy, Body=b"")
     # When
     report = verified(deployment, share)
     # Then
+    assert f"s3://lake/{copy}" in [difference.uri for difference in report.differences]
     (replaced,) = [reason for reason in report.unproven if "was replaced by generation 2" in reason]
     assert replaced.startswith(f"s3://quarantine/{first.quarantine[0].key} ")
 
@@ -137,7 +141,7 @@ def test_a_manifest_that_is_converted_again_while_it_is_compared_is_not_proven(
     replaced = deployment.raw_s3.list_objects_v2(Bucket="lake")["Contents"]
 
     def check(*given: Any, **options: Any) -> Any:
-        deployment.ledger.manifests.force(row, deployment.now)
+        deployment.ledger.manifests.force(row, deployment.now, "request")
         published(deployment, deployment.row(row.id))
         for item in replaced:
             deployment.raw_s3.delete_object(Bucket="lake", Key=item["Key"])

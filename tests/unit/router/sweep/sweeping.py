@@ -1,4 +1,4 @@
-"""What the tests of sweep and hours share: uploads, manifests in every state, markers, and what a sweep changed."""
+"""Helpers of the tests of sweep and hours: uploads, manifests in every state, markers, and what a sweep changed."""
 
 import json
 from collections.abc import Callable
@@ -56,7 +56,7 @@ def changes(done: dict[str, int]) -> dict[str, int]:
 
 
 def with_events(deployment: Deployment) -> FakeEventBridge:
-    """The deployment sends its events to what is returned."""
+    """Let the deployment send its events to the returned fake."""
     bridge = FakeEventBridge()
     deployment.services = replace(deployment.services, events=deployment.faults.wrap(bridge))
     return bridge
@@ -72,7 +72,7 @@ def listed(
 
 
 def marker(deployment: Deployment, partition: Partition = PARTITION) -> dict[str, Any] | None:
-    """The marker of an hour; None: there is none."""
+    """The marker of an hour; None if there is none."""
     key = complete_marker_key(partition)
     if key not in deployment.keys("lake", key):
         return None

@@ -14,7 +14,7 @@ from lake.time import iso_utc
 from router.sweep import leftovers
 from router.sweep.handler import sweep
 from router.sweep.leftovers import delete_replaced
-from router.sweep.repair import Repair, read_progress, write_progress
+from router.sweep.repair import Repair, read_position, write_position
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.sweep.sweeping import changes, committed, published, swept, unfinished, upload, uploaded
 
@@ -32,7 +32,7 @@ def test_uploads_are_aborted_only_when_no_publish_can_need_them(deployment: Depl
     deployment.ledger.manifests.supersede(superseded, [deployment.manifest("d", "e")], "test", deployment.now)
     forced = published(deployment, deployment.queued("f"))
     useless += [upload(deployment, "lake", lake_key(forced.partition, forced.id, 1, 9))]
-    assert deployment.ledger.manifests.force(forced, deployment.now)
+    assert deployment.ledger.manifests.force(forced, deployment.now, "request")
     useless += [upload(deployment, bucket, preflight_key("jr_1")) for bucket in ("lake", "quarantine")]
     # When the sweep runs
     assert changes(sweep(deployment.services)) == {"aborted": len(useless)}
@@ -63,7 +63,7 @@ def test_a_commit_document_that_nobody_can_read_stops_no_other_upload(deployment
 def reprocessed(deployment: Deployment, name: str = "a") -> ManifestRow:
     """A manifest whose second generation is published."""
     row = published(deployment, deployment.queued(name))
-    assert deployment.ledger.manifests.force(row, deployment.now)
+    assert deployment.ledger.manifests.force(row, deployment.now, "request")
     return published(deployment, deployment.row(row.id))
 
 
@@ -114,7 +114,7 @@ def test_deletions_go_on_where_the_time_of_the_last_sweep_ended(
 def test_a_grace_period_can_become_longer_than_the_place_of_the_last_deletion(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_progress(deployment.services, leftovers.LISTING, {"after": iso_utc(deployment.now)})
+    write_position(deployment.services, leftovers.LISTING, {"after": iso_utc(deployment.now)})
     query = LedgerTable.query
 
     def strict(table: LedgerTable, pk: str, *, after: str = "", before: str = "", index: bool = False) -> Any:
@@ -123,14 +123,14 @@ def test_a_grace_period_can_become_longer_than_the_place_of_the_last_deletion(
 
     monkeypatch.setattr(LedgerTable, "query", strict)
     assert swept(deployment) == {}
-    assert read_progress(deployment.services, leftovers.LISTING) == {"after": "0"}
+    assert read_position(deployment.services, leftovers.LISTING) == {"after": "0"}
 
 
 def test_a_generation_that_was_replaced_again_stays_for_the_last_grace_period(deployment: Deployment) -> None:
     # Given generation 3 published when the deletion of generation 1 is nearly due
     row = reprocessed(deployment)
     deployment.wait(timedelta(minutes=59))
-    assert deployment.ledger.manifests.force(row, deployment.now)
+    assert deployment.ledger.manifests.force(row, deployment.now, "request")
     published(deployment, deployment.row(row.id))
     # When it is due, then queries may still read generation 2
     deployment.wait(timedelta(minutes=2))
@@ -143,7 +143,7 @@ def test_a_generation_that_was_replaced_again_stays_for_the_last_grace_period(de
 def test_remains_of_a_failed_publish_are_deleted_and_the_published_generation_is_kept(deployment: Deployment) -> None:
     # Given a publish that has failed, and a process that died before it deleted what was completed
     row = published(deployment, deployment.queued("a"))
-    deployment.ledger.manifests.force(row, deployment.now)
+    deployment.ledger.manifests.force(row, deployment.now, "request")
     publishing = committed(deployment, deployment.claimed(deployment.row(row.id)))
     deployment.raw_s3.put_object(Bucket="lake", Key=lake_key(row.partition, row.id, 2, 0), Body=b"half")
     assert deployment.ledger.manifests.fail(publishing, "test", deployment.now)
@@ -181,7 +181,7 @@ def test_copies_of_a_person_are_kept(deployment: Deployment) -> None:
     for key in places:
         deployment.raw_s3.put_object(Bucket="lake", Key=key, Body=b"copy")
     upload(deployment, "lake", elsewhere)
-    deployment.ledger.manifests.force(row, deployment.now)
+    deployment.ledger.manifests.force(row, deployment.now, "request")
     published(deployment, deployment.row(row.id))
     deployment.wait(timedelta(hours=5))
     # When the sweep deletes that generation

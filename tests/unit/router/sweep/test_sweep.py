@@ -138,7 +138,7 @@ def test_a_manifest_of_an_old_hour_is_reported_only_after_its_reprocess_has_wait
     # Given a manifest of last month that was reprocessed, and a younger one that waits
     old = published(deployment, deployment.queued("a"))
     deployment.wait(timedelta(days=30))
-    deployment.ledger.manifests.force(old, deployment.now)
+    deployment.ledger.manifests.force(old, deployment.now, "request")
     deployment.queued("b")
     # When sweeps come at once, and after the limit
     deployment.wait(timedelta(minutes=5))
@@ -154,7 +154,7 @@ def test_a_manifest_that_went_to_the_batch_lane_gets_no_pointer(
 ) -> None:
     # Given an index that still shows a manifest of the stream lane, which was reprocessed in the batch lane
     hint = deployment.queued("a", lane=Lane.STREAM)
-    deployment.ledger.manifests.force(published(deployment, hint), deployment.now)
+    deployment.ledger.manifests.force(published(deployment, hint), deployment.now, "request")
     listed = deployment.ledger.manifests.open
 
     def lagging(_: Any, lane: Lane, state: State, on_damage: Any) -> Any:
@@ -301,7 +301,7 @@ def test_a_dry_run_says_what_the_next_sweep_does(deployment: Deployment) -> None
     published(deployment, done)
     stray = lake_key(PARTITION, done.id, 1, 9)
     upload(deployment, "lake", stray)
-    deployment.ledger.manifests.force(deployment.row(done.id), deployment.now)
+    deployment.ledger.manifests.force(deployment.row(done.id), deployment.now, "request")
     published(deployment, deployment.row(done.id))
     deployment.wait(timedelta(hours=7))
     deployment.faults.reset()

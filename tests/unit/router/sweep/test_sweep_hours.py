@@ -274,7 +274,7 @@ def test_a_sweep_that_resumes_late_leaves_the_marker_of_the_current_row(
     announce_hours(repair(deployment))
     # Then
     assert marker(deployment) is None
-    assert deployment.ledger.partitions.get(PARTITION).told == HourState.REOPENED
+    assert deployment.ledger.partitions.get(PARTITION).decided == HourState.REOPENED
     assert [shown for shown in bridge.announced if shown[0] == "Reopened"] == [("Reopened", 2, 10)]
 
 

@@ -1,4 +1,4 @@
-"""What the tests of tables share: published generations, and what a table shows."""
+"""Helpers of the tests of tables: published generations, and the content of a table."""
 
 import gzip
 import json
@@ -45,7 +45,7 @@ def publish(
 
 def forced(deployment: Deployment, row: ManifestRow) -> ManifestRow:
     """QUEUED in the next generation."""
-    assert deployment.ledger.manifests.force(deployment.row(row.id), deployment.now)
+    assert deployment.ledger.manifests.force(deployment.row(row.id), deployment.now, "request")
     return deployment.row(row.id)
 
 
@@ -62,7 +62,7 @@ def row_of(deployment: Deployment) -> TableRow:
 
 
 def swapped(deployment: Deployment, metadata: Metadata, dataset: str = "orders") -> None:
-    """Another writer changes the table, whose document has a name of its own, and is compressed."""
+    """Another writer changes the table; its document has another name, and is compressed."""
     catalog = TableCatalog(deployment.services, dataset)
     entry = catalog.load()
     assert entry is not None
@@ -96,14 +96,14 @@ def tabled(deployment: Deployment, name: str = "a", **other: Any) -> ManifestRow
 
 
 def shown_in_the_end(deployment: Deployment) -> list[str]:
-    """What the table shows when nothing is left to do."""
+    """The content of the table when nothing is left to do."""
     while commit(deployment) is not None:
         pass
     return shown(deployment)
 
 
 def by_another_writer(deployment: Deployment, operation: str, batch: Batch | None = None) -> dict[str, Any]:
-    """What another writer makes of the table: its snapshot says nothing of batches, and the tag stays."""
+    """The table after another writer: its snapshot does not name batches, and the tag stays."""
     before = table(deployment)
     batch = batch or Batch(0, [DataFile("s3://lake/other.parquet", 1, 1, (20000, 0))])
     after = commit_batch(before, TableCatalog(deployment.services, "orders"), batch, 0, 0)

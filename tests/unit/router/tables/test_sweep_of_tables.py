@@ -148,7 +148,7 @@ def test_tables_that_were_cleaned_starve_no_other(deployment: Deployment, monkey
 def hours(deployment: Deployment, events: FakeEventBridge | None = None) -> HourState:
     deployment.services = replace(deployment.services, events=events or FakeEventBridge())
     swept(deployment, announce_hours)
-    return deployment.ledger.partitions.get(PARTITION).told
+    return deployment.ledger.partitions.get(PARTITION).decided
 
 
 def test_an_hour_is_complete_when_its_table_shows_it(deployment: Deployment) -> None:
@@ -183,6 +183,24 @@ def test_a_table_gets_what_was_published_while_the_settings_asked_for_none(
     assert commit(deployment) == (None if deleted else 2)
     if not deleted:
         assert shown(deployment) == sorted(map(name_of, (first, second)))
+
+
+def test_an_hour_that_was_complete_for_its_table_is_reopened_for_readers_of_the_files(deployment: Deployment) -> None:
+    # Given a complete hour whose table keeps a replaced file
+    publish(deployment, forced(deployment, tabled(deployment)))
+    commit(deployment)
+    deployment.wait(timedelta(hours=3))
+    swept(deployment)
+    assert hours(deployment) == HourState.COMPLETE
+    # When the settings ask for no table any more
+    deployment.configure(datasets=[{"name": "{folder}"}])
+    swept(deployment)
+    # Then readers of the files, which have its rows twice, are told so until the table is gone
+    assert hours(deployment) == HourState.REOPENED
+    del deployment.glue.tables["orders"]
+    assert swept(deployment) == 1
+    deployment.wait(timedelta(hours=1))
+    assert hours(deployment) == HourState.COMPLETE
 
 
 def test_one_look_finds_all_that_a_job_with_earlier_settings_has_published(deployment: Deployment) -> None:
