@@ -55,7 +55,7 @@ class Origin(RejectedPlace):
     """The origin of a line of an export."""
 
     digest: str
-    """BLAKE2b of the line (32 hexadecimal characters): an unchanged line is not given back."""
+    """BLAKE2b of the line (32 hexadecimal characters): an unchanged line is not resubmitted."""
 
 
 def origins_file(exported: Path) -> Path:
@@ -81,7 +81,7 @@ def export_lines(
     as_json: Json = False,
 ) -> int:
     """Write rejected lines to a file, unchanged, so that a person can repair them."""
-    # Lines that the quarantine does not keep, and lines that were given back, are only counted.
+    # Lines that the quarantine does not keep, and lines that were resubmitted, are only counted.
     scan = RecordScan(stack, limit, dataset, first, last, reason, file)
     found: Counter[str] = Counter()
     try:

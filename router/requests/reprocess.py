@@ -210,7 +210,7 @@ class Reprocessing:
                 self.report.add("open", 1, f"manifest {row.id} changed meanwhile: reprocess it again")
                 return
             logger.info("manifest reprocessed", manifest_id=row.id, generation=row.generation + 1)
-        # Read after the manifest was queued, so that it includes lines that were given back before.
+        # Read after the manifest was queued, so that it includes lines that were resubmitted before.
         if row.published is not None and ledger.resubmissions.of(row.partition):
             message += f"; {LINES_RESUBMITTED}"
         self.report.add("queued", 1, message)

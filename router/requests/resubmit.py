@@ -39,7 +39,7 @@ def resubmit(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
 
     Order of the writes: the intent, which names the file; the row, after which no other resubmission can have one of
     its lines; then ownership, as for every arrival. Idempotent: a repetition completes what is left. Raises
-    ``InvalidInputError`` if the event is not valid, or the lines may not be given back; ``InvalidDocumentError`` if its
+    ``InvalidInputError`` if the event is not valid, or the lines may not be resubmitted; ``InvalidDocumentError`` if its
     document, or an earlier one, is gone; ``OwnershipError`` if a request had no answer: a repetition or the sweep
     completes it.
     """
@@ -101,7 +101,7 @@ def check_resubmission(
     """Compare a resubmission with the ledger. ``earlier`` are all resubmissions that are recorded for its hour.
 
     Memory holds its own lines and those of one earlier resubmission. Raises ``InvalidInputError`` if it has no line,
-    too many lines or one twice, or if a line is no longer in the quarantine or was given back before;
+    too many lines or one twice, or if a line is no longer in the quarantine or was resubmitted before;
     ``InvalidDocumentError`` if the document of an earlier one is gone or was changed.
     """
     lines = set(resubmission.identities())
