@@ -22,7 +22,7 @@ from transform.task_model import ConversionContext
 def run(context: ConversionContext, arguments: Mapping[str, str]) -> int:
     """Convert the manifests of the run document that ``--run`` names; with ``--verify``, compare past dates instead.
 
-    Returns the exit code: 0 if every manifest is terminal or HELD by another run (the state machine tries it again),
+    Returns the exit code: 0 if every manifest is terminal or HELD by another run (the state machine retries it),
     else 1. It is also 1 if the environment prevents the run from working; the run has then claimed nothing. Manifests
     that an earlier job run of the run document was denied are skipped, unless no others are left, as when a person
     starts this run. With ``--verify`` it is the exit code of ``verify_dates``. Raises ``InvalidInputError`` if
@@ -42,7 +42,7 @@ def run(context: ConversionContext, arguments: Mapping[str, str]) -> int:
     others = [manifest for manifest in manifests if manifest not in denied]
     if others and len(others) < len(manifests):
         number = format_count(len(manifests) - len(others), "manifest is", "manifests are")
-        context.log(f"{number} left out, which an earlier job run of this execution was denied")
+        context.log(f"{number} left out, because an earlier job run of this execution was denied access")
         manifests = others
     started = time.monotonic()
     try:
@@ -68,14 +68,14 @@ def run(context: ConversionContext, arguments: Mapping[str, str]) -> int:
 
 
 def _record_denied(context: ConversionContext, run: str, before: Collection[str], manifests: Collection[str]) -> None:
-    """Add to the run document's list of denied manifests. An error is only logged: the next run tries them again."""
+    """Add to the run document's list of denied manifests. An error is only logged: the next run retries them."""
     if not manifests:
         return
     services = context.services
     try:
         write_denied(services.s3, services.resources.control_bucket, run, {*before, *manifests})
     except (BotoCoreError, ClientError) as error:
-        context.log(f"what this job run was denied could not be recorded, it is tried again: {error}")
+        context.log(f"the denied manifests could not be recorded, the next run retries them: {error}")
 
 
 def main(argv: list[str]) -> str | None:

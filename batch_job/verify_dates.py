@@ -83,7 +83,7 @@ def verify_dates(context: ConversionContext, which: str) -> int:
         return 0
     wrong = ", ".join(day for day, is_proven in zip(dates, found, strict=True) if not is_proven)
     context.log(
-        f"verify: not proven: {wrong}; the lines above name the hours, run for each "
+        f"verify: not proven: {wrong}; for each hour in the lines above run "
         "'hybrid-router verify --dataset <name> --from <hour> --to <hour>'"
     )
     return 1
@@ -186,7 +186,7 @@ class DateCheck:
                 differences = format_count(len(report.differences), "difference")
                 document = f"s3://{services.resources.control_bucket}/{self.key}"
                 line = (
-                    f"{ALARM} {line}; {differences} in {document}, the first: {report.differences[0]}; for the places "
+                    f"{ALARM} {line}; {differences} in {document}, the first: {report.differences[0]}; to see where, "
                     f"run 'hybrid-router verify --dataset {dataset} --from {report.hour} --to {report.hour}'"
                 )
             context.log(line)

@@ -60,7 +60,7 @@ FROM = typer.Option("--from", help="UTC day or hour, such as 2026-11-21T08.")
 TO = typer.Option("--to", help="UTC day or hour, inclusive.")
 FirstHour = Annotated[str | None, FROM]
 LastHour = Annotated[str | None, TO]
-NoWait = Annotated[bool, typer.Option("--no-wait", help="Start it, and do not wait for its end.")]
+NoWait = Annotated[bool, typer.Option("--no-wait", help="Start it without waiting for its end.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would happen; change nothing.")]
 Limit = Annotated[int, typer.Option(min=1, help="Maximum number of entries to read from each list.")]
 Cores = Annotated[int, typer.Option(min=1, help="Cores to use.")]

@@ -223,7 +223,7 @@ def _no_stack(error: BotoCoreError | ClientError, stage: str, cdk: str) -> str:
 @command("outputs")
 def print_outputs(
     stack: DeployedStack,
-    name: Annotated[str | None, typer.Argument(help="Print the value of this output alone.")] = None,
+    name: Annotated[str | None, typer.Argument(help="Print only the value of this output.")] = None,
     *,
     as_json: Json = False,
 ) -> None:

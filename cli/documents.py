@@ -62,7 +62,7 @@ class NightLine:
     bytes: int | None
     manifests: Annotated[int | None, "of its plan; null: it was not planned, or only as a dry run"]
     planned_dollars: float | None
-    manifests_done: Annotated[int | None, "null, as of what follows: it has no verdict"]
+    manifests_done: Annotated[int | None, "null, as all that follows: it has no verdict"]
     rows: int | None
     quarantined_lines: int | None
     unreadable_files: int | None
@@ -141,7 +141,7 @@ class NightVerdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NightDocument(NightLine):
-    message: Annotated[str | None, "of the verdict; without one the error that has ended it"]
+    message: Annotated[str | None, "of the verdict; without one the error that ended it"]
     plan: PlannedNight | None
     progress: Annotated[NightProgress | None, "null: it has a verdict, or no plan yet"]
     dollars: Annotated[float | None, "of the job runs"]
@@ -155,8 +155,8 @@ class NightDocument(NightLine):
 @dataclass(frozen=True, slots=True)
 class ShownInTable:
     generation: int
-    since: Annotated[str, "UTC; readers saw this generation at the latest then"]
-    batch: Annotated[int, "the batch that has brought it in"]
+    since: Annotated[str, "UTC; the latest time from which readers see this generation"]
+    batch: Annotated[int, "the batch that added it"]
     snapshot: Annotated[str, "id of that batch's snapshot, which may have expired"]
 
 
@@ -309,8 +309,8 @@ class DatasetHour:
     failed_manifests: Annotated[tuple[str, ...], "ids of the first 20 that are FAILED"]
     published_at: Annotated[Instant | None, "the last publication"]
     revision: Annotated[int, "number of announced changes of the hour"]
-    marker: Annotated[str | None, "URI of the marker; null: there is none"]
-    snapshot: Annotated[str | None, "of the Iceberg table: shows all that is published; null: none does yet"]
+    marker: Annotated[str | None, "URI of the marker; null if it does not exist"]
+    snapshot: Annotated[str | None, "of the Iceberg table, with all published rows; null if there is none yet"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,7 +326,7 @@ class TableState:
     batch: Annotated[int, "number of the last batch that is in the table"]
     waiting: Annotated[int, "publishes and hours that are listed for the next batches"]
     behind_minutes: Annotated[float, "age of the oldest of them"]
-    stopped: Annotated[str | None, "why nothing more is brought in, and what to run"]
+    stopped: Annotated[str | None, "why no more batches are added, and what to run"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,10 +386,8 @@ class StreamShard:
     micro_batch_since: Annotated[Instant | None, "begin of the oldest micro-batch that has not ended"]
     window_until: Instant | None
     stop_requested: bool
-    failed_starts: Annotated[
-        int, "runs in succession that were started and have ended before they began to work; 0 while one is alive"
-    ]
-    start_failure: Annotated[str | None, "why the last of them has ended, from the third one on"]
+    failed_starts: Annotated[int, "consecutive runs that ended before they began to work; 0 while one is alive"]
+    start_failure: Annotated[str | None, "why the last of them ended, from the third one on"]
     spilling: bool
     manifests: int
     files: int
@@ -423,7 +421,7 @@ class StatusDocument:
         int, "files of records that Firehose could not deliver; 20,000 of them are counted at most"
     ]
     ignored_files: Annotated[int, "files that no rule of the settings took; a reason is counted for 30 days"]
-    missed_events_until: Annotated[Instant | None, "up to then a sweep has found missed events"]
+    missed_events_until: Annotated[Instant | None, "a sweep has found missed events up to this time"]
     missed_events_of_old_days_until: Annotated[
         Instant | None, "in folders of old days, which have a listing of their own"
     ]

@@ -37,7 +37,7 @@ GONE_CODES = frozenset({"404", "NoSuchKey", "NoSuchVersion"})
 
 
 class NotReachableError(HybridRouterError):
-    """A stack cannot be reached; the message says why and what to do."""
+    """A stack cannot be reached; the message shows why and what to do."""
 
 
 def advise(error: Exception) -> str:  # noqa: PLR0911
@@ -100,10 +100,10 @@ class NotFoundError(HybridRouterError):
 
 
 class ExitCode(IntEnum):
-    FINE = 0
-    NOT_SO = 1
+    OK = 0
+    NEGATIVE = 1
     """The answer is no: unknown, failed, too late, different."""
-    WRONG_USE = 2
+    USAGE_ERROR = 2
     """An option, an argument or a settings file is wrong."""
     NOT_REACHABLE = 3
     """The stack, the network, the credentials or a permission is missing."""
@@ -116,16 +116,16 @@ class ExitCode(IntEnum):
 
 def exit_code_of(error: Exception) -> ExitCode:
     if isinstance(error, UnknownDatasetError):
-        return ExitCode.NOT_SO
+        return ExitCode.NEGATIVE
     if isinstance(error, (InvalidInputError, InvalidSettingsError)):
-        return ExitCode.WRONG_USE
+        return ExitCode.USAGE_ERROR
     is_refused = isinstance(error, (NotReachableError, *AWS_ERRORS))
-    if is_refused or _is_of_the_machine(error) or str(error).startswith(INVALID_ENDPOINT):
+    if is_refused or _is_local_error(error) or str(error).startswith(INVALID_ENDPOINT):
         return ExitCode.NOT_REACHABLE
-    return ExitCode.NOT_SO if isinstance(error, HybridRouterError) else ExitCode.INTERNAL_ERROR
+    return ExitCode.NEGATIVE if isinstance(error, HybridRouterError) else ExitCode.INTERNAL_ERROR
 
 
-def _is_of_the_machine(error: Exception) -> TypeGuard[OSError]:
+def _is_local_error(error: Exception) -> TypeGuard[OSError]:
     """Whether only a person can fix it: a full disk, a right on a file, a path that is too long or leads nowhere."""
     return isinstance(error, OSError) and error.errno is not None
 
@@ -162,7 +162,7 @@ def _visible(error: Exception) -> str:
     text = str(error)
     if isinstance(error, AWS_ERRORS):
         text = advise(error)
-    elif _is_of_the_machine(error):
+    elif _is_local_error(error):
         place = "" if error.filename is None else f"{error.filename}: "
         text = f"{place}{error.strerror}: remove the cause and run the command again"
     elif text.startswith(INVALID_ENDPOINT):

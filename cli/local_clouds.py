@@ -231,7 +231,7 @@ def local_down(stage_name: Annotated[str, typer.Option("--stage", help="Stage of
         typer.echo(f"waiting for the end of process {pid}; if it hangs, run 'kill -9 {pid}'", err=True)
         os.kill(pid, signal.SIGTERM)
     with stage.claimed(wait=True):
-        typer.echo(f"no local cloud of stage {stage_name} is running; what a killed one has left is deleted")
+        typer.echo(f"no local cloud of stage {stage_name} is running; the files of a killed one are deleted")
 
 
 @command("local ls")

@@ -23,7 +23,7 @@ GROUPS = {
     "dead-letters": "Events and starts of schedules that failed in every attempt.",
     "local": "The whole cloud on this machine.",
     "settings": "Settings files.",
-    "quarantine": "What could not become a row: look at it, repair it.",
+    "quarantine": "Lines and files that could not become rows.",
     "catalog": "Columns of datasets: propose types, drop empty ones.",
     "tables": "Iceberg tables: what they show, and what to do about one that is stopped.",
 }

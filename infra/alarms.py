@@ -151,7 +151,7 @@ def _of_silence(
     yield PlainAlarm(
         "NoSweep",
         total([functions["sweep"].function.metric_invocations(period=HOUR, statistic="Sum")], HOUR),
-        "No sweep has begun for an hour, so that no other alarm can be trusted: run 'hybrid-router sweep --dry-run'.",
+        "No sweep has begun for an hour, so no other alarm can be trusted: run 'hybrid-router sweep --dry-run'.",
         on_silence=True,
     )
     if Schedule.parse(settings.schedule.overnight).is_daily:

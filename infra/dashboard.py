@@ -117,7 +117,7 @@ def _promises(own: OwnMetric, arrivals: ArrivalQueues) -> cloudwatch.IWidget:
         ("plan", "PlanLateMinutes", "Next night late by (min)"),
         ("run_status", "NightLateMinutes", "This night late by (min)"),
         ("sweep", "SweepStalled", "Stalled manifests"),
-        ("settle", "DatasetsAboveQuarantinedShare", "Datasets with much quarantine"),
+        ("settle", "DatasetsAboveQuarantinedShare", "Datasets above max_quarantined_share"),
         ("sweep", "DayDollars", "Dollars of today (UTC)"),
     )
     metrics = [own(function, name, "Maximum").with_(label=label) for function, name, label in numbers]

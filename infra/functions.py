@@ -63,7 +63,7 @@ SPECS = (
     FunctionSpec(TABLES, "tables.handler", "brings published files into the Iceberg tables", 300, 1024, scheduled=True),
     # As backfill's timeout, shorter than OWNER_GRACE.
     FunctionSpec(
-        "resubmit", "requests.resubmit", "gives repaired lines of the quarantine back to their hour, once", 240, 1024
+        "resubmit", "requests.resubmit", "resubmits repaired lines of the quarantine to their hour, once", 240, 1024
     ),
 )
 

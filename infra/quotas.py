@@ -61,5 +61,5 @@ def needed_quotas(settings: Settings) -> Iterator[NeededQuota]:
             "Max concurrent vCPUs per account",
             vcpus,
             "emr.max_vcpus of the batch lane, and the driver and the executors of each streaming job",
-            "runs wait for their workers, or fail and are tried again",
+            "runs wait for their workers, or fail and are retried",
         )

@@ -50,8 +50,8 @@ def reason_without_dataset(key: str, rules: Sequence[DatasetRule]) -> str | None
         if name:
             return format_taken(folder, name, "which a rule of [[datasets]] names", prefix)
         return (
-            f"the folder {folder!r} gives no name of a dataset, which has 1 to 63 lower case letters, digits and "
-            f"underscores: add [[datasets]] with a name and prefix = {prefix!r} before the others"
+            f"the folder {folder!r} cannot become a dataset name (1 to 63 lower case letters, digits and "
+            f"underscores): add [[datasets]] with a name and prefix = {prefix!r} before the others"
         )
     top, slash, _ = key.partition("/")
     where, prefix = ("", f"prefix = {top + slash!r}") if slash else (", which has no folder", "without a prefix")

@@ -100,7 +100,7 @@ def get_bound_document(s3: S3Client, bucket: str, key: str, sha256: str) -> byte
     if hashlib.sha256(body).hexdigest() != sha256:
         refuse_cut(s3, bucket, key, body)
         raise InvalidDocumentError(
-            f"s3://{bucket}/{key} was changed after the ledger recorded it, so nothing of it is used: restore "
+            f"s3://{bucket}/{key} was changed after the ledger recorded it, so it is not used: restore "
             "the object (protection.versions keeps earlier versions)"
         )
     return body
@@ -264,7 +264,7 @@ def decode_body(kind: type[T], body: bytes, name: str) -> T:
         return decode(kind, data)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise NewerDocumentError(
-            f"this version cannot read the {name} ({error}): a newer version of hybrid-router can, deploy it again"
+            f"this version cannot read the {name} ({error}): deploy the newer version of hybrid-router that wrote it"
         ) from error
 
 

@@ -47,7 +47,7 @@ def _shown(value: object) -> str:
         text = repr(value)
     except ValueError:
         # Python does not format integers of more than 4,300 digits, which TOML can have in hexadecimal.
-        return "a number of thousands of digits"
+        return "a number with thousands of digits"
     return text if len(text) <= MAX_VALUE_CHARACTERS else f"{text[:MAX_VALUE_CHARACTERS]}..."
 
 

@@ -206,11 +206,11 @@ def read_exclusions(s3: S3Client, control_bucket: str, key: str | None, manifest
     return {file: reasons[(file.uri, file.version)] for file in manifest.files if (file.uri, file.version) in reasons}
 
 
-BLOCKED_RUN = re.compile(r"run \S+ does not begin: (.*); the manifests wait, none has used up an attempt")
+BLOCKED_RUN = re.compile(r"run \S+ cannot start: (.*); its manifests wait, no attempt was used up")
 
 
 def format_blocked_run(run: str, fault: str) -> str:
-    return f"run {run} does not begin: {fault}; the manifests wait, none has used up an attempt"
+    return f"run {run} cannot start: {fault}; its manifests wait, no attempt was used up"
 
 
 def fault_of_blocked_run(text: str) -> str | None:

@@ -88,7 +88,7 @@ def complete_all(s3: S3Client, objects: Iterable[PendingObject]) -> dict[tuple[s
     missing = [item.key for item, etag in zip(items, etags, strict=True) if etag is None]
     if missing:
         raise UploadsVanishedError(
-            f"{format_count(len(missing), 'upload is', 'uploads are')} gone before completion (first: {missing[0]}): "
+            f"{format_count(len(missing), 'upload')} disappeared before completion (first: {missing[0]}): "
             "aborted, older than the bucket's lifecycle rule allows, or replaced by other content"
         )
     return {(item.bucket, item.key): etag for item, etag in zip(items, etags, strict=True) if etag is not None}
@@ -143,7 +143,7 @@ def _complete(s3: S3Client, item: PendingObject) -> str | None:
             raise
         # S3 sends the status 200 before it has completed the upload, and the rest of the answer can be lost.
         if accepted and _parts(s3, item):
-            raise TransientError(f"S3 has not completed s3://{item.bucket}/{item.key}: it is tried again") from error
+            raise TransientError(f"S3 has not completed s3://{item.bucket}/{item.key}: it is retried") from error
         return None
     etag = head["ETag"].strip('"')
     found = (head["ContentLength"], head.get("ChecksumCRC32"))

@@ -35,7 +35,7 @@ class ResourceNames:
         values = {key.lower(): value for key, value in source.items()}
         if missing := [item.name for item in fields(cls) if not values.get(item.name)]:
             raise InvalidInputError(
-                f"the variable or argument {missing[0]} is missing: deploy the stack again, it sets all of them"
+                f"the variable or argument {missing[0]} is missing: deploy the stack again to set it"
             )
         return cls(**{item.name: values[item.name] for item in fields(cls)})
 

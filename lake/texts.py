@@ -137,13 +137,13 @@ def format_known(form: Callable[[T], str], value: T | None, unknown: str = "") -
     return unknown if value is None else form(value)
 
 
-SMALLEST_DOLLARS = 0.0001
+MIN_DOLLARS = 0.0001
 
 
 def format_dollars(dollars: float) -> str:
     """Dollars with two digits after the point; amounts below 1 with four, down to ``< $0.0001``."""
-    if 0 < dollars < SMALLEST_DOLLARS:
-        return f"< ${SMALLEST_DOLLARS}"
+    if 0 < dollars < MIN_DOLLARS:
+        return f"< ${MIN_DOLLARS}"
     return f"${dollars:,.2f}" if dollars >= 1 or not dollars else f"${dollars:,.4f}"
 
 

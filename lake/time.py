@@ -119,7 +119,7 @@ class Schedule:
         return self.days is not None and day.weekday() in self.days
 
     @property
-    def longest_pause(self) -> timedelta:
+    def max_pause(self) -> timedelta:
         """Longest time between two starts by the wall clock; a day if it has one start.
 
         An upper bound if not only the day of the week decides: 64 days from one 31st of a month to the next (or the

@@ -152,10 +152,10 @@ class Search:
         name = name_of_folder(above) if rule is None else dataset
         if not name:
             reason = None if rule is None else reason_without_dataset(key, rules)
-            raise InvalidInputError(reason or f"the folder {above!r} gives no name of a dataset: pass --dataset")
+            raise InvalidInputError(reason or f"the folder {above!r} cannot become a dataset name: pass --dataset")
         if folder is not None and (owner := output.folder_of(name, folder)) != folder:
             raise InvalidInputError(
-                f"the folder {folder!r} would share the dataset {name}, which the folder {owner!r} has: pass "
+                f"the folder {folder!r} would share the dataset {name}, which the folder {owner!r} uses: pass "
                 "--dataset, or settings with a rule for it"
             )
         return InputFile(file, Partition.of(name, hour), folder)
@@ -245,7 +245,7 @@ def _fetch_local(file: LocalFile, start: int, end: int) -> bytes:
 
 def denial(answer: object) -> str:
     """Return why a denied file was not converted, and what a person can do."""
-    return f"it may not be read ({answer}): allow it, then run the command again"
+    return f"reading it is denied ({answer}): allow it, then run the command again"
 
 
 def _version(state: os.stat_result) -> str:
@@ -289,7 +289,7 @@ class InputFiles:
         except DeniedFileError as error:
             raise DeniedFileError(denial(error.__cause__)) from error.__cause__
         except TransientError as error:
-            # Nothing tries it again here.
+            # Nothing retries it here.
             raise (error.__cause__ or error) from None
 
     @cached_property

@@ -106,7 +106,7 @@ def render_index(stack: str, days: Sequence[Day], made_at: str, options: str = "
     """
     last = next((day.executions for day in days if day.executions), [])
     newest = max(last, key=lambda item: item.planned_at, default=None)
-    period = "Executions by the day on which they were planned; cost is of both lanes."
+    period = "Executions by the day on which they were planned; cost covers both lanes."
     latest = "<p>No execution has ended yet.</p>"
     if newest is not None:
         ended = f"planned {format_instant(newest.planned_at)[:16]}, settled {format_instant(newest.settled_at)[:16]}"

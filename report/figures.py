@@ -293,8 +293,8 @@ def cost_figures(
                 part.add(share)
         runs.append(run.summed())
     runs.sort(key=lambda run: (run.start, run.id))
-    dearest_first = dict(sorted(parts.items(), key=lambda item: (-item[1].micro_dollars, item[0])))
-    return CostFigures(dearest_first, tuple(runs), total)
+    by_dollars = dict(sorted(parts.items(), key=lambda item: (-item[1].micro_dollars, item[0])))
+    return CostFigures(by_dollars, tuple(runs), total)
 
 
 NO_DATASET = "(no manifest)"

@@ -101,7 +101,7 @@ def tiles(report: Report) -> str:
     ]
     for lane, figures in report.figures.lanes.items():
         if (latency := figures.latency.total()) is not None:
-            found.append((f"{lane} lane, half within", format_duration(latency.p50), ""))
+            found.append((f"{lane} lane, median latency", format_duration(latency.p50), ""))
     return number_tiles(found)
 
 
@@ -126,7 +126,7 @@ def latency(report: Report) -> str:
             "90 %": duration(found.p90),
             "99 %": duration(found.p99),
             "longest": duration(found.longest),
-            "files from before": number(figures.old_files),
+            "files of earlier days": number(figures.old_files),
             "manifests converted again": number(figures.again),
         }
         for lane, figures in report.figures.lanes.items()
@@ -163,7 +163,7 @@ def runs(report: Report) -> str:
         }
         for run in report.costs.job_runs
     ]
-    note = f"<p>The time line has the first {MAX_RUNS}.</p>" if len(rows) > MAX_RUNS else ""
+    note = f"<p>The time line shows the first {MAX_RUNS}.</p>" if len(rows) > MAX_RUNS else ""
     return _shown("runs", rows, "No job run has ended.", note)
 
 
@@ -255,7 +255,7 @@ def cost(report: Report) -> str:
         }
         for (lane, dataset), part in report.costs.groups.items()
     ]
-    more = f"; the chart has the {MAX_BARS} dearest datasets" if len(rows) > MAX_BARS else ""
+    more = f"; the chart has the {MAX_BARS} most expensive datasets" if len(rows) > MAX_BARS else ""
     return _shown("cost", rows, "No job run has ended.", f"<p>From {safe(report.metered)}{more}.</p>")
 
 

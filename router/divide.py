@@ -78,7 +78,7 @@ def divide(services: Services, collection: CollectionId, pace: "WritePace | None
         assert row.division is not None
     division = read_division(services.s3, bucket, row.division)
     if not row.done:
-        _carry_out(services, division, pace or WritePace())
+        _execute(services, division, pace or WritePace())
     return [manifest.id for manifest in division.manifests]
 
 
@@ -92,7 +92,7 @@ def divide_selected(services: Services, selection: Selection) -> tuple[list[Mani
     """Divide the collections of the selected hours; returns the selected manifests that are QUEUED now.
 
     Also returns an error of a collection with selected files that could not be divided, or None; an error that passes
-    has priority. Such a collection is tried again after all others, because its files would otherwise wait for a day.
+    has priority. Such a collection is retried after all others, because its files would otherwise wait for a day.
     If all tries fail, it is left to the sweep, which reports it.
     """
     manifests: list[str] = []
@@ -219,7 +219,7 @@ def _read_parts(
     return parts, datasets, damaged
 
 
-def _carry_out(services: Services, division: Division, pace: "WritePace") -> None:
+def _execute(services: Services, division: Division, pace: "WritePace") -> None:
     """Queue every manifest of a committed division, and list each for its hour.
 
     Several datasets share a transaction. Manifests of one dataset, which touch the same row, are written in sequence.

@@ -44,10 +44,10 @@ def with_product_errors(handler: Callable[P, T]) -> Callable[P, T]:
                 message = "another process changed the same row of the ledger: invoke the function again"
                 raise TransientError(message) from error
             if can_pass(error):
-                raise TransientError(f"{error}: this passes; invoke the function again") from error
+                raise TransientError(f"{error}: this is temporary; invoke the function again") from error
             if isinstance(error, (BotoCoreError, ClientError)):
                 raise TerminalError(
-                    f"{error}: a repetition would fail in the same way; check that the function's role has the "
+                    f"{error}: a retry would fail in the same way; check that the function's role has the "
                     "permission and that the resource exists, then invoke it again"
                 ) from error
             message = f"{type(error).__name__}: {error}: the function's log has the stack trace"

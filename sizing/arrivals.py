@@ -288,7 +288,7 @@ def recorded_arrivals(files: Iterable[RecordedFile], settings: Settings, night: 
     for key, size, time in files:
         if 0 <= time - first < DAY_SECONDS:
             window = int(time - first) // settings.input.event_window_seconds
-            counts[window][keys.setdefault(_treatment(key, settings), key), size] += 1
+            counts[window][keys.setdefault(_routing_class(key, settings), key), size] += 1
     if not counts:
         raise InvalidInputError(f"the ledger has no file of the 24 hours before {night:%Y-%m-%dT%H:%MZ}")
     windows = [
@@ -298,7 +298,7 @@ def recorded_arrivals(files: Iterable[RecordedFile], settings: Settings, night: 
     return Arrivals(night, windows)
 
 
-def _treatment(key: str, settings: Settings) -> tuple[object, ...]:
+def _routing_class(key: str, settings: Settings) -> tuple[object, ...]:
     """Return everything that the settings decide about a file by its key."""
     rule, dataset = matching_rule(key, settings.datasets)
     urgent = any(fnmatchcase(key, pattern) for pattern in settings.urgent.keys)

@@ -81,9 +81,9 @@ def _rows(settings: Settings, gzip_ratio: float) -> Iterator[tuple[str, float, s
     here = "sizing/stream_lane.py"
     yield "cores for urgent files next to others", stream_lane.URGENT_CORE_SHARE, "", ASSUMED, here
     yield "claim, commit and publish of a portion", stream_lane.PORTION_SECONDS, "s", MEASURED, here
-    yield "the same of urgent files", stream_lane.URGENT_PORTION_SECONDS, "s", MEASURED, here
+    yield "the same for urgent files", stream_lane.URGENT_PORTION_SECONDS, "s", MEASURED, here
     yield "a task in the stream, in addition to its bytes", spill.TASK_SECONDS, "s", MEASURED, "router/stream/spill.py"
-    yield "an executor is idle before it is given back", stream_lane.EXECUTOR_IDLE_SECONDS, "s", LISTED, here
+    yield "an executor is idle before it is released", stream_lane.EXECUTOR_IDLE_SECONDS, "s", LISTED, here
     if settings.stream.on_emr:
         yield "first executor of a driver that was alone", stream_lane.FIRST_EXECUTOR_SECONDS, "s", ASSUMED, here
     workers = settings.stream.jobs * (night.DRIVERS + stream_cluster(settings).min_executors)
@@ -95,7 +95,7 @@ def _rows(settings: Settings, gzip_ratio: float) -> Iterator[tuple[str, float, s
     yield "wait for Flex capacity", glue.FLEX_WAIT_MINUTES, "min", ASSUMED, "lake/engines/glue.py"
     yield "auto scaling adds the last worker after", night.RAMP_SECONDS, "s", ASSUMED, estimate
     yield "first idle core to end of a run", night.TAIL_SECONDS, "s", ASSUMED, estimate
-    yield "the same of compressed files, as a share of the longest", night.TAIL_OF_LONGEST, "", ASSUMED, estimate
+    yield "the same for compressed files, as a share of the longest", night.TAIL_OF_LONGEST, "", ASSUMED, estimate
     yield "Step Functions asks, runs of up to 10 minutes", night.SHORT_POLL_SECONDS, "s", ASSUMED, estimate
     yield "Step Functions asks, longer runs", night.LONG_POLL_SECONDS, "s", ASSUMED, estimate
     yield "share of the time until the deadline that a plan leaves", night.MARGIN, "", LISTED, estimate

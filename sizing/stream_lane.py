@@ -85,7 +85,7 @@ class StreamWorkers:
         if now - self._busy_until > EXECUTOR_IDLE_SECONDS:
             self._executors = self._min_executors
 
-    def lend(self, seconds: float) -> None:
+    def extend(self, seconds: float) -> None:
         """Work longer by these seconds, for other tasks."""
         self._bill(self._busy_until, self._busy_until + seconds, self._executors - self._min_executors)
         self._busy_until += seconds
@@ -225,10 +225,10 @@ class StreamLane:
             cores = URGENT_CORE_SHARE * self._workers.cores
             longest = max(self._workers.longest_seconds(manifest.work) for manifest in taken)
             ends = [start + URGENT_PORTION_SECONDS + max(longest, seconds / cores)] * len(taken)
-            # The micro-batch takes longer by the time that it has lent.
-            lent = seconds / self._workers.cores
-            self._workers.lend(lent)
-            self._free_at += lent
+            # The micro-batch takes longer by this time.
+            extra = seconds / self._workers.cores
+            self._workers.extend(extra)
+            self._free_at += extra
         self._urgent_until = start + seconds / cores
         heapq.heappush(self._urgent_ends, max(ends))
         self._publish(taken, ends)
@@ -279,7 +279,7 @@ class StreamLane:
         seconds, files = 0.0, 0
         for manifest in manifests:
             row, busy = manifest.row, self._speeds.busy_seconds(manifest.row, SECONDS_PER_CORE)
-            fits = seconds + busy <= self._stream.side_by_side_seconds and files + row.files <= BATCH_FILES
+            fits = seconds + busy <= self._stream.parallel_seconds and files + row.files <= BATCH_FILES
             if portion and not fits:
                 yield portion
                 portion, seconds, files = [], 0.0, 0

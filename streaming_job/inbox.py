@@ -28,12 +28,12 @@ def find_row(services: JobServices, manifest: str) -> ManifestRow | None:
         return None
 
 
-def pass_over(context: ConversionContext, error: Exception) -> None:
+def log_passing_fault(context: ConversionContext, error: Exception) -> None:
     """Log a fault of load or network, which the next look may not meet. Raises any other error again."""
     fault = fault_of(error)
     if fault is None or not fault.passing:
         raise error
-    context.log(f"the next look tries it again: {fault.cause}")
+    context.log(f"the next look retries it: {fault.cause}")
 
 
 def has_open_manifests(services: JobServices) -> bool:

@@ -64,7 +64,7 @@ class StreamMeter:
                 self._context.services.ledger.costs.record(self._unwritten[0])
                 self._unwritten.pop(0)
         except (BotoCoreError, ClientError, TransientError) as error:
-            self._context.log(f"the cost of the stream was not recorded: {error}; the next interval tries it again")
+            self._context.log(f"the cost of the stream was not recorded: {error}; the next interval retries it")
 
     def _row(self, converted: Sequence[CostShare]) -> CostRow:
         settings = self._context.services.settings

@@ -30,8 +30,8 @@ def convert_manifests(
     context: ConversionContext,
     manifests: Sequence[str],
     *,
-    leaves_held: Callable[[], bool] = lambda: False,
-    lately: Iterable[str] = (),
+    is_stopping: Callable[[], bool] = lambda: False,
+    recent: Iterable[str] = (),
     on_open: Callable[[float], object] = lambda _: None,
 ) -> list[ConversionOutcome]:
     """Convert until every manifest is terminal, waiting or unknown; only then may their pointers be deleted.
@@ -41,21 +41,21 @@ def convert_manifests(
 
     Portions of manifests are converted in parallel, urgent ones first, then the oldest. The next portion begins when
     another one is published, so that cores which a portion no longer needs have work. Together they have at most
-    ``StreamSettings.side_by_side_seconds`` of work, or one manifest each. ``leaves_held`` returns whether the run is
-    ending: then a manifest that another run holds is returned as ``HELD``, for the next run. ``lately`` has manifests
+    ``StreamSettings.parallel_seconds`` of work, or one manifest each. ``is_stopping`` returns whether the run is
+    ending: then a manifest that another run holds is returned as ``HELD``, for the next run. ``recent`` has manifests
     that this run converted: if their files are still readable, a denied file does not mean a denied input. ``on_open``
     gets the work of the unfinished portions, in seconds of one core, before the first portion and after each one.
     Raises ``BlockedRunError`` if the environment lets no manifest be converted, and ``TransientError`` from ``convert``
     or if requests for a manifest got no answer: in both cases the micro-batch must be repeated.
     """
     sizes = repeat_while_passing(context, lambda: input_sizes(context, manifests))
-    waiting = portions(sizes, portion_limit(side_by_side_limit(context)))
+    waiting = portions(sizes, portion_limit(parallel_limit(context)))
     open_seconds, lock = sum(size.core_seconds for size in sizes.values()), threading.Lock()
     on_open(open_seconds)
 
     def convert_one(portion: list[str]) -> list[ConversionOutcome]:
         nonlocal open_seconds
-        converted = convert_portion(context, portion, leaves_held, lately)
+        converted = convert_portion(context, portion, is_stopping, recent)
         with lock:
             open_seconds -= size_of(sizes, portion).core_seconds
             on_open(open_seconds)
@@ -88,18 +88,18 @@ def input_sizes(context: ConversionContext, manifests: Sequence[str]) -> "dict[s
 
 
 def convert_portion(
-    context: ConversionContext, portion: list[str], leaves_held: Callable[[], bool], lately: Iterable[str] = ()
+    context: ConversionContext, portion: list[str], is_stopping: Callable[[], bool], recent: Iterable[str] = ()
 ) -> list[ConversionOutcome]:
-    converted = _convert_until_ended(context, portion, leaves_held)
+    converted = _convert_until_ended(context, portion, is_stopping)
     if (alarm := format_faults(converted)) is None:
         return converted
     context.log(alarm)
     queued = context.services.ledger.manifests.open(Lane.STREAM, State.QUEUED, lambda error: context.log(str(error)))
-    check_environment(context, portion, chain(lately, (row.id for row in queued)))
+    check_environment(context, portion, chain(recent, (row.id for row in queued)))
     # The fault has passed, or it concerns only single objects.
     stopped = [outcome.manifest for outcome in converted if outcome.fault is not None]
     ended = [outcome for outcome in converted if outcome.fault is None]
-    return ended + _convert_until_ended(context, stopped, leaves_held)
+    return ended + _convert_until_ended(context, stopped, is_stopping)
 
 
 def raise_unanswered(outcomes: Iterable[ConversionOutcome]) -> None:
@@ -132,9 +132,9 @@ def portions(sizes: Mapping[str, InputSize], limit: InputSize) -> list[list[str]
     return filled
 
 
-def side_by_side_limit(context: ConversionContext) -> InputSize:
+def parallel_limit(context: ConversionContext) -> InputSize:
     limits = context.services.settings.stream
-    return InputSize(limits.side_by_side_seconds, BATCH_FILES)
+    return InputSize(limits.parallel_seconds, BATCH_FILES)
 
 
 def portion_limit(whole: InputSize) -> InputSize:
@@ -153,7 +153,7 @@ def size_of(sizes: Mapping[str, InputSize], portion: Iterable[str]) -> InputSize
 
 
 def _convert_until_ended(
-    context: ConversionContext, manifests: list[str], leaves_held: Callable[[], bool]
+    context: ConversionContext, manifests: list[str], is_stopping: Callable[[], bool]
 ) -> list[ConversionOutcome]:
     done: list[ConversionOutcome] = []
     while manifests:
@@ -164,7 +164,7 @@ def _convert_until_ended(
             context.log(format_with_alarm(outcome))
         done += ended
         manifests = [outcome.manifest for outcome in held]
-        if manifests and leaves_held():
+        if manifests and is_stopping():
             context.log(f"{format_count(len(manifests), 'manifest')} that other runs hold: left to the next run")
             return done + held
         if manifests:

@@ -18,7 +18,7 @@ from pyspark.errors import PySparkException
 
 from lake.layout import OTHER_POINTERS, inbox, manifest_of_pointer
 from lake.texts import format_count
-from streaming_job.inbox import delete_pointers, has_open_manifests, pass_over, urgent_pointers
+from streaming_job.inbox import delete_pointers, has_open_manifests, log_passing_fault, urgent_pointers
 from streaming_job.meter import StreamMeter
 from streaming_job.micro_batch import (
     InputSize,
@@ -26,10 +26,10 @@ from streaming_job.micro_batch import (
     convert_portion,
     input_sizes,
     parallel_conversions,
+    parallel_limit,
     portion_limit,
     portions,
     raise_unanswered,
-    side_by_side_limit,
     size_of,
 )
 from transform.outcome import ALARM, HELD, ConversionOutcome
@@ -51,25 +51,25 @@ MAX_POINTER_AGE = "36500d"
 """A hundred years: Spark must not skip a pointer because it is older than the newest one."""
 MAX_POINTERS_PER_TRIGGER = 500
 """Maximum pointers of a micro-batch. It is independent of manifest sizes, because a quiet dataset has many small ones
-between two triggers. ``StreamSettings.side_by_side_seconds`` limits the input that is converted in parallel."""
+between two triggers. ``StreamSettings.parallel_seconds`` limits the input that is converted in parallel."""
 MAX_POINTERS_PER_CHECKPOINT = 5000
 """Number of pointers after which a new query begins. Spark's file source keeps all pointers that it read, in memory and
 in its log. Each tenth micro-batch rewrites the whole log: with this number, once for ten full micro-batches."""
 
-STOP_PATIENCE_SECONDS = 30.0
+STOP_TIMEOUT_SECONDS = 30.0
 """Wait of a stop request for the end of the micro-batch; shorter than a heartbeat is valid. The next micro-batch could
 begin at once, before the row is read again."""
 PATIENCE_SHARE = 0.1
 """Share of the latency goal after which the next micro-batch may begin while the current one leaves room. It does not
 begin at once, because Glue's auto scaling depends on the duration of micro-batches."""
 
-MAX_LATELY = 16
+MAX_RECENT = 16
 """Number of converted manifests that a run remembers."""
 
 MAX_SILENCE = timedelta(minutes=10)
 """Maximum time without the ledger: the run can convert nothing, and prevents the start of another run that could."""
 
-QUERY_PATIENCE = timedelta(seconds=30)
+QUERY_RETRY_TIME = timedelta(seconds=30)
 """Time for which queries may fail in succession: shorter than a heartbeat is valid, and than the start of another
 run."""
 
@@ -111,7 +111,7 @@ class InboxStream:
         self._open: list[OpenConversion] = []
         self._changed = threading.Condition()
         """Guards ``_open``; notified when an open conversion has ended or shrunk."""
-        self._limit, self._max_open = side_by_side_limit(context), parallel_conversions(context)
+        self._limit, self._max_open = parallel_limit(context), parallel_conversions(context)
         """Limits of parallel micro-batches, and of parallel urgent portions."""
         self._threads = ThreadPoolExecutor(2 * self._max_open + 1, thread_name_prefix="conversion")
         self._look: Future[None] = Future()
@@ -120,8 +120,8 @@ class InboxStream:
         self._last_work = context.clock()
         self._failing_since: datetime | None = None
         """Time of the first query failure in a series of failures."""
-        self._lately: tuple[str, ...] = ()
-        """Manifests that were converted lately: they show that the input is readable if the next manifest is denied."""
+        self._recent: tuple[str, ...] = ()
+        """Recently converted manifests: they show that the input is readable if the next manifest is denied."""
         self._meter = StreamMeter(context, lambda: live_workers(context.spark))
 
     def run(self) -> None:
@@ -156,7 +156,7 @@ class InboxStream:
                 query = self._start(checkpoint)
                 return self._watch(query)
             except BaseException as error:
-                if self._may_follow(error):
+                if self._may_retry(error):
                     return True
                 # So that no micro-batch waits for room: the query could be stopped only after its end.
                 self._end_with(error)
@@ -165,7 +165,7 @@ class InboxStream:
                 if query is not None:
                     query.stop()
 
-    def _may_follow(self, error: BaseException) -> bool:
+    def _may_retry(self, error: BaseException) -> bool:
         """Whether another query follows a failure of Spark itself, after a pause.
 
         Spark's S3 client does not repeat a listing if the answer ends before its first byte, or a name is not resolved.
@@ -176,9 +176,9 @@ class InboxStream:
         now = self._context.clock()
         if self._failing_since is None or now - self._failing_since > MAX_SILENCE:
             self._failing_since = now
-        if now - self._failing_since > QUERY_PATIENCE:
+        if now - self._failing_since > QUERY_RETRY_TIME:
             return False
-        self._context.log(f"Spark has ended the query, and another one is tried: {failure_reason(str(error))}")
+        self._context.log(f"Spark has ended the query, and a new one starts: {failure_reason(str(error))}")
         self._wake.clear()
         self._wake.wait(MAX_LOOK_SECONDS)
         return True
@@ -206,7 +206,7 @@ class InboxStream:
                 if self._context.clock() - answered > MAX_SILENCE:
                     raise
                 # An end of the run would keep files waiting for minutes until another run has started.
-                pass_over(self._context, error)
+                log_passing_fault(self._context, error)
             if self._full:
                 return True
             if not query.isActive:
@@ -265,7 +265,7 @@ class InboxStream:
             pointers = urgent_pointers(self._context.services, {name for item in urgent for name in item.pointers})
             sizes = input_sizes(self._context, list(pointers))
         except (BotoCoreError, ClientError) as error:
-            pass_over(self._context, error)
+            log_passing_fault(self._context, error)
             return
         for portion in portions(sizes, portion_limit(self._limit)):
             size, keys = size_of(sizes, portion), {name: pointers[name] for name in portion}
@@ -309,10 +309,10 @@ class InboxStream:
         try:
             if begun.urgent:
                 context.log(f"urgent: {format_count(len(manifests), 'manifest')}")
-                outcomes = convert_portion(replace(context, pool=POOL), manifests, is_stopping, self._lately)
+                outcomes = convert_portion(replace(context, pool=POOL), manifests, is_stopping, self._recent)
             else:
                 outcomes = convert_manifests(
-                    context, manifests, leaves_held=is_stopping, lately=self._lately, on_open=set_open
+                    context, manifests, is_stopping=is_stopping, recent=self._recent, on_open=set_open
                 )
             self._record_work(outcomes)
             raise_unanswered(outcomes)
@@ -358,7 +358,7 @@ class InboxStream:
     def _record_work(self, outcomes: list[ConversionOutcome]) -> None:
         self._meter.add(outcomes)
         converted = [outcome.manifest for outcome in outcomes if outcome.converted is not None]
-        self._lately = (*self._lately, *converted)[-MAX_LATELY:]
+        self._recent = (*self._recent, *converted)[-MAX_RECENT:]
         # Manifests that had ended before do not count: each look finds them if their pointers cannot be deleted.
         if any(outcome.converted is not None or not outcome.terminal for outcome in outcomes):
             self._last_work = self._context.clock()
@@ -377,7 +377,7 @@ class InboxStream:
         idle = now - self._last_work >= timedelta(minutes=self._context.services.settings.stream.idle_minutes)
         if not row.stop_requested and (in_window or not idle):
             return False
-        if not self._working.acquire(timeout=STOP_PATIENCE_SECONDS if row.stop_requested else 0):
+        if not self._working.acquire(timeout=STOP_TIMEOUT_SECONDS if row.stop_requested else 0):
             return False
         try:
             # The look is checked first, because it may begin conversions until it ends.

@@ -102,4 +102,4 @@ def _source_count(manifest: Manifest, file: ObjectVersion, splits: list[SplitRes
 
 
 def _error(manifest: Manifest, problem: str) -> AuditError:
-    return AuditError(f"manifest {manifest.id}: {problem}; the attempt is discarded, and the manifest is tried again")
+    return AuditError(f"manifest {manifest.id}: {problem}; the attempt is discarded, and the manifest is retried")

@@ -184,7 +184,7 @@ def _claim_row(context: ConversionContext, request: CanaryRequest) -> None:
     rows.create(request.run, context.clock(), ROW_KEPT)
     claims = [rows.claim(request.run, owner) for owner in (context.run, "another-run")]
     if claims != [True, False] or rows.owner(request.run) != context.run:
-        raise TransientError(f"two claims of one row were answered with {claims}: the ledger keeps no zombie out")
+        raise TransientError(f"two claims of one row were answered with {claims}: the ledger does not keep zombies out")
 
 
 def _describe_process() -> dict[str, Any]:

@@ -100,7 +100,7 @@ class ChunkSample:
         same_rows = written == rows and metadata.num_rows == sum(rows)
         if [name for name in names if name in columns] != found or not same_rows:
             raise AuditError(
-                "a Parquet file has other columns or numbers of rows than were written: the task is tried again"
+                "columns or row counts of a Parquet file are not those that were written: the task is retried"
             )
         for group, group_rows in enumerate(rows):
             for index in self._sampled(group):
@@ -127,7 +127,7 @@ class ChunkSample:
 
 def _changed(name: str, group: int) -> AuditError:
     return AuditError(
-        f"column {name} of row group {group} does not hold the values that were written to it: the task is tried again"
+        f"column {name} of row group {group} does not hold the values that were written to it: the task is retried"
     )
 
 

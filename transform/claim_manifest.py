@@ -40,9 +40,7 @@ def claim_or_finish(
     for _ in range(MAX_READS):
         row = manifests.get(manifest)
         if row is None:
-            return ConversionOutcome(
-                manifest, UNKNOWN, reason="the ledger has no such manifest: nothing was done for it"
-            )
+            return ConversionOutcome(manifest, UNKNOWN, reason="the ledger has no such manifest: it was skipped")
         if not row.open:
             successors = _batch_successors(services, row)
             return ConversionOutcome(manifest, row.state, reason=row.reason, successors=successors)
@@ -175,7 +173,7 @@ class LeaseKeeper:
             self._claims.pop(manifest, None)
 
     def renew_all(self) -> None:
-        """Renew every claim once. After a renewal without an answer the claim stays: the next round tries it again."""
+        """Renew every claim once. After a renewal without an answer the claim stays: the next round retries it."""
         manifests, clock = self._context.services.ledger.manifests, self._context.clock
         with self._lock:
             claims = list(self._claims.values())

@@ -16,7 +16,7 @@ from lake.ledger import Claim, State
 from lake.texts import advise_reprocess, format_count
 from transform.claim_manifest import LeaseKeeper, claim_or_finish
 from transform.finalize import finalize
-from transform.give_up import EnvironmentFault, fault_of, give_up, record_fault, why_all_wait
+from transform.give_up import EnvironmentFault, common_fault, fault_of, give_up, record_fault
 from transform.outcome import WAITING, ConversionOutcome
 from transform.plan_attempt import Attempt, divide_into_portions, plan_attempt
 from transform.spark_job import JobFailedError, SparkJob
@@ -52,14 +52,14 @@ def convert(manifest_ids: Sequence[str], context: ConversionContext) -> list[Con
         open_ids = [manifest for manifest in ids if manifest not in outcomes]
         if not open_ids:
             return [outcomes[manifest] for manifest in ids]
-        ended = conversion.play_round(open_ids)
+        ended = conversion.convert_round(open_ids)
         ids += dict.fromkeys(
             successor for item in ended.values() for successor in item.successors if successor not in ids
         )
         passing = [item.manifest for item in ended.values() if item.unanswered]
         if passing and waits < MAX_WAITS:
             number = format_count(len(passing), "manifest is", "manifests are")
-            context.log(f"{number} tried again soon: {ended[passing[0]].reason}")
+            context.log(f"{number} retried soon: {ended[passing[0]].reason}")
             context.wait(_seconds_before_try(waits))
             waits += 1
             ended = {manifest: item for manifest, item in ended.items() if manifest not in passing}
@@ -72,7 +72,7 @@ def convert(manifest_ids: Sequence[str], context: ConversionContext) -> list[Con
 class _Conversion:
     _context: ConversionContext
 
-    def play_round(self, open_ids: Sequence[str]) -> dict[str, ConversionOutcome]:
+    def convert_round(self, open_ids: Sequence[str]) -> dict[str, ConversionOutcome]:
         """Claim and try to convert every manifest; returns the outcomes of manifests that need no further round."""
         outcomes, tried = self._attempt(open_ids, skip_tried=True)
         # A manifest that has failed before is tried alone, so that it cannot fail the others' job. It is claimed only
@@ -113,7 +113,7 @@ class _Conversion:
     ) -> ConversionOutcome | None:
         """Give the attempt up. Returns an outcome after a fault of the environment, and None after any other error."""
         fault = fault_of(error)
-        reason = self._log_error(claim.row.id, error, "its attempt is given up")
+        reason = self._log_error(claim.row.id, error, "its attempt is abandoned")
         return self._release(claim, reason, fault, uploaded)
 
     def _release(
@@ -198,7 +198,7 @@ class _Conversion:
         def finalize_or_give_up(attempt: Attempt) -> ConversionOutcome | None:
             own_results = results_of[attempt.manifest.id]
             uploaded = [item for result in own_results for item in result.uploaded]
-            fault = faults.get(attempt.manifest.id) or why_all_wait(attempt, own_results)
+            fault = faults.get(attempt.manifest.id) or common_fault(attempt, own_results)
             try:
                 if fault is not None:
                     return self._release(attempt.claim, str(fault), fault, uploaded)

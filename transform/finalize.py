@@ -40,7 +40,7 @@ def finalize(context: ConversionContext, attempt: Attempt, results: Sequence[Tas
         exclusions = write_exclusions(services.s3, services.resources.control_bucket, row, excluded)
         first = f"{failures[0].file.uri}: {failures[0].reason}"
         number = format_count(len(excluded.keys() - attempt.excluded.keys()), "file")
-        give_up(context, attempt.claim, f"{number} cannot be read to their end (first: {first})", uploaded, exclusions)
+        give_up(context, attempt.claim, f"{number} cannot be read to the end (first: {first})", uploaded, exclusions)
         return None
     try:
         document = commit_document(services, attempt, results)

@@ -80,7 +80,7 @@ def record_fault(context: ConversionContext, manifests: Iterable[str], fault: "E
         rows = [row for row in map(ledger.get, manifests) if row is not None and row.state != State.RUNNING]
         any(ledger.record_reason(row, str(fault)) for row in sorted(rows, key=lambda row: row.state != State.QUEUED))
     except Exception as error:
-        context.log(f"the ledger does not have the reason, this log alone has it: {error}")
+        context.log(f"the reason could not be recorded in the ledger, only this log has it: {error}")
 
 
 def format_given_up(row: ManifestRow) -> str:
@@ -124,7 +124,7 @@ def _plan_successors(services: JobServices, row: ManifestRow, now: datetime) -> 
     return [replace(fresh, id=new_manifest_id(now), files=files) for files in halves]
 
 
-def why_all_wait(attempt: Attempt, results: Sequence[TaskResult]) -> "EnvironmentFault | None":
+def common_fault(attempt: Attempt, results: Sequence[TaskResult]) -> "EnvironmentFault | None":
     """The fault for which the whole manifest waits; None if no file was denied or denied files can be set apart.
 
     They cannot be set apart if no other file was read, because one denied file then looks like a denied bucket. Nor if
@@ -160,11 +160,11 @@ def set_apart(
     if slow:
         parts[0] = replace(parts[0], lane=Lane.BATCH, urgent=False)
         reason = (
-            f"{number} left the stream lane (first: {first.uri}: {slow[first]}), manifest {parts[0].id} is that of the "
+            f"{number} left the stream lane (first: {first.uri}: {slow[first]}), now in manifest {parts[0].id} of the "
             "batch lane"
         )
     else:
-        reason = f"{number} may not be read (first: {first.uri}) and waits in manifest {parts[0].id}"
+        reason = f"access to {number} is denied (first: {first.uri}); manifest {parts[0].id} waits"
     if not _supersede(services, row, parts, reason, now):
         return None
     _abort(services, uploaded)
@@ -188,7 +188,7 @@ ACTIONS = {
 }
 """IAM actions of the jobs' S3 requests (Service Authorization Reference); errors of other services name them."""
 CHECK_CREDENTIALS = "check the role of the job, its session and the clock of its machine"
-WAIT = "the next run tries it again: if it persists, look at the health of the service"
+WAIT = "the next run retries it: if it persists, check the health of the service"
 NAMED_ACTION = re.compile(r"not authorized to perform: ([a-z0-9-]+:[A-Za-z]+)")
 """Matches the action in newer error messages of AWS, which also name the action on the KMS key."""
 
@@ -235,13 +235,13 @@ def _describe(error: BaseException, text: str) -> EnvironmentFault:
     if isinstance(error, NETWORK_ERRORS):
         return EnvironmentFault(f"AWS could not be reached: {text}", WAIT, passing=True)
     if isinstance(error, PermissionError):
-        remedy = "allow it to the user of the process"
-        return EnvironmentFault(f"a file may not be used: {text}", remedy, passing=False, denied=True)
+        remedy = "allow it for the user of the process"
+        return EnvironmentFault(f"access to a file is denied: {text}", remedy, passing=False, denied=True)
     if isinstance(error, OSError) and error.errno in DISK_ERRORS:
         remedy = "give the workers more disk, or lower convert.target_file_bytes"
         return EnvironmentFault(f"the disk of a worker is full: {text}", remedy, passing=False)
     remedy = "the next run has other machines: if it persists, give the workers more disk and memory"
-    return EnvironmentFault(f"the machine of a worker did not do it: {text}", remedy, passing=False)
+    return EnvironmentFault(f"a worker's machine failed: {text}", remedy, passing=False)
 
 
 def _describe_answer(error: ClientError, text: str) -> EnvironmentFault:
@@ -259,5 +259,5 @@ def _describe_answer(error: ClientError, text: str) -> EnvironmentFault:
         cause = f"{action} is denied"
         remedy = "allow it in the policies of the jobs' role, of the bucket or table, and of its KMS key if it has one"
     else:
-        return EnvironmentFault(f"{action} did not succeed now: {text}", WAIT, passing=True)
+        return EnvironmentFault(f"{action} failed for now: {text}", WAIT, passing=True)
     return EnvironmentFault(f"{cause}: {text}", remedy, passing=False, denied=denied)

@@ -151,4 +151,4 @@ def open_services(arguments: Mapping[str, str]) -> JobServices:
 def _required(arguments: Mapping[str, str], name: str) -> str:
     if value := arguments.get(name):
         return value
-    raise InvalidInputError(f"the job argument --{name} is missing: deploy the stack again, it sets all arguments")
+    raise InvalidInputError(f"the job argument --{name} is missing: deploy the stack again to set it")

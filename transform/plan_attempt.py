@@ -29,7 +29,7 @@ from transform.task_model import ConversionContext, JobServices, Split, Task, Ta
 HEAD_BYTES = 4096
 """Bytes of a large file that show whether it can be split. If they are all blank, the file counts as an array."""
 PARALLEL_READS = 32
-STAYS = "what it has published stays"
+STAYS = "its published rows stay"
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,10 +235,10 @@ def divide_into_portions(attempts: Sequence[Attempt], count: int) -> list[list[A
     run. The stream lane keeps the order of arrival.
     """
 
-    def longest_task(attempt: Attempt) -> int:
+    def max_task_bytes(attempt: Attempt) -> int:
         return max((task.ndjson_bytes for task in attempt.tasks if task.stream_seconds is None), default=0)
 
-    attempts = sorted(attempts, key=longest_task, reverse=True)
+    attempts = sorted(attempts, key=max_task_bytes, reverse=True)
     tasks_per_portion = math.ceil(sum(len(attempt.tasks) for attempt in attempts) / count)
     portions: list[list[Attempt]] = []
     tasks = 0

@@ -140,6 +140,6 @@ def read_back(path: Path) -> QuarantineContent:
             except (ValueError, KeyError, TypeError) as error:
                 raise AuditError(
                     f"record {records} of {path.name} in the quarantine cannot be read ({error}): "
-                    "the attempt is discarded, and the manifest is tried again"
+                    "the attempt is discarded, and the manifest is retried"
                 ) from error
     return QuarantineContent(size, records, counts)

@@ -108,7 +108,7 @@ class SplitDeadline:
         took = f"{format_count(self._read_bytes, 'byte')} took {round(seconds / 60, 1):g} minutes of processor time"
         if self._stream_seconds is not None:
             raise SlowFileError(f"{took}, {limit}")
-        advice = f"{took}, {limit}: if the file is in order, change the setting and, for a stage, deploy it"
+        advice = f"{took}, {limit}: if the file is valid, change the setting and, for a stage, deploy it"
         raise UnreadableNowError(advice, self._split.file)
 
 

@@ -104,7 +104,7 @@ class Source:
                 raise UnreadableFileError(sizes)
         except (BotoCoreError, ClientError) as failed:
             error = failed
-        raise TransientError(f"an answer for {file.uri} has another size and is tried again: {error}") from error
+        raise TransientError(f"an answer for {file.uri} has another size and is retried: {error}") from error
 
     def _get(self, file: ObjectVersion, start: int, end: int) -> Buffer:
         options: dict[str, object] = (
@@ -177,12 +177,12 @@ def _read_error(
 ) -> TerminalError | TransientError:
     if not isinstance(error, ClientError) or judge(error, input_keys) != Fault.FILE:
         kind = DeniedFileError if is_denial(error) else TransientError
-        return kind(f"{file.uri} could not be read and is tried again: {error}")
+        return kind(f"{file.uri} could not be read and is retried: {error}")
     code = error_code(error)
     if (key := refused_key(error)) is not None:
         advice = (
-            f"its uploader has encrypted it by the KMS key {key}, which is not the input's and which the jobs may not "
-            "use: put it again without that key, or allow the jobs' role kms:Decrypt on it"
+            f"its uploader has encrypted it by the KMS key {key}, not by the input's, and the jobs are not allowed to "
+            "use it: put it again without that key, or allow the jobs' role kms:Decrypt on it"
         )
         return UnreadableNowError(advice, file)
     reasons = {

@@ -69,12 +69,12 @@ class Uploads:
                     ChecksumCRC32=checksum,
                 )
         except (BotoCoreError, ClientError) as error:
-            raise TransientError(f"s3://{bucket}/{key} could not be uploaded and is tried again: {error}") from error
+            raise TransientError(f"s3://{bucket}/{key} could not be uploaded and is retried: {error}") from error
         path.unlink()
         if answer.get("ChecksumCRC32") != checksum:
             raise AuditError(
                 f"the uploaded part of {key} is not the file that was written (S3 returns the checksum "
-                f"{answer.get('ChecksumCRC32')}, the file has {checksum}): it is tried again"
+                f"{answer.get('ChecksumCRC32')}, the file has {checksum}): it is retried"
             )
         part = UploadedPart(answer["ETag"].strip('"'), checksum)
         return PendingObject(bucket, key, upload_id, (part,), checksum, size, rows)

@@ -31,7 +31,7 @@ from verify.stack import Hours, Stack
 from verify.table_check import check_table
 
 TOO_LATE = (
-    "not compared, because the time of the run was over: lower verify.share, or raise batch.run_timeout_minutes or "
+    "not compared, because the run had no time left: lower verify.share, or raise batch.run_timeout_minutes or "
     "batch.workers"
 )
 CHANGED = "has changed meanwhile: verify this hour again"
@@ -83,7 +83,7 @@ class HoursCheck:
             for stamp in self.hours.stamps():
                 report = HourReport(hour=stamp)
                 files = unowned.get(stamp, UnownedFiles())
-                problem = "is in the input bucket, and the ledger does not know it"
+                problem = "is in the input bucket, but not in the ledger"
                 _report_unowned(self.stack, report, files.unknown, None, problem)
                 command = f"hybrid-router backfill --dataset {self.hours.dataset} --from {stamp} --to {stamp}"
                 for file, reason in files.ignored:
@@ -194,7 +194,7 @@ class HoursCheck:
             if arrival is not None and arrival.manifest is not None:
                 index.add(report.hour, arrival.manifest, [resubmission.file])
                 continue
-            problem = "was given back, and no manifest has it"
+            problem = "was resubmitted, and no manifest has it"
             advice = "run 'hybrid-router quarantine retry <file>' again"
             _report_unowned(self.stack, report, [resubmission.file], None, problem, advice)
 
@@ -209,7 +209,7 @@ class HoursCheck:
                     problem = "is not recorded yet: the sweep completes or abandons it"
                     report.cannot_be_proven(f"manifest {manifest} {problem}")
                 elif row.state == State.COLLECTED:
-                    problem = "is damaged: the log of the sweep says how"
+                    problem = "is damaged: the log of the sweep shows how"
                     report.cannot_be_proven(f"the document of part {manifest} {problem}")
                 else:
                     rows[manifest] = row

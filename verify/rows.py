@@ -218,5 +218,5 @@ def locate(
             problem = "the lake does not have this row"
             missing.append(Difference(file.uri, problem, file.version, line.number, line.offset))
     places = dict.fromkeys(uris[digest] for digest, number in extra.items() if number)
-    problem = "has a row that no input line of its manifest gives, or has it twice"
+    problem = "has a row without an input line in its manifest, or has it twice"
     return [*missing, *(Difference(uri, problem) for uri in list(places)[:MAX_FOUND])]

@@ -145,7 +145,7 @@ def _candidates(texts: Mapping[str, int]) -> Iterator[ColumnType]:
     fraction = min(MAX_FRACTION_DIGITS, max((len(match[1] or "") for match in seconds), default=0))
     for kind in TypeKind:
         if kind is TypeKind.DECIMAL:
-            if any(_has_digits_that_matter(match) for match in numbers):
+            if any(_has_significant_digits(match) for match in numbers):
                 yield ColumnType(kind, scale)
         elif kind in (TypeKind.TIMESTAMP, TypeKind.INSTANT):
             yield ColumnType(kind, fraction)
@@ -153,7 +153,7 @@ def _candidates(texts: Mapping[str, int]) -> Iterator[ColumnType]:
             yield ColumnType(kind)
 
 
-def _has_digits_that_matter(number: re.Match[str]) -> bool:
+def _has_significant_digits(number: re.Match[str]) -> bool:
     """Whether a DOUBLE would change the number, or it was written with a fixed number of digits, as money is."""
     text, fraction = number[0], number[2] or ""
     if not fraction:

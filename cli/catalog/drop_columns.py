@@ -57,7 +57,7 @@ def _drop(
     try:
         if not datasets.drop_columns(dataset, columns, dropped):
             used = set()
-            raise InvalidInputError(f"dataset {dataset} got other columns meanwhile: run the command again")
+            raise InvalidInputError(f"the columns of dataset {dataset} changed meanwhile: run the command again")
         # A conversion that has begun meanwhile knows the columns and may publish them; the index shows it late.
         time.sleep(INDEX_WAIT_SECONDS)
         _check_idle(stack, dataset)

@@ -29,7 +29,7 @@ MAX_CHARACTERS = 500
 HIDDEN_SECONDS = 300
 """A message that was read is hidden from other readers and the alarm for this time plus the time since the command
 began, or until it is shown again. If reading the queue takes longer, some messages are read again, ever more rarely."""
-STARTED_BY_HAND = (("overnight", "overnight"), ("stream-window", "stream start"), ("sweep", "sweep"), ("plan", "plan"))
+MANUAL_COMMANDS = (("overnight", "overnight"), ("stream-window", "stream start"), ("sweep", "sweep"), ("plan", "plan"))
 """A part of a schedule's target, and the command that does its work."""
 
 
@@ -53,7 +53,7 @@ def print_dead_letters(stack: DeployedStack, limit: Limit = 100, *, as_json: Jso
     is_complete = len(letters) < limit
     document = {"deadLetters": [asdict(letter) for letter in letters], "complete": is_complete}
     print_answer(document, lambda: _print(stack, letters, is_complete), as_json=as_json)
-    return ExitCode.NOT_SO if letters else ExitCode.FINE
+    return ExitCode.NEGATIVE if letters else ExitCode.OK
 
 
 def _print(stack: DeployedStack, letters: Sequence[DeadLetter], is_complete: bool) -> None:
@@ -65,7 +65,7 @@ def _print(stack: DeployedStack, letters: Sequence[DeadLetter], is_complete: boo
     if not is_complete:
         typer.echo("there may be more: pass a larger --limit")
     end = f"when the cause is removed, run 'hybrid-router dead-letters redrive{stack.options}'"
-    typer.echo(end if letters else "there is no dead letter")
+    typer.echo(end if letters else "there are no dead letters")
 
 
 @command("dead-letters redrive")
@@ -141,7 +141,7 @@ def _refused_start(stack: DeployedStack, attributes: dict[str, str]) -> tuple[st
     target = attributes["TARGET_ARN"]
     error = ": ".join(attributes[name] for name in ("ERROR_CODE", "ERROR_MESSAGE") if name in attributes)
     own_name = target.rpartition(stack.name)[2]
-    command = next((command for part, command in STARTED_BY_HAND if part in own_name), None)
+    command = next((command for part, command in MANUAL_COMMANDS if part in own_name), None)
     now = f", or 'hybrid-router {command}{stack.options}' now" if command else ""
     problem = f"its schedule could not start it ({error or 'no reason given'})"
     return target, problem, f"the next start does the work{now}", False

@@ -84,7 +84,7 @@ def follow_execution(
         "output": output,
     }
     is_fine = execution["status"] == "SUCCEEDED" and verdict.get("verdict", "SUCCEEDED") in FINE_VERDICTS
-    return ExitCode.FINE if is_fine else ExitCode.NOT_SO, body
+    return ExitCode.OK if is_fine else ExitCode.NEGATIVE, body
 
 
 def _print_end(body: Mapping[str, Any], *, as_json: bool) -> None:
@@ -139,7 +139,7 @@ def run_backfill(
     first: Annotated[str, FROM],
     last: Annotated[str, TO],
     *,
-    force: Annotated[bool, typer.Option("--force", help="Convert again what is DONE or FAILED there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Convert DONE and FAILED manifests again.")] = False,
     no_wait: NoWait = False,
     dry_run: DryRun = False,
     as_json: Json = False,
@@ -152,7 +152,7 @@ def run_backfill(
         return _run(stack, arn, wait=not no_wait, as_json=as_json)
     code, body = follow_execution(stack, arn)
     output = body["output"]
-    if as_json or code != ExitCode.FINE:
+    if as_json or code != ExitCode.OK:
         _print_end(body, as_json=as_json)
         return code
     search, plan = output["search"], output["plan"]
@@ -174,7 +174,7 @@ def run_backfill(
 def _run(stack: DeployedStack, arn: str, *, wait: bool, as_json: bool) -> int:
     if not wait:
         print_answer({"execution": arn}, lambda: typer.echo(f"started: {arn}"), as_json=as_json)
-        return ExitCode.FINE
+        return ExitCode.OK
     typer.echo(f"started: {arn}", err=True)
     try:
         code, body = follow_execution(stack, arn)

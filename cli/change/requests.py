@@ -82,7 +82,7 @@ UNQUEUED_LABELS = {
     "unusable": "unusable",
     "unknown": "unknown",
 }
-FRUITLESS = {"ignored", "unusable", "unknown"}
+WITHOUT_EFFECT = {"ignored", "unusable", "unknown"}
 """Outcomes that need a person: nothing converts these files."""
 
 
@@ -97,7 +97,7 @@ def reprocess_manifests(
     first: FirstHour = None,
     last: LastHour = None,
     *,
-    every: Annotated[bool, typer.Option("--all", help="Also what was converted without any unreadable file.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Include manifests without unreadable files.")] = False,
     now: Annotated[bool, typer.Option("--now", help="Start overnight for them at once.")] = False,
     dry_run: DryRun = False,
     as_json: Json = False,
@@ -135,7 +135,7 @@ def reprocess_manifests(
 def _exit_code(response: Mapping[str, Any], names: Iterable[str]) -> ExitCode:
     """Return the exit code for these counts: 1 if all named files or manifests need a person."""
     outcomes = {name for name in names if response[name]}
-    return ExitCode.NOT_SO if outcomes and outcomes <= FRUITLESS else ExitCode.FINE
+    return ExitCode.NEGATIVE if outcomes and outcomes <= WITHOUT_EFFECT else ExitCode.OK
 
 
 def _requeued(response: Mapping[str, Any]) -> str:

@@ -29,7 +29,7 @@ def print_stream(stack: DeployedStack, *, as_json: Json = False) -> int:
     """Show the runs of the streaming jobs, their windows and backlogs; exit code 1 unless each job has a live run."""
     shards = read_shards(stack)
     print_answer(StreamDocument(shards), lambda: _print(stack, shards), as_json=as_json)
-    return ExitCode.FINE if all(shard.runs for shard in shards) else ExitCode.NOT_SO
+    return ExitCode.OK if all(shard.runs for shard in shards) else ExitCode.NEGATIVE
 
 
 def _print(stack: DeployedStack, shards: Sequence[StreamShard]) -> None:
@@ -45,13 +45,13 @@ def start_stream(stack: DeployedStack, *, dry_run: DryRun = False, as_json: Json
     if dry_run:
         action = "a run is alive, so none is started" if _is_running(stack) else "a run is started"
         _say(f"dry run, nothing was done: {action}, and a window opens", as_json=as_json)
-        return ExitCode.FINE
+        return ExitCode.OK
     # Watches the window, perhaps as a second execution. It comes first, to open the window even if no run starts.
     stack.start("stream_window", {})
     running = stack.control_stream("start")["running"]
     text = "the streaming job runs" if running else "no run can be started now: the sweep starts it later"
     _say(text, as_json=as_json)
-    return ExitCode.FINE if running else ExitCode.NOT_SO
+    return ExitCode.OK if running else ExitCode.NEGATIVE
 
 
 @command("stream stop")
@@ -60,12 +60,12 @@ def stop_stream(stack: DeployedStack, *, dry_run: DryRun = False, as_json: Json 
     if dry_run:
         action = "its run is asked to end" if _is_running(stack) else "no run is alive"
         _say(f"dry run, nothing was done: {action}, and its window ends", as_json=as_json)
-        return ExitCode.FINE
+        return ExitCode.OK
     answer = wait_for_stop(stack, POLL_SECONDS)
     text = "a new run converts what is still queued, and ends when it is idle" if answer["running"] else "stopped"
     text += stack.runnable("; 'hybrid-router stream start' opens a window again")
     _say(text, as_json=as_json)
-    return ExitCode.NOT_SO if answer["running"] else ExitCode.FINE
+    return ExitCode.NEGATIVE if answer["running"] else ExitCode.OK
 
 
 def wait_for_stop(stack: DeployedStack, poll_seconds: float) -> dict[str, Any]:

@@ -62,9 +62,9 @@ BY_CLOCK = "the clock of this machine: on the local cloud one process stands in 
 @command("cost")
 def print_cost(
     stack: DeployedStack,
-    first: Annotated[str | None, typer.Option("--from", help="UTC day, such as 2026-11-20; today without it.")] = None,
-    last: Annotated[str | None, typer.Option("--to", help="UTC day, inclusive; today without it.")] = None,
-    by: Annotated[Literal["dataset", "lane", "engine", "day"], typer.Option(help="Sum up by this.")] = "dataset",
+    first: Annotated[str | None, typer.Option("--from", help="UTC day, such as 2026-11-20; default: today.")] = None,
+    last: Annotated[str | None, typer.Option("--to", help="UTC day, inclusive; default: today.")] = None,
+    by: Annotated[Literal["dataset", "lane", "engine", "day"], typer.Option(help="Group by this.")] = "dataset",
     *,
     as_json: Json = False,
 ) -> None:
@@ -129,7 +129,7 @@ def _days(first: str, last: str) -> tuple[date, date]:
     if days[0] > days[1]:
         raise InvalidInputError(f"--from {first} is later than --to {last}: swap them")
     if (days[1] - days[0]).days >= MAX_DAYS:
-        raise InvalidInputError(f"--from {first} --to {last} are more than {MAX_DAYS} days: ask for fewer at a time")
+        raise InvalidInputError(f"--from {first} --to {last} are more than {MAX_DAYS} days: pass a shorter range")
     return days
 
 
@@ -197,7 +197,7 @@ def print_plan(
     execution = f"{DRY_RUN_PREFIX}{secrets.token_hex(6)}" if options else PLAN_AHEAD_EXECUTION
     answer = stack.invoke("plan", {**options, "execution": execution, "dryRun": True})
     print_answer(answer, lambda: _print_plan(answer, read_zone(stack), datetime.now(UTC)), as_json=as_json)
-    return ExitCode.NOT_SO if answer["forecast"]["late_minutes"] else ExitCode.FINE
+    return ExitCode.NEGATIVE if answer["forecast"]["late_minutes"] else ExitCode.OK
 
 
 def _print_plan(answer: Mapping[str, Any], zone: ZoneInfo, now: datetime) -> None:
@@ -210,7 +210,7 @@ def _print_plan(answer: Mapping[str, Any], zone: ZoneInfo, now: datetime) -> Non
     )
     if answer["leftFrom"]:
         left = clock(answer["leftFrom"])
-        typer.echo(f"NOT ALL: a plan has no room for manifests from {left} on ({zone.key}); the next has")
+        typer.echo(f"NOT ALL: manifests from {left} on ({zone.key}) do not fit into this plan; the next one has them")
     typer.echo(f"prices: {printable(answer['prices'])}")
     if answer["datasets"]:
         datasets = [
@@ -231,7 +231,7 @@ def _print_plan(answer: Mapping[str, Any], zone: ZoneInfo, now: datetime) -> Non
         return
     runs = f"{format_count(answer['runs'], 'run')} of {format_count(answer['workers'], 'worker')} on {answer['engine']}"
     times = f"{clock(forecast['start'])} to {clock(forecast['end'])}"
-    typer.echo(f"{runs}, {answer['maxConcurrency']} side by side: {times}, {format_dollars(forecast['dollars'])}")
+    typer.echo(f"{runs}, {answer['maxConcurrency']} at a time: {times}, {format_dollars(forecast['dollars'])}")
     if forecast["dollars_high"] > forecast["dollars_low"]:
         low, high = (
             f"{forecast[f'minutes_{end}']:,.0f} minutes, {format_dollars(forecast[f'dollars_{end}'])}"
@@ -240,7 +240,7 @@ def _print_plan(answer: Mapping[str, Any], zone: ZoneInfo, now: datetime) -> Non
         typer.echo(f"from {low} to {high}: a speed is assumed, and S3 may be read {FAST:g} or {SLOW:g} times as fast")
     typer.echo(
         f"requests, ledger and functions: {format_dollars(forecast['other_dollars'])}; "
-        f"what it writes: {format_dollars(forecast['storage_dollars_per_month'])} for each month of storage"
+        f"its output: {format_dollars(forecast['storage_dollars_per_month'])} for each month of storage"
     )
     deadline = f"the deadline is {clock(forecast['deadline'])}; times in {zone.key}"
     if late := forecast["late_minutes"]:
@@ -260,5 +260,5 @@ def _print_plan(answer: Mapping[str, Any], zone: ZoneInfo, now: datetime) -> Non
         )
         for option in forecast["options"]
     ]
-    numbers = ("workers", "side by side", "runs", "minutes", "dollars")
-    print_table("The best way on each engine", ("engine", ""), numbers, rows)
+    numbers = ("workers", "at a time", "runs", "minutes", "dollars")
+    print_table("The best plan on each engine", ("engine", ""), numbers, rows)

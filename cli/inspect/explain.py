@@ -106,7 +106,7 @@ def print_explanation(
         with working("reading the ledger ..."):
             file = explain_file(stack, name, limit, now)
         print_answer(file, lambda: print_file(file, now, stack.options), as_json=as_json)
-    return ExitCode.FINE
+    return ExitCode.OK
 
 
 def explain_file(stack: DeployedStack, name: S3Uri, limit: int, now: datetime) -> FileExplanation:
@@ -215,10 +215,10 @@ OUTCOMES = {
     "DONE": "every line became a row",
     "QUARANTINED_LINES": "converted, and lines of it are in the quarantine",
     "UNREADABLE": "not converted, it is in the quarantine by reference",
-    "FAILED": "not converted; its manifest says why",
-    "RECORDED": "it has no manifest yet: its owner writes one now, or is presumed dead, and the sweep does",
-    "IGNORED": "not converted; the next line says why. Once the settings take it, the sweep does if it is recent, else "
-    "a backfill",
+    "FAILED": "not converted; its manifest shows why",
+    "RECORDED": "it has no manifest yet: its owner writes one now, or the sweep does if the owner is presumed dead",
+    "IGNORED": "not converted; the next line shows why. Once the settings accept it, the sweep takes it if recent, "
+    "else a backfill",
 }
 
 
@@ -274,7 +274,7 @@ def _format_outcome(
         attempt = "an attempt ended without a result; remove the cause that its manifest names, and it continues"
         return attempt if version.manifests else part
     if version.outcome == State.FAILED and version.result:
-        return "not converted again, and what was published stays; its manifest says why"
+        return "not converted again, and what was published stays; its manifest shows why"
     if version.waits_for is None or version.outcome in OUTCOMES:
         return OUTCOMES.get(version.outcome, "it has ended")
     if version.waits_for == "night":
@@ -285,7 +285,7 @@ def _format_outcome(
         done = f", expected done {clock(night.forecast.end)}" if night.forecast and night.forecast.runs else ""
         return f"will be converted {now}{clock(night.start)}{done}"
     return {
-        "stream": f"waits for the streaming job: 'hybrid-router stream status{options}' says whether it runs",
+        "stream": f"waits for the streaming job: 'hybrid-router stream status{options}' shows whether it runs",
         "job run": "is being converted",
         "sweep": "its job run is presumed dead: the sweep queues it again within 15 minutes",
         "publishing": "is being published",
@@ -308,7 +308,7 @@ def _print_manifest(manifest: ExplainedManifest, clock: Callable[[str], str], op
     if manifest.waits_for_table:
         dataset = manifest.partition.partition("#")[0]
         command = f"'hybrid-router tables status {dataset}{options}'"
-        _line("table", f"not generation {manifest.waits_for_table} yet: {command} says whether it is late or stopped")
+        _line("table", f"not generation {manifest.waits_for_table} yet: {command} shows whether it is late or stopped")
 
 
 def _print_result(result: FileResult, clock: Callable[[str], str]) -> None:

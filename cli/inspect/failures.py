@@ -82,7 +82,7 @@ PARALLEL_READS = 16
 PUT_AGAIN = "put the records to a key of the dataset again as docs/records.md says, then delete these files"
 TAKE = (
     "if they are data: do what the reason says; after a deployment the sweep takes recent files, and a backfill all; "
-    "nothing counts them 30 days after the last one"
+    "they are no longer counted 30 days after the last one"
 )
 WHEN_REMOVED = "remove the cause, then have the manifest converted again"
 OR_READ_AGAIN = "restore the document, or have its manifest converted again"
@@ -90,7 +90,7 @@ UPLOAD_OR_READ_AGAIN = (
     "upload a repaired file, or an empty one if it is not data, under the same key; if it can be read as it is now, "
     "have it read again"
 )
-COMPARE = "manifest {manifest} has converted a later version of it: nothing, unless that lacks lines of this one"
+COMPARE = "manifest {manifest} has converted a later version of it: nothing to do, unless that lacks lines of this one"
 
 
 @command("failures")
@@ -109,7 +109,7 @@ def print_failures(
         document = failures_document(stack, dataset, limit)
     print_answer(document, lambda: print_failures_document(document, zone, datetime.now(UTC)), as_json=as_json)
     is_fine = document.complete and all(failure.kind == FailureKind.REPLACED for failure in document.failures)
-    return ExitCode.FINE if is_fine else ExitCode.NOT_SO
+    return ExitCode.OK if is_fine else ExitCode.NEGATIVE
 
 
 def failures_document(stack: DeployedStack, dataset: str | None, limit: int) -> FailuresDocument:
@@ -181,7 +181,7 @@ def _unreadable_file(stack: DeployedStack, row: ManifestRow, file: SourceCount) 
     versions = stack.ledger.arrivals.versions(name.bucket, name.key)
     own = next((item.file for item in versions if item.file.version == file.version), None)
     manifest = None if own is None else _converted_later(stack, own, versions)
-    if own is not None and manifest is not None and not _was_put_again(stack, own):
+    if own is not None and manifest is not None and not _was_uploaded_again(stack, own):
         kind, advice = FailureKind.REPLACED, COMPARE.format(manifest=manifest)
         command = f"{explain_command(file.uri)}{stack.options}"
     failure = _of_row(kind, row, file.failed or "", advice, command)
@@ -201,7 +201,7 @@ def _converted_later(stack: DeployedStack, own: ObjectVersion, versions: Iterabl
     return None
 
 
-def _was_put_again(stack: DeployedStack, own: ObjectVersion) -> bool:
+def _was_uploaded_again(stack: DeployedStack, own: ObjectVersion) -> bool:
     """Whether the bytes of a file without a version are under its key again. They are the same arrival, which only a
     reprocess reads. False if the caller lacks the right."""
     if own.version_id is not None:
@@ -276,7 +276,7 @@ def print_failures_document(document: FailuresDocument, zone: ZoneInfo, now: dat
         shown = "in all" if document.complete else "shown, there may be more: pass a larger --limit, or --dataset"
         typer.echo(f"{number:,} {shown}; times in {zone.key}")
     else:
-        typer.echo("everything got through")
+        typer.echo("no failures")
 
 
 def _thing(failure: ListedFailure) -> str:

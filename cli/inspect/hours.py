@@ -37,7 +37,7 @@ def print_hours(
         hours = _read_hours(stack, dataset, first, last, datetime.now(UTC))
     document = HoursDocument(dataset, hours)
     print_answer(document, lambda: _print_hours(dataset, hours, stack.options), as_json=as_json)
-    return ExitCode.FINE if all(hour.state == "complete" for hour in hours) else ExitCode.NOT_SO
+    return ExitCode.OK if all(hour.state == "complete" for hour in hours) else ExitCode.NEGATIVE
 
 
 def _read_hours(stack: DeployedStack, dataset: str, first: str, last: str, now: datetime) -> tuple[DatasetHour, ...]:
@@ -49,7 +49,7 @@ def _read_hours(stack: DeployedStack, dataset: str, first: str, last: str, now: 
     assert begin is not None
     assert end is not None
     if datetime.fromisoformat(end) - datetime.fromisoformat(begin) >= MAX_HOURS * ONE_HOUR:
-        raise InvalidInputError(f"--from {first} --to {last} are more than a year: ask for fewer hours at a time")
+        raise InvalidInputError(f"--from {first} --to {last} are more than a year: pass a shorter range")
     # A file in a collection does not touch its hour. Collections are read first: a division touches it, then ends.
     collected = {row.id.hour for row in stack.ledger.collections.open()}
     stamps = stamps_between(begin, end)
@@ -99,11 +99,11 @@ def _print_hours(dataset: str, hours: Sequence[DatasetHour], options: str) -> No
             named, more = ", ".join(hour.failed_manifests), f" and {left:,} more" if left else ""
             typer.echo(
                 f"{hour.hour} waits for manifests that are FAILED: {named}{more}; "
-                f"'hybrid-router failures --dataset {dataset}{options}' says why and what to do"
+                f"'hybrid-router failures --dataset {dataset}{options}' shows why and what to do"
             )
         if waiting := hour.manifests.not_in_table:
             typer.echo(
                 f"{hour.hour} waits for the Iceberg table, which does not show "
                 f"{format_count(waiting, 'published manifest')} yet: 'hybrid-router tables status {dataset}{options}' "
-                "says whether it is late or stopped"
+                "shows whether it is late or stopped"
             )

@@ -29,7 +29,7 @@ SINCE = re.compile(r"([1-9]\d{0,4})([mhd])")
 UNITS = {"m": "minutes", "h": "hours", "d": "days"}
 FUNCTION_LOGS = re.compile(r"Router([a-z]+)Logs[0-9A-F]{8}")
 """Logical id of a function's log group; it lacks the underscores of the function's name."""
-ENDED_BADLY = ("FAILED", "TIMED_OUT", "ABORTED")
+UNSUCCESSFUL = ("FAILED", "TIMED_OUT", "ABORTED")
 NOT_SHOWN = frozenset(
     ("level", "location", "message", "timestamp", "service", "cold_start", "xray_trace_id", "exception_name")
 )
@@ -64,7 +64,7 @@ def print_logs(
     found = (event for event in sources[name] if contains is None or contains in event.text)
     if as_json:
         typer.echo(format_json({"log": name, "events": list(deque(found, maxlen=limit))}))
-        return ExitCode.FINE
+        return ExitCode.OK
     shown = deque(((event.at, text) for event in found if (text := format_event(event.text))), maxlen=limit)
     zone = read_zone(stack)
     typer.echo(f"{stack.name}, {name}, times in {zone.key}", err=True)
@@ -72,7 +72,7 @@ def print_logs(
         typer.echo(f"nothing in the last {since}: pass a longer --since", err=True)
     for at, text in shown:
         typer.echo(f"{read_instant(at).astimezone(zone):%Y-%m-%d %H:%M:%S}  {printable(text)}")
-    return ExitCode.FINE
+    return ExitCode.OK
 
 
 def parse_since(text: str) -> timedelta:
@@ -158,7 +158,7 @@ def _failed_executions(stack: DeployedStack, machines: list[str], beginning: dat
     """Yield the failed executions of all state machines, with error and cause, oldest first."""
     found = []
     for machine in machines:
-        for status in ENDED_BADLY:
+        for status in UNSUCCESSFUL:
             pages = stack.sfn.get_paginator("list_executions").paginate(stateMachineArn=machine, statusFilter=status)
             ended = (item for page in pages for item in page["executions"])
             found += [item for item in ended if item["stopDate"].astimezone(UTC) >= beginning]

@@ -57,11 +57,11 @@ def print_night(
         execution = _find(stack, which, zone)
         if execution is None:
             named = "in the last 90 days" if which == LAST else f"named {which!r} or begun on such a day"
-            raise NotFoundError(f"overnight has no execution {named}: 'hybrid-router nights' lists which there are")
+            raise NotFoundError(f"overnight has no execution {named}: 'hybrid-router nights' lists them")
         document = _night_document(stack, execution, limit)
     print_answer(document, lambda: _print_night(stack, document, zone), as_json=as_json)
     is_undecided = document.status == RUNNING and document.outcome in UNDECIDED
-    return ExitCode.FINE if is_undecided or document.outcome in FINE_VERDICTS else ExitCode.NOT_SO
+    return ExitCode.OK if is_undecided or document.outcome in FINE_VERDICTS else ExitCode.NEGATIVE
 
 
 @command("nights")
@@ -71,7 +71,7 @@ def print_nights(stack: DeployedStack, limit: Limit = 20, *, as_json: Json = Fal
         zone = read_zone(stack)
         document = NightsDocument(stack.name, tuple(islice(list_nights(stack), limit)))
     print_answer(document, lambda: _print_nights(document, zone), as_json=as_json)
-    return ExitCode.FINE
+    return ExitCode.OK
 
 
 def _night_document(stack: DeployedStack, execution: NightLine, limit: int) -> NightDocument:

@@ -41,7 +41,7 @@ def write_report(
     day: Annotated[str | None, typer.Option("--date", help="UTC day, such as 2026-11-20.")] = None,
     execution: Annotated[str | None, typer.Option(help="Name of an execution of overnight or backfill.")] = None,
     output: Annotated[
-        Path | None, typer.Option(help="File to write; report-<day or execution>.html without it; or a folder.")
+        Path | None, typer.Option(help="File or folder to write; default: report-<day or execution>.html.")
     ] = None,
     *,
     open_page: Annotated[bool, typer.Option("--open", help="Show it in the browser.")] = False,
@@ -64,7 +64,7 @@ def write_report(
     print_answer({"page": str(path)}, lambda: typer.echo(str(path)), as_json=as_json)
     if open_page:
         webbrowser.open(path.resolve().as_uri())
-    return ExitCode.FINE
+    return ExitCode.OK
 
 
 def write_last_days(stack: DeployedStack, folder: Path, now: datetime) -> Path:

@@ -40,7 +40,7 @@ def print_status(stack: DeployedStack, limit: Limit = 20_000, *, as_json: Json =
     with working("reading the ledger ..."):
         document = status_document(stack, limit, now)
     print_answer(document, lambda: print_status_document(document, now, stack.options), as_json=as_json)
-    return ExitCode.FINE
+    return ExitCode.OK
 
 
 def status_document(stack: DeployedStack, limit: int, now: datetime) -> StatusDocument:
@@ -151,8 +151,8 @@ def print_status_document(document: StatusDocument, now: datetime, options: str)
 
 def _alarms(document: StatusDocument) -> str:
     number, unknown = len(document.alarms), document.alarms_without_state
-    text = format_count(number, "open alarm") if number else "none is open"
-    return f"{text}, but for {format_count(unknown, 'alarm')} that nothing has evaluated" if unknown else text
+    text = format_count(number, "open alarm") if number else "none open"
+    return f"{text}, except {format_count(unknown, 'alarm')} never evaluated" if unknown else text
 
 
 def _print_backlog(rows: Sequence[Backlog], now: datetime) -> None:
@@ -160,7 +160,7 @@ def _print_backlog(rows: Sequence[Backlog], now: datetime) -> None:
     print_table(
         "Backlog",
         ("lane", "dataset"),
-        ("files", "size", "manifests", "in work", "blocked", "oldest"),
+        ("files", "size", "manifests", "in progress", "blocked", "oldest"),
         (
             (
                 row.lane,
@@ -188,7 +188,7 @@ def _failures(document: StatusDocument, options: str) -> str:
         (document.ignored_files, "file", " ignored"),
     )
     parts = [f"{format_count(number, noun)}{what}" for number, noun, what in counts if number]
-    return f"{', '.join(parts)}: 'hybrid-router failures{options}' says why" if parts else "none"
+    return f"{', '.join(parts)}: 'hybrid-router failures{options}' shows why" if parts else "none"
 
 
 def _listing(document: StatusDocument, now: datetime, clock: Callable[[str], str]) -> str:
@@ -202,10 +202,10 @@ def _listing(document: StatusDocument, now: datetime, clock: Callable[[str], str
 def _tonight(night: NextNight, clock: Callable[[str], str], options: str) -> str:
     forecast = night.forecast
     if not night.enabled:
-        return "the schedule is disabled: no night begins by itself"
+        return "the schedule is disabled: no night starts automatically"
     plan = f"'hybrid-router plan{options}'"
     if night.start is None:
-        return f"{night.schedule}, which gives no next start, and so no forecast: {plan} shows a night that begins now"
+        return f"{night.schedule}, which has no next start and so no forecast: {plan} shows a night that begins now"
     if forecast is None:
         return f"begins {clock(night.start)}; no forecast yet, one is made every hour: {plan} makes one now"
     if not forecast.runs:

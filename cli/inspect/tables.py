@@ -23,7 +23,7 @@ MAX_COUNTED = 10_000
 LATE = timedelta(minutes=15)
 """Time after the next batch is due, as in the alarm TablesBehind, which is evaluated after the batches."""
 
-NOT_MADE = "the next publish makes the table and fills it with all hours, or run 'hybrid-router tables rebuild {}'"
+NOT_CREATED = "the next publish makes the table and fills it with all hours, or run 'hybrid-router tables rebuild {}'"
 
 
 @command("tables status")
@@ -41,7 +41,7 @@ def print_table_status(
     now = datetime.now(UTC)
     tables = tuple(_states(stack, dataset, now))
     print_answer(TablesDocument(tables), lambda: _print(tables), as_json=as_json)
-    return ExitCode.FINE if all(item.state == "current" for item in tables) else ExitCode.NOT_SO
+    return ExitCode.OK if all(item.state == "current" for item in tables) else ExitCode.NEGATIVE
 
 
 def _print(tables: Sequence[TableState]) -> None:
@@ -73,7 +73,7 @@ def _states(stack: DeployedStack, dataset: str | None, now: datetime) -> Iterato
             if name in rows or state.waiting:
                 yield state
             elif (found := stack.ledger.datasets.get(name)) is not None and found.measured.input_bytes:
-                yield replace(state, stopped=stack.runnable(NOT_MADE.format(name)))
+                yield replace(state, stopped=stack.runnable(NOT_CREATED.format(name)))
 
 
 def _state(stack: DeployedStack, row: TableRow, now: datetime, late: timedelta) -> TableState:
@@ -99,8 +99,8 @@ def restore_table(stack: DeployedStack, dataset: Dataset) -> int:
     """Go back to the last batch: undo what other writers have done to the rows of a table."""
     known_dataset(stack, dataset)
     answer = stack.change_table({"restore": dataset})
-    typer.echo(f"{dataset}: its rows are those of batch {answer['batch']}; what is published since then follows")
-    return ExitCode.FINE
+    typer.echo(f"{dataset}: it shows the rows of batch {answer['batch']} again; later publishes follow")
+    return ExitCode.OK
 
 
 @command("tables rebuild")
@@ -111,4 +111,4 @@ def rebuild_table(stack: DeployedStack, dataset: Dataset) -> int:
     hours = format_count(answer["hours"], "hour")
     command = f"hybrid-router tables status {dataset}{stack.options}"
     typer.echo(f"{dataset}: {hours} to be brought into the table; follow it with '{command}'")
-    return ExitCode.FINE
+    return ExitCode.OK

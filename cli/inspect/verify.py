@@ -33,7 +33,7 @@ def verify(
 ) -> int:
     """Prove hours from the input files; exit code 0: proven, 1: different, 2: invalid use, 3: no proof possible."""
     if not 0 < share <= 1:
-        raise InvalidInputError(f"--share = {share} is not a share: pass a number above 0, at most 1")
+        raise InvalidInputError(f"--share = {share} is not a valid share: pass a number above 0, at most 1")
     reports: list[HourReport] = []
     try:
         settings = stack.settings()
@@ -54,9 +54,9 @@ def verify(
         typer.echo(format_json({"dataset": dataset, "share": share, "hours": [item.to_json() for item in reports]}))
     outcomes = {report.outcome for report in reports}
     if HourOutcome.DIFFERS in outcomes:
-        return ExitCode.NOT_SO
+        return ExitCode.NEGATIVE
     is_proven = HourOutcome.PROVEN in outcomes and HourOutcome.UNPROVEN not in outcomes
-    return ExitCode.FINE if is_proven else ExitCode.NOT_REACHABLE
+    return ExitCode.OK if is_proven else ExitCode.NOT_REACHABLE
 
 
 def _hours(stack: DeployedStack, settings: Settings, options: dict[str, str]) -> Hours:

@@ -101,7 +101,7 @@ class Summary(Quarantined):
     def add_outcome(self, outcome: GroupOutcome) -> None:
         self.parquet_files += len(outcome.objects)
         for file, failure in outcome.refused.items():
-            again = f"{failure.advice}; the next call tries it again"
+            again = f"{failure.advice}; the next call retries it"
             self.refuse_file(file, failure.reason if failure.advice is None else again)
         for source in outcome.sources:
             self.files += 1
@@ -141,9 +141,7 @@ def region_of_environment(names: Sequence[str]) -> str:
 def convert(
     names: Annotated[list[str], typer.Argument(help="Files, folders, s3://bucket/folder/, or - (standard input).")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for lake and quarantine.")],
-    dataset: Annotated[
-        str | None, typer.Option(help="Dataset of all files; without it the name of the folder.")
-    ] = None,
+    dataset: Annotated[str | None, typer.Option(help="Dataset of all files; default: the name of the folder.")] = None,
     hour: Annotated[str | None, typer.Option(help="UTC hour of all files, such as 2026-11-21T08.")] = None,
     compression: Annotated[Literal["zstd", "snappy"] | None, typer.Option(help="Codec of the Parquet pages.")] = None,
     settings: Annotated[
@@ -151,9 +149,7 @@ def convert(
     ] = None,
     cores: Cores = ALL_CORES,
     *,
-    replace: Annotated[
-        bool, typer.Option("--replace", help="Convert files that have changed in place of their old rows.")
-    ] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Replace the rows of files that have changed.")] = False,
     table: Annotated[
         bool, typer.Option("--table", help="Iceberg tables over the files, which later calls extend.")
     ] = False,
@@ -175,7 +171,7 @@ def convert(
 
 def convert_files(request: Request) -> int:
     """Convert, print what was done, and return the exit code: 1 if a line or a file is not in the lake."""
-    started, summary, code = time.monotonic(), Summary(), ExitCode.FINE
+    started, summary, code = time.monotonic(), Summary(), ExitCode.OK
     if request.output.parts[1:] and request.output.parts[0].endswith(":"):
         raise InvalidInputError(f"--output {request.output} is not a folder of this machine: pass one")
     try:
@@ -198,7 +194,7 @@ def convert_files(request: Request) -> int:
     del document["named"], document["otherFile"]
     print_answer(document, lambda: _print(summary, request.output), as_json=request.as_json)
     is_fine = summary.is_empty() and summary.earlier.is_empty() and not summary.refused and summary.stopped is None
-    return code or (ExitCode.FINE if is_fine else ExitCode.NOT_SO)
+    return code or (ExitCode.OK if is_fine else ExitCode.NEGATIVE)
 
 
 def _convert(request: Request, output: OutputFolder, summary: Summary) -> None:
@@ -236,7 +232,7 @@ def _with_pipe(request: Request, output: OutputFolder) -> Request:
     if PIPE not in request.search.names:
         return request
     if request.search.dataset is None:
-        raise InvalidInputError("what comes from a pipe has no folder: pass --dataset")
+        raise InvalidInputError("a pipe has no folder: pass --dataset")
     if sys.stdin is None:
         raise InvalidInputError("standard input is closed: name a file, or pipe lines into the command")
     # Another process may have set the pipe to non-blocking; a pause of its writer would then look like its end.

@@ -61,7 +61,7 @@ def update_tables(output: OutputFolder) -> dict[str, str | None]:
         datasets = wanted.keys() | {name for _, name in catalog.list_tables(LAKE)}
         return {name: _project(catalog, output.root, name, wanted[name]) for name in sorted(datasets)}
     except (DBAPIError, CommitFailedException, UnicodeEncodeError) as error:
-        reason = f"{getattr(error, 'orig', error)}; without this file the next call creates the tables again"
+        reason = f"{getattr(error, 'orig', error)}; without this file the next call recreates the tables"
         raise OSError(errno.EIO, reason, str(output.root / TABLES / CATALOG_FILE)) from error
 
 

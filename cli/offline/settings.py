@@ -35,10 +35,10 @@ def check_settings(
     settings = load_settings(path)
     if as_json:
         typer.echo(dump_settings(settings))
-        return ExitCode.FINE
+        return ExitCode.OK
     typer.echo(f"ok: {printable(str(path))} is valid")
-    print_facts([*summary(settings), *(("look at", text) for text in doubts(settings))])
-    return ExitCode.FINE
+    print_facts([*summary(settings), *(("warning", text) for text in warnings(settings))])
+    return ExitCode.OK
 
 
 @command("settings explain")
@@ -52,12 +52,12 @@ def explain_settings(
     found = {name: field for name, field in every.items() if name == key or name.startswith(f"{key}.")}
     if not found:
         close = get_close_matches(key, every, n=3)
-        advice = f"is {' or '.join(close)} meant" if close else "name a key such as stream.trigger_seconds, or a table"
+        advice = f"did you mean {' or '.join(close)}" if close else "pass a key such as stream.engine, or a table"
         raise InvalidInputError(f"there is no settings key {key!r}: {advice}")
     if as_json:
         keys = [{"key": name} | {fact: getattr(field, fact) for fact in FACTS} for name, field in found.items()]
         typer.echo(format_json({"keys": keys}))
-        return ExitCode.FINE
+        return ExitCode.OK
     for number, (name, field) in enumerate(found.items()):
         typer.echo(f"{chr(10) if number else ''}{name}")
         typer.echo(textwrap.fill(field.meaning, 100, initial_indent="  ", subsequent_indent="  "))
@@ -65,7 +65,7 @@ def explain_settings(
         unit = [("unit", field.unit)] if field.unit else []
         for label, text in [*unit, ("default", default), ("allowed", field.allowed)]:
             typer.echo(f"  {label:<9}{text}")
-    return ExitCode.FINE
+    return ExitCode.OK
 
 
 DAY_MINUTES = 24 * 60
@@ -87,14 +87,14 @@ def summary(settings: Settings) -> Iterator[tuple[str, str]]:
     when = Schedule.parse(night.overnight).describe()
     yield "batch lane", f"everything else, {when}, to be complete by {night.deadline}"
     yield "engines", _engines(settings)
-    yield "alarms", f"to {settings.alarms.email or 'whoever subscribes'}"
+    yield "alarms", f"to {settings.alarms.email or 'the subscribers of the topic'}"
 
 
-def doubts(settings: Settings) -> Iterator[str]:
+def warnings(settings: Settings) -> Iterator[str]:
     """Valid values that may not be intended: times that overlap or leave something out, and what only AWS can check."""
     if settings.ledger.keep_days and settings.input.bucket:
         keep = f"ledger.keep_days = {settings.ledger.keep_days}"
-        yield f"{keep}: your bucket {settings.input.bucket} has to keep versions; 'hybrid-router doctor' asks it"
+        yield f"{keep}: your bucket {settings.input.bucket} has to keep versions; 'hybrid-router doctor' checks it"
     schedule = settings.schedule
     stream, overnight = Schedule.parse(schedule.stream_start), Schedule.parse(schedule.overnight)
     night = overnight.minute

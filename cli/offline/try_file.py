@@ -32,11 +32,11 @@ from offline.output_folder import LAKE, OutputFolder
 from router.estimate.night import offers
 from router.route.decide_lane import GONE_CODES, Attribute, Attributes, NotRead, read_attribute, read_until_decided
 
-ASIDE = "tried"
+TRIAL_DATASET = "tried"
 """Dataset of a file that matches no rule: it is converted anyway."""
 UNKNOWN = {
-    Attribute.TAGS: NotRead("a file of this machine has none, pass --tag name=value"),
-    Attribute.METADATA: NotRead("a file of this machine has none, pass --metadata name=value"),
+    Attribute.TAGS: NotRead("a local file has none, pass --tag name=value"),
+    Attribute.METADATA: NotRead("a local file has none, pass --metadata name=value"),
 }
 
 
@@ -86,7 +86,7 @@ def try_(
     arrival = ObjectVersion.of(chosen.input.bucket or "input", key, "tried", size, now, None)
     read = partial(read_attribute, s3, found) if is_object else UNKNOWN.__getitem__
     decision = read_until_decided(arrival, chosen, now, attributes, read)
-    partition = Partition.of(decision.dataset or ASIDE, now)
+    partition = Partition.of(decision.dataset or TRIAL_DATASET, now)
     with tempfile.TemporaryDirectory(prefix="hybrid-router-") as folder, OutputFolder(Path(folder)) as output:
         conversion = Conversion(output, chosen.convert, ALL_CORES, lambda _: None, where)
         (outcome,) = conversion.run([[InputFile(found, partition)]])
@@ -105,7 +105,7 @@ def try_(
     }
     print_answer(body, lambda: print_facts(_facts(body)), as_json=as_json)
     is_fine = decision.lane is not None and not body["quarantined"] and body["unreadable"] is None
-    return ExitCode.FINE if is_fine else ExitCode.NOT_SO
+    return ExitCode.OK if is_fine else ExitCode.NEGATIVE
 
 
 def _find_file(name: str) -> ObjectVersion:

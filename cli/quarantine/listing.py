@@ -98,7 +98,7 @@ def _contexts(lines: Iterable[Line], offsets: Sequence[int], count: int) -> Iter
         before.append(line)
 
 
-NUMBERS = {"lines": "lines", "resubmitted": "given back", "files": "files"}
+NUMBERS = {"lines": "lines", "resubmitted": "resubmitted", "files": "files"}
 COLUMNS = {
     "dataset": ("dataset", "reason"),
     "hour": ("dataset", "hour", "reason"),
@@ -115,7 +115,7 @@ def print_quarantine(
     last: LastHour = None,
     reason: Reason = None,
     file: File = None,
-    by: Annotated[Literal["dataset", "hour", "reason", "file"], typer.Option(help="Sum up by this.")] = "hour",
+    by: Annotated[Literal["dataset", "hour", "reason", "file"], typer.Option(help="Group by this.")] = "hour",
     limit: Limit = 100_000,
     *,
     as_json: Json = False,
@@ -143,13 +143,13 @@ def print_quarantine(
         ]
         print_table("", columns, tuple(NUMBERS.values()), rows)
         typer.echo(
-            f"rejected lines: {totals['lines']:,}, given back: {totals['resubmitted']:,}, "
+            f"rejected lines: {totals['lines']:,}, resubmitted: {totals['resubmitted']:,}, "
             f"unreadable files: {totals['files']:,}"
         )
-        say_if_cut(scan)
+        print_if_cut(scan)
 
     print_answer({"groups": groups, **totals, "complete": scan.is_complete}, show, as_json=as_json)
-    return ExitCode.FINE
+    return ExitCode.OK
 
 
 def values_of(record: QuarantineRecord) -> dict[str, str]:
@@ -161,7 +161,7 @@ def values_of(record: QuarantineRecord) -> dict[str, str]:
     }
 
 
-def say_if_cut(scan: RecordScan) -> None:
+def print_if_cut(scan: RecordScan) -> None:
     if not scan.is_complete:
         typer.echo("there is more: narrow the selection, or raise --limit")
 
@@ -198,10 +198,10 @@ def print_records(
             _print_record(*item)
         if not found:
             typer.echo("the quarantine has nothing of this selection")
-        say_if_cut(scan)
+        print_if_cut(scan)
 
     print_answer({"records": [_as_json(*item) for item in found], "complete": scan.is_complete}, show, as_json=as_json)
-    return ExitCode.FINE if found else ExitCode.NOT_SO
+    return ExitCode.OK if found else ExitCode.NEGATIVE
 
 
 def _as_json(record: QuarantineRecord, context: LineContext | str | None, resubmitted: bool) -> dict[str, Any]:
@@ -246,7 +246,7 @@ def _print_record(record: QuarantineRecord, context: LineContext | str | None, r
         lines = f"{format_count(record.count, 'line')} from byte {record.offset:,} to {end:,}"
         typer.echo(f"{place}\n  {lines}: {reason}; only counted")
     else:
-        note = "; given back, repaired" if resubmitted else ""
+        note = "; resubmitted" if resubmitted else ""
         typer.echo(f"{place}\n  byte {record.offset:,}, {format_count(record.length, 'byte')}: {reason}{note}")
         _print_line(record.line, context)
 

@@ -1,4 +1,4 @@
-"""The published records of the quarantine, read page by page, and whether each was given back."""
+"""The published records of the quarantine, read page by page, and whether each was resubmitted."""
 
 import base64
 import json
@@ -72,7 +72,7 @@ class QuarantineRecord(RejectedPlace):
 class RecordScan:
     """The selected records of published generations, by dataset, hour and manifest, up to a limit.
 
-    Memory holds one page of the listing, one record, and the lines of an hour that were given back. At most
+    Memory holds one page of the listing, one record, and the lines of an hour that were resubmitted. At most
     ``MAX_READ`` records are read.
     """
 
@@ -176,7 +176,7 @@ def _read_object(stack: DeployedStack, key: str, row: ManifestRow, generation: i
 
 
 def resubmitted_lines(stack: DeployedStack, partition: Partition) -> dict[tuple[str, str, int], ResubmissionRow]:
-    """Return the identities of an hour's lines that were given back."""
+    """Return the identities of an hour's lines that were resubmitted."""
     return {
         identity: row
         for row in stack.ledger.resubmissions.of(partition)

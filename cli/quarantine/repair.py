@@ -55,7 +55,7 @@ class Origin(RejectedPlace):
     """The origin of a line of an export."""
 
     digest: str
-    """BLAKE2b of the line (32 hexadecimal characters): an unchanged line is not given back."""
+    """BLAKE2b of the line (32 hexadecimal characters): an unchanged line is not resubmitted."""
 
 
 def origins_file(exported: Path) -> Path:
@@ -81,7 +81,7 @@ def export_lines(
     as_json: Json = False,
 ) -> int:
     """Write rejected lines to a file, unchanged, so that a person can repair them."""
-    # Lines that the quarantine does not keep, and lines that were given back, are only counted.
+    # Lines that the quarantine does not keep, and lines that were resubmitted, are only counted.
     scan = RecordScan(stack, limit, dataset, first, last, reason, file)
     found: Counter[str] = Counter()
     try:
@@ -93,7 +93,7 @@ def export_lines(
     counts = {name: found[name] for name in ("lines", "not_kept", "resubmitted", "files")}
     body = {"file": str(target), "origins": str(origins_file(target)), **counts, "complete": scan.is_complete}
     print_answer(body, lambda: typer.echo(stack.runnable(_exported(body))), as_json=as_json)
-    return ExitCode.FINE if found["lines"] else ExitCode.NOT_SO
+    return ExitCode.OK if found["lines"] else ExitCode.NEGATIVE
 
 
 def read_origins(exported: Path) -> list[Origin]:
@@ -136,7 +136,7 @@ def _write(scan: RecordScan, target: Path, found: Counter[str]) -> None:
 def _exported(body: dict[str, Any]) -> str:
     others = []
     if body["resubmitted"]:
-        others.append(f"{body['resubmitted']:,} given back before")
+        others.append(f"{body['resubmitted']:,} resubmitted before")
     if body["not_kept"]:
         others.append(f"{format_count(body['not_kept'], 'rejected line is', 'rejected lines are')} {NOT_KEPT}")
     if body["files"]:
@@ -148,7 +148,7 @@ def _exported(body: dict[str, Any]) -> str:
     if body["lines"]:
         file = shell_word(body["file"])
         others.append(
-            f"repair the lines in {body['file']} and keep their number: leave a line empty that stays as it is; then "
+            f"repair the lines in {body['file']} and keep their number: leave a line empty to keep it as it is; then "
             f"run: hybrid-router quarantine retry {file}"
         )
     return "\n".join([first, *others])
@@ -157,7 +157,7 @@ def _exported(body: dict[str, Any]) -> str:
 LEFT_OUT = {
     "empty": "left empty",
     "unchanged": "as they were exported",
-    "resubmitted": "given back before",
+    "resubmitted": "resubmitted before",
 }
 
 
@@ -183,11 +183,11 @@ def retry_lines(
     messages: list[str] = []
     refused: dict[str, str] = {}
     for partition, lines in sorted(by_hour.items()):
-        given_back = resubmitted_lines(stack, partition)
-        fresh = [(origin, line) for origin, line in lines if origin.identity not in given_back]
+        resubmitted = resubmitted_lines(stack, partition)
+        fresh = [(origin, line) for origin, line in lines if origin.identity not in resubmitted]
         left_out["resubmitted"] += len(lines) - len(fresh)
         # An earlier retry may have been interrupted after it was recorded.
-        names = {given_back[origin.identity].name for origin, _ in lines if origin.identity in given_back}
+        names = {resubmitted[origin.identity].name for origin, _ in lines if origin.identity in resubmitted}
         for name in sorted(names) if not dry_run else ():
             messages += stack.invoke("resubmit", {"resubmission": name})["messages"]
         for part in batches_of(fresh, MAX_LINES):
@@ -198,8 +198,8 @@ def retry_lines(
                 refused[str(partition)] = stack.runnable(str(error))
     counts = {name: left_out[name] for name in LEFT_OUT}
     body = {"dryRun": dry_run, "resubmissions": answers, "messages": messages, **counts, "refused": refused}
-    print_answer(body, lambda: typer.echo(_given_back(stack, body)), as_json=as_json)
-    return ExitCode.FINE if not refused and (answers or left_out["resubmitted"]) else ExitCode.NOT_SO
+    print_answer(body, lambda: typer.echo(_format_resubmitted(stack, body)), as_json=as_json)
+    return ExitCode.OK if not refused and (answers or left_out["resubmitted"]) else ExitCode.NEGATIVE
 
 
 def _repaired(exported: Path, left_out: Counter[str], rules: ConvertSettings) -> Iterator[RepairedLine]:
@@ -218,7 +218,7 @@ def _repaired(exported: Path, left_out: Counter[str], rules: ConvertSettings) ->
     if len(lines) != len(origins):
         raise InvalidInputError(
             f"{exported} has {format_count(len(lines), 'line')}, and {origins_file(exported)} names {len(origins):,}: "
-            "keep one line for each line of the export, and leave a line empty that is not to be given back"
+            "keep one line for each line of the export, and leave a line empty to skip it"
         )
     for number, (origin, line) in enumerate(zip(origins, lines, strict=True), 1):
         # An editor may have added a byte order mark before the first line, and changed all line endings.
@@ -228,10 +228,10 @@ def _repaired(exported: Path, left_out: Counter[str], rules: ConvertSettings) ->
             left_out["empty"] += 1
         elif origin.digest in map(line_digest, variants):
             left_out["unchanged"] += 1
-        elif (reason := _reason_to_reject(bare, rules) or _reason_of_editor(origin, bare)) is not None:
+        elif (reason := _reason_to_reject(bare, rules) or _editor_damage(origin, bare)) is not None:
             raise InvalidInputError(
                 f"line {number} of {exported} is still not a row: {reason}; repair it and others, or leave them empty; "
-                "nothing was given back"
+                "nothing was resubmitted"
             )
         else:
             yield origin, bare
@@ -248,11 +248,11 @@ def _reason_to_reject(line: bytes, rules: ConvertSettings) -> str | None:
     return None
 
 
-def _reason_of_editor(origin: Origin, line: bytes) -> str | None:
+def _editor_damage(origin: Origin, line: bytes) -> str | None:
     """Editors save U+FFFD for each byte that they cannot show, even in lines that their user has not touched."""
     if origin.reason != INVALID_UTF8 or "\ufffd".encode() not in line:
         return None
-    return rf"{INVALID_UTF8}, for which an editor has put U+FFFD; write what is meant, U+FFFD itself as \ufffd"
+    return rf"{INVALID_UTF8}, which an editor has replaced by U+FFFD; write the original character, U+FFFD as \ufffd"
 
 
 def _resubmit(
@@ -275,8 +275,8 @@ def _resubmit(
     return stack.invoke("resubmit", {"resubmission": resubmission.name})
 
 
-def _given_back(stack: DeployedStack, body: dict[str, Any]) -> str:
-    action = "dry run, nothing was done; lines to be given back" if body["dryRun"] else "lines given back"
+def _format_resubmitted(stack: DeployedStack, body: dict[str, Any]) -> str:
+    action = "dry run, nothing was done; lines to resubmit" if body["dryRun"] else "lines resubmitted"
     texts = [f"{action}: {sum(answer['lines'] for answer in body['resubmissions']):,}"]
     texts += [f"{body[name]:,} {label}" for name, label in LEFT_OUT.items() if body[name]]
     hours = [f"{answer['partition']}: {format_count(answer['lines'], 'line')}" for answer in body["resubmissions"]]

@@ -41,7 +41,7 @@ class StreamRuns(Protocol):
         starts with one token only the first is made. Raises ``TransientError`` if the job cannot start now.
         """
 
-    def why_ended(self, row: StreamRow) -> str:
+    def end_cause(self, row: StreamRow) -> str:
         """The reason why the last started run ended, as its service reports it."""
 
     def live(self) -> list[str]:

@@ -64,8 +64,8 @@ HEAP_SIXTEENTHS = 10
 """Share of a worker's memory that the JVM gets, in sixteenths: as assumed of Glue."""
 START_SETTLES = timedelta(minutes=1)
 """Assumed time after which a started run is in the list of runs, or its start was abandoned."""
-NOT_NOW = frozenset({"ConflictException", "ValidationException"})
-"""Answers to StartJobRun after which the start is tried again. Either another request, sent by a function of the
+RETRIED_ERRORS = frozenset({"ConflictException", "ValidationException"})
+"""Answers to StartJobRun after which the start is retried. Either another request, sent by a function of the
 previous deployment, has used the client token, or the application is just stopping (assumed: AWS names no error for
 it). An invalid request gets the second code too; its error persists, and the watch of the stream notifies people."""
 IMMEDIATELY = 0
@@ -102,7 +102,7 @@ class StreamLaunch:
             return cls(**json.loads(text))
         except (TypeError, ValueError) as error:
             raise InvalidInputError(
-                f"the environment variable {STREAM_LAUNCH} cannot be read ({error}): deploy the stack again, it sets it"
+                f"the environment variable {STREAM_LAUNCH} cannot be read ({error}): deploy the stack again to set it"
             ) from error
 
     def request(self, shard: str, name: str, token: str) -> dict[str, Any]:
@@ -197,8 +197,8 @@ class EmrServerless(EngineDescription):
         """One application has the runs of all shards. Raises ``InvalidInputError`` without ``launch``."""
         if launch is None:
             raise InvalidInputError(
-                "this function does not know how a streaming run is started on EMR Serverless: deploy the stack again, "
-                f"it sets {STREAM_LAUNCH}"
+                f"{STREAM_LAUNCH} is missing, so no streaming run can start on EMR Serverless: deploy the "
+                f"stack again to set it"
             )
         return EmrStreamRuns(client, job, shard, launch)
 
@@ -243,17 +243,17 @@ class EmrStreamRuns:
         try:
             started = self.emr.start_job_run(**self.launch.request(self.shard, self.job, token(START_SETTLES)))
         except ClientError as error:
-            if error_code(error) not in NOT_NOW:
+            if error_code(error) not in RETRIED_ERRORS:
                 raise
             if self.live():
                 return None
             raise TransientError(
-                f"EMR Serverless cannot start the streaming job {self.job} now ({error}): it is tried again; if that "
+                f"EMR Serverless cannot start the streaming job {self.job} now ({error}): it is retried; if that "
                 "does not help, deploy the stack again"
             ) from error
         return str(started["jobRunId"])
 
-    def why_ended(self, row: StreamRow) -> str:
+    def end_cause(self, row: StreamRow) -> str:
         request: dict[str, Any] = {"applicationId": self.launch.application, "mode": STREAMING}
         if row.started_at is not None:
             request["createdAtAfter"] = datetime.fromisoformat(row.started_at) - START_SETTLES

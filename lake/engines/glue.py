@@ -146,7 +146,7 @@ class GlueStreamRuns:
                 "raise the account's quotas of Glue job runs and DPUs"
             ) from error
 
-    def why_ended(self, row: StreamRow) -> str:
+    def end_cause(self, row: StreamRow) -> str:
         runs = self.glue.get_job_runs(JobName=self.job, MaxResults=MAX_LISTED_RUNS)["JobRuns"]
         run = next((run for run in runs if run["Id"] == row.started_run), None)
         return NO_REASON if run is None else end_reason(run["JobRunState"], run.get("ErrorMessage"))

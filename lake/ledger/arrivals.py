@@ -91,7 +91,7 @@ class Arrivals(Rows):
         """The rows of all recorded versions of a key, by a strongly consistent query."""
         return [decode(ArrivalRow, item) for item in self._table.query(arrival_key(bucket, key, "").pk)]
 
-    def remember_expiry(self, days: int, now: datetime) -> None:
+    def record_expiry(self, days: int, now: datetime) -> None:
         """Record that rows written until ``now`` may be deleted after ``days``: their expiry does not follow later
         settings. Idempotent."""
         self._table.update(Key(EXPIRIES, str(days)), assign={"until": iso_utc(now)})
@@ -109,7 +109,7 @@ class Arrivals(Rows):
 
 
 IGNORED_FILES = "ignored-files"
-REMEMBERED = timedelta(days=30)
+COUNTS_KEPT_FOR = timedelta(days=30)
 """Time for which a reason is listed after its last file."""
 MAX_GROUPS = 1_000
 
@@ -129,7 +129,7 @@ class IgnoredGroup:
 
 class IgnoredFiles(Rows):
     def add(self, reason: str, files: Sequence[ObjectVersion], now: datetime) -> None:
-        last = {"reason": reason, "example": files[-1].uri, EXPIRY: int((now + REMEMBERED).timestamp())}
+        last = {"reason": reason, "example": files[-1].uri, EXPIRY: int((now + COUNTS_KEPT_FOR).timestamp())}
         counts = {"files": len(files), "bytes": sum(file.size for file in files)}
         try:
             self._table.update(_key(reason), assign=last, add=counts, conditions=[Condition("since", ">", "")])
@@ -137,7 +137,7 @@ class IgnoredFiles(Rows):
             # Without a condition: if several callers are first at the same time, the last one writes the time.
             self._table.update(_key(reason), assign={**last, "since": iso_utc(now)}, add=counts)
 
-    def take_back(self, reason: str, file: ObjectVersion) -> None:
+    def subtract(self, reason: str, file: ObjectVersion) -> None:
         with suppress(RefusedError):
             counts = {"files": -1, "bytes": -file.size}
             self._table.update(_key(reason), add=counts, conditions=[Condition("files", ">", 0)])

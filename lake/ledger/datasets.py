@@ -141,7 +141,7 @@ class Datasets(Rows):
                 if not room or self._put_admissions(new[:room], folders, max_datasets):
                     break
             else:
-                raise TransientError(f"other callers let in datasets during {MAX_TRIES} tries: it is tried again")
+                raise TransientError(f"other callers added datasets during {MAX_TRIES} tries: it is retried")
             # Another caller may have admitted some for which there was no room.
             self._without_row([name for name in names if name not in self.folders], folders)
         return {name: self.folders.get(name) for name in folders}

@@ -148,7 +148,7 @@ class LedgerTable:
         a condition did not hold, and ``ValueError`` for more than ``MAX_TRANSACTION_ACTIONS`` actions.
         """
         if len(actions) > MAX_TRANSACTION_ACTIONS:
-            raise ValueError(f"a transaction takes {MAX_TRANSACTION_ACTIONS} actions, not {len(actions)}")
+            raise ValueError(f"a transaction allows {MAX_TRANSACTION_ACTIONS} actions, not {len(actions)}")
         try:
             repeat_conflicts(
                 lambda: self._client.transact_write_items(TransactItems=list(actions)),  # type: ignore[arg-type]

@@ -261,7 +261,7 @@ class Manifests(Rows):
         """
         if row.state not in FORCEABLE:
             raise InvalidInputError(
-                f"manifest {row.id} is {row.state}: only DONE and FAILED ones can be forced; wait until it has ended"
+                f"manifest {row.id} is {row.state}: only DONE and FAILED ones can be reprocessed; wait until it ends"
             )
         changes: dict[str, Any] = {
             "state": State.QUEUED,

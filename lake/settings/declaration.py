@@ -78,7 +78,7 @@ class Field:
     @property
     def allowed(self) -> str:
         texts = [rule.allowed for rule in self.rules] or [KINDS[self.kind][1]]
-        return f"a list; of each item: {' and '.join(texts)}" if self.is_list else " and ".join(texts)
+        return f"a list; each item: {' and '.join(texts)}" if self.is_list else " and ".join(texts)
 
 
 def declared(settings: type[Any]) -> tuple[Field, ...]:

@@ -72,7 +72,7 @@ class StreamSettings:
             yield InvalidSettingsError("stream.emr_min_executors", self.emr_min_executors, expected)
 
     @property
-    def side_by_side_seconds(self) -> float:
+    def parallel_seconds(self) -> float:
         """Work that a micro-batch converts in parallel, in seconds of one core: enough for all cores of the largest
         cluster."""
         return self.cores * SECONDS_PER_CORE
@@ -126,7 +126,7 @@ class BatchSettings:
 
     def conflicts(self) -> Iterator[InvalidSettingsError]:
         if not self.engines or len(set(self.engines)) < len(self.engines):
-            yield InvalidSettingsError("batch.engines", list(self.engines), "expected one engine or more, each once")
+            yield InvalidSettingsError("batch.engines", list(self.engines), "expected at least one engine, each once")
         for engine in self.engines:
             types = ENGINES[engine].worker_types
             if self.worker_type not in types:

@@ -122,10 +122,10 @@ class Settings:
         names = {STAGE_TAG}
         for tag in self.tags:
             if self.uses_emr and not tag.isascii():
-                yield InvalidSettingsError("tags", tag, "expected letters a to z: EMR Serverless takes no others")
+                yield InvalidSettingsError("tags", tag, "expected letters a to z: EMR Serverless accepts no others")
             name = tag.partition("=")[0].lower()
             if name in names:
-                yield InvalidSettingsError("tags", tag, f"expected each name once, in any case, and not {STAGE_TAG}")
+                yield InvalidSettingsError("tags", tag, f"expected distinct names, ignoring case, and not {STAGE_TAG}")
             names.add(name)
 
     def _region_conflicts(self) -> Iterator[InvalidSettingsError]:
@@ -136,7 +136,7 @@ class Settings:
         (first, own), *others = [item for item in arns if item[1]] or [("", "")]
         for key, arn in others:
             if arn.split(":")[3] != own.split(":")[3]:
-                yield InvalidSettingsError(key, arn, f"expected the region of {first}, that of the stack")
+                yield InvalidSettingsError(key, arn, f"expected the region of the stack, as in {first}")
 
     def _keep_days_conflict(self, table: str) -> Iterator[InvalidSettingsError]:
         yield from keep_days_conflict(f"{table}.keep_days", getattr(self, table).keep_days, self.schedule)
@@ -157,7 +157,7 @@ class Settings:
         if quota.dpus < self.stream_dpus + runs * self.run_dpus:
             expected = (
                 f"each run of the batch lane needs {self.run_dpus:g} DPUs, and the streaming jobs on Glue need "
-                f"{self.stream_dpus:g}: take fewer or smaller workers, or raise the account's quota and then this one"
+                f"{self.stream_dpus:g}: use fewer or smaller workers, or raise the account's quota and then this one"
             )
             yield InvalidSettingsError("quota.dpus", quota.dpus, expected)
         if quota.job_runs < self.stream_glue_runs + runs:
@@ -268,10 +268,10 @@ def load_settings(path: Path) -> Settings:
         body: dict[str, Any] = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
     except FileNotFoundError as error:
         how = "by --settings (cdk: -c settings=FILE); the checkout has settings/dev.toml to copy"
-        problem = f"the file does not exist: name that of your stage {how}"
+        problem = f"the file does not exist: pass your stage's file {how}"
         raise InvalidSettingsError("file", str(path), problem) from error
     except (OSError, ValueError, RecursionError) as error:
-        raise InvalidSettingsError("file", str(path), f"not readable: {error}") from error
+        raise InvalidSettingsError("file", str(path), f"cannot be read: {error}") from error
     return parse_settings(body)
 
 

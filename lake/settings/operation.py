@@ -26,9 +26,9 @@ MAX_NIGHT = timedelta(hours=12)
 """Assumed upper bound of the duration of an overnight execution."""
 CLOCK_MARGIN = timedelta(days=1)
 """Allowed difference between the time of an arrival, by S3's clock, and of its row, by a function's clock."""
-WAY_BACK = 7
+DAYS_TO_ACT = 7
 """Days for a person to act on what waits for the last redelivery or listing."""
-MIN_KEPT = timedelta(days=MAX_REDELIVERY_DAYS + WAY_BACK)
+MIN_KEPT = timedelta(days=MAX_REDELIVERY_DAYS + DAYS_TO_ACT)
 """Minimum time before the row of an arrival expires, with any setting (``min_keep_days``)."""
 
 
@@ -63,8 +63,8 @@ class LedgerSettings:
             raise InvalidSettingsError(
                 "ledger.keep_days",
                 self.keep_days,
-                f"the input bucket {bucket} keeps no versions, so its rows never expire, because the same bytes can be "
-                "put again and are the same file: switch versions on, or set 0",
+                f"the input bucket {bucket} has no versioning, so its rows cannot expire: the same bytes, put "
+                "again, are the same file. Enable versioning, or set 0",
             )
 
     def expiry(self, recorded_at: datetime) -> int | None:
@@ -92,8 +92,8 @@ class LedgerSettings:
         first_kept = self.first_kept(earlier, now)
         if first < first_kept:
             raise InvalidInputError(
-                f"{first} is older than ledger.keep_days allows, or has allowed: the rows that say which of its files "
-                f"were converted may have been deleted, so a file could be converted twice, or called missing; begin "
+                f"{first} is older than ledger.keep_days allows or allowed before: rows of files that were converted "
+                f"may have been deleted, so a file could be converted twice or reported as missing; begin "
                 f"with {first_kept} or a later hour"
             )
 
@@ -121,19 +121,19 @@ class ScheduleSettings:
     @property
     def settled_after(self) -> timedelta:
         """Age at which a file is converted or has stalled: by then an overnight execution has begun and ended."""
-        return Schedule.parse(self.overnight).longest_pause + MAX_NIGHT
+        return Schedule.parse(self.overnight).max_pause + MAX_NIGHT
 
     def conflicts(self) -> Iterator[InvalidSettingsError]:
         for end, start in (("deadline", "overnight"), ("stream_end", "stream_start")):
             clock = getattr(self, end)
             if minutes_of_day(clock) == Schedule.parse(getattr(self, start)).minute:
-                expected = f"expected another time of day than that of schedule.{start}"
+                expected = f"expected a time of day other than schedule.{start}"
                 yield InvalidSettingsError(f"schedule.{end}", clock, expected)
 
 
 def min_keep_days(schedule: ScheduleSettings) -> int:
     """Days for which a file and its arrival's row are needed: for a redelivered event, or until a night."""
-    return max(MAX_REDELIVERY_DAYS, math.ceil(schedule.settled_after / timedelta(days=1))) + WAY_BACK
+    return max(MAX_REDELIVERY_DAYS, math.ceil(schedule.settled_after / timedelta(days=1))) + DAYS_TO_ACT
 
 
 def keep_days_conflict(key: str, days: int, schedule: ScheduleSettings) -> Iterator[InvalidSettingsError]:
@@ -142,12 +142,12 @@ def keep_days_conflict(key: str, days: int, schedule: ScheduleSettings) -> Itera
     if 0 < days < minimum:
         expected = (
             f"expected 0 (never deleted) or at least {minimum}: an event can be redelivered, or its file wait for "
-            f"schedule.overnight, for {minimum - WAY_BACK} days"
+            f"schedule.overnight, for {minimum - DAYS_TO_ACT} days"
         )
         yield InvalidSettingsError(key, days, expected)
 
 
-LISTED = "AWS Price List, as others quote it, us-east-1, 2026-09-24"
+LISTED = "AWS Price List (quoted by third parties), us-east-1, 2026-09-24"
 """Source, region and date of the default prices."""
 OWN = "price.* of the settings"
 

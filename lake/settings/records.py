@@ -57,9 +57,9 @@ class RecordsRule:
         if self.msk_cluster and not self.msk_topic:
             yield InvalidSettingsError(topic, "", f"expected the topic of {cluster}")
         if self.msk_topic and not self.msk_cluster:
-            yield InvalidSettingsError(topic, self.msk_topic, f"expected it only with {cluster}")
+            yield InvalidSettingsError(topic, self.msk_topic, f"allowed only with {cluster}")
         if self.kinesis_kms_key and not self.kinesis_stream:
-            expected = f"expected it only with {stream}"
+            expected = f"allowed only with {stream}"
             yield InvalidSettingsError("records.kinesis_kms_key", self.kinesis_kms_key, expected)
 
     def folder(self, rules: Sequence[DatasetRule]) -> str | None:
@@ -98,5 +98,5 @@ def records_conflicts(
             expected = "expected a dataset to which a rule of [[datasets]] gives keys: add one with a prefix of its own"
             yield InvalidSettingsError("records.dataset", record.dataset, expected)
         elif files.suffix_of(record.sample_key(folder)) is None:
-            expected = f"expected one that keys of [[records]] end in: add {EXTENSION!r}"
+            expected = f"expected a suffix of the keys of [[records]]: add {EXTENSION!r}"
             yield InvalidSettingsError("input.suffixes", list(files.suffixes), expected)

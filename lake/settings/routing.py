@@ -53,10 +53,10 @@ class InputSettings:
 
     def conflicts(self) -> Iterator[InvalidSettingsError]:
         if self.keep_days and self.bucket:
-            expected = "expected 0 with input.bucket: the lifecycle of a bucket of yours is yours"
+            expected = "expected 0 with input.bucket: you manage the lifecycle of your own bucket"
             yield InvalidSettingsError("input.keep_days", self.keep_days, expected)
         if self.kms_key and not self.bucket:
-            expected = "expected it only with input.bucket: encryption.kms_key encrypts the stack's own bucket"
+            expected = "allowed only with input.bucket: encryption.kms_key encrypts the stack's own bucket"
             yield InvalidSettingsError("input.kms_key", self.kms_key, expected)
         if not self.suffixes:
             yield InvalidSettingsError("input.suffixes", [], "expected at least one suffix")
@@ -176,7 +176,7 @@ def rule_conflicts(rules: Sequence[DatasetRule]) -> Iterator[InvalidSettingsErro
     first: dict[tuple[str, bool], DatasetRule] = {}
     for rule in rules:
         if FOLDER in rule.prefix:
-            expected = f'expected what is before the folder: name = "{FOLDER}" takes the folder after the prefix'
+            expected = f'expected the part before the folder: name = "{FOLDER}" takes the folder after the prefix'
             yield InvalidSettingsError("datasets.prefix", rule.prefix, expected)
         starts = (rule.prefix[:length] for length in range(len(rule.prefix) + 1))
         found = (first.get((start, is_folder)) for start in starts for is_folder in (False, True))
@@ -191,7 +191,7 @@ def rule_conflicts(rules: Sequence[DatasetRule]) -> Iterator[InvalidSettingsErro
     tables = {rule.name: rule.table for rule in rules}
     for rule in rules:
         if rule.table != tables[rule.name]:
-            expected = f"expected the same in all rules with the name {rule.name!r}"
+            expected = f"expected the same value in all rules named {rule.name!r}"
             yield InvalidSettingsError("datasets.table", rule.table, expected)
             break
     names = [rule.prefix for rule in rules for values in (rule.urgent.tags, rule.urgent.metadata) if values]

@@ -46,12 +46,12 @@ def catalog(services: Services) -> dict[str, Any]:
         try:
             kind = _bring_up_to_date(services, dataset)
         except Exception as error:
-            logger.exception("table not brought up to date: the next round tries it again", table=dataset.name)
+            logger.exception("table not updated: the next round retries it", table=dataset.name)
             errors.append(error)
         else:
             if kind is not None:
                 counts[kind] += 1
-                logger.info("table looked at", table=dataset.name, outcome=kind)
+                logger.info("table checked", table=dataset.name, outcome=kind)
     else:
         position = ""
     datasets.record_catalog_position(position)
@@ -63,25 +63,25 @@ def catalog(services: Services) -> dict[str, Any]:
 
 def _bring_up_to_date(services: Services, dataset: DatasetRow, *, again: bool = True) -> str | None:
     glue, resources, database = services.glue, services.resources, services.resources.catalog_database
-    wanted = new_table(dataset, resources.lake_bucket, resources.quarantine_bucket)
+    target = new_table(dataset, resources.lake_bucket, resources.quarantine_bucket)
     try:
         table = glue.get_table(DatabaseName=database, Name=dataset.name)["Table"]
     except glue.exceptions.EntityNotFoundException:
         table = None
     try:
         if table is None:
-            glue.create_table(DatabaseName=database, TableInput=wanted)  # type: ignore[arg-type]
+            glue.create_table(DatabaseName=database, TableInput=target)  # type: ignore[arg-type]
             return "created"
         # It is ours if it has our parameters and the location of the dataset's objects, and is not a view.
         location = table.get("StorageDescriptor", {}).get("Location", "").rstrip("/")
         if (
-            table.get("TableType") != wanted["TableType"]
-            or location != wanted["StorageDescriptor"]["Location"].rstrip("/")
+            table.get("TableType") != target["TableType"]
+            or location != target["StorageDescriptor"]["Location"].rstrip("/")
             or not any(name.startswith(OWN_PARAMETERS) for name in table.get("Parameters", {}))
         ):
-            logger.warning("a table of others has the name of a dataset: rename one of them", table=dataset.name)
+            logger.warning("a table from elsewhere has the name of a dataset: rename one of them", table=dataset.name)
             return "foreign"
-        extended = extended_table(table, wanted)
+        extended = extended_table(table, target)
         if extended is None:
             return None
         version = {"VersionId": table["VersionId"]} if "VersionId" in table else {}
@@ -89,7 +89,7 @@ def _bring_up_to_date(services: Services, dataset: DatasetRow, *, again: bool = 
     except (glue.exceptions.AlreadyExistsException, glue.exceptions.ConcurrentModificationException) as error:
         if again:
             return _bring_up_to_date(services, dataset, again=False)
-        raise TransientError(f"the table {dataset.name} is changed or hidden by others: {error}") from error
+        raise TransientError(f"another process changes or hides the table {dataset.name}: {error}") from error
     return "extended"
 
 
@@ -158,14 +158,14 @@ def new_table(dataset: DatasetRow, lake_bucket: str, quarantine_bucket: str) -> 
     }
 
 
-def extended_table(table: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any] | None:
-    """A ``TableInput`` of the table with the columns of ``wanted`` that it lacks; None if it lacks none.
+def extended_table(table: Mapping[str, Any], target: Mapping[str, Any]) -> dict[str, Any] | None:
+    """A ``TableInput`` of the table with the columns of ``target`` that it lacks; None if it lacks none.
 
     New columns are appended. Nothing else changes, so what an operator has added or described stays.
     """
     descriptor = table["StorageDescriptor"]
     present = {column["Name"] for column in descriptor["Columns"]}
-    missing = [column for column in wanted["StorageDescriptor"]["Columns"] if column["Name"] not in present]
+    missing = [column for column in target["StorageDescriptor"]["Columns"] if column["Name"] not in present]
     if not missing:
         return None
     extended = {**table, "StorageDescriptor": {**descriptor, "Columns": [*descriptor["Columns"], *missing]}}

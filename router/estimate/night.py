@@ -125,8 +125,8 @@ class Night:
 
 def run_seconds(work: RunWork, workers: int, offer: Offer) -> float:
     """Seconds from the start of a run until Step Functions sees its end."""
-    lived = offer.wait_seconds + offer.start_seconds + _busy_seconds(work, workers, offer)
-    return lived + poll_delay(lived)
+    duration = offer.wait_seconds + offer.start_seconds + _busy_seconds(work, workers, offer)
+    return duration + poll_delay(duration)
 
 
 def billed_seconds(work: RunWork, workers: int, offer: Offer) -> float:
@@ -212,10 +212,10 @@ def _nights(
     workers: int,
 ) -> Iterator[Night]:
     """Nights with this offer, from one run at a time up to the quota; runs fill whole rounds."""
-    units, most_runs = room
+    units, room_runs = room
     largest = min(units / offer.quota_units, max_workers(offer.worker_type))
     for size in (factor * workers for factor in SIZES if factor * workers <= largest):
-        most = min(int(units // (size * offer.quota_units)), most_runs, max_runs)
+        most = min(int(units // (size * offer.quota_units)), room_runs, max_runs)
         # 1, 2, 4, ... and the maximum.
         for concurrency in sorted({*(1 << power for power in range(most.bit_length())), most}) if most > 0 else ():
             rounds = math.ceil(min(min_runs, max_runs) / concurrency)

@@ -116,7 +116,7 @@ def _next_engine(
             end = now + timedelta(seconds=run_seconds(work, document["workers"], offer))
             late = max(0.0, (end - datetime.fromisoformat(document["deadline"])) / timedelta(minutes=1))
     except Exception:
-        logger.exception("the next engine was not chosen: the run keeps the one that it has", run=event["run"])
+        logger.exception("the next engine was not chosen: the run keeps its current one", run=event["run"])
         return engine
     if following != engine:
         logger.warning("engine changed", run=event["run"], engine=following, before=engine, no_capacity=no_capacity)

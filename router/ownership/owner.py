@@ -315,6 +315,6 @@ def count_ignored(
         for arrival in (arrival for draft in adopted for arrival in draft.arrivals):
             row = arrival.adopted_row
             if row is not None and row.manifest is None and is_data(arrival.file.key):
-                ledger.ignored.take_back(row.reason, arrival.file)
+                ledger.ignored.subtract(row.reason, arrival.file)
     except UNANSWERED as error:
         logger.warning("ignored files not counted", reasons=list(groups), error=str(error))

@@ -116,7 +116,7 @@ def take_ownership(
     with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
         undecided = without_known(ledger, arrivals) if skip_known else arrivals
         if services.settings.ledger.keep_days and (undecided or ignored):
-            ledger.arrivals.remember_expiry(services.settings.ledger.keep_days, now)
+            ledger.arrivals.record_expiry(services.settings.ledger.keep_days, now)
         recent, old_rows, recent_ignored = divide_by_expiry(services, pool, undecided, ignored, now)
         admitted, unanswered, refused, beyond = divide_by_dataset_limit(services, recent)
         if intent is None and (admitted or unanswered):
@@ -226,8 +226,8 @@ def divide_by_dataset_limit(
             unanswered.append(arrival)
         elif owner is None:
             refused[arrival.file] = (
-                f"keys have created as many datasets as max_datasets allows ({limit:,}), and its folder would be "
-                "another: raise max_datasets and deploy; then the sweep takes recent files, and the state machine "
+                f"keys have created the maximum number of datasets (max_datasets = {limit:,}), and its folder would "
+                "add one: raise max_datasets and deploy; then the sweep takes recent files, and the state machine "
                 "backfill takes all"
             )
             beyond[name] += 1
@@ -235,7 +235,7 @@ def divide_by_dataset_limit(
             admitted.append(arrival)
         else:
             prefix = arrival.file.key.partition(f"{folder}/")[0] + f"{folder}/"
-            refused[arrival.file] = format_taken(str(folder), name, f"which the folder {owner!r} has", prefix)
+            refused[arrival.file] = format_taken(str(folder), name, f"which the folder {owner!r} uses", prefix)
     if beyond:
         logger.error(
             "files of further datasets are ignored: max_datasets is reached",

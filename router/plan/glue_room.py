@@ -45,7 +45,7 @@ def read_glue_room(services: Services, service_quotas: Any, *, at_once: bool) ->
         else:
             dpus, runs = min(dpus, account[0]), min(runs, int(account[1]))
             quotas = f"{account[0]:g} DPU, {format_count(int(account[1]), 'job run')}"
-            source = f"the account ({quotas}) and {source}, the smaller ones"
+            source = f"the account ({quotas}) and {source}, whichever is smaller"
     except (BotoCoreError, ClientError) as error:
         logger.warning("quotas not read", error=str(error))
         source = f"{source}; the account's could not be read: {error}"
@@ -63,15 +63,15 @@ def read_glue_room(services: Services, service_quotas: Any, *, at_once: bool) ->
     dpus = dpus - sum(map(dpus_of, alive))
     # The job's own maximum of concurrent runs, from the settings, holds in any account.
     runs = min(runs, services.settings.batch.max_runs + _other_runs(services.settings)) - len(alive)
-    return _beside_others(services.settings, dpus, runs, source)
+    return _without_reserves(services.settings, dpus, runs, source)
 
 
 def configured_room(settings: Settings) -> GlueRoom:
     """The room that the settings' quotas leave while nothing runs."""
-    return _beside_others(settings, settings.quota.dpus, settings.quota.job_runs, "quota.* of the settings")
+    return _without_reserves(settings, settings.quota.dpus, settings.quota.job_runs, "quota.* of the settings")
 
 
-def _beside_others(settings: Settings, dpus: float, runs: int, source: str) -> GlueRoom:
+def _without_reserves(settings: Settings, dpus: float, runs: int, source: str) -> GlueRoom:
     """Subtracts the reserves, but leaves room for one run: Glue refuses it while full, and the state machine retries.
 
     A live verification is counted twice, because the reserve stays free for the next one.

@@ -201,7 +201,7 @@ def _write_runs(services: Services, execution: str, nonce: str, planned: Planned
     write_document(services, plan_index_key(execution, nonce), index)
 
 
-NAME_IS_HELD_FOR = timedelta(days=30)
+NAME_RESERVED_FOR = timedelta(days=30)
 """An execution and its redrives end within 28 days; Step Functions reserves the name for 90 days."""
 
 
@@ -216,7 +216,7 @@ def _write_first_summary(services: Services, execution: str, summary: dict[str, 
         return summary
     first = read_document(services, key, "plannedAt", "dryRun")
     age = services.clock() - datetime.fromisoformat(first["plannedAt"])
-    if age < NAME_IS_HELD_FOR and not first["dryRun"]:
+    if age < NAME_RESERVED_FOR and not first["dryRun"]:
         return first
     write_document(services, key, summary)
     return summary

@@ -195,7 +195,7 @@ def _record(
     ownership = take_ownership(services, routed, {}, skip_known=True)
     if ownership.beyond_dataset_limit and not request.leave_unsettled:
         raise InvalidInputError(
-            f"there is no room for the dataset {request.dataset}: raise max_datasets and deploy, then start again"
+            f"the dataset {request.dataset} would exceed max_datasets: raise it and deploy, then start again"
         )
     recorded, unsettled = ownership.count(ArrivalOutcome.OWNED), ownership.count(ArrivalOutcome.UNSETTLED)
     progress = replace(progress, recorded=progress.recorded + recorded, bytes=progress.bytes + ownership.bytes)
@@ -233,7 +233,7 @@ def backfill(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
         if not request["force"] and not _has_rule(services, dataset := request["dataset"]):
             raise InvalidInputError(
                 f"no rule of [[datasets]] gives files to {dataset}: pass the dataset that has them today, or deploy a "
-                "rule; 'hybrid-router overnight' converts what waits, --force also what was converted"
+                "rule; 'hybrid-router overnight' converts waiting files, with --force also converted ones"
             )
         services.settings.ledger.check_kept(request["from"], services.ledger.arrivals.expiries(), services.clock())
         return request

@@ -69,13 +69,13 @@ def promote(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     report, fault = RequestReport(PROMOTE_COUNTS), None
     # Named files can reach one manifest by different paths, and one supersede must move them together.
     threads = 1 if selection is None else PARALLEL_MOVES
-    with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool, ThreadPoolExecutor(threads) as movers:
+    with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool, ThreadPoolExecutor(threads) as move_pool:
         work = Promotion(services, pool, report, dry_run=dry_run)
         if selection is None:
-            visit(movers, arrivals_by_manifest(services, pool, files, report), work.move)
+            visit(move_pool, arrivals_by_manifest(services, pool, files, report), work.move)
         else:
             manifests, fault = find_queued(services, selection, report, dry_run=dry_run)
-            visit(movers, dict.fromkeys(manifests), work.move)
+            visit(move_pool, dict.fromkeys(manifests), work.move)
     # Not raised: the files have moved, and a failed promote would hide that.
     error = next(iter(ensure_all_running(services, sorted(work.waiting)).values()), None)
     if error is not None:
@@ -125,7 +125,7 @@ class Promotion:
         """The files by manifest of their collection's division; divides the collection if necessary."""
         collection, held = CollectionId.parse(str(row.collection)), successors(self._services, row, files)
         if not held and self._dry_run:
-            message = f"{_format_files(files)} to be in the stream lane, out of the collection of {collection.hour}"
+            message = f"{_format_files(files)} to be moved to the stream lane from the collection of {collection.hour}"
             self._report.add("promoted", len(files), message)
             return {}
         # A part whose document was damaged has a collection of its own.
@@ -206,7 +206,7 @@ def find_queued(
     for manifest in draft_selected(services, selection) if dry_run else ():
         number += len(manifest.files)
         moved = f"{format_count(len(manifest.files), 'file')} of {manifest.partition}"
-        report.add("promoted", len(manifest.files), f"{moved} to be in the stream lane, out of the hour's collection")
+        report.add("promoted", len(manifest.files), f"{moved} to be moved to the stream lane from their collection")
     if number > MAX_QUEUED_FILES:
         raise InvalidInputError(
             f"the selection holds more than {format_count(MAX_QUEUED_FILES, 'file')} of the batch lane: pass a smaller "
@@ -227,7 +227,7 @@ def next_promote_step(row: ManifestRow | None) -> NextStep:
     detected again, and what the stream lane cannot convert returns to the batch lane.
     """
     if row is None or row.state == State.ABANDONED:
-        return NextStep(Step.LEAVE, "notRouted", "being routed right now: promote again in some minutes")
+        return NextStep(Step.LEAVE, "notRouted", "being routed right now: promote again in a few minutes")
     if row.state in (State.SUPERSEDED, State.COLLECTED):
         return NextStep(Step.FOLLOW)
     if row.state == State.QUEUED and row.lane == Lane.STREAM:

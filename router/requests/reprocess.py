@@ -47,9 +47,9 @@ MAX_LOOKS = 2_000
 """Maximum number of files that a dry run checks: each is a request, and a manifest's files are checked in sequence."""
 REPLACED = frozenset({State.SUPERSEDED, State.COLLECTED})
 
-LINES_GIVEN_BACK = (
-    "rejected lines of this hour were given back repaired: if a setting that was changed since lets them through now, "
-    "they are rows twice"
+LINES_RESUBMITTED = (
+    "repaired lines of this hour were resubmitted: if a setting changed since then accepts the originals as well, they "
+    "become rows twice"
 )
 FIELDS = ("manifests", "files", "dataset", "from", "to", "only", "dryRun", "request", "token")
 EXAMPLE = (
@@ -210,9 +210,9 @@ class Reprocessing:
                 self.report.add("open", 1, f"manifest {row.id} changed meanwhile: reprocess it again")
                 return
             logger.info("manifest reprocessed", manifest_id=row.id, generation=row.generation + 1)
-        # Read after the manifest was queued, so that it includes lines that were given back before.
+        # Read after the manifest was queued, so that it includes lines that were resubmitted before.
         if row.published is not None and ledger.resubmissions.of(row.partition):
-            message += f"; {LINES_GIVEN_BACK}"
+            message += f"; {LINES_RESUBMITTED}"
         self.report.add("queued", 1, message)
         self.report.add("files", row.files)
         self.report.add("bytes", row.bytes)
@@ -234,7 +234,7 @@ class Reprocessing:
     def _describe_input(self, row: ManifestRow) -> str:
         """Which files are gone or archived, by listing versions, which needs no permission to read them."""
         if self.looks + row.files > MAX_LOOKS:
-            return "; its files were not looked at: name fewer manifests to have that done"
+            return "; its files were not checked: pass fewer manifests to check them"
         self.looks += row.files
         resources = self.services.resources
         try:
@@ -246,8 +246,8 @@ class Reprocessing:
             return ""
         files = format_count(len(gone), "of its files is gone or archived", "of its files are gone or archived")
         return (
-            f"; {files} (first: {gone[0].uri}): what it has published of them stays, and what it has not would be in "
-            "the quarantine by reference"
+            f"; {files} (first: {gone[0].uri}): their published rows stay, and the others would be in the "
+            "quarantine by reference"
         )
 
 
@@ -268,7 +268,7 @@ def _format_queued(row: ManifestRow, *, dry_run: bool) -> str:
     when = "would be" if dry_run else "is"
     why = f"FAILED: {row.reason}" if row.state == State.FAILED else "DONE"
     if has_unreadable_files(row):
-        why = "DONE, and files of it could not be read"
+        why = "DONE, and some of its files could not be read"
     files = format_count(row.files, "file")
     return (
         f"manifest {row.id} ({row.partition}, {files}) {when} queued in generation {row.generation + 1}; it was {why}"

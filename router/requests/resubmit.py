@@ -18,7 +18,7 @@ from router.entry import with_refusals
 from router.ownership.owner import RoutedArrival
 from router.ownership.resolve import OWNER_GRACE, write_intent
 from router.ownership.take import ArrivalOutcome, take_ownership
-from router.requests.reprocess import LINES_GIVEN_BACK
+from router.requests.reprocess import LINES_RESUBMITTED
 from router.requests.selection import parse_fields
 from router.services import Services, container_services
 from router.telemetry import logger
@@ -39,7 +39,7 @@ def resubmit(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
 
     Order of the writes: the intent, which names the file; the row, after which no other resubmission can have one of
     its lines; then ownership, as for every arrival. Idempotent: a repetition completes what is left. Raises
-    ``InvalidInputError`` if the event is not valid, or the lines may not be given back; ``InvalidDocumentError`` if its
+    ``InvalidInputError`` if the event is not valid, or the lines may not be resubmitted; ``InvalidDocumentError`` if its
     document, or an earlier one, is gone; ``OwnershipError`` if a request had no answer: a repetition or the sweep
     completes it.
     """
@@ -49,7 +49,7 @@ def resubmit(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     body = get_document(services.s3, services.resources.control_bucket, resubmission_key(name))
     resubmission = decode_body(Resubmission, body, "resubmission")
     if resubmission.name != name:
-        raise InvalidInputError(f"the document of resubmission {name} is of {resubmission.name}: run the command again")
+        raise InvalidInputError(f"resubmission {name} has the document of {resubmission.name}: run the command again")
     row, intent = _record(services, resubmission, hashlib.sha256(body).hexdigest())
     ownership = take_ownership(services, [_arrival(row)], {}, intent=intent)
     if ownership.outcomes[Identity.of(row.file)] not in (ArrivalOutcome.OWNED, ArrivalOutcome.DUPLICATE):
@@ -63,7 +63,7 @@ def resubmit(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
         # Checked again after the row is recorded: a reprocess that began earlier has found no row, and gave no warning.
         _check_still_rejected(services.ledger, resubmission)
     except InvalidInputError:
-        messages.append(f"{row.partition} is converted again; {LINES_GIVEN_BACK}")
+        messages.append(f"{row.partition} is converted again; {LINES_RESUBMITTED}")
     logger.info("resubmitted", resubmission=name, partition=str(row.partition), lines=row.lines, messages=messages)
     return {"resubmission": name, "partition": str(row.partition), "lines": row.lines, "messages": messages}
 
@@ -101,7 +101,7 @@ def check_resubmission(
     """Compare a resubmission with the ledger. ``earlier`` are all resubmissions that are recorded for its hour.
 
     Memory holds its own lines and those of one earlier resubmission. Raises ``InvalidInputError`` if it has no line,
-    too many lines or one twice, or if a line is no longer in the quarantine or was given back before;
+    too many lines or one twice, or if a line is no longer in the quarantine or was resubmitted before;
     ``InvalidDocumentError`` if the document of an earlier one is gone or was changed.
     """
     lines = set(resubmission.identities())
@@ -115,9 +115,9 @@ def check_resubmission(
         if common:
             source, _, offset = min(common)
             raise InvalidInputError(
-                f"{format_count(len(common), 'line was', 'lines were')} given back before, by resubmission {row.name} "
+                f"{format_count(len(common), 'line was', 'lines were')} resubmitted before, by resubmission {row.name} "
                 f"of {row.recorded_at}; the first is at byte {offset} of {source}: run 'hybrid-router quarantine "
-                "retry <file>' again, it leaves out what was given back"
+                "retry <file>' again, it leaves out resubmitted lines"
             )
 
 
@@ -129,7 +129,7 @@ def _check_still_rejected(ledger: Ledger, resubmission: Resubmission) -> None:
             raise InvalidInputError(f"manifest {manifest} is not one of {resubmission.partition}: {EXPORT_AGAIN}")
         if row.state != State.DONE or row.published is None or row.published.generation != generation:
             raise InvalidInputError(
-                f"the rejected lines of manifest {manifest}, which is {row.state}, are those of the export no longer: "
+                f"the rejected lines of manifest {manifest}, which is {row.state}, no longer match the export: "
                 f"when it is DONE, {EXPORT_AGAIN}"
             )
 

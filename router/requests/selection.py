@@ -131,7 +131,7 @@ def _parse_list(
 
 def _parse_manifest_id(given: object) -> str:
     if not isinstance(given, str) or not is_manifest_id(given):
-        raise InvalidInputError(f"{given!r} is not a valid manifest id: pass one as explain and the verdicts name it")
+        raise InvalidInputError(f"{given!r} is not a valid manifest id: pass one that explain or a verdict names")
     return given
 
 

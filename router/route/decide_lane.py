@@ -252,7 +252,7 @@ def read_attribute(s3: S3Client, file: ObjectVersion, attribute: Attribute) -> M
         if code in GONE_CODES:
             return NotRead(f"the object was deleted or replaced ({code})", str(error))
         if code in RIGHTS_CODES or http_status(error) == FORBIDDEN:
-            return NotRead(f"access denied ({code}), needed are {ACTIONS[attribute]}", str(error))
+            return NotRead(f"access denied ({code}), allow {ACTIONS[attribute]}", str(error))
         return NotRead(f"S3 refused the request ({code})", str(error))
 
 
@@ -262,7 +262,7 @@ def _log_not_read(read: Iterable[Attributes]) -> None:
     found = Counter((attribute, value) for attribute, value in values if isinstance(value, NotRead))
     for (attribute, value), files in found.items():
         logger.warning(
-            f"{attribute} not read: the files take the lane of the other rules",
+            f"{attribute} not read: the other rules decide the lane of the files",
             reason=value.reason,
             files=files,
             error=value.error,

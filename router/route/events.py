@@ -138,5 +138,5 @@ def deliver_again(services: Services, messages: Sequence[SQSRecord]) -> None:
         try:
             services.sqs.change_message_visibility_batch(QueueUrl=services.arrivals_queue, Entries=entries)
         except (BotoCoreError, ClientError) as error:
-            logger.warning("messages are delivered again later", messages=len(messages), error=str(error))
+            logger.warning("messages are redelivered later", messages=len(messages), error=str(error))
             return

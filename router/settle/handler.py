@@ -73,7 +73,7 @@ def settle(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
             if row.state == State.DONE:
                 published.add(row)
     # If a manifest is worked on, the verdict is OPEN and settle is called again: the objects are listed only once.
-    if not tally.worked_on:
+    if not tally.in_progress:
         for damage in published.find_damage(services):
             tally.add_damage(damage)
     verdict = judge_execution(tally, services.settings.alarms.max_quarantined_share, len(summary["manifestIds"]))
@@ -123,7 +123,7 @@ def _record(services: Services, execution: str, tally: Tally, verdict: Verdict, 
     details = format_quarantine(tally.rejects, unreadable)
     if night.late_minutes:
         late = f"It ended {format_count(night.late_minutes, 'minute')} after its deadline {night.deadline}"
-        details.insert(0, f"{late}; planned was {night.planned_end}.")
+        details.insert(0, f"{late}; the planned end was {night.planned_end}.")
     text = format_notification(execution, verdict, details, stage=stage)
     text += f"\n\nReport: hybrid-router report --execution {execution} --stage {stage}"
     return {**_format_verdict(verdict), "notify": notify, "notification": text, "verdictUri": uri}

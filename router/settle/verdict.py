@@ -38,7 +38,7 @@ class Tally(ManifestCounts):
 
     now: datetime
     """Aware."""
-    worked_on: int = 0
+    in_progress: int = 0
     """Open manifests that a process may be working on: they have a live lease, or a publish that began recently."""
     damaged_objects: int = 0
     damaged: list[DamagedObject] = field(default_factory=list)
@@ -76,7 +76,7 @@ class Tally(ManifestCounts):
         if row.open:
             publishes_for = self.now - datetime.fromisoformat(row.changed_at)
             is_publishing = row.state == State.PUBLISHING and publishes_for < PUBLISHER_PRESUMED_DEAD_AFTER
-            self.worked_on += is_publishing or row.has_live_lease(self.now)
+            self.in_progress += is_publishing or row.has_live_lease(self.now)
             if self.first_open is None or (self.first_open.reason is None and row.reason is not None):
                 self.first_open = row
 
@@ -149,8 +149,8 @@ def judge_execution(tally: Tally, max_quarantined_share: float = 1, planned: int
         left = format_count(planned, "manifest was", "manifests were")
         message = f"its {left} promoted or queued again meanwhile" if planned else "nothing was waiting"
         outcome = ExecutionOutcome.EMPTY
-    elif tally.worked_on:
-        working = format_count(tally.worked_on, "manifest is", "manifests are")
+    elif tally.in_progress:
+        working = format_count(tally.in_progress, "manifest is", "manifests are")
         outcome, message = ExecutionOutcome.OPEN, f"{working} still being worked on"
     elif tally.failed or tally.open or tally.damaged_objects:
         outcome, message = ExecutionOutcome.FAILED, _failure(tally)

@@ -52,7 +52,7 @@ def _start(services: Services, shard: str, *, manual: bool) -> ShardStatus:
     except (BotoCoreError, ClientError) as error:
         if manual:
             raise
-        logger.warning("streaming run not started: the watch tries it again", shard=shard, error=str(error))
+        logger.warning("streaming run not started: the watch retries it", shard=shard, error=str(error))
         running = False
     # The window ends later than now.
     return ShardStatus(running, window_over=False)
@@ -86,7 +86,7 @@ def _stop(services: Services, shard: str, asked: Collection[str], *, has_work: b
     stream = services.ledger.stream.of(shard)
     window_over = _window_is_over(services, stream.get())
     alive = stream_runs(services, shard).live()
-    stopping = _concerned(alive, asked)
+    stopping = _selected(alive, asked)
     stream.request_stop(bool(stopping))
     running = bool(alive) or (has_work and _start_if_possible(services, shard))
     return ShardStatus(running, window_over, stopping=stopping)
@@ -95,16 +95,16 @@ def _stop(services: Services, shard: str, asked: Collection[str], *, has_work: b
 def _kill(services: Services, shard: str, asked: Collection[str]) -> ShardStatus:
     """End a run that did not stop in time; its manifests are converted again after their leases are released."""
     runs = stream_runs(services, shard)
-    concerned, stream = _concerned(runs.live(), asked), services.ledger.stream.of(shard)
-    if concerned:
-        runs.end(concerned)
+    selected, stream = _selected(runs.live(), asked), services.ledger.stream.of(shard)
+    if selected:
+        runs.end(selected)
         # Their last heartbeats stay valid for a while, in which no file would start another run.
-        stream.end_at_once(concerned)
+        stream.end_at_once(selected)
     stream.request_stop(False)
-    return ShardStatus(running=False, window_over=_window_is_over(services, stream.get()), killed=len(concerned))
+    return ShardStatus(running=False, window_over=_window_is_over(services, stream.get()), killed=len(selected))
 
 
-def _concerned(alive: Collection[str], asked: Collection[str]) -> tuple[str, ...]:
+def _selected(alive: Collection[str], asked: Collection[str]) -> tuple[str, ...]:
     return tuple(run for run in alive if not asked or run in asked)
 
 
@@ -113,7 +113,7 @@ def _start_if_possible(services: Services, shard: str) -> bool:
     try:
         return start_run(services, shard) or bool(stream_runs(services, shard).live())
     except TransientError as error:
-        logger.warning("streaming run not started: it is tried again", shard=shard, error=str(error))
+        logger.warning("streaming run not started: it is retried", shard=shard, error=str(error))
         return False
 
 

@@ -27,9 +27,9 @@ class FailedStartsError(TransientError):
     """The streaming job ended several times in succession before it began to work, so it is not started now."""
 
     def __init__(self, job: str, starts: int, reason: str, due: datetime | None) -> None:
-        then = "no other run is started by itself" if due is None else f"the next one starts at {iso_utc(due)}"
+        then = "no other run starts automatically" if due is None else f"the next one starts at {iso_utc(due)}"
         super().__init__(
-            f"{starts} runs of the streaming job {job} have ended in succession before they began to work, the last "
+            f"{starts} consecutive runs of the streaming job {job} ended before they began to work, the last "
             f"one with {reason}; {then}: remove the cause, then run 'hybrid-router stream start'"
         )
 
@@ -83,7 +83,7 @@ def start_run(services: Services, shard: str, row: StreamRow | None = None) -> b
     if row.starts and (due is None or now < due):
         if row.starts < MAX_SILENT_STARTS or runs.live():
             return False
-        reason = row.start_failure or runs.why_ended(row)
+        reason = row.start_failure or runs.end_cause(row)
         if row.start_failure is None:
             stream.record_start_failure(row, reason)
         raise FailedStartsError(services.resources.stream_job_of(shard), row.starts, reason, due)

@@ -63,8 +63,8 @@ def admit_peak_files(services: Services, files: Iterable[ObjectVersion]) -> Coll
     streams = [services.ledger.stream.of(shard) for shard in shards]
     rows, now = [stream.get() for stream in streams], services.clock()
     # Any shard may get a file, and which one is unknown before its manifest exists.
-    fullest = max(_waiting(settings.stream, row, now) for row in rows)
-    room = room_core_seconds(settings.stream, fullest) * len(shards)
+    max_waiting = max(_waiting(settings.stream, row, now) for row in rows)
+    room = room_core_seconds(settings.stream, max_waiting) * len(shards)
     speeds, seconds, admitted, spilled = Speeds({}, settings), 0.0, set(), False
     for file in sorted(files, key=lambda file: file.arrived_at):
         needed = speeds.file_seconds(file)

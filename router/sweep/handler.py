@@ -54,7 +54,7 @@ COUNTS = {
     "stalled": "manifests without progress ('hybrid-router status' shows the backlog of each lane)",
     "completed": "hours announced as complete",
     "reopened": "hours announced as reopened",
-    "aboveShare": "complete hours with much in the quarantine",
+    "aboveShare": "complete hours above alarms.max_quarantined_share",
 }
 """The kinds of items that a sweep counts, with their texts for people."""
 

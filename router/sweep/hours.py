@@ -89,7 +89,7 @@ def _look(repair: Repair, row: HourRow) -> None:
                 share = contents.stream_lane.quarantined_share
                 if share > services.settings.alarms.max_quarantined_share and not repair.dry_run:
                     hour = str(row.partition)
-                    logger.warning("much of an hour is in the quarantine", partition=hour, share=round(share, 4))
+                    logger.warning("hour above alarms.max_quarantined_share", partition=hour, share=round(share, 4))
                     repair.count("aboveShare")
                 _announce(repair, row, HourState.COMPLETE, contents.counts())
         elif not repair.dry_run:
@@ -162,7 +162,7 @@ def _announce(repair: Repair, row: HourRow, state: HourState, counts: HourCounts
     if answer["FailedEntryCount"]:
         reason = answer["Entries"][0].get("ErrorMessage", "no reason given")
         raise TransientError(
-            f"EventBridge did not take the event of {row.partition} ({reason}): the next sweep sends it"
+            f"EventBridge did not accept the event of {row.partition} ({reason}): the next sweep sends it"
         )
     logger.info("hour announced", partition=str(row.partition), state=row.decided, revision=row.revision)
     if not services.ledger.partitions.announced(row):
@@ -198,9 +198,9 @@ class HourDocument:
     hour: Annotated[str, "YYYY-MM-DDTHH, UTC"]
     state: Annotated[str, "complete or reopened"]
     revision: Annotated[int, "grows by one with each change of the hour"]
-    at: Annotated[str, "ISO 8601, UTC: when it was found so"]
+    at: Annotated[str, "ISO 8601, UTC: when this state was found"]
     data: Annotated[str, "URI of the hour's folder in the lake"]
-    marker: Annotated[str, "URI of the marker, which is there while the hour is complete"]
+    marker: Annotated[str, "URI of the marker, which exists while the hour is complete"]
     manifests: int
     files: Annotated[int, "input files"]
     bytes: Annotated[int, "size of the input files as stored"]
@@ -208,7 +208,7 @@ class HourDocument:
     quarantined_lines: int
     unreadable_files: Annotated[int, "files in the quarantine as a whole"]
     published_at: Annotated[str | None, "ISO 8601, UTC: the last publication"]
-    table: Annotated[TableSnapshot | None, "null: the dataset has no Iceberg table, or the hour nothing in it"]
+    table: Annotated[TableSnapshot | None, "null: the dataset has no Iceberg table, or the hour has no rows in it"]
     format: Literal[1] = 1
 
 

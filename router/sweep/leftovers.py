@@ -45,7 +45,7 @@ def abort_uploads(repair: Repair) -> None:
                 if repair.expired:
                     return
                 with repair.isolated("upload", key=upload["Key"]):
-                    if not _is_useless(services, upload, rows):
+                    if not _is_unneeded(services, upload, rows):
                         continue
                     if repair.only_counts("aborted", f"s3://{bucket}/{upload['Key']}"):
                         continue
@@ -54,7 +54,7 @@ def abort_uploads(repair: Repair) -> None:
                     logger.info("upload aborted", key=upload["Key"])
 
 
-def _is_useless(services: Services, upload: MultipartUploadTypeDef, rows: Rows) -> bool:
+def _is_unneeded(services: Services, upload: MultipartUploadTypeDef, rows: Rows) -> bool:
     if upload["Key"].startswith(f"{PREFLIGHT}/"):
         # It is never completed, and a run that lost the answer does not know it.
         return True
@@ -142,7 +142,7 @@ def _delete(repair: Repair, due: DueDeletion, table: TableRow | None, keeps: Cal
             if not services.settings.has_table(dataset) and not repair.dry_run:
                 _reopen(services, due.partition)
             return
-        for bucket, key in _doomed(services, due, row):
+        for bucket, key in _deletable(services, due, row):
             # No table shows the quarantine, whose readers would find rejected lines twice.
             if is_kept and bucket != services.resources.quarantine_bucket:
                 continue
@@ -184,7 +184,7 @@ def _may_be_shown(due: DueDeletion, row: ManifestRow, table: TableRow | None) ->
     return table is None or not row.is_tabled or row.tabled is None or row.tabled.batch > table.oldest
 
 
-def _doomed(services: Services, due: DueDeletion, row: ManifestRow) -> Iterator[tuple[str, str]]:
+def _deletable(services: Services, due: DueDeletion, row: ManifestRow) -> Iterator[tuple[str, str]]:
     """Bucket and key of each object to delete.
 
     Raises ``UnusableDocumentError`` if the objects of the published generation are not known.

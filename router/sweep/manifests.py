@@ -157,11 +157,11 @@ def resume_intents(repair: Repair) -> None:
     for item in list_objects(services.s3, services.resources.control_bucket, INTENTS, after):
         if repair.expired:
             return
-        is_young = False
+        is_recent = False
         with repair.isolated("intent", key=item["Key"]):
-            is_young = not _resume(repair, item["Key"])
+            is_recent = not _resume(repair, item["Key"])
         # Keys sort by age, so all later ones are younger.
-        if is_young:
+        if is_recent:
             break
         after = item["Key"]
         if not repair.dry_run:

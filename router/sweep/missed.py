@@ -20,7 +20,7 @@ OLD_DAYS = "input-old-days"
 MAX_BEHIND = {
     # The first round begins LISTING_DAYS back, and the next one may take as long.
     LISTING: timedelta(days=2 * LISTING_DAYS),
-    # A person has WAY_BACK days until a file, or the row of an arrival, may be deleted (min_keep_days).
+    # A person has DAYS_TO_ACT days until a file, or the row of an arrival, may be deleted (min_keep_days).
     OLD_DAYS: timedelta(days=MAX_REDELIVERY_DAYS),
 }
 """Maximum delay of each listing before the alarm is raised, in addition to the interval of rounds and the age of the

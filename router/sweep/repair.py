@@ -57,12 +57,12 @@ class Repair:
         try:
             yield
         except Exception as error:
-            logger.exception("a repair failed: the next sweep tries it again", extra={"item": item, **context})
+            logger.exception("a repair failed: the next sweep retries it", extra={"item": item, **context})
             self.errors.append(error)
 
     def report(self, error: Exception) -> None:
         """Report the error of a skipped item."""
-        with self.isolated("passed over"):
+        with self.isolated("skipped"):
             raise error
 
 

@@ -142,7 +142,7 @@ def is_applied(services: Services, row: TableRow, metadata: Metadata, number: in
     """
     rebuild = f"run 'hybrid-router tables rebuild {row.dataset}'"
     if metadata["table-uuid"] != row.uuid:
-        raise TableStoppedError(f"the catalog has another table {row.dataset} than the ledger: {rebuild}")
+        raise TableStoppedError(f"the table {row.dataset} in the catalog is not the ledger's: {rebuild}")
     # No snapshot can undo this.
     if not takes_files(metadata):
         raise TableStoppedError(
@@ -155,7 +155,7 @@ def is_applied(services: Services, row: TableRow, metadata: Metadata, number: in
         if current is not None and found <= current.applied + 1:
             return True
     if found != number - 1:
-        raise TableStoppedError(f"the table {row.dataset} has batch {found}, the ledger is at {number}: {rebuild}")
+        raise TableStoppedError(f"the table {row.dataset} has batch {found}, the ledger expects {number}: {rebuild}")
     if (change := foreign_change(metadata)) is not None:
         raise TableStoppedError(
             f"the table {row.dataset}: {change}: run 'hybrid-router tables restore {row.dataset}', or "

@@ -76,7 +76,7 @@ def _commit_all(services: Services, stop_at: datetime) -> tuple[int, list[Except
         try:
             return commit_round(services, dataset) if services.clock() < stop_at else None
         except Exception as error:
-            logger.exception("table not brought up to date: the next round tries it again", table=dataset)
+            logger.exception("table not updated: the next round retries it", table=dataset)
             return error
 
     batches = 0

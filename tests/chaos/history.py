@@ -93,7 +93,7 @@ class _History:
     def _may_fail(self, row: dict[str, Any]) -> bool:
         """Whether its uploads were lost, or faults have ended as many of its attempts as its lane allows."""
         world = self._world
-        if "lost uploads" in self._conditions and "gone before completion" in str(row.get("reason")):
+        if "lost uploads" in self._conditions and "disappeared before completion" in str(row.get("reason")):
             return True
         tries = row["attempt"] - row["base_attempt"]
         return world.settings.batch.max_attempts <= tries <= len(world.fired)

@@ -91,7 +91,7 @@ def commit_nothing(metadata: Any, files: Any, batch: Any, *times: int) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("point", "place", "other", "told"),
+    ("point", "place", "other", "shown"),
     [
         ("partition row", "transform.spark_job.SparkJob.run", JOB_FAILS, "FAILED without a cause"),
         ("supersede", "lake.ledger.transitions.Manifests.supersede", supersede_nothing, ""),
@@ -101,9 +101,9 @@ def commit_nothing(metadata: Any, files: Any, batch: Any, *times: int) -> Any:
     ],
 )
 def test_a_removed_rule_is_detected(
-    shared: Clients, monkeypatch: pytest.MonkeyPatch, point: str, place: str, other: object, told: str
+    shared: Clients, monkeypatch: pytest.MonkeyPatch, point: str, place: str, other: object, shown: str
 ) -> None:
     monkeypatch.setattr(place, other)
     found = violations(shared, seeds_of(point))
     assert found
-    assert told in " ".join(found)
+    assert shown in " ".join(found)

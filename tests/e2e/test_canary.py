@@ -99,7 +99,7 @@ def test_every_job_is_fine_and_nothing_is_left(
     assert "at most $" in printed.err
     document = json.loads(printed.out)
     assert [row for row in document["rows"] if row["state"] != Readiness.OK] == []
-    assert code == ExitCode.FINE
+    assert code == ExitCode.OK
     resources = stack.resources
     for job in JOBS:
         assert {row["check"] for row in document["rows"] if row["job"] == job} == {
@@ -145,7 +145,7 @@ def test_each_broken_part_is_named(scenario: Scenario, stack: DeployedStack) -> 
     assert "No module named obstore" in text
     found = problems(rows, "completion")
     assert set(found) == {"complete twice", "read by obstore", "deleted version"}
-    assert "gone before completion" in found["complete twice"]
+    assert "disappeared before completion" in found["complete twice"]
     assert "s3:GetObjectVersion is denied" in found["read by obstore"]
     assert "the bucket" in problems(rows, "region")["region"]
     assert left_behind(scenario) == []

@@ -105,7 +105,7 @@ def test_explain_follows_a_file(two: list[LocalUp]) -> None:
     assert "input.suffixes" in ignored
     # And the other cloud does not know them: one sentence, no stack trace.
     elsewhere = explain(KEYS[0], second.stage)
-    assert elsewhere.returncode == ExitCode.NOT_SO
+    assert elsewhere.returncode == ExitCode.NEGATIVE
     assert "is not in the input bucket s3://" in elsewhere.stderr
     assert "Traceback" not in elsewhere.stderr
 

@@ -106,7 +106,7 @@ def test_files_of_both_lanes_are_in_the_table_and_a_reprocess_is_one_snapshot(
     scenario.leave_local_state("e2e")
     place = ("--local", "--stage", "e2e")
     status = CliRunner().invoke(app, ["tables", "status", WITH_TABLE, "--json", *place])
-    assert status.exit_code == ExitCode.FINE, status.output
+    assert status.exit_code == ExitCode.OK, status.output
     (state,) = json.loads(status.stdout)["tables"]
     assert (state["state"], state["waiting"]) == ("current", 0)
     explained = CliRunner().invoke(app, ["explain", late.uri, *place])
@@ -118,7 +118,7 @@ def test_files_of_both_lanes_are_in_the_table_and_a_reprocess_is_one_snapshot(
     assert swept.cleaned_at
     assert rows_of(scenario, third, added) == rows
     # When a person rebuilds it, Then it has the same rows
-    assert CliRunner().invoke(app, ["tables", "rebuild", WITH_TABLE, *place]).exit_code == ExitCode.FINE
+    assert CliRunner().invoke(app, ["tables", "rebuild", WITH_TABLE, *place]).exit_code == ExitCode.OK
     wait_for("the table to be rebuilt", lambda: not list(stack.ledger.tables.outbox(WITH_TABLE)))
     rebuilt = table_of(scenario)
     last = rebuilt.current_snapshot()
@@ -129,4 +129,4 @@ def test_files_of_both_lanes_are_in_the_table_and_a_reprocess_is_one_snapshot(
     proven = CliRunner().invoke(
         app, ["verify", "--dataset", WITH_TABLE, "--from", hours["from"], "--to", hours["to"], *place]
     )
-    assert proven.exit_code == ExitCode.FINE, proven.output
+    assert proven.exit_code == ExitCode.OK, proven.output

@@ -170,7 +170,7 @@ def test_a_commit_is_published_although_its_part_was_uploaded_twice_and_fails_if
     # Then it is published from its commit document: the ETag of a part says nothing about the content
     found = current(scenario, row.id)
     if is_gone:
-        assert (found.state, "1 upload is gone before completion" in str(found.reason)) == (State.FAILED, True)
+        assert (found.state, "1 upload disappeared before completion" in str(found.reason)) == (State.FAILED, True)
     else:
         assert found.state == State.DONE, found.reason
         assert scenario.lake_rows(row.partition.dataset, tmp_path) == {'{"n": "1"}': 1}

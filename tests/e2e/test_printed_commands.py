@@ -135,7 +135,7 @@ def problem_of(command: str) -> str | None:
     error = result.exception
     code = exit_code_of(error) if isinstance(error, Exception) else result.exit_code
     is_unproven = arguments[0] == "verify" and code == ExitCode.NOT_REACHABLE
-    if code in (ExitCode.FINE, ExitCode.NOT_SO) or is_unproven or WITHOUT_TABLE.search(str(error)):
+    if code in (ExitCode.OK, ExitCode.NEGATIVE) or is_unproven or WITHOUT_TABLE.search(str(error)):
         return None
     return f"{shlex.join(arguments)}: {code}, {error!r}, {result.output[-500:]}"
 
@@ -189,7 +189,7 @@ def test_dead_letters_are_listed_and_a_redrive_gives_a_lost_file_an_owner(
     send("{}", MessageAttributes=attributes)
     # When they are listed, twice, and a dry run looks at them, then they stay.
     for _ in range(2):
-        assert print_dead_letters(stack, 100, as_json=True) == ExitCode.NOT_SO
+        assert print_dead_letters(stack, 100, as_json=True) == ExitCode.NEGATIVE
         letters = json.loads(capsys.readouterr().out)["deadLetters"]
         assert {item["subject"]: item["is_sent"] for item in letters} == {
             lost.uri: True,
@@ -204,4 +204,4 @@ def test_dead_letters_are_listed_and_a_redrive_gives_a_lost_file_an_owner(
     redrive_dead_letters(stack, dry_run=False, as_json=False)
     assert "removed: 3 dead letters, of which 1 event sent to route again" in capsys.readouterr().out
     scenario.wait_state(lost, State.QUEUED)
-    assert print_dead_letters(stack, 100, as_json=False) == ExitCode.FINE
+    assert print_dead_letters(stack, 100, as_json=False) == ExitCode.OK

@@ -77,10 +77,10 @@ def test_a_night_names_the_missing_permission_and_the_next_one_converts(
         refused = scenario.execute(overnight, {"dataset": dataset, "engine": engine})
     # Then the night fails, and its cause is a sentence of role and action; without the ledger only the run's log tells
     assert refused["status"] == "FAILED"
-    told = refused["cause"].replace("\\n", "\n")
+    shown = refused["cause"].replace("\\n", "\n")
     if action == "dynamodb:UpdateItem":
-        told = logs(scenario.cloud.logs_dir, f"{scenario.deployment.resources.batch_job}/*.log")
-    assert sentences(told, role, action), refused["cause"]
+        shown = logs(scenario.cloud.logs_dir, f"{scenario.deployment.resources.batch_job}/*.log")
+    assert sentences(shown, role, action), refused["cause"]
     # When it has the permission again, then the next night converts the file
     granted = scenario.execute(overnight, {"dataset": dataset, "engine": engine})
     assert granted["status"] == "SUCCEEDED", granted.get("cause")

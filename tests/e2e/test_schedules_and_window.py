@@ -138,11 +138,11 @@ def test_the_stream_says_what_it_may_not_read_and_converts_it_afterwards(scenari
         file = scenario.put("unreadable/urgent/a.ndjson", ['{"n": 1}'])
 
         # Then the manifest waits for them, and names the action
-        def told() -> bool:
+        def shown() -> bool:
             row = scenario.manifest_of(file)
             return row is not None and "s3:GetObjectVersion" in str(row.reason)
 
-        wait_for("the reason of the manifest", told)
+        wait_for("the reason of the manifest", shown)
         idle(scenario)
     assert scenario.wait_state(file, State.QUEUED).tries == 0
     # When they may, and a person starts the stream, then it is converted
@@ -160,19 +160,19 @@ def test_everybody_who_needs_a_stream_that_cannot_begin_is_told_why(scenario: Sc
         run = stack.glue.start_job_run(JobName=job, Arguments=arguments)["JobRunId"]
         idle(scenario)
         stack.ledger.stream.count_start(stack.ledger.stream.get(), run, datetime.now(UTC))
-    told = f"3 runs of the streaming job {job} have ended in succession"
+    shown = f"3 consecutive runs of the streaming job {job} ended"
     # When an urgent file comes, then route says so
     urgent = scenario.put("impatient/urgent/a.ndjson", ['{"n": 2}'])
     waiting = scenario.wait_state(urgent, State.QUEUED)
-    wait_for("the log of route", lambda: told in logs(scenario.cloud.logs_dir, "lambda/*route*.log"))
+    wait_for("the log of route", lambda: shown in logs(scenario.cloud.logs_dir, "lambda/*route*.log"))
     # When a person promotes the other file, or the sweep finds the first one, then they are told as well
-    assert told in stack.invoke("promote", {"files": [patient.uri]})["messages"][0]
+    assert shown in stack.invoke("promote", {"files": [patient.uri]})["messages"][0]
     scenario.make_older(waiting, timedelta(minutes=20))
     scenario.wait_in_index(waiting, State.QUEUED)
-    with pytest.raises(FunctionFailedError, match=told):
+    with pytest.raises(FunctionFailedError, match=shown):
         stack.invoke("sweep", {"dryRun": False})
     # And so does the watch of the window, which measures the backlog first
-    with pytest.raises(FunctionFailedError, match=told):
+    with pytest.raises(FunctionFailedError, match=shown):
         stack.control_stream("watch")
     # When a person has removed the cause and starts the stream, then both are converted
     scenario.start_stream()

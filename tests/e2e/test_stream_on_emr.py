@@ -72,7 +72,7 @@ def test_the_stream_converts_as_every_engine_and_ends_when_it_is_asked_to(
     assert sum(cost.vcpu_milliseconds for cost in costs) > 0
     assert [share.dataset for cost in costs for share in cost.shares] == [DATASET]
     # And its log is where commands look for it
-    assert print_logs(stack, Lane.STREAM, "1h", "stopped as requested", run, 1, as_json=False) == ExitCode.FINE
+    assert print_logs(stack, Lane.STREAM, "1h", "stopped as requested", run, 1, as_json=False) == ExitCode.OK
     assert "stopped as requested" in capsys.readouterr().out
 
 

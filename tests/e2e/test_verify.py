@@ -49,7 +49,7 @@ def run(hours: dict[str, str]) -> tuple[int, list[dict[str, Any]]]:
 
 def test_both_lanes_are_proven(hours: dict[str, str]) -> None:
     code, reports = run(hours)
-    assert code == ExitCode.FINE, reports
+    assert code == ExitCode.OK, reports
     assert sum(report["rows"] for report in reports) == 6
     assert sum(report["rejects"] for report in reports) == 3
     assert sum(report["manifests"] for report in reports) == 2
@@ -59,11 +59,11 @@ def test_a_repaired_line_becomes_a_row_of_its_hour_once(
     scenario: Scenario, converted: list[ManifestRow], hours: dict[str, str], tmp_path: Path
 ) -> None:
     # Given a rejected line that a person has exported and repaired
-    def told(*arguments: str) -> dict[str, Any]:
+    def shown(*arguments: str) -> dict[str, Any]:
         return dict(json.loads(CliRunner().invoke(app, [*arguments, "--json", "--local", "--stage", STAGE]).stdout))
 
     def quarantine(*arguments: str) -> dict[str, Any]:
-        return told("quarantine", *arguments)
+        return shown("quarantine", *arguments)
 
     repaired, row = tmp_path / "repaired.ndjson", converted[1]
     source = f"s3://{scenario.deployment.resources.input_bucket}/{DATASET}/b.ndjson"
@@ -72,8 +72,8 @@ def test_a_repaired_line_becomes_a_row_of_its_hour_once(
     repaired.write_text("".join('{"repaired": true}\n' if line == "not JSON" else "\n" for line in lines))
     # When it is given back, twice, and the night is over
     first, second = (quarantine("retry", str(repaired)) for _ in range(2))
-    assert told("sweep", "--dry-run")["resumed"] == 0
-    assert told("overnight", "--dataset", DATASET)["verdict"] == "SUCCEEDED"
+    assert shown("sweep", "--dry-run")["resumed"] == 0
+    assert shown("overnight", "--dataset", DATASET)["verdict"] == "SUCCEEDED"
     # Then it is a row of its hour, once, the hours are proven, and the quarantine says what was done
     assert (exported["lines"], second["resubmissions"], second["resubmitted"]) == (2, [], 1)
     rows = scenario.lake_rows(DATASET, tmp_path)
@@ -84,11 +84,11 @@ def test_a_repaired_line_becomes_a_row_of_its_hour_once(
     assert [answer["partition"] for answer in first["resubmissions"]] == [str(partition)]
     assert quarantine("ls", "--file", source)["resubmitted"] == 1
     code, reports = run(hours)
-    assert (code, sum(report["rows"] for report in reports)) == (ExitCode.FINE, 7), reports
+    assert (code, sum(report["rows"] for report in reports)) == (ExitCode.OK, 7), reports
     # And a dry run of a backfill finds nothing else to convert
-    search = told("backfill", *(text for name, value in hours.items() for text in (f"--{name}", value)), "--dry-run")
+    search = shown("backfill", *(text for name, value in hours.items() for text in (f"--{name}", value)), "--dry-run")
     assert (search["output"]["search"]["found"], search["output"]["search"]["recorded"]) == (2, 0)
-    assert [shard["files"] for shard in told("stream", "status")["shards"]] == [0]
+    assert [shard["files"] for shard in shown("stream", "status")["shards"]] == [0]
 
 
 def verify_date(scenario: Scenario, date: str) -> tuple[str, list[dict[str, Any]], str]:

@@ -36,23 +36,23 @@ def test_a_folder_of_a_bucket_is_converted_once(
     for key in ("orders/a b+%.ndjson", "orders/deep/b.ndjson", "orders2/c.ndjson", "orders/notes.txt"):
         s3.put_object(Bucket=bucket, Key=key, Body=b'{"a": 1}\n{"a": 2}\n')
     # When the folder is named without its slash, and then an object
-    code, told = converted(tmp_path / "out", f"s3://{bucket}/orders", "--region", os.environ["AWS_REGION"])
+    code, shown = converted(tmp_path / "out", f"s3://{bucket}/orders", "--region", os.environ["AWS_REGION"])
     # Then
-    assert (code, told["files"], told["rows"]) == (ExitCode.FINE, 2, 4)
+    assert (code, shown["files"], shown["rows"]) == (ExitCode.OK, 2, 4)
     _, again = converted(tmp_path / "out", f"s3://{bucket}/orders/", f"s3://{bucket}/orders2/c.ndjson")
     assert (again["files"], again["skipped"], again["rows"]) == (1, 2, 2)
     assert len(list((tmp_path / "out" / "lake" / "orders").rglob("*.parquet"))) == 1
     # And an object that is put again is another version, which replaces the earlier one only where that is asked
     s3.put_object(Bucket=bucket, Key="orders2/c.ndjson", Body=b'{"a": 3}\n')
     code, changed = converted(tmp_path / "out", f"s3://{bucket}/orders2")
-    assert (code, changed["files"]) == (ExitCode.NOT_SO, 0)
+    assert (code, changed["files"]) == (ExitCode.NEGATIVE, 0)
     _, replaced = converted(tmp_path / "out", f"s3://{bucket}/orders2", "--replace")
     assert (replaced["files"], replaced["rows"]) == (1, 1)
     # And `try` reads the object as well
     tried = CliRunner().invoke(
         app, ["try", f"s3://{bucket}/orders2/c.ndjson", "--settings", "settings/dev.toml", "--json"]
     )
-    assert (tried.exit_code, json.loads(tried.stdout)["rows"]) == (ExitCode.FINE, 1), tried.output
+    assert (tried.exit_code, json.loads(tried.stdout)["rows"]) == (ExitCode.OK, 1), tried.output
 
 
 @pytest.mark.parametrize("operation", ["GetObject", "ListObjectsV2"])
@@ -74,10 +74,10 @@ def test_s3_that_does_not_answer_ends_the_call_with_what_to_do_and_the_next_one_
 
     with monkeypatch.context() as failing:
         failing.setattr(BaseClient, "_make_api_call", fail)
-        code, told = converted(tmp_path / "out", *asked)
+        code, shown = converted(tmp_path / "out", *asked)
     # Then
-    assert (code, told["files"], told["refused"]) == (ExitCode.NOT_REACHABLE, 0, {})
-    assert "check the network" in str(told["stopped"])
-    assert "tried again" not in str(told["stopped"])
-    code, told = converted(tmp_path / "out", *asked)
-    assert (code, told["rows"], told["stopped"]) == (ExitCode.FINE, 1, None)
+    assert (code, shown["files"], shown["refused"]) == (ExitCode.NOT_REACHABLE, 0, {})
+    assert "check the network" in str(shown["stopped"])
+    assert "retried" not in str(shown["stopped"])
+    code, shown = converted(tmp_path / "out", *asked)
+    assert (code, shown["rows"], shown["stopped"]) == (ExitCode.OK, 1, None)

@@ -127,7 +127,7 @@ def test_a_run_that_may_not_work_claims_nothing_and_says_why_once(world: Convers
     # Then there is one alarm, and the verdict finds the permission in the ledger
     assert code == 1
     (alarm,) = world.alarms
-    assert alarm.startswith("ALARM run run-1 does not begin: s3:GetObject")
+    assert alarm.startswith("ALARM run run-1 cannot start: s3:GetObject")
     assert [world.row(manifest).attempt for manifest in manifests] == [0, 0, 0]
     tally = Tally(now=world.clock())
     for manifest in manifests:

@@ -108,7 +108,7 @@ def without_first(reason: str) -> Callable[[bytes], bytes]:
 
 
 change_row = rewrite(lambda table: with_value(table, "__name", 31, "n\u00e4me 3l"))
-LINE, OBJECT = "the lake does not have this row", "has a row that no input line of its manifest gives, or has it twice"
+LINE, OBJECT = "the lake does not have this row", "has a row without an input line in its manifest, or has it twice"
 OTHER_BYTES = "has other bytes than were published"
 
 

@@ -71,7 +71,7 @@ RULES: dict[str, dict[str, Mutation]] = {
     },
     "expired": {
         "delete what the published generation keeps": changed(
-            "router.sweep.leftovers._doomed", " and (bucket, key) not in kept", ""
+            "router.sweep.leftovers._deletable", " and (bucket, key) not in kept", ""
         ),
         "roll back what the published generation keeps": replaced(
             "lake.commit.CommitDocument.written", property(lambda document: (*document.objects, *document.quarantine))
@@ -117,7 +117,7 @@ RULES: dict[str, dict[str, Mutation]] = {
         "an own division is carried out": mutations.an_own_division_is_carried_out,
         "a manifest is queued again": changed(f"{MANIFESTS}._first_row", NO_ROW, "[]"),
         "done before its manifests": changed(
-            "router.divide._carry_out",
+            "router.divide._execute",
             "    datasets: dict[str, list[ManifestRow]] = {}",
             "    ledger.collections.finish(division.collection)\n    datasets: dict[str, list[ManifestRow]] = {}",
         ),

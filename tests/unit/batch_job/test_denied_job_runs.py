@@ -44,4 +44,4 @@ def test_what_one_job_run_was_denied_the_next_ones_leave_out(world: World, monke
     refused = ClientError({"Error": {"Code": "AccessDenied", "Message": "denied"}}, "PutObject")
     monkeypatch.setattr(main, "write_denied", Mock(side_effect=refused))
     assert main.run(context, {"run": RUN}) == 1
-    assert any("could not be recorded, it is tried again" in line for line in lines)
+    assert any("could not be recorded, the next run retries" in line for line in lines)

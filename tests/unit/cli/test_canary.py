@@ -133,7 +133,7 @@ def test_every_check_of_every_job_is_a_row(
     assert "60 s, $0.00" in rows["fine", "billed"]["text"]
     assert "spark 4.1.1, java 17, region eu-central-1, python 1" in rows["fine", "seen"]["text"]
     assert rows["fine", "alarm line"]["state"] == "ok"
-    assert code == ExitCode.NOT_SO
+    assert code == ExitCode.NEGATIVE
     assert "about $0.08, at most $0.20" in printed.err
     # And nothing is left
     assert left_behind(world) == []
@@ -221,7 +221,7 @@ def with_table(world: World) -> Iterator[DeployedStack]:
     ("status", "counts", "state", "text"),
     [
         ("SUCCEEDED", (1000, 0, 7), Readiness.OK, "of 1,000 rows 1 of 2 columns have values"),
-        ("SUCCEEDED", (1000, 0, 0), Readiness.TO_DO, "move no reader to it"),
+        ("SUCCEEDED", (1000, 0, 0), Readiness.TO_DO, "do not move readers to it"),
         ("SUCCEEDED", (0, 0, 0), Readiness.SKIPPED, "no rows yet"),
         ("FAILED", (), Readiness.TO_DO, "FAILED: "),
         ("RUNNING", (), Readiness.TO_DO, f"RUNNING: after {MAX_QUERY_SECONDS} seconds"),

@@ -205,10 +205,10 @@ def test_an_object_is_not_damaged_where_network_or_disk_did_not_give_it(
 
 def test_a_value_of_others_cannot_command_the_terminal(world: World, stack: DeployedStack, printed: Printed) -> None:
     put(world, 9, [*ROWS, {"amount": "\x1b[2J" + "x" * 100, "id": "4"}])
-    told = printed(print_suggestion, stack, "orders", 5, None)
-    assert "\x1b" not in told
-    assert "x..." in told
-    assert told.count("CREATE OR REPLACE") == 3
+    shown = printed(print_suggestion, stack, "orders", 5, None)
+    assert "\x1b" not in shown
+    assert "x..." in shown
+    assert shown.count("CREATE OR REPLACE") == 3
 
 
 def test_a_dataset_without_data_is_reported(stack: DeployedStack) -> None:

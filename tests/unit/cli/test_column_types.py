@@ -92,7 +92,7 @@ def test_a_type_that_refuses_more_than_a_tenth_is_not_proposed() -> None:
 
 
 def test_no_type_is_tried_after_one_that_accepts_all_values(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(column_types, "_has_digits_that_matter", Mock(side_effect=AssertionError("of a DECIMAL")))
+    monkeypatch.setattr(column_types, "_has_significant_digits", Mock(side_effect=AssertionError("of a DECIMAL")))
     assert propose({"1": 1}).type == ColumnType(TypeKind.BIGINT)
 
 

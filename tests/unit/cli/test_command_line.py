@@ -67,7 +67,7 @@ def test_a_command_that_is_declared_is_listed_and_can_be_called() -> None:
     declared = {words for text in files for words in re.findall(r'^@command\("(.+)"\)$', text, re.MULTILINE)}
     assert declared == {words for listed in MODULES.values() for words in listed}
     for words in declared:
-        assert CliRunner().invoke(app, [*words.split(), "--help"]).exit_code == ExitCode.FINE
+        assert CliRunner().invoke(app, [*words.split(), "--help"]).exit_code == ExitCode.OK
 
 
 def refused(code: str, status: int = 400, operation: str = "DescribeStacks") -> ClientError:
@@ -84,10 +84,10 @@ NO_NETWORK = EndpointConnectionError(endpoint_url="https://cloudformation.eu-cen
 @pytest.mark.parametrize(
     ("error", "code", "advice"),
     [
-        (InvalidInputError("from = 'x' is wrong"), ExitCode.WRONG_USE, "from = 'x' is wrong"),
-        (UnknownDatasetError("the ledger has no dataset 'x'"), ExitCode.NOT_SO, "the ledger has no dataset 'x'"),
-        (InvalidSettingsError("stage", 1, "text"), ExitCode.WRONG_USE, "settings: stage = 1"),
-        (TransientError("try again"), ExitCode.NOT_SO, "try again"),
+        (InvalidInputError("from = 'x' is wrong"), ExitCode.USAGE_ERROR, "from = 'x' is wrong"),
+        (UnknownDatasetError("the ledger has no dataset 'x'"), ExitCode.NEGATIVE, "the ledger has no dataset 'x'"),
+        (InvalidSettingsError("stage", 1, "text"), ExitCode.USAGE_ERROR, "settings: stage = 1"),
+        (TransientError("try again"), ExitCode.NEGATIVE, "try again"),
         (NotReachableError("no stack"), ExitCode.NOT_REACHABLE, "no stack"),
         (NoCredentialsError(), ExitCode.NOT_REACHABLE, "sign in with 'aws sso login'"),
         (NoRegionError(), ExitCode.NOT_REACHABLE, "pass --region"),
@@ -115,11 +115,11 @@ def test_an_error_is_one_sentence_and_a_code(
 ) -> None:
     with pytest.raises(SystemExit) as ended, errors_on_stderr(debug=False):
         raise error
-    told = capsys.readouterr().err
+    shown = capsys.readouterr().err
     assert ended.value.code == code
-    assert advice in told
-    assert told.startswith("hybrid-router: ")
-    assert told.count("\n") == 1
+    assert advice in shown
+    assert shown.startswith("hybrid-router: ")
+    assert shown.count("\n") == 1
 
 
 @pytest.mark.parametrize("stderr", ["closed", "full"])
@@ -149,7 +149,7 @@ def test_an_empty_argument_is_not_the_current_folder(arguments: list[str], monke
     monkeypatch.setattr(sys, "argv", ["hybrid-router", *arguments])
     with pytest.raises(SystemExit) as ended:
         run()
-    assert ended.value.code == ExitCode.WRONG_USE
+    assert ended.value.code == ExitCode.USAGE_ERROR
 
 
 @pytest.mark.parametrize(
@@ -165,9 +165,9 @@ def test_why_a_stack_is_not_found_is_told(
     error: BotoCoreError | ClientError, advice: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("boto3.Session", Mock(side_effect=error))
-    with pytest.raises(NotReachableError, match=re.escape(advice)) as told:
+    with pytest.raises(NotReachableError, match=re.escape(advice)) as shown:
         connect_to_stage("prod", local=False, profile="ops", region="eu-west-1")
-    assert "or add --local" in str(told.value)
+    assert "or add --local" in str(shown.value)
 
 
 def test_the_profile_of_a_local_cloud_leads_there_and_nowhere_else(

@@ -218,10 +218,10 @@ def planned(printed: Printed) -> Planned:
 def test_a_plan_that_fits(planned: Planned) -> None:
     text = planned(answer(), code=0)
     assert "backlog: 10 files, 4.5 GB, 2 manifests; quotas: quota.* of the settings" in text
-    assert "4 runs of 10 workers on glue-flex, 4 side by side: 2020-11-20 23:00 to 2020-11-21 00:01, $12.50" in text
+    assert "4 runs of 10 workers on glue-flex, 4 at a time: 2020-11-20 23:00 to 2020-11-21 00:01, $12.50" in text
     assert "the deadline is 2020-11-21 07:00; times in Europe/Berlin\n" in text
     assert "from 40 minutes, $7.50 to 90 minutes, $16.00: a speed is assumed" in text
-    assert "requests, ledger and functions: $0.0034; what it writes: $21.00 for each month of storage" in text
+    assert "requests, ledger and functions: $0.0034; its output: $21.00 for each month of storage" in text
     assert "prices: a price list, us-east-1, 2026-09-24\n" in text
     assert [word for word in ("40 MB/s", "assumed", "planned", "not allowed") if word not in text] == []
 

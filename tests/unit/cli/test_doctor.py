@@ -44,12 +44,12 @@ class FakeAws:
         return self
 
     def get_caller_identity(self) -> Any:
-        return told(self.caller)
+        return shown(self.caller)
 
     def get_service_quota(self, **_: str) -> Any:
         if self.quota is None:
             raise self.exceptions.NoSuchResourceException({}, "GetServiceQuota")
-        return {"Quota": {"Value": told(self.quota)}}
+        return {"Quota": {"Value": shown(self.quota)}}
 
     get_aws_default_service_quota = get_service_quota
 
@@ -59,20 +59,20 @@ class FakeAws:
 
     def describe_stacks(self, StackName: str) -> Any:  # noqa: N803
         if StackName == "CDKToolkit":
-            output = {"OutputKey": "FileAssetKeyArn", "OutputValue": told(self.bootstrap)}
+            output = {"OutputKey": "FileAssetKeyArn", "OutputValue": shown(self.bootstrap)}
             return {"Stacks": [{"Outputs": [output]}]}
         assert StackName == "hybrid-router-dev"
-        return {"Stacks": [told(self.stack or deployed())]}
+        return {"Stacks": [shown(self.stack or deployed())]}
 
     def get_paginator(self, _: str) -> "FakeAws":
         return self
 
     def paginate(self, **_: str) -> Any:
-        found = [{"SubscriptionArn": arn, "Endpoint": "a@example.com"} for arn in told(self.subscriptions)]
+        found = [{"SubscriptionArn": arn, "Endpoint": "a@example.com"} for arn in shown(self.subscriptions)]
         return [{"Subscriptions": found}]
 
 
-def told(answer: Any) -> Any:
+def shown(answer: Any) -> Any:
     if isinstance(answer, Exception):
         raise answer
     return answer
@@ -91,7 +91,7 @@ def deployed(code: str = "", status: str = "UPDATE_COMPLETE") -> dict[str, Any]:
 def findings(aws: FakeAws | Exception, settings: Settings | None = SETTINGS) -> dict[str, Finding]:
     """The last finding of each name."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("boto3.Session", lambda profile_name, region_name: told(aws))
+        patched.setattr("boto3.Session", lambda profile_name, region_name: shown(aws))
         return {item.name: item for item in Account("dev", Path("my.toml"), "ops", "eu-west-1").examine(settings)}
 
 
@@ -156,8 +156,8 @@ def test_what_the_settings_ask_of_the_account(aws: FakeAws, settings: Settings, 
 @pytest.mark.parametrize(
     ("states", "code"),
     [
-        ([Readiness.OK, Readiness.SKIPPED], ExitCode.FINE),
-        ([Readiness.TO_DO, Readiness.OK], ExitCode.NOT_SO),
+        ([Readiness.OK, Readiness.SKIPPED], ExitCode.OK),
+        ([Readiness.TO_DO, Readiness.OK], ExitCode.NEGATIVE),
         ([Readiness.UNREACHABLE, Readiness.TO_DO], ExitCode.NOT_REACHABLE),
     ],
 )
@@ -170,8 +170,8 @@ def test_the_exit_code_is_that_of_all_lines(
     assert [item["state"] for item in answered(print_findings, lines, code=code)["findings"]] == states
 
 
-def answers(monkeypatch: pytest.MonkeyPatch, told: dict[str, str]) -> None:
-    monkeypatch.setattr(checks, "_answer", lambda command: told.get(" ".join(command)))
+def answers(monkeypatch: pytest.MonkeyPatch, shown: dict[str, str]) -> None:
+    monkeypatch.setattr(checks, "_answer", lambda command: shown.get(" ".join(command)))
     monkeypatch.setattr("local.class_archive.java_command", lambda: "java")
 
 
@@ -208,7 +208,7 @@ def test_a_settings_file_of_another_stage_is_told(tmp_path: Path, monkeypatch: p
         found = {item.name: item for item in examine(file, "dev", None, None)}
         assert (found["settings"].state, advice in found["settings"].text) == (Readiness.TO_DO, True)
     missing = next(item for item in examine(tmp_path / "b.toml", "dev", None, None) if item.name == "settings")
-    assert "the file does not exist: name that of your stage by --settings" in missing.text
+    assert "the file does not exist: pass your stage's file by --settings" in missing.text
 
 
 def test_the_version_of_the_code_follows_the_deployed_files(tmp_path: Path) -> None:

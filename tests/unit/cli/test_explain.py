@@ -100,7 +100,7 @@ def test_the_last_versions_are_shown_in_the_order_of_their_arrival(world: World,
     text = printed(print_file, document, world.now, OPTIONS)
     assert text.startswith("s3://input/orders/a  1 older version: pass a larger --limit\n")
     # Rules that were added later do not change the reason.
-    assert "IGNORED: not converted; the next line says why. Once the settings take it, the sweep does if" in text
+    assert "IGNORED: not converted; the next line shows why. Once the settings accept it, the sweep takes it if" in text
 
 
 @pytest.mark.parametrize("is_abandoned", [False, True])
@@ -136,7 +136,7 @@ def test_a_blocked_file_is_not_promised_for_tonight(world: World, explained: Exp
 
 def test_what_waits_for_no_night_says_for_what(world: World, explained: Explained) -> None:
     manifest = arrived(world, "a", lane=Lane.STREAM)
-    status = "'hybrid-router stream status --stage test' says whether it runs"
+    status = "'hybrid-router stream status --stage test' shows whether it runs"
     assert f"QUEUED: waits for the streaming job: {status}\n" in explained()[1]
     claim = world.claimed(world.row(manifest.id))
     assert "RUNNING: is being converted" in explained()[1]

@@ -140,11 +140,11 @@ def test_an_unreadable_file_is_no_failure_any_more_once_a_later_version_of_it_wa
     assert (found["kind"], found["uri"], found["manifest"]) == ("REPLACED", "s3://input/orders/a", row.id)
     assert after.id in found["advice"]
     assert found["command"] == "hybrid-router explain s3://input/orders/a --stage dev"
-    assert print_failures(stack, None, 10, as_json=True) == ExitCode.FINE
+    assert print_failures(stack, None, 10, as_json=True) == ExitCode.OK
     # And what is cut after it may be one
     files = (f"s3://input/orders/{name}" for name in "ab")
     put_result(world, row, [SourceCount(uri, "v1", 100, 0, 0, 0, {}, None, "it was deleted") for uri in files])
-    assert print_failures(stack, None, 1, as_json=True) == ExitCode.NOT_SO
+    assert print_failures(stack, None, 1, as_json=True) == ExitCode.NEGATIVE
 
 
 def converted(world: World, row: ManifestRow, version: str) -> None:
@@ -194,7 +194,7 @@ def test_the_page_says_why_and_what_to_do(world: World, printed: Printed) -> Non
     world.ledger.ignored.add(NO_RULE, files, world.now)
     # Then
     stack = stack_of(world, FakeServices(dead_letters=3))
-    lines = printed(print_failures, stack, code=ExitCode.NOT_SO).splitlines()
+    lines = printed(print_failures, stack, code=ExitCode.NEGATIVE).splitlines()
     assert lines[0].startswith(
         f"FAILED manifest {row.id} of orders#2026-11-20T09, batch lane (1 file, 100 B) since 2026"
     )
@@ -211,7 +211,7 @@ def test_the_page_says_why_and_what_to_do(world: World, printed: Printed) -> Non
     assert (lines[9], lines[-1]) == (f"  why   {NO_RULE}", "3 in all; times in Europe/Berlin")
     # And when a rule has taken the files
     for file in files:
-        world.ledger.ignored.take_back(NO_RULE, file)
+        world.ledger.ignored.subtract(NO_RULE, file)
     assert [item["kind"] for item in listed(world)] == ["FAILED"]
 
 
@@ -240,7 +240,7 @@ def test_records_that_were_not_delivered_are_one_entry_for_each_kind_of_error(
     uri = f"s3://input/{FOLDER}/clicks/{KIND}/"
     assert (first.kind, first.files, first.bytes, complete) == ("NOT_DELIVERED", 2, 6, True)
     assert (first.uri, first.dataset, other.dataset) == (uri, "web", "shop")
-    lines = printed(print_failures, stack, None, 10, code=ExitCode.NOT_SO).splitlines()
+    lines = printed(print_failures, stack, None, 10, code=ExitCode.NEGATIVE).splitlines()
     assert lines[0].startswith(f"NOT_DELIVERED {uri} (2 files, 6 B) since 20")
     assert lines[1] == f"  why   Firehose could not deliver records of clicks: {KIND}"
     assert "docs/records.md" in lines[2]
@@ -248,7 +248,7 @@ def test_records_that_were_not_delivered_are_one_entry_for_each_kind_of_error(
     assert status_document(stack, 10, world.now).failed_record_files == 3
     # And a dataset that the ledger does not know, because no record was delivered, has its own
     assert not_delivered(stack, dataset="shop")[0] == [other]
-    assert print_failures(stack, "shop", 10, as_json=True) == ExitCode.NOT_SO
+    assert print_failures(stack, "shop", 10, as_json=True) == ExitCode.NEGATIVE
     # And they stay in the list when the settings have no [[records]] any more
     (orphan, _), _ = not_delivered(stack_of(world, FakeServices()))
     assert (orphan.uri, orphan.files, orphan.dataset) == (uri, 2, None)

@@ -129,11 +129,11 @@ def test_a_cloud_that_is_ended_leaves_nothing(
     before = [signal.getsignal(each) for each in END_SIGNALS]
     run_up(tmp_path, monkeypatch, number)
     assert [path.name for path in folder.iterdir()] == ["dev.lock"]
-    told = capsys.readouterr().out
-    assert f"Ctrl-C ends everything and deletes {folder}/dev-{os.getpid()}" in told
-    assert "\nendpoint  http://127.0.0.1:1   (its access key is in " in told
-    assert "\nLakeBucket             lake\nlogs      " in told
-    assert f"\nAWS CLI   AWS_CONFIG_FILE={folder}/dev.aws aws --profile hybrid-router-local\n" in told
+    shown = capsys.readouterr().out
+    assert f"Ctrl-C ends everything and deletes {folder}/dev-{os.getpid()}" in shown
+    assert "\nendpoint  http://127.0.0.1:1   (its access key is in " in shown
+    assert "\nLakeBucket             lake\nlogs      " in shown
+    assert f"\nAWS CLI   AWS_CONFIG_FILE={folder}/dev.aws aws --profile hybrid-router-local\n" in shown
     assert [signal.getsignal(each) for each in END_SIGNALS] == before
 
 
@@ -197,7 +197,7 @@ def test_down_removes_what_a_killed_cloud_has_left(folder: Path, capsys: pytest.
     leave(folder, "dev_two")
     local_down("dev")
     assert [item.stage for item in stages(folder)] == ["dev_two"]
-    assert capsys.readouterr().out.endswith("what a killed one has left is deleted\n")
+    assert capsys.readouterr().out.endswith("the files of a killed one are deleted\n")
     # And a path is no stage
     with pytest.raises(InvalidInputError, match="stage"):
         local_down("../elsewhere")
@@ -238,7 +238,7 @@ def test_files_are_taken_by_suffix_in_any_case_and_named_by_their_folders(tmp_pa
         ("web-logs/urgent/c.jsonl.Zst", "web_logs"),
     ]
     assert skipped[data / "n.csv"] == "not an NDJSON suffix"
-    assert "would share the dataset web_logs, which the folder 'web-logs' has" in skipped[data / "web_logs/d.json"]
+    assert "would share the dataset web_logs, which the folder 'web-logs' uses" in skipped[data / "web_logs/d.json"]
 
 
 @pytest.mark.parametrize("name", ["not\udcff.ndjson", "two\nlines.ndjson", "/".join(["d" * 250] * 5) + "/a.ndjson"])
@@ -258,11 +258,11 @@ def test_why_no_file_can_be_sent_is_named(tmp_path: Path) -> None:
     data.mkdir()
     (data / "a.ndjson").write_bytes(b"")
     (data / "NOTES.txt").write_bytes(b"")
-    with pytest.raises(InvalidInputError, match=r"a\.ndjson: the folder .* gives no name of a dataset"):
+    with pytest.raises(InvalidInputError, match=r"a\.ndjson: the folder .* cannot become a dataset name"):
         user_files(data, demo_settings().datasets, tmp_path / "out")
     # And a pipe, which is not a file
     os.mkfifo(tmp_path / "b.ndjson")
-    with pytest.raises(InvalidInputError, match="holds no file that can be sent: name one that ends in"):
+    with pytest.raises(InvalidInputError, match="holds no file that can be sent: pass one that ends in"):
         user_files(tmp_path / "b.ndjson", demo_settings().datasets, tmp_path / "out")
 
 

@@ -90,7 +90,7 @@ Shown = Callable[..., Any]
 @pytest.fixture
 def shown(world: World, answered: Answered) -> Shown:
     """What is known of an execution of these."""
-    command = partial(answered, print_night, code=ExitCode.FINE, schema="night")
+    command = partial(answered, print_night, code=ExitCode.OK, schema="night")
     return lambda services, *which: command(stack_of(world, services), *which)
 
 
@@ -116,7 +116,7 @@ def test_a_night_that_runs_shows_how_far_it_is(world: World, shown: Shown, print
 
 
 @pytest.mark.parametrize(
-    ("status", "code"), [("RUNNING", ExitCode.FINE), ("FAILED", ExitCode.NOT_SO), ("ABORTED", ExitCode.NOT_SO)]
+    ("status", "code"), [("RUNNING", ExitCode.OK), ("FAILED", ExitCode.NEGATIVE), ("ABORTED", ExitCode.NEGATIVE)]
 )
 def test_a_night_that_has_ended_while_a_manifest_was_worked_on_has_failed(
     world: World, status: str, code: ExitCode
@@ -128,7 +128,7 @@ def test_a_night_that_has_ended_while_a_manifest_was_worked_on_has_failed(
 
 def test_the_page_names_files_and_reasons(world: World, printed: Printed) -> None:
     services = FakeServices([night(world, "n1")])
-    text = printed(print_night, stack_of(world, services), "last", code=ExitCode.FINE)
+    text = printed(print_night, stack_of(world, services), "last", code=ExitCode.OK)
     assert text.startswith("n1: SUCCEEDED_WITH_QUARANTINE\n")
     assert "quarantined lines: 793 not JSON\n" in text
     assert f"unreadable file s3://input/orders/b\\n: {REASON} --stage dev\n" in text
@@ -181,7 +181,7 @@ def test_an_execution_that_step_functions_has_forgotten_is_in_the_ledger(world: 
 
 def test_an_execution_without_a_verdict_says_its_error(world: World, printed: Printed) -> None:
     failed = {**execution("n1", "FAILED"), "error": "InvalidInputError", "cause": "unknown dataset"}
-    text = printed(print_night, stack_of(world, FakeServices([failed])), f"{MACHINE}:n1", code=ExitCode.NOT_SO)
+    text = printed(print_night, stack_of(world, FakeServices([failed])), f"{MACHINE}:n1", code=ExitCode.NEGATIVE)
     assert "  InvalidInputError: unknown dataset\n" in text
 
 
@@ -196,7 +196,7 @@ def test_nights_are_listed_newest_first(world: World, answered: Answered, printe
     services = FakeServices([newer, execution("dry"), night(world, "n1"), night(world, "n0")])
     document = answered(print_nights, stack_of(world, services), 2, schema="nights")
     assert [item["execution"] for item in document["nights"]] == ["n2", "n1"]
-    text = printed(print_nights, stack_of(world, services), 2, code=ExitCode.FINE)
+    text = printed(print_nights, stack_of(world, services), 2, code=ExitCode.OK)
     assert [cell for cell in ("2026-11-19 22:30", "101\t793", "4.5 kB") if cell not in text] == []
     # And of one that runs not everything is known
     assert printed(print_nights, stack_of(world, FakeServices([running(world, "n3")])), 2).endswith("\t-\t-\t-\n")
@@ -215,8 +215,8 @@ def test_a_night_that_is_followed_prints_job_runs_and_progress(
     stack = stack_of(world, services)
     follow_execution(stack, execution_arn(stack, "n1"), lambda _: services.executions[0].update(status=next(states)))
     # Then
-    told = [line[10:] for line in capsys.readouterr().err.splitlines()[1:]]
-    assert told == [
+    reported = [line[10:] for line in capsys.readouterr().err.splitlines()[1:]]
+    assert reported == [
         "job run jr_0, glue-flex: FAILED after 30 min: Executor lost\\nrun 'hybrid-router failures --stage dev'",
         "1 of 3 manifests done, 100 B of 300 B, 1 at work: jr_1 (1 done, 1 at work)",
     ]

@@ -156,14 +156,14 @@ def test_the_published_generation_counts_with_what_it_keeps_of_an_earlier_one(
 
 
 def test_show_prints_place_reason_and_line(filled: World, printed: Printed) -> None:
-    told = printed(print_records, filled, code=ExitCode.FINE).splitlines()
-    assert told[:3] == [
+    shown = printed(print_records, filled, code=ExitCode.OK).splitlines()
+    assert shown[:3] == [
         "s3://input/orders/a  version v1  hour 2026-11-20T09",
         "  byte 5, 4 bytes: not JSON",
         "  \\x1b[2J",
     ]
-    assert f"  the whole file: {GONE_HERE}" in told
-    assert told[-1] == "  7 lines from byte 0 to 100: not JSON; only counted"
+    assert f"  the whole file: {GONE_HERE}" in shown
+    assert shown[-1] == "  7 lines from byte 0 to 100: not JSON; only counted"
 
 
 def test_a_narrow_selection_ends_as_well(filled: World, answered: Answered, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,7 +196,7 @@ def test_export_writes_the_bytes_of_each_line_and_where_it_is_from(filled: World
     row = converted(filled, [raw], "f", partition=Partition("orders", "2026-11-20", 8))
     target = tmp_path / "repair.ndjson"
     # When
-    assert export_lines(stack_of(filled, FakeServices()), target) == ExitCode.FINE
+    assert export_lines(stack_of(filled, FakeServices()), target) == ExitCode.OK
     # Then
     assert target.read_bytes() == b"\xff\n\x1b[2J\n[1]\n"
     first, second, third = read_origins(target)
@@ -211,7 +211,7 @@ def test_export_overwrites_nothing_and_leaves_no_empty_file(
 ) -> None:
     target = tmp_path / "repair.ndjson"
     counted: Any = partial(export_lines, filled, target, first="2026-11-20T10")
-    body = answered(counted, code=ExitCode.NOT_SO)
+    body = answered(counted, code=ExitCode.NEGATIVE)
     assert (body["lines"], body["not_kept"], body["files"], body["complete"]) == (0, 7, 0, True)
     assert list(tmp_path.iterdir()) == []
     # A repaired file under its old key would be rows twice.
@@ -245,9 +245,9 @@ def test_a_line_is_shown_with_its_number_and_neighbours(
     world: World, show: Show, compress: Callable[[bytes], bytes]
 ) -> None:
     quarantined(world, compress(BODY), **REJECTS)
-    told = show(2)
-    assert told[2:7] == ['1- {"n":1}', '2- {"n":2}', "3: {", '4- {"n":4}', "5- [5]"]
-    assert told[9:] == ["3- {", '4- {"n":4}', "5: [5]", '6- {"n":6}']
+    shown = show(2)
+    assert shown[2:7] == ['1- {"n":1}', '2- {"n":2}', "3: {", '4- {"n":4}', "5- [5]"]
+    assert shown[9:] == ["3- {", '4- {"n":4}', "5: [5]", '6- {"n":6}']
 
 
 def test_json_has_numbers_and_neighbours(world: World, answered: Answered) -> None:
@@ -267,8 +267,8 @@ def test_a_replaced_file_has_context_only_if_the_bucket_got_versions_before(
         world.raw_s3.put_bucket_versioning(Bucket="input", VersioningConfiguration={"Status": "Enabled"})
     world.raw_s3.put_object(Bucket="input", Key="orders/a", Body=b"other")
     gone = ["{", "(no line number: the file cannot be read: S3 answers PreconditionFailed)"]
-    told = show(0)
-    assert "3: {" in told if has_versions else told[2:4] == gone
+    shown = show(0)
+    assert "3: {" in shown if has_versions else shown[2:4] == gone
     # And s3:GetObject alone, without s3:GetObjectVersion, shows what it showed before the bucket had versions
     read = world.raw_s3.get_object
 
@@ -284,15 +284,15 @@ def test_a_replaced_file_has_context_only_if_the_bucket_got_versions_before(
 def test_what_is_read_of_a_file_is_bounded(world: World, show: Show, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listing, "MAX_READ_BYTES", REJECTS["{"])
     quarantined(world, BODY, **REJECTS)
-    told = show(0)
-    assert told[2] == "3: {"
-    assert told[5:] == ["[5]", "(no line number: it is after the first 0 MiB of its file)"]
+    shown = show(0)
+    assert shown[2] == "3: {"
+    assert shown[5:] == ["[5]", "(no line number: it is after the first 0 MiB of its file)"]
 
 
 def test_lines_before_the_damage_keep_their_numbers(world: World, show: Show) -> None:
     # Given a gzip file of two members, the second of which is cut
     stored = gzip.compress(BODY[: REJECTS["[5]"]]) + gzip.compress(BODY[REJECTS["[5]"] :])[:-20]
     quarantined(world, stored, **REJECTS)
-    told = show(1)
-    assert "3: {" in told
-    assert told[-1].startswith("(no line number: the file cannot be read: ")
+    shown = show(1)
+    assert "3: {" in shown
+    assert shown[-1].startswith("(no line number: the file cannot be read: ")

@@ -55,7 +55,7 @@ def contents(stack: Any) -> list[bytes]:
 
 def test_repaired_lines_go_to_their_hours(stack: Any, retry: Retry) -> None:
     # When of four lines two are repaired, one is left empty, and of one an editor has changed the end
-    body = retry(b'{"a":1}\n\n{"a":3\n{"a":4}\n', code=ExitCode.FINE)
+    body = retry(b'{"a":1}\n\n{"a":3\n{"a":4}\n', code=ExitCode.OK)
     # Then
     assert [(answer["partition"], answer["lines"]) for answer in body["resubmissions"]] == [
         (str(PARTITION), 1),
@@ -106,18 +106,18 @@ def test_what_an_editor_has_put_for_bytes_that_are_not_utf_8_is_no_repair(
     saved = exported.read_text(errors="replace").replace('{"a":5', '{"a":5}')
     # When, Then
     exported.write_text(saved)
-    with pytest.raises(InvalidInputError, match=r"line 1 of .*: invalid UTF-8, for .* U\+FFFD itself as \\ufffd;"):
+    with pytest.raises(InvalidInputError, match=r"line 1 of .*: invalid UTF-8, which .* U\+FFFD as \\ufffd;"):
         retry_lines(stack, exported)
     assert contents(stack) == []
     # And a person can write the character, or that the line has had U+FFFD itself
     exported.write_text(saved.replace("\ufffd", r"ü\ufffd"))
-    assert answered(retry_lines, stack, exported, code=ExitCode.FINE)["resubmissions"][0]["lines"] == 2
+    assert answered(retry_lines, stack, exported, code=ExitCode.OK)["resubmissions"][0]["lines"] == 2
 
 
 def test_a_rejected_line_of_concatenated_values_can_become_many_rows(stack: Any, retry: Retry) -> None:
     # A brace that is missing takes all values after it to the quarantine.
     stack.convert = {"concatenated": True}
-    retry(b'{"a":1} {"a":2}\n\n\n\n', code=ExitCode.FINE)
+    retry(b'{"a":1} {"a":2}\n\n\n\n', code=ExitCode.OK)
     assert contents(stack) == [b'{"a":1} {"a":2}\n']
     # An array that is open would take the lines after it.
     with pytest.raises(InvalidInputError, match=r"line 2 of .* not JSON"):
@@ -127,7 +127,7 @@ def test_a_rejected_line_of_concatenated_values_can_become_many_rows(stack: Any,
 def test_the_same_file_again_gives_nothing_back_and_a_further_line_does(stack: Any, retry: Retry) -> None:
     retry(b'{"a":1}\n\n\n\n')
     # When
-    body = retry(code=ExitCode.FINE)
+    body = retry(code=ExitCode.OK)
     # Then
     assert (body["resubmissions"], body["resubmitted"]) == ([], 1)
     # And when another line is repaired as well
@@ -138,8 +138,8 @@ def test_the_same_file_again_gives_nothing_back_and_a_further_line_does(stack: A
 
 def test_a_dry_run_says_what_would_be_given_back(stack: Any, exported: Path, printed: Printed) -> None:
     exported.write_bytes(b'{"a":1}\n{"a":2}\n\n\n')
-    told = printed(retry_lines, stack, exported, dry_run=True, code=ExitCode.FINE).splitlines()
-    assert told == [f"{PARTITION}: 2 lines", "dry run, nothing was done; lines to be given back: 2, 2 left empty"]
+    shown = printed(retry_lines, stack, exported, dry_run=True, code=ExitCode.OK).splitlines()
+    assert shown == [f"{PARTITION}: 2 lines", "dry run, nothing was done; lines to resubmit: 2, 2 left empty"]
     assert stack.keys("control", RESUBMISSIONS) == []
 
 
@@ -165,7 +165,7 @@ def test_an_hour_that_is_converted_again_keeps_no_other_back(
     stack.ledger.manifests.force(stack.row(manifest), stack.now, "request")
     for flags in ({"dry_run": True}, {}):
         # When
-        body = retry(**flags, code=ExitCode.NOT_SO)
+        body = retry(**flags, code=ExitCode.NEGATIVE)
         # Then
         assert list(body["refused"]) == [str(PARTITION)]
         assert f"manifest {manifest}, which is QUEUED" in body["refused"][str(PARTITION)]
@@ -184,9 +184,9 @@ def test_lines_of_an_hour_that_is_queued_while_they_are_given_back_are_told(
     stack.faults.pause = (3, lambda: stack.ledger.manifests.force(stack.row(manifest), stack.now, "request"))
     # When, and again, as after an answer that was lost
     for _ in range(2):
-        text = printed(retry_lines, stack, exported, code=ExitCode.FINE)
+        text = printed(retry_lines, stack, exported, code=ExitCode.OK)
         # Then
-        assert f"\n{PARTITION} is converted again; rejected lines of this hour" in text
+        assert f"\n{PARTITION} is converted again; repaired lines of this hour" in text
 
 
 def test_files_that_are_missing_or_changed_are_told(exported: Path, retry: Retry) -> None:
@@ -208,5 +208,5 @@ def test_ls_and_export_know_what_was_given_back(
     retry(b'{"a":1}\n\n\n\n')
     groups = answered(print_quarantine, stack)["groups"]
     assert [(group["lines"], group["resubmitted"]) for group in groups] == [(3, 1), (1, 0)]
-    assert "1 given back before" in printed(export_lines, stack, tmp_path / "rest.ndjson")
+    assert "1 resubmitted before" in printed(export_lines, stack, tmp_path / "rest.ndjson")
     assert (tmp_path / "rest.ndjson").read_bytes() == b'{"a":2\n{"a":3\r\n{"a":4\n'

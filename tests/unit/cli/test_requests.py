@@ -196,21 +196,21 @@ def run(
 
 
 @pytest.mark.parametrize(
-    ("status", "output", "code", "told"),
+    ("status", "output", "code", "shown"),
     [
-        ("SUCCEEDED", NIGHT, ExitCode.FINE, "SUCCEEDED: all 3 manifests are done: 101 rows\n"),
-        ("SUCCEEDED", {"verdict": "EMPTY", "message": "nothing"}, ExitCode.FINE, "EMPTY: nothing\n"),
-        ("FAILED", {}, ExitCode.NOT_SO, "FAILED: why\n"),
-        ("SUCCEEDED", {"verdict": "FAILED", "message": "m"}, ExitCode.NOT_SO, "FAILED: m\n"),
+        ("SUCCEEDED", NIGHT, ExitCode.OK, "SUCCEEDED: all 3 manifests are done: 101 rows\n"),
+        ("SUCCEEDED", {"verdict": "EMPTY", "message": "nothing"}, ExitCode.OK, "EMPTY: nothing\n"),
+        ("FAILED", {}, ExitCode.NEGATIVE, "FAILED: why\n"),
+        ("SUCCEEDED", {"verdict": "FAILED", "message": "m"}, ExitCode.NEGATIVE, "FAILED: m\n"),
     ],
 )
 def test_a_night_is_followed_and_its_verdict_is_the_exit_code(
-    world: World, status: str, output: Any, code: ExitCode, told: str, capsys: pytest.CaptureFixture[str]
+    world: World, status: str, output: Any, code: ExitCode, shown: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     ended = run(world, run_overnight, {"dataset": "orders"}, output, status=status)
     assert ended == (code, [{"dataset": "orders"}])
     printed = capsys.readouterr()
-    assert printed.out == told
+    assert printed.out == shown
     steps = [f"13:00:00  {name}" for name in ("Plan", "Settle", "Wait", "Settle")]
     assert printed.err.splitlines() == ["started: arn:1", "times in Europe/Berlin", *steps]
 
@@ -255,10 +255,10 @@ def test_a_backfill_ends_as_its_night_does_or_is_named_and_not_waited_for(
     world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
     ended = run(world, run_backfill, FIELDS, {"dryRun": False, "search": {}, "overnight": NIGHT})
-    assert ended == (ExitCode.FINE, [{**REQUEST, "dryRun": False}])
+    assert ended == (ExitCode.OK, [{**REQUEST, "dryRun": False}])
     assert capsys.readouterr().out == "SUCCEEDED: all 3 manifests are done: 101 rows\n"
     for command, fields in ((run_backfill, FIELDS), (run_overnight, {})):
-        assert run(world, command, fields, no_wait=True, as_json=True)[0] == ExitCode.FINE
+        assert run(world, command, fields, no_wait=True, as_json=True)[0] == ExitCode.OK
         assert json.loads(capsys.readouterr().out) == {"execution": "arn:1"}
 
 
@@ -266,13 +266,13 @@ def test_a_dry_run_of_a_backfill_says_what_it_would_convert(world: World, capsys
     search = {"found": 5, "known": 3, "recorded": 2, "bytes": 2_000_000, "archived": 1, "reprocessed": 4}
     plan = {"files": 3, "bytes": 2_001_000, "runs": 1, "engine": "glue", "forecast": {"minutes": 90, "dollars": 2}}
     output = {"dryRun": True, "search": search, "plan": plan}
-    assert run(world, run_backfill, FIELDS, output, dry_run=True) == (ExitCode.FINE, [{**REQUEST, "dryRun": True}])
-    told = capsys.readouterr().out
-    assert "found: 5 files, of which 3 have an owner; to be converted: 2 files, 2 MB" in told
-    assert "archived, so restore them first: 1 of the files to be converted" in told
-    assert "queued in these hours already: 1 file, 1 kB" in told
-    assert "with these: 1 run on glue, 1 h 30 min, $2.00" in told
-    assert "to be converted again in addition: 4 manifests" in told
+    assert run(world, run_backfill, FIELDS, output, dry_run=True) == (ExitCode.OK, [{**REQUEST, "dryRun": True}])
+    shown = capsys.readouterr().out
+    assert "found: 5 files, of which 3 have an owner; to be converted: 2 files, 2 MB" in shown
+    assert "archived, so restore them first: 1 of the files to be converted" in shown
+    assert "queued in these hours already: 1 file, 1 kB" in shown
+    assert "with these: 1 run on glue, 1 h 30 min, $2.00" in shown
+    assert "to be converted again in addition: 4 manifests" in shown
 
 
 def test_a_sweep_prints_its_counts_and_a_dry_run_its_items(printed: Printed) -> None:

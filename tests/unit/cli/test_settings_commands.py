@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from cli.errors import ExitCode
 from cli.main import app
-from cli.offline.settings import doubts, explain_settings, summary
+from cli.offline.settings import explain_settings, summary, warnings
 from lake.errors import InvalidInputError, InvalidSettingsError
 from lake.settings import (
     DatasetRule,
@@ -46,12 +46,12 @@ def test_every_error_of_a_file_is_a_line(tmp_path: Path) -> None:
 
 def test_a_valid_file_is_said_in_words() -> None:
     answer = CliRunner().invoke(app, ["settings", "check", str(DEV)])
-    assert answer.exit_code == ExitCode.FINE
+    assert answer.exit_code == ExitCode.OK
     lines = answer.stdout.splitlines()
     assert lines[0] == f"ok: {DEV} is valid"
     assert "stage        dev: the stack hybrid-router-dev; times are in Europe/Berlin" in lines
     assert "batch lane   everything else, every day at 22:00, to be complete by 06:00" in lines
-    assert not any(line.startswith("look at") for line in lines)
+    assert not any(line.startswith("warning") for line in lines)
 
 
 def test_json_is_a_file_with_the_same_settings(tmp_path: Path) -> None:
@@ -63,22 +63,22 @@ def test_json_is_a_file_with_the_same_settings(tmp_path: Path) -> None:
 
 def test_a_stage_without_peak_hours_has_no_window() -> None:
     quiet = replace(WEEKDAYS, peak=PeakSettings(hours=()))
-    told = dict(summary(quiet))
-    assert "" not in told
-    assert told["stream lane"].startswith("keys that match */urgent/* at any hour; every 5 s")
-    assert list(doubts(quiet)) == []
+    shown = dict(summary(quiet))
+    assert "" not in shown
+    assert shown["stream lane"].startswith("keys that match */urgent/* at any hour; every 5 s")
+    assert list(warnings(quiet)) == []
     # And on EMR Serverless workers end while nothing comes
     stream = StreamSettings(engine="emr-serverless", max_workers=5)
-    told = dict(summary(replace(WEEKDAYS, stream=stream, emr=EmrSettings(architecture="arm64"))))
-    assert "unless more wait than 16 cores convert in 300 s" in told["stream lane"]
+    shown = dict(summary(replace(WEEKDAYS, stream=stream, emr=EmrSettings(architecture="arm64"))))
+    assert "unless more wait than 16 cores convert in 300 s" in shown["stream lane"]
     words = "on emr-serverless a driver and 0 to 4 executors G.1X, $0.1212 an hour while one is quiet"
-    assert told["stream lane"].endswith(words)
+    assert shown["stream lane"].endswith(words)
 
 
 def test_rows_that_expire_need_a_bucket_that_only_aws_can_answer_about() -> None:
     forgetful = replace(WEEKDAYS, ledger=LedgerSettings(keep_days=60))
-    assert list(doubts(forgetful)) == list(doubts(WEEKDAYS))
-    (doubt,) = set(doubts(replace(forgetful, input=InputSettings(bucket="landing")))) - set(doubts(WEEKDAYS))
+    assert list(warnings(forgetful)) == list(warnings(WEEKDAYS))
+    (doubt,) = set(warnings(replace(forgetful, input=InputSettings(bucket="landing")))) - set(warnings(WEEKDAYS))
     assert "your bucket landing has to keep versions" in doubt
 
 
@@ -125,7 +125,7 @@ ALL_DAY = {"stream_start": "cron(0 0 * * ? *)", "stream_end": "24:00", "overnigh
 )
 def test_times_that_may_not_be_meant_are_named(schedule: dict[str, Any], peak: PeakSettings, doubt: str | None) -> None:
     settings = replace(WEEKDAYS, time_zone="Europe/Berlin", schedule=ScheduleSettings(**schedule), peak=peak)
-    found = list(doubts(settings))
+    found = list(warnings(settings))
     assert bool(found) == (doubt is not None)
     assert doubt is None or any(doubt in text for text in found)
 
@@ -142,7 +142,7 @@ def test_every_default_is_accepted() -> None:
 
 
 def test_a_key_is_printed_with_unit_default_and_allowed_values(answered: Answered, printed: Printed) -> None:
-    assert printed(explain_settings, "stream.trigger_seconds", code=ExitCode.FINE).splitlines() == [
+    assert printed(explain_settings, "stream.trigger_seconds", code=ExitCode.OK).splitlines() == [
         "stream.trigger_seconds",
         "  Interval between micro-batches; urgent files do not wait for it.",
         "  unit     seconds",

@@ -50,7 +50,7 @@ def test_an_idle_stack(page: Page) -> None:
         "next night begins tonight 22:00; no forecast yet, one is made every hour: "
         "'hybrid-router plan --stage test' makes one now",
         "last night none in the last 90 days",
-        "alarms     none is open",
+        "alarms     none open",
     ]
 
 
@@ -95,7 +95,7 @@ def test_the_backlog_is_counted_by_lane_and_dataset(world: World, page: Page) ->
     assert "200 B" in text
     assert "1 h 35 min" in text
     assert "stream     not running, 1 manifest (1 file, 100 B), the oldest 5 min old\n" in text
-    assert "failures   1 manifest blocked: 'hybrid-router failures --stage test' says why" in text
+    assert "failures   1 manifest blocked: 'hybrid-router failures --stage test' shows why" in text
 
 
 def test_the_largest_backlogs_are_on_the_page(world: World, page: Page) -> None:
@@ -152,7 +152,7 @@ def test_the_newest_forecast_is_told_until_its_night_begins(world: World, page: 
         document = document_of(world, FakeServices(schedule=schedule))
         assert (document.next_night.start, document.next_night.forecast) == (start, None)
     shown = page(FakeServices(schedule="rate(7 days)"))
-    assert "next night rate(7 days), which gives no next start, and so no forecast: " in shown
+    assert "next night rate(7 days), which has no next start and so no forecast: " in shown
     world.wait(timedelta(hours=12))
     assert document_of(world).next_night.forecast is None
 
@@ -197,7 +197,7 @@ def test_only_alarms_of_the_own_topic_are_open_and_those_without_a_state_are_not
     ended = {**alarm, "AlarmName": "hybrid-router-dev-NoSweep", "StateValue": "OK"}
     unknown = {**alarm, "AlarmName": "hybrid-router-dev-Failed", "StateValue": "INSUFFICIENT_DATA"}
     text = page(FakeServices(alarms=[other, alarm, ended, unknown]))
-    assert "alarms     1 open alarm, but for 1 alarm that nothing has evaluated\n" in text
+    assert "alarms     1 open alarm, except 1 alarm never evaluated\n" in text
     assert "hybrid-router-dev-SweepStalled since yesterday 22:00: Manifests are open for long." in text
 
 
@@ -208,10 +208,10 @@ def test_a_duration_has_two_units_at_most_and_a_small_amount_keeps_its_digits() 
 
 
 def test_an_instant_has_its_date_on_another_day_and_its_offset_where_the_clock_shows_it_twice() -> None:
-    told = [format_clock((MORNING + timedelta(hours=hours)).isoformat(), BERLIN, MORNING) for hours in (-48, -12, 1)]
-    assert told == ["2026-11-18 10:30", "yesterday 22:30", "today 11:30"]
-    told = [format_clock((MORNING + timedelta(hours=hours)).isoformat(), BERLIN, MORNING) for hours in (12, 24, 48)]
-    assert told == ["tonight 22:30", "tomorrow 10:30", "2026-11-22 10:30"]
+    seen = [format_clock((MORNING + timedelta(hours=hours)).isoformat(), BERLIN, MORNING) for hours in (-48, -12, 1)]
+    assert seen == ["2026-11-18 10:30", "yesterday 22:30", "today 11:30"]
+    seen = [format_clock((MORNING + timedelta(hours=hours)).isoformat(), BERLIN, MORNING) for hours in (12, 24, 48)]
+    assert seen == ["tonight 22:30", "tomorrow 10:30", "2026-11-22 10:30"]
     now = datetime(2026, 10, 25, 12, tzinfo=UTC)
-    told = [format_clock(f"2026-10-25T{clock}+00:00", BERLIN, now) for clock in ("00:30", "01:00", "02:00")]
-    assert told == ["today 02:30+0200", "today 02:00+0100", "today 03:00"]
+    seen = [format_clock(f"2026-10-25T{clock}+00:00", BERLIN, now) for clock in ("00:30", "01:00", "02:00")]
+    assert seen == ["today 02:30+0200", "today 02:00+0100", "today 03:00"]

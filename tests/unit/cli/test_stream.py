@@ -28,7 +28,7 @@ def streaming(world: World, alive: bool, *answers: dict[str, Any], shards: int =
 
 def test_the_streams_status_is_its_exit_code(world: World, answered: Answered, printed: Printed) -> None:
     world.ledger.stream.of("2").set_backlog(0, world.now, spilling=True)
-    text = printed(print_stream, streaming(world, alive=True, shards=2), code=ExitCode.FINE)
+    text = printed(print_stream, streaming(world, alive=True, shards=2), code=ExitCode.OK)
     assert text.splitlines() == [
         "hybrid-router-dev, times in Europe/Berlin",
         "shard 1: running (jr_1), no heartbeat",
@@ -38,13 +38,13 @@ def test_the_streams_status_is_its_exit_code(world: World, answered: Answered, p
     stream = world.ledger.stream
     stream.count_start(stream.get(), "jr_1", world.now)
     stream.record_start_failure(stream.get(), "no\nrole")
-    text = printed(print_stream, streaming(world, alive=False), code=ExitCode.NOT_SO)
+    text = printed(print_stream, streaming(world, alive=False), code=ExitCode.NEGATIVE)
     assert text.endswith("not running, 1 start in succession failed: no\\nrole\n")
     (shard,) = answered(print_stream, streaming(world, alive=False), schema="stream-status")["shards"]
     assert (shard["runs"], shard["failedStarts"], shard["manifests"]) == ([], 1, 0)
 
 
-@pytest.mark.parametrize(("running", "code"), [(True, ExitCode.FINE), (False, ExitCode.NOT_SO)])
+@pytest.mark.parametrize(("running", "code"), [(True, ExitCode.OK), (False, ExitCode.NEGATIVE)])
 def test_a_start_without_room_is_told(world: World, running: bool, code: ExitCode, printed: Printed) -> None:
     stack = streaming(world, running, {"running": running})
     assert ("no run can be started now" in printed(start_stream, stack, code=code)) is not running
@@ -73,18 +73,18 @@ def test_a_stop_asks_again_only_the_shards_that_have_not_stopped(
     ]
     stack = streaming(world, True, *answers, shards=3)
     # When, Then
-    told = printed(stop_stream, stack, code=ExitCode.NOT_SO)
+    shown = printed(stop_stream, stack, code=ExitCode.NEGATIVE)
     asked = [(event["action"], event["shards"]) for _, event in stack.functions.requests]
     assert asked == [("stop", ""), ("stop", "1,2,3"), ("stop", "3")]
-    assert "a new run converts what is still queued" in told
-    assert "'hybrid-router stream start --stage dev' opens a window again" in told
+    assert "a new run converts what is still queued" in shown
+    assert "'hybrid-router stream start --stage dev' opens a window again" in shown
 
 
 @pytest.mark.parametrize("command", [start_stream, stop_stream])
 @pytest.mark.parametrize("alive", [True, False])
 def test_a_dry_run_asks_for_nothing(world: World, command: Any, alive: bool, answered: Answered) -> None:
     stack = streaming(world, alive)
-    answer = answered(command, stack, dry_run=True, code=ExitCode.FINE)
+    answer = answered(command, stack, dry_run=True, code=ExitCode.OK)
     assert stack.functions.requests == []
     assert answer["message"].startswith("dry run, nothing was done: ")
 

@@ -65,23 +65,23 @@ def test_a_table_is_current_or_behind(
     assert "no dataset that was converted has a rule" in printed(print_table_status, stack)
     # Given files that have arrived in a new stage: nothing is published, so nothing is behind
     manifest = listed(deployment, "a")
-    assert tables(stack, ExitCode.FINE) == []
+    assert tables(stack, ExitCode.OK) == []
     # Given a dataset that was converted, was moved to Iceberg, and has published nothing since
     measure_speed(deployment, 10)
-    (orders,) = tables(stack, ExitCode.NOT_SO)
+    (orders,) = tables(stack, ExitCode.NEGATIVE)
     assert orders["state"] == "behind"
     assert "or run 'hybrid-router tables rebuild orders --stage" in orders["stopped"]
     # Given a publish, which the next batch makes the table of
     publish(deployment, manifest)
-    (orders,) = tables(stack, ExitCode.NOT_SO)
+    (orders,) = tables(stack, ExitCode.NEGATIVE)
     assert (orders["state"], orders["waiting"], orders["stopped"]) == ("behind", 1, None)
     # Given a batch, and days later a publish that no batch has brought in
     commit(deployment)
-    (orders,) = tables(stack, ExitCode.FINE)
+    (orders,) = tables(stack, ExitCode.OK)
     assert (orders["state"], orders["batch"], orders["waiting"]) == ("current", 1, 0)
     publish(deployment, listed(deployment, "b"))
     # Then
-    (orders,) = tables(stack, ExitCode.NOT_SO, "orders")
+    (orders,) = tables(stack, ExitCode.NEGATIVE, "orders")
     assert (orders["state"], orders["batch"], orders["waiting"]) == ("behind", 1, 1)
     assert orders["behindMinutes"] > 15
     with pytest.raises(UnknownDatasetError):
@@ -90,16 +90,16 @@ def test_a_table_is_current_or_behind(
     deployment.wait(datetime.now(UTC) - deployment.now)
     commit(deployment)
     rebuild(deployment.services, "orders")
-    tables(stack, ExitCode.NOT_SO)
+    tables(stack, ExitCode.NEGATIVE)
     commit(deployment)
-    tables(stack, ExitCode.FINE)
+    tables(stack, ExitCode.OK)
     row = deployment.ledger.tables.get("orders")
     assert row is not None
     assert deployment.ledger.tables.replace(row, "uuid")
-    tables(stack, ExitCode.NOT_SO)
+    tables(stack, ExitCode.NEGATIVE)
 
 
-@pytest.mark.parametrize(("seconds", "code"), [(60, ExitCode.NOT_SO), (3600, ExitCode.FINE)])
+@pytest.mark.parametrize(("seconds", "code"), [(60, ExitCode.NEGATIVE), (3600, ExitCode.OK)])
 def test_what_waits_for_the_next_batch_is_not_late(
     deployment: Deployment, stack: DeployedStack, tables: Tables, seconds: int, code: ExitCode
 ) -> None:
@@ -144,12 +144,12 @@ def test_a_table_that_another_program_has_rolled_back_is_stopped(
     with pytest.raises(TableStoppedError):
         commit(deployment)
     # Then
-    text = printed(print_table_status, stack, "orders", code=ExitCode.NOT_SO)
+    text = printed(print_table_status, stack, "orders", code=ExitCode.NEGATIVE)
     assert "orders\tstopped\t" in text
     assert "it was rolled back or replaced: run 'hybrid-router tables restore orders --stage" in text
     # And who asks for the hour or for the file learns that its table is what they wait for
-    command = "'hybrid-router tables status orders{}' says whether it is late or stopped\n"
-    text = printed(print_hours, stack, "orders", PARTITION.stamp, PARTITION.stamp, code=ExitCode.NOT_SO)
+    command = "'hybrid-router tables status orders{}' shows whether it is late or stopped\n"
+    text = printed(print_hours, stack, "orders", PARTITION.stamp, PARTITION.stamp, code=ExitCode.NEGATIVE)
     waits = f"{PARTITION.stamp} waits for the Iceberg table, which does not show 1 published manifest yet: "
     assert waits + command.format(stack.options) in text
     (hour,) = answered(print_hours, stack, "orders", PARTITION.stamp, PARTITION.stamp)["hours"]
@@ -178,15 +178,15 @@ def test_a_dataset_that_was_moved_back_has_no_table(
     deployment.configure(datasets=[*others, {"name": "{folder}"}])
     stack = with_settings(stack, deployment.services)
     # Then
-    assert tables(stack, ExitCode.FINE) == []
+    assert tables(stack, ExitCode.OK) == []
     # And who asks for its table does not learn that it is current
     with pytest.raises(InvalidInputError, match='gives orders table = "iceberg": deploy one that does'):
         print_table_status(stack, "orders", as_json=False)
-    assert print_hours(stack, "orders", PARTITION.stamp, PARTITION.stamp, as_json=True) == ExitCode.FINE
+    assert print_hours(stack, "orders", PARTITION.stamp, PARTITION.stamp, as_json=True) == ExitCode.OK
 
 
 def test_restore_and_rebuild_ask_the_function(stack: DeployedStack, printed: Printed) -> None:
-    assert "orders: its rows are those of batch 2;" in printed(restore_table, stack, "orders")
+    assert "orders: it shows the rows of batch 2 again;" in printed(restore_table, stack, "orders")
     assert "orders: 1 hour to be brought into the table; follow it with" in printed(rebuild_table, stack, "orders")
     assert stack.functions.requests == [("tables", {"restore": "orders"}), ("tables", {"rebuild": "orders"})]
     for change in (restore_table, rebuild_table):

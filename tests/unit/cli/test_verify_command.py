@@ -34,8 +34,8 @@ def stack(world: World) -> DeployedStack:
 @pytest.mark.parametrize(
     ("dataset", "day", "code", "message"),
     [
-        ("nowhere", "2026-11-20", ExitCode.NOT_SO, "dataset = 'nowhere' is unknown"),
-        ("orders", "2126-11-20", ExitCode.WRONG_USE, "the hour 2126-11-20T00"),
+        ("nowhere", "2026-11-20", ExitCode.NEGATIVE, "dataset = 'nowhere' is unknown"),
+        ("orders", "2126-11-20", ExitCode.USAGE_ERROR, "the hour 2126-11-20T00"),
     ],
 )
 def test_an_unknown_dataset_is_told_from_a_wrong_option(
@@ -60,9 +60,9 @@ def test_what_cannot_be_read_says_why_and_is_no_difference(
     with pytest.raises(SystemExit) as ended, errors_on_stderr(debug=False):
         verify(refused, "orders", "2026-11-20", "2026-11-20")
     assert ended.value.code == ExitCode.NOT_REACHABLE
-    told = capsys.readouterr().err
-    assert message in told
-    assert "read access" not in told
+    shown = capsys.readouterr().err
+    assert message in shown
+    assert "read access" not in shown
 
 
 def test_hours_that_have_not_begun_are_left_out(
@@ -70,7 +70,7 @@ def test_hours_that_have_not_begun_are_left_out(
 ) -> None:
     now = datetime(2026, 11, 20, 1, 59, tzinfo=UTC)
     monkeypatch.setattr("cli.inspect.verify.datetime", SimpleNamespace(now=lambda _: now))
-    text = printed(verify, stack, "orders", "2026-11-20", "2026-11-20", code=ExitCode.FINE)
+    text = printed(verify, stack, "orders", "2026-11-20", "2026-11-20", code=ExitCode.OK)
     proven = [f"2026-11-20T0{hour}  proven: 0 files, 0 rows, 0 rejected lines" for hour in (0, 1)]
     assert text.splitlines() == proven
 
@@ -101,7 +101,7 @@ def test_the_commands_of_what_is_not_proven_name_the_stage(
     assert world.ledger.resubmissions.record(resubmission, 0)
     # When
     hour = (PARTITION.dataset, PARTITION.stamp, PARTITION.stamp)
-    text = printed(verify, stack, *hour, as_json=as_json, code=ExitCode.NOT_SO)
+    text = printed(verify, stack, *hour, as_json=as_json, code=ExitCode.NEGATIVE)
     # Then
     assert f"{reason}{command} --stage dev" in text
     assert "run 'hybrid-router quarantine retry <file> --stage dev' again" in text

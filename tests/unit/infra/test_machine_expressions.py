@@ -139,8 +139,8 @@ def test_a_refused_start_is_told_to_the_function_that_looks_at_the_run_and_once_
     error = {"errorOutput": {"Error": f"{service}.ThrottlingException", "Cause": "Rate exceeded"}}
     # Then the round has failed by a refusal, not by a run, and the next one begins without it
     (rule,) = states[state]["Catch"]
-    told = {name: value_of(library, rule["Assign"][name], states=error) for name in ("refusal", "failure", "jobRun")}
-    assert told == {"refusal": f"{service}.ThrottlingException: Rate exceeded", "failure": "", "jobRun": ""}
+    shown = {name: value_of(library, rule["Assign"][name], states=error) for name in ("refusal", "failure", "jobRun")}
+    assert shown == {"refusal": f"{service}.ThrottlingException: Rate exceeded", "failure": "", "jobRun": ""}
     assert (rule["Next"], states["Check"]["Assign"]["refusal"]) == ("Check", "{% '' %}")
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from lake.ledger import ArrivalRow, DatasetMeasurement, DatasetSpeed
-from lake.ledger.arrivals import EXPIRY, IGNORED_FILES, REMEMBERED, arrival_key
+from lake.ledger.arrivals import COUNTS_KEPT_FOR, EXPIRY, IGNORED_FILES, arrival_key
 from lake.ledger.datasets import (
     ADDED_COLUMNS,
     GROWTH,
@@ -325,7 +325,7 @@ def test_a_reason_whose_row_expires_while_a_file_is_counted_begins_anew(world: W
     # Given a reason of a month ago, whose row DynamoDB deletes before the first write, or the second if there is one
     ignored = world.ledger.ignored
     ignored.add("no rule", [FILE], world.now)
-    world.wait(REMEMBERED)
+    world.wait(COUNTS_KEPT_FOR)
     (item,) = world.dynamodb.query(
         TableName="ledger",
         KeyConditionExpression="pk = :pk",

@@ -66,7 +66,7 @@ def test_a_folder_does_not_get_the_dataset_of_a_rule() -> None:
         ("a.json", "which has no folder: add one with a name and without a prefix after the others"),
         ("web/a.json", "add one with a name and prefix = 'web/' after the others"),
         ("in/a.json", "add one with a name and prefix = 'in/' after the others"),
-        ("in/東京/a.json", "gives no name of a dataset, which has 1 to 63 lower case letters"),
+        ("in/東京/a.json", "cannot become a dataset name (1 to 63 lower case letters"),
         ("in/東京/a.json", "prefix = 'in/東京/' before the others"),
         ("in/b/a.json", None),
     ],

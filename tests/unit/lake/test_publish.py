@@ -82,7 +82,7 @@ def test_vanished_uploads_leave_nothing_behind_and_fail_the_manifest(world: Worl
     after = world.row(row.id)
     assert after.published is None
     assert after.reason is not None
-    assert after.reason.startswith(f"1 upload is gone before completion (first: {gone.key})")
+    assert after.reason.startswith(f"1 upload disappeared before completion (first: {gone.key})")
 
 
 def test_a_roll_back_deletes_nothing_that_a_slower_process_has_published(world: World) -> None:
@@ -102,7 +102,7 @@ def test_an_object_with_other_bytes_is_not_the_completed_upload(world: World, ot
     one = document.objects[0]
     world.raw_s3.abort_multipart_upload(Bucket="lake", Key=one.key, UploadId=one.upload_id)
     world.raw_s3.put_object(Bucket="lake", Key=one.key, Body=other, ChecksumAlgorithm="CRC32")
-    with pytest.raises(Exception, match="1 upload is gone"):
+    with pytest.raises(Exception, match="1 upload disappeared"):
         complete_all(world.s3, document.objects)
 
 
@@ -247,7 +247,7 @@ def test_a_commit_document_of_another_version_is_left_alone(world: World, body: 
     before = world.row(claim.row.id)
     world.faults.reset()
     # When
-    with pytest.raises(NewerDocumentError, match="deploy it again"):
+    with pytest.raises(NewerDocumentError, match="deploy the newer version"):
         roll(world, before)
     # Then
     assert world.row(claim.row.id) == before

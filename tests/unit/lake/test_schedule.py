@@ -131,7 +131,7 @@ def test_the_next_start_is_on_the_wall_clock_of_the_time_zone(
     ],
 )
 def test_the_longest_pause_is_over_the_end_of_the_week_too(expression: str, hours: int) -> None:
-    assert Schedule.parse(expression).longest_pause == timedelta(hours=hours)
+    assert Schedule.parse(expression).max_pause == timedelta(hours=hours)
 
 
 def test_only_a_schedule_of_each_day_is_daily() -> None:

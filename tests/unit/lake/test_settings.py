@@ -154,7 +154,7 @@ def test_the_longest_of_the_configured_suffixes_is_found() -> None:
 
 
 def test_the_error_for_a_missing_file_says_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(InvalidSettingsError, match="does not exist: name that of your stage by --settings"):
+    with pytest.raises(InvalidSettingsError, match="does not exist: pass your stage's file by --settings"):
         load_settings(tmp_path / "prod.toml")
 
 
@@ -169,7 +169,7 @@ def test_a_file_can_begin_with_a_byte_order_mark(tmp_path: Path, name: str, text
 def test_a_file_that_cannot_be_parsed_is_reported(tmp_path: Path, name: str, text: str) -> None:
     file = tmp_path / name
     file.write_text(text, encoding="utf-8")
-    with pytest.raises(InvalidSettingsError, match="not readable"):
+    with pytest.raises(InvalidSettingsError, match="cannot be read"):
         load_settings(file)
 
 
@@ -316,7 +316,7 @@ def test_a_night_takes_what_the_stream_leaves(changes: dict[str, Any], runs: int
 )
 def test_quotas_without_room_for_a_run_beside_the_stream_are_refused(changes: dict[str, Any]) -> None:
     batch = {"worker_type": "G.8X", "engines": ["glue"], **changes.get("batch", {})}
-    with pytest.raises(InvalidSettingsError, match=r"needs \d+ DPUs, and .* need \d+: take fewer"):
+    with pytest.raises(InvalidSettingsError, match=r"needs \d+ DPUs, and .* need \d+: use fewer"):
         parse_settings({"stage": "dev", **changes, "batch": batch})
 
 
@@ -338,7 +338,7 @@ def test_the_stream_takes_vcpus_and_no_dpus() -> None:
     assert settings.stream.units.gb == 8 + 9 * 32
     # And the cores that convert are those of the executors
     assert settings.stream.cores == 72
-    assert settings.stream.side_by_side_seconds == 72 * 27
+    assert settings.stream.parallel_seconds == 72 * 27
     # And on Glue it is as it was
     glue = parse_settings({"stage": "dev", "stream": {"jobs": 2}})
     assert (glue.stream_dpus, glue.stream_glue_runs, glue.stream_vcpus, glue.uses_emr) == (20, 2, 0, False)

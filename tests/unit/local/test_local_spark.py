@@ -116,7 +116,7 @@ def test_jars_are_downloaded_once_even_by_concurrent_callers(jars):
     ("change", "reason"),
     [
         (lambda jar: jar.unlink(), r"s3-2\.29\.52\.jar could not be downloaded"),
-        (lambda jar: jar.write_text("other"), r"s3-2\.29\.52\.jar has not the SHA-256"),
+        (lambda jar: jar.write_text("other"), r"s3-2\.29\.52\.jar does not have the SHA-256"),
     ],
 )
 def test_nothing_is_kept_of_a_download_that_is_incomplete_or_has_other_bytes(jars, maven, tmp_path, change, reason):

@@ -34,15 +34,15 @@ def test_a_folder_is_converted_as_the_jobs_do_and_an_independent_count_agrees(
 ) -> None:
     # When
     output = tmp_path / "out"
-    code, told = convert(folder)
+    code, shown = convert(folder)
     # Then
-    assert code == ExitCode.NOT_SO
+    assert code == ExitCode.NEGATIVE
     assert prove(inputs(folder), output) == []
-    assert (told["files"], told["rows"], told["quarantined"]) == (5, 2 + 1 + 4000, {"not JSON": 1})
-    assert list(told["unreadable"].values()) == [1]
+    assert (shown["files"], shown["rows"], shown["quarantined"]) == (5, 2 + 1 + 4000, {"not JSON": 1})
+    assert list(shown["unreadable"].values()) == [1]
     assert sorted(path.name for path in (output / "lake").iterdir()) == ["clicks", "orders"]
     # And the text file and the hidden one are counted
-    assert told["otherFiles"] == 2
+    assert shown["otherFiles"] == 2
     # And the excluded file is named after the tasks' objects
     numbers = [int(path.stem.rsplit("-", 1)[1]) for path in (output / "quarantine" / "clicks").rglob("*.jsonl")]
     assert [number % NUMBERS_PER_TASK for number in numbers] == [0]
@@ -57,9 +57,9 @@ def test_large_files_are_shared_by_the_cores(tmp_path: Path, convert: Convert) -
         target = folder / "orders" / f"{file.path.name}.ndjson"
         target.parent.mkdir(exist_ok=True)
         file.path.rename(target)
-    code, told = convert(folder)
-    assert code == ExitCode.NOT_SO
-    assert told["parquetFiles"] > len(files)
+    code, shown = convert(folder)
+    assert code == ExitCode.NEGATIVE
+    assert shown["parquetFiles"] > len(files)
     assert prove(inputs(folder), tmp_path / "out") == []
 
 
@@ -77,18 +77,18 @@ def test_a_second_call_converts_only_what_is_new(
     convert(folder)
     (folder / "orders" / "d.ndjson").write_bytes(GOOD)
     # When
-    code, told = convert(folder)
+    code, shown = convert(folder)
     # Then
-    assert (told["files"], told["skipped"], told["rows"]) == (1, 5, 2)
+    assert (shown["files"], shown["skipped"], shown["rows"]) == (1, 5, 2)
     assert prove(inputs(folder), tmp_path / "out") == []
     # And what the first call has quarantined is not forgotten
-    assert code == ExitCode.NOT_SO
-    assert told["earlier"] == {"quarantined": {"not JSON": 1}, "unreadable": {"truncated gzip at byte 160": 1}}
+    assert code == ExitCode.NEGATIVE
+    assert shown["earlier"] == {"quarantined": {"not JSON": 1}, "unreadable": {"truncated gzip at byte 160": 1}}
     # And the page says so as well
     convert_files(replace(request(folder, output=tmp_path / "out"), as_json=False))
     assert "1 whole file: truncated gzip at byte 160\n" in capsys.readouterr().out
     # When only files are named of which every line is a row
-    assert convert(folder / "orders" / "a.ndjson")[0] == ExitCode.FINE
+    assert convert(folder / "orders" / "a.ndjson")[0] == ExitCode.OK
 
 
 def test_two_calls_at_once_for_one_folder_are_refused(folder: Path, tmp_path: Path, convert: Convert) -> None:
@@ -110,9 +110,9 @@ def test_standard_input_is_a_file_of_the_named_dataset(
             pass
         writer.write(GOOD)
         writer.close()
-        code, told = converted.result()
+        code, shown = converted.result()
     # Then
-    assert (code, told["rows"]) == (ExitCode.FINE, 2)
+    assert (code, shown["rows"]) == (ExitCode.OK, 2)
     assert len(list((tmp_path / "out" / "lake" / "piped").rglob("*.parquet"))) == 1
     # And one that is closed is named
     monkeypatch.setattr("sys.stdin", None)
@@ -124,8 +124,8 @@ def test_the_folder_of_an_early_hour_is_read_by_the_next_call(folder: Path, tmp_
     asked = request(folder / "orders" / "a.ndjson", output=tmp_path / "out")
     asked = replace(asked, search=replace(asked.search, hour=parse_hour("0999-01-01T08")))
     for number in ((1, 0), (0, 1)):
-        _, told = convert(asked)
-        assert (told["files"], told["skipped"]) == number
+        _, shown = convert(asked)
+        assert (shown["files"], shown["skipped"]) == number
     assert list((tmp_path / "out" / "lake").glob("orders/date=0999-01-01/hour=08/*.parquet"))
 
 
@@ -180,7 +180,7 @@ def test_the_codec_can_be_chosen_without_a_settings_file(folder: Path, tmp_path:
     found = CliRunner().invoke(app, ["convert", str(file), "-o", str(output), "--compression", "snappy"])
     (path,) = output.rglob("*.parquet")
     codec = pq.read_metadata(path).row_group(0).column(0).compression
-    assert (found.exit_code, codec) == (ExitCode.FINE, "SNAPPY")
+    assert (found.exit_code, codec) == (ExitCode.OK, "SNAPPY")
 
 
 def test_wrong_inputs(tmp_path: Path, convert: Convert) -> None:
@@ -211,7 +211,7 @@ def test_a_tree_is_converted_by_its_folders_and_one_that_would_share_a_dataset_i
     code, found = convert(tree)
     # Then only the folder without a name is refused
     assert (code, found["rows"], len(found["refused"])) == (1, 8, 1)
-    assert "gives no name of a dataset" in str(found["refused"])
+    assert "cannot become a dataset name" in str(found["refused"])
     assert sorted(path.name for path in (output / "lake").iterdir()) == ["my_tree", "ok", "orders_2026", "web_logs"]
     # When another folder of one of these names comes later
     (other := tmp_path / "web_logs").mkdir()
@@ -219,7 +219,7 @@ def test_a_tree_is_converted_by_its_folders_and_one_that_would_share_a_dataset_i
     code, found = convert(other)
     # Then it is not mixed with the first one, unless a person says so
     assert (code, found["rows"]) == (1, 0)
-    assert "would share the dataset web_logs, which the folder 'web-logs' has" in str(found["refused"])
+    assert "would share the dataset web_logs, which the folder 'web-logs' uses" in str(found["refused"])
     assert convert(other, dataset="web_logs")[0] == 0
 
 
@@ -238,9 +238,9 @@ def test_a_file_that_is_found_in_several_ways_is_converted_once(folder: Path, co
     (folder / "clicks" / "latest.ndjson").symlink_to("../orders")
     names = (folder, folder / "orders", folder / "orders" / "a.ndjson", folder / "orders" / ".." / "orders")
     # When
-    _, told = convert(*names)
+    _, shown = convert(*names)
     # Then
-    assert (told["files"], told["skipped"], told["rows"], told["refused"]) == (5, 0, 2 + 1 + 4000, {})
+    assert (shown["files"], shown["skipped"], shown["rows"], shown["refused"]) == (5, 0, 2 + 1 + 4000, {})
 
 
 def test_names_reach_the_disk_before_what_depends_on_them(
@@ -294,15 +294,15 @@ def test_a_file_that_has_grown_is_named_and_its_rows_are_not_added_again(
     converted: Request, folder: Path, convert: Convert
 ) -> None:
     # When
-    code, told = convert(converted)
+    code, shown = convert(converted)
     # Then
-    assert (code, told["files"], told["skipped"]) == (ExitCode.NOT_SO, 0, 4)
+    assert (code, shown["files"], shown["skipped"]) == (ExitCode.NEGATIVE, 0, 4)
     reason = "it has changed since its 2 rows were converted: pass --replace to replace them"
-    assert told["refused"] == {str(folder / "orders" / "a.ndjson"): reason}
+    assert shown["refused"] == {str(folder / "orders" / "a.ndjson"): reason}
     # When
-    _, told = convert(replace(converted, replace=True))
+    _, shown = convert(replace(converted, replace=True))
     # Then the file that shared its Parquet files is converted again with it
-    assert (told["files"], told["skipped"], told["rows"], told["refused"]) == (2, 3, 3 + 1, {})
+    assert (shown["files"], shown["skipped"], shown["rows"], shown["refused"]) == (2, 3, 3 + 1, {})
     assert prove(inputs(folder), converted.output) == []
     # And nothing is to do then
     assert convert(replace(converted, replace=True))[1]["files"] == 0
@@ -322,10 +322,10 @@ def test_rows_of_files_that_are_gone_are_not_replaced(converted: Request, folder
     # Given the other file of the same Parquet files was deleted
     (folder / "orders" / "b.ndjson").unlink()
     # When
-    code, told = convert(replace(converted, replace=True))
+    code, shown = convert(replace(converted, replace=True))
     # Then
-    assert (code, told["files"]) == (ExitCode.NOT_SO, 0)
-    (reason,) = told["refused"].values()
+    assert (code, shown["files"]) == (ExitCode.NEGATIVE, 0)
+    (reason,) = shown["refused"].values()
     assert "its Parquet files have rows of 1 file that is not among those of this call" in reason
 
 
@@ -341,9 +341,9 @@ def test_a_file_is_converted_by_the_next_call_that_has_the_option_of_its_reason(
     assert "concatenated = true" in reason
     # When
     settings = replace(SMALL, convert=replace(SMALL.convert, concatenated=True))
-    code, told = convert(file, settings=settings)
+    code, shown = convert(file, settings=settings)
     # Then
-    assert (code, told["rows"], told["earlier"]) == (ExitCode.FINE, 2, {"quarantined": {}, "unreadable": {}})
+    assert (code, shown["rows"], shown["earlier"]) == (ExitCode.OK, 2, {"quarantined": {}, "unreadable": {}})
     # And its rows are not added again
     assert [convert(file, settings=item)[1]["skipped"] for item in (settings, SMALL)] == [1, 1]
 
@@ -354,10 +354,10 @@ def test_a_file_without_rows_that_has_grown_is_converted(folder: Path, convert: 
     (folder / "clicks" / "empty.ndjson").write_bytes(GOOD)
     (folder / "clicks" / "cut.ndjson.gz").write_bytes(BAD)
     # When
-    _, told = convert(folder / "clicks")
+    _, shown = convert(folder / "clicks")
     # Then
-    assert (told["files"], told["rows"], told["refused"]) == (2, 2 + 1, {})
-    assert told["earlier"] == {"quarantined": {}, "unreadable": {}}
+    assert (shown["files"], shown["rows"], shown["refused"]) == (2, 2 + 1, {})
+    assert shown["earlier"] == {"quarantined": {}, "unreadable": {}}
 
 
 @pytest.mark.parametrize("others", [0, 1])
@@ -380,17 +380,17 @@ def test_a_file_that_may_not_be_opened_is_converted_by_the_next_call(
     with monkeypatch.context() as denied:
         denied.setattr(os, "open", refuse)
         # When
-        code, told = convert(folder)
+        code, shown = convert(folder)
     # Then the rest is converted, and the file is named with what to do
-    assert code == ExitCode.NOT_SO
-    assert (told["files"], told["rows"], told["unreadable"]) == (others, 2 * others, {})
-    assert told["refused"] == {
-        str(closed): "it may not be read (Permission denied): allow it, then run the command again"
+    assert code == ExitCode.NEGATIVE
+    assert (shown["files"], shown["rows"], shown["unreadable"]) == (others, 2 * others, {})
+    assert shown["refused"] == {
+        str(closed): "reading it is denied (Permission denied): allow it, then run the command again"
     }
     assert list((tmp_path / "out" / "quarantine").rglob("*.jsonl")) == []
     # And nothing of it is remembered
-    code, told = convert(folder)
-    assert (code, told["files"], told["skipped"], told["rows"]) == (ExitCode.FINE, 1, others, 2)
+    code, shown = convert(folder)
+    assert (code, shown["files"], shown["skipped"], shown["rows"]) == (ExitCode.OK, 1, others, 2)
 
 
 @pytest.mark.parametrize(

@@ -72,11 +72,11 @@ def test_a_later_call_extends_the_table_in_one_snapshot(asked: Request, convert:
     assert rows_of(asked) == BEFORE
     add_late_file(asked)
     # When the option is not passed again
-    _, told = convert(replace(asked, with_tables=False))
+    _, reported = convert(replace(asked, with_tables=False))
     # Then
     assert rows_of(asked) == AFTER
     first, second = table_of(asked).snapshots()
-    assert told["snapshots"] == {"orders": str(second.snapshot_id)}
+    assert reported["snapshots"] == {"orders": str(second.snapshot_id)}
     assert second.parent_snapshot_id == first.snapshot_id
     # And a call that finds nothing new changes nothing
     convert_files(asked)
@@ -127,7 +127,7 @@ def test_what_another_program_changes_in_the_table_is_undone(asked: Request, cha
     convert_files(asked)
     change(table_of(asked))
     add_late_file(asked)
-    assert convert_files(asked) == ExitCode.FINE
+    assert convert_files(asked) == ExitCode.OK
     rows = [json.loads(row.replace("late__", "late")) for row in rows_of(asked).elements()]
     assert sorted(rows, key=lambda row: row["a"]) == [json.loads(row) for row in AFTER]
 
@@ -144,12 +144,12 @@ def test_a_program_that_commits_at_the_same_time_is_reported(
         add_columns(*given)
 
     monkeypatch.setattr(iceberg_tables, "_add_columns", change_meanwhile)
-    code, told = convert(asked)
-    assert code == ExitCode.NOT_SO
-    assert "without this file the next call creates the tables again" in told["stopped"]
+    code, reported = convert(asked)
+    assert code == ExitCode.NEGATIVE
+    assert "without this file the next call recreates the tables" in reported["stopped"]
     # And the next call goes on
     monkeypatch.undo()
-    assert convert_files(asked) == ExitCode.FINE
+    assert convert_files(asked) == ExitCode.OK
     assert sum(rows_of(asked).values()) == 3
 
 
@@ -175,7 +175,7 @@ def test_a_table_whose_document_is_lost_is_made_anew(asked: Request, name: str, 
         document.unlink()
         if left is not None:
             document.write_bytes(body[left])
-    assert convert_files(asked) == ExitCode.FINE
+    assert convert_files(asked) == ExitCode.OK
     assert rows_of(asked) == BEFORE
 
 
@@ -183,12 +183,12 @@ def test_a_damaged_catalog_stops_the_call_and_can_be_removed(asked: Request, con
     convert_files(asked)
     catalog = asked.output / "tables" / "catalog.db"
     catalog.write_bytes(b"x" * 5000)
-    code, told = convert(asked)
-    assert code == ExitCode.NOT_SO
-    assert told["stopped"].startswith(f"{catalog}: file is not a database; without this file the next call")
+    code, reported = convert(asked)
+    assert code == ExitCode.NEGATIVE
+    assert reported["stopped"].startswith(f"{catalog}: file is not a database; without this file the next call")
     # And what the message says is so
     catalog.unlink()
-    assert convert_files(replace(asked, with_tables=False)) == ExitCode.FINE
+    assert convert_files(replace(asked, with_tables=False)) == ExitCode.OK
     assert rows_of(asked) == BEFORE
 
 
@@ -202,15 +202,15 @@ def test_what_a_person_has_deleted_of_the_lake_leaves_the_table(asked: Request, 
     assert rows_of(asked) == AFTER - BEFORE
     # Also where the table is made anew, because the folder was moved; what its former place had is gone
     moved = replace(asked, output=asked.output.rename(tmp_path / "moved"), with_tables=False)
-    assert convert_files(moved) == ExitCode.FINE
+    assert convert_files(moved) == ExitCode.OK
     assert rows_of(moved) == AFTER - BEFORE
     assert (asked.output.exists(), len(list(moved.output.rglob("*.metadata.json")))) == (False, 2)
 
 
 def test_a_folder_whose_path_a_table_cannot_name_has_no_table(asked: Request, tmp_path: Path, convert: Convert) -> None:
-    code, told = convert(replace(asked, output=tmp_path / os.fsdecode(b"out \xff")))
-    assert (code, told["rows"]) == (ExitCode.NOT_SO, 2)
-    assert "without this file" in told["stopped"]
+    code, reported = convert(replace(asked, output=tmp_path / os.fsdecode(b"out \xff")))
+    assert (code, reported["rows"]) == (ExitCode.NEGATIVE, 2)
+    assert "without this file" in reported["stopped"]
 
 
 def test_a_table_of_files_without_a_row_is_empty(asked: Request) -> None:

@@ -67,17 +67,17 @@ def test_a_file_that_changes_while_it_is_read_is_never_published_as_a_mixture(
 
     monkeypatch.setattr(os, "pread", short_read)
     # When
-    code, told = convert(tmp_path / "in", settings=settings)
+    code, shown = convert(tmp_path / "in", settings=settings)
     # Then it is either whole or named
-    if told["rows"]:
-        assert (code, told["rows"], change) == (ExitCode.FINE, 20_000, replace)
+    if shown["rows"]:
+        assert (code, shown["rows"], change) == (ExitCode.OK, 20_000, replace)
     else:
-        assert code == ExitCode.NOT_SO
-        reason = "it was changed while it was converted: wait until it is complete; the next call tries it again"
-        assert told["refused"] == {str(path): reason}
+        assert code == ExitCode.NEGATIVE
+        reason = "it was changed while it was converted: wait until it is complete; the next call retries it"
+        assert shown["refused"] == {str(path): reason}
     # And the next call converts the new version, unless the old one is whole and cannot be told from it
     code, again = convert(tmp_path / "in", settings=settings)
-    assert (code, again["files"]) == (ExitCode.FINE, 0 if told["rows"] and change is replace else 1)
+    assert (code, again["files"]) == (ExitCode.OK, 0 if shown["rows"] and change is replace else 1)
 
 
 @pytest.fixture
@@ -174,9 +174,9 @@ def test_a_link_to_itself_in_the_output_is_named(orders: Path, tmp_path: Path, c
     (orders / "a.ndjson").write_bytes(GOOD)
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "lake").symlink_to("lake")
-    code, told = convert(orders)
-    assert code == ExitCode.NOT_SO
-    assert "Too many levels of symbolic links: remove the cause" in told["stopped"]
+    code, shown = convert(orders)
+    assert code == ExitCode.NEGATIVE
+    assert "Too many levels of symbolic links: remove the cause" in shown["stopped"]
 
 
 def test_a_lock_that_is_a_link_empties_no_file(tmp_path: Path, victim: Path) -> None:
@@ -217,10 +217,10 @@ def test_an_odd_entry_is_named_and_the_rest_is_converted(
     (orders / "a.ndjson").write_bytes(GOOD)
     make(orders)
     # When
-    code, told = convert(orders)
+    code, shown = convert(orders)
     # Then
-    assert (code, told["files"], told["rows"]) == (ExitCode.NOT_SO, 1, 2)
-    ((path, said),) = told["refused"].items()
+    assert (code, shown["files"], shown["rows"]) == (ExitCode.NEGATIVE, 1, 2)
+    ((path, said),) = shown["refused"].items()
     assert name in path
     assert reason in said
 
@@ -229,12 +229,12 @@ def test_a_pipe_of_the_shell_that_is_named_as_a_file_is_named(convert: Convert) 
     # Given `hybrid-router convert <(zcat day.ndjson.gz)`
     reader, writer = os.pipe()
     # When
-    code, told = convert(f"/dev/fd/{reader}", dataset="orders")
+    code, shown = convert(f"/dev/fd/{reader}", dataset="orders")
     os.close(reader)
     os.close(writer)
     # Then
-    assert code == ExitCode.NOT_SO
-    assert ["write its content to a file" in said for said in told["refused"].values()] == [True]
+    assert code == ExitCode.NEGATIVE
+    assert ["write its content to a file" in said for said in shown["refused"].values()] == [True]
 
 
 def test_folders_nested_deeper_than_calls_are_converted(orders: Path, tmp_path: Path, convert: Convert) -> None:
@@ -243,8 +243,8 @@ def test_folders_nested_deeper_than_calls_are_converted(orders: Path, tmp_path: 
         path /= "d"
         path.mkdir()
     (path / "deep.ndjson").write_bytes(GOOD)
-    code, told = convert(orders)
-    assert (code, told["rows"]) == (ExitCode.FINE, 2)
+    code, shown = convert(orders)
+    assert (code, shown["rows"]) == (ExitCode.OK, 2)
 
 
 def test_a_time_of_change_that_is_not_a_date_is_named(
@@ -261,10 +261,10 @@ def test_a_time_of_change_that_is_not_a_date_is_named(
 
     monkeypatch.setattr(os, "lstat", odd_time)
     # When
-    code, told = convert(orders)
+    code, shown = convert(orders)
     # Then
-    assert (code, told["files"]) == (ExitCode.NOT_SO, 1)
-    ((path, said),) = told["refused"].items()
+    assert (code, shown["files"]) == (ExitCode.NEGATIVE, 1)
+    ((path, said),) = shown["refused"].items()
     assert path.endswith("odd.ndjson")
     assert "set it, for example with 'touch'" in said
 
@@ -283,11 +283,11 @@ def test_a_full_disk_is_named_and_the_next_call_goes_on(
 
     with monkeypatch.context() as disk:
         disk.setattr(os, "fsync", full)
-        code, told = convert(folder)
+        code, shown = convert(folder)
     # Then
-    assert code == ExitCode.NOT_SO
-    assert str(output) in told["stopped"]
-    assert "No space left on device: remove the cause and convert again" in told["stopped"]
+    assert code == ExitCode.NEGATIVE
+    assert str(output) in shown["stopped"]
+    assert "No space left on device: remove the cause and convert again" in shown["stopped"]
     # When there is space again
     _, again = convert(folder)
     # Then

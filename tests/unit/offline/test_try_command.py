@@ -46,7 +46,7 @@ def tried(tmp_path: Path, content: bytes, key: str, *options: str) -> tuple[int,
 
 def test_columns_rejects_and_price_are_shown(tmp_path: Path) -> None:
     code, text = tried(tmp_path, b'{"Total": 1.10, "b": null}\n[]\n\n', "orders/a.ndjson", "--at", "2026-11-20T12")
-    assert code == ExitCode.NOT_SO
+    assert code == ExitCode.NEGATIVE
     for words in (
         "orders/a.ndjson: batch lane: waits for the overnight run",
         "dataset orders, hour 2026-11-20T12",
@@ -62,7 +62,7 @@ def test_columns_rejects_and_price_are_shown(tmp_path: Path) -> None:
 
 def test_a_file_that_cannot_be_read_to_its_end(tmp_path: Path) -> None:
     code, text = tried(tmp_path, b"\x1f\x8b\x08\x00broken", "orders/a.ndjson.gz")
-    assert code == ExitCode.NOT_SO
+    assert code == ExitCode.NEGATIVE
     assert "the whole file goes to the quarantine" in text
 
 
@@ -82,7 +82,7 @@ def test_a_file_that_cannot_be_read_to_its_end(tmp_path: Path) -> None:
             "tagged/a.ndjson",
             ("--tag", "priority=low"),
             "batch",
-            "waits for the overnight run; its metadata were not read: a file of this machine has none, pass --metadata "
+            "waits for the overnight run; its metadata were not read: a local file has none, pass --metadata "
             "name=value",
         ),
     ],
@@ -93,7 +93,7 @@ def test_the_lane_is_that_of_the_router_for_this_file_at_that_hour(
     code, body = tried(tmp_path, b'{"a": 1}\n', key, "--json", "--at", "2026-11-20T12", *options)
     assert (body["lane"], body["dataset"]) == (lane, None if lane is None else key.partition("/")[0])
     assert reason in body["reason"]
-    assert code == (ExitCode.NOT_SO if lane is None else ExitCode.FINE)
+    assert code == (ExitCode.NEGATIVE if lane is None else ExitCode.OK)
 
 
 @pytest.mark.parametrize("option", ["--tag", "--metadata"])
@@ -126,7 +126,7 @@ def test_an_object_of_s3_is_tried_with_its_own_tags(tmp_path: Path, monkeypatch:
     place = ("--settings", str(settings), "--region", "eu-central-1", "--at", "2026-11-20T12", "--json")
     # When, Then
     found = CliRunner().invoke(app, ["try", "s3://landing/tagged/a.ndjson", *place])
-    assert found.exit_code == ExitCode.FINE, found.output
+    assert found.exit_code == ExitCode.OK, found.output
     body = json.loads(found.stdout)
     assert (body["key"], body["lane"], body["rows"]) == ("tagged/a.ndjson", "stream", 1)
     assert body["reason"] == "urgent: priority=high is in its tags"

@@ -71,10 +71,10 @@ def test_a_uv_with_another_hash_is_not_installed(tmp_path: Path) -> None:
         wheel.writestr(f"uv-{VERSION}.dist-info/METADATA", f"Metadata-Version: 2.1\nName: uv\nVersion: {VERSION}\n")
     index = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": tmp_path.as_uri()}
     # When
-    told = set_up(tmp_path, {"uv": "echo uv 0.1.0"}, "--uv-only", **index)
+    shown = set_up(tmp_path, {"uv": "echo uv 0.1.0"}, "--uv-only", **index)
     # Then
-    assert "DO NOT MATCH THE HASHES" in told
-    assert f"could not install uv {VERSION} with a hash of scripts/uv.txt" in told
+    assert "DO NOT MATCH THE HASHES" in shown
+    assert f"could not install uv {VERSION} with a hash of scripts/uv.txt" in shown
     assert not (tmp_path / "checkout" / ".cache" / "uv").exists()
 
 
@@ -91,8 +91,8 @@ def test_the_download_of_rust_trusts_what_the_machine_trusts(tmp_path: Path, mon
     # Given a machine whose authorities no variable names, and the pinned uv, whose build downloads Rust
     monkeypatch.delenv("SSL_CERT_FILE", raising=False)
     # When, Then
-    told = set_up(tmp_path, {"uv": UV, "python3.13": f'exec "{sys.executable}" "$@"'})
-    assert f"trusted: {ssl.get_default_verify_paths().cafile or ''}\n" in told
+    shown = set_up(tmp_path, {"uv": UV, "python3.13": f'exec "{sys.executable}" "$@"'})
+    assert f"trusted: {ssl.get_default_verify_paths().cafile or ''}\n" in shown
 
 
 def test_a_moved_checkout_gets_an_environment_of_its_own(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ class FakeEventBridge:
         return {"FailedEntryCount": 0, "Entries": [{"EventId": "e"}]}
 
     @property
-    def told(self) -> list[tuple[str, int, int]]:
+    def announced(self) -> list[tuple[str, int, int]]:
         """Detail type, revision and rows of each event."""
         details = [(entry["DetailType"], json.loads(entry["Detail"])) for entry in self.sent]
         return [(kind.removeprefix("Dataset Hour "), detail["revision"], detail["rows"]) for kind, detail in details]

@@ -106,7 +106,7 @@ def test_a_table_that_is_there_and_not_shown_is_reported(
     hidden = deployment.glue._error("EntityNotFoundException", "GetTable")
     monkeypatch.setattr(deployment.glue, "get_table", Mock(side_effect=hidden))
     # When, Then each round fails, which raises its alarm
-    with pytest.raises(TransientError, match="the table orders is changed or hidden by others"):
+    with pytest.raises(TransientError, match="another process changes or hides the table orders"):
         catalog(deployment.services)
 
 
@@ -144,9 +144,9 @@ def test_a_table_tells_its_promise_and_the_keys_of_its_columns(deployment: Deplo
     assert "exactly once" in table["Description"]
     assert table["Parameters"]["hybrid_router.quarantine"] == "s3://quarantine/orders/"
     assert "rows + quarantined lines + blank lines" in table["Parameters"]["hybrid_router.promise"]
-    told = comments(table)
-    assert (told["city"], told["created__at"], told["a__020_b"]) == (None, "key createdAt", "key a b")
-    assert all(told[name] for name in ("_rescued", "date", "hour"))
+    shown = comments(table)
+    assert (shown["city"], shown["created__at"], shown["a__020_b"]) == (None, "key createdAt", "key a b")
+    assert all(shown[name] for name in ("_rescued", "date", "hour"))
 
 
 @given(key=st.text(st.characters(exclude_categories=["Cs"]), max_size=250))
@@ -163,11 +163,11 @@ def test_a_comment_is_one_visible_line_of_the_length_that_glue_takes() -> None:
     names = tuple(column_name(key) for key in ("a\n\x1b[2J", "\U000e0100" * 22))
     row = DatasetRow("orders", names, MeasuredDataset())
     # When
-    told = comments(new_table(row, "lake", "quarantine"))
+    shown = comments(new_table(row, "lake", "quarantine"))
     # Then
-    assert told[names[0]] == "key a\\n\\x1b[2J"
-    assert told[names[1]] == "key " + "\\U000e0100" * 22
-    assert all(text is None or (len(text) <= 255 and text.isprintable()) for text in told.values())
+    assert shown[names[0]] == "key a\\n\\x1b[2J"
+    assert shown[names[1]] == "key " + "\\U000e0100" * 22
+    assert all(text is None or (len(text) <= 255 and text.isprintable()) for text in shown.values())
 
 
 def test_an_invocation_ends_in_time_and_the_next_one_goes_on(

@@ -166,7 +166,7 @@ def test_raising_the_limit_gives_the_file_to_a_redelivery_and_to_the_sweep(deplo
     assert sweep(deployment.services)["adopted"] == 1
     # Then each has an owner
     assert sum(row.files for row in deployment.waiting()) == 2
-    assert "was IGNORED: keys have created as many datasets" in _row(deployment, "new/b.json").reason
+    assert "was IGNORED: keys have created the maximum" in _row(deployment, "new/b.json").reason
 
 
 def test_a_backfill_of_a_dataset_without_room_says_so(deployment: Deployment) -> None:
@@ -175,7 +175,7 @@ def test_a_backfill_of_a_dataset_without_room_says_so(deployment: Deployment) ->
     route(put(deployment, "new/a.json"), deployment.services)
     request = {"dataset": "new", "from": "2000-01-01", "to": "2100-01-01"}
     # When a person asks for its dataset, then it does not succeed without converting anything
-    with pytest.raises(InvalidInputError, match="no room for the dataset new: raise max_datasets and deploy"):
+    with pytest.raises(InvalidInputError, match="the dataset new would exceed max_datasets: raise it and deploy"):
         backfill({"action": "find", "request": request, "token": None}, deployment.services)
     # When there is room, then the backfill takes the file
     limit(deployment, 3)
@@ -220,7 +220,7 @@ def test_the_first_folder_has_the_dataset_and_no_other_is_mixed_with_it(stage: D
     assert owned(stage) == {"web-logs/a.json": "web_logs", "web_logs/a.json": None, "Web.Logs/a.json": None}
     (row,) = stage.ledger.arrivals.versions("input", "web_logs/a.json")
     assert row.reason == (
-        "the folder 'web_logs' would share the dataset web_logs, which the folder 'web-logs' has: add [[datasets]] "
+        "the folder 'web_logs' would share the dataset web_logs, which the folder 'web-logs' uses: add [[datasets]] "
         "with another name and prefix = 'web_logs/' before the others"
     )
     # And each is counted by its reason

@@ -62,7 +62,7 @@ def test_the_folder_names_the_dataset(key: str, dataset: str) -> None:
         ("orders/2026/", "a folder marker"),
         ("orders.ndjson/", "a folder marker"),
         ("a.ndjson", "no rule of [[datasets]]"),
-        ("/a.ndjson", "the folder '' gives no name of a dataset"),
+        ("/a.ndjson", "the folder '' cannot become a dataset name"),
         (f"{'x' * 64}/a.ndjson", "the folder 'xxx"),
     ],
 )
@@ -326,14 +326,14 @@ def test_metadata_of_a_later_object_is_not_taken_for_that_of_the_arrival(at_nigh
     assert "its metadata were not read: the object was deleted or replaced (412)" in arrival(at_night, "a").reason
 
 
-NEEDED = "needed are s3:GetObjectTagging and s3:GetObjectVersionTagging"
+NEEDED = "allow s3:GetObjectTagging and s3:GetObjectVersionTagging"
 
 
 @pytest.mark.parametrize(
     ("operation", "code", "status", "reason"),
     [
         ("get_object_tagging", "AccessDenied", 403, f"access denied (AccessDenied), {NEEDED}"),
-        ("head_object", "403", 403, "access denied (403), needed are s3:GetObject and s3:GetObjectVersion"),
+        ("head_object", "403", 403, "access denied (403), allow s3:GetObject and s3:GetObjectVersion"),
         ("head_object", "400", 400, "S3 refused the request (400)"),
         ("get_object_tagging", "NoSuchBucket", 404, "S3 refused the request (NoSuchBucket)"),
     ],

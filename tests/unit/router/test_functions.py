@@ -91,7 +91,7 @@ CONTEXT = SimpleNamespace(**{name: f"the-{name}" for name in ATTRIBUTES})
         (RefusedError(), TransientError, "another process changed the same row"),
         (ZeroDivisionError("division by zero"), TerminalError, "ZeroDivisionError: division by zero: the function's"),
         (OwnershipError("later"), OwnershipError, "later"),
-        (NoRegionError(), TerminalError, "You must specify a region.: a repetition would fail in the same way"),
+        (NoRegionError(), TerminalError, "You must specify a region.: a retry would fail in the same way"),
     ],
 )
 def test_every_error_leaves_under_a_name_of_the_product(error: Exception, kind: type[Exception], message: str) -> None:
@@ -157,7 +157,7 @@ REFUSED = [
     (reprocess, [], "reprocess needs an object as its input"),
     (reprocess, {"manifests": [MANIFEST], "files": FILES}, "reprocess was given manifests and files: pass"),
     (reprocess, {"manifests": [MANIFEST], "to": "2026-11-20"}, "reprocess was given manifests and a dataset or hours"),
-    (reprocess, {"manifests": ["../x"]}, "'../x' is not a valid manifest id: pass one as explain and the verdicts"),
+    (reprocess, {"manifests": ["../x"]}, "'../x' is not a valid manifest id: pass one that explain or a verdict names"),
     (reprocess, {"files": FILES, "only": "done"}, "only = 'done' is unknown: pass failed or all"),
     (reprocess, {"files": FILES, "request": "a b"}, "request = 'a b' is not a valid id"),
     (reprocess, {"from": "2026-11-20", "token": "xyz"}, "token is not one that reprocess has returned"),

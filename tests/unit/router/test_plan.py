@@ -268,7 +268,7 @@ MIXED = ("RUNNING", "SUCCEEDED", "WAITING", "FAILED")
         ({"stream": {"jobs": 3}}, (300, 20), (), 0, (270, 17), "300 DPU, 20 job runs"),
         ({"stream": {"engine": "emr-serverless", "jobs": 3}}, (300, 20), (), 0, (300, 20), "300 DPU, 20 job runs"),
         ({"verify": {"share": 0.1}}, (300, 20), (), 0, (280, 18), "300 DPU, 20 job runs"),
-        ({}, (5000, 1000), (), 0, (490, 49), "the smaller ones"),
+        ({}, (5000, 1000), (), 0, (490, 49), "whichever is smaller"),
         ({}, (500, 50), MIXED, 10, (470, 47), "2 runs of the batch job are"),
         ({}, (500, 50), ("RUNNING",) * 60, 10, (10, 1), "60 runs of the batch job are alive"),
         ({}, (500, 50), ("RUNNING",) * 3, 40, (370, 46), "3 runs of the batch job are alive"),
@@ -296,8 +296,8 @@ def test_a_night_has_what_the_stream_a_verification_and_live_runs_leave(
 @pytest.mark.parametrize(
     ("schedule", "source"),
     [
-        ("cron(0 22 * * ? *)", "the smaller ones"),
-        ("rate(1 day)", "the smaller ones; 49 runs of the batch job are alive"),
+        ("cron(0 22 * * ? *)", "whichever is smaller"),
+        ("rate(1 day)", "whichever is smaller; 49 runs of the batch job are alive"),
     ],
 )
 def test_a_plan_for_a_later_night_has_the_room_of_runs_that_are_alive_now(

@@ -208,7 +208,7 @@ def test_unknown_and_ignored_files_and_those_without_a_manifest_yet_are_reported
     # No backfill finds what is in another bucket
     assert elsewhere.startswith("s3://lake/orders/x is not in the input bucket s3://input/: pass a file of it, or ")
     assert ignored == "s3://input/orders/x.csv is IGNORED: its suffix is ignored"
-    assert early == "s3://input/orders/a is being routed right now: promote again in some minutes"
+    assert early == "s3://input/orders/a is being routed right now: promote again in a few minutes"
 
 
 def test_a_manifest_that_was_tried_is_promoted_with_all_attempts_left(deployment: Deployment) -> None:

@@ -87,7 +87,7 @@ def test_a_manifest_with_unreadable_files_is_queued_and_one_without_is_not(deplo
     row = deployment.row(partial)
     assert (row.state, row.exclusions, row.published) == ("QUEUED", None, Published(1, DOCUMENT, TOTALS))
     stays, queued = sorted(answer["messages"], key=lambda message: "is queued" in message)
-    assert "files of it could not be read" in queued
+    assert "some of its files could not be read" in queued
     assert f"'hybrid-router reprocess --manifest {whole} --all' converts it again" in stays
 
 
@@ -261,7 +261,7 @@ def test_what_is_gone_is_named(deployment: Deployment, versions: bool, replaced:
         deployment.raw_s3.delete_object(Bucket="input", Key="orders/a", **which)
     deployment.faults.writes.clear()
     # When, Then
-    gone = "; 1 of its files is gone or archived (first: s3://input/orders/a): what it has published of them stays, and"
+    gone = "; 1 of its files is gone or archived (first: s3://input/orders/a): their published rows stay, and"
     assert gone in dry_run(deployment, manifest)
     assert deployment.row(manifest).generation == 1
     assert deployment.faults.writes == []
@@ -296,4 +296,4 @@ def test_repaired_lines_are_not_looked_for(deployment: Deployment) -> None:
 def test_the_number_of_looks_is_bounded(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(handler_module, "MAX_LOOKS", 1)
     manifest = converted(deployment, put(deployment, "a"), put(deployment, "b"))
-    assert "its files were not looked at" in dry_run(deployment, manifest)
+    assert "its files were not checked" in dry_run(deployment, manifest)

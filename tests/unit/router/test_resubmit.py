@@ -91,7 +91,7 @@ def test_a_line_is_given_back_once_though_the_hour_was_reprocessed(deployment: D
     convert(deployment, manifest)
     # When, then
     again = uploaded(deployment, lines_of(manifest, 0, 20, generation=2))
-    with pytest.raises(InvalidInputError, match=r"1 line was given back before, .* at byte 0 of s3://input/orders/a"):
+    with pytest.raises(InvalidInputError, match=r"1 line was resubmitted before, .* at byte 0 of s3://input/orders/a"):
         request(deployment, again)
     assert len(recorded(deployment)) == 1
     assert deployment.keys("control", INTENTS) == []
@@ -154,7 +154,7 @@ def test_lines_that_may_be_rejected_no_longer_are_refused(deployment: Deployment
     waiting, other = done(deployment, "b"), done(deployment, "c", partition=Partition("orders", "2026-11-20", 8))
     deployment.ledger.manifests.force(deployment.row(waiting), deployment.now, "request")
     cases = {
-        lines_of(failed(deployment, "d"), 0): "which is FAILED, are those of the export no longer: when it is DONE",
+        lines_of(failed(deployment, "d"), 0): "which is FAILED, no longer match the export: when it is DONE",
         lines_of(waiting, 0): "which is QUEUED",
         lines_of(manifest, 0, generation=2): "which is DONE",
         lines_of(other, 0): "is not one of orders#2026-11-20T09",
@@ -188,4 +188,4 @@ def test_of_a_reprocess_and_a_resubmission_at_once_one_warns(deployment: Deploym
     # When
     messages += request(deployment, name)["messages"]
     # Then
-    assert sum("given back repaired: if a setting" in message for message in messages) >= 1
+    assert sum("resubmitted: if a setting" in message for message in messages) >= 1

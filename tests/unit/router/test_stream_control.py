@@ -346,12 +346,12 @@ def test_a_job_that_dies_at_its_start_is_started_less_and_less_often(deployment:
             errors.append(str(error))
     assert [(after - before) / MINUTE for before, after in pairwise(started)] == [1, 2, 4, 8, 16, 30, 30]
     # Then the third failure has reported why
-    assert errors[0].startswith("3 runs of the streaming job stream-job have ended in succession before they began")
+    assert errors[0].startswith("3 consecutive runs of the streaming job stream-job ended before they began")
     assert REASON in errors[0]
     assert "starts at 2026-11-20T09:37:00.000+00:00: remove the cause, then run 'hybrid-router" in errors[0]
     # And in the end only a person's command starts it
-    assert errors[-1].startswith(f"{MAX_STARTS} runs of")
-    assert "no other run is started by itself" in errors[-1]
+    assert errors[-1].startswith(f"{MAX_STARTS} consecutive runs of")
+    assert "no other run starts automatically" in errors[-1]
     row = deployment.ledger.stream.get()
     assert (row.starts, REASON in str(row.start_failure)) == (MAX_STARTS, True)
     assert not act(deployment, "start")["running"]

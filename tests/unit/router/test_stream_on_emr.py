@@ -80,7 +80,7 @@ def test_the_run_of_a_shard_has_its_name_and_its_argument(deployment: Deployment
     # And the reason of its end is found, whatever page has it
     emr.end("FAILED")
     ledger = deployment.ledger.stream
-    reasons = [stream_runs(deployment.services, shard).why_ended(ledger.of(shard).get()) for shard in ("1", "2", "3")]
+    reasons = [stream_runs(deployment.services, shard).end_cause(ledger.of(shard).get()) for shard in ("1", "2", "3")]
     assert reasons == ["FAILED, without a reason"] * 3
     # And a batch run of the name is not taken for one
     emr.runs["00other"] = {"id": "00other", "name": "stream-job", "mode": "BATCH", "state": "RUNNING"}
@@ -187,5 +187,5 @@ def test_a_start_that_is_refused_is_an_error(
 
 def test_a_function_that_was_not_told_how_to_start_a_run_says_so(deployment: Deployment, emr: FakeEmr) -> None:
     deployment.services = replace(deployment.services, stream_launch=None)
-    with pytest.raises(InvalidInputError, match="deploy the stack again, it sets STREAM_LAUNCH"):
+    with pytest.raises(InvalidInputError, match="STREAM_LAUNCH is missing"):
         ensure_running(deployment.services, "1")

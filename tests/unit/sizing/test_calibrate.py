@@ -81,7 +81,7 @@ def test_only_ndjson_files_with_bytes_are_taken(files: list[Path], tmp_path: Pat
     (tmp_path / "empty.ndjson").touch()
     (tmp_path / "notes.txt").write_text("text", encoding="utf-8")
     assert ndjson_files([tmp_path]) == files
-    for paths, message in (([tmp_path / "missing"], "does not exist"), ([tmp_path / "notes.txt"], "no file has bytes")):
+    for paths, message in (([tmp_path / "missing"], "does not exist"), ([tmp_path / "notes.txt"], "no non-empty file")):
         with pytest.raises(InvalidInputError, match=message):
             ndjson_files(paths)
 

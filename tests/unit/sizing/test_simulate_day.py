@@ -196,7 +196,7 @@ def test_the_night_and_the_window_follow_the_local_clock() -> None:
 def test_two_sizes_are_enough() -> None:
     found = simulated_command("--a-day", "1TB", "--files-of", "2.5GB")
     assert "400 files, 1 TB a day; times in Europe/Berlin" in found
-    for word in ("all-stream", "all-batch", "hybrid", "glue-flex", "side by side", "price.dpu_hour_flex"):
+    for word in ("all-stream", "all-batch", "hybrid", "glue-flex", "at a time", "price.dpu_hour_flex"):
         assert word in found
     assert "as gzip files from their writers, all-batch on" in found
     assert "low to high: S3 read 2 to 0.75 times as fast as assumed" in found

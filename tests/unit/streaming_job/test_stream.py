@@ -99,7 +99,7 @@ def test_a_run_reports_that_it_is_alive_however_seldom_its_trigger_is(world: Wor
     assert not found._watch(query)
     assert 3 * timedelta(seconds=waits[0]) < MAX_HEARTBEAT_AGE
     # And also while it waits for the end of a micro-batch, because it should stop
-    assert timedelta(seconds=waits[0] + stream.STOP_PATIENCE_SECONDS) < MAX_HEARTBEAT_AGE
+    assert timedelta(seconds=waits[0] + stream.STOP_TIMEOUT_SECONDS) < MAX_HEARTBEAT_AGE
 
 
 @pytest.mark.parametrize("operation", ["record_heartbeat", "get"])
@@ -207,7 +207,7 @@ class SlowLane:
         if self.error is not None:
             raise self.error
         if self.held:
-            while not given["leaves_held"]():
+            while not given["is_stopping"]():
                 assert not self.gate.is_set()
             return [ConversionOutcome(manifest, HELD) for manifest in manifests]
         return []

@@ -52,7 +52,7 @@ def after_attempts(world: World, row: ManifestRow, number: int) -> ManifestRow:
 
 
 def test_a_manifest_that_the_ledger_does_not_know_is_left(world: World) -> None:
-    reason = "the ledger has no such manifest: nothing was done for it"
+    reason = "the ledger has no such manifest: it was skipped"
     assert given(world, "ghost") == ConversionOutcome("ghost", UNKNOWN, reason=reason)
 
 

@@ -143,7 +143,7 @@ def test_a_missing_permission_is_named(error: ClientError, action: str) -> None:
 @pytest.mark.parametrize(
     ("error", "cause", "passing"),
     [
-        (answer("SlowDown", "PutObject", 503), "s3:PutObject did not succeed now", True),
+        (answer("SlowDown", "PutObject", 503), "s3:PutObject failed for now", True),
         (ConnectTimeoutError(endpoint_url="https://s3"), "AWS could not be reached", True),
         (NoCredentialsError(), "there are no valid credentials", False),
         (RuntimeError(STILL_EXPIRED), "there are no valid credentials", False),
@@ -151,7 +151,7 @@ def test_a_missing_permission_is_named(error: ClientError, action: str) -> None:
         (answer("NoSuchBucket", "UploadPart", 404), "a bucket or table is missing", False),
         (answer("KMS.DisabledException", "UploadPart"), "s3:PutObject is refused because of the KMS key", False),
         (OSError(errno.ENOSPC, "no space left on device"), "the disk of a worker is full", False),
-        (OSError(errno.EMFILE, "too many open files"), "the machine of a worker did not do it: [Errno", False),
+        (OSError(errno.EMFILE, "too many open files"), "a worker's machine failed: [Errno", False),
     ],
 )
 def test_the_cause_says_what_happened(error: Exception, cause: str, passing: bool) -> None:
@@ -215,7 +215,7 @@ def test_a_fault_that_also_keeps_the_ledger_from_it_is_in_the_log(
 ) -> None:
     monkeypatch.setattr(world.ledger.manifests, "get", Mock(side_effect=no_answer))
     (line,) = note_fault(world, "m")
-    assert line == f"the ledger does not have the reason, this log alone has it: {no_answer}"
+    assert line == f"the reason could not be recorded in the ledger, only this log has it: {no_answer}"
 
 
 def planned(world: World, row: ManifestRow) -> Attempt:
@@ -252,7 +252,7 @@ def test_an_attempt_that_meets_a_file_that_cannot_be_read_leaves_it_out_with_the
     assert finalize.finalize(context_of(world), replace(attempt, excluded={first: "it is gone"}), [failed]) is None
     # Then
     after = world.row(attempt.manifest.id)
-    assert after.reason == f"1 file cannot be read to their end (first: {second.uri}: it is damaged)"
+    assert after.reason == f"1 file cannot be read to the end (first: {second.uri}: it is damaged)"
     left_out = read_exclusions(world.raw_s3, "control", after.exclusions, attempt.manifest)
     assert left_out == {first: "it is gone", second: "it is damaged"}
 

@@ -117,9 +117,9 @@ def test_a_deliberate_error_is_the_last_line_and_the_end_of_the_process(
     builder: Mock, capsys: pytest.CaptureFixture[str]
 ) -> None:
     failure = job_main.run_job([], "app", Mock(side_effect=TransientError("S3 did not answer: try again")))
-    told = capsys.readouterr()
+    shown = capsys.readouterr()
     assert failure == "TransientError: S3 did not answer: try again"
-    assert (told.out.split(" ", 1)[1], told.err) == (f"{failure}\n", "")
+    assert (shown.out.split(" ", 1)[1], shown.err) == (f"{failure}\n", "")
 
 
 def test_a_run_that_is_not_finished_ends_with_its_last_line(builder: Mock) -> None:
@@ -147,13 +147,13 @@ def test_the_trace_of_any_other_error_is_behind_the_sentence(
     builder: Mock, capsys: pytest.CaptureFixture[str], text: str, quoted: str
 ) -> None:
     failure = job_main.run_job([], "app", Mock(side_effect=ZeroDivisionError(text)))
-    told = capsys.readouterr()
+    shown = capsys.readouterr()
     assert failure == (
         f"the run ended with ZeroDivisionError{quoted}, its trace is in the same log: remove the cause; nothing is "
         "lost, what was not published is converted again"
     )
-    assert "Traceback (most recent call last):" in told.err
-    assert told.out.splitlines()[-1].endswith(failure)
+    assert "Traceback (most recent call last):" in shown.err
+    assert shown.out.splitlines()[-1].endswith(failure)
 
 
 def test_a_fault_of_the_environment_is_named_in_place_of_its_class(builder: Mock) -> None:
@@ -163,7 +163,7 @@ def test_a_fault_of_the_environment_is_named_in_place_of_its_class(builder: Mock
     failure = job_main.run_job([], "app", Mock(side_effect=cut))
     # Then
     assert failure == (
-        f"the run ended: AWS could not be reached: {cut}; the next run tries it again: if it persists, look at the "
+        f"the run ended: AWS could not be reached: {cut}; the next run retries it: if it persists, check the "
         "health of the service; nothing is lost, what was not published is converted again"
     )
 

@@ -186,7 +186,7 @@ def test_a_writer_that_changes_values_is_found(fault: str, tmp_path: Path, monke
     # When, Then
     files = Files(tmp_path)
     files.add(ROWS)
-    with pytest.raises(AuditError, match="the task is tried again"):
+    with pytest.raises(AuditError, match="the task is retried"):
         files.close()
 
 
@@ -197,7 +197,7 @@ def test_a_footer_with_another_number_of_rows_is_found(row_groups: list[int], ro
     sample.add(batch, len(batch.names))
     footer = Mock(num_rows=rows, num_row_groups=len(row_groups))
     footer.row_group = lambda number: Mock(num_rows=row_groups[number])
-    with pytest.raises(AuditError, match="numbers of rows"):
+    with pytest.raises(AuditError, match="row counts"):
         sample.check(Mock(metadata=footer, schema_arrow=Mock(names=batch.names)), batch.names)
 
 

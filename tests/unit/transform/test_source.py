@@ -114,7 +114,7 @@ def test_what_is_not_proven_to_belong_to_the_file_does_not_exclude_it(failing: F
     # Given a fast reader that says "not found", which can be the bucket
     source = failing(error, error=FileNotFoundError(NAMED_FILE.key))
     # When / Then
-    with pytest.raises(TransientError, match="is tried again"):
+    with pytest.raises(TransientError, match="is retried"):
         source.fetch(NAMED_FILE, 0, 8)
 
 
@@ -136,7 +136,7 @@ TOLD = {"ETag": '"e"', "ContentLength": 8}
 
 @pytest.mark.parametrize("received", [5, 9])
 @pytest.mark.parametrize(
-    ("told", "faulty"),
+    ("shown", "faulty"),
     [
         (TOLD, None),
         ({"ContentLength": 5}, None),
@@ -145,11 +145,11 @@ TOLD = {"ETag": '"e"', "ContentLength": 8}
     ],
 )
 def test_an_answer_of_another_size_is_the_files_fault_only_if_s3_says_so(
-    failing: Failing, received: int, told: Any, faulty: str | None
+    failing: Failing, received: int, shown: Any, faulty: str | None
 ) -> None:
     # Given an answer whose header agrees with its bytes
     source = failing([], error=[Mock(**{"bytes.return_value": bytes(received), "meta": {"version": "v1"}})])
-    source._client.head_object = Mock(side_effect=[told])  # type: ignore[method-assign]
+    source._client.head_object = Mock(side_effect=[shown])  # type: ignore[method-assign]
     # When
     with pytest.raises(TransientError if faulty is None else UnreadableFileError, match=faulty) as raised:
         source.fetch(NAMED_FILE, 0, 8)

@@ -231,7 +231,7 @@ def test_a_file_that_may_be_on_its_way_is_not_proven(
     deployment.now = MORNING + timedelta(minutes=minutes)
     report = verified(deployment)
     assert report.outcome == outcome
-    assert "the ledger does not know it" in "".join([*map(str, report.differences), *report.unproven])
+    assert "but not in the ledger" in "".join([*map(str, report.differences), *report.unproven])
 
 
 @pytest.mark.parametrize(("minutes", "outcome"), [(29, HourOutcome.UNPROVEN), (31, HourOutcome.DIFFERS)])
@@ -332,4 +332,4 @@ def test_a_manifest_for_which_there_is_no_time_is_not_compared(
     # When, Then
     report = verified(deployment, stop_at=deployment.now)
     assert (report.outcome, report.compared, report.missed) == (HourOutcome.UNPROVEN, 0, 1)
-    assert f"manifest {row.id} was not compared, because the time of the run was over" in report.unproven[0]
+    assert f"manifest {row.id} was not compared, because the run had no time left" in report.unproven[0]

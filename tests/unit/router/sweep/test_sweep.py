@@ -306,10 +306,10 @@ def test_a_dry_run_says_what_the_next_sweep_does(deployment: Deployment) -> None
     deployment.wait(timedelta(hours=7))
     deployment.faults.reset()
     # When
-    told = sweep(deployment.services, dry_run=True)
+    shown = sweep(deployment.services, dry_run=True)
     # Then
     assert deployment.faults.writes == []
-    items = told.pop("items")
+    items = shown.pop("items")
     for kind, name in (
         ("rolledForward", f"manifest {dead.id}"),
         ("released", f"manifest {expired.id}: the lease of run jr_1 has expired"),
@@ -319,7 +319,7 @@ def test_a_dry_run_says_what_the_next_sweep_does(deployment: Deployment) -> None
         ("deleted", f"s3://lake/{lake_key(PARTITION, done.id, 1, 0)}"),
     ):
         assert f"{kind}: {name}" in items
-    expected = set(changes(told))
+    expected = set(changes(shown))
     assert expected == {"rolledForward", "released", "repointed", "resumed", "adopted", "aborted", "deleted"}
     # And the sweep does just that, and divides what it has adopted
-    assert sweep(deployment.services) == {**told, "divided": 1}
+    assert sweep(deployment.services) == {**shown, "divided": 1}

@@ -71,7 +71,7 @@ def test_a_complete_hour_is_told_once(deployment: Deployment, bridge: FakeEventB
         "table": None,
     }
     valid_json("hour", body)
-    assert bridge.told == [("Complete", 1, 10)]
+    assert bridge.announced == [("Complete", 1, 10)]
     assert bridge.sent[0]["Source"] == "hybrid-router"
     # The marker is not a foreign object, and the hour is not looked at again.
     assert swept(deployment) == {}
@@ -95,7 +95,7 @@ def test_a_late_file_reopens_an_hour_until_it_is_published(deployment: Deploymen
     done(deployment, row, 5)
     assert swept(deployment) == {"completed": 1}
     assert marker(deployment)["files"] == 2  # type: ignore[index]
-    assert bridge.told == [("Complete", 1, 10), ("Reopened", 2, 10), ("Complete", 3, 15)]
+    assert bridge.announced == [("Complete", 1, 10), ("Reopened", 2, 10), ("Complete", 3, 15)]
 
 
 def test_an_hour_that_is_converted_again_is_complete_once_the_replaced_objects_are_gone(
@@ -113,7 +113,7 @@ def test_an_hour_that_is_converted_again_is_complete_once_the_replaced_objects_a
     deployment.wait(GRACE)
     announce_hours(repair(deployment))
     # Then it is not complete until the sweep has deleted the old one
-    assert [kind for kind, *_ in bridge.told] == ["Complete", "Reopened"]
+    assert [kind for kind, *_ in bridge.announced] == ["Complete", "Reopened"]
     deployment.wait(HOUR)
     assert swept(deployment) == {"deleted": 3, "completed": 1}
 
@@ -136,7 +136,7 @@ def test_an_hour_is_not_complete_while_it_shows_what_a_publish_left_whose_manife
     deployment.wait(GRACE)
     announce_hours(repair(deployment))
     # Then
-    assert bridge.told == []
+    assert bridge.announced == []
     deployment.wait(HOUR)
     assert swept(deployment) == {"aborted": 1, "deleted": len(objects), "completed": 1}
 
@@ -229,7 +229,7 @@ def test_an_event_that_is_not_taken_is_sent_by_the_next_sweep(deployment: Deploy
     to_be_told(deployment)
     bridge.refuses = True
     # When
-    with pytest.raises(Exception, match=r"did not take the event of orders#2026-11-20T09 .it is busy"):
+    with pytest.raises(Exception, match=r"did not accept the event of orders#2026-11-20T09 .it is busy"):
         sweep(deployment.services)
     # Then: the marker is there, and the same event follows, even if the hour was touched meanwhile
     assert marker(deployment) is not None
@@ -238,7 +238,7 @@ def test_an_event_that_is_not_taken_is_sent_by_the_next_sweep(deployment: Deploy
     assert swept(deployment) == {"completed": 1}
     assert swept(deployment) == {"reopened": 1}
     done(deployment, late, 1)
-    assert bridge.told == [("Complete", 1, 10), ("Reopened", 2, 10)]
+    assert bridge.announced == [("Complete", 1, 10), ("Reopened", 2, 10)]
 
 
 @pytest.mark.parametrize("fault", ["crash_before", "lose_answer_of", "drop", "delay", "repeat"])
@@ -257,7 +257,7 @@ def test_what_goes_wrong_in_one_sweep_is_mended_by_the_next(
     deployment.faults.deliver()
     announce_hours(repair(deployment))
     # Then: at least one event, all of the same id, and the marker
-    assert set(bridge.told) == {("Complete", 1, 10)}
+    assert set(bridge.announced) == {("Complete", 1, 10)}
     assert marker(deployment) is not None
     assert deployment.ledger.partitions.get(PARTITION).is_settled
     assert list(deployment.ledger.partitions.unsettled()) == []
@@ -275,7 +275,7 @@ def test_a_sweep_that_resumes_late_leaves_the_marker_of_the_current_row(
     # Then
     assert marker(deployment) is None
     assert deployment.ledger.partitions.get(PARTITION).decided == HourState.REOPENED
-    assert [told for told in bridge.told if told[0] == "Reopened"] == [("Reopened", 2, 10)]
+    assert [shown for shown in bridge.announced if shown[0] == "Reopened"] == [("Reopened", 2, 10)]
 
 
 def test_a_sweep_that_resumes_late_and_dies_leaves_no_marker_for_long(
@@ -337,9 +337,9 @@ def test_a_sweep_that_resumes_late_and_dies_does_not_take_the_marker_of_a_comple
     assert list(deployment.ledger.partitions.unsettled()) == []
 
 
-@pytest.mark.parametrize(("number", "told"), [(1, []), (4, [("Complete", 1, 10), ("Reopened", 2, 10)])])
+@pytest.mark.parametrize(("number", "shown"), [(1, []), (4, [("Complete", 1, 10), ("Reopened", 2, 10)])])
 def test_a_file_that_comes_during_a_look_is_not_overlooked(
-    deployment: Deployment, bridge: FakeEventBridge, number: int, told: list[tuple[str, int, int]]
+    deployment: Deployment, bridge: FakeEventBridge, number: int, shown: list[tuple[str, int, int]]
 ) -> None:
     # Given a file that comes before the hour is told, or before it leaves the index
     to_be_told(deployment)
@@ -348,6 +348,6 @@ def test_a_file_that_comes_during_a_look_is_not_overlooked(
     announce_hours(repair(deployment))
     announce_hours(repair(deployment))
     # Then
-    assert bridge.told == told
+    assert bridge.announced == shown
     assert marker(deployment) is None
     assert [row.partition for row in deployment.ledger.partitions.unsettled()] == [PARTITION]

@@ -289,7 +289,7 @@ def test_a_batch_that_another_version_has_begun_stops_its_table(
     batch = PlannedBatch("orders", row.applied + 1, expires=False, hours={}, items=())
     assert tables.intend(row, write_batch(deployment.services, batch))
     monkeypatch.undo()
-    with pytest.raises(TableStoppedError, match="a newer version of hybrid-router can"):
+    with pytest.raises(TableStoppedError, match="deploy the newer version of hybrid-router"):
         commit(deployment)
     assert "tables rebuild orders" in str(row_of(deployment).stopped)
 
