@@ -39,7 +39,7 @@ def resubmit(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
 
     Order of the writes: the intent, which names the file; the row, after which no other resubmission can have one of
     its lines; then ownership, as for every arrival. Idempotent: a repetition completes what is left. Raises
-    ``InvalidInputError`` if the event is not valid, or the lines may not be resubmitted; ``InvalidDocumentError`` if its
+    ``InvalidInputError`` if the event is not valid or the lines cannot be resubmitted; ``InvalidDocumentError`` if its
     document, or an earlier one, is gone; ``OwnershipError`` if a request had no answer: a repetition or the sweep
     completes it.
     """
