@@ -280,10 +280,10 @@ def _print(summary: Summary, output: Path) -> None:
     if summary.skipped:
         typer.echo(f"{format_count(summary.skipped, 'file was', 'files were')} converted before")
     if summary.other_files:
-        number = format_count(summary.other_files, "file was", "files were")
+        number = format_count(summary.other_files, "file or folder was", "files or folders were")
         typer.echo(
-            f"{number} left out, such as {printable(summary.other_file)}: name such a file itself, or add its suffix "
-            'to input.suffixes of --settings, or "" to take every name'
+            f"{number} left out, such as {printable(summary.other_file)}: name it itself, or, unless its name begins "
+            'with "." or "_", add its suffix to input.suffixes of --settings, or "" to take every suffix'
         )
     for when, found in (("", summary), (" by an earlier call", summary.earlier)):
         texts = [f"{format_count(count, 'line')}: {reason}" for reason, count in found.quarantined.items()]

@@ -6,6 +6,7 @@ import tempfile
 from contextlib import ExitStack, contextmanager
 from os import PathLike, fspath
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, BinaryIO
 
 from ndjson_arrow._formats import find_other_format
@@ -29,9 +30,10 @@ class RejectedLineError(ValueError):
         super().__init__(f"{reject.source}: the line at byte {reject.offset:,} is not a row: {reject.reason}; {advice}")
         self.reject = reject
 
-    def __reduce__(self) -> tuple[type[ValueError], tuple[object, ...]]:
-        """In another process, which cannot have the reject, it is a ``ValueError`` of the same text."""
-        return ValueError, self.args
+    def __reduce__(self) -> tuple[object, ...]:
+        """In another process it has a copy of the reject, which is a native object."""
+        copy = SimpleNamespace(**{name: getattr(self.reject, name) for name in dir(Reject) if not name.startswith("_")})
+        return ValueError.__new__, (type(self), *self.args), {"reject": copy}
 
 
 class UnreadableFileError(ValueError):

@@ -86,7 +86,10 @@ def test_a_second_call_converts_only_what_is_new(
     assert shown["earlier"] == {"quarantined": {"not JSON": 1}, "unreadable": {"truncated gzip at byte 160": 1}}
     # And the page says so as well
     convert_files(replace(request(folder, output=tmp_path / "out"), as_json=False))
-    assert "1 whole file: truncated gzip at byte 160\n" in capsys.readouterr().out
+    page = capsys.readouterr().out
+    assert "1 whole file: truncated gzip at byte 160\n" in page
+    # And a suffix is not advised for a hidden file, which no setting takes
+    assert 'unless its name begins with "." or "_", add its suffix' in page
     # When only files are named of which every line is a row
     assert convert(folder / "orders" / "a.ndjson")[0] == ExitCode.OK
 
