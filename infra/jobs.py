@@ -79,7 +79,7 @@ class Jobs(Construct):
             acknowledge_finding(job, "AwsSolutions-GL1", NO_SECURITY_CONFIGURATION)
             acknowledge_finding(job, "AwsSolutions-GL3", NO_SECURITY_CONFIGURATION)
         if settings.spark.ui_logs:
-            # For a history server: CDK's property adds --enable-spark-ui, another format, only for Glue's console.
+            # In both formats, for Glue's console and for a history server; CDK's property adds only the first.
             uri = event_logs_uri(resources.control_bucket)
             for job in jobs:
                 resource = cast("CfnResource", job.node.default_child)

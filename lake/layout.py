@@ -43,6 +43,8 @@ SPARK_LOGS = "spark-logs/"
 PLAN_AHEAD_EXECUTION = "plan-ahead"
 """Used as the name of an execution by the hourly dry run of ``plan`` for the next night: each summary replaces the
 one before."""
+DRY_RUN_PREFIX = "dry-run-"
+"""Prefix of the names under which ``plan`` writes summaries that belong to no execution."""
 COMPLETE_MARKER = "_complete.json"
 """Name of an hour's marker in the lake. Spark, Hive, Athena and Trino do not read objects whose names begin with an
 underscore."""

@@ -164,8 +164,10 @@ def run_backfill(
         typer.echo(f"archived, so restore them first: {search['archived']:,} of the files to be converted")
     files, size = plan["files"] - search["recorded"], plan["bytes"] - search["bytes"]
     typer.echo(f"queued in these hours already: {format_count(files, 'file')}, {format_size(size)}")
-    time, dollars = format_duration(60 * plan["forecast"]["minutes"]), format_dollars(plan["forecast"]["dollars"])
-    typer.echo(f"with these: {format_count(plan['runs'], 'run')} on {plan['engine']}, {time}, {dollars}")
+    forecast, runs = plan["forecast"], f"{format_count(plan['runs'], 'run')} on {plan['engine']}"
+    price, other = (format_dollars(forecast[name]) for name in ("dollars", "other_dollars"))
+    time = format_duration(60 * forecast["minutes"])
+    typer.echo(f"with these: {runs}, {time}, {price}; requests, ledger and functions: {other}")
     if "reprocessed" in search:
         typer.echo(f"to be converted again in addition: {format_count(search['reprocessed'], 'manifest')}")
     return code

@@ -18,7 +18,7 @@ from cli.inspect.executions import read_zone
 from cli.terminal import print_answer, print_table
 from lake.engines.description import MICRO
 from lake.errors import InvalidInputError
-from lake.layout import PLAN_AHEAD_EXECUTION
+from lake.layout import DRY_RUN_PREFIX, PLAN_AHEAD_EXECUTION
 from lake.ledger import CostRow, CostShare, Ledger
 from lake.settings.declaration import DATE
 from lake.speed import FAST, SLOW
@@ -176,10 +176,6 @@ def _print(report: CostReport, by: str, source: str) -> None:
             f"functions {format_dollars(extra.functions)}); "
             f"the output costs {format_dollars(extra.storage_per_month)} a month while it is kept"
         )
-
-
-DRY_RUN_PREFIX = "dry-run-"
-"""Prefix of the names under which ``plan`` writes summaries that belong to no execution."""
 
 
 @command("plan")

@@ -131,7 +131,7 @@ def print_status_document(document: StatusDocument, now: datetime, options: str)
         files = f"{format_count(collected.files, 'file')}, {format_size(collected.bytes)}"
         typer.echo(f"collected  {files} since {collected.oldest_hour} UTC, divided when their hour is over")
         if collected.blocked:
-            files = format_count(collected.blocked, "file")
+            files = f"of these, {format_count(collected.blocked, 'file')}"
             typer.echo(f"           {files} in damaged parts: 'hybrid-router sweep{options}' names what to restore")
     elif not document.backlog:
         typer.echo("backlog    nothing waits")

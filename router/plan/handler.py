@@ -15,7 +15,7 @@ from botocore.config import Config
 from lake.documents import encode_document, put_first_document
 from lake.engines.description import MICRO
 from lake.errors import InvalidInputError
-from lake.layout import PLAN_AHEAD_EXECUTION, plan_index_key, plan_summary_key, run_key
+from lake.layout import DRY_RUN_PREFIX, PLAN_AHEAD_EXECUTION, plan_index_key, plan_summary_key, run_key
 from lake.ledger import ManifestRow, State
 from lake.ledger.manifest_row import queued_row
 from lake.manifest import Lane, Partition
@@ -64,9 +64,9 @@ def plan(event: Mapping[str, Any], services: Services, service_quotas: Any = Non
         room = read_glue_room(services, service_quotas, at_once=later is None)
     rows, left_from = backlog(services, selection, release=not dry_run)
     if dry_run and (found := event.get("found")):
-        # As if all of these files were alike.
+        # As if all of these files were alike; no manifest has a part of a file.
         size, files, limits = found["bytes"], found["recorded"], settings.batch
-        number = max(-(-size // limits.manifest_bytes), -(-files // limits.manifest_files))
+        number = min(files, max(-(-size // limits.manifest_bytes), -(-files // limits.manifest_files)))
         rows += equal_rows("found", Partition(selection.dataset or "", "", 0), number, size, files, found["compressed"])
     if left_from:
         logger.warning("too many manifests: the oldest are planned", manifests=len(rows), left_from=left_from)
@@ -131,13 +131,14 @@ def plan(event: Mapping[str, Any], services: Services, service_quotas: Any = Non
 
 def _parse(event: Mapping[str, Any], services: Services) -> tuple[str, Selection, bool, tuple[str, ...]]:
     """The execution, the selection, whether the run is dry, and the allowed engines."""
-    fields = {name: event[name] for name in event if name not in ("execution", "found")}
-    given = parse_fields(fields, FIELDS, "overnight", "{}")
-    execution, engine, engines = event.get("execution"), given.get("engine"), services.settings.batch.engines
+    execution, engines = event.get("execution"), services.settings.batch.engines
+    # The state machine ``backfill`` names its dry runs so; the input of ``overnight`` never has ``found``.
+    known = (*FIELDS, "found") if str(execution).startswith(DRY_RUN_PREFIX) else FIELDS
+    given = parse_fields({name: event[name] for name in event if name != "execution"}, known, "overnight", "{}")
     if not isinstance(execution, str) or not execution:
         raise InvalidInputError("execution is missing: pass the name of the state machine's execution")
     selection, dry_run = parse_selection(given, services), parse_flag(given, "dryRun")
-    if engine is not None and engine not in engines:
+    if (engine := given.get("engine")) is not None and engine not in engines:
         raise InvalidInputError(
             f"engine = {engine!r} is not allowed: pass one of {', '.join(engines)}, "
             "or add it to batch.engines and deploy the stack again"

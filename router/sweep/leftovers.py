@@ -13,7 +13,7 @@ from lake.aws_types import MultipartUploadTypeDef
 from lake.commit import read_commit
 from lake.errors import UnusableDocumentError
 from lake.layout import PREFLIGHT, is_own_key, list_objects, manifest_prefix, parse_generation, parse_s3_uri
-from lake.ledger import HourState, ManifestRow, State, TableRow
+from lake.ledger import ManifestRow, State, TableRow
 from lake.ledger.hours import DueDeletion
 from lake.ledger.table import batches_of
 from lake.manifest import Partition
@@ -162,7 +162,7 @@ def _delete(repair: Repair, due: DueDeletion, table: TableRow | None, keeps: Cal
 
 def _reopen(services: Services, hour: Partition) -> None:
     """Reopen an hour that was complete for its table only: readers of the files see the rows of both generations."""
-    if services.ledger.partitions.get(hour).decided == HourState.COMPLETE:
+    if services.ledger.partitions.get(hour).is_settled:
         services.ledger.partitions.touch(hour, services.clock())
 
 

@@ -264,14 +264,15 @@ def test_a_backfill_ends_as_its_night_does_or_is_named_and_not_waited_for(
 
 def test_a_dry_run_of_a_backfill_says_what_it_would_convert(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     search = {"found": 5, "known": 3, "recorded": 2, "bytes": 2_000_000, "archived": 1, "reprocessed": 4}
-    plan = {"files": 3, "bytes": 2_001_000, "runs": 1, "engine": "glue", "forecast": {"minutes": 90, "dollars": 2}}
+    forecast = {"minutes": 90, "dollars": 2, "other_dollars": 3}
+    plan = {"files": 3, "bytes": 2_001_000, "runs": 1, "engine": "glue", "forecast": forecast}
     output = {"dryRun": True, "search": search, "plan": plan}
     assert run(world, run_backfill, FIELDS, output, dry_run=True) == (ExitCode.OK, [{**REQUEST, "dryRun": True}])
     shown = capsys.readouterr().out
     assert "found: 5 files, of which 3 have an owner; to be converted: 2 files, 2 MB" in shown
     assert "archived, so restore them first: 1 of the files to be converted" in shown
     assert "queued in these hours already: 1 file, 1 kB" in shown
-    assert "with these: 1 run on glue, 1 h 30 min, $2.00" in shown
+    assert "with these: 1 run on glue, 1 h 30 min, $2.00; requests, ledger and functions: $3.00" in shown
     assert "to be converted again in addition: 4 manifests" in shown
 
 

@@ -140,6 +140,7 @@ REFUSED = [
         for token in ("xyz", reprocess.ReprocessReport().token())
     ),
     (plan, {"execution": "x", "datset": "x"}, "overnight does not know the input field 'datset': pass only dataset, "),
+    (plan, {"execution": "x", "found": {}}, "overnight does not know the input field 'found': pass only dataset, "),
     (plan, {"execution": ""}, "execution is missing"),
     (plan, {"execution": "x", "engine": "glue"}, "engine = 'glue' is not allowed: pass one of glue-flex, or add it to"),
     (plan, {"execution": "x", "dataset": 7}, "dataset = 7 is unknown: pass one of orders"),

@@ -106,15 +106,19 @@ def test_only_a_publish_that_takes_too_long_is_planned(deployment: Deployment) -
     assert planned(deployment, plan_overnight(deployment, execution="next")) == [row.id]
 
 
-def test_a_dry_run_plans_collections_and_what_a_backfill_has_found(deployment: Deployment) -> None:
+@pytest.mark.parametrize(("recorded", "manifests"), [(10, 3), (1, 1)])
+def test_a_dry_run_plans_collections_and_what_a_backfill_has_found(
+    deployment: Deployment, recorded: int, manifests: int
+) -> None:
     for name in ("a.json", "b.json"):
         collected(deployment, name)
     collected(deployment, "c.json", partition=HOURS[0])
-    # And a backfill has found compressed files of two manifests and a half that have no owner
+    # And a backfill has found compressed files of two manifests and a half that have no owner, or one that is as large
     size = 5 * deployment.services.settings.batch.manifest_bytes // 2
     deployment.faults.writes.clear()
-    answer = plan_overnight(deployment, dryRun=True, found={"recorded": 10, "bytes": size, "compressed": size})
-    assert (answer["manifests"], answer["files"], answer["bytes"]) == (5, 13, size + 300)
+    found = {"recorded": recorded, "bytes": size, "compressed": size}
+    answer = plan_overnight(deployment, execution="dry-run-a", dryRun=True, found=found)
+    assert (answer["manifests"], answer["files"], answer["bytes"]) == (2 + manifests, 3 + recorded, size + 300)
     assert answer["datasets"][0]["compressedBytes"] == size
     assert deployment.faults.writes == ["put_object"]
 
