@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass
 class FakeEventBridge:
-    """Takes events, or refuses them."""
+    """Accepts events, or refuses them."""
 
     sent: list[dict[str, Any]] = field(default_factory=list)
     refuses: bool = False
@@ -20,7 +20,7 @@ class FakeEventBridge:
         return {"FailedEntryCount": 0, "Entries": [{"EventId": "e"}]}
 
     @property
-    def told(self) -> list[tuple[str, int, int]]:
+    def announced(self) -> list[tuple[str, int, int]]:
         """Detail type, revision and rows of each event."""
         details = [(entry["DetailType"], json.loads(entry["Detail"])) for entry in self.sent]
         return [(kind.removeprefix("Dataset Hour "), detail["revision"], detail["rows"]) for kind, detail in details]
