@@ -1,4 +1,4 @@
-"""``doctor``: each line is ok or says what to do; the exit code is that of all lines."""
+"""``doctor``: each line is ok or states what to do; the exit code covers all lines."""
 
 import sys
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ BOOTSTRAP_KEY = "arn:aws:kms:eu-central-1:111122223333:key/1234abcd-12ab-34cd-56
 
 @dataclass
 class FakeAws:
-    """A session and its clients; attributes are what the services answer, or the error that they raise."""
+    """A session and its clients; attributes are the services' answers, or the errors that they raise."""
 
     region_name: str | None = "eu-central-1"
     caller: Any = field(default_factory=lambda: {"Account": "111122223333", "Arn": "arn:aws:iam::111122223333:user/a"})
@@ -44,12 +44,12 @@ class FakeAws:
         return self
 
     def get_caller_identity(self) -> Any:
-        return told(self.caller)
+        return answer_or_raise(self.caller)
 
     def get_service_quota(self, **_: str) -> Any:
         if self.quota is None:
             raise self.exceptions.NoSuchResourceException({}, "GetServiceQuota")
-        return {"Quota": {"Value": told(self.quota)}}
+        return {"Quota": {"Value": answer_or_raise(self.quota)}}
 
     get_aws_default_service_quota = get_service_quota
 
@@ -59,20 +59,20 @@ class FakeAws:
 
     def describe_stacks(self, StackName: str) -> Any:  # noqa: N803
         if StackName == "CDKToolkit":
-            output = {"OutputKey": "FileAssetKeyArn", "OutputValue": told(self.bootstrap)}
+            output = {"OutputKey": "FileAssetKeyArn", "OutputValue": answer_or_raise(self.bootstrap)}
             return {"Stacks": [{"Outputs": [output]}]}
         assert StackName == "hybrid-router-dev"
-        return {"Stacks": [told(self.stack or deployed())]}
+        return {"Stacks": [answer_or_raise(self.stack or deployed())]}
 
     def get_paginator(self, _: str) -> "FakeAws":
         return self
 
     def paginate(self, **_: str) -> Any:
-        found = [{"SubscriptionArn": arn, "Endpoint": "a@example.com"} for arn in told(self.subscriptions)]
+        found = [{"SubscriptionArn": arn, "Endpoint": "a@example.com"} for arn in answer_or_raise(self.subscriptions)]
         return [{"Subscriptions": found}]
 
 
-def told(answer: Any) -> Any:
+def answer_or_raise(answer: Any) -> Any:
     if isinstance(answer, Exception):
         raise answer
     return answer
@@ -91,7 +91,7 @@ def deployed(code: str = "", status: str = "UPDATE_COMPLETE") -> dict[str, Any]:
 def findings(aws: FakeAws | Exception, settings: Settings | None = SETTINGS) -> dict[str, Finding]:
     """The last finding of each name."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("boto3.Session", lambda profile_name, region_name: told(aws))
+        patched.setattr("boto3.Session", lambda profile_name, region_name: answer_or_raise(aws))
         return {item.name: item for item in Account("dev", Path("my.toml"), "ops", "eu-west-1").examine(settings)}
 
 
@@ -170,8 +170,8 @@ def test_the_exit_code_is_that_of_all_lines(
     assert [item["state"] for item in answered(print_findings, lines, code=code)["findings"]] == states
 
 
-def answers(monkeypatch: pytest.MonkeyPatch, told: dict[str, str]) -> None:
-    monkeypatch.setattr(checks, "_answer", lambda command: told.get(" ".join(command)))
+def answers(monkeypatch: pytest.MonkeyPatch, outputs: dict[str, str]) -> None:
+    monkeypatch.setattr(checks, "_answer", lambda command: outputs.get(" ".join(command)))
     monkeypatch.setattr("local.class_archive.java_command", lambda: "java")
 
 
