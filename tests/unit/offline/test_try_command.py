@@ -130,10 +130,10 @@ def test_an_object_of_s3_is_tried_with_its_own_tags(tmp_path: Path, monkeypatch:
     body = json.loads(found.stdout)
     assert (body["key"], body["lane"], body["rows"]) == ("tagged/a.ndjson", "stream", 1)
     assert body["reason"] == "urgent: priority=high is in its tags"
-    # And one that is missing is told
+    # And a missing file is reported
     missing = CliRunner().invoke(app, ["try", "s3://landing/b.ndjson", *place])
     assert "s3://landing/b.ndjson does not exist" in str(missing.exception)
-    # And one that cannot be read now
+    # And so is a file that cannot be read now
     denied = Mock(side_effect=DeniedFileError("it may not be read"))
     denied.side_effect.__cause__ = ClientError({"Error": {"Code": "AccessDenied"}}, "GetObject")
     monkeypatch.setattr("offline.input_files.InputFiles.fetch", denied)
