@@ -174,7 +174,7 @@ def test_what_a_killed_canary_has_left_is_removed_and_nothing_else(world: World,
     assert sorted(left_behind(world)) == sorted(left)
 
 
-def test_a_streaming_run_on_emr_is_that_of_the_stack_with_another_argument(stack: DeployedStack) -> None:
+def test_a_streaming_run_on_emr_differs_from_the_stacks_only_in_an_argument(stack: DeployedStack) -> None:
     # Given the functions that start the stream on EMR Serverless
     launch = StreamLaunch("00app", "role", "s3://code/main.py", "--a 1", "--conf x=y", 1440, "/logs")
     functions: Any = SimpleNamespace(

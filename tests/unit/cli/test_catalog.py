@@ -141,7 +141,7 @@ def test_the_newest_hours_are_read_one_object_of_each_first(world: World, stack:
     assert set(read_sample(stack, "orders", 7).values["id"]) == {f"{hour}-0" for hour in range(5, 10)} | {"9-1", "8-1"}
 
 
-def test_of_a_large_object_only_ranges_are_read(
+def test_only_ranges_of_a_large_object_are_read(
     world: World, stack: DeployedStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Given: an object with many row groups
@@ -289,7 +289,7 @@ def columns(world: World) -> tuple[str, ...]:
     return row.columns
 
 
-def test_what_no_file_has_is_dropped_and_can_come_again(
+def test_a_column_without_a_file_is_dropped_and_can_return(
     world: World, drop: Callable[[], None], answered: Answered, printed: Printed
 ) -> None:
     for dry_run, left in ((True, ("amount", "id", "later")), (False, ("amount", "id"))):

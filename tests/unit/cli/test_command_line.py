@@ -132,7 +132,7 @@ def test_a_message_that_cannot_be_written_changes_no_code(stderr: str, monkeypat
     assert ended.value.code == ExitCode.NOT_REACHABLE
 
 
-def test_a_reader_that_has_ended_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reader_that_has_ended_is_not_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("stdout", "stderr"):
         # Typer replaces both.
         monkeypatch.setattr(sys, name, getattr(sys, name))
@@ -161,7 +161,7 @@ def test_an_empty_argument_is_not_the_current_folder(arguments: list[str], monke
         (refused("ValidationError"), "run 'AWS_REGION=eu-west-1 cdk --profile ops deploy -c stage=prod'"),
     ],
 )
-def test_why_a_stack_is_not_found_is_told(
+def test_the_reason_why_a_stack_is_not_found_is_reported(
     error: BotoCoreError | ClientError, advice: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("boto3.Session", Mock(side_effect=error))
@@ -288,7 +288,7 @@ def test_in_a_pipe_there_are_tabs() -> None:
 
 
 @pytest.mark.parametrize("columns", [80, 120])
-def test_the_width_is_that_of_the_terminal(columns: int, monkeypatch: pytest.MonkeyPatch, printed: Printed) -> None:
+def test_the_width_equals_the_terminals(columns: int, monkeypatch: pytest.MonkeyPatch, printed: Printed) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     text = printed(print_table, "T", ("a", "b"), ("n",), [("x" * 50, "y" * 40, "1")])

@@ -74,7 +74,7 @@ def stack_with(queue: DeadLetterQueue) -> Any:
 
 
 @pytest.mark.parametrize(("limit", "shown"), [(12, 12), (13, 12), (5, 5)])
-def test_a_list_that_may_be_cut_says_so(limit: int, shown: int, answered: Answered, printed: Printed) -> None:
+def test_a_list_that_may_be_truncated_is_marked(limit: int, shown: int, answered: Answered, printed: Printed) -> None:
     stack = stack_with(DeadLetterQueue(12))
     found = answered(print_dead_letters, stack, limit, code=1)
     assert (len(found["deadLetters"]), found["complete"]) == (shown, shown < limit)

@@ -136,7 +136,7 @@ OWN_KEY = Settings(stage="dev", encryption=EncryptionSettings(bootstrap_key=BOOT
         (FakeAws(subscriptions=refused("AccessDenied")), "subscription", Readiness.UNREACHABLE, "a permission is"),
     ],
 )
-def test_what_is_not_ready_says_what_to_do(aws: FakeAws, name: str, state: Readiness, text: str) -> None:
+def test_what_is_not_ready_states_what_to_do(aws: FakeAws, name: str, state: Readiness, text: str) -> None:
     found = findings(aws)[name]
     assert (found.state, text in found.text) == (state, True), found
 
@@ -161,7 +161,7 @@ def test_what_the_settings_ask_of_the_account(aws: FakeAws, settings: Settings, 
         ([Readiness.UNREACHABLE, Readiness.TO_DO], ExitCode.NOT_REACHABLE),
     ],
 )
-def test_the_exit_code_is_that_of_all_lines(
+def test_the_exit_code_covers_all_lines(
     states: list[Readiness], code: ExitCode, answered: Answered, printed: Printed
 ) -> None:
     lines = [Finding("java", state, "text\x1b[2J") for state in states]
@@ -175,7 +175,7 @@ def answers(monkeypatch: pytest.MonkeyPatch, outputs: dict[str, str]) -> None:
     monkeypatch.setattr("local.class_archive.java_command", lambda: "java")
 
 
-def test_a_machine_without_programs_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_programs_that_a_machine_lacks_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     answers(monkeypatch, {"java -version": 'openjdk version "11.0.2"', "node --version": "v20.1.0"})
     (tmp_path / "uv.lock").touch()
     found = {item.name: item for item in examine_machine(tmp_path, SETTINGS)}
@@ -198,7 +198,7 @@ def test_a_machine_with_all_programs_is_ok(tmp_path: Path, monkeypatch: pytest.M
     }
 
 
-def test_a_settings_file_of_another_stage_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_settings_file_of_another_stage_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     answers(monkeypatch, {})
     session: Any = FakeAws(caller=NoCredentialsError())
     monkeypatch.setattr("boto3.Session", lambda **_: session)

@@ -78,7 +78,7 @@ def test_a_file_whose_part_cannot_be_divided_is_blocked(world: World, explained:
     assert "BLOCKED: its part cannot be divided: 'hybrid-router sweep --stage test' names what to" in explained()[1]
 
 
-def test_a_queued_file_says_when_it_will_be_converted(world: World, explained: Explained) -> None:
+def test_the_conversion_time_of_a_queued_file_is_shown(world: World, explained: Explained) -> None:
     arrived(world, "a")
     assert "  outcome    QUEUED: will be converted tonight 22:00\n" in explained()[1]
     put_summary(world, "plan-ahead")
@@ -134,7 +134,7 @@ def test_a_blocked_file_is_not_promised_for_tonight(world: World, explained: Exp
     assert "access denied; remove the cause, then run 'hybrid-router overnight --stage dev'" in text
 
 
-def test_what_waits_for_no_night_says_for_what(world: World, explained: Explained) -> None:
+def test_work_that_waits_for_no_night_names_what_it_waits_for(world: World, explained: Explained) -> None:
     manifest = arrived(world, "a", lane=Lane.STREAM)
     status = "'hybrid-router stream status --stage test' says whether it runs"
     assert f"QUEUED: waits for the streaming job: {status}\n" in explained()[1]
@@ -188,7 +188,7 @@ def test_what_the_iceberg_table_shows_is_named(world: World, explained: Explaine
     assert explained()[0]["manifests"][0]["tabled"] is None
 
 
-def test_an_unreadable_file_is_said_to_be_so(world: World, explained: Explained) -> None:
+def test_an_unreadable_file_is_reported_as_such(world: World, explained: Explained) -> None:
     published(world, arrived(world, "a"), {}, unreadable=f"it is archived, then run: {READ_AGAIN}")
     version, text = explained()
     failed = f"it is archived, then run: {READ_AGAIN} --stage dev"
@@ -217,7 +217,7 @@ def test_an_object_goes_back_to_its_files_and_one_of_the_quarantine_to_those_tha
     assert ([item.uri for item in document.inputs], document.kind) == (["s3://input/orders/a"], "quarantine")
 
 
-def test_an_object_of_an_older_generation_says_that_it_was_replaced(world: World, printed: Printed) -> None:
+def test_an_object_of_an_older_generation_is_shown_as_replaced(world: World, printed: Printed) -> None:
     # Given: a manifest that was converted twice
     manifest = arrived(world, "a")
     published(world, manifest, {})

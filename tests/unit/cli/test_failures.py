@@ -42,7 +42,7 @@ def unreadable(world: World, row: ManifestRow, *keys: str, version: str = "v1") 
     put_result(world, row, [*failed, SourceCount("s3://input/good", "v1", 100, 3, 3, 0, {}, None, None)])
 
 
-def test_of_a_manifest_without_readable_files_no_more_are_looked_at_than_are_shown(
+def test_only_the_shown_files_of_a_manifest_without_readable_files_are_read(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(2):
@@ -121,7 +121,7 @@ def record(world: World, manifest: str | None, version: str, arrived_at: str) ->
     world.ledger.arrivals.put(ArrivalRow(file, manifest, PARTITION, Lane.BATCH, "by default", arrived_at))
 
 
-def test_an_unreadable_file_is_no_failure_any_more_once_a_later_version_of_it_was_converted(
+def test_an_unreadable_file_is_no_longer_a_failure_once_a_later_version_was_converted(
     world: World, stack: DeployedStack
 ) -> None:
     # Given an unreadable file, and an earlier version of it that was readable
@@ -186,7 +186,7 @@ def test_one_dataset_can_be_chosen_and_long_lists_are_cut(world: World, stack: D
     assert (cut.complete, len(cut.failures)) == (False, 1)
 
 
-def test_the_page_says_why_and_what_to_do(world: World, printed: Printed) -> None:
+def test_the_page_gives_the_reason_and_what_to_do(world: World, printed: Printed) -> None:
     # Given
     row = world.queued("a")
     world.ledger.manifests.fail(row, "bad\nline", world.now)
@@ -254,7 +254,7 @@ def test_records_that_were_not_delivered_are_one_entry_for_each_kind_of_error(
     assert (orphan.uri, orphan.files, orphan.dataset) == (uri, 2, None)
 
 
-def test_without_records_nobody_needs_the_right_to_list_the_input_bucket(world: World, stack: DeployedStack) -> None:
+def test_without_records_no_role_needs_the_right_to_list_the_input_bucket(world: World, stack: DeployedStack) -> None:
     def refused(code: str, stack: DeployedStack) -> DeployedStack:
         error = ClientError({"Error": {"Code": code, "Message": ""}}, "ListObjectsV2")
         listing = Mock(side_effect=error)

@@ -95,7 +95,7 @@ def test_more_hours_than_a_command_shows_are_refused(stack: DeployedStack) -> No
         print_hours(stack, "orders", "2020-01-01", "2026-01-01", as_json=False)
 
 
-def test_an_hour_that_readers_were_told_of_is_read_from_its_row_alone(
+def test_an_announced_hour_is_read_from_its_row_alone(
     deployment: Deployment, stack: DeployedStack, hours: Hours, printed: Printed
 ) -> None:
     # Given an hour that a sweep has announced, and a late file in another hour

@@ -197,7 +197,7 @@ def rewrite(deployment: Deployment, operation: str, too_many: int = 0) -> None:
         ),
     ],
 )
-def test_files_of_another_writer_are_those_of_a_compaction_with_as_many_rows(
+def test_files_of_another_writer_count_as_a_compaction_if_the_row_count_is_equal(
     deployment: Deployment, rows: list[ManifestRow], operation: str, too_many: int, problems: list[str]
 ) -> None:
     rewrite(deployment, operation, too_many)

@@ -116,7 +116,7 @@ def number(request: pytest.FixtureRequest) -> Iterator[int]:
     signal.signal(request.param, before)
 
 
-def test_a_signal_that_is_ignored_stays_so_as_under_nohup(number: int) -> None:
+def test_an_ignored_signal_stays_ignored_as_under_nohup(number: int) -> None:
     signal.signal(number, signal.SIG_IGN)
     with ended_by_signal():
         signal.raise_signal(number)
@@ -137,7 +137,7 @@ def test_a_cloud_that_is_ended_leaves_nothing(
     assert [signal.getsignal(each) for each in END_SIGNALS] == before
 
 
-def test_a_cloud_is_kept_if_asked(
+def test_a_cloud_is_kept_on_request(
     folder: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

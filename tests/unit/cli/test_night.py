@@ -160,7 +160,7 @@ def test_a_damaged_verdict_is_named(world: World) -> None:
         print_night(stack_of(world, services), "last")
 
 
-def test_a_date_is_that_of_the_stage_on_which_the_night_began(world: World, shown: Shown) -> None:
+def test_a_date_is_the_stages_local_date_on_which_the_night_began(world: World, shown: Shown) -> None:
     # Given: two nights; the newer one began after midnight in Berlin and before midnight UTC
     late = {**night(world, "n2"), "startDate": datetime(2026, 11, 20, 23, 30, tzinfo=UTC)}
     late["stopDate"] = late["startDate"] + timedelta(hours=1)
@@ -179,7 +179,7 @@ def test_an_execution_that_step_functions_has_forgotten_is_in_the_ledger(world: 
     assert (document["outcome"], document["status"], document["jobRuns"]) == (VERDICT["outcome"], "UNKNOWN", [])
 
 
-def test_an_execution_without_a_verdict_says_its_error(world: World, printed: Printed) -> None:
+def test_an_execution_without_a_verdict_shows_its_error(world: World, printed: Printed) -> None:
     failed = {**execution("n1", "FAILED"), "error": "InvalidInputError", "cause": "unknown dataset"}
     text = printed(print_night, stack_of(world, FakeServices([failed])), f"{MACHINE}:n1", code=ExitCode.NOT_SO)
     assert "  InvalidInputError: unknown dataset\n" in text

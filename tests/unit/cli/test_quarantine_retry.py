@@ -66,7 +66,7 @@ def test_repaired_lines_go_to_their_hours(stack: Any, retry: Retry) -> None:
 
 
 @pytest.mark.parametrize(("first", "unchanged"), [(b"", 3), (b'{"a":1', 4), (b'{"a":1}', 3)])
-def test_a_byte_order_mark_that_an_editor_has_added_is_no_repair(
+def test_a_byte_order_mark_that_an_editor_has_added_is_not_a_repair(
     stack: Any, exported: Path, retry: Retry, first: bytes, unchanged: int
 ) -> None:
     _, *others = exported.read_bytes().replace(b"\r", b"").split(b"\n")
@@ -93,7 +93,7 @@ def test_nothing_is_given_back_while_a_changed_line_is_not_a_row(
     assert contents(stack) == []
 
 
-def test_what_an_editor_has_put_for_bytes_that_are_not_utf_8_is_no_repair(
+def test_an_editors_replacement_for_invalid_utf_8_is_not_a_repair(
     stack: Any, tmp_path: Path, answered: Answered
 ) -> None:
     # Given a line that only has the wrong encoding, and an editor that saved the file because of another line
@@ -136,7 +136,7 @@ def test_the_same_file_again_gives_nothing_back_and_a_further_line_does(stack: A
     assert contents(stack) == [b'{"a":1}\n', b'{"a":2}\n']
 
 
-def test_a_dry_run_says_what_would_be_given_back(stack: Any, exported: Path, printed: Printed) -> None:
+def test_a_dry_run_reports_what_would_be_resubmitted(stack: Any, exported: Path, printed: Printed) -> None:
     exported.write_bytes(b'{"a":1}\n{"a":2}\n\n\n')
     output = printed(retry_lines, stack, exported, dry_run=True, code=ExitCode.FINE).splitlines()
     assert output == [f"{PARTITION}: 2 lines", "dry run, nothing was done; lines to be given back: 2, 2 left empty"]
@@ -174,7 +174,7 @@ def test_an_hour_that_is_converted_again_keeps_no_other_back(
     assert f"\n{PARTITION}: the rejected lines of manifest {manifest}, which is QUEUED" in text
 
 
-def test_lines_of_an_hour_that_is_queued_while_they_are_given_back_are_told(
+def test_lines_of_an_hour_that_is_queued_during_the_resubmission_are_reported(
     stack: Any, exported: Path, printed: Printed
 ) -> None:
     # Given a reprocess between the check of the lines and their recording
@@ -189,7 +189,7 @@ def test_lines_of_an_hour_that_is_queued_while_they_are_given_back_are_told(
         assert f"\n{PARTITION} is converted again; rejected lines of this hour" in text
 
 
-def test_files_that_are_missing_or_changed_are_told(exported: Path, retry: Retry) -> None:
+def test_missing_and_changed_files_are_reported(exported: Path, retry: Retry) -> None:
     for number in (1, 5):
         text = rf"has {number} lines?, and .*\.origins names 4: keep one line for"
         with pytest.raises(InvalidInputError, match=text):

@@ -44,7 +44,7 @@ def test_every_error_of_a_file_is_a_line(tmp_path: Path) -> None:
     assert "its field hours is '25'" in second
 
 
-def test_a_valid_file_is_said_in_words() -> None:
+def test_a_valid_file_is_described_in_words() -> None:
     answer = CliRunner().invoke(app, ["settings", "check", str(DEV)])
     assert answer.exit_code == ExitCode.FINE
     lines = answer.stdout.splitlines()
@@ -90,7 +90,7 @@ def test_rows_that_expire_need_a_bucket_that_only_aws_can_answer_about() -> None
         ({"tags": ("p=high",), "metadata": ("p=high",)}, "; urgent at any hour: files by their tags, metadata"),
     ],
 )
-def test_what_makes_files_of_a_dataset_urgent_is_said(urgent: dict[str, Any], words: str) -> None:
+def test_what_makes_files_of_a_dataset_urgent_is_described(urgent: dict[str, Any], words: str) -> None:
     rule = DatasetRule("orders", "o/", urgent=DatasetUrgentSettings(**urgent))
     assert dict(summary(replace(WEEKDAYS, datasets=(rule,))))["dataset"].endswith(words)
 

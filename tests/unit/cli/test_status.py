@@ -139,7 +139,7 @@ def test_collected_files_that_no_division_can_take_are_not_promised_one(world: W
     assert page().splitlines()[1:4] == [collected, line, "failures   none"]
 
 
-def test_the_newest_forecast_is_told_until_its_night_begins(world: World, page: Page) -> None:
+def test_the_newest_forecast_is_shown_until_its_night_begins(world: World, page: Page) -> None:
     put_summary(world, "plan-ahead")
     text = page()
     assert (
@@ -183,7 +183,7 @@ def test_the_stream_is_alive_by_its_run_and_its_heartbeat(world: World, page: Pa
     assert f"stream     running (jr_1), heartbeat {age} ago, window until tonight 20:15" in text
 
 
-def test_only_alarms_of_the_own_topic_are_open_and_those_without_a_state_are_not_called_quiet(
+def test_only_alarms_of_the_stacks_topic_are_open_and_none_without_a_state_is_called_quiet(
     world: World, page: Page
 ) -> None:
     alarm = {

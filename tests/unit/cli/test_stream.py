@@ -45,7 +45,7 @@ def test_the_streams_status_is_its_exit_code(world: World, answered: Answered, p
 
 
 @pytest.mark.parametrize(("running", "code"), [(True, ExitCode.FINE), (False, ExitCode.NOT_SO)])
-def test_a_start_without_room_is_told(world: World, running: bool, code: ExitCode, printed: Printed) -> None:
+def test_a_start_without_room_is_reported(world: World, running: bool, code: ExitCode, printed: Printed) -> None:
     stack = streaming(world, running, {"running": running})
     assert ("no run can be started now" in printed(start_stream, stack, code=code)) is not running
     # And an execution watches the window: it restarts the run, measures the backlog and stops the run at the end
@@ -98,7 +98,7 @@ def on_emr(world: World) -> DeployedStack:
     return replace(stack, outputs=outputs, stream_client=emr)
 
 
-def test_runs_are_those_of_the_name_of_their_shard_and_logs_those_of_their_id(
+def test_runs_are_found_by_the_name_of_their_shard_and_logs_by_the_id_of_the_run(
     on_emr: DeployedStack, tmp_path: Any
 ) -> None:
     assert [state.runs for state in read_shards(on_emr)] == [(), (RUN,)]

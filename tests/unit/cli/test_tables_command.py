@@ -59,7 +59,7 @@ def test_settings_of_another_version_are_not_called_wrong(deployment: Deployment
         print_table_status(stack, None, as_json=False)
 
 
-def test_a_table_is_current_or_behind(
+def test_a_table_is_current_or_late(
     deployment: Deployment, stack: DeployedStack, printed: Printed, tables: Tables
 ) -> None:
     assert "no dataset that was converted has a rule" in printed(print_table_status, stack)

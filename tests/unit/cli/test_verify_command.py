@@ -38,7 +38,7 @@ def stack(world: World) -> DeployedStack:
         ("orders", "2126-11-20", ExitCode.WRONG_USE, "the hour 2126-11-20T00"),
     ],
 )
-def test_an_unknown_dataset_is_told_from_a_wrong_option(
+def test_an_unknown_dataset_is_distinguished_from_a_wrong_option(
     stack: DeployedStack, dataset: str, day: str, code: ExitCode, message: str
 ) -> None:
     with pytest.raises(HybridRouterError, match=f"^{message}") as caught:
@@ -53,7 +53,7 @@ def test_an_unknown_dataset_is_told_from_a_wrong_option(
         (UnusableDocumentError("the settings cannot be read"), "verify could not read everything: the settings cannot"),
     ],
 )
-def test_what_cannot_be_read_says_why_and_is_no_difference(
+def test_unreadable_content_has_a_reason_and_is_not_a_difference(
     stack: DeployedStack, capsys: pytest.CaptureFixture[str], error: Exception, message: str
 ) -> None:
     refused = replace(stack, glue=Mock(get_job=Mock(side_effect=error)))

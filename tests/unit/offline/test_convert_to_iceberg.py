@@ -167,7 +167,7 @@ def test_a_copy_of_a_folder_writes_nothing_into_the_original(call: Request, tmp_
 
 @pytest.mark.parametrize("name", ["*.metadata.json", "snap-*.avro", "*-m0.avro"])
 @pytest.mark.parametrize("left", [None, slice(0, -40), slice(0)])
-def test_a_table_whose_document_is_lost_is_made_anew(call: Request, name: str, left: slice | None) -> None:
+def test_a_table_whose_document_is_lost_is_recreated(call: Request, name: str, left: slice | None) -> None:
     # Given a document that was deleted, truncated, or left empty by a power failure
     convert_files(call)
     for document in call.output.rglob(name):

@@ -269,7 +269,7 @@ def test_a_time_of_change_that_is_not_a_date_is_named(
     assert "set it, for example with 'touch'" in message
 
 
-def test_a_full_disk_is_named_and_the_next_call_goes_on(
+def test_a_full_disk_is_named_and_the_next_call_continues(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, convert: Convert
 ) -> None:
     # Given a disk that is full when the second group is published

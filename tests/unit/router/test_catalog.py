@@ -139,7 +139,7 @@ def comments(table: dict[str, Any]) -> dict[str, str | None]:
     return {column["Name"]: column.get("Comment") for column in columns}
 
 
-def test_a_table_tells_its_promise_and_the_keys_of_its_columns(deployment: Deployment) -> None:
+def test_a_table_describes_its_promise_and_the_keys_of_its_columns(deployment: Deployment) -> None:
     table = table_of(deployment, "city", "created__at", "a__020_b")
     assert "exactly once" in table["Description"]
     assert table["Parameters"]["hybrid_router.quarantine"] == "s3://quarantine/orders/"
@@ -153,7 +153,7 @@ def test_a_table_tells_its_promise_and_the_keys_of_its_columns(deployment: Deplo
 @example("date")
 @example("_source")
 @example("_tmp_metadata_row_index")
-def test_the_key_of_a_column_is_that_of_the_reader(key: str) -> None:
+def test_the_key_of_a_column_equals_the_readers(key: str) -> None:
     name = column_name(key)
     assert key_of_column(name) == original_key(name)
 
@@ -170,7 +170,7 @@ def test_a_comment_is_one_visible_line_of_the_length_that_glue_takes() -> None:
     assert all(text is None or (len(text) <= 255 and text.isprintable()) for text in by_column.values())
 
 
-def test_an_invocation_ends_in_time_and_the_next_one_goes_on(
+def test_an_invocation_ends_in_time_and_the_next_one_continues(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Given four datasets, and a Glue that takes three minutes for each
@@ -189,7 +189,7 @@ def test_an_invocation_ends_in_time_and_the_next_one_goes_on(
     assert seen == ["a", "b", "c", "orders", "a", "b"]
 
 
-def test_one_bad_table_does_not_stop_the_others_and_is_told(
+def test_one_bad_table_does_not_stop_the_others_and_is_reported(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Given two datasets, and a Glue that refuses the first table

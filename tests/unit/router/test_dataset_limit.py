@@ -42,7 +42,7 @@ def _row(deployment: Deployment, key: str) -> Any:
     return row
 
 
-def test_a_dataset_that_was_let_in_keeps_its_place(deployment: Deployment) -> None:
+def test_an_admitted_dataset_keeps_its_place(deployment: Deployment) -> None:
     # Given a dataset that was admitted before the limit was lowered
     limit(deployment, 3)
     route_arrivals(deployment.services, [file_of("new_a/1.json")])
@@ -98,7 +98,7 @@ def test_whatever_happens_to_a_write_each_file_gets_one_owner_and_each_new_datas
 
 @pytest.mark.parametrize("room", range(7))
 @pytest.mark.parametrize("admitted_before", ["new_1", "another"])
-def test_another_invocation_that_lets_one_in_takes_no_place_of_others(
+def test_another_invocation_that_admits_a_dataset_takes_no_place_of_others(
     deployment: Deployment, room: int, admitted_before: str
 ) -> None:
     # Given new datasets, one of which, or another one, is admitted by a second invocation before the first one writes
@@ -169,7 +169,7 @@ def test_raising_the_limit_gives_the_file_to_a_redelivery_and_to_the_sweep(deplo
     assert "was IGNORED: keys have created as many datasets" in _row(deployment, "new/b.json").reason
 
 
-def test_a_backfill_of_a_dataset_without_room_says_so(deployment: Deployment) -> None:
+def test_a_backfill_of_a_dataset_without_room_is_refused(deployment: Deployment) -> None:
     # Given a file beyond the limit
     limit(deployment, 2)
     route(put(deployment, "new/a.json"), deployment.services)
@@ -232,7 +232,7 @@ def test_the_first_folder_has_the_dataset_and_no_other_is_mixed_with_it(stage: D
     ]
 
 
-def test_of_folders_that_come_at_once_the_one_of_the_name_itself_has_it(stage: Deployment) -> None:
+def test_a_folder_with_the_datasets_exact_name_wins_over_others_that_arrive_at_once(stage: Deployment) -> None:
     ownership = route_arrivals(stage.services, [file_of("web-logs/a.json"), file_of("web_logs/a.json")])
     assert ownership.count(ArrivalOutcome.OWNED) == ownership.count(ArrivalOutcome.IGNORED) == 1
     assert ownership.beyond_dataset_limit == 0

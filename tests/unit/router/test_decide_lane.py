@@ -207,7 +207,7 @@ def test_a_size_can_be_urgent(urgent: dict[str, Any], size: int, is_urgent: bool
         ({TAGS: DENIED, METADATA: {"feed": "live"}}, "urgent: feed=live* is in its metadata", None),
     ],
 )
-def test_tags_are_asked_for_first_and_metadata_only_if_they_do_not_decide(
+def test_tags_are_read_first_and_metadata_only_if_they_do_not_decide(
     attributes: dict[Attribute, Any], reason: str, unread: Attribute | None
 ) -> None:
     is_urgent = reason.startswith("urgent: ")
@@ -215,7 +215,7 @@ def test_tags_are_asked_for_first_and_metadata_only_if_they_do_not_decide(
     assert decided(BOTH, attributes) == LaneDecision(lane, "orders", reason, unread, urgent=is_urgent)
 
 
-def test_a_file_of_peak_hours_is_asked_for_as_well_and_falls_back_to_them() -> None:
+def test_a_file_of_peak_hours_is_read_as_well_and_falls_back_to_them() -> None:
     # The order of the rules is the same at all hours.
     before, unknown = decided(BOTH, now=FRIDAY), decided(BOTH, {TAGS: GONE, METADATA: {}}, now=FRIDAY)
     assert (before.lane, before.unread) == (Lane.STREAM, TAGS)
@@ -238,7 +238,7 @@ def test_records_take_the_lane_of_their_dataset() -> None:
         assert decided_at(key, now, datasets=rules, records=records)[:2] == (lane, "clicks")
 
 
-def test_names_that_firehose_gives_by_default_are_taken_as_the_reason_says() -> None:
+def test_default_names_of_firehose_are_routed_as_the_reason_states() -> None:
     # Given an object of the user's own delivery stream, which compresses nothing and has no FileExtension
     lane, _, reason = decided_at(f"clicks/{NAME}", "2026-11-23T23:00")
     assert lane is None
@@ -317,7 +317,7 @@ def test_an_object_that_was_deleted_meanwhile_waits_for_the_night(at_night: Depl
     assert (row.lane, row.reason) == ("batch", f"{WAITS}; its tags {gone} (NoSuchKey); its metadata {gone} (404)")
 
 
-def test_metadata_of_a_later_object_is_not_taken_for_that_of_the_arrival(at_night: Deployment) -> None:
+def test_metadata_of_a_later_object_is_not_mistaken_for_the_arrivals(at_night: Deployment) -> None:
     configure(at_night, DESCRIBED)
     # Given a bucket without versions, and an object that was replaced
     record = at_night.announced("orders/a.json")

@@ -230,7 +230,7 @@ def test_every_way_to_write_an_object_is_read_as_by_botocore(objects: str) -> No
 
 
 @pytest.mark.parametrize("body", [b"<Error><Code>InternalError</Code><Message>m</Message></Error>", b"<List", b"\xff"])
-def test_an_answer_that_is_no_listing_is_told_by_botocore(body: bytes) -> None:
+def test_an_answer_that_is_not_a_listing_is_reported_by_botocore(body: bytes) -> None:
     for s3 in clients():
         with pytest.raises((ClientError, ResponseParserError)):
             answered(s3, body)

@@ -71,7 +71,7 @@ def test_an_hour_that_fails_does_not_affect_others(deployment: Deployment) -> No
     assert {file.key for file in deployment.waiting_files()} == {*keys} - {unacknowledged}
 
 
-def test_a_file_that_has_an_owner_is_not_given_to_another_one_beside_a_new_file(deployment: Deployment) -> None:
+def test_a_file_that_has_an_owner_is_not_given_to_another_one_with_a_new_file(deployment: Deployment) -> None:
     # Given: the first of two files of an hour has an owner
     deployment.wait(timedelta(hours=12))
     known, new = s3_record("orders/a.json"), s3_record("orders/b.json")
@@ -143,7 +143,7 @@ def test_an_intent_has_each_arrival_with_its_lane_reason_and_urgency(deployment:
 
 
 @pytest.mark.parametrize(("body", "error"), [(b"{}", InvalidDocumentError), (b'{"format": 2}', NewerDocumentError)])
-def test_a_damaged_intent_is_told_from_one_of_a_newer_version(
+def test_a_damaged_intent_is_distinguished_from_one_of_a_newer_version(
     deployment: Deployment, body: bytes, error: type[Exception]
 ) -> None:
     deployment.raw_s3.put_object(Bucket="control", Key="intents/i.json", Body=body)
@@ -246,7 +246,7 @@ def test_a_row_expires_after_its_days_and_one_of_a_manifest_never(deployment: De
 
 
 @pytest.mark.parametrize("days", [KEEP_DAYS, 0, 90])
-def test_an_event_that_comes_after_its_row_has_expired_is_not_taken_and_not_acknowledged(
+def test_an_event_that_arrives_after_its_row_has_expired_is_not_taken_and_not_acknowledged(
     deployment: Deployment, days: int
 ) -> None:
     # Given: a file whose row has expired, maybe after the setting was raised or switched off; no sweep has run
@@ -283,7 +283,7 @@ def test_a_backfill_of_hours_that_may_be_forgotten_is_refused(deployment: Deploy
     assert backfill({"action": "validate", "input": kept}, deployment.services)["from"] == "2026-09-22T10"
 
 
-def test_a_backfill_goes_on_when_its_first_hour_is_forgotten_meanwhile(deployment: Deployment) -> None:
+def test_a_backfill_continues_when_its_first_hour_is_forgotten_meanwhile(deployment: Deployment) -> None:
     # Given: a valid request that begins with the first retained hour, and a file of that hour
     keep(deployment)
     modified = deployment.put("orders/old.json")
@@ -317,9 +317,7 @@ def test_a_sweep_after_a_long_pause_takes_recent_files_only(deployment: Deployme
     [("cron(0 22 * * ? *)", 35), ("cron(0 22 L * ? *)", 72), ("cron(0 22 1 1 ? *)", 374)],
     ids=["daily", "monthly", "yearly"],
 )
-def test_the_days_must_be_longer_than_what_looks_back_and_than_a_file_waits(
-    table: str, overnight: str, least: int
-) -> None:
+def test_the_days_must_exceed_every_look_back_and_the_wait_of_a_file(table: str, overnight: str, least: int) -> None:
     body = {"stage": "dev", "schedule": {"overnight": overnight}}
     with pytest.raises(InvalidSettingsError, match=rf"{table}\.keep_days = {least - 1} is wrong: .* at least {least}"):
         parse_settings({**body, table: {"keep_days": least - 1}})

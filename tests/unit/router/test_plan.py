@@ -79,7 +79,7 @@ def test_a_plan_can_be_of_a_selection(deployment: Deployment, fields: dict[str, 
     assert sorted(files(deployment, planned(deployment, answer))) == found
 
 
-def test_manifests_of_ended_runs_are_released_and_those_of_live_runs_are_not(deployment: Deployment) -> None:
+def test_manifests_of_ended_runs_are_released_and_manifests_of_live_runs_are_not(deployment: Deployment) -> None:
     # Given: a run that ended, one that is stopped with its execution, a live one, one whose lease has expired, one that
     # Glue does not know
     deployment.glue.runs["batch-job"] = {"jr_dead": "FAILED", "jr_stopped": "STOPPING", "jr_live": "RUNNING"}
@@ -143,7 +143,7 @@ def test_a_damaged_row_keeps_no_other_manifest_from_being_planned(deployment: De
     assert planned(deployment, plan_overnight(deployment)) == [intact.id]
 
 
-def test_a_plan_takes_the_oldest_manifests_and_says_what_is_left(
+def test_a_plan_takes_the_oldest_manifests_and_reports_the_rest(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Given one manifest more than a plan has room for

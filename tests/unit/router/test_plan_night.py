@@ -65,7 +65,7 @@ def test_a_close_deadline_takes_more_runs_side_by_side() -> None:
     assert close.forecast.dollars > relaxed.forecast.dollars
 
 
-def test_a_night_that_cannot_fit_says_how_late_it_is_and_does_the_oldest_hours_first() -> None:
+def test_a_night_that_cannot_fit_reports_its_delay_and_starts_with_the_oldest_hours() -> None:
     rows = [row for hour in (9, 8) for row in manifests(11_000, 67 * GB, Partition("orders", "2026-11-20", hour))]
     night = planned(rows, 2)
     assert not night.forecast.fits
@@ -74,7 +74,7 @@ def test_a_night_that_cannot_fit_says_how_late_it_is_and_does_the_oldest_hours_f
     assert hours == sorted(hours)
 
 
-def test_the_cheapest_engine_that_ends_in_time_is_taken() -> None:
+def test_the_cheapest_engine_that_ends_in_time_is_chosen() -> None:
     # Given: all engines, and spare capacity that is cheap and starts late
     engines = {"engines": ["glue-flex", "glue", "emr-serverless"]}
     price = {"dpu_hour_flex": 0.1, "dpu_hour": 0.3, "emr_vcpu_hour": 1.0}
@@ -99,7 +99,7 @@ def test_the_cheapest_engine_that_ends_in_time_is_taken() -> None:
     ],
     ids=["the same quota", "runs wait for room", "room for all", "no room for them"],
 )
-def test_a_run_goes_on_only_where_the_runs_of_its_night_have_room_or_wait_for_it(
+def test_a_run_continues_only_on_an_engine_with_room_for_the_runs_of_its_night(
     engines: list[str], dpus: int, fallback: Engine | None
 ) -> None:
     # Given the first engine as the cheapest
@@ -134,7 +134,7 @@ def test_a_manifest_that_takes_long_is_in_one_run(sizes: list[int], hours: float
     ],
     ids=["a queue", "room", "room elsewhere, for more dollars"],
 )
-def test_a_late_run_does_not_go_on_where_it_would_wait_for_room(
+def test_a_late_run_does_not_move_to_an_engine_where_it_would_wait(
     others: list[str], dpus: int, fallback: Engine, is_moved: bool
 ) -> None:
     # Given an application of 400 vCPUs, which are 100 workers, and a night of up to 490 or of 100 workers on Flex
@@ -174,7 +174,7 @@ def test_a_manifest_of_both_kinds_takes_the_time_of_each(compressed: float | Non
     ("speed", "compressed", "measured"),
     [(DatasetSpeed(1.0, None), 0, True), (DatasetSpeed(1.0, None), 5, False), (DatasetSpeed(None, 1.0), 10, True)],
 )
-def test_a_speed_is_measured_if_that_of_every_kind_of_its_files_is(
+def test_a_speed_counts_as_measured_if_every_kind_of_file_was_measured(
     speed: DatasetSpeed, compressed: int, measured: bool
 ) -> None:
     (row,) = manifests(1, 10)
@@ -229,7 +229,7 @@ def test_a_forecast_has_a_range_until_the_speed_is_measured() -> None:
     assert (measured.dollars_low, measured.dollars_high) == (measured.dollars, measured.dollars)
 
 
-def test_a_faster_network_makes_no_night_longer() -> None:
+def test_a_faster_network_lengthens_no_night() -> None:
     # Given compressed files, and plain ones for which the processor is assumed to be slower than their readers
     rows = [replace(row, compressed_bytes=row.bytes) for row in manifests(20, 67 * GB)]
     found = planned(rows, price={"mb_per_second_per_core": 5.0}).forecast

@@ -265,7 +265,7 @@ def test_too_much_at_once_is_refused_before_anything_is_done(
     assert (next(queued).id, deployment.faults.writes) == ("2", [])
 
 
-def test_of_many_that_wait_in_the_stream_lane_the_newest_get_a_pointer_again(
+def test_the_newest_of_many_waiting_stream_manifests_get_a_pointer_again(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Given: only the files that a promote has just moved lack a pointer; the sweep handles the others

@@ -200,7 +200,7 @@ def test_a_selection_names_only_what_it_queues_and_counts_the_rest(deployment: D
     assert [partial in message for message in answer["messages"]] == [True]
 
 
-def test_a_selection_continues_page_by_page_and_its_totals_are_those_of_all_pages(
+def test_a_selection_continues_page_by_page_and_its_totals_cover_all_pages(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Given: two manifests at a time, of different datasets and hours, and a clock that allows one pair per call
@@ -286,14 +286,14 @@ def test_an_archived_object_is_read_once_it_is_restored(
     assert ("is gone or archived" in dry_run(deployment, manifest)) != is_read
 
 
-def test_repaired_lines_are_not_looked_for(deployment: Deployment) -> None:
+def test_repaired_lines_are_not_searched_in_the_input(deployment: Deployment) -> None:
     # Given a manifest of resubmitted lines: nothing deletes them, and the function may not list their bucket
     lines = replace(put(deployment, "a"), bucket="control", key="resubmissions/a.ndjson")
     # When, Then
     assert dry_run(deployment, converted(deployment, lines)).endswith("it was DONE")
 
 
-def test_the_number_of_looks_is_bounded(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_checks_is_bounded(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(handler_module, "MAX_LOOKS", 1)
     manifest = converted(deployment, put(deployment, "a"), put(deployment, "b"))
     assert "its files were not looked at" in dry_run(deployment, manifest)

@@ -101,7 +101,7 @@ def test_a_line_is_given_back_once_though_the_hour_was_reprocessed(deployment: D
 
 
 @pytest.mark.parametrize("after", [1, 2, 3])
-def test_of_two_at_once_with_a_common_line_one_is_refused(deployment: Deployment, after: int) -> None:
+def test_one_of_two_concurrent_requests_with_a_common_line_is_refused(deployment: Deployment, after: int) -> None:
     # Given: another retry of an overlapping set, between two writes of the first one
     manifest = done(deployment, "a")
     first, second = (uploaded(deployment, lines_of(manifest, 0, other)) for other in (20, 40))
@@ -178,7 +178,7 @@ def test_a_changed_document_of_an_earlier_one_stops_the_next(deployment: Deploym
 
 
 @pytest.mark.parametrize("after", [1, 2, 3])
-def test_of_a_reprocess_and_a_resubmission_at_once_one_warns(deployment: Deployment, after: int) -> None:
+def test_a_reprocess_or_its_concurrent_resubmission_warns(deployment: Deployment, after: int) -> None:
     # Given a reprocess of the hour before one of the writes: the intent, the row, or the arrival
     name = uploaded(deployment, lines_of(done(deployment, "a"), 0))
     event = {"dataset": "orders", "from": PARTITION.stamp, "to": PARTITION.stamp, "only": "all", "request": "r"}

@@ -127,7 +127,7 @@ def test_an_outage_of_an_hour_fills_no_dead_letters() -> None:
 
 
 @pytest.mark.parametrize("state", ["fresh", "stale", "stopping"])
-def test_only_a_fresh_heartbeat_of_a_run_that_goes_on_spares_the_start(deployment: Deployment, state: str) -> None:
+def test_only_a_fresh_heartbeat_of_a_continuing_run_replaces_a_start(deployment: Deployment, state: str) -> None:
     deployment.ledger.stream.record_heartbeat("jr_9", deployment.now - timedelta(minutes=5 * (state == "stale")))
     deployment.ledger.stream.request_stop(state == "stopping")
     route(batch(message("m1", s3_record("orders/a.ndjson"))), deployment.services)
@@ -185,7 +185,7 @@ def test_an_event_of_the_time_before_versions_names_the_null_version(deployment:
     assert versions == {None, newer["s3"]["object"]["versionId"]}
 
 
-def test_of_an_object_with_many_versions_one_at_a_time_is_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_version_of_an_object_at_a_time_is_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     alive: list[weakref.ref[Any]] = []
 
     def versions(*_: object) -> Iterator[Any]:
@@ -296,7 +296,7 @@ def body_with(name: str, value: object) -> str:
     ],
     ids=lambda body: body[-160:],
 )
-def test_what_is_no_valid_event_is_refused_by_the_name_of_its_message(body: str) -> None:
+def test_an_invalid_event_is_refused_with_the_id_of_its_message(body: str) -> None:
     with pytest.raises(InvalidInputError, match="message m1 is not a valid S3 event"):
         parse_events(SQSRecord(raw_message("m1", body)))
 

@@ -78,7 +78,7 @@ def test_the_status_of_a_run_records_what_its_job_run_has_cost(deployment: Deplo
     assert due(deployment) == []
 
 
-def test_a_lost_status_is_made_good_by_the_next_one(deployment: Deployment) -> None:
+def test_a_lost_status_is_recovered_by_the_next_one(deployment: Deployment) -> None:
     # Given a job run that failed with a manifest, and another that published it, and only the last status was written
     (row,) = planned(deployment, "a.json")
     deployment.glue.runs["batch-job"] = {"jr_lost": "FAILED"}
@@ -155,7 +155,7 @@ def test_a_job_run_of_another_run_is_left_to_that_one(deployment: Deployment) ->
         (KeyError("a worker type that this version does not know"), False),
     ],
 )
-def test_a_cost_that_cannot_be_recorded_holds_up_no_conversion(
+def test_a_cost_that_cannot_be_recorded_delays_no_conversion(
     deployment: Deployment, error: Exception, passes: bool
 ) -> None:
     # Given
@@ -224,7 +224,7 @@ def test_the_sweep_records_it_when_it_is_final(deployment: Deployment, job_run: 
 
 
 @pytest.mark.parametrize(("is_known", "milliseconds"), [(True, [36_000_000]), (False, [])])
-def test_after_a_day_what_is_known_is_taken(
+def test_after_a_day_the_known_figures_are_used(
     deployment: Deployment, job_run: str, is_known: bool, milliseconds: list[int]
 ) -> None:
     # Given ten workers of one DPU for an hour, and a service that never reports more, or has forgotten the job run
@@ -239,7 +239,7 @@ def test_after_a_day_what_is_known_is_taken(
     assert due(deployment) == []
 
 
-def test_one_bill_that_cannot_be_completed_holds_up_no_other(deployment: Deployment, job_run: str) -> None:
+def test_one_bill_that_cannot_be_completed_delays_no_other(deployment: Deployment, job_run: str) -> None:
     # Given: another run has lost its document
     lost = "s3://control/plans/gone/runs/00000.json"
     ended(deployment, "jr_a", Arguments={"--run": lost})

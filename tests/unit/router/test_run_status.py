@@ -137,7 +137,7 @@ RUNS = 4
         (FLEX, "", FLEX, LATE, True, FLEX),
     ],
 )
-def test_a_run_goes_on_dearer_where_it_must(
+def test_a_run_continues_on_a_dearer_engine_if_necessary(
     planned: Engine, fallback: str, engine: Engine, begin_by: datetime, no_capacity: bool, following: Engine
 ) -> None:
     run = {"engine": planned, "fallback": fallback, "beginBy": iso_utc(begin_by)}
@@ -199,7 +199,7 @@ def end_of_round(deployment: Deployment, run: str, *, seconds: int, **event: Any
     return run_status({"run": run, **given}, deployment.services)
 
 
-def test_the_plan_names_the_dearer_engine_and_when_each_run_has_to_begin(deployment: Deployment) -> None:
+def test_the_plan_names_the_dearer_engine_and_the_latest_start_of_each_run(deployment: Deployment) -> None:
     index = planned_runs(deployment, "glue-flex", "glue")
     for item in index:
         assert (item["engine"], item["fallback"]) == ("glue-flex", "glue")
@@ -213,7 +213,7 @@ def test_the_plan_names_the_dearer_engine_and_when_each_run_has_to_begin(deploym
     assert item["engine"] == document(deployment, item["run"])["engine"] == answer["engine"] == "glue"
 
 
-def test_a_run_without_capacity_or_time_goes_on_on_the_other_engine_and_no_other_run_does(
+def test_only_a_run_without_capacity_or_time_continues_on_the_other_engine(
     deployment: Deployment,
 ) -> None:
     first, second, third, *_ = (item["run"] for item in planned_runs(deployment, "glue-flex", "glue"))

@@ -87,7 +87,7 @@ def test_a_settle_that_began_before_another_one_does_not_overwrite_its_verdict(
     assert recorded["verdict"]["outcome"] == "SUCCEEDED"
 
 
-def test_an_execution_that_has_nothing_left_says_why(deployment: Deployment) -> None:
+def test_an_execution_without_remaining_manifests_gives_the_reason(deployment: Deployment) -> None:
     # Given
     promoted, reprocessed = planned(deployment, "a.json", "b.json")
     done(deployment, reprocessed, 3)
@@ -129,7 +129,7 @@ def test_what_was_queued_again_since_the_plan_is_for_the_next_one(deployment: De
     assert (settled(deployment)["verdict"], settled(deployment)["open"]) == ("FAILED", 1)
     done(deployment, deployment.row(before.id), 2)
     assert (settled(deployment)["verdict"], settled(deployment)["done"]) == ("SUCCEEDED", 2)
-    # But no later verdict would report a failed one, because a later round of the same run can claim it
+    # But a failed one counts: no later verdict would report it, and a later round of the same run can claim it
     assert deployment.ledger.manifests.fail(deployment.row(first.id), "it is broken", deployment.now)
     assert (settled(deployment)["verdict"], settled(deployment)["failed"]) == ("FAILED", 1)
 
@@ -296,7 +296,7 @@ FOLDER = "orders/date=2026-11-20/hour=09/"
     page=st.integers(1, 4),
     many_deleted=st.booleans(),
 )
-def test_a_digest_is_that_of_the_objects_under_its_prefix_whatever_lies_between(
+def test_a_digest_covers_the_objects_under_its_prefix_whatever_lies_between(
     listed: list[tuple[str, int]], expected: set[str], page: int, *, many_deleted: bool
 ) -> None:
     # Given: objects of manifests and other objects in one folder, listed in small pages and in empty ones

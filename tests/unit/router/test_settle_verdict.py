@@ -126,7 +126,7 @@ def test_the_setting_decides_who_hears_of_the_quarantine_and_of_no_failure(
     assert [setting for setting in ("never", "files", "lines") if should_notify(verdict, setting)] == settings
 
 
-def test_a_verdict_has_one_size_whatever_the_night_has_come_to() -> None:
+def test_a_verdict_has_a_bounded_size_whatever_the_outcome_of_the_night() -> None:
     # Given: a night in which everything has failed, and every object was deleted
     rows = [replace(ROW, id=f"m{number}", state=State.FAILED, reason="x" * 5000) for number in range(1000)]
     lost = Damage(30, tuple(DamagedObject("m", f"s3://lake/{number}", "is missing") for number in range(20)))
@@ -150,7 +150,7 @@ def test_a_verdict_has_one_size_whatever_the_night_has_come_to() -> None:
         (counted(50, 50, failed_files=1), 0.5),
     ],
 )
-def test_the_share_is_that_of_the_lines_or_of_the_files(row: ManifestRow, share: float) -> None:
+def test_the_share_is_computed_from_the_lines_or_the_files(row: ManifestRow, share: float) -> None:
     assert [tally.quarantined_share for tally in tallied(row).above(-1)] == [share]
 
 
@@ -337,7 +337,7 @@ def forecast_of(deployment: Deployment) -> float:
 
 
 @pytest.mark.parametrize(("where", "name"), [(handler, "render_page"), (ManifestFigures, "add")])
-def test_a_fault_of_the_page_changes_nothing_of_the_verdict(
+def test_a_fault_of_the_page_does_not_change_the_verdict(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch, where: object, name: str
 ) -> None:
     monkeypatch.setattr(where, name, Mock(side_effect=ValueError("a defect")))

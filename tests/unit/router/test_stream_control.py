@@ -139,7 +139,7 @@ def test_work_that_is_left_after_the_stop_gets_a_run_without_a_stop_request(
     assert not deployment.ledger.stream.get().stop_requested
 
 
-def test_a_run_that_glue_does_not_stop_is_no_run_that_was_killed(
+def test_a_run_that_glue_does_not_stop_does_not_count_as_killed(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     act(deployment, "start")
@@ -153,7 +153,7 @@ def test_a_run_that_glue_does_not_stop_is_no_run_that_was_killed(
     assert act(deployment, "kill")["killed"] == 0
 
 
-def test_a_file_that_comes_after_a_kill_does_not_wait_for_a_sweep(deployment: Deployment) -> None:
+def test_a_file_that_arrives_after_a_kill_does_not_wait_for_a_sweep(deployment: Deployment) -> None:
     act(deployment, "start")
     deployment.ledger.stream.begin_run("jr_1", deployment.now)
     act(deployment, "stop")
@@ -386,7 +386,9 @@ def test_files_that_arrive_start_it_no_more_often_and_a_sweep_reports_why(deploy
     assert deployment.ledger.stream.get().start_failure == "FAILED, without a reason"
 
 
-def test_a_file_that_comes_before_an_interrupted_stop_waits_for_the_next_sweep_at_most(deployment: Deployment) -> None:
+def test_a_file_before_an_interrupted_stop_waits_for_the_next_sweep_at_most(
+    deployment: Deployment,
+) -> None:
     # Given a run outside of a window, a stop whose command was killed, a file that arrives, and the end of the run
     run = deployment.glue.start_job_run(JobName="stream-job")["JobRunId"]
     stream = deployment.ledger.stream
@@ -420,7 +422,7 @@ def test_a_young_manifest_raises_no_alarm_while_the_run_is_ending_and_starts_non
     assert runs(deployment) == ["SUCCEEDED"]
 
 
-def test_a_slow_start_is_no_failure(deployment: Deployment) -> None:
+def test_a_slow_start_is_not_a_failure(deployment: Deployment) -> None:
     act(deployment, "start")
     for _ in range(30):
         deployment.wait(MINUTE)
@@ -428,7 +430,7 @@ def test_a_slow_start_is_no_failure(deployment: Deployment) -> None:
     assert deployment.ledger.stream.get().starts == 1
 
 
-def test_the_event_of_a_file_that_comes_while_the_run_is_ending_is_redelivered(deployment: Deployment) -> None:
+def test_the_event_of_a_file_that_arrives_while_the_run_is_ending_is_redelivered(deployment: Deployment) -> None:
     # Given an idle run: it has reported its end, checked once more for files, and Glue has not ended it yet
     run = deployment.glue.start_job_run(JobName="stream-job")["JobRunId"]
     deployment.ledger.stream.begin_run(run, deployment.now)

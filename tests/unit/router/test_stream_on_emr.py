@@ -185,7 +185,7 @@ def test_a_start_that_is_refused_is_an_error(
         ensure_running(deployment.services, "1")
 
 
-def test_a_function_that_was_not_told_how_to_start_a_run_says_so(deployment: Deployment, emr: FakeEmr) -> None:
+def test_a_function_without_the_parameters_of_a_start_reports_it(deployment: Deployment, emr: FakeEmr) -> None:
     deployment.services = replace(deployment.services, stream_launch=None)
     with pytest.raises(InvalidInputError, match="deploy the stack again, it sets STREAM_LAUNCH"):
         ensure_running(deployment.services, "1")

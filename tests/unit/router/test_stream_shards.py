@@ -57,7 +57,7 @@ def end_runs(deployment: Deployment, *shards: str) -> None:
         deployment.glue.runs[JOBS[shard]] = dict.fromkeys(deployment.glue.runs[JOBS[shard]], "SUCCEEDED")
 
 
-def test_a_window_is_that_of_all_shards_and_each_ends_by_itself(deployment: Deployment) -> None:
+def test_all_shards_share_a_window_and_each_ends_by_itself(deployment: Deployment) -> None:
     # When it opens, Then each has a run and a row
     assert act(deployment, "start") == {"running": True, "windowOver": False, "stopped": False}
     assert running(deployment) == set(JOBS)
@@ -81,7 +81,7 @@ def test_a_window_is_that_of_all_shards_and_each_ends_by_itself(deployment: Depl
     assert running(deployment) == {"2"}
 
 
-def test_a_shard_that_was_removed_meanwhile_is_not_asked(deployment: Deployment) -> None:
+def test_a_shard_that_was_removed_meanwhile_gets_no_request(deployment: Deployment) -> None:
     act(deployment, "start")
     deployment.configure()
     assert act(deployment, "stop", "2,3") == {
@@ -115,7 +115,7 @@ def test_a_shard_that_cannot_start_does_not_keep_the_others_from_their_watch(dep
     assert deployment.ledger.stream.of("3").get().spilling
 
 
-def test_the_latency_goal_is_that_of_each_shard(deployment: Deployment, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_latency_goal_applies_to_each_shard(deployment: Deployment, capsys: pytest.CaptureFixture[str]) -> None:
     # Given as much work for one shard as its four cores convert in eight seconds instead of four
     measure_speed(deployment, 10)
     for _ in range(4):
@@ -130,7 +130,7 @@ def test_the_latency_goal_is_that_of_each_shard(deployment: Deployment, capsys: 
     assert [decisions[file].lane for file in files] == ["batch", "stream"]  # type: ignore[union-attr]
 
 
-def test_the_health_of_the_lane_is_that_of_its_worst_shards(deployment: Deployment) -> None:
+def test_the_worst_shards_decide_the_health_of_the_lane(deployment: Deployment) -> None:
     # Given a window, one run that works, and an older manifest of another shard
     act(deployment, "start")
     waits(deployment, "3")

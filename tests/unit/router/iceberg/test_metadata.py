@@ -87,7 +87,7 @@ def test_a_renamed_column_stays_when_another_one_gets_its_name() -> None:
     assert with_columns(metadata, ["a"]) == metadata
 
 
-def test_a_column_that_another_writer_has_dropped_comes_back_once() -> None:
+def test_a_column_that_another_writer_has_dropped_is_restored_once() -> None:
     # Given: the schema has lost a, and the mapping still names it
     metadata = with_columns(new_metadata("s3://lake/_tables/orders", "u", 0, 0), ["a"])
     schema = current_schema(metadata)

@@ -42,7 +42,7 @@ def test_uploads_are_aborted_only_when_no_publish_can_need_them(deployment: Depl
     assert len(left) == 6
 
 
-def test_a_commit_document_that_nobody_can_read_stops_no_other_upload(deployment: Deployment) -> None:
+def test_an_unreadable_commit_document_stops_no_other_upload(deployment: Deployment) -> None:
     # Given uploads of a PUBLISHING manifest whose committed document has an unknown format, and of one that is DONE
     claim = deployment.claimed(deployment.queued("a"))
     row, _ = claim.row, uploaded(deployment, claim.row)
@@ -87,7 +87,7 @@ def test_a_deletion_lists_the_objects_of_its_manifest_and_no_others(
     assert generations(deployment) == {"g2"}
 
 
-def test_deletions_go_on_where_the_time_of_the_last_sweep_ended(
+def test_deletions_continue_where_the_last_sweep_ran_out_of_time(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Given replaced generations, the first of which a table keeps, and sweeps with time for one generation

@@ -249,7 +249,7 @@ def measured(deployment: Deployment, metric: Metric) -> float:
     return value
 
 
-def test_the_age_is_that_of_the_oldest_open_manifest_of_the_stream_lane(deployment: Deployment) -> None:
+def test_the_age_belongs_to_the_oldest_open_manifest_of_the_stream_lane(deployment: Deployment) -> None:
     assert measured(deployment, Metric.STREAM_OLDEST_MINUTES) == 0
     # Given a manifest that a run converts, younger manifests that wait, and an older one of the batch lane
     deployment.queued("batch.json", lane=Lane.BATCH)

@@ -47,7 +47,7 @@ def completed(deployment: Deployment) -> None:
     assert swept(deployment) == {"completed": 1}
 
 
-def test_a_complete_hour_is_told_once(deployment: Deployment, bridge: FakeEventBridge) -> None:
+def test_a_complete_hour_is_announced_once(deployment: Deployment, bridge: FakeEventBridge) -> None:
     completed(deployment)
     body = marker(deployment)
     assert body == {
@@ -141,7 +141,7 @@ def test_an_hour_is_not_complete_while_it_shows_what_a_publish_left_whose_manife
     assert swept(deployment) == {"aborted": 1, "deleted": len(objects), "completed": 1}
 
 
-def test_a_look_at_hours_that_wait_is_one_read(deployment: Deployment, bridge: FakeEventBridge) -> None:
+def test_a_check_of_waiting_hours_is_one_read(deployment: Deployment, bridge: FakeEventBridge) -> None:
     # Given hours with manifests that wait for the night
     for hour in range(9):
         listed(deployment, f"a{hour}", partition=replace(PARTITION, hour=hour))
@@ -192,7 +192,7 @@ def test_an_hour_much_of_which_the_stream_lane_has_quarantined_is_counted(
     assert len(bridge.sent) == 1
 
 
-def test_many_hours_are_told_side_by_side_and_with_nine_requests_each(deployment: Deployment) -> None:
+def test_many_hours_are_announced_concurrently_with_nine_requests_each(deployment: Deployment) -> None:
     # Given 40 datasets with an ended hour each, and events that are accepted only if four are sent at once
     partitions = [Partition(f"dataset_{number:03}", "2026-11-20", 9) for number in range(40)]
     for partition in partitions:
@@ -243,7 +243,7 @@ def test_an_event_that_is_not_taken_is_sent_by_the_next_sweep(deployment: Deploy
 
 @pytest.mark.parametrize("fault", ["crash_before", "lose_answer_of", "drop", "delay", "repeat"])
 @pytest.mark.parametrize("number", [1, 2, 3, 4])
-def test_what_goes_wrong_in_one_sweep_is_mended_by_the_next(
+def test_a_fault_of_one_sweep_is_repaired_by_the_next(
     deployment: Deployment, bridge: FakeEventBridge, fault: str, number: int
 ) -> None:
     # Given an hour to be announced by four writes: row, marker, event, row
@@ -338,7 +338,7 @@ def test_a_sweep_that_resumes_late_and_dies_does_not_take_the_marker_of_a_comple
 
 
 @pytest.mark.parametrize(("number", "expected"), [(1, []), (4, [("Complete", 1, 10), ("Reopened", 2, 10)])])
-def test_a_file_that_comes_during_a_look_is_not_overlooked(
+def test_a_file_that_arrives_during_a_check_is_not_missed(
     deployment: Deployment, bridge: FakeEventBridge, number: int, expected: list[tuple[str, int, int]]
 ) -> None:
     # Given a file that arrives before the hour is announced, or before it leaves the index

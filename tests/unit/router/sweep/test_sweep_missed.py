@@ -74,16 +74,16 @@ def test_datasets_that_rules_have_named_take_no_room_after_them(
     # When a rule {folder} replaces them, with room for one dataset
     deployment.configure(datasets=[{"name": "{folder}"}], max_datasets=3)
     deployment.now = modified + timedelta(hours=7)
-    # Then the sweep adopts the file, as its event would, and admits nothing beyond the limit
+    # Then the sweep adopts the file, as its event would, and reports nothing as beyond the limit
     assert sweep(deployment.services)["adopted"] == 1
     assert "visits/a.json" in owned_keys(deployment)
-    # The same holds for datasets that were admitted before the limit was lowered below their number
+    # Nor does it report datasets that were admitted before the limit was lowered below their number
     deployment.configure(datasets=[{"name": "{folder}"}], max_datasets=1)
     find_datasets(repair(deployment))
     assert "raise it and deploy" not in caplog.text
 
 
-def test_a_dataset_that_was_let_in_has_its_place_though_it_has_no_file(deployment: Deployment) -> None:
+def test_an_admitted_dataset_keeps_its_place_without_a_file(deployment: Deployment) -> None:
     # Given a dataset whose caller died right after the admission, and whose event was lost; no room is left
     deployment.configure(max_datasets=2)
     modified = deployment.put("clicks/a.json")
@@ -97,7 +97,7 @@ def test_a_dataset_that_was_let_in_has_its_place_though_it_has_no_file(deploymen
     ("listing", "hours", "days", "stalled"),
     [(LISTING, 6, 4, 0), (LISTING, 6, 5, 1), (LISTING, 168, 11, 0), (OLD_DAYS, 6, 27, 0), (OLD_DAYS, 6, 29, 1)],
 )
-def test_a_listing_that_is_far_behind_is_counted(
+def test_a_listing_that_is_very_late_is_counted(
     deployment: Deployment,
     caplog: pytest.LogCaptureFixture,
     listing: str,
@@ -183,7 +183,7 @@ def test_a_round_of_recent_days_that_never_ends_leaves_time_to_old_ones(
         ("orders/a.json", None),
     ],
 )
-def test_a_listing_goes_on_at_the_first_recent_day(key: str, after: str | None) -> None:
+def test_a_listing_continues_at_the_first_recent_day(key: str, after: str | None) -> None:
     found = skip_old_days(key, "2026-11-18T06")
     assert found == (after or key) >= key
 

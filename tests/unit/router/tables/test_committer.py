@@ -65,7 +65,7 @@ def test_a_snapshot_is_kept_from_the_time_at_which_another_one_replaces_it(deplo
     assert table(deployment)["statistics"] == []
 
 
-def test_a_batch_brings_in_what_is_published_and_nothing_else(deployment: Deployment) -> None:
+def test_a_batch_adds_only_published_files(deployment: Deployment) -> None:
     first, second = (publish(deployment, listed(deployment, name), files=2) for name in "ab")
     # And a manifest without rows, and a manifest that waits
     empty = publish(deployment, listed(deployment, "c"), files=0)
@@ -316,7 +316,7 @@ def test_an_hour_that_a_rebuild_lists_again_is_not_forgotten_with_the_batch_befo
     assert not list(deployment.ledger.tables.outbox("orders"))
 
 
-def test_of_two_rebuilds_the_table_of_the_ledger_is_in_the_catalog(
+def test_the_ledgers_table_of_two_rebuilds_is_in_the_catalog(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     row = tabled(deployment)
@@ -357,7 +357,7 @@ def test_a_batch_that_a_rebuild_overtakes_stops_nothing(
     assert shown(deployment) == sorted(map(name_of, rows))
 
 
-def test_a_rebuild_that_a_batch_overtakes_is_to_be_repeated(deployment: Deployment) -> None:
+def test_a_rebuild_that_a_batch_overtakes_must_be_repeated(deployment: Deployment) -> None:
     tabled(deployment)
 
     def change_meanwhile() -> None:
@@ -391,13 +391,13 @@ def test_a_table_whose_rebuild_is_interrupted_gets_every_hour(
     assert commit(deployment) is None
 
 
-def test_a_table_without_an_hour_is_made_and_has_nothing_to_be_filled_with(deployment: Deployment) -> None:
+def test_a_table_without_an_hour_is_created_and_stays_empty(deployment: Deployment) -> None:
     assert rebuild_table(deployment.services, "orders") == {"hours": 0}
     assert commit(deployment) == 1
     assert not row_of(deployment).unlisted
 
 
-def test_hours_that_were_listed_for_the_table_before_are_not_those_of_the_new_one(deployment: Deployment) -> None:
+def test_hours_that_were_listed_for_the_previous_table_do_not_count_for_the_new_one(deployment: Deployment) -> None:
     tables = deployment.ledger.tables
     before = tables.create("orders", "before")
     assert tables.replace(before, "new")
@@ -437,9 +437,7 @@ def test_a_large_hour_that_waits_holds_back_no_later_hour(
         commit(deployment)
 
 
-def test_no_batch_needs_the_files_of_an_hour_that_is_to_come(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_batch_needs_the_files_of_a_later_hour(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
     # Given a table that is rebuilt, with a large hour, and a later hour in which one manifest was converted again and
     # another one cannot be read
     first = [publish(deployment, listed(deployment, name, partition=MIDNIGHT)) for name in "ab"]

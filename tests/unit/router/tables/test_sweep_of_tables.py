@@ -203,7 +203,7 @@ def test_an_hour_that_was_complete_for_its_table_is_reopened_for_readers_of_the_
     assert hours(deployment) == HourState.COMPLETE
 
 
-def test_one_look_finds_all_that_a_job_with_earlier_settings_has_published(deployment: Deployment) -> None:
+def test_one_check_finds_everything_that_a_job_with_earlier_settings_has_published(deployment: Deployment) -> None:
     # Given an hour of a dataset with a table, published by a streaming job that started before the dataset had one
     deployment.ledger.tables.list_expiry("orders", deployment.now)
     commit(deployment)
@@ -219,7 +219,7 @@ def test_one_look_finds_all_that_a_job_with_earlier_settings_has_published(deplo
     assert hours(deployment) == HourState.COMPLETE
 
 
-def test_a_look_at_an_hour_makes_what_its_table_does_not_show_no_younger(deployment: Deployment) -> None:
+def test_a_check_of_an_hour_keeps_the_age_of_what_its_table_lacks(deployment: Deployment) -> None:
     # Given an hour whose table shows none of it
     publish(deployment, listed(deployment, "a"))
     tables = deployment.ledger.tables
@@ -268,7 +268,7 @@ def cleaned(deployment: Deployment) -> int:
     return swept(deployment, delete_table_files)
 
 
-def test_the_folder_of_a_table_is_looked_through_once_a_day(deployment: Deployment) -> None:
+def test_the_folder_of_a_table_is_listed_once_a_day(deployment: Deployment) -> None:
     tabled(deployment)
     assert cleaned(deployment) == 0
     # Given a file of a batch that lost its swap, which may be deleted after three days

@@ -106,7 +106,9 @@ def test_no_table_has_a_second_batch_before_every_other_has_its_first(
     assert sorted(begun.values()) == [1, 1, 2]
 
 
-def test_a_dataset_that_was_moved_back_holds_up_and_alarms_nobody(deployment: Deployment, begun: Counter[str]) -> None:
+def test_a_dataset_that_was_moved_back_delays_nothing_and_raises_no_alarm(
+    deployment: Deployment, begun: Counter[str]
+) -> None:
     # Given a table that is no longer updated, with an earlier entry
     deployment.wait(timedelta(days=1))
     for name in NAMES[:2]:
