@@ -195,7 +195,7 @@ def test_the_forecast_of_one_run() -> None:
 @pytest.mark.parametrize(
     ("hours", "engines", "engine"),
     [
-        # An hour and a half on Flex: its margin and one wait of 20 minutes in vain leave it time
+        # An hour and a half on Flex: its margin and one futile wait of 20 minutes leave it time
         (2.5, ["glue-flex", "glue"], Engine.GLUE_FLEX),
         # The wait would take too long: only another engine is sure to meet the deadline
         (1.9, ["glue-flex", "glue"], Engine.GLUE),

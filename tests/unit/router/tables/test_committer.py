@@ -299,7 +299,7 @@ def test_an_hour_that_a_rebuild_lists_again_is_not_forgotten_with_the_batch_befo
 ) -> None:
     row = tabled(deployment)
     rebuild_table(deployment.services, "orders")
-    # Given a process that brings the hour into the table while another rebuild begins
+    # Given a process that adds the hour to the table while another rebuild begins
     close = Tables.close
 
     def close_late(tables: Tables, *given: Any) -> None:
@@ -310,7 +310,7 @@ def test_an_hour_that_a_rebuild_lists_again_is_not_forgotten_with_the_batch_befo
 
     monkeypatch.setattr(Tables, "close", close_late)
     commit(deployment)
-    # Then the hour is brought into the new table as well
+    # Then the hour is added to the new table as well
     assert commit(deployment) == 3
     assert shown(deployment) == [name_of(row)]
     assert not list(deployment.ledger.tables.outbox("orders"))
@@ -383,7 +383,7 @@ def test_a_table_whose_rebuild_is_interrupted_gets_every_hour(
         commit(deployment)
     with patch.object(Tables, "list_hour", Mock(side_effect=Crash)), pytest.raises(Crash):
         rebuild_table(deployment.services, "orders")
-    # Then a sweep lists an entry for the table, and the next batch of the table brings in the hours
+    # Then a sweep lists an entry for the table, and the table's next batch adds the hours
     delete_table_files(repair(deployment))
     assert list(deployment.ledger.tables.outbox("orders"))
     commit(deployment)

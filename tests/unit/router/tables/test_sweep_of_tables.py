@@ -233,7 +233,7 @@ def test_a_check_of_an_hour_keeps_the_age_of_what_its_table_lacks(deployment: De
 
 
 def test_marker_and_event_of_an_hour_name_the_snapshot_that_shows_it(deployment: Deployment) -> None:
-    # Given a table whose last batch brought nothing into the hour
+    # Given a table whose last batch added nothing to the hour
     row = tabled(deployment)
     publish(deployment, forced(deployment, row))
     deployment.wait(timedelta(hours=3))
