@@ -157,7 +157,7 @@ def test_a_blocked_manifest_is_tried_again_by_itself(world: World, stack: Deploy
     for name, lane in (("a", Lane.BATCH), ("b", Lane.STREAM)):
         claim = world.claimed(world.queued(name, lane=lane))
         world.ledger.manifests.release(claim.row, "s3:GetObject is denied", world.now)
-    # And: a manifest whose publishing met a fault; a failure of its attempt before the commit is over
+    # And: a manifest whose publishing met a fault; a failure of an attempt before the commit no longer counts
     tried = world.claimed(world.queued("p"))
     world.ledger.manifests.release(tried.row, "worker lost", world.now)
     row = world.committed(world.claimed(world.row(tried.row.id)))

@@ -59,11 +59,11 @@ def test_settings_of_another_version_are_not_called_wrong(deployment: Deployment
         print_table_status(stack, None, as_json=False)
 
 
-def test_a_table_is_current_or_late(
+def test_a_table_is_current_or_behind(
     deployment: Deployment, stack: DeployedStack, printed: Printed, tables: Tables
 ) -> None:
     assert "no dataset that was converted has a rule" in printed(print_table_status, stack)
-    # Given files that have arrived in a new stage: nothing is published, so no table is late
+    # Given files that have arrived in a new stage: nothing is published, so no table is behind
     manifest = listed(deployment, "a")
     assert tables(stack, ExitCode.FINE) == []
     # Given a dataset that was converted, was moved to Iceberg, and has published nothing since
@@ -86,7 +86,7 @@ def test_a_table_is_current_or_late(
     assert orders["behindMinutes"] > 15
     with pytest.raises(UnknownDatasetError):
         print_table_status(stack, "nowhere")
-    # And a new table is late until it has every hour, however young its entries are
+    # And a new table is behind until it has every hour, however young its entries are
     deployment.wait(datetime.now(UTC) - deployment.now)
     commit(deployment)
     rebuild(deployment.services, "orders")

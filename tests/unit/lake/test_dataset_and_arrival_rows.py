@@ -205,7 +205,7 @@ def test_a_dataset_that_has_its_columns_gets_a_hundred_new_ones_a_day(world: Wor
     assert row is not None
     assert row.column_limit(1000, later) == 600
     refused = datasets.reserve_columns("orders", names("hostile", 1000), 1000, later)
-    # Then: most of them have to wait, and honest ones have room on the next day
+    # Then: most of them have to wait, and other names have room on the next day
     assert len(refused) == 900
     assert datasets.reserve_columns("orders", names("honest", 3), 1000, later) == names("honest", 3)
     assert datasets.reserve_columns("orders", names("honest", 3), 1000, later + timedelta(days=1)) == ()

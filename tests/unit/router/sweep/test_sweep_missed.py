@@ -97,7 +97,7 @@ def test_an_admitted_dataset_keeps_its_place_without_a_file(deployment: Deployme
     ("listing", "hours", "days", "stalled"),
     [(LISTING, 6, 4, 0), (LISTING, 6, 5, 1), (LISTING, 168, 11, 0), (OLD_DAYS, 6, 27, 0), (OLD_DAYS, 6, 29, 1)],
 )
-def test_a_listing_that_is_very_late_is_counted(
+def test_a_listing_that_is_far_behind_is_counted(
     deployment: Deployment,
     caplog: pytest.LogCaptureFixture,
     listing: str,

@@ -211,7 +211,7 @@ def test_one_check_finds_everything_that_a_job_with_earlier_settings_has_publish
     deployment.wait(timedelta(hours=3))
     # When
     assert hours(deployment) == HourState.OPEN
-    # Then the next checks of an hour list nothing if only its table is late or stopped
+    # Then the next checks of an hour list nothing if only its table is behind or stopped
     with counted_requests() as requests:
         assert hours(deployment) == HourState.OPEN
     assert requests["UpdateItem"] == 1

@@ -148,7 +148,7 @@ def test_no_interval_is_waited_for_after_the_time_of_a_call(
         return 1
 
     monkeypatch.setattr(handler, "commit_round", commit_round)
-    # Then the function ends before its timeout, and records how late the tables are
+    # Then the function ends before its timeout, and records how far the tables are behind
     waited: list[float] = []
     commit_tables(deployment.services, waited.append)
     assert not waited
