@@ -46,7 +46,7 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
 
     before = dict(os.environ)
     with LocalCloud.start(tmp_path_factory.mktemp("cloud")) as cloud:
-        # These tests read in one process what they have written: `tests/e2e` has an index that lags.
+        # These tests read in the same process that wrote: `tests/e2e` has a lagging index.
         cloud.limit(Limits(index_lag_seconds=0))
         os.environ.update(cloud.environment)
         os.environ["PYSPARK_PYTHON"] = sys.executable

@@ -1,4 +1,4 @@
-"""The ledger's table and the buckets of a stage, wherever tests need them."""
+"""The ledger's table and the buckets of a stage, for all tests that need them."""
 
 from typing import Any
 

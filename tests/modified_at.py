@@ -1,4 +1,4 @@
-"""An S3 whose objects were all last modified at one time, independent of the machine's clock."""
+"""An S3 in which all objects were last modified at the same time, independent of the machine's clock."""
 
 from datetime import datetime
 from typing import Any

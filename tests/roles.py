@@ -1,4 +1,4 @@
-"""A role for stubs of tests, which are not about permissions: every service may assume it, and it may do everything."""
+"""A role for the stubs of tests that do not test permissions: every service may assume it, and it may do everything."""
 
 import json
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ SERVICES = ("emr-serverless", "glue", "lambda", "scheduler", "states")
 
 
 def create_unlimited_role(iam: AwsClient, name: str) -> str:
-    """Create the role; returns its ARN."""
+    """Create the role; return its ARN."""
     trust = {
         "Effect": "Allow",
         "Principal": {"Service": [f"{service}.amazonaws.com" for service in SERVICES]},

@@ -29,7 +29,7 @@ class Chromium:
         return self._run(page, "--dump-dom", "--virtual-time-budget=10000")
 
     def picture(self, page: str, path: Path, size: str = "1100,4000", scheme: int = LIGHT) -> list[str]:
-        """A picture of the page as PNG; ``size`` is ``width,height`` in pixels. The lines of the console."""
+        """A picture of the page as PNG, and the lines of the console; ``size`` is ``width,height`` in pixels."""
         options = (f"--screenshot={path}", f"--window-size={size}", f"--blink-settings=preferredColorScheme={scheme}")
         return self._run(page, *options, "--hide-scrollbars")[1]
 

@@ -67,7 +67,7 @@ def usual_day() -> Report:
 
 
 def day_of_backfills(number: int) -> Report:
-    """A day of small executions, which the ledger gives in no order; one has published nothing."""
+    """A day of small executions, which the ledger returns in no order; one has published nothing."""
     chance = random.Random(number)
     rows, costs, executions = [], [], []
     for item in chance.sample(range(number), number):

@@ -1,4 +1,4 @@
-"""The report in a real browser: no error on the console, charts with ink on them, tables that sort, light and dark."""
+"""The report in a real browser: no error on the console, visible charts, sortable tables, light and dark."""
 
 import html
 import json
@@ -46,7 +46,7 @@ def page() -> str:
 
 
 def probed(chromium: Chromium, page: str) -> Any:
-    """What a script finds in the page; its policy, which would not allow the script, is taken out."""
+    """The result of a script in the page; its policy, which would forbid the script, is removed."""
     open_page = re.sub(r"<meta http-equiv=.*>", "", page).replace("</body>", PROBE)
     document, console = chromium.document(open_page)
     assert console == []
@@ -56,7 +56,7 @@ def probed(chromium: Chromium, page: str) -> Any:
 
 
 def test_an_error_of_a_page_is_seen(chromium: Chromium, page: str) -> None:
-    # Given a script that the policy of the page does not allow, and one that fails
+    # Given a script that the policy of the page forbids, and a script that fails
     for script in ("<script>document.title = 'x';</script>", ""):
         broken = page.replace("</body>", script + "</body>") if script else "<script>nothing();</script>"
         assert chromium.document(broken)[1] != []
@@ -68,7 +68,7 @@ def test_charts_are_drawn_and_tables_sort(chromium: Chromium, page: str) -> None
         assert color in found["colors"][chart], chart
     first, last = found["sorted"]
     assert first == "jr_000000000000"
-    # The two last ones begin at once
+    # The last two begin at once
     assert last in ("jr_00000000000c", "jr_00000000000d")
 
 
@@ -88,7 +88,7 @@ def test_the_pages_as_they_are_have_no_error_in_either_scheme(
     assert red in colors[1]
 
 
-def test_the_library_is_that_of_the_locked_package() -> None:
+def test_the_library_belongs_to_the_locked_package() -> None:
     published = install(Path(__file__).parents[1] / "unit" / "report" / "chart_js", f"chart.js/dist/{CHARTS}")
     assert (STATIC / CHARTS).read_bytes() == published.read_bytes()
 
@@ -123,7 +123,7 @@ onload = () => { document.body.dataset.found = document.querySelector("iframe").
 
 
 def measured(chromium: Chromium, page: str, width: int) -> Any:
-    """What a script finds in a page on a screen of this width."""
+    """The result of a script in a page on a screen of this width."""
     open_page = re.sub(r"<meta http-equiv=.*>", "", page).replace("</body>", MEASURE)
     outer = f'<body><iframe width="{width}" height="800" srcdoc="{html.escape(open_page)}"></iframe>{FRAME}</body>'
     document, console = chromium.document(outer)
@@ -134,7 +134,7 @@ def measured(chromium: Chromium, page: str, width: int) -> Any:
 
 
 def measured_day(chromium: Chromium, executions: int, width: int) -> Any:
-    """What ``measured`` finds on the page about a day with this number of executions; 0: about the last days."""
+    """The result of ``measured`` on the page about a day with this number of executions; 0 means the last days."""
     return measured(chromium, render_page(day_of(executions)) if executions else last_days_page(), width)
 
 

@@ -22,7 +22,7 @@ HISTORIES_PER_PROGRESS_LINE = 100
 
 
 def main(argv: list[str]) -> int:
-    """Play the histories; 1 when a promise was broken, otherwise 0."""
+    """Play the histories; return 1 if a promise was broken, otherwise 0."""
     parser = argparse.ArgumentParser(prog="python -m tests.chaos")
     parser.add_argument("--histories", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0, help="seed of the first history; it grows by 1 per history")
@@ -52,7 +52,7 @@ def _histories(count: int, seed: int, environment: Mapping[str, str], *, log: bo
 
 
 def _show(kind: str, reports: Iterable[Report], replay: str, *, log: bool, per_line: int) -> int:
-    """Print progress, violations with their replay command, and the faults by point; the number of bad histories."""
+    """Print progress, violations with their replay command, and the faults by point; return the number of bad ones."""
     fired: defaultdict[str, Counter[str]] = defaultdict(Counter)
     bad, number, started = 0, 0, time.monotonic()
     inputs = unpublished = 0

@@ -39,7 +39,7 @@ class Checker:
         """Return every broken promise after the repairs; empty if all are kept.
 
         ``may_fail``: whether the history has a cause for FAILED in this row (the raw item of the ledger). ``shown``:
-        URIs that the Iceberg table of ``WITH_TABLE`` shows; None: it is not compared.
+        URIs that the Iceberg table of ``WITH_TABLE`` shows; None skips the comparison.
         """
         self.found = []
         manifests, arrivals, collections = self._read_ledger()
@@ -169,9 +169,9 @@ class Checker:
     def _check_table(self, published: dict[tuple[str, str], tuple[str, str]], shown: set[str]) -> None:
         """The table shows each published object of its dataset, and nothing else."""
         lake = f"s3://{self.names.lake_bucket}/{WITH_TABLE}/"
-        wanted = {uri for uri in (f"s3://{bucket}/{key}" for bucket, key in published) if uri.startswith(lake)}
-        for uri in sorted(wanted ^ shown):
-            problem = "is published, and the table does not show it" if uri in wanted else "is only in the table"
+        expected = {uri for uri in (f"s3://{bucket}/{key}" for bucket, key in published) if uri.startswith(lake)}
+        for uri in sorted(expected ^ shown):
+            problem = "is published, and the table does not show it" if uri in expected else "is only in the table"
             self.found.append(f"{uri} {problem}")
 
     def _checksum(self, bucket: str, key: str) -> str | None:
@@ -231,7 +231,7 @@ class Checker:
 
 
 def _listed_as(item: dict[str, Any]) -> str:
-    """The index has open manifests and manifests that did not get through, but no other ended manifest."""
+    """The index has open manifests and manifests that failed or were incomplete, but no other ended manifest."""
     if item["state"] == "DONE":
         return "UNREADABLE" if item.get("published", {}).get("totals", {}).get("failed_files") else ""
     return "FAILED" if item["state"] == "FAILED" else ""

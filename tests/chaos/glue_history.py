@@ -104,7 +104,7 @@ def _arrive(world: GlueWorld, lane: str, *, broken: bool) -> None:
 def _run_with_fault(world: GlueWorld, lane: str, fault: Fault) -> None:
     """Start runs until one meets the fault, then finish what is open.
 
-    A run can lose a lease of seconds on a busy machine: it leaves the manifest to the next run, and meets no fault.
+    On a busy machine a run can lose a lease of seconds: it leaves the manifest to the next run, and meets no fault.
     """
     job = world.resources.stream_job if lane == STREAM else world.resources.batch_job
     for _ in range(MAX_ROUNDS):
@@ -161,7 +161,7 @@ def _run_twice(world: GlueWorld) -> None:
 
 
 def _run_with_second_copy(world: GlueWorld) -> None:
-    """A task stalls after an upload and never goes on; Spark's second copy of it, on another host, ends the run."""
+    """A task stalls after an upload and never continues; Spark's second copy of it, on another host, ends the run."""
     fault = _fault("upload part", "after", "stall")
     _arrive(world, BATCH, broken=False)
     (document,) = world.plan_runs()

@@ -53,7 +53,7 @@ def install(text: str) -> None:
 
 
 def delay_reads_until_renewal(text: str) -> None:
-    """For a fault at a renewal: delay reads until it is injected, as tasks of production size outlast a renewal."""
+    """For a fault at a renewal: delay reads until it is injected, because production tasks outlast a renewal."""
     plan = json.loads(text)
     if not plan["fault"] or plan["fault"][0] != "renew":
         return

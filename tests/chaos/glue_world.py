@@ -41,7 +41,7 @@ MAX_WAIT_SECONDS = 240
 
 @dataclass
 class GlueWorld(World):
-    """A world whose clock is the real one."""
+    """A world with the real clock."""
 
     cloud_glue: Any = None
     job_role: str = ""
@@ -111,7 +111,7 @@ class GlueWorld(World):
         return {PLAN_VARIABLE: self._plan(fault), "PYTHONPATH": str(CHECKOUT), "PYSPARK_PYTHON": sys.executable}
 
     def run(self, kind: str, work: Callable[[str], Any], job: str | None = None) -> Any:
-        """Run a Lambda in this process, without faults; its result, or None when it failed."""
+        """Run a Lambda in this process, without faults; return its result, or None if it failed."""
         try:
             return work(kind)
         except EXPECTED_ERRORS as error:
@@ -141,13 +141,13 @@ class GlueWorld(World):
         return mark.read_text() if mark.exists() else None
 
     def resume(self) -> None:
-        """SIGCONT to the process that was stopped."""
+        """Send SIGCONT to the stopped process."""
         text = self.injected()
         assert text is not None
         os.kill(int(text.partition(" ")[0]), signal.SIGCONT)
 
     def run_document(self, manifests: list[str]) -> str:
-        """Write a run document of these manifests without a plan; its URI."""
+        """Write a run document of these manifests without a plan; return its URI."""
         self.numbers += 1
         key = f"plans/manual-{self.numbers}/runs/00000.json"
         self.clients.s3.put_object(

@@ -91,7 +91,7 @@ class _History:
             yield from (f"after reprocessing FAILED manifests: {text}" for text in found)
 
     def _may_fail(self, row: dict[str, Any]) -> bool:
-        """Whether its uploads were lost, or faults have ended as many of its attempts as its lane allows."""
+        """Whether its uploads were lost, or faults have ended all attempts that its lane allows."""
         world = self._world
         if "lost uploads" in self._conditions and "disappeared before completion" in str(row.get("reason")):
             return True
@@ -229,7 +229,7 @@ class _History:
             unfinished += [str(row.id) for row in world.ledger().collections.open() if row.parts]
             if not world.queue and not unfinished and len(world.fired) == fired:
                 world.advance(hours=3)
-                # The first one asks for a batch that expires snapshots, after which their files are deleted.
+                # The first sweep requests a batch that expires snapshots; after it their files are deleted.
                 self._sweep()
                 world.sweep()
                 if len(world.fired) == fired:

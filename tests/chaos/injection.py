@@ -163,7 +163,7 @@ NEEDED_BY_POINT = {
 
 
 def conditions_for(point: str, random: Random) -> set[str]:
-    """Conditions at random, and those that the point needs."""
+    """Random conditions, and the conditions that the point needs."""
     chosen = {condition for condition in CONDITIONS if random.random() < CONDITION_RATE}
     return chosen | NEEDED_BY_POINT.get(point, set())
 
@@ -202,11 +202,11 @@ class Actor:
         raise NotImplementedError
 
     def fired(self, fault: Fault) -> bool:
-        """Record that the fault is injected now; False: it was injected before."""
+        """Record that the fault is injected now; False if it was injected before."""
         raise NotImplementedError
 
     def reach(self, point: str) -> list[Fault]:
-        """Count one request at the point; the faults that are due at it."""
+        """Count one request at the point; return the faults that are due at it."""
         with _counting:
             number = self.counts[point] = self.counts.get(point, 0) + 1
         return [fault for fault in self.faults if fault.point == point and fault.nth == number]
@@ -222,7 +222,7 @@ _attempts: threading.local = threading.local()
 
 @contextlib.contextmanager
 def acting_as(actor: Actor | None) -> Iterator[None]:
-    """Requests inside the context belong to the actor; None: they meet no faults."""
+    """Requests inside the context belong to the actor; with None they meet no faults."""
     token = CURRENT.set(actor)
     try:
         yield

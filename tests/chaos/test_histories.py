@@ -68,7 +68,7 @@ def seeds_of(point: str) -> list[int]:
 
 
 @pytest.mark.parametrize("point", ["collection row", "supersede", "fail"])
-def test_a_step_that_is_a_transaction_is_a_point_of_its_own(shared: Clients, point: str) -> None:
+def test_a_step_that_is_a_transaction_is_a_separate_point(shared: Clients, point: str) -> None:
     fired = (fault.point for seed in seeds_of(point) for fault in run_history(shared, seed).fired)
     assert point in fired
 
@@ -101,9 +101,9 @@ def commit_nothing(metadata: Any, files: Any, batch: Any, *times: int) -> Any:
     ],
 )
 def test_a_removed_rule_is_detected(
-    shared: Clients, monkeypatch: pytest.MonkeyPatch, point: str, place: str, other: object, shown: str
+    shared: Clients, monkeypatch: pytest.MonkeyPatch, point: str, place: str, other: object, message: str
 ) -> None:
     monkeypatch.setattr(place, other)
     found = violations(shared, seeds_of(point))
     assert found
-    assert shown in " ".join(found)
+    assert message in " ".join(found)

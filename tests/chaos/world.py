@@ -125,7 +125,7 @@ class World:
         return [item for page in pages for item in page["Items"]]
 
     def record(self, fault: Fault) -> bool:
-        """Record that a fault is injected now; False: it was injected before, or another process is stalled."""
+        """Record that a fault is injected now; False if it was injected before, or another process is stalled."""
         if fault not in self.faults or (fault.action == "stall" and self.stalled):
             return False
         self.faults.remove(fault)
@@ -134,7 +134,7 @@ class World:
         return True
 
     def put(self, key: str, body: bytes) -> tuple[str, str, dict[str, Any]]:
-        """Put a file; its version, the id of its message, and the message with its event."""
+        """Put a file; return its version, the id of its message, and the message with its event."""
         response = self.clients.s3.put_object(Bucket=self.resources.input_bucket, Key=key, Body=body)
         etag = response["ETag"].strip('"')
         version = response.get("VersionId") if self.versions else None
@@ -233,7 +233,7 @@ class World:
         self.run("promote", lambda _: promote({"files": list(uris)}, self.router()))
 
     def reprocess(self, manifests: Sequence[str]) -> None:
-        """A request to convert manifests again; a person repeats the same one if it ends with an error."""
+        """A request to convert manifests again; a person repeats it if it ends with an error."""
         self.numbers += 1
         request = {"manifests": list(manifests), "only": "all", "request": f"request-{self.numbers}"}
         for _ in range(2):

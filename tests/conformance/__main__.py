@@ -1,6 +1,6 @@
 """Asks every second implementation and writes docs/conformance.md: ``python -m tests.conformance``.
 
-Exit code 1: one of them has an unknown difference, or agrees where a difference is known.
+Exit code 1: one of them has an unknown difference, or agrees although a difference is known.
 """
 
 import sys
@@ -47,7 +47,7 @@ def main() -> int:
 
 
 def _page(opinions: list[tools.Opinion]) -> str:
-    rows = "".join(f"| {one.name} | {one.asked} | {one.questions:,} | {one.agreed:,} |\n" for one in opinions)
+    rows = "".join(f"| {one.name} | {one.topic} | {one.questions:,} | {one.agreed:,} |\n" for one in opinions)
     parts = []
     for one in opinions:
         if one.different:

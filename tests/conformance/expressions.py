@@ -40,12 +40,12 @@ def reference_jsonata() -> Opinion:
             expected = ERROR
         if expected != found:
             different[case["expression"]] = f"{expected!r:.80}, the local cloud: {found!r:.80}, with {case['states']}"
-    asked = "Every expression of every machine, with errors of every cause and values of every kind in its references"
-    return Opinion("jsonata 2.2, the reference implementation", asked, len(cases), {}, different)
+    topic = "Every expression of every machine, with errors of every cause and values of every kind in its references"
+    return Opinion("jsonata 2.2, the reference implementation", topic, len(cases), {}, different)
 
 
 def _contexts(text: str, chance: random.Random) -> Iterator[dict[str, Any]]:
-    """Values for what an expression refers to: each value for all, then random ones; and every cause of an error."""
+    """Values for the references of an expression: each value for all, then random ones; and every cause of an error."""
     if "$states.errorOutput" in text:
         for cause in CAUSES.values():
             yield {"states": {"errorOutput": {"Error": "Some.Error", **cause}, "context": _EXECUTION}, "variables": {}}

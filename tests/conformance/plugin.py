@@ -1,8 +1,8 @@
-"""A plugin of pytest: tests of lake and router on other servers than moto, and a record of their requests.
+"""A plugin of pytest: tests of lake and router on servers other than moto, and a record of their requests.
 
     pytest -p tests.conformance.plugin --dynamodb http://127.0.0.1:8000 --requests requests.json tests/unit/router
 
-Only tests that have a world run: others send no request.
+Only tests with a world run, because the others send no request.
 """
 
 import json
@@ -46,7 +46,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _with_all_objects(request: Any, **_: Any) -> None:
-    """MinIO deletes a bucket that is not empty if this header asks for it."""
+    """MinIO deletes a non-empty bucket if this header requests it."""
     request.headers["x-minio-force-delete"] = "true"
 
 

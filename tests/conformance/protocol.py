@@ -66,19 +66,19 @@ def dynamodb_local(folder: Path) -> Opinion:
     """``folder`` gets requests.json, which ``old_models`` reads."""
     with dynamodb(folder) as endpoint:
         results = _run_tests(folder, [*LEDGER, "--dynamodb", endpoint, "--requests", str(folder / "requests.json")])
-    asked = "The tests of lake and router that have a ledger: transactions, conditions, the index, pages, limits"
-    return Opinion("DynamoDB Local 2.6.1, Amazon's own", asked, len(results), {}, _failed(results))
+    topic = "The tests of lake and router that have a ledger: transactions, conditions, the index, pages, limits"
+    return Opinion("DynamoDB Local 2.6.1, Amazon's own", topic, len(results), {}, _failed(results))
 
 
 def minio_server(folder: Path) -> Opinion:
     with minio(folder) as endpoint:
         results = _run_tests(folder, [*OBJECTS, "--s3", endpoint])
-    asked = "The tests of documents, uploads, publishing, sweep and backfill: checksums, conditions, listings"
-    return Opinion("MinIO", asked, len(results), KNOWN_OF_MINIO, _failed(results))
+    topic = "The tests of documents, uploads, publishing, sweep and backfill: checksums, conditions, listings"
+    return Opinion("MinIO", topic, len(results), KNOWN_OF_MINIO, _failed(results))
 
 
 def old_models(folder: Path) -> Opinion:
-    """The requests of the tests on DynamoDB Local, which has to come first, are valid in an old botocore's models."""
+    """The requests of the tests on DynamoDB Local, which must run first, are valid in an old botocore's models."""
     requests = json.loads((folder / "requests.json").read_text(encoding="utf-8"))
     loader = Loader(extra_search_paths=[str(older_python() / "botocore" / "data")], include_default_search_paths=False)
     different = {}
@@ -86,10 +86,10 @@ def old_models(folder: Path) -> Opinion:
         problem = _problem(ServiceModel(loader.load_service_model(service, "service-2")), operation, parameters)
         if problem:
             different[f"{service} {operation}"] = problem
-    asked = (
+    topic = (
         "Each operation and set of parameters of lake and router, in a model older than any of Lambda's for Python 3.13"
     )
-    return Opinion("botocore 1.34.145", asked, len(requests), KNOWN_OF_OLD_MODELS, different)
+    return Opinion("botocore 1.34.145", topic, len(requests), KNOWN_OF_OLD_MODELS, different)
 
 
 def _problem(model: ServiceModel, operation: str, parameters: dict[str, object]) -> str:

@@ -36,16 +36,16 @@ def parquet_readers(folder: Path) -> Opinion:
         problem = _first_difference(expected, found)
         if problem:
             different[f"{reader}, {file.stem}"] = problem
-    asked = (
+    topic = (
         f"{ROWS:,} rows in {len(files)} files, of each compression, zstd level and size of row groups: every "
         "value as pyarrow, DuckDB, Polars, Spark 4.1 and 3.5 (vectorized and row by row), parquet-go and a reader of "
         "2019 read it"
     )
-    return Opinion("The Parquet readers", asked, questions, {}, different)
+    return Opinion("The Parquet readers", topic, questions, {}, different)
 
 
 def _rows() -> Rows:
-    """Columns with few values, with many, with gaps, from the middle on, of one value, of none, beyond ASCII, long."""
+    """Columns with few values, many values, gaps, a late start, one value, none, values beyond ASCII, or long ones."""
     chance = random.Random(5)
     rows: Rows = []
     for number in range(ROWS):
@@ -117,10 +117,10 @@ def _run(command: Sequence[str]) -> str:
 def _first_difference(expected: Rows, found: Rows) -> str:
     if len(expected) != len(found):
         return f"{len(found):,} rows instead of {len(expected):,}"
-    for number, (wanted, row) in enumerate(zip(expected, found, strict=True)):
-        for name, value in wanted.items():
+    for number, (target, row) in enumerate(zip(expected, found, strict=True)):
+        for name, value in target.items():
             if row.get(name) != value:
                 return f"row {number}, {name}: {row.get(name)!r:.40} instead of {value!r:.40}"
-        if set(row) - set(wanted) - {"_rescued"}:
-            return f"columns {sorted(set(row) - set(wanted))}"
+        if set(row) - set(target) - {"_rescued"}:
+            return f"columns {sorted(set(row) - set(target))}"
     return ""

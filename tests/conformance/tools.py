@@ -24,10 +24,10 @@ COPY_JARS = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-depende
 
 @dataclass(frozen=True)
 class Opinion:
-    """One implementation was asked the same questions as the one that the tests use every day."""
+    """The answers of one implementation to the questions that the everyday one answers as well."""
 
     name: str
-    asked: str
+    topic: str
     """The questions, as a sentence without its full stop."""
     questions: int
     known: Mapping[str, str]
@@ -40,14 +40,14 @@ class Opinion:
         return self.questions - len(self.different)
 
     def surprises(self) -> list[str]:
-        """Findings to be understood: each new difference, and each known one that is gone."""
+        """Findings to be explained: each new difference, and each known one that has disappeared."""
         new = [f"{self.name}: {name}: {how}" for name, how in self.different.items() if name not in self.known]
         gone = [f"{self.name}: {name}: now they agree" for name in self.known if name not in self.different]
         return new + gone
 
 
 class ToolError(Exception):
-    """A program is missing, or its download failed or brought other bytes than the lock states."""
+    """A program is missing, or its download failed or had other bytes than the lock states."""
 
 
 def dynamodb_local() -> Path:
@@ -70,7 +70,7 @@ def older_python() -> Path:
 
 
 def _installed(name: str, locks: Sequence[str], install: Callable[[Path], None]) -> Path:
-    """The folder that ``install`` has filled; a folder of this name is always complete."""
+    """The folder that ``install`` has filled; a folder with this name is always complete."""
     content = hashlib.sha256(b"".join((HERE / lock).read_bytes() for lock in locks)).hexdigest()[:12]
     folder = CACHE / f"conformance-{name}-{content}"
     if not folder.is_dir():

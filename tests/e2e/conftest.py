@@ -25,5 +25,5 @@ check what all tests together have used."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Some tests depend on what others do."""
+    """Some tests depend on the results of others."""
     items.sort(key=lambda item: (item.path.name == LAST) - (item.path.name == FIRST))

@@ -27,7 +27,7 @@ def create_function(client: AwsClient, name: str, role: str, file: Path, variabl
 
 
 def subscribe_queue(cloud: LocalCloud, topic: str, name: str) -> str:
-    """A new queue that gets what the topic publishes; returns its URL."""
+    """A new queue that gets the topic's messages; returns its URL."""
     sqs = cloud.client("sqs")
     queue = str(sqs.create_queue(QueueName=name)["QueueUrl"])
     arn = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]

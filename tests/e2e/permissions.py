@@ -29,7 +29,7 @@ OTHER_USES: set[Permission] = set()
 
 
 def granted(iam: AwsClient, stack: str) -> set[Permission]:
-    """What the policies of the stack's roles allow."""
+    """The permissions in the policies of the stack's roles."""
     names = [role["RoleName"] for page in iam.get_paginator("list_roles").paginate() for role in page["Roles"]]
     return {
         Permission(_role(name, stack), action, _resources(statement["Resource"], stack))
@@ -43,7 +43,7 @@ def granted(iam: AwsClient, stack: str) -> set[Permission]:
 
 
 def used(record: Path, stack: str) -> set[Permission]:
-    """What the stack's roles used, from the record of a local cloud."""
+    """The permissions that the stack's roles used, from the record of a local cloud."""
     uses = map(json.loads, record.read_text().splitlines())
     return {
         Permission(_role(use["role"], stack), use["action"], _resources(use["resources"], stack))
@@ -53,14 +53,14 @@ def used(record: Path, stack: str) -> set[Permission]:
 
 
 def collect(logs: Path, stack: str) -> None:
-    """Add what the stack's roles have used so far on another cloud than the common one to ``OTHER_USES``."""
+    """Add the permissions that the stack's roles have used so far, on another cloud than the common one."""
     record = logs / "permissions.jsonl"
     if record.is_file():
         OTHER_USES.update(used(record, stack))
 
 
 def never_used(grants: Iterable[Permission], uses: Iterable[Permission]) -> set[tuple[str, str]]:
-    """Role and action of each grant that no use belongs to."""
+    """Role and action of each unused grant."""
     known = {(use.role, use.resources, use.action) for use in uses}
 
     def is_used(grant: Permission) -> bool:
@@ -102,7 +102,7 @@ def _resources(value: Any, stack: str) -> tuple[str, ...]:
 
 @contextmanager
 def without(iam: AwsClient, role: str, action: str) -> Iterator[None]:
-    """Remove the action from the role's policies until the block is left."""
+    """Remove the action from the role's policies inside the block."""
     own = _documents(iam, role)
     assert any(
         action in _listed(statement["Action"]) for document in own.values() for statement in document["Statement"]
@@ -117,14 +117,14 @@ def without(iam: AwsClient, role: str, action: str) -> Iterator[None]:
 
 
 def sentences(text: str, role: str, action: str) -> list[str]:
-    """Lines that say that the role may not do the action."""
+    """Lines that report that the role may not perform the action."""
     return [
         line for line in text.splitlines() if f"/{role}/" in line and f"not authorized to perform: {action}" in line
     ]
 
 
 def role_name(iam: AwsClient, part: str) -> str:
-    """The name of the one role of the tests' stack whose name has this part; the cloud may have other stacks."""
+    """The name of the only role of the tests' stack whose name has this part; the cloud may have other stacks."""
     names = [role["RoleName"] for page in iam.get_paginator("list_roles").paginate() for role in page["Roles"]]
     (name,) = [name for name in names if name.startswith("hybrid-router-e2e-") and part in name]
     return str(name)

@@ -38,7 +38,7 @@ class Scenario:
 
     @classmethod
     def deploy(cls, cloud: LocalCloud, settings: Settings, folder: Path) -> "Scenario":
-        """Deploy the stack of these settings, unchanged; the folder gets its template."""
+        """Deploy the stack of these settings, unchanged; its template is written to the folder."""
         outputs = cloud.deploy(synth(settings, folder))
         session, logs = isolation.session(cloud.access_key), str(cloud.logs_dir)
         return cls(cloud, DeployedStack.connect(outputs, session, cloud.endpoint, isolation.client_config(), logs))
@@ -52,7 +52,7 @@ class Scenario:
 
     @contextmanager
     def limited(self, limits: Limits) -> Iterator[None]:
-        """Set these limits of the cloud until the block is left."""
+        """Set these limits of the cloud inside the block."""
         self.cloud.limit(limits)
         try:
             yield
@@ -116,7 +116,7 @@ class Scenario:
         )
 
     def manifest_of(self, file: ObjectVersion) -> ManifestRow | None:
-        """The first manifest of the file, or its part; None before it is recorded. Not what supersedes it later."""
+        """The first manifest of the file, or its part; None before it is recorded. Successors are not considered."""
         stack = self.deployment
         arrival = stack.ledger.arrivals.get(file)
         manifests = () if arrival is None else trace_arrival(stack.s3, stack.ledger, stack.resources, arrival).manifests
@@ -139,16 +139,16 @@ class Scenario:
         return list(self.deployment.ledger.costs.of_days(today - timedelta(days=1), today))
 
     def execute(self, machine: str, request: dict[str, Any]) -> dict[str, Any]:
-        """Start an execution and wait for its end; returns its description."""
+        """Start an execution and wait for its end; return its description."""
         return self.ended(self.start(machine, request))
 
     def start(self, machine: str, request: dict[str, Any]) -> str:
-        """Start an execution; returns its ARN."""
+        """Start an execution; return its ARN."""
         answer = self.deployment.sfn.start_execution(stateMachineArn=machine, input=json.dumps(request))
         return str(answer["executionArn"])
 
     def ended(self, arn: str, seconds: float = PATIENCE_SECONDS) -> dict[str, Any]:
-        """Wait for the end of an execution; returns its description."""
+        """Wait for the end of an execution; return its description."""
         sfn = self.deployment.sfn
 
         def ended() -> dict[str, Any] | None:
@@ -173,7 +173,7 @@ class Scenario:
             return rows_of(relation)
 
     def table_rows(self, dataset: str, snapshot: int | None = None) -> Counter[str]:
-        """Rows as in ``lake_rows``, of a snapshot of the Iceberg table; None: the current snapshot."""
+        """Rows as in ``lake_rows``, of a snapshot of the Iceberg table; None means the current snapshot."""
         database = self.deployment.resources.tables_database
         table: Any = self.deployment.glue.get_table(DatabaseName=database, Name=dataset)["Table"]
         location = table["Parameters"]["metadata_location"]

@@ -1,6 +1,6 @@
 """The settings of the stack that the end-to-end tests share.
 
-Not in conftest.py, which pytest and the tests that import it load twice: the times of day could differ by a minute.
+Not in conftest.py, which is loaded twice, by pytest and by importing tests: times of day could differ by a minute.
 """
 
 from datetime import datetime, timedelta

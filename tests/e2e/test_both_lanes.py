@@ -1,4 +1,4 @@
-"""Both lanes make the same rows of the lake of the same lines, whatever starts the conversion."""
+"""Both lanes write the same lake rows for the same lines, whatever starts the conversion."""
 
 import gzip
 import json
@@ -43,7 +43,7 @@ def lines_of(origin: str) -> list[str]:
 
 
 def expected(*origins: str) -> Counter[str]:
-    """The rows that the lake must have for files of these origins."""
+    """The expected lake rows for files of these origins."""
     rows = []
     for origin in origins:
         rows.append({"origin": origin, "n": "1", "nested": '{"a": [1, 2]}'})
@@ -53,7 +53,7 @@ def expected(*origins: str) -> Counter[str]:
 
 
 def put_records(scenario: Scenario) -> ObjectVersion:
-    """Put three records, one with a newline of its own and one that is not JSON; returns Firehose's object of them."""
+    """Put three records, one with its own newline and one that is not JSON; return Firehose's object of them."""
     kinesis = scenario.cloud.client("kinesis")
     kinesis.create_stream(StreamName=KINESIS_STREAM, ShardCount=1)
     bodies = [b'{"page": "/", "n": 1}', b'{"page": "/cart", "n": 2}\n', b"not JSON"]
@@ -69,7 +69,7 @@ def put_records(scenario: Scenario) -> ObjectVersion:
 
 @pytest.fixture(scope="module")
 def marked(scenario: Scenario) -> dict[str, ObjectVersion]:
-    """Files with an urgent tag or urgent metadata, by which of both."""
+    """Files with an urgent tag or urgent metadata, by the kind."""
     return {name: scenario.put(f"{URGENT_BY_TAG}/{name}.ndjson", ['{"n": 1}'], **MARKED[name]) for name in MARKED}
 
 
@@ -133,7 +133,7 @@ def night(scenario: Scenario) -> tuple[ObjectVersion, dict[str, Any]]:
 def test_overnight_from_the_console(scenario: Scenario, night: tuple[ObjectVersion, dict[str, Any]]) -> None:
     file, execution = night
     assert execution["status"] == "SUCCEEDED", execution.get("cause")
-    # Each file has a line that is not valid.
+    # Each file has an invalid line.
     verdict = json.loads(execution["output"])
     assert (verdict["verdict"], verdict["damagedObjects"]) == ("SUCCEEDED_WITH_QUARANTINE", 0)
     assert scenario.wait_state(file, State.DONE).lane == "batch"
@@ -156,19 +156,19 @@ def test_backfill_started_by_a_person(scenario: Scenario) -> None:
     now = datetime.now(UTC)
     hours = {"from": f"{now - timedelta(hours=1):%Y-%m-%dT%H}", "to": f"{now + timedelta(hours=1):%Y-%m-%dT%H}"}
     request = {"dataset": BACKFILLED, **hours}
-    # When the backfill is a dry run, nothing changes; when it is not, the file is converted.
+    # When the backfill is a dry run, nothing changes; otherwise the file is converted.
     machine = scenario.deployment.outputs.backfill
     dry = scenario.execute(machine, {**request, "dryRun": True})
     assert dry["status"] == "SUCCEEDED", dry.get("cause")
     assert scenario.manifest_of(file) is None
-    # Also when the index of open manifests lags so much that a plan would not find at once what was recorded.
+    # This also holds when the index of open manifests lags, so that a plan would not find the new records at once.
     with scenario.limited(Limits(index_lag_seconds=4)):
         real = scenario.execute(machine, request)
     assert real["status"] == "SUCCEEDED", real.get("cause")
     assert json.loads(real["output"])["overnight"]["verdict"] == "SUCCEEDED_WITH_QUARANTINE"
     first = scenario.wait_state(file, State.DONE)
     assert (first.lane, first.generation) == ("batch", 1)
-    # When it is repeated, then the file is known and stays; with force it is converted again.
+    # When it is repeated, then the file is known and not converted; with force it is converted again.
     known = scenario.execute(machine, request)
     assert json.loads(known["output"])["search"]["known"] == 1
     assert scenario.wait_state(file, State.DONE) == first

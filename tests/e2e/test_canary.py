@@ -1,4 +1,4 @@
-"""``doctor --canary`` on the deployed stack: every job is fine, and each part that is broken is named."""
+"""``doctor --canary`` on the deployed stack: every job is fine, and each broken part is named."""
 
 import io
 import json
@@ -25,7 +25,7 @@ JOBS = ("stream", "batch-glue", "batch-glue-flex", "batch-emr-serverless")
 
 
 class BrokenGlue:
-    """Glue's client, which starts runs with other arguments than the job has."""
+    """Glue's client, which starts runs with arguments other than the job's."""
 
     def __init__(self, glue: Any, arguments: dict[str, str]) -> None:
         self._glue, self._arguments = glue, arguments
@@ -39,7 +39,7 @@ class BrokenGlue:
 
 @pytest.fixture
 def stack(scenario: Scenario) -> DeployedStack:
-    """The stack, when no run of the stream is alive."""
+    """The stack, once no run of the stream is alive."""
     wait_for("the end of the stream", lambda: not any(shard.runs for shard in read_shards(scenario.deployment)))
     return scenario.deployment
 
@@ -65,7 +65,7 @@ def broken(stack: DeployedStack, name: str, arguments: dict[str, str]) -> Canary
 
 
 def changed_code(stack: DeployedStack, name: str, changes: dict[str, tuple[str, str]]) -> dict[str, str]:
-    """The argument with a copy of the jobs' zip in which files have another text; "" stands for the whole of it."""
+    """The argument with a copy of the jobs' zip in which files have another text; "" replaces the whole file."""
     uri = stack.glue.get_job(JobName=stack.resources.batch_job)["Job"]["DefaultArguments"]["--extra-py-files"]
     place = urlsplit(str(uri))
     body: bytes = stack.s3.get_object(Bucket=place.netloc, Key=place.path[1:])["Body"].read()
@@ -90,11 +90,11 @@ def problems(rows: list[CanaryRow], job: str) -> dict[str, str]:
 def test_every_job_is_fine_and_nothing_is_left(
     scenario: Scenario, stack: DeployedStack, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    # Given what an interrupted canary has left
+    # Given the remains of an interrupted canary
     stack.s3.put_object(Bucket=stack.resources.lake_bucket, Key=f"{CANARY}20260101T000000-abcdef/stream", Body=b"")
     # When the canary runs in the account
     code = print_canary(stack, e2e_settings(), as_json=True)
-    # Then it prints its price before, every job makes every check, and all of them are fine
+    # Then it first prints its price, every job makes every check, and all of them are fine
     printed = capsys.readouterr()
     assert "at most $" in printed.err
     document = json.loads(printed.out)
@@ -120,7 +120,7 @@ def test_a_stream_that_is_alive_is_left_alone(stack: DeployedStack) -> None:
         name = stack.resources.stream_job
         job = CanaryJob(stack, "stream", Lane.STREAM, name, ENGINES["glue"], "G.1X", stack.glue, 0.01)
         rows = Canary(stack, e2e_settings()).run([job])
-        # Then the run goes on, and the row names it
+        # Then the run continues, and the row names it
         assert [(row.state, run in row.text) for row in rows] == [(Readiness.SKIPPED, True)]
         assert read_shards(stack)[0].runs == (run,)
     finally:
@@ -128,7 +128,7 @@ def test_a_stream_that_is_alive_is_left_alone(stack: DeployedStack) -> None:
 
 
 def test_each_broken_part_is_named(scenario: Scenario, stack: DeployedStack) -> None:
-    # Given a library that is missing, a completion that finds no object, another region, and a denied read
+    # Given a missing library, a completion that finds no object, another region, and a denied read
     library = {"obstore/__init__.py": ("", 'raise ModuleNotFoundError("No module named obstore")')}
     completion = {"lake/publish.py": ("return etag if found == (item.size, item.checksum) else None", "return None")}
     jobs = [

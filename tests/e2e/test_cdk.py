@@ -9,7 +9,7 @@ from local.cloud import LocalCloud
 from tests.unit.infra.npm_packages import run_cdk
 
 
-def test_diff_shows_a_changed_setting_and_deploy_makes_it(tmp_path: Path) -> None:
+def test_diff_shows_a_changed_setting_and_deploy_applies_it(tmp_path: Path) -> None:
     with LocalCloud.start(tmp_path / "state") as cloud:
 
         def cdk(assembly: Path, *arguments: str) -> tuple[int, str]:

@@ -48,7 +48,7 @@ class LocalUp:
 
     @cached_property
     def state(self) -> Any:
-        """Endpoint, access key and logs; its file is gone before the process is."""
+        """Endpoint, access key and logs; its file is deleted before the process ends."""
         return json.loads((local_state() / f"{self.stage}.json").read_text())
 
     def collect_permissions(self) -> None:
@@ -73,7 +73,7 @@ def command(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[LocalUp]]:
-    """Two local clouds that run at once, both ready."""
+    """Two local clouds that run at the same time, both ready."""
     folder = tmp_path_factory.mktemp("up")
     running = [LocalUp(folder, "cli_one"), LocalUp(folder, "cli_two")]
     try:
@@ -86,7 +86,7 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[LocalUp]]:
 
 
 def test_explain_follows_a_file(two: list[LocalUp]) -> None:
-    # Given a file to convert and one that is ignored.
+    # Given a file to convert and a file that is ignored.
     first, second = two
     bucket = command("outputs", "InputBucket", "--local", "--stage", first.stage).stdout.strip()
     s3 = isolation.client("s3", first.state["endpoint"], isolation.AccessKey(**first.state["access_key"]))
@@ -117,7 +117,7 @@ def test_ctrl_c_ends_its_own_cloud_only_and_down_the_other(two: list[LocalUp]) -
     wait_for("the first cloud to end", lambda: first.process.poll() is not None)
     assert command("status", "--local", "--stage", first.stage).returncode == ExitCode.NOT_REACHABLE
     assert command("status", "--local", "--stage", second.stage).returncode == 0
-    # When the other one is ended
+    # When the other cloud is ended
     second.collect_permissions()
     answer = command("local", "down", "--stage", second.stage)
     # Then nothing is left

@@ -1,4 +1,4 @@
-"""Both lanes in a stack that is encrypted by a KMS key, with the key's policy of docs/deploy.md."""
+"""Both lanes in a stack that is encrypted by a KMS key, with the key policy of docs/deploy.md."""
 
 import json
 import re
@@ -63,7 +63,7 @@ def sealed(cloud: LocalCloud, key: str, tmp_path_factory: pytest.TempPathFactory
 
 
 def test_both_lanes_convert_under_the_key(sealed: Scenario, key: str, tmp_path: Path) -> None:
-    # Given an urgent file and one that waits for the night
+    # Given an urgent file and a file that waits for the night
     urgent = sealed.put(f"{DATASET}/urgent/a.ndjson", ['{"n": 1}', "not JSON"])
     waiting = sealed.put(f"{DATASET}/b.ndjson", ['{"n": 2}'])
     # When
@@ -117,19 +117,19 @@ def test_without_the_right_to_encrypt_the_night_fails_and_the_next_one_converts(
     assert refused["status"] == "FAILED"
     assert "kms:GenerateDataKey" in refused["cause"]
     assert sealed.wait_state(file, State.QUEUED).tries == 0
-    # When it is allowed again, then the next night converts the file
+    # When the write is allowed again, then the next night converts the file
     granted = sealed.execute(sealed.deployment.outputs.overnight, {})
     assert granted["status"] == "SUCCEEDED", granted.get("cause")
     assert sealed.wait_state(file, State.DONE).lane == "batch"
 
 
 def test_an_alarm_reaches_the_topic_only_with_its_statement(sealed: Scenario, cloud: LocalCloud, key: str) -> None:
-    # Given who listens to the topic
+    # Given a subscriber of the topic
     queue = subscribe_queue(cloud, sealed.deployment.outputs.alarm_topic, "people")
     cloudwatch, policy = cloud.client("cloudwatch"), printed_policy()
     alarm = cloudwatch.describe_alarms()["MetricAlarms"][0]["AlarmName"]
     others = [item for item in policy["Statement"] if item["Sid"] != "Alarms"]
-    # When the key's policy lacks the statement, then nothing arrives; with it, the alarm does
+    # When the key's policy lacks the statement, then nothing arrives; with it, the alarm arrives
     for statements, arrived in ((others, 0), (policy["Statement"], 1)):
         given = json.dumps({**policy, "Statement": statements})
         cloud.client("kms").put_key_policy(KeyId=key, PolicyName="default", Policy=given)

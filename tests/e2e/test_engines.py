@@ -37,7 +37,7 @@ def dataset_of(engine: Engine) -> str:
 
 
 def owner_of(scenario: Scenario, engine: Engine) -> str:
-    """The id by which the newest job run of the engine holds its leases."""
+    """The id with which the newest job run of the engine holds its leases."""
     if engine == Engine.EMR_SERVERLESS:
         emr = scenario.cloud.client("emr-serverless")
         (application,) = emr.list_applications()["applications"]
@@ -50,7 +50,7 @@ def owner_of(scenario: Scenario, engine: Engine) -> str:
 
 
 def billed_seconds(scenario: Scenario, job_run: str) -> float:
-    """DPU seconds, or vCPU seconds of EMR Serverless, by the service's own answer."""
+    """DPU seconds, or vCPU seconds of EMR Serverless, according to the service."""
     if job_run.startswith("emr-serverless:"):
         _, application, run = job_run.split(":")
         emr = scenario.cloud.client("emr-serverless")
@@ -61,7 +61,7 @@ def billed_seconds(scenario: Scenario, job_run: str) -> float:
 
 
 def check_cost(scenario: Scenario, engine: Engine, execution: str, dataset: str) -> None:
-    """The night's job run has a cost row, with the file that it converted."""
+    """The night's job run has a cost row with the file that it converted."""
     today = datetime.now(UTC).date()
     (row,) = [row for row in scenario.costs() if row.execution == execution]
     assert (row.engine, row.id) == (engine, owner_of(scenario, engine))
@@ -79,26 +79,26 @@ def check_cost(scenario: Scenario, engine: Engine, execution: str, dataset: str)
 
 
 def check_catalog(scenario: Scenario, dataset: str) -> None:
-    """The table says what it holds, and a second round would write nothing."""
+    """The table matches its content, and a second round would write nothing."""
     resources, ledger = scenario.deployment.resources, scenario.deployment.ledger
     table = scenario.deployment.glue.get_table(DatabaseName=resources.catalog_database, Name=dataset)["Table"]
     comments = {column["Name"]: column.get("Comment") for column in table["StorageDescriptor"]["Columns"]}
     assert (comments["__gr__0f6___0df_e"], comments["only"]) == ("key Größe", None)
     row = ledger.datasets.get(dataset)
     assert row is not None
-    wanted = new_table(row, resources.lake_bucket, resources.quarantine_bucket)
-    assert extended_table(table, wanted) is None
+    expected = new_table(row, resources.lake_bucket, resources.quarantine_bucket)
+    assert extended_table(table, expected) is None
     assert [column["Name"] for column in table["PartitionKeys"]] == ["date", "hour"]
 
 
 @pytest.mark.parametrize("engine", list(Engine))
 def test_every_engine_gives_the_same_lake(scenario: Scenario, engine: Engine, tmp_path: Path) -> None:
-    # Given the same file in a dataset of its own
+    # Given the same file in its own dataset
     dataset = dataset_of(engine)
     file = scenario.queued(f"{dataset}/same.ndjson", LINES)
     # When a night with this engine converts it
     execution = scenario.execute(scenario.deployment.outputs.overnight, {"dataset": dataset, "engine": engine})
-    # Then it was that engine's run, and the lake has the same rows
+    # Then that engine ran it, and the lake has the same rows
     assert execution["status"] == "SUCCEEDED", execution.get("cause")
     verdict: dict[str, Any] = json.loads(execution["output"])
     assert verdict["verdict"] == "SUCCEEDED_WITH_QUARANTINE"
@@ -110,16 +110,16 @@ def test_every_engine_gives_the_same_lake(scenario: Scenario, engine: Engine, tm
 
 
 def test_a_night_for_which_flex_has_no_capacity_is_done_before_its_deadline(scenario: Scenario, tmp_path: Path) -> None:
-    # Given a night that the plan gives to Flex, the cheapest engine, when there is no spare capacity
+    # Given a night that the plan assigns to Flex, the cheapest engine, when there is no spare capacity
     file = scenario.queued("without_flex/a.ndjson", ['{"n": 1}'])
     with scenario.limited(Limits(flex_capacity=False, flex_wait_minutes=0)):
         # When
         execution = scenario.execute(scenario.deployment.outputs.overnight, {"dataset": "without_flex"})
-    # Then its runs went on on another engine, before the run was abandoned
+    # Then its runs continued on another engine, before the run was abandoned
     assert execution["status"] == "SUCCEEDED", execution.get("cause")
     row = scenario.wait_state(file, State.DONE)
     assert scenario.lake_rows("without_flex", tmp_path) == {'{"n": "1"}': 1}
-    # And the verdict says that it ended in time
+    # And the verdict reports that it ended in time
     bucket, _, key = json.loads(execution["output"])["verdictUri"].removeprefix("s3://").partition("/")
     document = scenario.deployment.s3.get_object(Bucket=bucket, Key=key)["Body"].read()
     night = json.loads(document)["night"]

@@ -1,4 +1,4 @@
-"""A failed night reaches the people who subscribe: by its notification, and by the alarms on what failed."""
+"""A failed night reaches the subscribers: by its notification, and by the alarms on the failures."""
 
 import json
 from contextlib import ExitStack
@@ -13,10 +13,10 @@ from tests.e2e.scenario import Scenario
 NOTIFICATION = "hybrid-router: overnight execution failed"
 
 
-# The machine repeats a publication that is refused for more than a minute.
+# The machine repeats a refused publication for more than a minute.
 @pytest.mark.parametrize("may_publish", [True, pytest.param(False, marks=pytest.mark.long)])
 def test_a_failed_night_reaches_its_subscribers(scenario: Scenario, may_publish: bool) -> None:
-    # Given a person who subscribes, and a night that fails
+    # Given a subscriber, and a night that fails
     queue = subscribe_queue(scenario.cloud, scenario.deployment.outputs.alarm_topic, f"people-of-nights-{may_publish}")
     iam, sqs = scenario.cloud.client("iam"), scenario.cloud.client("sqs")
     with ExitStack() as lacking:
@@ -26,7 +26,7 @@ def test_a_failed_night_reaches_its_subscribers(scenario: Scenario, may_publish:
         # When
         end = scenario.execute(scenario.deployment.outputs.overnight, {})
     assert end["status"] == "FAILED"
-    # Then both channels report it, and the alarm does where the machine cannot
+    # Then both channels report it, and the alarm does even if the machine cannot
     opened, without_state = read_alarms(scenario.deployment)
     try:
         found = sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=10).get("Messages", [])

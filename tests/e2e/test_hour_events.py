@@ -1,4 +1,4 @@
-"""Readers of an hour are told by the deployed sweep: a marker in the lake, and an event that a rule finds."""
+"""The deployed sweep notifies readers of an hour: a marker in the lake, and an event that a rule finds."""
 
 import json
 import re
@@ -14,8 +14,8 @@ from tests.unit.docs.pages import CHECKOUT
 PARTITION = Partition("orders", "2026-01-01", 7)
 
 
-def test_an_hour_is_told_as_complete_and_as_reopened(scenario: Scenario) -> None:
-    # Given a queue that gets what the page's rule finds, and an hour of which nothing is on its way any more
+def test_an_hour_is_announced_as_complete_and_as_reopened(scenario: Scenario) -> None:
+    # Given a queue that gets the events of the page's rule, and an hour without pending work
     events, sqs = scenario.cloud.client("events"), scenario.cloud.client("sqs")
     page = (CHECKOUT / "docs" / "analysts.md").read_text(encoding="utf-8")
     (pattern,) = re.findall(r"^```json\n(\{\s*\"source\".+?)^```$", page, re.MULTILINE | re.DOTALL)
@@ -45,13 +45,13 @@ def test_an_hour_is_told_as_complete_and_as_reopened(scenario: Scenario) -> None
     # When the deployed function sweeps
     touch(now - timedelta(hours=1))
     stack.invoke("sweep", {"dryRun": False})
-    # Then the event has what the marker has
+    # Then the event has the content of the marker
     event, bucket, key = received(), stack.resources.lake_bucket, complete_marker_key(PARTITION)
     marker = json.loads(stack.s3.get_object(Bucket=bucket, Key=key)["Body"].read())
     assert (event["source"], event["detail-type"]) == ("hybrid-router", "Dataset Hour Complete")
     assert event["detail"] == marker
     assert marker["marker"] == f"s3://{bucket}/{key}"
-    # When something comes after it, Then the event says so, and the marker is gone
+    # When a late file arrives, Then the event reports it, and the marker is deleted
     touch(now)
     stack.invoke("sweep", {"dryRun": False})
     assert received()["detail-type"] == "Dataset Hour Reopened"

@@ -33,7 +33,7 @@ def table_of(scenario: Scenario) -> Table:
 
 
 def rows_of(scenario: Scenario, table: Table, snapshot: int) -> Counter[str]:
-    """The rows that DuckDB and pyiceberg find in a snapshot, which have to be the same."""
+    """The rows that DuckDB and pyiceberg find in a snapshot, which must be equal."""
     found = scenario.table_rows(WITH_TABLE, snapshot)
     assert normal_rows(table.scan(snapshot_id=snapshot).to_arrow().to_pylist()) == found
     return found
@@ -64,7 +64,7 @@ def new_snapshots(before: Table, after: Table) -> list[int]:
 def test_files_of_both_lanes_are_in_the_table_and_a_reprocess_is_one_snapshot(
     scenario: Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given an urgent file and one of the batch lane, each with keys that the other one has not
+    # Given an urgent file and one of the batch lane, each with keys that the other one lacks
     stack = scenario.deployment
     urgent = scenario.put(f"{WITH_TABLE}/urgent/a.ndjson", ['{"id": "1", "_pos": "x"}', '{"id": 2, "price": 1.10}'])
     other = scenario.put(f"{WITH_TABLE}/b.ndjson", ['{"id": "3", "late": null}', '{"late": [1, 2]}'])
@@ -81,19 +81,19 @@ def test_files_of_both_lanes_are_in_the_table_and_a_reprocess_is_one_snapshot(
     shown = first.current_snapshot()
     assert shown is not None
     assert rows_of(scenario, first, shown.snapshot_id) == rows
-    # When one is converted again
+    # When one of the files is converted again
     queued = stack.invoke("reprocess", {"manifests": [row.id], "only": "all"})
     assert queued["queued"] == 1, queued
     scenario.execute(stack.outputs.overnight, night)
     again = tabled(scenario, other, 2)
-    # Then one snapshot has its new rows in place of the old ones, and the old snapshot can still be read
+    # Then one snapshot has its new rows instead of the old ones, and the old snapshot can still be read
     second = table_of(scenario)
     (reprocessed,) = new_snapshots(first, second)
     assert again.tabled is not None
     assert again.tabled.snapshot == reprocessed
     for snapshot in (shown.snapshot_id, reprocessed):
         assert rows_of(scenario, second, snapshot) == rows
-    # When a late file comes with a new column
+    # When a late file arrives with a new column
     late = scenario.put(f"{WITH_TABLE}/urgent/late.ndjson", ['{"id": "4", "_file": "y", "new": true}'])
     tabled(scenario, late, 1)
     # Then

@@ -1,4 +1,4 @@
-"""What crashed processes have left half done is finished by a plan, a job run or the sweep of the deployed stack."""
+"""Work that crashed processes left half done is finished by a plan, a job run or the sweep of the deployed stack."""
 
 import io
 import json
@@ -32,7 +32,7 @@ LEASE = timedelta(hours=3)
 
 @pytest.fixture(scope="module")
 def ended(scenario: Scenario) -> dict[Engine, str]:
-    """A job run of each engine that has ended, by the id with which it held leases."""
+    """An ended job run of each engine, by the id with which it held leases."""
     runs = {}
     for engine in ON_BOTH:
         file = scenario.queued(f"{dataset_of('ended', engine)}/a.ndjson", ['{"n": 1}'])
@@ -53,7 +53,7 @@ def current(scenario: Scenario, manifest: str) -> ManifestRow:
 
 
 def divided(scenario: Scenario, dataset: str) -> ManifestRow:
-    """The QUEUED manifest that a plan has made of a new file of the dataset."""
+    """The QUEUED manifest that a plan has created for a new file of the dataset."""
     file = scenario.put(f"{dataset}/a.ndjson", ['{"n": 1}'])
     part, collections = scenario.wait_state(file, State.QUEUED), scenario.deployment.ledger.collections
     wait_for("its collection in the index", lambda: part.collection in [str(row.id) for row in collections.open()])
@@ -75,7 +75,7 @@ def hold(scenario: Scenario, row: ManifestRow, run: str) -> None:
 
 
 def committed(scenario: Scenario, row: ManifestRow, run: str, age: timedelta, *, is_gone: bool = False) -> None:
-    """The run has ended after the commit point of the manifest, ``age`` ago, before it has published it.
+    """The run ended after the commit point of the manifest, ``age`` ago, before it published it.
 
     Its upload has other ETags than the commit document, as under a KMS key after a request that was repeated; or it was
     aborted.
@@ -104,12 +104,12 @@ def sweep(scenario: Scenario) -> dict[str, int]:
 def test_what_ended_runs_hold_is_released_by_the_sweep_and_by_a_plan(
     scenario: Scenario, ended: dict[Engine, str]
 ) -> None:
-    # Given a manifest that a run of each engine has held when it ended, with a lease that lasts
+    # Given a manifest that a run of each engine held when it ended, with a lease that is still valid
     rows = {engine: divided(scenario, dataset_of("held", engine)) for engine in ON_BOTH}
     for engine, row in rows.items():
         hold(scenario, row, ended[engine])
         scenario.wait_in_index(row, State.RUNNING)
-    # When the sweep comes, then they wait again, and say why
+    # When the sweep runs, then they wait again, with a reason
     assert sweep(scenario)["released"] >= len(rows)
     for engine, row in rows.items():
         released = current(scenario, row.id)
@@ -162,12 +162,12 @@ def test_a_commit_is_published_although_its_part_was_uploaded_twice_and_fails_if
     age = timedelta(minutes=65 if by == "sweep" else 5)
     committed(scenario, row, ended[Engine.GLUE], age, is_gone=is_gone)
     scenario.wait_in_index(row, State.PUBLISHING)
-    # When the sweep comes, or a night on this engine
+    # When the sweep runs, or a night on this engine
     if by == "sweep":
         assert sweep(scenario)["vanished" if is_gone else "rolledForward"] >= 1
     else:
         scenario.execute(scenario.deployment.outputs.overnight, {"dataset": row.partition.dataset, "engine": by})
-    # Then it is published from its commit document: the ETag of a part says nothing about the content
+    # Then it is published from its commit document: the ETag of a part does not depend on the content alone
     found = current(scenario, row.id)
     if is_gone:
         assert (found.state, "1 upload disappeared before completion" in str(found.reason)) == (State.FAILED, True)
@@ -218,7 +218,7 @@ def test_the_sweep_aborts_the_upload_of_an_attempt_that_others_have_replaced(
 
 
 def test_the_sweep_finishes_what_route_and_plan_have_begun_and_starts_the_stream(scenario: Scenario) -> None:
-    # Given files of both lanes whose route has crashed after its intent, ten minutes ago
+    # Given files of both lanes whose route crashed after its intent, ten minutes ago
     stack, now = scenario.deployment, datetime.now(UTC)
     with notifications_paused(stack):
         files = [scenario.put(f"resumed/{name}.ndjson", ['{"n": 1}']) for name in ("a", "urgent/b")]
@@ -227,7 +227,7 @@ def test_the_sweep_finishes_what_route_and_plan_have_begun_and_starts_the_stream
     partition = Partition.of("resumed", now)
     routed = [RoutedArrival(file, partition, lane, "crashed", urgent=lane == Lane.STREAM) for file, lane in lanes]
     key = write_intent(scenario.services(e2e_settings(), lambda: now), routed, now - timedelta(minutes=10))
-    # When the sweep comes, then they have an owner, and the intent is gone
+    # When the sweep runs, then they have an owner, and the intent is deleted
     assert sweep(scenario)["resumed"] == len(files)
     control = stack.resources.control_bucket
     intents = stack.s3.list_objects_v2(Bucket=control, Prefix=INTENTS).get("Contents", [])
@@ -243,9 +243,9 @@ def test_the_sweep_finishes_what_route_and_plan_have_begun_and_starts_the_stream
     collections.close(collection, datetime.now(UTC), final=False)
     wait_for("it in the index", lambda: [row for row in collections.open() if row.id == collection and row.closed_at])
     scenario.wait_in_index(waiting, State.QUEUED)
-    # When the next one comes
+    # When the next sweep or plan runs
     done = sweep(scenario)
-    # Then the stream has been started and converts the one, and the other one waits for the night
+    # Then the stream has been started and converts the first file, and the second file waits for the night
     assert (done["repointed"], done["divided"] >= 1) == (1, True)
     assert scenario.wait_state(arrived[1], State.DONE).lane == Lane.STREAM
     row = manifest_after_division(scenario, arrived[0])

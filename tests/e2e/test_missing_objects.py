@@ -1,4 +1,4 @@
-"""What is missing in S3 or in the ledger is reported as missing, not as denied, and is made good where it can be."""
+"""Objects missing in S3 or in the ledger are reported as missing, not as denied, and are recovered if possible."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.long
 
 @contextmanager
 def missing(scenario: Scenario, bucket: str, key: str) -> Iterator[None]:
-    """The object is gone until the block is left."""
+    """The object is missing inside the block."""
     s3 = scenario.deployment.s3
     body = s3.get_object(Bucket=bucket, Key=key)["Body"].read()
     s3.delete_object(Bucket=bucket, Key=key)
@@ -44,16 +44,16 @@ def announce(scenario: Scenario, file: ObjectVersion) -> None:
     stack.sqs.send_message(QueueUrl=stack.outputs.arrivals_queue, MessageBody=body)
 
 
-def test_an_event_without_a_version_is_completed_by_a_look_at_the_bucket(scenario: Scenario) -> None:
-    # Given a file whose event names no version, as those of a bucket that had none
+def test_an_event_without_a_version_is_completed_by_a_listing_of_the_bucket(scenario: Scenario) -> None:
+    # Given a file whose event names no version, as in a bucket without versions
     stack = scenario.deployment
     with notifications_paused(stack):
         file = scenario.put("unversioned/a.ndjson", ['{"n": 1}'])
-    # When it is delivered, then the file has one arrival, that of its version
+    # When it is delivered, then the file has one arrival, with its version
     announce(scenario, file)
     scenario.wait_state(file, State.QUEUED)
     assert stack.ledger.arrivals.get(replace(file, version_id=None)) is None
-    # Given one of a file that is gone, and that a tag could have made urgent
+    # Given an event of a deleted file that a tag could have made urgent
     gone = ObjectVersion(stack.resources.input_bucket, f"{URGENT_BY_TAG}/gone.ndjson", "0" * 32, 9, "")
     # When it is delivered, then the file waits in the batch lane
     announce(scenario, gone)
@@ -63,7 +63,7 @@ def test_an_event_without_a_version_is_completed_by_a_look_at_the_bucket(scenari
     assert (arrival.lane, "the object was deleted or replaced" in arrival.reason) == (Lane.BATCH, True)
 
 
-def test_a_message_that_is_no_event_is_delivered_again(scenario: Scenario) -> None:
+def test_a_message_that_is_not_an_event_is_redelivered(scenario: Scenario) -> None:
     # Given
     stack = scenario.deployment
     stack.sqs.send_message(QueueUrl=stack.outputs.arrivals_queue, MessageBody="no event")
@@ -71,7 +71,7 @@ def test_a_message_that_is_no_event_is_delivered_again(scenario: Scenario) -> No
     def refusals() -> int:
         return logs(scenario.cloud.logs_dir, "lambda/*route*.log").count("is not a valid S3 event")
 
-    # Then it comes again after ten seconds, not after the twelve minutes of an invocation that has died
+    # Then it is redelivered after ten seconds, not after the twelve minutes of an invocation that has died
     wait_for("two refusals", lambda: refusals() > 1, seconds=120)
     # The tests after this one count dead letters.
     stack.sqs.purge_queue(QueueUrl=stack.outputs.arrivals_queue)
@@ -115,7 +115,7 @@ def test_a_part_and_a_manifest_without_their_documents_wait_until_these_are_rest
     queued = scenario.manifest_of(file)
     assert queued is not None
     assert queued.state == State.QUEUED
-    # When that has lost its document, then a promote leaves the file where it is, and says why
+    # When that manifest has lost its document, then a promote leaves the file in its lane, and gives the reason
     with missing(scenario, control, manifest_key(queued.id)):
         answer = stack.invoke("promote", {"files": [file.uri]})
         assert answer["notMoved"] == 1
@@ -124,7 +124,7 @@ def test_a_part_and_a_manifest_without_their_documents_wait_until_these_are_rest
 
 
 def test_a_backfill_adopts_an_urgent_file_whose_route_has_crashed(scenario: Scenario) -> None:
-    # Given a file with an arrival row, of which route has crashed before it wrote the manifest
+    # Given a file with an arrival row, whose route crashed before it wrote the manifest
     stack, then = scenario.deployment, datetime.now(UTC) - timedelta(minutes=10)
     with notifications_paused(stack):
         file = scenario.put("adopted/urgent/a.ndjson", ['{"n": 1}'])
@@ -156,13 +156,13 @@ def test_a_table_waits_for_objects_and_documents_that_are_gone(scenario: Scenari
         "published objects are gone or changed": (bucket, item["Key"]),
         "is gone: restore the object": (stack.resources.control_bucket, row.published.document.key),
     }
-    # When the table is rebuilt while one of them is gone, then the committer names it
+    # When the table is rebuilt while one of its documents is missing, then the committer names it
     for why, place in places.items():
         with missing(scenario, *place):
             stack.change_table({"rebuild": WITH_TABLE})
             with pytest.raises(FunctionFailedError, match=why):
                 stack.change_table({})
-    # When they are restored, then the table is built
+    # When the documents are restored, then the table is built
     stack.change_table({"rebuild": WITH_TABLE})
     wait_for("the table to be rebuilt", lambda: not list(stack.ledger.tables.outbox(WITH_TABLE)))
     assert scenario.table_rows(WITH_TABLE)['{"id": "kept"}'] == 1

@@ -39,7 +39,7 @@ ALONE = re.compile(r"(?:^|: )hybrid-router ([a-z][^']*)$")
 
 
 def advised_commands() -> dict[str, str]:
-    """Command line without the name of the program -> file that has it; ``{}`` holds the expression of a value."""
+    """Command line without the program name -> file that contains it; ``{}`` holds the expression of a value."""
     paths = (path for package in sorted(PACKAGES) for path in sorted(package.rglob("*.py")))
     return {
         command.strip(): path.relative_to(CHECKOUT).as_posix()
@@ -70,7 +70,7 @@ def _part(part: ast.expr) -> str:
 
 @pytest.fixture(scope="module")
 def values(scenario: Scenario, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, str]]:
-    """Placeholder -> value of a stage with a converted file, in another folder than the checkout's."""
+    """Placeholder -> value from a stage with a converted file, in a folder other than the checkout's."""
     file = scenario.put(f"{DATASET}/a.ndjson", ['{"a":1}', "not JSON"])
     scenario.wait_state(file, State.QUEUED)
     night = scenario.execute(scenario.deployment.outputs.overnight, {"dataset": DATASET})["executionArn"]
@@ -127,7 +127,7 @@ def filled(command: str, values: Mapping[str, str]) -> str:
 
 
 def problem_of(command: str) -> str | None:
-    """What is wrong with a command line; None if it is understood, and answered with yes, no, or not proven."""
+    """The problem of a command line; None if it is understood, and answered with yes, no, or not proven."""
     arguments = shlex.split(command)
     if arguments[0] not in WITHOUT_STAGE:
         arguments = shlex.split(with_options(f"'hybrid-router {command}'", PLACE).strip("'"))[1:]
@@ -147,9 +147,9 @@ def test_each_entry_of_the_runbook_can_be_followed(values: Mapping[str, str]) ->
     commands = dict.fromkeys(line.removeprefix("hybrid-router ") for line in lines if line.startswith("hybrid-router "))
     assert problem_of(f"quarantine export repair.ndjson --dataset {DATASET}") is None
     # Then each is understood and answered.
-    wanted = [item for item in commands if not item.startswith((*STARTED_OTHERWISE, "quarantine export"))]
-    assert len(wanted) > 50
-    assert [found for item in wanted if (found := problem_of(filled(item, values)))] == []
+    selected = [item for item in commands if not item.startswith((*STARTED_OTHERWISE, "quarantine export"))]
+    assert len(selected) > 50
+    assert [found for item in selected if (found := problem_of(filled(item, values)))] == []
 
 
 def test_each_command_that_the_product_advises_runs(values: Mapping[str, str]) -> None:
@@ -171,7 +171,7 @@ def test_the_alarm_on_quarantined_lines_is_open_after_a_night_of_them(scenario: 
 def test_dead_letters_are_listed_and_a_redrive_gives_a_lost_file_an_owner(
     scenario: Scenario, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    # Given dead letters of a file that was never routed, of one that has an owner, and of a refused start.
+    # Given dead letters of a file that was never routed, of a file that has an owner, and of a refused start.
     stack = scenario.deployment
     with notifications_paused(stack):
         lost = scenario.put(f"{DATASET}/lost.ndjson", ['{"a":1}'])
@@ -187,7 +187,7 @@ def test_dead_letters_are_listed_and_a_redrive_gives_a_lost_file_an_owner(
     send(event_body(lost))
     send(event_body(owned))
     send("{}", MessageAttributes=attributes)
-    # When they are listed, twice, and a dry run looks at them, then they stay.
+    # When they are listed, twice, and a dry run reads them, then they stay.
     for _ in range(2):
         assert print_dead_letters(stack, 100, as_json=True) == ExitCode.NEGATIVE
         letters = json.loads(capsys.readouterr().out)["deadLetters"]

@@ -1,4 +1,4 @@
-"""A role that lacks one permission: what needs it fails with a sentence that names role and action; nothing is lost."""
+"""A role that lacks one permission: its work fails with a sentence that names role and action; nothing is lost."""
 
 import json
 import re
@@ -20,12 +20,12 @@ LONG = pytest.mark.long
 
 @contextmanager
 def fast_redelivery(scenario: Scenario) -> Iterator[None]:
-    """Until the block is left, ``route`` gets what it has refused after 5 seconds and not 12 minutes, and often."""
+    """Inside the block, events that ``route`` refused are redelivered after 5 seconds instead of 12 minutes."""
     sqs, queue = scenario.cloud.client("sqs"), scenario.deployment.outputs.arrivals_queue
     names: Any = ["VisibilityTimeout", "RedrivePolicy"]
     before = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=names)["Attributes"]
-    often = json.dumps({**json.loads(before["RedrivePolicy"]), "maxReceiveCount": 1000})
-    sqs.set_queue_attributes(QueueUrl=queue, Attributes={"VisibilityTimeout": "5", "RedrivePolicy": often})
+    redrive = json.dumps({**json.loads(before["RedrivePolicy"]), "maxReceiveCount": 1000})
+    sqs.set_queue_attributes(QueueUrl=queue, Attributes={"VisibilityTimeout": "5", "RedrivePolicy": redrive})
     try:
         yield
     finally:
@@ -36,18 +36,18 @@ def fast_redelivery(scenario: Scenario) -> Iterator[None]:
     "action",
     ["s3:PutObject", pytest.param("dynamodb:PutItem", marks=LONG), pytest.param("sqs:ReceiveMessage", marks=LONG)],
 )
-def test_route_says_what_it_may_not_do_and_takes_the_file_afterwards(scenario: Scenario, action: str) -> None:
-    # Given a role without a permission, and files of two new datasets, which a queue that may not be read gives at once
+def test_route_reports_what_it_may_not_do_and_takes_the_file_afterwards(scenario: Scenario, action: str) -> None:
+    # Given a role without a permission, and files of two new datasets, which an unreadable queue delivers at once
     iam, folder = scenario.cloud.client("iam"), scenario.cloud.logs_dir
     role, name = role_name(iam, "RouterrouteRole"), re.sub("[^a-z]", "", action.lower())
     with fast_redelivery(scenario):
         with without(iam, role, action):
             files = [scenario.put(f"{dataset}/a.ndjson", ['{"a": 1}']) for dataset in (name, f"{name}_too")]
-            # Then the log names both; a queue that may not be read shows in its age, so on AWS the event source tells
+            # Then the log names both; an unreadable queue shows in its age, so on AWS the event source reports it
             pattern = "emulator.log" if action.startswith("sqs:") else "lambda/*route*.log"
             wait_for("the refusal", lambda: sentences(logs(folder, pattern), role, action))
             assert [scenario.manifest_of(file) for file in files] == [None, None]
-        # When it has the permission again, then the events are delivered again
+        # When it has the permission again, then the events are redelivered
         for file in files:
             scenario.wait_state(file, State.QUEUED)
 
@@ -75,12 +75,12 @@ def test_a_night_names_the_missing_permission_and_the_next_one_converts(
     role, overnight = role_name(iam, part), scenario.deployment.outputs.overnight
     with without(iam, role, action):
         refused = scenario.execute(overnight, {"dataset": dataset, "engine": engine})
-    # Then the night fails, and its cause is a sentence of role and action; without the ledger only the run's log tells
+    # Then the night fails, and its cause is a sentence of role and action; without the ledger only the run's log has it
     assert refused["status"] == "FAILED"
-    shown = refused["cause"].replace("\\n", "\n")
+    text = refused["cause"].replace("\\n", "\n")
     if action == "dynamodb:UpdateItem":
-        shown = logs(scenario.cloud.logs_dir, f"{scenario.deployment.resources.batch_job}/*.log")
-    assert sentences(shown, role, action), refused["cause"]
+        text = logs(scenario.cloud.logs_dir, f"{scenario.deployment.resources.batch_job}/*.log")
+    assert sentences(text, role, action), refused["cause"]
     # When it has the permission again, then the next night converts the file
     granted = scenario.execute(overnight, {"dataset": dataset, "engine": engine})
     assert granted["status"] == "SUCCEEDED", granted.get("cause")

@@ -1,4 +1,4 @@
-"""The schedules start what they are for; the stream window keeps a run alive, and each failure reaches people."""
+"""The schedules start their targets; the stream window keeps a run alive, and each failure reaches people."""
 
 import json
 from collections.abc import Callable
@@ -30,7 +30,7 @@ def executions(scenario: Scenario, machine: str, since: datetime) -> list[dict[s
 
 
 def written(scenario: Scenario, key: str) -> Any:
-    """When the document was written last; None: never."""
+    """The time of the document's last write, or None if it was never written."""
     listed = scenario.deployment.s3.list_objects_v2(Bucket=scenario.deployment.resources.control_bucket, Prefix=key)
     return next((item["LastModified"] for item in listed.get("Contents", [])), None)
 
@@ -72,7 +72,7 @@ def idle(scenario: Scenario) -> None:
 
 
 def working_run(scenario: Scenario, other_than: str = "") -> str:
-    """Wait for a run that has begun to work; returns its id."""
+    """Wait for a run that has begun to work; return its id."""
     stream = scenario.deployment.ledger.stream
 
     def begun() -> str | None:
@@ -97,7 +97,7 @@ def test_the_window_keeps_a_run_alive_until_it_is_over(scenario: Scenario) -> No
     second = working_run(scenario, first)
     state = stack.glue.get_job_run(JobName=stack.resources.stream_job, RunId=first)["JobRun"]["JobRunState"]
     assert state == "STOPPED"
-    # When its end has come, then that one stops, and so does the window
+    # When its end has come, then that run stops, and so does the window
     stack.ledger.stream.open_window(iso_utc(since))
     assert scenario.ended(execution["executionArn"])["status"] == "SUCCEEDED"
     assert read_shards(stack)[0].runs == ()
@@ -114,7 +114,7 @@ def test_the_window_keeps_a_run_alive_until_it_is_over(scenario: Scenario) -> No
 def test_a_failed_execution_reaches_its_subscribers(
     scenario: Scenario, machine: str, part: str, action: str, subject: str
 ) -> None:
-    # Given a person who subscribes, and a function that lacks a permission
+    # Given a subscriber, and a function that lacks a permission
     outputs, iam, sqs = scenario.deployment.outputs, scenario.cloud.client("iam"), scenario.cloud.client("sqs")
     queue = subscribe_queue(scenario.cloud, outputs.alarm_topic, f"people-of-{machine.replace('_', '-')}")
     request = {"dataset": "failing", "from": "2026-01-01", "to": "2026-01-01"} if machine == "backfill" else {}
@@ -130,53 +130,53 @@ def test_a_failed_execution_reaches_its_subscribers(
     assert sentences(text, role, action)
 
 
-def test_the_stream_says_what_it_may_not_read_and_converts_it_afterwards(scenario: Scenario) -> None:
+def test_the_stream_reports_what_it_may_not_read_and_converts_it_afterwards(scenario: Scenario) -> None:
     # Given jobs that may not read the input
     iam = scenario.cloud.client("iam")
     idle(scenario)
     with without(iam, role_name(iam, "JobsRole"), "s3:GetObjectVersion"):
         file = scenario.put("unreadable/urgent/a.ndjson", ['{"n": 1}'])
 
-        # Then the manifest waits for them, and names the action
-        def shown() -> bool:
+        # Then the manifest waits for the permission, and names the action
+        def has_reason() -> bool:
             row = scenario.manifest_of(file)
             return row is not None and "s3:GetObjectVersion" in str(row.reason)
 
-        wait_for("the reason of the manifest", shown)
+        wait_for("the reason of the manifest", has_reason)
         idle(scenario)
     assert scenario.wait_state(file, State.QUEUED).tries == 0
-    # When they may, and a person starts the stream, then it is converted
+    # When they have it, and a person starts the stream, then the manifest is converted
     scenario.start_stream()
     scenario.wait_state(file, State.DONE)
 
 
-def test_everybody_who_needs_a_stream_that_cannot_begin_is_told_why(scenario: Scenario) -> None:
+def test_every_user_of_a_stream_that_cannot_start_gets_the_reason(scenario: Scenario) -> None:
     # Given three runs in succession that have failed before they began to work, and a file that waits for the night
     stack, job = scenario.deployment, scenario.deployment.resources.stream_job
     idle(scenario)
-    patient = scenario.queued("impatient/b.ndjson", ['{"n": 1}'])
+    other = scenario.queued("impatient/b.ndjson", ['{"n": 1}'])
     arguments = {"--settings": f"s3://{stack.resources.control_bucket}/no-settings.json"}
     for _ in range(3):
         run = stack.glue.start_job_run(JobName=job, Arguments=arguments)["JobRunId"]
         idle(scenario)
         stack.ledger.stream.count_start(stack.ledger.stream.get(), run, datetime.now(UTC))
-    shown = f"3 consecutive runs of the streaming job {job} ended"
-    # When an urgent file comes, then route says so
+    message = f"3 consecutive runs of the streaming job {job} ended"
+    # When an urgent file arrives, then route logs the failures
     urgent = scenario.put("impatient/urgent/a.ndjson", ['{"n": 2}'])
     waiting = scenario.wait_state(urgent, State.QUEUED)
-    wait_for("the log of route", lambda: shown in logs(scenario.cloud.logs_dir, "lambda/*route*.log"))
-    # When a person promotes the other file, or the sweep finds the first one, then they are told as well
-    assert shown in stack.invoke("promote", {"files": [patient.uri]})["messages"][0]
+    wait_for("the log of route", lambda: message in logs(scenario.cloud.logs_dir, "lambda/*route*.log"))
+    # When a person promotes the other file, or the sweep finds the first one, then the answer reports them as well
+    assert message in stack.invoke("promote", {"files": [other.uri]})["messages"][0]
     scenario.make_older(waiting, timedelta(minutes=20))
     scenario.wait_in_index(waiting, State.QUEUED)
-    with pytest.raises(FunctionFailedError, match=shown):
+    with pytest.raises(FunctionFailedError, match=message):
         stack.invoke("sweep", {"dryRun": False})
     # And so does the watch of the window, which measures the backlog first
-    with pytest.raises(FunctionFailedError, match=shown):
+    with pytest.raises(FunctionFailedError, match=message):
         stack.control_stream("watch")
     # When a person has removed the cause and starts the stream, then both are converted
     scenario.start_stream()
-    for file in (urgent, patient):
+    for file in (urgent, other):
         wait_for(f"{file.key} to be converted", partial(is_done, scenario, file))
 
 

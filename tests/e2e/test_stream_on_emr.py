@@ -1,4 +1,4 @@
-"""The stream lane on EMR Serverless: it converts, ends when it is asked to, begins again, and says what it cost."""
+"""The stream lane on EMR Serverless: it converts, ends on request, begins again, and reports its cost."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -56,22 +56,22 @@ def test_the_stream_converts_as_every_engine_and_ends_when_it_is_asked_to(
     stack = on_emr.deployment
     file = on_emr.put(f"{DATASET}/urgent/a.ndjson", LINES)
     row = on_emr.wait_state(file, State.DONE)
-    # Then it was the only run of the application, it is alive, and the lake has the rows that every engine gives
+    # Then it was the only run of the application, it is alive, and the lake has the rows of every other engine
     (run,) = live(on_emr)
     assert (row.lane, row.owner) == (Lane.STREAM, run)
     assert read_shards(stack)[0].runs == (run,)
     assert stack.ledger.stream.get().run == run
     assert on_emr.lake_rows(DATASET, tmp_path) == ROWS
-    # When it is asked to end, again and again as by the state machine, then it ends by itself
+    # When it is asked to end, repeatedly as by the state machine, then it ends by itself
     wait_for("the streaming run to end", lambda: stack.control_stream("stop")["stopped"])
     assert job_run(on_emr, run)["state"] == "SUCCESS"
     assert job_run(on_emr, run)["mode"] == "STREAMING"
-    # And what it has cost is in the ledger, by its vCPUs
+    # And its cost is in the ledger, by its vCPUs
     costs = costs_of(on_emr, run)
     assert {(cost.engine, cost.lane) for cost in costs} == {(Engine.EMR_SERVERLESS, Lane.STREAM)}
     assert sum(cost.vcpu_milliseconds for cost in costs) > 0
     assert [share.dataset for cost in costs for share in cost.shares] == [DATASET]
-    # And its log is where commands look for it
+    # And its log is where commands expect it
     assert print_logs(stack, Lane.STREAM, "1h", "stopped as requested", run, 1, as_json=False) == ExitCode.OK
     assert "stopped as requested" in capsys.readouterr().out
 

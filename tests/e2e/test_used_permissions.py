@@ -1,6 +1,6 @@
-"""Every permission of the template is used by these tests, or docs/security.md says why it is granted.
+"""Every permission of the template is used by these tests, or docs/security.md gives its reason.
 
-It has to run after the others: ``tests/e2e/conftest.py`` puts it last.
+It must run after the others: ``tests/e2e/conftest.py`` puts it last.
 """
 
 import re
@@ -34,9 +34,9 @@ def test_every_permission_is_used_or_explained(scenario: Scenario, request: pyte
     selected = {item.path.name for item in request.session.items}
     if missing := {path.name for path in E2E.glob("test_*.py")} - selected:
         pytest.skip(f"only after all end-to-end tests; not selected: {', '.join(sorted(missing))}")
-    # Given everything that the roles used while the end-to-end tests ran
+    # Given all permissions that the roles used during the end-to-end tests
     uses = used(scenario.cloud.logs_dir / "permissions.jsonl", STACK) | OTHER_USES
-    # Then every grant was used or has its reason, and no reason is left over
+    # Then every grant was used or has its reason, and no reason is superfluous
     unused = never_used(granted(scenario.cloud.client("iam"), STACK), uses)
     assert unused - explained() == set(), "granted and never used: remove the grant, or explain it on the page"
     assert explained() - unused == set(), "docs/security.md calls them unused: they were used, or are not granted"

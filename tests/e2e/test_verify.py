@@ -1,4 +1,4 @@
-"""`hybrid-router verify` on the local cloud: both lanes are proven, and what is lost afterwards is found."""
+"""`hybrid-router verify` on the local cloud: both lanes are proven, and later losses are found."""
 
 import json
 from pathlib import Path
@@ -41,7 +41,7 @@ def hours(
 
 
 def run(hours: dict[str, str]) -> tuple[int, list[dict[str, Any]]]:
-    """The exit code of ``hybrid-router verify`` as a person runs it, and what was found of each hour."""
+    """The exit code of ``hybrid-router verify`` as a person runs it, and the report of each hour."""
     arguments = [text for name, value in hours.items() for text in (f"--{name}", value)]
     result = CliRunner().invoke(app, ["verify", *arguments, "--json", "--local", "--stage", STAGE])
     return result.exit_code, json.loads(result.stdout)["hours"]
@@ -59,22 +59,22 @@ def test_a_repaired_line_becomes_a_row_of_its_hour_once(
     scenario: Scenario, converted: list[ManifestRow], hours: dict[str, str], tmp_path: Path
 ) -> None:
     # Given a rejected line that a person has exported and repaired
-    def shown(*arguments: str) -> dict[str, Any]:
+    def call(*arguments: str) -> dict[str, Any]:
         return dict(json.loads(CliRunner().invoke(app, [*arguments, "--json", "--local", "--stage", STAGE]).stdout))
 
     def quarantine(*arguments: str) -> dict[str, Any]:
-        return shown("quarantine", *arguments)
+        return call("quarantine", *arguments)
 
     repaired, row = tmp_path / "repaired.ndjson", converted[1]
     source = f"s3://{scenario.deployment.resources.input_bucket}/{DATASET}/b.ndjson"
     exported = quarantine("export", str(repaired), "--file", source)
     lines = repaired.read_text().splitlines()
     repaired.write_text("".join('{"repaired": true}\n' if line == "not JSON" else "\n" for line in lines))
-    # When it is given back, twice, and the night is over
+    # When it is resubmitted, twice, and the night is over
     first, second = (quarantine("retry", str(repaired)) for _ in range(2))
-    assert shown("sweep", "--dry-run")["resumed"] == 0
-    assert shown("overnight", "--dataset", DATASET)["verdict"] == "SUCCEEDED"
-    # Then it is a row of its hour, once, the hours are proven, and the quarantine says what was done
+    assert call("sweep", "--dry-run")["resumed"] == 0
+    assert call("overnight", "--dataset", DATASET)["verdict"] == "SUCCEEDED"
+    # Then it is a row of its hour, once, the hours are proven, and the quarantine shows the resubmission
     assert (exported["lines"], second["resubmissions"], second["resubmitted"]) == (2, [], 1)
     rows = scenario.lake_rows(DATASET, tmp_path)
     assert (rows.total(), rows['{"repaired": "true"}']) == (7, 1)
@@ -86,13 +86,13 @@ def test_a_repaired_line_becomes_a_row_of_its_hour_once(
     code, reports = run(hours)
     assert (code, sum(report["rows"] for report in reports)) == (ExitCode.OK, 7), reports
     # And a dry run of a backfill finds nothing else to convert
-    search = shown("backfill", *(text for name, value in hours.items() for text in (f"--{name}", value)), "--dry-run")
+    search = call("backfill", *(text for name, value in hours.items() for text in (f"--{name}", value)), "--dry-run")
     assert (search["output"]["search"]["found"], search["output"]["search"]["recorded"]) == (2, 0)
-    assert [shard["files"] for shard in shown("stream", "status")["shards"]] == [0]
+    assert [shard["files"] for shard in call("stream", "status")["shards"]] == [0]
 
 
 def verify_date(scenario: Scenario, date: str) -> tuple[str, list[dict[str, Any]], str]:
-    """Status of an execution of the machine ``verify``, what it has found of the dataset, and the id of its job run."""
+    """Status of an execution of the machine ``verify``, its report of the dataset, and the id of its job run."""
     outputs, s3 = scenario.deployment.outputs, scenario.deployment.s3
     machine = outputs.overnight.removesuffix("overnight") + "verify"
     status = scenario.execute(machine, {"date": date})["status"]

@@ -11,7 +11,7 @@ PATIENCE_SECONDS = 600.0
 
 
 def wait_for(what: str, condition: Callable[[], T | None], seconds: float = PATIENCE_SECONDS) -> T:
-    """Poll until ``condition`` returns a true value, and return it; fails the test when there is none in time."""
+    """Poll until ``condition`` returns a true value, and return it; fail the test after the timeout."""
     deadline = time.monotonic() + seconds
     while True:
         value = condition()

@@ -92,7 +92,7 @@ def _value(kind: str, rng: random.Random) -> str | int | None:
 
 
 def compare(data: bytes, rng: random.Random) -> None:
-    """Raises AssertionError if a reader finds other columns, or other bounds in the footer, than pyarrow wrote."""
+    """Raises AssertionError if a reader finds columns, or bounds in the footer, that pyarrow did not write."""
     flush_bytes = max(rng.choice([100, 10_000, 8 << 20]), len(data) // MAX_BATCHES)
     options = {"flush_bytes": flush_bytes, "known_columns": rng.choice([(), ("k3", "never", "k0")])}
     compression = rng.choice(COMPRESSIONS)
@@ -117,7 +117,7 @@ def compare(data: bytes, rng: random.Random) -> None:
 
 @cache
 def _database() -> duckdb.DuckDBPyConnection:
-    """One database for all rounds: to make one takes longer than to read a file."""
+    """One database for all rounds: creating one takes longer than reading a file."""
     return duckdb.connect()
 
 

@@ -72,7 +72,7 @@ class Cost:
 
 
 class CountingSource:
-    """One local file as every object; counts what is fetched."""
+    """One local file as every object; counts the fetched bytes."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -92,10 +92,10 @@ def cost_of(file: HostileFile, count: int) -> Cost:
 
 
 def problems_of_verify(file: HostileFile, count: int, cost: Cost) -> list[str]:
-    """Problems of the verification of a file with this cost of conversion; raises as ``cost_of``."""
+    """Problems of the verification of a file with this cost of conversion; raises the same errors as ``cost_of``."""
     found = _new_process("verify", file, count)
     problems = [] if found["peak"] <= MAX_PEAK else [f"verify: {found['peak']:,} bytes of memory, limit {MAX_PEAK:,}"]
-    # A refused file is not verified: its manifest has no rows of it.
+    # A rejected file is not verified: its manifest has none of its rows.
     if cost.refused is None and [found["lines"]] != cost.lines:
         problems.append(f"verify counts {found['lines']}, the conversion {cost.lines}")
     return problems

@@ -65,14 +65,14 @@ class ConversionWorld:
         return str(getattr(self.services.resources, f"{kind}_bucket"))
 
     def deny(self, kind: str, action: str, key: str = "*") -> None:
-        """Forbid every role this action on objects of the bucket, by its policy, as on AWS."""
+        """Deny every role this action on objects of the bucket, by its policy, as on AWS."""
         resource, bucket = f"arn:aws:s3:::{self.bucket(kind)}/{key}", self.bucket(kind)
         statement = {"Effect": "Deny", "Principal": "*", "Action": action, "Resource": resource}
         policy = {"Version": "2012-10-17", "Statement": [statement]}
         self.services.s3.put_bucket_policy(Bucket=bucket, Policy=json.dumps(policy))
 
     def allow(self, kind: str) -> None:
-        """Take every ``deny`` of this bucket back."""
+        """Remove every ``deny`` of this bucket."""
         self.services.s3.delete_bucket_policy(Bucket=self.bucket(kind))
 
     def put(self, key: str, body: bytes) -> ObjectVersion:
@@ -129,7 +129,7 @@ class ConversionWorld:
         return [get(Bucket=bucket, Key=key)["Body"].read() for key in self.keys(kind)]
 
     def lake(self) -> list[Row]:
-        """Every row that a reader sees, NULLs left out, in the order of file names."""
+        """Every row that a reader sees, without NULLs, in the order of file names."""
         tables = (pq.read_table(io.BytesIO(body)).to_pylist() for body in self.bodies("lake"))
         return [{name: text for name, text in row.items() if text is not None} for table in tables for row in table]
 

@@ -63,7 +63,7 @@ def test_rows_without_lines_of_their_own(
     # When
     (outcome,) = world.convert([manifest], spark)
 
-    # Then one task has read it whole
+    # Then one task has read the whole file
     assert (outcome.state, outcome.rows, outcome.rejects) == ("DONE", 3, 1)
     assert world.lake() == [{"a": "1"}, {"a": "2"}, {"a": "4"}]
     assert [(record["offset"], record["line"]) for record in world.quarantine()] == [(body.index(b"3"), "3")]
@@ -79,14 +79,14 @@ def test_keys_of_every_kind_are_read(world: ConversionWorld, spark: SparkSession
 
 
 def body_with_uuid_keys(rng: random.Random, keys: int) -> bytes:
-    """Objects of ten keys each; no key is there twice."""
+    """Objects of ten keys each; no key occurs twice."""
     names = [str(UUID(int=rng.getrandbits(128), version=4)) for _ in range(keys)]
     rows = [dict.fromkeys(names[start : start + 10], str(start)) for start in range(0, keys, 10)]
     return "".join(json.dumps(row) + "\n" for row in rows).encode()
 
 
 def members(row: Row) -> dict[str, str | None]:
-    """What the input object had: columns together with what was rescued."""
+    """The content of the input object: columns together with rescued values."""
     plain = {name: value for name, value in row.items() if name != "_rescued"}
     return {**plain, **json.loads(row.get("_rescued") or "{}")}
 
@@ -94,7 +94,7 @@ def members(row: Row) -> dict[str, str | None]:
 def test_every_row_and_key_arrives_of_objects_with_more_keys_than_a_dataset_may_have_columns(
     world: ConversionWorld, spark: SparkSession
 ) -> None:
-    # Given: eight tasks that each find as many columns as a dataset may have, a second such manifest, a neighbour
+    # Given: eight tasks that each find a dataset's maximum number of columns, another such manifest, a neighbour
     world.configure("convert", target_file_bytes=100_000, column_limit=200)
     rng = random.Random(7)
     bodies = [body_with_uuid_keys(rng, 600) for _ in range(9)]
@@ -106,7 +106,7 @@ def test_every_row_and_key_arrives_of_objects_with_more_keys_than_a_dataset_may_
     document = world.put_run_document([first, second, neighbour])
     assert run(world.context(spark, "run-1"), {"run": document}) == 0
 
-    # Then: all are DONE without having used up a try, the dataset is full, and nothing is lost
+    # Then: all are DONE without using up a try, the dataset is full, and nothing is lost
     assert [world.row(manifest).state for manifest in (first, second, neighbour)] == ["DONE"] * 3
     assert all(world.row(manifest).tries == 1 for manifest in (first, second, neighbour))
     dataset = world.services.ledger.datasets.get("orders")
@@ -181,7 +181,7 @@ def test_the_version_null_is_read_after_the_bucket_got_versions(
 def test_the_same_bytes_that_are_put_after_the_bucket_got_versions_are_another_file(
     unversioned_world: ConversionWorld, spark: SparkSession
 ) -> None:
-    # Given a file that was deleted before it was converted, and its bytes as a version of their own
+    # Given a file that was deleted before its conversion, and its bytes as a separate version
     world, s3 = unversioned_world, unversioned_world.services.s3
     file = world.put("orders/a.json", GOOD)
     s3.delete_object(Bucket=file.bucket, Key=file.key)
@@ -197,7 +197,7 @@ def test_the_same_bytes_that_are_put_after_the_bucket_got_versions_are_another_f
 def test_repaired_lines_are_read_by_their_etag_where_control_keeps_versions(
     world: ConversionWorld, spark: SparkSession
 ) -> None:
-    # Given lines as `resubmit` names them, in a stage with protection.versions
+    # Given lines under the names of `resubmit`, in a stage with protection.versions
     s3, bucket, key = world.services.s3, world.services.resources.control_bucket, resubmitted_lines_key("repaired")
     s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
     s3.put_object(Bucket=bucket, Key=key, Body=GOOD)

@@ -1,4 +1,4 @@
-"""`hybrid-router convert s3://...`: objects of S3, read over HTTP, to a folder of this machine."""
+"""`hybrid-router convert s3://...`: objects of S3, read over HTTP, to a local folder."""
 
 import json
 import os
@@ -29,20 +29,20 @@ def converted(output: Path, *arguments: str) -> tuple[int, dict[str, object]]:
 def test_a_folder_of_a_bucket_is_converted_once(
     cloud: LocalCloud, tmp_path: Path, status: Literal["Suspended", "Enabled"]
 ) -> None:
-    # Given objects of two datasets below a prefix, one beside it, and one that is not NDJSON
+    # Given objects of two datasets under a prefix, one outside it, and one that is not NDJSON
     s3, bucket = boto3.client("s3"), f"convert-{secrets.token_hex(4)}"
     s3.create_bucket(Bucket=bucket, CreateBucketConfiguration=BUCKET_PLACE)
     s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": status})
     for key in ("orders/a b+%.ndjson", "orders/deep/b.ndjson", "orders2/c.ndjson", "orders/notes.txt"):
         s3.put_object(Bucket=bucket, Key=key, Body=b'{"a": 1}\n{"a": 2}\n')
     # When the folder is named without its slash, and then an object
-    code, shown = converted(tmp_path / "out", f"s3://{bucket}/orders", "--region", os.environ["AWS_REGION"])
+    code, summary = converted(tmp_path / "out", f"s3://{bucket}/orders", "--region", os.environ["AWS_REGION"])
     # Then
-    assert (code, shown["files"], shown["rows"]) == (ExitCode.OK, 2, 4)
+    assert (code, summary["files"], summary["rows"]) == (ExitCode.OK, 2, 4)
     _, again = converted(tmp_path / "out", f"s3://{bucket}/orders/", f"s3://{bucket}/orders2/c.ndjson")
     assert (again["files"], again["skipped"], again["rows"]) == (1, 2, 2)
     assert len(list((tmp_path / "out" / "lake" / "orders").rglob("*.parquet"))) == 1
-    # And an object that is put again is another version, which replaces the earlier one only where that is asked
+    # And an object that is put again is another version, which replaces the earlier one only on request
     s3.put_object(Bucket=bucket, Key="orders2/c.ndjson", Body=b'{"a": 3}\n')
     code, changed = converted(tmp_path / "out", f"s3://{bucket}/orders2")
     assert (code, changed["files"]) == (ExitCode.NEGATIVE, 0)
@@ -56,14 +56,14 @@ def test_a_folder_of_a_bucket_is_converted_once(
 
 
 @pytest.mark.parametrize("operation", ["GetObject", "ListObjectsV2"])
-def test_s3_that_does_not_answer_ends_the_call_with_what_to_do_and_the_next_one_goes_on(
+def test_s3_that_does_not_answer_ends_the_call_with_advice_and_the_next_call_continues(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, operation: str
 ) -> None:
     s3, bucket = boto3.client("s3"), f"convert-{secrets.token_hex(4)}"
     s3.create_bucket(Bucket=bucket, CreateBucketConfiguration=BUCKET_PLACE)
     # A key that only boto3 can read.
     s3.put_object(Bucket=bucket, Key="orders//a.ndjson", Body=b'{"a": 1}\n')
-    asked = (f"s3://{bucket}", "--region", os.environ["AWS_REGION"])
+    source = (f"s3://{bucket}", "--region", os.environ["AWS_REGION"])
     # Given
     request = BaseClient._make_api_call  # type: ignore[attr-defined]
 
@@ -74,10 +74,10 @@ def test_s3_that_does_not_answer_ends_the_call_with_what_to_do_and_the_next_one_
 
     with monkeypatch.context() as failing:
         failing.setattr(BaseClient, "_make_api_call", fail)
-        code, shown = converted(tmp_path / "out", *asked)
+        code, summary = converted(tmp_path / "out", *source)
     # Then
-    assert (code, shown["files"], shown["refused"]) == (ExitCode.NOT_REACHABLE, 0, {})
-    assert "check the network" in str(shown["stopped"])
-    assert "retried" not in str(shown["stopped"])
-    code, shown = converted(tmp_path / "out", *asked)
-    assert (code, shown["rows"], shown["stopped"]) == (ExitCode.OK, 1, None)
+    assert (code, summary["files"], summary["refused"]) == (ExitCode.NOT_REACHABLE, 0, {})
+    assert "check the network" in str(summary["stopped"])
+    assert "retried" not in str(summary["stopped"])
+    code, summary = converted(tmp_path / "out", *source)
+    assert (code, summary["rows"], summary["stopped"]) == (ExitCode.OK, 1, None)

@@ -1,4 +1,4 @@
-"""What a job is not allowed to do, or cannot do now, is not a fault of a manifest: it waits, and loses nothing."""
+"""Work that a job may not do, or cannot do now, is not a fault of a manifest: it waits, and loses nothing."""
 
 import math
 from dataclasses import dataclass, replace
@@ -51,7 +51,7 @@ def check_published_once(world: ConversionWorld, manifest: str) -> None:
 
 @pytest.mark.parametrize("kind", ["lake", "quarantine", "input"])
 def test_a_refused_bucket_uses_up_no_attempt(world: ConversionWorld, spark: SparkSession, kind: str) -> None:
-    # Given three manifests, and a bucket that refuses what their tasks need
+    # Given three manifests, and a bucket that refuses the requests of their tasks
     world.configure("batch", max_attempts=1)
     manifests = [
         world.enqueue([world.put(f"orders/{name}{number}.json", b'{"a":1}\nbroken\n') for number in range(16)])
@@ -80,7 +80,7 @@ def test_a_refused_bucket_uses_up_no_attempt(world: ConversionWorld, spark: Spar
 def test_a_denied_object_waits_and_its_neighbours_are_published(
     world: ConversionWorld, spark: SparkSession, lane: Lane
 ) -> None:
-    # Given a manifest with one denied file, whose key has the names of errors, one that was deleted, and a good one
+    # Given a manifest with one denied file, whose key contains error names, one deleted file, and a good one
     world.configure("batch", max_attempts=1)
     key = "orders/AccessDenied/InvalidRange.json"
     gone = world.put("orders/gone.json", b'{"a":"gone"}\n')
@@ -92,7 +92,7 @@ def test_a_denied_object_waits_and_its_neighbours_are_published(
     # When
     outcomes = world.convert([mixed], spark)
 
-    # Then the denied file alone waits, it is not called bad input, and nothing of it has used up a try
+    # Then only the denied file waits, it is not called bad input, and has used up no try
     source = world.row(mixed)
     denied, rest = source.superseded_by
     assert [(outcome.manifest, outcome.state) for outcome in outcomes] == [
@@ -109,13 +109,13 @@ def test_a_denied_object_waits_and_its_neighbours_are_published(
     assert "s3:GetObject" in str(row.reason)
     assert world.unfinished_uploads() == []
 
-    # When it is allowed / Then the next run publishes it
+    # When the read is allowed / Then the next run publishes the file
     world.allow("input")
     assert [outcome.state for outcome in world.convert([denied], spark, "run-2")] == ["DONE"]
     assert sorted(str(row["a"]) for row in world.lake()) == ["b", "denied"]
 
 
-def test_a_run_that_may_not_work_claims_nothing_and_says_why_once(world: ConversionWorld, spark: SparkSession) -> None:
+def test_a_denied_run_claims_nothing_and_gives_its_reason_once(world: ConversionWorld, spark: SparkSession) -> None:
     # Given a denied input bucket
     manifests = [world.enqueue([world.put(f"orders/{name}.json", b'{"a":1}\n')]) for name in "abc"]
     world.deny("input", "s3:GetObject*")
@@ -145,7 +145,7 @@ def test_a_run_that_may_not_work_claims_nothing_and_says_why_once(world: Convers
 
 
 def test_a_publish_that_is_refused_is_finished_by_the_next_run(world: ConversionWorld, spark: SparkSession) -> None:
-    # Given a lake whose objects may be written and not read
+    # Given a lake whose objects may be written but not read
     manifest = world.enqueue([world.put("orders/a.json", BODY)])
     world.deny("lake", "s3:GetObject")
 
@@ -176,7 +176,7 @@ def test_load_is_waited_for_in_the_same_run_a_few_times(
     world.services = replace(services, s3=s3, ledger=Ledger.over(ledger, services.resources.ledger_table))
     # When
     (outcome,) = world.convert([manifest], spark)
-    # Then each wait is longer than the one before
+    # Then each wait is longer than the previous one
     assert world.waits == sorted(world.waits)
     assert len(world.waits) == min(waits, MAX_WAITS)
     if waits == 1:
@@ -204,7 +204,7 @@ def test_a_stream_that_may_not_read_ends_and_the_next_run_repeats_its_micro_batc
     with pytest.raises(BlockedRunError, match="s3:GetObject"):
         InboxStream(world.context(spark, "run-1", lambda: datetime.now(UTC))).run()
 
-    # Then no attempt is used up, and alarms say why
+    # Then no attempt is used up, and alarms give the reason
     assert [(world.row(item).state, world.row(item).tries) for item in manifests] == [(State.QUEUED, 0)] * 2
     assert world.alarms
     assert all("s3:GetObject" in alarm for alarm in world.alarms)
@@ -215,8 +215,8 @@ def test_a_stream_that_may_not_read_ends_and_the_next_run_repeats_its_micro_batc
     assert world.lake() == [{"a": "1"}] * 2
 
 
-def test_a_denied_object_does_not_hold_up_the_pointers_behind_it(world: ConversionWorld, spark: SparkSession) -> None:
-    # Given a micro-batch with only a denied object, and another manifest whose pointer is in the next one
+def test_a_denied_object_does_not_delay_the_pointers_after_it(world: ConversionWorld, spark: SparkSession) -> None:
+    # Given a micro-batch with only a denied object, and another manifest with its pointer in the next one
     denied, good = enqueue_for_stream(world, "denied"), enqueue_for_stream(world, "good")
     world.deny("input", "s3:GetObject*", "orders/denied.json")
 

@@ -27,7 +27,7 @@ def _table(world: ConversionWorld) -> None:
 
 
 def ids(world: ConversionWorld, manifest: str) -> dict[str, int | None]:
-    """Columns of the one file of a manifest, and their field ids."""
+    """Columns of a manifest's only file, and their field ids."""
     prefix = lake_prefix(world.row(manifest).partition, manifest, 1)
     (body,) = (
         body for key, body in zip(world.keys("lake"), world.bodies("lake"), strict=True) if key.startswith(prefix)
@@ -37,14 +37,14 @@ def ids(world: ConversionWorld, manifest: str) -> dict[str, int | None]:
     return {name: None if number is None else int(number) for name, number in zip(schema.names, numbers, strict=True)}
 
 
-def test_an_id_is_that_of_the_name(world: ConversionWorld, spark: SparkSession) -> None:
+def test_an_id_depends_on_the_name_alone(world: ConversionWorld, spark: SparkSession) -> None:
     first = world.enqueue([world.put("orders/a.json", b'{"a":1,"_pos":2}')])
     second = world.enqueue([world.put("orders/b.json", b'{"b":1,"a":2}')])
     other = world.enqueue([world.put("visits/c.json", b'{"a":1}')], dataset="visits")
     world.convert([first, second, other], spark)
     assert ids(world, first) == {name: field_id(name) for name in ("a", "_pos", "_rescued")}
     assert ids(world, second) == {name: field_id(name) for name in ("b", "a", "_rescued")}
-    # And a dataset with a Hive table, whose files a person may add to any table, has none
+    # And a dataset with a Hive table has none, because a person may add its files to any table
     assert ids(world, other) == {"a": None, "_rescued": None}
 
 
@@ -57,7 +57,7 @@ def test_two_manifests_that_meet_columns_with_one_id_at_once(world: ConversionWo
     ]
     # When
     world.convert(manifests, spark)
-    # Then: one of them keeps its ids, the other was converted again without any, as an attempt that does not count
+    # Then: one of them keeps its ids, the other was converted again without any, in an attempt that does not count
     found = [ids(world, manifest) for manifest in manifests]
     (numbered,) = (columns for columns in found if None not in columns.values())
     (unnumbered,) = (columns for columns in found if set(columns.values()) == {None})

@@ -1,4 +1,4 @@
-"""What happens to one manifest, file or worker of a run holds up no other."""
+"""A fault of one manifest, file or worker of a run delays no other."""
 
 import os
 import signal
@@ -59,7 +59,7 @@ def test_a_poisonous_file_is_isolated_and_the_others_are_published(
 def test_an_unexpected_error_of_one_manifest(
     world: ConversionWorld, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, step: str, state: str
 ) -> None:
-    # Given: a step that always fails for one of two manifests, in a way that no code expects
+    # Given: a step that always fails for one of two manifests, with an error that no code expects
     world.configure("batch", max_attempts=2)
     bad = world.enqueue([world.put("orders/bad.json", b'{"a":1}\n')])
     good = world.enqueue([world.put("orders/good.json", b'{"a":2}\n')])
@@ -87,10 +87,10 @@ def test_an_unexpected_error_of_one_manifest(
 PATIENCE_SECONDS = 20
 
 
-def test_a_slow_file_holds_up_its_own_manifest_only(
+def test_a_slow_file_delays_only_its_own_manifest(
     world: ConversionWorld, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    # Given a file whose task ends only when the other manifest of the run has been published
+    # Given a file whose task ends only after the other manifest of the run has been published
     quick = world.enqueue([world.put("orders/quick.json", b'{"a":1}\n')])
     slow = world.enqueue([world.put("orders/slow.json", b'{"a":2}\n')])
     published, late = str(tmp_path / "published"), str(tmp_path / "late")
@@ -148,7 +148,7 @@ def test_a_killed_worker_loses_nothing(
     assert world.row(manifest).state == State.DONE
     assert sorted(str(row["a"]) for row in world.lake()) == ["1", "1", "2", "2"]
     assert len(world.quarantine()) == 2
-    # And what the killed attempts have uploaded, which no one reads, is left to the sweep
+    # And the uploads of the killed attempts, which nobody reads, are left to the sweep
     assert bool(world.unfinished_uploads()) == uploaded
 
 

@@ -127,7 +127,7 @@ LINES = ['{"id": 1, "userId": "a", "tags": ["x"]}', "not a row", '{"id": 2.50, "
 
 
 def run_cells(notebook: Path) -> dict[str, Any]:
-    """Run every cell; the names that they define."""
+    """Run every cell; return the names that they define."""
     names: dict[str, Any] = {}
     for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
         if cell["cell_type"] == "code":
@@ -138,7 +138,7 @@ def run_cells(notebook: Path) -> dict[str, Any]:
 def test_the_notebook_on_the_local_cloud_sees_all_columns(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cloud: LocalCloud
 ) -> None:
-    # Given the bucket that the notebook names, and a later hour with a further column
+    # Given the bucket that the notebook names, and a later hour with an additional column
     monkeypatch.chdir(tmp_path)
     Path("dev.aws").write_text(local_config(cloud.endpoint, cloud.access_key))
     s3 = cloud.client("s3")

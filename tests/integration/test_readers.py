@@ -30,7 +30,7 @@ def repeated(rows: int) -> bytes:
 
 
 def test_rows_are_found_by_the_bounds_of_their_pages(spark: SparkSession, tmp_path: Path) -> None:
-    # Given one row group with several pages in each column, sorted and not, with a dictionary, without and with both
+    # Given one row group with several pages per column, sorted and unsorted, with a dictionary, without, and with both
     paths: list[str] = []
     files = ParquetFiles(tmp_path, ConvertSettings(), lambda path, _: paths.append(str(path)))
     for batch in batches_of([repeated(70_000)]):

@@ -1,4 +1,4 @@
-"""The stream lane's job against S3: pointers give the same lake as the batch lane's run documents."""
+"""The stream lane's job with S3: pointers give the same lake as the batch lane's run documents."""
 
 import tempfile
 from datetime import UTC, datetime, timedelta
@@ -62,7 +62,7 @@ def test_both_jobs_give_the_same_lake(world: ConversionWorld, spark: SparkSessio
 def test_one_query_follows_another_while_pointers_come_and_go(
     world: ConversionWorld, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    # Given queries that read two pointers each, one by one, and a folder whose name is another one in a URI
+    # Given queries that read two pointers each, one by one, and a folder whose name is different in a URI
     (folder := tmp_path / "a folder").mkdir()
     monkeypatch.setattr(stream, "MAX_POINTERS_PER_TRIGGER", 1)
     monkeypatch.setattr(stream, "MAX_POINTERS_PER_CHECKPOINT", 2)
@@ -100,17 +100,17 @@ def test_one_query_follows_another_while_pointers_come_and_go(
     assert len(rows) == 4
     assert {row["a"] for row in rows} == {"0", "1", "2", "3"}
 
-    # And nothing of the queries is left, on S3 or on the disk of the driver
+    # And the queries leave nothing, on S3 or on the disk of the driver
     assert {key.partition("/")[0] for key in world.keys("control")} == {"manifests", "commits", "results"}
     assert not list(tmp_path.rglob("inbox-checkpoint-*"))
 
 
-def test_spark_remembers_no_pointer_that_it_has_listed(world: ConversionWorld, spark: SparkSession) -> None:
+def test_spark_caches_no_listed_pointer(world: ConversionWorld, spark: SparkSession) -> None:
     # Given a run of the stream
     world.configure("stream", trigger_seconds=1, idle_minutes=0.05)
     InboxStream(stream_context(world, spark)).run()
     # When Spark lists further files, as each micro-batch does
     java: Any = spark._jvm
     cache = java.org.apache.spark.sql.execution.datasources.FileStatusCache.getOrCreate(spark._jsparkSession)
-    # Then it keeps their status nowhere: its cache would hold up to 250 MB of the driver's heap, and is never asked
+    # Then it keeps their status nowhere: its cache would hold up to 250 MB of the driver's heap, and is never read
     assert cache.getClass().getSimpleName() == "NoopCache$"

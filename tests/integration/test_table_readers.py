@@ -1,4 +1,4 @@
-"""Spark, pyiceberg, DuckDB and Polars read the Iceberg tables that the committer writes; Spark compacts them, too."""
+"""Spark, pyiceberg, DuckDB and Polars read the Iceberg tables that the committer writes; Spark also compacts them."""
 
 import json
 import re
@@ -53,7 +53,7 @@ def sql(warehouse: Path) -> Iterator[SparkSql]:
 
 @dataclass
 class LocalTable:
-    """A table on the disk that Spark knows by the name of its folder, its files, and the rows that it has to show."""
+    """A table on the disk that Spark knows by the name of its folder, its files, and the expected rows."""
 
     folder: Path
     metadata: Metadata = field(init=False)
@@ -73,7 +73,7 @@ class LocalTable:
         Path(path.removeprefix("file://")).write_bytes(body)
 
     def add(self, name: str, hour: str, rows: Sequence[Row], *, field_ids: bool = True) -> None:
-        """Write a Parquet file of strings, which has the columns of its rows and no others."""
+        """Write a Parquet file of strings with exactly the columns of its rows."""
         partition = Partition.parse(f"orders#{hour}")
         folder = self.folder / "lake" / f"date={partition.date}" / f"hour={partition.hour:02d}"
         folder.mkdir(parents=True, exist_ok=True)
@@ -86,7 +86,7 @@ class LocalTable:
         self.files[name] = (file, rows, partition)
 
     def commit(self, add: Iterable[str], remove: Iterable[str] = (), columns: Iterable[str] = (), **other: Any) -> None:
-        """The next batch, with files that were written before."""
+        """The next batch, with files that were already written."""
         self.now += 60_000
         added, removed = ([self.files[name][0] for name in names] for names in (add, remove))
         known = dict.fromkeys(name for _, rows, _ in self.files.values() for row in rows for name in row)
@@ -94,7 +94,7 @@ class LocalTable:
         self.metadata = commit_batch(self.metadata, self, batch, self.now, 0)
 
     def reload(self) -> None:
-        """Take what another program has made of the table."""
+        """Read the table as another program has changed it."""
         folder = self.folder / "table/metadata"
         self.version = int((folder / "version-hint.text").read_text())
         while (folder / f"v{self.version + 1}.metadata.json").exists():
@@ -103,7 +103,7 @@ class LocalTable:
 
     @property
     def document(self) -> str:
-        """Path of the metadata document, under the name that Hadoop's catalog looks for as well."""
+        """Path of the metadata document, under the name that Hadoop's catalog expects as well."""
         self.version += 1
         path = self.folder / f"table/metadata/v{self.version}.metadata.json"
         path.write_text(json.dumps(self.metadata))
@@ -125,7 +125,7 @@ class LocalTable:
         return f"local.{self.folder.name}.table"
 
     def show(self) -> None:
-        """Let Spark see the last batch; raises ``FileExistsError`` if Spark has committed since the table was read."""
+        """Let Spark see the last batch; raise ``FileExistsError`` if Spark has committed since the table was read."""
         (self.folder / f"table/metadata/v{self.version + 1}.metadata.json").touch(exist_ok=False)
         assert self.document
 
@@ -146,7 +146,7 @@ def normal_rows(rows: Iterable[Mapping[str, Any]]) -> Counter[str]:
 
 @pytest.fixture
 def table(warehouse: Path, request: pytest.FixtureRequest) -> LocalTable:
-    """Two hours, one of them at midnight; the evening has three files, two of them as small as files are."""
+    """Two hours, one of them at midnight; the evening has three files, two of them of minimum size."""
     folder = warehouse / re.sub(r"\W", "_", str(request.node.name))
     folder.mkdir()
     table = LocalTable(folder)
@@ -176,7 +176,7 @@ def by_polars(document: str, condition: str) -> Iterable[dict[str, Any]]:
 
 @pytest.fixture(params=[by_pyiceberg, by_duckdb, by_polars, None], ids=["pyiceberg", "duckdb", "polars", "spark"])
 def read(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Read:
-    """Read a table, given the document of its metadata and a condition."""
+    """Read a table, given its metadata document and a condition."""
     monkeypatch.setenv("POLARS_ICEBERG_PLANNER", "pyiceberg")
     if request.param is not None:
         return request.param  # type: ignore[no-any-return]
@@ -219,8 +219,8 @@ def test_hours_are_pruned_right_when_manifests_were_merged(read: Read, table: Lo
         names.append(f"{number:03d}-g1")
         table.add(names[-1], f"2026-11-21T{number % 5:02d}", [{"id": names[-1]}])
         table.commit([names[-1]], [names.pop(5)] if number % 7 == 6 else ())
-    wanted = [name for name in names if table.files[name][2].hour == 0]
-    assert normal_rows(read(table.document, OF_MIDNIGHT)) == table.rows_of(*wanted)
+    selected = [name for name in names if table.files[name][2].hour == 0]
+    assert normal_rows(read(table.document, OF_MIDNIGHT)) == table.rows_of(*selected)
     assert normal_rows(read(table.document, ALL)) == table.rows_of(*names)
 
 
@@ -246,7 +246,7 @@ def compact(sql: SparkSql, table: LocalTable) -> None:
 
 
 def replace_a(table: LocalTable) -> None:
-    """The next generation of a manifest, as the committer brings it in: by its files, or with the whole hour."""
+    """The next generation of a manifest, as the committer adds it: by its files, or with the whole hour."""
     table.add("a-g2", EVENING, [{"id": "1", "late": "x"}])
     while True:
         table.reload()
@@ -268,13 +268,13 @@ def test_a_compaction_leaves_rows_and_batch(sql: SparkSql, table: LocalTable, ho
     assert rows(sql, table) == table.rows_of("a-g1", "b-g1", "c-g1")
     assert batch_of(table.metadata) == 1
     assert foreign_change(table.metadata) is None
-    # And its files have left
+    # And its files have been removed
     with pytest.raises(MissingFilesError):
         table.commit([], ["a-g1"])
     # And a replacement
     replace_a(table)
     assert rows(sql, table) == table.rows_of("a-g2", "b-g1", "c-g1")
-    # And a further compaction
+    # And another compaction
     compact(sql, table)
     assert rows(sql, table) == table.rows_of("a-g2", "b-g1", "c-g1")
 
@@ -291,7 +291,7 @@ def test_a_replacement_during_a_compaction(sql: SparkSql, table: LocalTable) -> 
     folder = Path(table.folder) / "table" / "data"
     compaction = Thread(target=run)
     compaction.start()
-    # Spark has planned it when it writes, and may have ended: both have to be right.
+    # Spark has planned it by the time it writes, and may have ended: both must be correct.
     while compaction.is_alive() and not list(folder.rglob("*.parquet")):
         compaction.join(0.01)
     replace_a(table)
@@ -320,7 +320,7 @@ def test_other_programs_do_not_delete_objects(sql: SparkSql, table: LocalTable, 
         sql(f"CALL local.system.{procedure}(table => '{table.name.removeprefix('local.')}')")
 
 
-def test_manifests_that_spark_has_written_anew_are_kept(sql: SparkSql, table: LocalTable) -> None:
+def test_manifests_that_spark_has_rewritten_are_kept(sql: SparkSql, table: LocalTable) -> None:
     sql(f"CALL local.system.rewrite_manifests('{table.name.removeprefix('local.')}')")
     table.reload()
     replace_a(table)

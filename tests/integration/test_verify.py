@@ -70,7 +70,7 @@ class VerifiedHour:
         return report
 
     def change(self, kind: str, change: Callable[[bytes], bytes]) -> bytes:
-        """Change the first object of a bucket; returns what it was."""
+        """Change the first object of a bucket; return its earlier content."""
         key, body = self.world.keys(kind)[0], self.world.bodies(kind)[0]
         self.world.services.s3.put_object(Bucket=self.world.bucket(kind), Key=key, Body=change(body))
         return body
@@ -114,7 +114,7 @@ OTHER_BYTES = "has other bytes than were published"
 
 @pytest.fixture(scope="module")
 def shared_hour(cloud: LocalCloud, spark: SparkSession) -> VerifiedHour:
-    """An hour for tests that leave it as it was."""
+    """An hour for tests that leave it unchanged."""
     return VerifiedHour(ConversionWorld.create(cloud), spark)
 
 
@@ -142,7 +142,7 @@ def test_an_hour_is_proven_with_other_settings_and_after_they_have_changed(
     default = world.services.settings.convert
     world.configure("convert", **section)
     hour = VerifiedHour(world, spark, BODIES | {"orders/f.json": b'{"long":"%s"}\n' % (b"x" * 2000)})
-    # Tables that are made after convert.provenance is off have its columns, too.
+    # Tables created after convert.provenance was switched off have its columns as well.
     dataset = world.services.ledger.datasets.get("orders")
     assert dataset is not None
     assert dataset.provenance == ("provenance" in section)
@@ -155,12 +155,12 @@ def test_an_hour_is_proven_with_other_settings_and_after_they_have_changed(
 def test_what_a_reprocess_keeps_is_compared_by_the_settings_that_it_was_converted_with(
     unversioned_world: ConversionWorld, spark: SparkSession
 ) -> None:
-    # Given an hour of which one file was gone, and a line of the other was too long
+    # Given an hour with one missing file, and a line of the other file that was too long
     world, services = unversioned_world, unversioned_world.services
     world.configure("convert", max_line_bytes=1024)
     bodies = {"orders/a.json": b'{"long":"%s"}\n{"id":1}\n' % (b"x" * 2000), "orders/b.json": b'{"id":2}\n'}
     hour = VerifiedHour(world, spark, bodies, gone="orders/b.json")
-    # When other settings convert the one that came back, while the other one is gone
+    # When other settings convert the file that returned, while the other file is missing
     world.put("orders/b.json", bodies["orders/b.json"])
     services.s3.delete_object(Bucket=services.resources.input_bucket, Key="orders/a.json")
     world.configure("convert", max_line_bytes=1 << 24, provenance=True)
@@ -176,7 +176,7 @@ def test_what_a_reprocess_keeps_is_compared_by_the_settings_that_it_was_converte
 def test_an_hour_is_proven_after_the_bucket_got_versions(
     unversioned_world: ConversionWorld, spark: SparkSession
 ) -> None:
-    # Given files of a bucket without versions, one of which was replaced and one deleted after it got them
+    # Given files of a bucket without versions, one of which was replaced and one deleted after it got versions
     hour, s3 = VerifiedHour(unversioned_world, spark), unversioned_world.services.s3
     bucket = hour.files["orders/a.json"].bucket
     s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
@@ -247,7 +247,7 @@ def test_one_change_is_found_with_its_place(shared_hour: VerifiedHour, kind: str
     assert found == [(None, OTHER_BYTES), *expected]
 
 
-def test_counts_of_the_ledger_that_are_not_those_of_the_documents_are_found(hour: VerifiedHour) -> None:
+def test_counts_of_the_ledger_that_differ_from_the_documents_are_found(hour: VerifiedHour) -> None:
     # Given a row whose counts a person has edited
     row, table = hour.world.row(hour.manifest), hour.world.services.resources.ledger_table
     assert row.published is not None
@@ -323,7 +323,7 @@ def test_a_file_in_two_manifests_is_found(hour: VerifiedHour, spark: SparkSessio
 def test_a_date_is_compared_once_and_only_a_difference_is_an_alarm_and_fails_the_run(
     world: ConversionWorld, spark: SparkSession, outcome: str
 ) -> None:
-    # Given files of noon, converted, perhaps with a planted difference; the run begins as soon as their date is due
+    # Given converted files of noon, perhaps with a planted difference; the run begins as soon as their date is due
     world.configure("verify", share=1.0)
     due_hour, is_planted = VerifiedHour(world, spark), outcome == "differs"
     if is_planted:
@@ -344,7 +344,7 @@ def test_a_date_is_compared_once_and_only_a_difference_is_an_alarm_and_fails_the
     assert (hour["hour"], hour["outcome"], hour["compared"]) == (HOUR, outcome, 1)
     rows = "its rows differ: 52 in the input files, 52 in the lake"
     assert [item["problem"] for item in hour["differences"]] == [OTHER_BYTES, rows] * is_planted
-    # And the next run finds nothing that is due
+    # And the next run finds nothing due
     world.log_lines.clear()
     assert run(context, {"verify": "due"}) == 0
     assert world.log_lines == ["verify: dates: none is due"]

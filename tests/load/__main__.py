@@ -54,7 +54,7 @@ def peak_settings() -> Settings:
 
 
 def bodies(size: int) -> list[bytes]:
-    """Different files of about ``size`` bytes of flat records, used in turn: no page of a column repeats itself."""
+    """Different files of about ``size`` bytes of flat records, used in turn, so that no page of a column repeats."""
     return [generate(Recipe("flat", 1, size, seed), 0) for seed in range(BODIES)]
 
 
@@ -123,13 +123,13 @@ def put_and_convert(
 
 
 def named_files(contents: list[bytes], files: int, *, urgent_every: int) -> list[tuple[str, bytes]]:
-    """Keys, each with a body; one of ``urgent_every`` is urgent."""
+    """Keys with a body each; one of ``urgent_every`` is urgent."""
     folders = ["urgent/" if number % urgent_every == 0 else "" for number in range(files)]
     return [(f"orders/{folder}{n}.ndjson", contents[n % BODIES]) for n, folder in enumerate(folders)]
 
 
 def put_at_rate(world: GlueWorld, files: Sequence[tuple[str, bytes]], rate: float, put_at: dict[str, float]) -> None:
-    """Put files, and their events into the queue; ``put_at`` gets the seconds since the epoch of each, by key.
+    """Put files, and their events into the queue; ``put_at`` gets the put time of each key, in seconds since the epoch.
 
     The name of a message ends with a hyphen and the number of its file.
     """
@@ -184,7 +184,7 @@ MIN_BYTES_PER_SECOND = 5e6
 
 
 def urgent_load(cloud: LocalCloud, _: Path) -> bool:
-    """Put an urgent file a second, of a hundredth of the size of the others, while the stream converts a backlog.
+    """Put an urgent file per second, a hundredth of the size of the others, while the stream converts a backlog.
 
     Prints their seconds from put to published; False if less than half of the files put before the end of the backlog
     were published before it.

@@ -31,7 +31,7 @@ def counted_requests() -> Iterator[Counter[str]]:
 
 
 def write_units(operation: str, request: dict[str, Any]) -> int:
-    """The write units of one request: for the item, and for the index of open manifests and hours where it changes."""
+    """The write units of one request: for the item, and for the index of open manifests and hours if it changes."""
     if operation == "TransactWriteItems":
         return sum(2 + _index_units(next(iter(action.values()))) for action in request["TransactItems"])
     return 1 + _index_units(request) if operation in WRITES else 0

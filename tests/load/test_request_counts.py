@@ -83,7 +83,7 @@ def divide(world: World) -> None:
 
 
 def check(counts: Counter[str], expected: dict[str, int], files: int = 0) -> None:
-    """The counts are these, and the write units one more for each of the files."""
+    """Assert these counts, and one more write unit for each file."""
     expected = {name: number + files * (name == "write units") for name, number in expected.items()}
     assert {name: counts[name] for name in expected} == expected
 
@@ -133,7 +133,7 @@ def test_the_requests_of_a_conversion_do_not_depend_on_the_number_of_files(world
 
 @pytest.fixture
 def old_manifests(world: World) -> None:
-    """Rows as ``finish`` leaves them, and more bytes than one page of a query has."""
+    """Rows as ``finish`` leaves them, with more bytes than one page of a query holds."""
     for number in range(300):
         name = f"20250101T000000{number:020x}"
         row = {"pk": f"manifest#{name}", "sk": "manifest", "id": name, "state": "DONE", "lane": "stream"}
@@ -233,7 +233,7 @@ def test_files_found_by_a_backfill_cost_what_events_cost(world: World) -> None:
 
 
 def test_a_known_object_costs_a_sweep_a_fiftieth_of_a_request_and_no_write(world: World) -> None:
-    # Given many objects, each with an owner, a third of them with one of their own, which a sweep divides
+    # Given many objects with an owner, a third of them with a separate one, which a sweep divides
     arrive(world, "orders", KNOWN_FILES // 3 * 2)
     route(world)
     for number in range(KNOWN_FILES // 3):
@@ -248,8 +248,8 @@ def test_a_known_object_costs_a_sweep_a_fiftieth_of_a_request_and_no_write(world
     with counted_requests() as counts:
         world.sweep()
 
-    # Then it reads the rows of a hundred at a time, and those of their owners; it writes its own position alone
-    # And the row of the stream, the number of datasets, and the costs of the day, early in it those of the day before
+    # Then it reads the rows and their owners' rows a hundred at a time; it writes only its own position
+    # And the row of the stream, the number of datasets, and the costs of the day; early in it also the previous day's
     reads = 2 + len({world.now.date(), (world.now - LATE_BILLS).date()})
     check(counts, {"ListObjectVersions": 1, "BatchGetItem": KNOWN_FILES // 50, "GetItem": reads, "PutObject": 1})
     check(counts, {"write units": 0, "DeleteObject": 0})

@@ -73,7 +73,7 @@ def _is_announced(world: World, file: ObjectVersion) -> bool:
 
 
 def acknowledge(world: World, file: ObjectVersion) -> None:
-    """Its event is not delivered again: from now on only the ledger knows the file.
+    """Its event is not redelivered: from now on only the ledger knows the file.
 
     Raises ``Violation`` if no manifest owns the file, it is not ignored, and no other invocation is adopting it.
     """
@@ -102,7 +102,7 @@ def receive(world: World, actor: Actor | None) -> None:
 
 
 def backfiller(world: World, actor: Actor | None) -> None:
-    """The state machine ``backfill``: it lists the dataset until the function says that all is listed."""
+    """The state machine ``backfill``: it lists the dataset until the function reports that everything is listed."""
     days = {"dataset": "orders", "from": f"{START - LONG_AGO:%Y-%m-%d}", "to": "2026-11-22"}
     services, token = world.router(actor), None
     request = backfill({"action": "validate", "input": days}, services)
@@ -133,7 +133,7 @@ def reprocesser(world: World, actor: Actor | None) -> None:
 
 
 def worker(world: World, actor: Actor | None, name: str, manifests: Sequence[str] | None = None) -> None:
-    """A batch run over the given manifests, or over all that are open in its lane."""
+    """A batch run over the given manifests, or over all open ones in its lane."""
     services = world.transform(actor)
     if manifests is None:
         states = (State.QUEUED, State.RUNNING, State.PUBLISHING)
@@ -170,7 +170,7 @@ def stream(world: World, actor: Actor | None, name: str) -> None:
 
 
 def _can_be_read(s3: Any, key: str) -> bool:
-    """Spark skips an object that is gone: spark.sql.files.ignoreMissingFiles."""
+    """Spark skips a missing object: spark.sql.files.ignoreMissingFiles."""
     try:
         s3.get_object(Bucket="control", Key=key)["Body"].read()
     except s3.exceptions.NoSuchKey:

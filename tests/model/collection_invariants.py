@@ -1,4 +1,4 @@
-"""Invariants of collections, from the raw stores: who holds a file between its arrival and its manifest's row.
+"""Invariants of collections, from the raw stores: the owner of a file between its arrival and its manifest's row.
 
 Shares no code with the product.
 """
@@ -14,7 +14,7 @@ Item = dict[str, Any]
 
 
 class Documents:
-    """Documents of the control bucket, as they were first read: events damage some of them."""
+    """Documents of the control bucket, as first read: events damage some of them."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -83,9 +83,9 @@ class CollectionInvariants:
                     raise Violation(f"{name} names part {identity}, which does not list it")
 
     def check_announced(self, rows: dict[str, Item]) -> None:
-        """No hour is complete for its readers while a file of a part is not published.
+        """No hour is complete for its readers while a file of a part is unpublished.
 
-        Only where no process outlives a Lambda function.
+        Only if no process outlives a Lambda function.
         """
         published = {
             name

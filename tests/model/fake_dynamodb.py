@@ -80,7 +80,7 @@ class FakeDynamoDB:
         return {"Items": [dict(item) for item in sorted(found, key=lambda item: (item[sort], item["pk"]))]}
 
     def stale_query(self, **request: Any) -> Item:
-        """A query of the index as it was at the last ``catch_up``, including the rows' other attributes.
+        """A query of the index in its state at the last ``catch_up``, including the rows' other attributes.
 
         A query of the table is consistent: it is never stale.
         """

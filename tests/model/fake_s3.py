@@ -36,7 +36,7 @@ Response = dict[str, Any]
 
 
 class NoSuchKey(ClientError):  # noqa: N818
-    """As boto3 names it."""
+    """The name that boto3 uses."""
 
 
 class Exceptions:
@@ -62,7 +62,7 @@ class Upload:
 
 
 def after_empty_pages(listing: Callable[..., Response]) -> Callable[..., Response]:
-    """``list_objects_v2`` of a bucket in which much was deleted: an empty page, with a token, before each real one."""
+    """``list_objects_v2`` of a bucket with many deletions: an empty page, with a token, before each real one."""
 
     def list_objects_v2(*, StartAfter: str = "", ContinuationToken: str = "", **request: Any) -> Response:
         if not ContinuationToken:
@@ -244,7 +244,7 @@ class FakeS3:
         return sorted(identity for identity, upload in self.uploads.items() if upload.state == "open")
 
     def _etag(self, bucket: str, body: bytes) -> str:
-        """The MD5, or in a bucket with a KMS key a value that the content does not tell."""
+        """The MD5, or in a bucket with a KMS key a value that does not depend on the content alone."""
         return hashlib.md5(f"{next(self._numbers)}".encode() if bucket in self.with_kms_key else body).hexdigest()
 
     def _open_upload(self, operation: str, *, Bucket: str, Key: str, UploadId: str) -> Upload:

@@ -1,4 +1,4 @@
-"""Substitutes for Spark, the thread that renews leases, and thread pools: one piece of work after the other."""
+"""Substitutes for Spark, the thread that renews leases, and thread pools: one work item after the other."""
 
 import json
 import tempfile
@@ -174,7 +174,7 @@ class InlinePool:
         return
 
     def map(self, function: Callable[..., Any], *columns: Any) -> Iterator[Any]:
-        """An error of one item does not keep the others from being worked on."""
+        """An error of one item does not stop the work on the others."""
         done = [self.submit(function, *items) for items in zip(*columns, strict=False)]
         return (item.result() for item in done)
 

@@ -1,6 +1,6 @@
 """One history: a scenario, the faults at its steps, and then repairs until no work is left.
 
-Random histories: a seed decides the faults of every step; a violation is reduced to the faults that it needs.
+Random histories: a seed decides the faults of every step; a violation is reduced to the necessary faults.
 """
 
 import math
@@ -99,7 +99,7 @@ def _prepare(world: World, scenario: Scenario) -> None:
         world.arrive_in_hour(*scenario.late)
     arriving = world.arrive(*scenario.arriving)
     if any(name.startswith("queue") for name in scenario.actors):
-        # Some events come twice.
+        # Some events are delivered twice.
         world.send_events([*arriving, *arriving[:1]])
     world.arrive(*scenario.lost)
     world.wait(-LONG_AGO)
@@ -129,7 +129,7 @@ def _prepare(world: World, scenario: Scenario) -> None:
 
 def _publish_hour(world: World, *, closed_early: bool) -> None:
     """A file of the hour is published, and its readers may be notified at once."""
-    world.tells_hours = True
+    world.announces_hours = True
     world.collected("a")
     if closed_early:
         actors.planner(world, None)
@@ -232,7 +232,7 @@ def apply_event(world: World, event: str, actor: Actor) -> None:
 
 
 def expire(world: World, restored: Sequence[str], expired: Sequence[str]) -> None:
-    """Files that were missing are there again; others are deleted, as by a rule of their bucket, for ever."""
+    """Missing files are restored; others are deleted permanently, as by a rule of their bucket."""
     for file in world.arrived:
         name = file.key.removeprefix("orders/").removesuffix(".ndjson")
         if name in restored:
@@ -257,14 +257,14 @@ def _lose_upload(world: World) -> None:
 
 
 def _overwrite_input(world: World) -> None:
-    """The first file that is there is put again with another content; the event of the new version waits."""
+    """The first existing file is put again with other content; the event of the new version is pending."""
     file = next((file for file in world.arrived if world.s3.has(file)), None)
     if file is not None:
         world.send_events(world.arrive(file.key.split("/")[1].removesuffix(".ndjson")))
 
 
 def _delete_input(world: World) -> None:
-    """The last file that is there is deleted; with versions its bytes stay, and its version can be read."""
+    """The last existing file is deleted; with versions its bytes stay, and its version can be read."""
     file = next((file for file in reversed(world.arrived) if world.s3.has(file)), None)
     if file is not None:
         world.remove(file)
@@ -285,9 +285,9 @@ def _put_again(world: World) -> None:
 
 
 def expire_rows(world: World) -> None:
-    """Months pass, in which no process lives: DynamoDB deletes the rows that have expired.
+    """Months pass without a live process: DynamoDB deletes the expired rows.
 
-    Without versions, the same bytes are put again shortly before. The first events come again after it.
+    Without versions, the same bytes are put again shortly before. The first events are redelivered afterwards.
     """
     world.send_events(world.arrived)
     world.wait(KEEP - timedelta(hours=12))
@@ -377,7 +377,7 @@ def explore(scenario: Scenario, seed: int, max_histories: int, *, shrink: bool =
 
 
 def _shrunk(history: History, used_id_succeeds: bool) -> History:
-    """The history without the faults that it does not need to break a promise."""
+    """The history without the faults that are unnecessary to break a promise."""
     # Without a later fault, an earlier one may not be needed either.
     for step in (*sorted(history.faults, reverse=True), *sorted(history.faults)):
         fewer = {at: fault for at, fault in history.faults.items() if at != step}

@@ -44,7 +44,7 @@ class InvariantChecker:
             self._check_row(identity, row)
         self._check_one_live_manifest_per_file(rows)
         self._collections.check(rows)
-        if world.tells_hours:
+        if world.announces_hours:
             self._collections.check_announced(rows)
         for identity, upload in world.s3.uploads.items():
             if upload.state == "completed" and identity not in self._completed:
@@ -122,7 +122,7 @@ class InvariantChecker:
     def _may_fail(self, identity: str, row: Item) -> bool:
         """An event has made this generation's publish impossible, or its files are poisonous.
 
-        Poison takes no other file along: it fails alone, unless the manifest was published before, which forbids to
+        Poison affects no other file: it fails alone, unless the manifest was published before, which forbids to
         divide it.
         """
         if (identity, row["generation"]) in self._world.causes:
@@ -159,7 +159,7 @@ class InvariantChecker:
             raise Violation(f"{twice[0]} has two holders")
 
     def check_end(self) -> None:
-        """The invariants that hold when no faults occur any more and sweep and workers have finished their work."""
+        """The invariants that hold after the last fault, when sweep and workers have finished their work."""
         world, rows = self._world, self._world.rows()
         self.check()
         check_costs(world)
@@ -190,7 +190,7 @@ class InvariantChecker:
         check_contents(world, named, {identity: self._documents.files_of(identity) for identity in named})
 
     def _check_hour_is_complete(self, rows: dict[str, Item]) -> None:
-        """A reprocess of files that are gone does not take the hour's marker away for ever."""
+        """A reprocess of deleted files does not remove the hour's marker permanently."""
         if not self._world.inputs_expired or self._world.causes:
             return
         rows = {identity: row for identity, row in rows.items() if "collection" not in row}
@@ -202,7 +202,7 @@ class InvariantChecker:
     def _check_owned(self, rows: dict[str, Item]) -> None:
         """Each file is in one live manifest.
 
-        An ignored one is in none. One whose event was lost may be in none if its bytes were gone before a listing, or
+        An ignored file is in none. A file with a lost event may be in none if its bytes were gone before a listing, or
         if it is older than the listing of the sweep: then only an arrival row promises an owner.
         """
         world = self._world
@@ -225,7 +225,7 @@ def _read_files(document: Item) -> set[tuple[str, str]]:
 
 
 def check_totals(world: World, identity: str, row: Item, document: Item) -> None:
-    """Raise ``Violation`` unless the totals are those of ``document``, and the digests those of a listing."""
+    """Raise ``Violation`` unless the totals match ``document``, and the digests match a listing."""
     totals = row["published"]["totals"]
     rejects: Counter[str] = Counter()
     for source in document["sources"]:
@@ -237,7 +237,7 @@ def check_totals(world: World, identity: str, row: Item, document: Item) -> None
         "task_milliseconds": document["task_milliseconds"],
     }
     for name, objects in (("lake", document["objects"]), ("quarantine", document["quarantine"])):
-        # Those that it keeps of an earlier generation are under another prefix.
+        # The objects kept from an earlier generation are under another prefix.
         written = [item for item in objects if f"-g{document['generation']}-" in item["key"]]
         expected[name] = _digest(world, written) if written else {"count": 0, "bytes": 0, "digest": ""}
     if totals != expected:
@@ -293,7 +293,7 @@ def check_contents(world: World, documents: Mapping[str, dict[str, Any]], files:
     )
     if rows + references != published:
         raise Violation(f"rows {dict(rows)} and files in quarantine {dict(references)} are not {dict(published)}")
-    # Of two manifests that have published a file, one can be SUPERSEDED, which holds nothing.
+    # If two manifests have published a file, one can be SUPERSEDED, which holds nothing.
     doubled = [name for name, number in rows.items() if number > 1]
     if doubled:
         raise Violation(f"the rows of {doubled[0]} are published {rows[doubled[0]]} times")
@@ -307,7 +307,7 @@ def check_contents(world: World, documents: Mapping[str, dict[str, Any]], files:
 
 
 def may_be_unreadable(world: World, name: str) -> bool:
-    """Whether a file of this name could not be read at some time of the history."""
+    """Whether a file of this name was unreadable at some time of the history."""
     if name.partition(" ")[0] in world.unreadable or name in world.once_missing:
         return True
     return any(name_of(file) == name and not world.s3.has(file) for file in world.arrived)
@@ -326,7 +326,7 @@ def _check_objects(world: World, documents: Mapping[str, dict[str, Any]]) -> Non
 
 
 def _check_counts(world: World, document: dict[str, Any]) -> None:
-    """What a commit document counts is what its objects hold."""
+    """The counts of a commit document match its objects."""
     keys = [item["key"] for item in (*document["objects"], *document["quarantine"])]
     if len(set(keys)) != len(keys):
         raise Violation(f"the commit document of {document['manifest']} names an object twice")

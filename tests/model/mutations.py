@@ -48,12 +48,12 @@ def all_of(*mutations: Mutation) -> Mutation:
 def changed_source(function: Callable[..., Any], old: str, new: str) -> Callable[..., Any]:
     """Return the function with ``new`` instead of ``old`` in its source, in the same module.
 
-    Raises ``ValueError`` if ``old`` is not exactly once in the source, because the mutation's rule is elsewhere now.
+    Raises ``ValueError`` if ``old`` is not exactly once in the source, because the mutation's rule has moved.
     """
     source = textwrap.dedent(inspect.getsource(function))
     if source.count(old) != 1:
         raise ValueError(f"{old!r} is {source.count(old)} times in {function.__qualname__}: write the mutation again")
-    # It keeps the module's globals, so that it calls what other mutations put there.
+    # It keeps the module's globals, so that it calls the functions that other mutations put there.
     names = vars(sys.modules[function.__module__])
     # Some modules import for their annotations only while types are checked.
     definition = compile(source.replace(old, new), __file__, "exec", __future__.annotations.compiler_flag)

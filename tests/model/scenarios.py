@@ -173,7 +173,7 @@ SCENARIOS = {
             expired=("c",),
             events=("expire_lease", "advance_hours", "report_stopped", "lose_upload"),
         ),
-        # Nothing of it can be converted again.
+        # None of it can be converted again.
         Scenario(
             "all expired",
             ("worker1", "sweep1", "worker2"),

@@ -129,14 +129,14 @@ class Scheduler:
 
     def _apply_with(self, fault: str, client: Any, operation: str, request: dict[str, Any], issued_at: datetime) -> Any:
         """Apply the request at once, late, or twice."""
-        # A history that is played again with fewer faults may send another request at the step of this one.
+        # A history that is replayed with fewer faults may send another request at the step of this one.
         method = getattr(client, "stale_query" if fault == STALE_READ and operation == "query" else operation)
 
         def apply() -> Any:
             self.set_issued_at(issued_at)
             return self._apply(method, operation, request)
 
-        # A transaction carries a token: DynamoDB answers its repetition with the first response.
+        # A transaction has a token: DynamoDB answers its repetition with the first response.
         repeated = operation != "transact_write_items"
         if fault in REQUESTS_BEFORE and (repeated or fault != REPEAT_LATE):
             self._late.append((self.step + REQUESTS_BEFORE[fault], apply))
@@ -198,7 +198,7 @@ class Scheduler:
 
 
 def _with_body_in_memory(request: dict[str, Any]) -> dict[str, Any]:
-    """The body can be sent more than once, and after its file was removed, as a client that repeats it needs."""
+    """The body can be sent more than once, and after its file was removed, as a client's retry needs."""
     body = request.get("Body")
     return {**request, "Body": body.read()} if body is not None and hasattr(body, "read") else request
 

@@ -1,7 +1,7 @@
 """Histories of a committer of Iceberg tables: one fault at one of its writes, or other processes between writes.
 
-The product's functions run against fakes. After each swap every retained snapshot has to show each manifest at most
-once, in one generation and whole, and no object that is gone; in the end the table has to show what the ledger says.
+The product's functions run against fakes. After each swap every retained snapshot must show each manifest at most
+once, in one complete generation, and no deleted object; finally the table must match the ledger.
 """
 
 from collections import Counter
@@ -48,7 +48,7 @@ FILES = 2
 
 
 class BrokenPromiseError(AssertionError):
-    """A reader of the table would have seen something wrong."""
+    """A reader of the table would have seen wrong data."""
 
 
 @dataclass
@@ -87,7 +87,7 @@ class TableWorld:
         return publish(self.world, row, files=FILES)
 
     def commit(self) -> None:
-        """Rounds of a committer without faults, until nothing is left to do."""
+        """Rounds of a committer without faults, until no work is left."""
         for _ in range(MAX_ROUNDS):
             if committer.commit_round(self.world.services, DATASET) is None:
                 return
@@ -112,7 +112,7 @@ class TableWorld:
         assert self.catalog.swap(entry, metadata)
 
     def compact(self) -> None:
-        """Another writer writes all files as one."""
+        """Another writer rewrites all files into one."""
         catalog, before = self.catalog, self.metadata()
         entries = [item for manifest in manifests_of(before, catalog) for item in live_entries(manifest, catalog)]
         old = [_data_file(entry) for entry in entries]
@@ -124,7 +124,7 @@ class TableWorld:
         snapshots = [*before["snapshots"], {**last, "summary": {"operation": "replace"}}]
         self.swap({**after, "snapshots": snapshots, "refs": refs, "properties": before["properties"]})
 
-    # What readers see
+    # The readers' view
 
     @property
     def catalog(self) -> TableCatalog:
@@ -151,7 +151,7 @@ class TableWorld:
         return {file.removeprefix("s3://lake/") for file in files}
 
     def check(self) -> None:
-        """Compare what readers of each retained snapshot see with the promises."""
+        """Compare the promises with the readers' view of each retained snapshot."""
         for snapshot in self.metadata()["snapshots"]:
             try:
                 paths = self.paths(snapshot)
@@ -181,7 +181,7 @@ class TableWorld:
             raise BrokenPromiseError(f"a snapshot has a part of a publish: {parts}")
 
     def check_end(self, rows: list[ManifestRow]) -> None:
-        """The table shows what the ledger says, and nothing is left to do."""
+        """The table matches the ledger, and no work is left."""
         expected = set()
         for row in (self.world.row(item.id) for item in rows):
             if row.published is not None:
@@ -248,7 +248,7 @@ def play(scenario: str, fault: str, number: int) -> bool:
 
 
 def _publishing(world: TableWorld, row: ManifestRow) -> ManifestRow:
-    """The next generation is PUBLISHING: its objects are there and its entry is listed, and yet it will fail."""
+    """The next generation is PUBLISHING: its objects are there and its entry is listed, but it will fail."""
     publishing = committed(world.world, world.world.claimed(forced(world.world, row)))
     world.world.ledger.tables.list_generation(DATASET, row.id, publishing.generation, world.world.now)
     assert publishing.document is not None
@@ -260,7 +260,7 @@ def _publishing(world: TableWorld, row: ManifestRow) -> ManifestRow:
 
 
 def _meanwhile(world: TableWorld, rows: list[ManifestRow], *, is_stopped: bool) -> None:
-    """Another committer finishes what there is, and brings in what is published afterwards."""
+    """Another committer finishes the pending work, and adds later publishes."""
     with suppress(TableStoppedError):
         world.commit()
         rows[0] = world.publish(forced(world.world, rows[0]))
@@ -270,7 +270,7 @@ def _meanwhile(world: TableWorld, rows: list[ManifestRow], *, is_stopped: bool) 
 
 
 def _end(world: TableWorld, rows: list[ManifestRow], failing: ManifestRow, scenario: str) -> None:
-    """The publish that was under way fails, a person repairs what is stopped, and everything comes to its end."""
+    """The publish in progress fails, a person repairs what is stopped, and all work is completed."""
     assert failing.document is not None
     document = read_commit(world.world.s3, "control", failing.document)
     roll_back(world.world.s3, world.world.ledger, failing, document.written, "an upload is gone", world.world.now)
@@ -307,7 +307,7 @@ def _roll_back_main(world: TableWorld, rows: list[ManifestRow]) -> None:
 
 
 def _rebuilt(world: TableWorld, rows: list[ManifestRow]) -> None:
-    """A person has made a new table, which has no hour yet."""
+    """A person has created a new table, which has no hour yet."""
     del rows
     world.commit()
     world.restored = True

@@ -26,7 +26,7 @@ WHOLE = {"ChecksumAlgorithm": "CRC32", "ChecksumType": "FULL_OBJECT"}
 
 
 class Script:
-    """Calls of one client in a bucket of its own, and what they have answered."""
+    """Calls of one client in its own bucket, and their recorded answers."""
 
     def __init__(self, s3: Any) -> None:
         self.s3, self.bucket, self.answers = s3, f"contract-{secrets.token_hex(4)}", list[Any]()
@@ -35,7 +35,7 @@ class Script:
         )
 
     def call(self, operation: str, *shown: str, **request: Any) -> Any:
-        """The answer; recorded are these of its members, or the error code."""
+        """The answer; the given members of it are recorded, or the error code."""
         try:
             answer = getattr(self.s3, operation)(Bucket=self.bucket, **request)
         except ClientError as error:
@@ -118,7 +118,7 @@ def test_s3_lists_versions_like_the_emulator(cloud: LocalCloud, versioning: bool
         script.keys(Prefix="v", MaxKeys=2)
         for operation in ("head_object", "delete_object"):
             script.call(operation, Key="v")
-            # Then its versions are listed, the numbers in place of their ids
+            # Then its versions are listed, with numbers instead of their ids
             listed = s3.list_object_versions(Bucket=script.bucket, Prefix="v").get("Versions", [])
             script.answers.append([(ids.index(item["VersionId"]), item["IsLatest"], item["Size"]) for item in listed])
     assert scripts[0].answers == scripts[1].answers
@@ -197,7 +197,7 @@ def dynamodb_answers(client: Any) -> list[Any]:
     answers.append(_transaction(client, key, State.DONE))
     answers.append(len(list(table.query(key.pk))))
     answers.append([item["sk"] for item in table.query(key.pk, after="m", before="n")])
-    # The index has the rows that are open, in their order.
+    # The index has the open rows, in their order.
     for number in (3, 1, 2):
         row = {"id": f"m{number}", "open": f"{key.pk}#QUEUED", "open_order": str(number)}
         table.put(Key(f"{key.pk}-{number}", "manifest"), row, [])

@@ -1,4 +1,4 @@
-"""A table is right after every fault of its committer; without any of the rules of the protocol it is not."""
+"""A table is correct after every fault of its committer; without any one rule of the protocol it is not."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
@@ -42,11 +42,11 @@ CLOSE = "tables.close(row, batch.number, oldest_batch(metadata))\n"
 
 
 def no_look_after_a_refused_swap() -> AbstractContextManager[Any]:
-    asked = set()
+    seen = set()
 
     def first_time_only(services: Services, row: TableRow, metadata: Any, number: int) -> bool:
-        again = (id(services), number) in asked
-        asked.add((id(services), number))
+        again = (id(services), number) in seen
+        seen.add((id(services), number))
         return False if again else IS_APPLIED(services, row, metadata, number)
 
     return patch(f"{COMMITTER}.is_applied", first_time_only)

@@ -47,7 +47,7 @@ def test_a_publisher_of_the_right_document_publishes_nothing_after_it_was_change
 
 
 def test_an_ignored_file_that_another_invocation_adopts_before_its_event_is_acknowledged_gets_an_owner() -> None:
-    # Given a rule that comes while the event is routed, and a backfill that is adopting the file at its acknowledgement
+    # Given a rule that is added while the event is routed, and a backfill that adopts the file at its acknowledgement
     script = [
         ("queue1", "get_bucket_versioning", "add_rule"),
         ("queue1", "delete_object", "switch:backfill1"),
@@ -59,7 +59,7 @@ def test_an_ignored_file_that_another_invocation_adopts_before_its_event_is_ackn
 
 
 def test_rows_that_two_manifests_have_published_are_found_although_one_of_them_is_superseded() -> None:
-    # Given a published manifest that is SUPERSEDED, which the product refuses, and another one of its file
+    # Given a published manifest that is SUPERSEDED, which the product rejects, and another manifest of its file
     world = World()
     checker = InvariantChecker(world)
     world.after_write = checker.check
@@ -77,7 +77,7 @@ def test_rows_that_two_manifests_have_published_are_found_although_one_of_them_i
         checker.check_end()
 
 
-def test_a_stale_read_at_another_request_is_no_fault() -> None:
+def test_a_stale_read_at_another_request_is_not_a_fault() -> None:
     history = play(SCENARIOS["workers"], lambda *_: STALE_READ)
     assert history.violation is None, history.describe()
 

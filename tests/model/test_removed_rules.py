@@ -76,14 +76,14 @@ RULES: dict[str, dict[str, Mutation]] = {
         "roll back what the published generation keeps": replaced(
             "lake.commit.CommitDocument.written", property(lambda document: (*document.objects, *document.quarantine))
         ),
-        # A generation leaves out what it cannot read, although the one before has published its rows.
+        # A generation leaves out unreadable files, although the previous one has published their rows.
         "replace rows by fewer": all_of(
             *(
                 replaced(f"transform.{module}.find_kept_generation", lambda *_: None)
                 for module in ("claim_manifest", "plan_attempt")
             )
         ),
-        # Files that are converted at last stay in the quarantine by reference.
+        # Files that are finally converted stay in the quarantine by reference.
         "keep the list of unreadable files": replaced(
             "lake.commit.CommitDocument.rejected_lines", property(lambda document: document.quarantine)
         ),
@@ -152,7 +152,7 @@ RULES: dict[str, dict[str, Mutation]] = {
     "intents": {
         "resume no intents": replaced("router.sweep.handler.resume_intents", lambda _: None),
         "rows without an intent": replaced("router.ownership.take.write_intent", lambda *_: "intents/unwritten.json"),
-        # The module's one call of `all` asks whether every arrival is settled.
+        # The module's only call of `all` checks whether every arrival is settled.
         "delete the intent of unsettled arrivals": replaced("router.ownership.take.all", lambda _: True),
     },
     "new rule": {
@@ -254,7 +254,7 @@ def test_removing_any_rule_is_detected(rule: str) -> None:
     with mutation():
         # When histories are played
         history = worst_history(rule)
-    # Then one of them breaks a promise, and not because the mutation does not fit the product any more
+    # Then one of them breaks a promise, and not because the mutation no longer matches the product
     assert history.violation is not None
     assert "failed: TypeError" not in history.violation, history.describe()
 

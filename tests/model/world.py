@@ -67,7 +67,7 @@ class World:
     """Keys of files that kill every job that reads them."""
     unreadable: frozenset[str] = frozenset()
     """Keys of files that cannot be read completely."""
-    tells_hours: bool = False
+    announces_hours: bool = False
     """Whether messages to readers about an hour are checked: no process outlives a Lambda function."""
     slow: bool = False
     """Every task takes longer than half of a lease."""
@@ -96,7 +96,7 @@ class World:
     def __post_init__(self) -> None:
         for bucket in ("input", "lake", "quarantine", "control"):
             self.s3.create_bucket(Bucket=bucket)
-        # No code may take an ETag for an MD5; a bucket without a key differs in nothing else.
+        # No code may mistake an ETag for an MD5; apart from that, a bucket without a key is the same.
         self.s3.with_kms_key |= {"lake", "quarantine"}
         if self.versions:
             self.s3.versions["input"] = {}
@@ -113,7 +113,7 @@ class World:
         self.s3.now = self.now
 
     def set_issued_at(self, time: datetime) -> None:
-        """Record when the request that is applied next was sent."""
+        """Record the sending time of the next applied request."""
         self.issued_at = time
 
     def token(self, size: int) -> str:
@@ -123,7 +123,7 @@ class World:
     def arrive(self, *names: str) -> list[ObjectVersion]:
         """Put objects into the input bucket; ``.ndjson`` is added to a name without suffix. Their events are not sent.
 
-        A name that was put before is overwritten with another content.
+        An earlier name is overwritten with other content.
         """
         files = []
         for name in names:
@@ -137,7 +137,7 @@ class World:
         return files
 
     def remove(self, file: ObjectVersion) -> None:
-        """Delete an object; in a bucket with versions this version of it can be read all the same."""
+        """Delete an object; in a bucket with versions this version can still be read."""
         self.s3.delete_object(Bucket=file.bucket, Key=file.key)
         if not self.s3.has(file):
             self.once_missing.add(name_of(file))
@@ -151,7 +151,7 @@ class World:
             self.queue[name] = message(name, record)
 
     def queued(self, *names: str, lane: Lane = Lane.BATCH) -> str:
-        """Put files and route them, without faults, into one manifest; its id."""
+        """Put files and route them, without faults, into one manifest; return its id."""
         from router.divide import divide
 
         if (manifest := self.collected(*names, lane=lane)) is not None:
@@ -161,7 +161,7 @@ class World:
         return manifest
 
     def collected(self, *names: str, lane: Lane = Lane.BATCH) -> str | None:
-        """Put files and route them, without faults: into a manifest of the stream lane, its id, or a part."""
+        """Put files and route them, without faults; return the id of their stream lane manifest, or of their part."""
         from router.ownership.owner import RoutedArrival
         from router.ownership.take import take_ownership
 
@@ -172,7 +172,7 @@ class World:
         return manifests[0].id if manifests else None
 
     def arrive_in_hour(self, *names: str) -> None:
-        """Put files whose events say that they have arrived at the start of the world."""
+        """Put files whose events report an arrival at the start of the world."""
         now, self.now, self.s3.now = self.now, START, START
         self.arrive(*names)
         self.now, self.s3.now = now, now
@@ -193,13 +193,13 @@ class World:
         self.damaged_parts.clear()
 
     def orphan(self, *names: str) -> None:
-        """Put files, and their arrival rows: their owner has died before it wrote the row of its manifest."""
+        """Put files, and their arrival rows: their owner died before it wrote the row of its manifest."""
         owner, arrivals = f"20261120T000000{self.token(10)}", self.router(None).ledger.arrivals
         for file in self.arrive(*names):
             arrivals.put(ArrivalRow(file, owner, PARTITION, Lane.BATCH, "model", iso_utc(self.now)))
 
     def router(self, actor: Actor | None) -> RouterServices:
-        """The control plane as an actor sees it; None: its calls meet no faults."""
+        """The control plane as an actor sees it; with None its calls meet no faults."""
         s3, dynamodb, glue = (self._client(actor, client) for client in (self.s3, self.dynamodb, FakeGlue(self)))
         ledger = Ledger.over(dynamodb, "ledger")
         return RouterServices(self.settings, RESOURCES, ledger, s3, glue, self.clock, events=FakeEventBridge())
@@ -301,7 +301,7 @@ USED = {
 class FakeGlue:
     """Job runs are the actors: terminal once the actor ends, or once Glue reports it as stopped.
 
-    A started run is an actor that the history has anyway.
+    A started run is an actor that the history already has.
     """
 
     ERRORS = (("OperationTimeoutException", 400), ("InternalServiceException", 500))

@@ -1,4 +1,4 @@
-"""``python -m tests.night``: ends with 1, and keeps everything, if a line is lost, doubled or not explained.
+"""``python -m tests.night``: ends with 1, and keeps everything, if a line is lost, duplicated or not explained.
 
 Every row of every file is once in the lake, every rejected line once in the quarantine. DuckDB reads the Parquet files
 and the Iceberg tables, the quarantine is JSON: no code of the product is used. ``verify`` proves the same afterwards,
@@ -30,7 +30,7 @@ from tests.oracle.lake_proof import differences
 
 
 def count_lines(night: Night, day: Day) -> tuple[int, int]:
-    """Copy the lake to the folder of the night, and compare each line, also of the quarantine, with what was sent.
+    """Copy the lake to the folder of the night, and compare each line, also of the quarantine, with the sent lines.
 
     Returns the numbers of rows and of rejected lines. Raises ``NightFailedError`` with each difference as a sentence.
     """
@@ -89,11 +89,11 @@ LANES = {
 
 
 def explain_all(night: Night, day: Day) -> Counter[str]:
-    """Explain every file, and a sample of them by the command; the number of files by the lane that converted them.
+    """Explain every file, and a sample with the command; return the number of files by the lane that converted them.
 
     Raises ``NightFailedError`` if outcome, counts, lane or reason of a file do not match its lines.
     """
-    # Each document is read once: nothing changes them any more.
+    # Each document is read once: nothing changes them after this point.
     stack, now = replace(night.stack, s3=cast("Any", _RememberingS3(night.stack.s3))), datetime.now(UTC)
     wrong, lanes = [], Counter[str]()
     for file in day.files:
@@ -141,7 +141,7 @@ MIN_FILES = 1000
 
 
 def main(argv: list[str]) -> int:
-    """Run the day and the nights, and count; the exit code."""
+    """Run the day and the nights, and count; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m tests.night")
     parser.add_argument("--files", type=int, default=FILES, help=f"number of files, at least {MIN_FILES}")
     parser.add_argument(

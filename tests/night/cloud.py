@@ -60,7 +60,7 @@ class Night:
         return self.scenario.deployment
 
     def command(self, *arguments: str, code: int = 0) -> str:
-        """Run ``hybrid-router`` as a person does; returns what it prints.
+        """Run ``hybrid-router`` as a person does; return its output.
 
         Raises ``NightFailedError`` if it ends with another exit code.
         """
@@ -79,7 +79,7 @@ class Night:
         return answer.stdout
 
     def document(self, *arguments: str, code: int = 0) -> Any:
-        """What the command prints with ``--json``; raises what ``command`` raises."""
+        """The output of the command with ``--json``; raises the same errors as ``command``."""
         return json.loads(self.command(*arguments, "--json", code=code))
 
 
@@ -102,7 +102,7 @@ def night_settings(files: int, tables: Sequence[str]) -> Settings:
     """Peak hours all day for one dataset, short waits, and about four runs of the batch lane for the files of the day.
 
     ``tables`` are the datasets with an Iceberg table, whose earlier snapshots are not kept.
-    The input bucket has no versions: there the same file, put again with the same bytes, is the same arrival.
+    The input bucket has no versions: the same file, put again with the same bytes, is the same arrival.
     """
     now = datetime.now(ZoneInfo(TIME_ZONE))
     later, earlier = (f"{now + timedelta(hours=12):%H:%M}", f"cron({now - timedelta(hours=2):%-M %-H} * * ? *)")
@@ -123,7 +123,7 @@ def night_settings(files: int, tables: Sequence[str]) -> Settings:
             latency_goal_seconds=1,
             max_workers=2,
         ),
-        # For small files: for large files it is 400 times as much.
+        # For small files; with large files it is 400 times as much.
         price=PriceSettings(mb_per_second_per_core=0.1, compressed_mb_per_second_per_core=0.1),
         batch=BatchSettings(
             # A denied manifest ends its run after two rounds.
@@ -143,7 +143,7 @@ def night_settings(files: int, tables: Sequence[str]) -> Settings:
 
 
 def _keep_ledger(cloud: LocalCloud, table: str, path: Path) -> None:
-    """The cloud keeps its ledger in memory: after a failure a person needs it."""
+    """The cloud keeps its ledger in memory, and a person needs it after a failure."""
     pages = cloud.client("dynamodb").get_paginator("scan").paginate(TableName=table)
     with path.open("w", encoding="utf-8") as file:
         for page in pages:
@@ -173,7 +173,7 @@ def kill(run: str) -> None:
 def wait_killed(stack: DeployedStack, job: str, run: str) -> None:
     """Wait for the end of a run that was killed.
 
-    Raises ``NightFailedError`` if it ended by itself, so that nothing was to repair.
+    Raises ``NightFailedError`` if it ended by itself, so that nothing had to be repaired.
     """
 
     def ended() -> dict | None:

@@ -119,7 +119,7 @@ def _make_file(number: int, part: Part, folder: str) -> DayFile:
     lines = [_line(key, line) for line in range(LINES)]
     rows = [_row(key, line) for line in range(LINES)]
     rejected, repaired = [], []
-    # Only the night that follows the repair reads what is denied.
+    # Only the night after the repair reads the denied files.
     if number % REJECTED_EACH == 0 and part not in (Part.DENIED, Part.GONE, Part.DAMAGED):
         broken = f'{{"id": "{key}#broken", "n": {number}'
         lines.insert(number % LINES, broken)
@@ -139,7 +139,7 @@ def _line(key: str, line: int) -> str:
 
 
 def _row(key: str, line: int) -> str:
-    """Numbers and objects are the characters that are in the file."""
+    """Numbers and objects are the characters in the file."""
     values = {"id": f"{key}#{line}", "n": str(line), "price": f"{line}.10", "who": f"Größe Ω{line}"}
     return _as_row({**values, "tags": '{"a": [1,  2]}'})
 

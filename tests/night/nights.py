@@ -60,7 +60,7 @@ def run_day(night: Night, day: Day) -> None:
 
 
 def put_files(night: Night, files: Iterable[DayFile]) -> None:
-    """Put the files into the input bucket; what is to be damaged is cut off."""
+    """Put the files into the input bucket; files to be damaged are truncated."""
 
     def put(file: DayFile) -> None:
         put_body(night, file, file.body[: len(file.body) // 2] if file.part == Part.DAMAGED else file.body)
@@ -76,8 +76,8 @@ def put_body(night: Night, file: DayFile, body: bytes) -> None:
 def send_again(night: Night, files: Sequence[DayFile]) -> None:
     """Send the events of the files a second time: S3 delivers events at least once."""
     queue = night.stack.outputs.arrivals_queue
-    for some in batches_of(files, EVENTS_PER_REQUEST):
-        entries = [{"Id": str(number), "MessageBody": event_body(_version(file))} for number, file in enumerate(some)]
+    for chunk in batches_of(files, EVENTS_PER_REQUEST):
+        entries = [{"Id": str(number), "MessageBody": event_body(_version(file))} for number, file in enumerate(chunk)]
         night.stack.sqs.send_message_batch(QueueUrl=queue, Entries=entries)
 
 
@@ -86,7 +86,7 @@ def wait_routed(night: Night, files: Iterable[DayFile]) -> None:
 
     def all_routed() -> bool:
         nonlocal missing
-        rows = [row for some in batches_of(missing) for row in arrivals.get_many(some)]
+        rows = [row for chunk in batches_of(missing) for row in arrivals.get_many(chunk)]
         missing = [file for file, row in zip(missing, rows, strict=True) if row is None]
         return not missing
 
@@ -104,7 +104,7 @@ def wait_converted(night: Night, *lanes: Lane) -> None:
 
 
 def _stall_the_stream(night: Night, peak: Sequence[DayFile], day: Day) -> None:
-    """A run of the stream stalls with manifests in its hands, peak files spill to the batch lane, and it is killed."""
+    """A run of the stream stalls while it holds manifests, peak files spill to the batch lane, and it is killed."""
     stream, first = night.stack.ledger.stream, len(peak) // 3
     night.log("day: urgent files and peak files; the stream begins to convert")
     put_files(night, [*day.of(Part.URGENT), *peak[:first]])
@@ -128,7 +128,7 @@ def _sweep_hours_later(night: Night, missed: int) -> None:
     services = night.scenario.services(night.settings, lambda: datetime.now(UTC) + HOURS_LATER)
     logger.setLevel("ERROR")
     adopted = sweep(services)["adopted"]
-    # Each repair has a minute: on a slow machine the next sweep goes on with the listing.
+    # Each repair has a minute: on a slow machine the next sweep continues the listing.
     while read_position(services, LISTING)["dataset"] is not None:
         adopted += sweep(services)["adopted"]
     if adopted != missed:
@@ -164,7 +164,7 @@ def run_nights(night: Night, day: Day) -> None:
     _write_report(night, repaired, "night-2.html")
     night.command("report", "--date", f"{datetime.now(UTC):%Y-%m-%d}", "--output", "day.html")
     night.log("the sweep removes replaced generations")
-    # An Iceberg table shows a replaced generation until a batch expires its snapshot, for which the sweep asks.
+    # An Iceberg table shows a replaced generation until a batch, requested by the sweep, expires its snapshot.
     night.stack.change_table({})
     while night.document("sweep")["deleted"] + night.stack.change_table({})["batches"]:
         pass
@@ -192,7 +192,7 @@ def _failed_night(night: Night, day: Day) -> dict[str, Any]:
 
 @contextmanager
 def _denied(night: Night) -> Iterator[None]:
-    """No job may read the files of one dataset until the block is left."""
+    """No job may read the files of one dataset inside the block."""
     s3 = night.stack.s3
     statement = {
         "Effect": "Deny",
@@ -208,7 +208,7 @@ def _denied(night: Night) -> Iterator[None]:
 
 
 def _repair(night: Night, day: Day) -> None:
-    """Repair the rejected lines and give them back, twice; bring back what was gone; put what was damaged again."""
+    """Repair the rejected lines and resubmit them, twice; restore missing files; put damaged ones again."""
     exported = night.document("quarantine", "export", EXPORT)
     rejected = sum(len(file.rejected) for file in day.files)
     if exported["lines"] != rejected:
@@ -226,7 +226,7 @@ def _repair(night: Night, day: Day) -> None:
 
 
 def _reprocess_as_advised(night: Night, file: DayFile) -> None:
-    """Equal bytes are the same arrival, which nothing reads again until a person runs what ``failures`` prints."""
+    """Equal bytes are the same arrival, which is not read again until a person runs the command from ``failures``."""
     uri = f"s3://{BUCKET}/{file.key}"
     failures = night.document("failures", code=1)["failures"]
     advice = next(failure for failure in failures if failure["uri"] == uri)
@@ -245,7 +245,7 @@ def _write_report(night: Night, document: dict[str, Any], name: str) -> None:
 
 
 def _check_quarantine(night: Night, day: Day) -> None:
-    """Each rejected line was given back; only the damaged version of the file that was repaired is left."""
+    """Each rejected line was resubmitted; only the damaged version of the repaired file is left."""
     found = night.document("quarantine", "ls")
     rejected = sum(len(file.rejected) for file in day.files)
     expected = {"lines": rejected, "resubmitted": rejected, "files": len(day.of(Part.DAMAGED))}

@@ -38,7 +38,7 @@ def prove(inputs: Iterable[tuple[Path, str, str]], output: Path) -> list[str]:
 
 
 def differences(where: str, expected: Counter[str], found: Counter[str]) -> list[str]:
-    """Return sentences: how many ``where`` lacks and has in surplus, each with examples. A changed value is in both."""
+    """Return sentences with the numbers of missing and surplus rows in ``where``, and examples; a change is in both."""
     kinds = {"lacks": expected - found, "has too often": found - expected}
     return [
         f"{where} {kind} {items.total()}: {', '.join(sorted(items)[:MAX_NAMED])}"

@@ -1,4 +1,4 @@
-"""A bucket, a function and a Glue job that report what they see of a local cloud, one for all tests."""
+"""A bucket, a function and a Glue job that report what they see of a local cloud, shared by all tests."""
 
 import json
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class Probe:
         return cls(cloud, role)
 
     def run(self, **arguments: str) -> None:
-        """Run the job to its end, which has to be SUCCEEDED."""
+        """Run the job to its end, which must be SUCCEEDED."""
         glue = self.cloud.client("glue")
         given = {f"--{name.replace('_', '-')}": value for name, value in arguments.items()}
         run = glue.start_job_run(JobName=JOB, Arguments=given)["JobRunId"]

@@ -1,4 +1,4 @@
-"""Imports a package or reports its environment, as the event says."""
+"""Imports a package or reports its environment, depending on the event."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""The properties of the emulator that product and patches rely on: a version that differs fails here."""
+"""The properties of the emulator that product and patches rely on: a different version fails here."""
 
 import json
 import uuid
@@ -42,11 +42,11 @@ def test_the_index_shows_every_kind_of_write_after_its_lag(cloud):
             (put, True),
             (partial(client.delete_item, TableName=name, Key=key), False),
         ):
-            # When something is written, then a read of the table shows it, and the index does not yet
+            # When an item is written, then a read of the table shows it, and the index does not yet
             cloud.limit(Limits(index_lag_seconds=3600))
             write()
             assert found() == (after, not after)
-            # And when its time has come, then the index shows it too
+            # And when the lag is over, then the index shows it too
             cloud.limit(Limits(index_lag_seconds=0))
             assert found() == (after, after)
     finally:
@@ -99,7 +99,7 @@ CAUGHT = {"Type": "Pass", "Output": "caught", "End": True}
 
 @pytest.fixture
 def ended(probe):
-    """Run states, of which the first is named Start, and return the execution when it has ended."""
+    """Run the states, the first of which is named Start, and return the ended execution."""
     client = probe.cloud.client("stepfunctions")
 
     def run(states):
@@ -138,7 +138,7 @@ def test_arguments_of_a_task_that_are_too_large_are_caught_by_no_wildcard(ended)
         "Catch": CATCH_ALL,
         "End": True,
     }
-    # When it runs, then neither takes the error
+    # When it runs, then neither handles the error
     end = ended({"Start": task, "Caught": CAUGHT})
     assert (end["status"], end["error"]) == ("FAILED", "States.DataLimitExceeded")
     # When a Catch names it, then that Catch does
@@ -151,7 +151,7 @@ def test_results_of_all_children_together_have_at_most_256_kib(ended, bytes_each
     # Given a Map that ends with an empty output, but whose ten children return something
     item = {"Item": {"Type": "Pass", "Output": text_of(bytes_each), "End": True}}
     each = distributed(item, Items=list(range(10)), Output={}, Catch=CATCH_ALL, End=True)
-    # Then the children's results count before Output
+    # Then the children's results count before Output is applied
     assert ended({"Start": each, "Caught": CAUGHT})["status"] == status
 
 

@@ -1,4 +1,4 @@
-"""Only programs with an access key that the local cloud gave out can use it, and only at its own address."""
+"""Only programs with an access key of the local cloud can use it, and only at its own address."""
 
 import http.client
 import json
@@ -79,9 +79,9 @@ def test_the_policy_of_a_bucket_is_the_accounts_owners_too(cloud, bucket):
 
 
 def test_a_refusal_names_the_key_that_may_not_be_used(cloud, bucket):
-    # Given a user who may read the object, and not use its key
+    # Given a user who may read the object, but not use its key
     s3 = _client_of_user(cloud, "reader", "s3:*", "*")
-    # Then the product finds the key in the refusal, as in that of S3
+    # Then the product finds the key in the refusal, as in S3's own
     with pytest.raises(ClientError) as refused:
         s3.get_object(Bucket=bucket, Key="under-a-key")
     assert refused_key(refused.value) == KEY

@@ -106,7 +106,7 @@ def test_every_kind_of_client_talks_to_the_emulator_with_fake_credentials(hostil
             assert not foreign
             assert not {"AWS_PROFILE", "AWS_ENDPOINT_URL_S3", "AWS_ROLE_ARN", "HTTP_PROXY"} & set(seen["environment"])
             assert str(tmp_path) not in seen["path"]
-        # A job learns its region from its arguments alone: Glue documents no variable for it
+        # A job learns its region only from its arguments: Glue documents no variable for it
         assert not {"AWS_REGION", "AWS_DEFAULT_REGION"} & set(of_run["environment"])
         # A Glue run's Spark, by the objects that it reads and writes
         s3.put_object(Bucket=BUCKET, Key="code/extra_module.py", Body=b"SUFFIX = '?'")

@@ -68,12 +68,12 @@ def test_folder_of_a_killed_owner_is_claimed_until_its_processes_have_ended(owne
         with suppress(LocalCloudError):
             return _claim(tmp_path / "cloud")
 
-    # When another cloud can claim the folder, then no process of the first writes into it any more
+    # When another cloud can claim the folder, then no process of the first one still writes into it
     with wait_for("the folder", claim):
         assert all(map(has_ended, pids))
 
 
-def test_second_cloud_in_the_same_folder_is_refused_and_the_first_goes_on(tmp_path):
+def test_second_cloud_in_the_same_folder_is_refused_and_the_first_continues(tmp_path):
     with LocalCloud.start(tmp_path) as cloud:
         with pytest.raises(LocalCloudError, match="Another local cloud is running"):
             LocalCloud.start(tmp_path)

@@ -1,4 +1,4 @@
-"""The state machines on a local cloud, with stubs in place of the functions and of the batch job."""
+"""The state machines on a local cloud, with stubs instead of the functions and the batch job."""
 
 import json
 import re
@@ -55,7 +55,7 @@ class StubbedMachines:
     """Id of an EMR Serverless application."""
 
     def set_answers(self, function: str, *answers: Any) -> None:
-        """Set the answers of a function or of ``job``: one for each call, the last for later ones; forget old calls."""
+        """Set the answers of a function or of ``job``: one per call, the last one repeats; forget earlier calls."""
         s3 = self.cloud.client("s3")
         for key in self._calls(function):
             s3.delete_object(Bucket=BUCKET, Key=key)
@@ -67,7 +67,7 @@ class StubbedMachines:
         return [json.loads(s3.get_object(Bucket=BUCKET, Key=key)["Body"].read()) for key in self._calls(function)]
 
     def run(self, machine: str, request: Any) -> dict[str, Any]:
-        """Start an execution and wait for its end; returns its description."""
+        """Start an execution and wait for its end; return its description."""
         states = self.cloud.client("stepfunctions")
         arn = states.start_execution(stateMachineArn=self.machines[machine], input=json.dumps(request))["executionArn"]
         wait_for(f"the end of {arn}", lambda: states.describe_execution(executionArn=arn)["status"] != "RUNNING")
@@ -81,7 +81,7 @@ class StubbedMachines:
         return {"runs": len(runs), "maxConcurrency": 2, "index": {"bucket": BUCKET, "key": "index.json"}}
 
     def take_notifications(self) -> list[str]:
-        """The messages to the topic since the last call."""
+        """The messages sent to the topic since the last call."""
         sqs, messages = self.cloud.client("sqs"), []
         while found := sqs.receive_message(QueueUrl=self.notifications, MaxNumberOfMessages=10).get("Messages"):
             for message in found:
@@ -130,7 +130,7 @@ def deployed_machines(cloud: LocalCloud) -> StubbedMachines:
 
 
 def _application(cloud: LocalCloud) -> str:
-    """The id of an application of EMR Serverless, which the local cloud only makes from a template."""
+    """The id of an application of EMR Serverless, which the local cloud creates only from a template."""
     properties = {"Name": JOB, "ReleaseLabel": "emr-spark-8.1.0", "Type": "SPARK"}
     resources = {"Emr": {"Type": "AWS::EMRServerless::Application", "Properties": properties}}
     cloudformation = cloud.client("cloudformation")
@@ -165,7 +165,7 @@ def verdict(outcome: str, message: str, *, notify: bool = False) -> dict[str, An
 
 
 def _create(cloud: LocalCloud, name: str, values: dict[str, str], role: str) -> str:
-    # Retries without a wait: a storm of errors takes minutes otherwise.
+    # Retries without a wait: otherwise a storm of errors takes minutes.
     text = re.sub(r'"IntervalSeconds": \d+', '"IntervalSeconds": 0', (MACHINES / f"{name}.asl.json").read_text())
     definition = re.sub(r"\$\{(\w+)\}", lambda match: values[match[1]], text)
     answer = cloud.client("stepfunctions").create_state_machine(

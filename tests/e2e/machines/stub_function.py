@@ -1,6 +1,6 @@
 """A Lambda function with answers from S3: the n-th call gets the n-th answer, later calls get the last one.
 
-As that of ``run_status``, an answer has the engine of the event unless it names another one, and nothing is denied.
+As with ``run_status``, an answer has the engine of the event unless it names another one, and nothing is denied.
 """
 
 import json

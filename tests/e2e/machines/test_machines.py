@@ -1,6 +1,6 @@
 """The state machines take the right path for every answer of their functions and runs.
 
-That every state retries and catches the right errors is read from the machines' files: `tests/unit/infra`.
+The unit tests in `tests/unit/infra` read from the files that every state retries and catches the right errors.
 """
 
 import json
@@ -74,7 +74,7 @@ def test_an_index_that_cannot_be_read_still_gets_the_verdict_of_the_ledger(stubb
     stubbed.set_answers("stub-settle", verdict("FAILED", "nothing was converted", notify=True))
     end = stubbed.run("overnight", {})
     assert (end["status"], end["error"]) == ("FAILED", "OvernightFAILED")
-    # And people read why no run began, as well as what the ledger says
+    # And people read why no run began, together with the ledger's reason
     (notification,) = stubbed.take_notifications()
     for text in (end["cause"], notification):
         assert "nothing was converted" in text
@@ -82,7 +82,7 @@ def test_an_index_that_cannot_be_read_still_gets_the_verdict_of_the_ledger(stubb
 
 
 @pytest.mark.parametrize("notify", [True, False])
-def test_an_execution_with_a_quarantine_succeeds_and_notifies_as_settle_says(
+def test_an_execution_with_a_quarantine_succeeds_and_notifies_as_settle_decides(
     stubbed: StubbedMachines, notify: bool
 ) -> None:
     # Given: every manifest is done, and lines are in the quarantine
@@ -139,7 +139,7 @@ def test_a_run_that_does_not_stop_in_time_is_killed(stubbed: StubbedMachines) ->
         "stub-stream-control", answer, {**answer, "stopping": "1,2"}, *([{**answer, "stopping": "2"}] * 2), answer
     )
     assert stubbed.run("stream_window", {})["status"] == "SUCCEEDED"
-    # Then each round is about those that are left.
+    # Then each round covers only the remaining shards.
     assert [(call["action"], call.get("shards")) for call in stubbed.calls("stub-stream-control")] == [
         ("start", None),
         ("stop", ""),
@@ -153,24 +153,24 @@ def test_a_run_that_does_not_stop_in_time_is_killed(stubbed: StubbedMachines) ->
     ("codes", "left", "failed", "jobs"),
     [
         ([1, 1, 0], [(2, 0, 0), (1, 0, 0), (0, 0, 0)], [True, True, False], 3),
-        # What another run holds is waited for without a job run, and the next one follows when it was let go of.
+        # Manifests of another run are waited for without a job run, and the next job run follows after their release.
         ([1, 0], [(3, 2, 1), (2, 0, 1), (1, 0, 1)], [True, False, False], 2),
         # held_rounds rounds
         ([0], [(1, 1, 0)], [False] * 3, 1),
         ([1], [(2, 0, 1), (1, 0, 1)], [True, True], 2),
     ],
-    ids=["progress allows further failures", "held for a while", "held for ever", "denied what is left"],
+    ids=["progress allows further failures", "held for a while", "held forever", "the rest is denied"],
 )
 def test_a_run_has_another_round_as_long_as_that_may_help(
     stubbed: StubbedMachines, codes: list[int], left: list[tuple[int, int, int]], failed: list[bool], jobs: int
 ) -> None:
-    # Given the exit codes of a job, and what is open, held by others, and was denied after each round
+    # Given the exit codes of a job, and the numbers of open, held and denied manifests after each round
     stubbed.set_answers("job", *codes)
     answers = ({"open": open_, "terminal": 0, "held": held, "denied": denied} for open_, held, denied in left)
     stubbed.set_answers("stub-run-status", *answers)
     # When
     assert stubbed.run("overnight", {})["status"] == "SUCCEEDED"
-    # Then a round is a job run or a wait, and a failure is told once
+    # Then a round is a job run or a wait, and a failure is reported once
     looks = stubbed.calls("stub-run-status")
     assert [(call["failed"], bool(call["failure"])) for call in looks] == [(item, item) for item in failed]
     assert len(stubbed.calls("job")) == jobs
@@ -187,7 +187,7 @@ def test_a_job_that_fails_without_progress_runs_max_attempts_times(stubbed: Stub
     assert (end["status"], end["error"]) == ("FAILED", "OvernightFAILED")
     assert end["cause"] == "1 manifest is not done. See s3://control/verdict.json"
     assert stubbed.take_notifications() == ["FAILED: 1 manifest is not done"]
-    # And the function that looks at the run learns of each how it ended.
+    # And the function that checks the run is informed of each outcome.
     calls = stubbed.calls("stub-run-status")
     for call in calls:
         assert re.fullmatch(rf"States.TaskFailed: {call['jobRun']} FAILED \S.*", call["failure"])
@@ -196,7 +196,7 @@ def test_a_job_that_fails_without_progress_runs_max_attempts_times(stubbed: Stub
 
 
 def test_a_dry_run_ends_with_the_forecast(stubbed: StubbedMachines) -> None:
-    # Given: two runs would be planned, and nothing was written
+    # Given: a plan for two runs, which has written nothing
     index = {"bucket": "control", "key": "none"}
     forecast = {"runs": 2, "maxConcurrency": 2, "index": index, "forecast": {"minutes": 7}}
     stubbed.set_answers("stub-plan", forecast)
@@ -226,14 +226,14 @@ def emr_runs(stubbed: StubbedMachines) -> list[dict[str, Any]]:
 
 
 def test_a_run_uses_the_engine_that_run_status_names_from_its_next_round_on(stubbed: StubbedMachines) -> None:
-    # Given: of two rounds that may fail, both do; then run_status names another engine, and another round fails
+    # Given: two of two allowed rounds fail; then run_status names another engine, and another round fails
     stubbed.set_answers("stub-plan", stubbed.index("s3://control/runs/0", engine="glue-flex", fallback="glue"))
     stubbed.set_answers("job", 1, 1, 1, 0)
     done = {"open": 0, "terminal": 1, "held": 0}
     stubbed.set_answers("stub-run-status", OPEN, {**OPEN, "engine": "glue"}, OPEN, done)
     # When
     stubbed.run("overnight", {})
-    # Then: held_rounds rounds, of which the third uses the other engine; the second was no round without progress
+    # Then: held_rounds rounds, the third on the other engine; the second was not a round without progress
     assert [run["ExecutionClass"] for run in reversed(glue_runs(stubbed)[:3])] == ["FLEX", "FLEX", "STANDARD"]
     rounds = [(call["engine"], call["failed"]) for call in stubbed.calls("stub-run-status")]
     assert rounds == [("glue-flex", True), ("glue-flex", True), ("glue", True)]
@@ -260,7 +260,7 @@ def test_a_stopped_execution_stops_its_runs_and_starts_no_more(
         runs = emr_runs(stubbed) if engine == EMR else glue_runs(stubbed)
         return [run["state" if engine == EMR else "JobRunState"] for run in runs]
 
-    # Given an execution with two runs that hang, and one that waits for its turn
+    # Given an execution with two hanging runs, and one that waits for its turn
     before = len(states_of_runs())
     runs = [f"s3://control/runs/{number}" for number in range(3)]
     stubbed.set_answers("stub-plan", stubbed.index(*runs, engine=engine))
@@ -293,14 +293,14 @@ def raising(names: list[str]) -> list[dict[str, str]]:
         ("stream_window", "stub-stream-control", [LASTING], "hybrid-router stream start --stage test"),
     ],
 )
-def test_an_error_that_does_not_pass_ends_the_execution_and_is_told(
+def test_a_lasting_error_ends_the_execution_and_is_reported(
     stubbed: StubbedMachines, machine: str, function: str, names: list[str], next_step: str
 ) -> None:
-    # Given a function that dies too often, or fails for good
+    # Given a function that dies too often, or fails permanently
     stubbed.set_answers(function, *raising(names))
     # When
     end = stubbed.run(machine, {})
-    # Then: it was tried as often as it is retried
+    # Then: it was called once per allowed retry
     assert len(stubbed.calls(function)) == len(names)
     assert (end["status"], end["error"], end["cause"]) == ("FAILED", names[-1], f"{names[-1]} of a test")
     (notification,) = stubbed.take_notifications()
@@ -320,7 +320,7 @@ def test_a_run_that_cannot_be_counted_gets_another_round_and_a_catalog_that_fail
     assert len(stubbed.calls("stub-catalog")) == 1
 
 
-def test_a_watch_that_fails_is_told_once_and_the_window_goes_on(stubbed: StubbedMachines) -> None:
+def test_a_watch_that_fails_is_reported_once_and_the_window_continues(stubbed: StubbedMachines) -> None:
     # Given: two checks in succession that fail
     open_, over = ({"running": True, "windowOver": value, "stopped": False} for value in (False, True))
     answers = [open_, *raising([LASTING, LASTING]), open_, over, {**over, "stopped": True}]

@@ -1,4 +1,4 @@
-"""What one job run was denied, the next ones of its run document leave out."""
+"""The next job runs of a run document leave out the manifests that one job run was denied."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -19,7 +19,7 @@ DENIED = EnvironmentFault("s3:GetObject is denied", "grant it", passing=False, d
 
 
 def test_what_one_job_run_was_denied_the_next_ones_leave_out(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given a run of three manifests, of which one is denied, and then another one
+    # Given a run of three manifests, one of which is denied, and then another one
     world.raw_s3.put_object(Bucket="control", Key=RUN[13:], Body=encode_document({"manifests": list("abc")}))
     tried, lines, refusals = list[str](), list[str](), ["a", "b", "c", "", "", "a"]
 
@@ -35,12 +35,12 @@ def test_what_one_job_run_was_denied_the_next_ones_leave_out(world: World, monke
     monkeypatch.setattr(main, "check_environment", lambda *_, **__: None)
     services = SimpleNamespace(s3=world.raw_s3, resources=RESOURCES)
     context: Any = SimpleNamespace(services=services, log=lines.append)
-    # When one job run follows another, the last ones when nothing else is left: a person has started them
+    # When job runs follow each other; a person starts the last ones when only denied manifests are left
     codes = [main.run(context, {"run": RUN}) for _ in range(5)]
     # Then
     assert tried == ["abc", "bc", "c", "abc", "abc"]
     assert codes == [1, 1, 1, 0, 0]
-    # And a list that cannot be written ends no job run
+    # And a list that cannot be written does not end a job run
     refused = ClientError({"Error": {"Code": "AccessDenied", "Message": "denied"}}, "PutObject")
     monkeypatch.setattr(main, "write_denied", Mock(side_effect=refused))
     assert main.run(context, {"run": RUN}) == 1

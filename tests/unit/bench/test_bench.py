@@ -56,7 +56,7 @@ def test_files_are_cached_and_counted_and_the_first_ones_are_in_a_folder_of_thei
     assert prepare(recipe, tmp_path, workers=1) == files
     assert [path.stat().st_mtime_ns for path in files.paths] == before
     assert (files.bytes, files.rows) == (sum(map(len, inflated)), sum(text.count(b"\n") for text in inflated))
-    # And the folder of the first two, taken twice, holds these and nothing else; a single file is its own location
+    # And the folder with two copies of the first two has only these; a single file is its own location
     files.first_files(2)
     two, one = files.first_files(2), files.first_files(1)
     found = {path.name: path.read_bytes() for path in Path(two.location).iterdir()}
@@ -103,7 +103,7 @@ def test_a_benchmark_that_misses_a_target_ends_with_an_error(monkeypatch, tmp_pa
 
 
 def test_a_lake_may_be_little_larger_and_slower_than_the_best_of_the_others():
-    # Given a lake that is a twentieth larger than the smallest, and as quick as the quicker of two
+    # Given a lake that is a twentieth larger than the smallest, and as fast as the faster of two
     lake = {
         "bytes": {"convert": 105, "duckdb": 100, "polars": 120, "spark": 110},
         "seconds": {"DuckDB": {"point": {"convert": 2.1, "duckdb": 2.0, "polars": 1.0, "spark": 3.0}}},
@@ -114,7 +114,7 @@ def test_a_lake_may_be_little_larger_and_slower_than_the_best_of_the_others():
 
 @pytest.mark.long  # make bench
 def test_a_quick_run_measures_every_competitor_and_writes_the_tables(tmp_path):
-    # Given nothing but the checkout
+    # Given only the checkout
     # When the benchmark runs on small data
     options = ("--quick", "--shapes", "nested", "gzip", "weblog", "--output", str(tmp_path))
     command = [sys.executable, "-m", "bench", *options]

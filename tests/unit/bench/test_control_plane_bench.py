@@ -1,4 +1,4 @@
-"""bench-plan: the stand-in has the limits of the services, and the functions of the control plane run on it."""
+"""bench-plan: the substitute has the limits of the services, and the functions of the control plane run on it."""
 
 import itertools
 import json
@@ -96,7 +96,7 @@ def test_the_functions_run_on_a_night() -> None:
         services = connect(endpoint)
         functions = calls(SMALL, services)
         assert sum(1 for _ in services.ledger.manifests.open(Lane.BATCH, State.QUEUED)) == SMALL.divided
-        # When, Then: the ten parts of the last hour become a manifest for each dataset, as the hour before has
+        # When, Then: the ten parts of the last hour become one manifest per dataset, as in the hour before
         assert len(functions["divide"]()) == 2
         planned = functions["plan"]()
         assert (planned["manifests"], planned["files"]) == (SMALL.manifests, 60) == (4, 60)
@@ -110,7 +110,7 @@ def test_the_functions_run_on_a_night() -> None:
         # When the manifests of the last hour are DONE, then this hour of both datasets is complete
         publish(endpoint, SMALL.last_hour)
         assert functions["hours"]() == {"completed": 2}
-        # And the night is settled when all are
+        # And the night is settled when all are DONE
         publish(endpoint, "")
         assert functions["settle"]()["done"] == 4
 
@@ -130,12 +130,12 @@ def test_settle_reads_a_hundred_rows_and_lists_a_thousand_objects_with_a_request
         urlopen(endpoint + STATISTICS).close()
         # When
         assert functions["settle"]()["done"] == manifests
-        # Then: a batch in twenty leaves a rest
+        # Then: a batch in twenty leaves a remainder
         with urlopen(endpoint + STATISTICS) as answer:
             requests = json.load(answer)["requests"]
     assert requests["GetObject"] == 1
     assert requests["BatchGetItem"] <= math.ceil(manifests / 100) + 1
-    # The last page is not full: of each dataset, and of the commit documents of 500 manifests and of each of two days
+    # The last page is not full: for each dataset, for the commit documents of 500 manifests, and for each of two days
     pages = datasets + 1 + math.ceil(manifests / 500) + manifests * (night.objects + 1) / 1000
     assert requests["ListObjectsV2"] <= pages
 
@@ -155,7 +155,7 @@ def test_every_file_is_in_one_manifest_of_its_hour_or_in_one_part_of_the_last_on
     assert len(files) == len(set(files)) == night.files
 
 
-def test_the_table_says_which_limit_is_exceeded_and_has_its_place_in_the_page() -> None:
+def test_the_table_names_the_exceeded_limit_and_has_its_place_in_the_page() -> None:
     fast = Measured("A10", "plan", 20.0, 5.0, 100 << 20, {"Query": 3}, 0)
     slow = Measured("A10", "plan", 61.0, 5.0, 100 << 20, {"Query": 3}, 0)
     busy = Measured("A10", "divide", 61.0, 9.0, 100 << 20, {"Query": 3}, 0)

@@ -16,7 +16,7 @@ Answered = Callable[..., Any]
 
 @pytest.fixture
 def printed(capsys: pytest.CaptureFixture[str]) -> Printed:
-    """Calls a command with these arguments, and returns what it prints; ``code``: the exit code that it must have."""
+    """Call a command with these arguments and return what it prints; ``code`` is the expected exit code."""
 
     def call(command: Callable[..., int | None], *given: Any, code: int | None = None, **options: Any) -> str:
         capsys.readouterr()
@@ -29,7 +29,7 @@ def printed(capsys: pytest.CaptureFixture[str]) -> Printed:
 
 @pytest.fixture
 def answered(printed: Printed) -> Answered:
-    """Calls a command as ``printed`` does, with ``--json``; returns its document, checked by this schema."""
+    """Call a command as ``printed`` does, with ``--json``; return its document, checked against its schema."""
 
     def call(*given: Any, schema: str | None = None, **options: Any) -> Any:
         document = json.loads(printed(*given, **options, as_json=True))

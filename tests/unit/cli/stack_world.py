@@ -1,4 +1,4 @@
-"""A deployed stack for commands that read: S3 and the ledger are emulated, the other services answer what tests set."""
+"""A deployed stack for commands that read: S3 and the ledger are emulated, tests set the answers of other services."""
 
 import io
 import json
@@ -26,7 +26,7 @@ EXCEPTIONS = SimpleNamespace(**{name: type(name, (Exception,), {}) for name in (
 
 @dataclass
 class FakeServices:
-    """The clients of services that only commands use; attributes are their answers."""
+    """The clients of services that only commands use; their attributes are the answers."""
 
     executions: list[dict[str, Any]] = field(default_factory=list)
     stream_runs: list[dict[str, Any]] = field(default_factory=list)
@@ -62,7 +62,7 @@ class FakeServices:
         return self
 
     def paginate(self, **request: Any) -> list[dict[str, Any]]:
-        """One execution, newest first, one alarm, or one change of an alarm to a page."""
+        """One execution (newest first), one alarm, or one change of an alarm per page."""
         if "stateMachineArn" in request:
             return [{"executions": [execution]} for execution in self.executions]
         if "HistoryItemType" in request:
@@ -78,7 +78,7 @@ OUTPUTS = {**{output_key(name): name for name in NAMES}, "Overnight": MACHINE}
 
 
 class FakeLambda:
-    """Lambda, which returns one response after the other and then the last one again; and Step Functions."""
+    """Lambda, which returns the responses in order and repeats the last one; and Step Functions."""
 
     def __init__(self, *bodies: dict[str, Any], error: bool = False) -> None:
         self.requests: list[tuple[str, dict[str, Any]]] = []
@@ -114,7 +114,7 @@ def stack_of(world: World, services: FakeServices, records: Mapping[str, str] | 
 
 
 def with_settings(stack: DeployedStack, services: Services) -> DeployedStack:
-    """The stack as it was deployed with these settings, and with the Glue of these services."""
+    """The stack as deployed with these settings, and with the Glue of these services."""
     glue: Any = services.glue
     services.s3.put_object(Bucket="control", Key="settings.json", Body=dump_settings(services.settings).encode())
     glue.jobs[stack.resources.batch_job] = {"DefaultArguments": {"--settings": "s3://control/settings.json"}}

@@ -1,6 +1,6 @@
-"""``doctor --canary``: its table, and that nothing is left however it ends. Its jobs are tested end to end.
+"""``doctor --canary``: its table, and that it leaves nothing, however it ends. Its jobs are tested end to end.
 
-Of ``--athena`` moto answers; no query is executed.
+moto answers for ``--athena``; no query is executed.
 """
 
 import json
@@ -110,7 +110,7 @@ def test_a_row_is_claimed_once_also_if_the_client_repeats_a_request(world: World
 def test_every_check_of_every_job_is_a_row(
     world: World, stack: DeployedStack, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    # Given a job that is fine, one with a problem, one that may not start, and one that lacks a library
+    # Given a job that is fine, one with a problem, one that may not start, and one without a required library
     jobs = [
         job(stack, world, "fine"),
         job(stack, world, "broken", problem="dynamodb:UpdateItem is denied; allow it"),
@@ -120,7 +120,7 @@ def test_every_check_of_every_job_is_a_row(
     monkeypatch.setattr("cli.doctor.canary.canary_jobs", lambda *_: jobs)
     # When the canary runs
     code = print_canary(stack, SETTINGS, as_json=True)
-    # Then the rows name what to do, and the exit code tells that there is something
+    # Then the rows name what to do, and the exit code reports open points
     printed = capsys.readouterr()
     rows = {(row["job"], row["check"]): row for row in json.loads(printed.out)["rows"]}
     assert {key: row["text"] for key, row in rows.items() if row["state"] == "to do"} == {
@@ -158,7 +158,7 @@ def test_an_interrupted_canary_stops_its_runs_and_leaves_nothing(world: World, s
 
 
 def test_what_a_killed_canary_has_left_is_removed_and_nothing_else(world: World, stack: DeployedStack) -> None:
-    # Given what a killed canary has left, what one that is running needs, and an object of a dataset
+    # Given the remains of a killed canary, the objects of a running one, and an object of a dataset
     running = f"{datetime.now(UTC) - timedelta(minutes=30):{NAME_TIME}}-abcdef/stream"
     for run in ("20000101T093000-abcdef/stream", running):
         for bucket in ("input", "lake", "quarantine"):
@@ -174,7 +174,7 @@ def test_what_a_killed_canary_has_left_is_removed_and_nothing_else(world: World,
     assert sorted(left_behind(world)) == sorted(left)
 
 
-def test_a_streaming_run_on_emr_is_that_of_the_stack_with_another_argument(stack: DeployedStack) -> None:
+def test_a_streaming_run_on_emr_differs_from_the_stacks_only_in_an_argument(stack: DeployedStack) -> None:
     # Given the functions that start the stream on EMR Serverless
     launch = StreamLaunch("00app", "role", "s3://code/main.py", "--a 1", "--conf x=y", 1440, "/logs")
     functions: Any = SimpleNamespace(
@@ -230,7 +230,7 @@ def with_table(world: World) -> Iterator[DeployedStack]:
 def test_values_are_shown_or_nulls_or_the_query_does_not_succeed(
     with_table: DeployedStack, status: str, counts: tuple[int, ...], state: Readiness, text: str
 ) -> None:
-    # Given a query that is not answered before the first look
+    # Given a query that has no answer at the first poll
     backend = athena_backends[DEFAULT_ACCOUNT_ID][REGION]
     row = {"Data": [{"VarCharValue": str(count)} for count in counts]}
     backend.query_results_queue.append(QueryResults([{"Data": []}, row], []))

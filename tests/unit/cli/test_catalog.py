@@ -1,4 +1,4 @@
-"""`hybrid-router catalog`: types that are suggested, from which objects, and their views; which columns are dropped."""
+"""`hybrid-router catalog`: suggested types, the objects that they come from, and their views; dropped columns."""
 
 import errno
 import io
@@ -77,7 +77,7 @@ def test_types_are_proposed_with_what_they_refuse(world: World, stack: DeployedS
 def test_the_view_for_duckdb_gives_types_and_keeps_the_text(
     world: World, stack: DeployedStack, printed: Printed, tmp_path: Path
 ) -> None:
-    # Given: the lake as files of this machine, with an hour in which a column is missing
+    # Given: the lake as local files, with an hour in which a column is missing
     for key in (put(world, 8, [{"amount": "1.00"}]), put(world, 9, ROWS)):
         path = tmp_path / "lake" / key
         path.parent.mkdir(parents=True)
@@ -94,7 +94,7 @@ def test_the_view_for_duckdb_gives_types_and_keeps_the_text(
 
 
 def test_the_views_of_an_iceberg_table_are_over_that_table(deployment: Deployment, printed: Printed) -> None:
-    # Given a table whose column another engine has renamed, and a column that no batch has brought into it yet
+    # Given a table with a column that another engine has renamed, and a column that no batch has added yet
     deployment.configure(datasets=TABLES)
     stack = with_settings(stack_of(deployment, FakeServices()), deployment.services)
     tables = TableCatalog(deployment.services, "orders")
@@ -113,7 +113,7 @@ def test_the_views_of_an_iceberg_table_are_over_that_table(deployment: Deploymen
         assert '"_pos__"' in view
         assert '"_pos"' not in view
         assert not [name for name in (first, second, "later") if f'"{name}"' in view]
-    # And DuckDB has to know the catalog first
+    # And DuckDB must load the catalog first
     attach, view = view.split("\n", 1)
     assert attach == "ATTACH IF NOT EXISTS '111122223333' AS glue (TYPE iceberg, ENDPOINT_TYPE 'glue');"
     with duckdb.connect() as connection:
@@ -123,11 +123,11 @@ def test_the_views_of_an_iceberg_table_are_over_that_table(deployment: Deploymen
         )
         connection.execute(view)
         assert connection.execute("SELECT _pos__, amount_text FROM orders_typed").fetchall() == [(1, "1.00")]
-    # And the local cloud has none for it
+    # And the local cloud has no catalog for it
     view = printed(print_suggestion, replace(stack, local=True), "orders", 5, Dialect.DUCKDB)
     location = deployment.glue.tables["orders"]["Parameters"]["metadata_location"]
     assert view.endswith(f"FROM iceberg_scan('{location}');\n")
-    # And a table from before the dataset was moved back to Hive gets no new rows
+    # And a table from before the dataset's return to Hive gets no new rows
     deployment.configure(datasets=[{"name": "clicks", "prefix": "clicks/", "table": "iceberg"}, {"name": "{folder}"}])
     stack = with_settings(stack, deployment.services)
     assert printed(print_suggestion, stack, "orders", 5, Dialect.SPARK).endswith("FROM `orders`;\n")
@@ -141,7 +141,7 @@ def test_the_newest_hours_are_read_one_object_of_each_first(world: World, stack:
     assert set(read_sample(stack, "orders", 7).values["id"]) == {f"{hour}-0" for hour in range(5, 10)} | {"9-1", "8-1"}
 
 
-def test_of_a_large_object_only_ranges_are_read(
+def test_only_ranges_of_a_large_object_are_read(
     world: World, stack: DeployedStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Given: an object with many row groups
@@ -205,10 +205,10 @@ def test_an_object_is_not_damaged_where_network_or_disk_did_not_give_it(
 
 def test_a_value_of_others_cannot_command_the_terminal(world: World, stack: DeployedStack, printed: Printed) -> None:
     put(world, 9, [*ROWS, {"amount": "\x1b[2J" + "x" * 100, "id": "4"}])
-    shown = printed(print_suggestion, stack, "orders", 5, None)
-    assert "\x1b" not in shown
-    assert "x..." in shown
-    assert shown.count("CREATE OR REPLACE") == 3
+    output = printed(print_suggestion, stack, "orders", 5, None)
+    assert "\x1b" not in output
+    assert "x..." in output
+    assert output.count("CREATE OR REPLACE") == 3
 
 
 def test_a_dataset_without_data_is_reported(stack: DeployedStack) -> None:
@@ -240,7 +240,7 @@ def test_the_view_for_athena_names_every_column_once() -> None:
 
 
 def converted(folder: Path) -> Path:
-    """A dataset's folder as `convert` writes it: two hours, of which the newer one has a further column."""
+    """A dataset's folder as `convert` writes it: two hours; the newer one has an additional column."""
     for hour, rows in ((8, ROWS), (9, [{"id": "4", "made": "2026-11-20T09:00:00Z"}])):
         path = folder / "lake" / "orders" / "date=2026-11-20" / f"hour={hour:02}" / "m-g1-00000.parquet"
         path.parent.mkdir(parents=True)
@@ -249,7 +249,7 @@ def converted(folder: Path) -> Path:
 
 
 def test_the_output_of_convert_has_types_without_a_stack(tmp_path: Path, answered: Answered) -> None:
-    # Given a folder whose name would be a pattern
+    # Given a folder whose name could be read as a pattern
     folder = converted(tmp_path / "it's [1] * ?")
     # When
     document = answered(suggest, str(folder), schema="catalog-suggest")
@@ -276,7 +276,7 @@ def test_a_folder_without_hours_or_a_view_of_athena_is_refused(tmp_path: Path) -
 
 @pytest.fixture
 def drop(world: World, stack: DeployedStack, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """Drops the columns of orders that no file has, which is ``later``."""
+    """Drop the columns of orders that no file has, here ``later``."""
     monkeypatch.setattr("time.sleep", lambda _: None)
     put(world, 8, [{"id": "1"}])
     put(world, 9, [{"amount": "1"}])
@@ -289,7 +289,7 @@ def columns(world: World) -> tuple[str, ...]:
     return row.columns
 
 
-def test_what_no_file_has_is_dropped_and_can_come_again(
+def test_a_column_without_a_file_is_dropped_and_can_return(
     world: World, drop: Callable[[], None], answered: Answered, printed: Printed
 ) -> None:
     for dry_run, left in ((True, ("amount", "id", "later")), (False, ("amount", "id"))):
@@ -297,7 +297,7 @@ def test_what_no_file_has_is_dropped_and_can_come_again(
         assert answer == {"dataset": "orders", "dryRun": dry_run, "files": 2, "dropped": ["later"]}
         assert columns(world) == left
     assert world.ledger.datasets.reserve_columns("orders", ["new"], 3) == ()
-    # When it has no file at all
+    # When the dataset has no file at all
     for key in world.keys("lake"):
         world.raw_s3.delete_object(Bucket="lake", Key=key)
     assert "3 columns dropped of 3, by 0 files" in printed(drop)
@@ -320,7 +320,7 @@ def test_a_conversion_that_begins_and_ends_meanwhile_keeps_its_columns(
     world.ledger.datasets.reserve_columns("orders", ["unused"], 4)
     monkeypatch.setattr(Datasets, "drop_columns", publish_meanwhile)
     if is_damaged:
-        # Nothing is dropped where it cannot be read which columns were published.
+        # Nothing is dropped if the published columns cannot be read.
         with pytest.raises(TerminalError, match="is not a Parquet file"):
             drop()
     else:
@@ -341,7 +341,7 @@ def test_a_conversion_that_begins_meanwhile_keeps_its_columns(
         world.claimed(row)
 
     monkeypatch.setattr(drop_columns, "_columns_of_files", claim_meanwhile)
-    # When, Then: the second time before anything is read
+    # When, Then: the second time it stops before anything is read
     for dry_run in (False, True):
         with pytest.raises(InvalidInputError, match="is RUNNING"):
             drop(dry_run=dry_run)
@@ -365,7 +365,7 @@ def test_a_conversion_that_the_index_does_not_show_yet_keeps_its_columns(
 def test_a_signal_after_the_drop_takes_it_back(
     world: World, drop: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given: whether files have the columns by now cannot be read
+    # Given: a failure to read whether files have the columns by now
     read = drop_columns._columns_of_files
 
     def fail_after_the_drop(*arguments: Any) -> Iterator[set[str]]:

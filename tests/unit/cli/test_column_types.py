@@ -78,7 +78,7 @@ def test_the_type_that_accepts_most_is_proposed(values: list[str], name: str | N
 
 
 def test_what_the_type_refuses_is_counted_and_shown() -> None:
-    # Given: 95 numbers, and five texts of which two are equal
+    # Given: 95 numbers, and five texts, two of which are equal
     values = Counter({str(number): 1 for number in range(95)} | {"n/a": 2, "": 1, "1,5": 1, "x": 1})
     # When, Then
     proposal = propose(values)
@@ -132,7 +132,7 @@ def test_values_of_the_casts(database: duckdb.DuckDBPyConnection, kind: ColumnTy
 
 @pytest.mark.parametrize("text", [":00+" * 250_000 + "\n", "1" * 1_000_000, "2026-11-20T" * 100_000, '{"a":' * 200_000])
 def test_a_large_value_takes_no_longer_than_a_small_one(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given: 1 MB, of which a pattern that goes back would take minutes
+    # Given: 1 MB on which a backtracking pattern would take minutes
     for name in ("_SECOND", "_PLAIN_NUMBER"):
         monkeypatch.setattr(column_types, name, Mock(fullmatch=Mock(side_effect=AssertionError("a large text"))))
     # When, Then

@@ -54,9 +54,9 @@ def test_a_character_that_the_terminal_lacks_is_escaped(monkeypatch: pytest.Monk
 
 
 def test_a_shell_completes_a_command() -> None:
-    # Given what the script of bash puts into the environment
-    asked = {"COMP_WORDS": "hybrid-router settings ch", "COMP_CWORD": "2"}
-    environment = {"_HYBRID_ROUTER_COMPLETE": "complete_bash", **asked}
+    # Given the environment that the bash completion script sets
+    completion = {"COMP_WORDS": "hybrid-router settings ch", "COMP_CWORD": "2"}
+    environment = {"_HYBRID_ROUTER_COMPLETE": "complete_bash", **completion}
     # When, Then
     completed = CliRunner().invoke(app, [], prog_name="hybrid-router", env=environment).stdout
     assert ("check" in completed, "explain" in completed) == (True, False)
@@ -115,11 +115,11 @@ def test_an_error_is_one_sentence_and_a_code(
 ) -> None:
     with pytest.raises(SystemExit) as ended, errors_on_stderr(debug=False):
         raise error
-    shown = capsys.readouterr().err
+    printed = capsys.readouterr().err
     assert ended.value.code == code
-    assert advice in shown
-    assert shown.startswith("hybrid-router: ")
-    assert shown.count("\n") == 1
+    assert advice in printed
+    assert printed.startswith("hybrid-router: ")
+    assert printed.count("\n") == 1
 
 
 @pytest.mark.parametrize("stderr", ["closed", "full"])
@@ -132,7 +132,7 @@ def test_a_message_that_cannot_be_written_changes_no_code(stderr: str, monkeypat
     assert ended.value.code == ExitCode.NOT_REACHABLE
 
 
-def test_a_reader_that_has_ended_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reader_that_has_ended_is_not_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("stdout", "stderr"):
         # Typer replaces both.
         monkeypatch.setattr(sys, name, getattr(sys, name))
@@ -161,13 +161,13 @@ def test_an_empty_argument_is_not_the_current_folder(arguments: list[str], monke
         (refused("ValidationError"), "run 'AWS_REGION=eu-west-1 cdk --profile ops deploy -c stage=prod'"),
     ],
 )
-def test_why_a_stack_is_not_found_is_told(
+def test_the_reason_why_a_stack_is_not_found_is_reported(
     error: BotoCoreError | ClientError, advice: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("boto3.Session", Mock(side_effect=error))
-    with pytest.raises(NotReachableError, match=re.escape(advice)) as shown:
+    with pytest.raises(NotReachableError, match=re.escape(advice)) as raised:
         connect_to_stage("prod", local=False, profile="ops", region="eu-west-1")
-    assert "or add --local" in str(shown.value)
+    assert "or add --local" in str(raised.value)
 
 
 def test_the_profile_of_a_local_cloud_leads_there_and_nowhere_else(
@@ -178,7 +178,7 @@ def test_the_profile_of_a_local_cloud_leads_there_and_nowhere_else(
     config.write_text(local_config("http://127.0.0.1:4567", AccessKey("local-id", "local-secret")), encoding="utf-8")
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
         monkeypatch.setenv(name, "of-aws")
-    # When the printed words are used as a shell reads them
+    # When a shell reads the printed words
     assignment, program, option, profile = shlex.split(aws_on_local_cloud(config))
     assert (program, option, profile) == ("aws", "--profile", LOCAL_PROFILE)
     monkeypatch.setenv(*assignment.split("=", 1))
@@ -208,20 +208,20 @@ def test_on_aws_printed_commands_have_the_profile_and_region_of_the_person(
     monkeypatch.setattr(boto3, "Session", lambda **_: session)
     named = connect_to_stage("prod_eu", local=False, profile="my prod", region="eu-central-1")
     assert named.options == " --stage prod_eu --profile 'my prod' --region eu-central-1"
-    # And no client waits for minutes where there is no way to AWS
+    # And no client waits for minutes if AWS cannot be reached
     assert {call.kwargs["config"].connect_timeout for call in session.client.call_args_list} == {5}
     assert connect_to_stage("prod_eu", local=False).options == " --stage prod_eu"
 
 
 def test_an_invocation_that_gets_no_answer_is_not_begun_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given a Lambda that takes requests and never answers
+    # Given a Lambda that accepts requests and never answers
     monkeypatch.setattr("cli.deployed_stack.INVOKE_CONFIG", INVOKE_CONFIG.merge(Config(read_timeout=0.1)))
     names = [item.name for item in (*fields(ResourceNames), *fields(StackOutputs)) if item.name not in OPTIONAL]
     outputs = {output_key(name): "hybrid-router-prod-eu" for name in names}
     with socket.create_server(("127.0.0.1", 0)) as server:
         endpoint = f"http://127.0.0.1:{server.getsockname()[1]}"
         stack = DeployedStack.connect(outputs, boto3.Session("id", "secret", region_name=REGION), endpoint)
-        # When, Then: the person is asked, and the function may still be at work
+        # When, Then: the person is asked, and is warned that the function may still be working
         with pytest.raises(ReadTimeoutError):
             stack.invoke("sweep", {})
         server.settimeout(0.1)
@@ -233,7 +233,7 @@ def test_an_invocation_that_gets_no_answer_is_not_begun_again(monkeypatch: pytes
 def test_a_local_cloud_has_the_outputs_of_its_last_deployment(
     session: Mock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given a cloud that listens, to which `cdk deploy` has deployed something else since it was started
+    # Given a running cloud, to which `cdk deploy` has deployed another version since it was started
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     local_state().mkdir(parents=True)
     monkeypatch.setattr("local.isolation.session", lambda _key: session)
@@ -248,10 +248,10 @@ def test_a_local_cloud_has_the_outputs_of_its_last_deployment(
     assert stack.outputs.overnight == "hybrid-router-prod-eu"
     session.client.return_value.describe_stacks.assert_called_once_with(StackName="hybrid-router-prod-eu")
     assert stack.options == " --stage prod_eu --local"
-    # And the file of one that was killed, on whose port no process listens, is no cloud
+    # And the file of a killed cloud, whose port has no listener, is not a cloud
     with pytest.raises(NotReachableError, match="no local cloud of stage prod_eu is running on this machine"):
         connect_to_stage("prod_eu", local=True)
-    # And a file that may not be read is not the cloud's fault
+    # And an unreadable file is not reported as a fault of the cloud
     monkeypatch.setattr(Path, "read_text", Mock(side_effect=PermissionError(errno.EACCES, "Permission denied")))
     with pytest.raises(PermissionError):
         connect_to_stage("prod_eu", local=True)
@@ -288,7 +288,7 @@ def test_in_a_pipe_there_are_tabs() -> None:
 
 
 @pytest.mark.parametrize("columns", [80, 120])
-def test_the_width_is_that_of_the_terminal(columns: int, monkeypatch: pytest.MonkeyPatch, printed: Printed) -> None:
+def test_the_width_equals_the_terminals(columns: int, monkeypatch: pytest.MonkeyPatch, printed: Printed) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     text = printed(print_table, "T", ("a", "b"), ("n",), [("x" * 50, "y" * 40, "1")])

@@ -1,4 +1,4 @@
-"""`hybrid-router cost`: sums by dataset, lane, engine and day, nights beside their plans; and `plan`: the next one."""
+"""`hybrid-router cost`: sums by dataset, lane, engine and day, nights with their plans; and `plan`: the next night."""
 
 import tracemalloc
 from collections.abc import Callable, Iterable, Iterator
@@ -89,7 +89,7 @@ def test_a_night_of_many_days_is_shown_as_a_whole(stack: DeployedStack) -> None:
     times = {"plan": {"planned_at": "2026-11-10T08:00:00.000+00:00", "micro_dollars": 1}}
     for part, facts in (times | {"verdict": {"settled_at": "2026-11-15T14:00:00.000+00:00"}}).items():
         stack.ledger.executions.record("backfill", part, facts)
-    # When one of the days is asked for, with another night after it
+    # When one of the days is selected, with another night after it
     nights = read_costs(stack.ledger, date(2026, 11, 12), date(2026, 11, 22), "day").nights
     # Then
     found = {night.execution: (night.dollars, night.job_runs) for night in nights}
@@ -171,7 +171,7 @@ def test_the_estimate_is_of_counted_units() -> None:
     # And an hour of the streaming job lists its inbox every 5 seconds in two ways, and reads a pointer of each manifest
     stream = estimate([replace(ROW, lane=Lane.STREAM, seconds=3600)])
     assert stream.requests - found.requests == pytest.approx(2 * 720 * 0.005e-3 + 2 * (0.005e-3 + 3 * 0.0004e-3))
-    # And no sweep looks for the manifests that wait for the night
+    # And no sweep checks the manifests that wait for the night
     assert found.ledger - stream.ledger == pytest.approx(2 * (2 * 0.625e-6 + 62 * 0.125e-6))
     assert estimate([]).total == 0
 
@@ -181,7 +181,7 @@ DATASET = {"dataset": "orders", "files": 10, "bytes": 4_500_000_000, "coreSecond
 
 
 def answer(**changes: Any) -> dict[str, Any]:
-    """An answer of ``plan``; those of ``changes`` that a forecast has are its members."""
+    """An answer of ``plan``; ``changes`` to members of the forecast are applied there."""
     forecast = {
         **FORECAST,
         "other_dollars": 0.0034,
@@ -232,7 +232,7 @@ def test_a_plan_that_fits(planned: Planned) -> None:
         (answer(late_minutes=0.3, fits=False), 1, "TOO LATE by 18 s: the deadline is 2020-11-21 07:00;"),
         (answer(fits=False), 0, "with less than a tenth of the time to spare"),
         (answer(runs=0, datasets=[]), 0, "nothing to convert\n"),
-        # An answer names the largest datasets only.
+        # An answer names only the largest datasets.
         (answer(files=2010), 0, "... and 2,000 files of smaller datasets\n"),
         (answer(leftFrom="2020-11-20T19:00:00.000+00:00"), 0, "manifests from 2020-11-20 20:00 on"),
     ],

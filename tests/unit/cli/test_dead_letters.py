@@ -1,4 +1,4 @@
-"""``hybrid-router dead-letters``: what is read is shown again to other readers."""
+"""``hybrid-router dead-letters``: letters that were read become visible to other readers again."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ def event(key: str) -> str:
 
 
 class DeadLetterQueue:
-    """Letters of one body, the first visible ones first; what was read is hidden until it is shown again."""
+    """Letters with one body, the first visible ones first; a read letter is hidden until it becomes visible again."""
 
     def __init__(
         self,
@@ -42,11 +42,11 @@ class DeadLetterQueue:
         self.visible |= {int(entry["ReceiptHandle"]) for entry in Entries}
 
     def delete_message(self, **_: Any) -> None:
-        """What was read is hidden already."""
+        """The letters that were read are already hidden."""
 
 
 class SlowQueue(DeadLetterQueue):
-    """Each answer takes a second; letters are visible again after the time that they were to be hidden."""
+    """Each answer takes a second; letters become visible again after their visibility timeout."""
 
     def __init__(self, letters: int) -> None:
         super().__init__(letters)
@@ -74,7 +74,7 @@ def stack_with(queue: DeadLetterQueue) -> Any:
 
 
 @pytest.mark.parametrize(("limit", "shown"), [(12, 12), (13, 12), (5, 5)])
-def test_a_list_that_may_be_cut_says_so(limit: int, shown: int, answered: Answered, printed: Printed) -> None:
+def test_a_list_that_may_be_truncated_is_marked(limit: int, shown: int, answered: Answered, printed: Printed) -> None:
     stack = stack_with(DeadLetterQueue(12))
     found = answered(print_dead_letters, stack, limit, code=1)
     assert (len(found["deadLetters"]), found["complete"]) == (shown, shown < limit)
@@ -83,7 +83,7 @@ def test_a_list_that_may_be_cut_says_so(limit: int, shown: int, answered: Answer
 
 
 def test_each_of_many_letters_is_listed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given more letters than are read before the first ones are visible again
+    # Given more letters than are read before the first ones become visible again
     queue, letters = SlowQueue(8000), list[str]()
     monkeypatch.setattr("cli.change.dead_letters.monotonic", lambda: queue.now)
     monkeypatch.setattr("cli.change.dead_letters.typer.echo", letters.append)
@@ -106,14 +106,14 @@ def test_an_interrupted_redrive_leaves_no_letter_hidden(
             raise BrokenPipeError
 
     monkeypatch.setattr("cli.change.dead_letters.typer.echo", echo)
-    # When, Then the next call finds those that were not removed
+    # When, Then the next call finds the letters that were not removed
     with pytest.raises(BrokenPipeError):
         redrive_dead_letters(stack_with(queue), dry_run=dry_run, as_json=False)
     assert len(queue.visible) == left
 
 
 def test_a_missing_right_to_show_letters_again_is_an_error() -> None:
-    # Else the next call would find none of them
+    # Otherwise the next call would find none of them
     with pytest.raises(ClientError, match="AccessDenied"):
         redrive_dead_letters(stack_with(DeadLetterQueue(1, "AccessDenied")), dry_run=True, as_json=False)
 
@@ -127,7 +127,7 @@ def test_a_missing_right_to_show_letters_again_is_an_error() -> None:
     ],
 )
 def test_a_refused_start_names_the_command_of_its_target(target: str, command: str | None, printed: Printed) -> None:
-    # Given a stage whose name contains that of a function
+    # Given a stage whose name contains the name of a function
     attributes = {"TARGET_ARN": {"DataType": "String", "StringValue": target}}
     stack = stack_with(DeadLetterQueue(1, attributes=attributes))
     advice = "the next start does the work" + (f", or 'hybrid-router {command}' now" if command else "")
@@ -141,7 +141,7 @@ def test_a_refused_start_names_the_command_of_its_target(target: str, command: s
         (json.dumps({"detail-type": "Object Created"}), "removed, no file can be read from it"),
         (event("new"), "s3://input/new: sent to route again"),
         (event("owned"), "s3://input/owned: removed, because it has an owner by now"),
-        # A rule of today can take it.
+        # A current rule can take it.
         (event("ignored"), "s3://input/ignored: sent to route again"),
     ],
 )

@@ -1,4 +1,4 @@
-"""``doctor``: each line is ok or says what to do; the exit code is that of all lines."""
+"""``doctor``: each line is ok or states what to do; the exit code covers all lines."""
 
 import sys
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ BOOTSTRAP_KEY = "arn:aws:kms:eu-central-1:111122223333:key/1234abcd-12ab-34cd-56
 
 @dataclass
 class FakeAws:
-    """A session and its clients; attributes are what the services answer, or the error that they raise."""
+    """A session and its clients; attributes are the services' answers, or the errors that they raise."""
 
     region_name: str | None = "eu-central-1"
     caller: Any = field(default_factory=lambda: {"Account": "111122223333", "Arn": "arn:aws:iam::111122223333:user/a"})
@@ -44,12 +44,12 @@ class FakeAws:
         return self
 
     def get_caller_identity(self) -> Any:
-        return shown(self.caller)
+        return answer_or_raise(self.caller)
 
     def get_service_quota(self, **_: str) -> Any:
         if self.quota is None:
             raise self.exceptions.NoSuchResourceException({}, "GetServiceQuota")
-        return {"Quota": {"Value": shown(self.quota)}}
+        return {"Quota": {"Value": answer_or_raise(self.quota)}}
 
     get_aws_default_service_quota = get_service_quota
 
@@ -59,20 +59,20 @@ class FakeAws:
 
     def describe_stacks(self, StackName: str) -> Any:  # noqa: N803
         if StackName == "CDKToolkit":
-            output = {"OutputKey": "FileAssetKeyArn", "OutputValue": shown(self.bootstrap)}
+            output = {"OutputKey": "FileAssetKeyArn", "OutputValue": answer_or_raise(self.bootstrap)}
             return {"Stacks": [{"Outputs": [output]}]}
         assert StackName == "hybrid-router-dev"
-        return {"Stacks": [shown(self.stack or deployed())]}
+        return {"Stacks": [answer_or_raise(self.stack or deployed())]}
 
     def get_paginator(self, _: str) -> "FakeAws":
         return self
 
     def paginate(self, **_: str) -> Any:
-        found = [{"SubscriptionArn": arn, "Endpoint": "a@example.com"} for arn in shown(self.subscriptions)]
+        found = [{"SubscriptionArn": arn, "Endpoint": "a@example.com"} for arn in answer_or_raise(self.subscriptions)]
         return [{"Subscriptions": found}]
 
 
-def shown(answer: Any) -> Any:
+def answer_or_raise(answer: Any) -> Any:
     if isinstance(answer, Exception):
         raise answer
     return answer
@@ -91,7 +91,7 @@ def deployed(code: str = "", status: str = "UPDATE_COMPLETE") -> dict[str, Any]:
 def findings(aws: FakeAws | Exception, settings: Settings | None = SETTINGS) -> dict[str, Finding]:
     """The last finding of each name."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("boto3.Session", lambda profile_name, region_name: shown(aws))
+        patched.setattr("boto3.Session", lambda profile_name, region_name: answer_or_raise(aws))
         return {item.name: item for item in Account("dev", Path("my.toml"), "ops", "eu-west-1").examine(settings)}
 
 
@@ -136,7 +136,7 @@ OWN_KEY = Settings(stage="dev", encryption=EncryptionSettings(bootstrap_key=BOOT
         (FakeAws(subscriptions=refused("AccessDenied")), "subscription", Readiness.UNREACHABLE, "a permission is"),
     ],
 )
-def test_what_is_not_ready_says_what_to_do(aws: FakeAws, name: str, state: Readiness, text: str) -> None:
+def test_what_is_not_ready_states_what_to_do(aws: FakeAws, name: str, state: Readiness, text: str) -> None:
     found = findings(aws)[name]
     assert (found.state, text in found.text) == (state, True), found
 
@@ -161,7 +161,7 @@ def test_what_the_settings_ask_of_the_account(aws: FakeAws, settings: Settings, 
         ([Readiness.UNREACHABLE, Readiness.TO_DO], ExitCode.NOT_REACHABLE),
     ],
 )
-def test_the_exit_code_is_that_of_all_lines(
+def test_the_exit_code_covers_all_lines(
     states: list[Readiness], code: ExitCode, answered: Answered, printed: Printed
 ) -> None:
     lines = [Finding("java", state, "text\x1b[2J") for state in states]
@@ -170,12 +170,12 @@ def test_the_exit_code_is_that_of_all_lines(
     assert [item["state"] for item in answered(print_findings, lines, code=code)["findings"]] == states
 
 
-def answers(monkeypatch: pytest.MonkeyPatch, shown: dict[str, str]) -> None:
-    monkeypatch.setattr(checks, "_answer", lambda command: shown.get(" ".join(command)))
+def answers(monkeypatch: pytest.MonkeyPatch, outputs: dict[str, str]) -> None:
+    monkeypatch.setattr(checks, "_answer", lambda command: outputs.get(" ".join(command)))
     monkeypatch.setattr("local.class_archive.java_command", lambda: "java")
 
 
-def test_a_machine_without_programs_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_programs_that_a_machine_lacks_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     answers(monkeypatch, {"java -version": 'openjdk version "11.0.2"', "node --version": "v20.1.0"})
     (tmp_path / "uv.lock").touch()
     found = {item.name: item for item in examine_machine(tmp_path, SETTINGS)}
@@ -198,7 +198,7 @@ def test_a_machine_with_all_programs_is_ok(tmp_path: Path, monkeypatch: pytest.M
     }
 
 
-def test_a_settings_file_of_another_stage_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_settings_file_of_another_stage_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     answers(monkeypatch, {})
     session: Any = FakeAws(caller=NoCredentialsError())
     monkeypatch.setattr("boto3.Session", lambda **_: session)

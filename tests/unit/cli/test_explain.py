@@ -1,4 +1,4 @@
-"""explain: what became of a file, its lane and attempts, and from which files an object was made."""
+"""explain: the state of a file, its lane and attempts, and the source files of an object."""
 
 import json
 from collections.abc import Callable
@@ -55,7 +55,7 @@ Explained = Callable[..., tuple[dict[str, Any], str]]
 
 @pytest.fixture
 def explained(world: World, printed: Printed) -> Explained:
-    """Explains the only version of the file; returns it, and the page."""
+    """Explain the only version of the file; return it, and the page."""
 
     def read(*executions: dict[str, Any]) -> tuple[dict[str, Any], str]:
         document = explain_file(stack_of(world, FakeServices([*executions])), FILE, 10, world.now)
@@ -74,11 +74,11 @@ def test_a_file_whose_part_cannot_be_divided_is_blocked(world: World, explained:
     assert "  outcome    COLLECTED: will be converted" in explained()[1]
     # When its part is found to be damaged
     world.ledger.collections.set_apart(hour, part, world.now)
-    # Then no night is promised
+    # Then no night is announced
     assert "BLOCKED: its part cannot be divided: 'hybrid-router sweep --stage test' names what to" in explained()[1]
 
 
-def test_a_queued_file_says_when_it_will_be_converted(world: World, explained: Explained) -> None:
+def test_the_conversion_time_of_a_queued_file_is_shown(world: World, explained: Explained) -> None:
     arrived(world, "a")
     assert "  outcome    QUEUED: will be converted tonight 22:00\n" in explained()[1]
     put_summary(world, "plan-ahead")
@@ -90,7 +90,7 @@ def test_a_queued_file_says_when_it_will_be_converted(world: World, explained: E
 
 
 def test_the_last_versions_are_shown_in_the_order_of_their_arrival(world: World, printed: Printed) -> None:
-    # Given versions that route has recorded at once, so that only their arrival says which is older
+    # Given versions that route recorded at once, so that only their arrival times show which is older
     for number in (3, 1, 2):
         arrived_at = f"2026-11-20T08:00:0{number}.000+00:00"
         file = ObjectVersion("input", "orders/a", "e", number, arrived_at, f"v{9 - number}")
@@ -107,7 +107,7 @@ def test_the_last_versions_are_shown_in_the_order_of_their_arrival(world: World,
 def test_a_file_whose_manifest_is_not_written_is_not_ignored(
     world: World, explained: Explained, is_abandoned: bool
 ) -> None:
-    # Given an owner that has recorded the arrival and no manifest
+    # Given an owner that has recorded the arrival but no manifest
     manifest = world.manifest("a")
     row = ArrivalRow(manifest.files[0], manifest.id, PARTITION, Lane.BATCH, "by default", world.now.isoformat())
     world.ledger.arrivals.put(row)
@@ -134,7 +134,7 @@ def test_a_blocked_file_is_not_promised_for_tonight(world: World, explained: Exp
     assert "access denied; remove the cause, then run 'hybrid-router overnight --stage dev'" in text
 
 
-def test_what_waits_for_no_night_says_for_what(world: World, explained: Explained) -> None:
+def test_work_that_waits_for_no_night_names_what_it_waits_for(world: World, explained: Explained) -> None:
     manifest = arrived(world, "a", lane=Lane.STREAM)
     status = "'hybrid-router stream status --stage test' shows whether it runs"
     assert f"QUEUED: waits for the streaming job: {status}\n" in explained()[1]
@@ -156,7 +156,7 @@ def test_quarantined_lines_have_every_reason_and_the_first_line(world: World, ex
     assert "  first      not JSON at byte 16: not\\njson\n" in text
     assert f"  parquet    s3://lake/orders/date=2026-11-20/hour=09/{manifest.id}-g1-00000.parquet  3 records" in text
     assert f"  quarantine s3://quarantine/orders/date=2026-11-20/hour=09/{manifest.id}-g1-00001.jsonl" in text
-    # And who cannot read the quarantine gets reason and offset
+    # And a user without read access to the quarantine gets reason and offset
     world.raw_s3.delete_object(Bucket="quarantine", Key=quarantine_key(PARTITION, manifest.id, 1, 1))
     assert "  first      not JSON at byte 16\n" in explained()[1]
 
@@ -181,14 +181,14 @@ def test_what_the_iceberg_table_shows_is_named(world: World, explained: Explaine
     version, text = explained()
     assert version["manifests"][0]["tabled"]["snapshot"] == str(1 << 62)
     assert f"generation 1 since today 10:00: batch 1, snapshot {1 << 62}\n" in text
-    # And a rebuild that has begun with this batch shows nothing of it yet
+    # And a rebuild that has begun with this batch does not show it yet
     row, batch = world.ledger.tables.create("orders", "old"), CommitReference("key", "hash")
     assert world.ledger.tables.intend(row, batch)
     assert world.ledger.tables.replace(replace(row, pending=batch), "new")
     assert explained()[0]["manifests"][0]["tabled"] is None
 
 
-def test_an_unreadable_file_is_said_to_be_so(world: World, explained: Explained) -> None:
+def test_an_unreadable_file_is_reported_as_such(world: World, explained: Explained) -> None:
     published(world, arrived(world, "a"), {}, unreadable=f"it is archived, then run: {READ_AGAIN}")
     version, text = explained()
     failed = f"it is archived, then run: {READ_AGAIN} --stage dev"
@@ -217,7 +217,7 @@ def test_an_object_goes_back_to_its_files_and_one_of_the_quarantine_to_those_tha
     assert ([item.uri for item in document.inputs], document.kind) == (["s3://input/orders/a"], "quarantine")
 
 
-def test_an_object_of_an_older_generation_says_that_it_was_replaced(world: World, printed: Printed) -> None:
+def test_an_object_of_an_older_generation_is_shown_as_replaced(world: World, printed: Printed) -> None:
     # Given: a manifest that was converted twice
     manifest = arrived(world, "a")
     published(world, manifest, {})
@@ -261,7 +261,7 @@ def test_a_promoted_file_shows_both_lanes_and_the_reason(world: World, explained
     assert world.ledger.manifests.supersede(world.row(source.id), successors, "made urgent", world.now)
     # When
     lines = explained()[1].splitlines()
-    # Then the reason of the first decision is not that of the lane it is in now
+    # Then the reason of the first decision is not shown as the reason of the current lane
     (lane,) = [line for line in lines if line.startswith("  lane ")]
     assert lane.endswith(": moved from the batch lane")
     first, second = (number for number, line in enumerate(lines) if line.startswith("  manifest "))
@@ -283,7 +283,7 @@ def test_a_reprocess_moves_a_file_of_the_stream_lane_without_superseding_its_man
     world.wait(timedelta(hours=5))
     # When
     assert world.ledger.manifests.force(world.row(manifest.id), world.now, "request")
-    # Then it is in the batch lane since then, if it was not before
+    # Then it is shown in the batch lane since that time, if it was not there before
     line = f"  lane       batch since today {since}\n"
     assert line in explained()[1]
 

@@ -1,4 +1,4 @@
-"""failures: what did not get through, why, since when, and the command to run."""
+"""failures: what was not converted, why, since when, and the command to run."""
 
 from dataclasses import replace
 from typing import Any
@@ -36,13 +36,13 @@ def listed(world: World, *, dataset: str | None = None, limit: int = 10) -> list
 
 
 def unreadable(world: World, row: ManifestRow, *keys: str, version: str = "v1") -> None:
-    """Publish the manifest without these files of it."""
+    """Publish the manifest without these of its files."""
     done(world, row, replace(TOTALS, failed_files=len(keys)))
     failed = [SourceCount(f"s3://input/{key}", version, 100, 0, 0, 0, {}, None, "it was deleted") for key in keys]
     put_result(world, row, [*failed, SourceCount("s3://input/good", "v1", 100, 3, 3, 0, {}, None, None)])
 
 
-def test_of_a_manifest_without_readable_files_no_more_are_looked_at_than_are_shown(
+def test_only_the_shown_files_of_a_manifest_without_readable_files_are_read(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(2):
@@ -73,7 +73,7 @@ def test_a_damaged_result_document_hides_no_other_failure(world: World, body: by
 
 
 def test_a_damaged_result_of_a_later_version_hides_no_file(world: World) -> None:
-    # Given two unreadable files of a manifest, and a later version of the first whose result document is damaged
+    # Given two unreadable files of a manifest, and a later version of the first, whose result document is damaged
     row, after = world.queued("a", "b"), world.queued("a")
     unreadable(world, row, "orders/a", "orders/b")
     record(world, row.id, "v1", "2026-11-20T09:00:00.000+00:00")
@@ -88,7 +88,7 @@ def test_a_damaged_result_of_a_later_version_hides_no_file(world: World) -> None
 
 
 def test_a_file_that_is_put_again_after_a_later_one_was_converted_is_a_failure(world: World) -> None:
-    # Given a file without a version that was gone, and another one under its key that was converted
+    # Given a missing file without a version, and another file under its key that was converted
     row, after = world.queued("a"), world.queued("b")
     etag = put(world, b"first")
     file = ObjectVersion("input", "orders/a", etag, 5, "2026-11-20T09:00:00.000+00:00")
@@ -105,14 +105,14 @@ def test_a_file_that_is_put_again_after_a_later_one_was_converted_is_a_failure(w
         "UNREADABLE",
         f"hybrid-router reprocess --manifest {row.id} --stage dev",
     )
-    # When that is after the bucket got versions / Then they are another file
+    # When they are put after the bucket got versions / Then they are another file
     world.raw_s3.put_bucket_versioning(Bucket="input", VersioningConfiguration={"Status": "Enabled"})
     put(world, b"first")
     assert [item["kind"] for item in listed(world)] == ["REPLACED"]
 
 
 def put(world: World, body: bytes) -> str:
-    """Put s3://input/orders/a; its ETag."""
+    """Put s3://input/orders/a; return its ETag."""
     return world.raw_s3.put_object(Bucket="input", Key="orders/a", Body=body)["ETag"].strip('"')
 
 
@@ -121,10 +121,10 @@ def record(world: World, manifest: str | None, version: str, arrived_at: str) ->
     world.ledger.arrivals.put(ArrivalRow(file, manifest, PARTITION, Lane.BATCH, "by default", arrived_at))
 
 
-def test_an_unreadable_file_is_no_failure_any_more_once_a_later_version_of_it_was_converted(
+def test_an_unreadable_file_is_no_longer_a_failure_once_a_later_version_was_converted(
     world: World, stack: DeployedStack
 ) -> None:
-    # Given a file that could not be read, and an earlier version of it that could
+    # Given an unreadable file, and an earlier version of it that was readable
     row, before, after = (world.queued("a") for _ in range(3))
     unreadable(world, row, "orders/a")
     converted(world, before, "v0")
@@ -135,13 +135,13 @@ def test_an_unreadable_file_is_no_failure_any_more_once_a_later_version_of_it_wa
     record(world, after.id, "v2", "2026-11-20T10:00:00.000+00:00")
     assert [item["kind"] for item in listed(world)] == ["UNREADABLE"]
     converted(world, after, "v2")
-    # Then it is named still, because the two files can have different lines, and it is not a failure
+    # Then the unreadable file is still listed, because the lines can differ, but it is not a failure
     (found,) = listed(world)
     assert (found["kind"], found["uri"], found["manifest"]) == ("REPLACED", "s3://input/orders/a", row.id)
     assert after.id in found["advice"]
     assert found["command"] == "hybrid-router explain s3://input/orders/a --stage dev"
     assert print_failures(stack, None, 10, as_json=True) == ExitCode.OK
-    # And what is cut after it may be one
+    # And an entry that the limit cuts off may be one
     files = (f"s3://input/orders/{name}" for name in "ab")
     put_result(world, row, [SourceCount(uri, "v1", 100, 0, 0, 0, {}, None, "it was deleted") for uri in files])
     assert print_failures(stack, None, 1, as_json=True) == ExitCode.NEGATIVE
@@ -157,7 +157,7 @@ def test_a_blocked_manifest_is_tried_again_by_itself(world: World, stack: Deploy
     for name, lane in (("a", Lane.BATCH), ("b", Lane.STREAM)):
         claim = world.claimed(world.queued(name, lane=lane))
         world.ledger.manifests.release(claim.row, "s3:GetObject is denied", world.now)
-    # And: one whose publishing met a fault; that an attempt failed before its commit is over
+    # And: a manifest whose publishing met a fault; a failure of an attempt before the commit no longer counts
     tried = world.claimed(world.queued("p"))
     world.ledger.manifests.release(tried.row, "worker lost", world.now)
     row = world.committed(world.claimed(world.row(tried.row.id)))
@@ -186,7 +186,7 @@ def test_one_dataset_can_be_chosen_and_long_lists_are_cut(world: World, stack: D
     assert (cut.complete, len(cut.failures)) == (False, 1)
 
 
-def test_the_page_says_why_and_what_to_do(world: World, printed: Printed) -> None:
+def test_the_page_gives_the_reason_and_what_to_do(world: World, printed: Printed) -> None:
     # Given
     row = world.queued("a")
     world.ledger.manifests.fail(row, "bad\nline", world.now)
@@ -246,15 +246,15 @@ def test_records_that_were_not_delivered_are_one_entry_for_each_kind_of_error(
     assert "docs/records.md" in lines[2]
     # And status counts the files
     assert status_document(stack, 10, world.now).failed_record_files == 3
-    # And a dataset that the ledger does not know, because no record was delivered, has its own
+    # And a dataset that the ledger does not know, because no record was delivered, has its own entry
     assert not_delivered(stack, dataset="shop")[0] == [other]
     assert print_failures(stack, "shop", 10, as_json=True) == ExitCode.NEGATIVE
-    # And they stay in the list when the settings have no [[records]] any more
+    # And they stay in the list when the settings no longer have [[records]]
     (orphan, _), _ = not_delivered(stack_of(world, FakeServices()))
     assert (orphan.uri, orphan.files, orphan.dataset) == (uri, 2, None)
 
 
-def test_without_records_nobody_needs_the_right_to_list_the_input_bucket(world: World, stack: DeployedStack) -> None:
+def test_without_records_no_role_needs_the_right_to_list_the_input_bucket(world: World, stack: DeployedStack) -> None:
     def refused(code: str, stack: DeployedStack) -> DeployedStack:
         error = ClientError({"Error": {"Code": code, "Message": ""}}, "ListObjectsV2")
         listing = Mock(side_effect=error)
@@ -264,7 +264,7 @@ def test_without_records_nobody_needs_the_right_to_list_the_input_bucket(world: 
     denied = refused("AccessDenied", without)
     assert not_delivered(denied) == ([], True)
     assert status_document(denied, 10, world.now).failed_record_files == 0
-    # And with [[records]], or for another reason, it is not said that all were delivered
+    # And with [[records]], or for another reason, the output does not claim that all were delivered
     for unknown in (refused("AccessDenied", stack), refused("SlowDown", without)):
         with pytest.raises(ClientError):
             not_delivered(unknown)

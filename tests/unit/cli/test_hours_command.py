@@ -1,4 +1,4 @@
-"""`hybrid-router hours`: open, failed and complete hours, with what the rows of their manifests say."""
+"""`hybrid-router hours`: open, failed and complete hours, with the counts from the rows of their manifests."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -37,13 +37,13 @@ def stack(deployment: Deployment) -> DeployedStack:
 
 @pytest.fixture
 def hours(stack: DeployedStack, answered: Answered) -> Hours:
-    """The hours of orders between these, which the command shows with this exit code."""
+    """The hours of orders in this range, as the command shows them with this exit code."""
     command = partial(answered, print_hours, stack, "orders", schema="hours")
     return lambda first, last, code: command(first, last, code=code)["hours"]
 
 
 def test_counts_of_complete_open_and_failed_hours(deployment: Deployment, hours: Hours) -> None:
-    # Given an hour that is published, one that failed, one that waits, and the same hour of another dataset
+    # Given a published hour, a failed one, a waiting one, and the same hour of another dataset
     partitions = [replace(PARTITION, hour=hour) for hour in (7, 8, 9)]
     published, failed, _ = (listed(deployment, f"{number}.json", partition=at) for number, at in enumerate(partitions))
     listed(deployment, "clicks.json", partition=replace(PARTITION, dataset="clicks", hour=7))
@@ -84,7 +84,7 @@ def test_an_hour_whose_files_wait_in_a_collection_is_open(deployment: Deployment
     (hour,) = hours("2026-11-20T09", "2026-11-20T09", code=1)
     # Then
     assert (hour["state"], hour["manifests"]["open"]) == ("open", 1)
-    # And hours without any file take no requests of their own
+    # And hours without any file take no additional requests
     with counted_requests() as requests:
         hours("2026-11-19T00", "2026-11-19T23", code=0)
     assert requests["Query"] == 2
@@ -95,10 +95,10 @@ def test_more_hours_than_a_command_shows_are_refused(stack: DeployedStack) -> No
         print_hours(stack, "orders", "2020-01-01", "2026-01-01", as_json=False)
 
 
-def test_an_hour_that_readers_were_told_of_is_read_from_its_row_alone(
+def test_an_announced_hour_is_read_from_its_row_alone(
     deployment: Deployment, stack: DeployedStack, hours: Hours, printed: Printed
 ) -> None:
-    # Given an hour that a sweep has announced, and a late file of another one
+    # Given an hour that a sweep has announced, and a late file in another hour
     with_events(deployment)
     done(deployment, listed(deployment, "a.json"), 10)
     done(deployment, listed(deployment, "b.json", partition=replace(PARTITION, hour=8)), 5)
@@ -113,9 +113,9 @@ def test_an_hour_that_readers_were_told_of_is_read_from_its_row_alone(
     # Then
     assert (hour["state"], hour["rows"], hour["revision"]) == ("complete", 10, 1)
     assert hour["marker"] == "s3://lake/orders/date=2026-11-20/hour=09/_complete.json"
-    # One query has the rows of all hours, another one the collections that are not divided
+    # One query reads the rows of all hours, another one the undivided collections
     assert (requests["Query"], requests["BatchGetItem"], requests["ListObjectsV2"]) == (2, 0, 0)
-    # When, Then: the other one says what it waits for
+    # When, Then: the other one names what it waits for
     (hour,) = hours("2026-11-20T08", "2026-11-20T08", code=1)
     assert (hour["state"], hour["failedManifests"], hour["marker"]) == ("reopened", [late.id], None)
     text = printed(print_hours, stack, "orders", "2026-11-20T08", "2026-11-20T08")

@@ -1,4 +1,4 @@
-"""What an Iceberg table shows of an hour is compared with what is published, by a reader of another project."""
+"""An Iceberg table's content of an hour is compared with what is published, by an independent reader."""
 
 import json
 from dataclasses import replace
@@ -32,7 +32,7 @@ from verify.table_check import check_table
 
 @pytest.fixture
 def rows(deployment: Deployment) -> list[ManifestRow]:
-    """Two manifests of an hour, one of them published twice, and both in the table; another hour has one, too."""
+    """Two manifests of an hour, one of them published twice, and both in the table; another hour has one as well."""
     deployment.configure(datasets=TABLES)
     deployment.ledger.datasets.register("orders")
     first, second = (publish(deployment, listed(deployment, name)) for name in "ab")
@@ -72,7 +72,7 @@ def has_changed(deployment: Deployment, rows: list[ManifestRow]) -> bool:
 
 
 def change(deployment: Deployment, *, add: tuple[DataFile, ...] = (), remove: int = 0) -> None:
-    """The table gets files, or loses the first ones of the hour."""
+    """The table gets files, or loses the first files of the hour."""
     catalog = TableCatalog(deployment.services, "orders")
     before = table(deployment)
     keys = [key for key in deployment.keys("lake", "orders/date=2026-11-20/hour=09/") if "-g2-" in key]
@@ -82,7 +82,7 @@ def change(deployment: Deployment, *, add: tuple[DataFile, ...] = (), remove: in
 
 def test_an_hour_that_the_table_shows(deployment: Deployment, rows: list[ManifestRow]) -> None:
     assert checked(deployment, rows).is_empty
-    # And what it keeps for earlier snapshots is no difference
+    # And files that it keeps for earlier snapshots are not a difference
     report, (old,) = HourReport(), [key for key in deployment.keys("lake", "orders/") if f"{rows[0].id}-g1" in key]
     check = hours_check(deployment)
     check._check_object(report, f"s3://lake/{old}", rows[0], None)
@@ -140,16 +140,16 @@ def test_what_the_table_does_not_show_yet_is_not_proven(
     report = checked(deployment, [*rows, deployment.row(late.id)])
     assert (report.differences, len(report.unproven)) == ([], 1)
     assert f"does not show manifest {late.id} yet" in report.unproven[0]
-    # And a batch that came between the rows and the table is no difference
+    # And a batch committed between the reads of rows and table is not a difference
     commit(deployment)
     assert len(table.files(PARTITION)) == 3
     publish(deployment, forced(deployment, rows[0]))
     commit(deployment)
     assert has_changed(deployment, rows)
-    # Nor is one that brought in a manifest which had published nothing by then
+    # Nor is a batch that added a manifest which had published nothing by then
     rows = [deployment.row(row.id) for row in rows]
     assert has_changed(deployment, rows)
-    # Nor is one whose marks are not written yet
+    # Nor is a batch whose marks are not written yet
     rows.append(deployment.row(late.id))
     monkeypatch.setattr(committer, "_mark", Mock(side_effect=Crash))
     publish(deployment, forced(deployment, rows[0]))
@@ -158,7 +158,7 @@ def test_what_the_table_does_not_show_yet_is_not_proven(
     assert has_changed(deployment, rows)
     monkeypatch.undo()
     commit(deployment)
-    # Nor is a table whose rebuild has begun between them
+    # Nor is a table whose rebuild has begun between the reads
     rows = [deployment.row(row.id) for row in rows]
     rebuild_table(deployment.services, "orders")
     assert has_changed(deployment, rows)
@@ -176,7 +176,7 @@ def test_a_manifest_whose_table_is_rebuilt_while_it_is_compared_is_not_proven(
 
 
 def rewrite(deployment: Deployment, operation: str, too_many: int = 0) -> None:
-    """Another writer writes the files of the hour as one."""
+    """Another writer rewrites the files of the hour into one file."""
     shown = reader(deployment).files(PARTITION)
     files = [DataFile(uri, file.size, file.rows, (20777, 9)) for uri, file in shown.items()]
     number = sum(file.rows for file in files) + too_many
@@ -197,7 +197,7 @@ def rewrite(deployment: Deployment, operation: str, too_many: int = 0) -> None:
         ),
     ],
 )
-def test_files_of_another_writer_are_those_of_a_compaction_with_as_many_rows(
+def test_files_of_another_writer_count_as_a_compaction_if_the_row_count_is_equal(
     deployment: Deployment, rows: list[ManifestRow], operation: str, too_many: int, problems: list[str]
 ) -> None:
     rewrite(deployment, operation, too_many)
@@ -208,7 +208,7 @@ def test_files_of_another_writer_are_those_of_a_compaction_with_as_many_rows(
 
 
 def test_a_rollback_to_a_compaction_of_an_earlier_generation(deployment: Deployment, rows: list[ManifestRow]) -> None:
-    # Given an hour that was compacted, and published again with as many rows
+    # Given a compacted hour that was published again with as many rows
     rewrite(deployment, "replace")
     main = table(deployment)["refs"]["main"]
     publish(deployment, forced(deployment, rows[0]))
@@ -239,7 +239,7 @@ def test_a_renamed_column_whose_name_another_one_has_is_shown(deployment: Deploy
 
 
 def test_columns_that_readers_do_not_see(deployment: Deployment, rows: list[ManifestRow]) -> None:
-    # Given a column that another writer has renamed, one that it has dropped, and two with one field id
+    # Given a column that another writer has renamed, a column that it has dropped, and two columns with one field id
     first, second = WITH_ONE_FIELD_ID
     metadata = with_columns(table(deployment), ["renamed", "dropped", first])
     schema = metadata["schemas"][-1]

@@ -1,4 +1,4 @@
-"""Local clouds: which run, what others have left, what a machine lacks for one; and which files the demo sends."""
+"""Local clouds: which ones run, what others have left, what a machine lacks; and which files the demo sends."""
 
 import json
 import os
@@ -75,7 +75,7 @@ class FakeCloud:
         return self
 
     def __exit__(self, ended_by: type[BaseException] | None, *_: object) -> None:
-        # A second signal while it ends; not over an assertion that has failed
+        # A second signal while it ends; not if an assertion has failed
         if ended_by is KeyboardInterrupt:
             os.kill(os.getpid(), self._signal)
 
@@ -99,7 +99,7 @@ def run_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, **optio
 
 
 def leave(folder: Path, stage: str) -> Path:
-    """What a cloud that was killed leaves."""
+    """The files that a killed cloud leaves."""
     cloud = folder / f"{stage}-{ENDED}"
     cloud.mkdir(parents=True)
     (folder / f"{stage}.json").write_text(json.dumps({"endpoint": "http://127.0.0.1:1"}))
@@ -110,13 +110,13 @@ def leave(folder: Path, stage: str) -> Path:
 
 @pytest.fixture(params=END_SIGNALS)
 def number(request: pytest.FixtureRequest) -> Iterator[int]:
-    """A signal that this process does not ignore, as it can under nohup."""
+    """A signal that this process handles; under nohup it can be ignored."""
     before = signal.signal(request.param, signal.SIG_DFL)
     yield request.param
     signal.signal(request.param, before)
 
 
-def test_a_signal_that_is_ignored_stays_so_as_under_nohup(number: int) -> None:
+def test_an_ignored_signal_stays_ignored_as_under_nohup(number: int) -> None:
     signal.signal(number, signal.SIG_IGN)
     with ended_by_signal():
         signal.raise_signal(number)
@@ -129,15 +129,15 @@ def test_a_cloud_that_is_ended_leaves_nothing(
     before = [signal.getsignal(each) for each in END_SIGNALS]
     run_up(tmp_path, monkeypatch, number)
     assert [path.name for path in folder.iterdir()] == ["dev.lock"]
-    shown = capsys.readouterr().out
-    assert f"Ctrl-C ends everything and deletes {folder}/dev-{os.getpid()}" in shown
-    assert "\nendpoint  http://127.0.0.1:1   (its access key is in " in shown
-    assert "\nLakeBucket             lake\nlogs      " in shown
-    assert f"\nAWS CLI   AWS_CONFIG_FILE={folder}/dev.aws aws --profile hybrid-router-local\n" in shown
+    output = capsys.readouterr().out
+    assert f"Ctrl-C ends everything and deletes {folder}/dev-{os.getpid()}" in output
+    assert "\nendpoint  http://127.0.0.1:1   (its access key is in " in output
+    assert "\nLakeBucket             lake\nlogs      " in output
+    assert f"\nAWS CLI   AWS_CONFIG_FILE={folder}/dev.aws aws --profile hybrid-router-local\n" in output
     assert [signal.getsignal(each) for each in END_SIGNALS] == before
 
 
-def test_a_cloud_is_kept_if_asked(
+def test_a_cloud_is_kept_on_request(
     folder: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -148,7 +148,7 @@ def test_a_cloud_is_kept_if_asked(
     (kept,) = folder.glob("*-kept")
     assert (kept.name, (kept / "logs").is_dir()) == (f"dev-{os.getpid()}-kept", True)
     assert f"buckets and logs are kept in {kept}: delete it" in capsys.readouterr().out
-    # And the next cloud of the stage lets it be.
+    # And the next cloud of the stage leaves it running.
     with LocalStage(folder, "dev").claimed():
         assert kept.is_dir()
     assert answered(print_local_clouds) == {"clouds": [], "kept": [str(kept)]}
@@ -163,7 +163,7 @@ def test_a_second_cloud_of_a_stage_is_refused_and_the_first_named(folder: Path) 
             stage.claimed(),
         ):
             pass
-        # Another stage is not.
+        # A cloud of another stage is not stopped.
         with LocalStage(folder, "prod").claimed():
             assert [item.stage for item in stages(folder)] == ["dev", "prod"]
     assert stage.owner() is None
@@ -173,7 +173,7 @@ def test_a_second_cloud_of_a_stage_is_refused_and_the_first_named(folder: Path) 
 def test_down_asks_the_process_to_end_and_waits_for_it(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked: list[tuple[int, int]] = []
+    signals: list[tuple[int, int]] = []
     stage, claim = LocalStage(folder, "dev"), ExitStack()
     claim.enter_context(stage.claimed())
     # Given a cloud that is about to write its process id
@@ -181,14 +181,14 @@ def test_down_asks_the_process_to_end_and_waits_for_it(
     Timer(0.1, stage.lock_file.write_text, [str(os.getpid())]).start()
 
     def kill(pid: int, number: int) -> None:
-        asked.append((pid, number))
+        signals.append((pid, number))
         Timer(0.1, claim.close).start()
 
     monkeypatch.setattr("os.kill", kill)
     # When
     local_down("dev")
     # Then
-    assert asked == [(os.getpid(), signal.SIGTERM)]
+    assert signals == [(os.getpid(), signal.SIGTERM)]
     assert f"if it hangs, run 'kill -9 {os.getpid()}'" in capsys.readouterr().err
 
 
@@ -198,7 +198,7 @@ def test_down_removes_what_a_killed_cloud_has_left(folder: Path, capsys: pytest.
     local_down("dev")
     assert [item.stage for item in stages(folder)] == ["dev_two"]
     assert capsys.readouterr().out.endswith("the files of a killed one are deleted\n")
-    # And a path is no stage
+    # And a path is not a valid stage
     with pytest.raises(InvalidInputError, match="stage"):
         local_down("../elsewhere")
 
@@ -216,7 +216,7 @@ def test_clouds_are_listed(folder: Path, answered: Answered, printed: Printed) -
 
 
 def test_files_are_taken_by_suffix_in_any_case_and_named_by_their_folders(tmp_path: Path) -> None:
-    # Given files in folders and at the top, of which one has another suffix, and two folders with one name
+    # Given files in folders and at the top, one with another suffix, and two folders with one name
     data = tmp_path / "My Data"
     for name in (
         "Orders/A.NDJSON",
@@ -253,7 +253,7 @@ def test_a_path_that_cannot_be_a_key_is_skipped(tmp_path: Path, name: str) -> No
 
 
 def test_why_no_file_can_be_sent_is_named(tmp_path: Path) -> None:
-    # Given a folder whose name gives no dataset
+    # Given a folder whose name is not a valid dataset
     data = tmp_path / "\u65e5\u672c"
     data.mkdir()
     (data / "a.ndjson").write_bytes(b"")

@@ -1,4 +1,4 @@
-"""`hybrid-router logs`: how far back, and what a person sees of a function's event."""
+"""`hybrid-router logs`: the time window, and which part of a function's event is shown."""
 
 import json
 from dataclasses import replace
@@ -81,7 +81,7 @@ def test_the_last_events_of_several_log_groups_are_the_last_of_all(
         logs.create_log_stream(logGroupName=group, logStreamName="s")
         events = [{"timestamp": now - 1000 * (2 * age + number), "message": f"{group} {age}"} for age in (1, 0)]
         logs.put_log_events(logGroupName=group, logStreamName="s", logEvents=events)
-    # And an event that a person does not see
+    # And an event that is not shown
     ended = {"timestamp": now, "message": "END RequestId: 1"}
     logs.put_log_events(logGroupName=group, logStreamName="s", logEvents=[ended])
     stack = replace(

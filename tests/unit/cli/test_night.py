@@ -1,4 +1,4 @@
-"""night and nights: one execution on a page, the last ones in a list."""
+"""night and nights: one execution on a page, the latest ones in a list."""
 
 import json
 from collections.abc import Callable
@@ -45,7 +45,7 @@ UNREADABLE = {"uri": "s3://input/orders/b\n", "version": "v1", "manifest": "m1",
 
 
 def night(world: World, name: str, **verdict: Any) -> dict[str, Any]:
-    """Record a whole night in ledger and control bucket; the execution as Step Functions lists it."""
+    """Record a whole night in ledger and control bucket; return the execution as Step Functions lists it."""
     put_summary(world, name)
     world.ledger.executions.record(
         name, "plan", {"manifests": 2, "files": 3, "bytes": 4_500, "micro_dollars": 12_500_000}
@@ -89,7 +89,7 @@ Shown = Callable[..., Any]
 
 @pytest.fixture
 def shown(world: World, answered: Answered) -> Shown:
-    """What is known of an execution of these."""
+    """What is known about an execution of these manifests."""
     command = partial(answered, print_night, code=ExitCode.OK, schema="night")
     return lambda services, *which: command(stack_of(world, services), *which)
 
@@ -152,7 +152,7 @@ def test_a_damaged_verdict_is_named(world: World) -> None:
         world.raw_s3.put_object(Bucket="control", Key=verdict_key("n1"), Body=json.dumps(body).encode())
         with pytest.raises(InvalidDocumentError, match=r"n1/verdict\.json is damaged: restore the object"):
             print_night(stack_of(world, services), "last")
-    # And so is a plan
+    # And so does a plan
     summary = b'{"forecast": {}, "plannedAt": "", "manifestIds": []}'
     world.raw_s3.put_object(Bucket="control", Key=plan_summary_key("n1"), Body=summary)
     world.raw_s3.delete_object(Bucket="control", Key=verdict_key("n1"))
@@ -160,8 +160,8 @@ def test_a_damaged_verdict_is_named(world: World) -> None:
         print_night(stack_of(world, services), "last")
 
 
-def test_a_date_is_that_of_the_stage_on_which_the_night_began(world: World, shown: Shown) -> None:
-    # Given: two nights, the newer of which began after midnight in Berlin and before midnight UTC
+def test_a_date_is_the_stages_local_date_on_which_the_night_began(world: World, shown: Shown) -> None:
+    # Given: two nights; the newer one began after midnight in Berlin and before midnight UTC
     late = {**night(world, "n2"), "startDate": datetime(2026, 11, 20, 23, 30, tzinfo=UTC)}
     late["stopDate"] = late["startDate"] + timedelta(hours=1)
     services = FakeServices([late, night(world, "n1")])
@@ -179,7 +179,7 @@ def test_an_execution_that_step_functions_has_forgotten_is_in_the_ledger(world: 
     assert (document["outcome"], document["status"], document["jobRuns"]) == (VERDICT["outcome"], "UNKNOWN", [])
 
 
-def test_an_execution_without_a_verdict_says_its_error(world: World, printed: Printed) -> None:
+def test_an_execution_without_a_verdict_shows_its_error(world: World, printed: Printed) -> None:
     failed = {**execution("n1", "FAILED"), "error": "InvalidInputError", "cause": "unknown dataset"}
     text = printed(print_night, stack_of(world, FakeServices([failed])), f"{MACHINE}:n1", code=ExitCode.NEGATIVE)
     assert "  InvalidInputError: unknown dataset\n" in text
@@ -198,14 +198,14 @@ def test_nights_are_listed_newest_first(world: World, answered: Answered, printe
     assert [item["execution"] for item in document["nights"]] == ["n2", "n1"]
     text = printed(print_nights, stack_of(world, services), 2, code=ExitCode.OK)
     assert [cell for cell in ("2026-11-19 22:30", "101\t793", "4.5 kB") if cell not in text] == []
-    # And of one that runs not everything is known
+    # And the details of a running night are incomplete
     assert printed(print_nights, stack_of(world, FakeServices([running(world, "n3")])), 2).endswith("\t-\t-\t-\n")
 
 
 def test_a_night_that_is_followed_prints_job_runs_and_progress(
     world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    # Given a night that runs, and has ended after the second look
+    # Given a running night that has ended at the second poll
     services, states = FakeServices([running(world, "n1")]), iter(("RUNNING", "SUCCEEDED"))
     night(world, "n2")
     rows = world.ledger.costs.of_days(date(2026, 11, 19), date(2026, 11, 19))
@@ -215,8 +215,8 @@ def test_a_night_that_is_followed_prints_job_runs_and_progress(
     stack = stack_of(world, services)
     follow_execution(stack, execution_arn(stack, "n1"), lambda _: services.executions[0].update(status=next(states)))
     # Then
-    reported = [line[10:] for line in capsys.readouterr().err.splitlines()[1:]]
-    assert reported == [
+    lines = [line[10:] for line in capsys.readouterr().err.splitlines()[1:]]
+    assert lines == [
         "job run jr_0, glue-flex: FAILED after 30 min: Executor lost\\nrun 'hybrid-router failures --stage dev'",
         "1 of 3 manifests done, 100 B of 300 B, 1 at work: jr_1 (1 done, 1 at work)",
     ]

@@ -1,4 +1,4 @@
-"""`hybrid-router quarantine ls`, `show` and `export`: what they select and tell; lines with their neighbours."""
+"""`hybrid-router quarantine ls`, `show` and `export`: what they select and print; lines with their neighbours."""
 
 import gzip
 import json
@@ -141,14 +141,14 @@ def test_ls_selects_by_dataset_hour_reason_and_file(
 def test_the_published_generation_counts_with_what_it_keeps_of_an_earlier_one(
     filled: World, listed: Listed, tmp_path: Path, is_kept: bool
 ) -> None:
-    # Given an hour that was reprocessed, and the rejected lines of its first generation, which are still there
+    # Given a reprocessed hour, and the rejected lines of its first generation, which are still there
     row = converted(filled, [line_of("{", 5)], "d", partition=EVENING)
     replaced = json.dumps(line_of("{", 7)).encode()
     filled.raw_s3.put_object(Bucket="quarantine", Key=quarantine_key(EVENING, row.id, 1, 1), Body=replaced)
     filled.ledger.manifests.force(row, filled.now, "request")
     earlier = PendingObject("quarantine", quarantine_key(EVENING, row.id, 1, 0), "", (), "", 1, 1)
     published(filled, filled.row(row.id), [line_of("[1]", 9, reason="not an object")], [earlier] if is_kept else [])
-    # When, Then: all that count are lines of the second one
+    # When, Then: only lines of the second generation are counted
     found = listed(first=EVENING.stamp)
     assert [reason for _, _, reason, *_ in found] == ["not JSON", "not an object"][not is_kept :]
     export_lines(stack_of(filled, FakeServices()), tmp_path / "lines", first=EVENING.stamp)
@@ -156,14 +156,14 @@ def test_the_published_generation_counts_with_what_it_keeps_of_an_earlier_one(
 
 
 def test_show_prints_place_reason_and_line(filled: World, printed: Printed) -> None:
-    shown = printed(print_records, filled, code=ExitCode.OK).splitlines()
-    assert shown[:3] == [
+    output = printed(print_records, filled, code=ExitCode.OK).splitlines()
+    assert output[:3] == [
         "s3://input/orders/a  version v1  hour 2026-11-20T09",
         "  byte 5, 4 bytes: not JSON",
         "  \\x1b[2J",
     ]
-    assert f"  the whole file: {GONE_HERE}" in shown
-    assert shown[-1] == "  7 lines from byte 0 to 100: not JSON; only counted"
+    assert f"  the whole file: {GONE_HERE}" in output
+    assert output[-1] == "  7 lines from byte 0 to 100: not JSON; only counted"
 
 
 def test_a_narrow_selection_ends_as_well(filled: World, answered: Answered, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,8 +176,8 @@ def test_a_narrow_selection_ends_as_well(filled: World, answered: Answered, monk
 @pytest.mark.parametrize("damage", [b"{}\n", b'{"kind": "li'])
 def test_an_object_that_is_damaged_is_named(filled: World, tmp_path: Path, damage: bytes) -> None:
     key, *_ = filled.keys("quarantine")
-    whole = filled.raw_s3.get_object(Bucket="quarantine", Key=key)["Body"].read().splitlines(keepends=True)[0]
-    filled.raw_s3.put_object(Bucket="quarantine", Key=key, Body=whole + damage)
+    record = filled.raw_s3.get_object(Bucket="quarantine", Key=key)["Body"].read().splitlines(keepends=True)[0]
+    filled.raw_s3.put_object(Bucket="quarantine", Key=key, Body=record + damage)
     stack = stack_of(filled, FakeServices())
     for command in (
         lambda: print_quarantine(stack),
@@ -190,7 +190,7 @@ def test_an_object_that_is_damaged_is_named(filled: World, tmp_path: Path, damag
 
 
 def test_export_writes_the_bytes_of_each_line_and_where_it_is_from(filled: World, tmp_path: Path) -> None:
-    # Given: a line that is not valid UTF-8 as well
+    # Given: a line that is also not valid UTF-8
     raw = line_of("", 20, "f", line_base64="/w==")
     del raw["line"]
     row = converted(filled, [raw], "f", partition=Partition("orders", "2026-11-20", 8))
@@ -214,7 +214,7 @@ def test_export_overwrites_nothing_and_leaves_no_empty_file(
     body = answered(counted, code=ExitCode.NEGATIVE)
     assert (body["lines"], body["not_kept"], body["files"], body["complete"]) == (0, 7, 0, True)
     assert list(tmp_path.iterdir()) == []
-    # A repaired file under its old key would be rows twice.
+    # A repaired file under its old key would duplicate rows.
     assert "otherwise put only such lines, repaired, under a new key" in printed(counted)
     origins_file(target).touch()
     with pytest.raises(InvalidInputError, match=r"repair\.ndjson\.origins exists: pass the name of a new file"):
@@ -230,7 +230,7 @@ Show = Callable[[int], list[str]]
 
 @pytest.fixture
 def show(world: Any, printed: Printed) -> Show:
-    """What ``show`` prints of each line with this number of lines around it."""
+    """The output of ``show`` for each line, with this number of lines around it."""
     return lambda context: [line.strip() for line in printed(print_records, world, context=context).splitlines()]
 
 
@@ -245,9 +245,9 @@ def test_a_line_is_shown_with_its_number_and_neighbours(
     world: World, show: Show, compress: Callable[[bytes], bytes]
 ) -> None:
     quarantined(world, compress(BODY), **REJECTS)
-    shown = show(2)
-    assert shown[2:7] == ['1- {"n":1}', '2- {"n":2}', "3: {", '4- {"n":4}', "5- [5]"]
-    assert shown[9:] == ["3- {", '4- {"n":4}', "5: [5]", '6- {"n":6}']
+    output = show(2)
+    assert output[2:7] == ['1- {"n":1}', '2- {"n":2}', "3: {", '4- {"n":4}', "5- [5]"]
+    assert output[9:] == ["3- {", '4- {"n":4}', "5: [5]", '6- {"n":6}']
 
 
 def test_json_has_numbers_and_neighbours(world: World, answered: Answered) -> None:
@@ -267,8 +267,8 @@ def test_a_replaced_file_has_context_only_if_the_bucket_got_versions_before(
         world.raw_s3.put_bucket_versioning(Bucket="input", VersioningConfiguration={"Status": "Enabled"})
     world.raw_s3.put_object(Bucket="input", Key="orders/a", Body=b"other")
     gone = ["{", "(no line number: the file cannot be read: S3 answers PreconditionFailed)"]
-    shown = show(0)
-    assert "3: {" in shown if has_versions else shown[2:4] == gone
+    output = show(0)
+    assert "3: {" in output if has_versions else output[2:4] == gone
     # And s3:GetObject alone, without s3:GetObjectVersion, shows what it showed before the bucket had versions
     read = world.raw_s3.get_object
 
@@ -284,15 +284,15 @@ def test_a_replaced_file_has_context_only_if_the_bucket_got_versions_before(
 def test_what_is_read_of_a_file_is_bounded(world: World, show: Show, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listing, "MAX_READ_BYTES", REJECTS["{"])
     quarantined(world, BODY, **REJECTS)
-    shown = show(0)
-    assert shown[2] == "3: {"
-    assert shown[5:] == ["[5]", "(no line number: it is after the first 0 MiB of its file)"]
+    output = show(0)
+    assert output[2] == "3: {"
+    assert output[5:] == ["[5]", "(no line number: it is after the first 0 MiB of its file)"]
 
 
 def test_lines_before_the_damage_keep_their_numbers(world: World, show: Show) -> None:
-    # Given a gzip file of two members, the second of which is cut
+    # Given a gzip file of two members; the second one is truncated
     stored = gzip.compress(BODY[: REJECTS["[5]"]]) + gzip.compress(BODY[REJECTS["[5]"] :])[:-20]
     quarantined(world, stored, **REJECTS)
-    shown = show(1)
-    assert "3: {" in shown
-    assert shown[-1].startswith("(no line number: the file cannot be read: ")
+    output = show(1)
+    assert "3: {" in output
+    assert output[-1].startswith("(no line number: the file cannot be read: ")

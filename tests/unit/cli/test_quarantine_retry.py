@@ -38,7 +38,7 @@ Retry = Callable[..., dict[str, Any]]
 
 @pytest.fixture
 def retry(stack: Any, exported: Path, answered: Answered) -> Retry:
-    """Gives the export back, with these bytes if there are some; returns what ``--json`` prints."""
+    """Resubmit the export, with these bytes if given; return the output of ``--json``."""
 
     def call(repaired: bytes | None = None, *, dry_run: bool = False, code: int | None = None) -> Any:
         if repaired is not None:
@@ -54,7 +54,7 @@ def contents(stack: Any) -> list[bytes]:
 
 
 def test_repaired_lines_go_to_their_hours(stack: Any, retry: Retry) -> None:
-    # When of four lines two are repaired, one is left empty, and of one an editor has changed the end
+    # When two of four lines are repaired, one is left empty, and an editor has changed the end of one
     body = retry(b'{"a":1}\n\n{"a":3\n{"a":4}\n', code=ExitCode.OK)
     # Then
     assert [(answer["partition"], answer["lines"]) for answer in body["resubmissions"]] == [
@@ -66,7 +66,7 @@ def test_repaired_lines_go_to_their_hours(stack: Any, retry: Retry) -> None:
 
 
 @pytest.mark.parametrize(("first", "unchanged"), [(b"", 3), (b'{"a":1', 4), (b'{"a":1}', 3)])
-def test_a_byte_order_mark_that_an_editor_has_added_is_no_repair(
+def test_a_byte_order_mark_that_an_editor_has_added_is_not_a_repair(
     stack: Any, exported: Path, retry: Retry, first: bytes, unchanged: int
 ) -> None:
     _, *others = exported.read_bytes().replace(b"\r", b"").split(b"\n")
@@ -77,7 +77,7 @@ def test_a_byte_order_mark_that_an_editor_has_added_is_no_repair(
 @pytest.mark.parametrize(
     ("repaired", "message"),
     [
-        # A file that begins so would be read as an array, and all its good lines as one element of it.
+        # A file with this first line would be read as an array, and all its good lines as one element.
         (b'[{"a":1}\n{"a":2}\n\n{"a":4}\n', "line 1 of .* is still not a row: not JSON"),
         # A file without a row would be quarantined as a whole: its lines could never be exported again.
         (b'{"a":1\n{"a":2} {"b":2}\n3,x\n\n', "line 2 of .* is still not a row: trailing"),
@@ -93,10 +93,10 @@ def test_nothing_is_given_back_while_a_changed_line_is_not_a_row(
     assert contents(stack) == []
 
 
-def test_what_an_editor_has_put_for_bytes_that_are_not_utf_8_is_no_repair(
+def test_an_editors_replacement_for_invalid_utf_8_is_not_a_repair(
     stack: Any, tmp_path: Path, answered: Answered
 ) -> None:
-    # Given a line that lacks nothing but the encoding, and an editor that has saved the file for another line
+    # Given a line that only has the wrong encoding, and an editor that saved the file because of another line
     binary = {"reason": "invalid UTF-8", "line_base64": base64.b64encode(b'{"a":"M\xfcller"}').decode()}
     record = line_of("", 0, "c") | binary
     del record["line"]
@@ -109,17 +109,17 @@ def test_what_an_editor_has_put_for_bytes_that_are_not_utf_8_is_no_repair(
     with pytest.raises(InvalidInputError, match=r"line 1 of .*: invalid UTF-8, which .* U\+FFFD as \\ufffd;"):
         retry_lines(stack, exported)
     assert contents(stack) == []
-    # And a person can write the character, or that the line has had U+FFFD itself
+    # And a person can write the character, or confirm that the line itself contains U+FFFD
     exported.write_text(saved.replace("\ufffd", r"ü\ufffd"))
     assert answered(retry_lines, stack, exported, code=ExitCode.OK)["resubmissions"][0]["lines"] == 2
 
 
 def test_a_rejected_line_of_concatenated_values_can_become_many_rows(stack: Any, retry: Retry) -> None:
-    # A brace that is missing takes all values after it to the quarantine.
+    # A missing brace would take all values after it to the quarantine.
     stack.convert = {"concatenated": True}
     retry(b'{"a":1} {"a":2}\n\n\n\n', code=ExitCode.OK)
     assert contents(stack) == [b'{"a":1} {"a":2}\n']
-    # An array that is open would take the lines after it.
+    # An open array would take the lines after it.
     with pytest.raises(InvalidInputError, match=r"line 2 of .* not JSON"):
         retry(b'{"a":1} {"a":2}\n[{"a":3}\n\n\n')
 
@@ -136,15 +136,15 @@ def test_the_same_file_again_gives_nothing_back_and_a_further_line_does(stack: A
     assert contents(stack) == [b'{"a":1}\n', b'{"a":2}\n']
 
 
-def test_a_dry_run_says_what_would_be_given_back(stack: Any, exported: Path, printed: Printed) -> None:
+def test_a_dry_run_reports_what_would_be_resubmitted(stack: Any, exported: Path, printed: Printed) -> None:
     exported.write_bytes(b'{"a":1}\n{"a":2}\n\n\n')
-    shown = printed(retry_lines, stack, exported, dry_run=True, code=ExitCode.OK).splitlines()
-    assert shown == [f"{PARTITION}: 2 lines", "dry run, nothing was done; lines to resubmit: 2, 2 left empty"]
+    output = printed(retry_lines, stack, exported, dry_run=True, code=ExitCode.OK).splitlines()
+    assert output == [f"{PARTITION}: 2 lines", "dry run, nothing was done; lines to resubmit: 2, 2 left empty"]
     assert stack.keys("control", RESUBMISSIONS) == []
 
 
 def test_an_interrupted_retry_is_completed(stack: Any, retry: Retry, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given: a function that has recorded the lines, and has died before a manifest had them
+    # Given: a function that has recorded the lines, and died before they were in a manifest
     monkeypatch.setattr("router.requests.resubmit.take_ownership", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         retry(b'{"a":1}\n\n\n\n')
@@ -174,22 +174,22 @@ def test_an_hour_that_is_converted_again_keeps_no_other_back(
     assert f"\n{PARTITION}: the rejected lines of manifest {manifest}, which is QUEUED" in text
 
 
-def test_lines_of_an_hour_that_is_queued_while_they_are_given_back_are_told(
+def test_lines_of_an_hour_that_is_queued_during_the_resubmission_are_reported(
     stack: Any, exported: Path, printed: Printed
 ) -> None:
-    # Given a reprocess between the check of the lines and their record
+    # Given a reprocess between the check of the lines and their recording
     exported.write_bytes(b'{"a":1}\n\n\n\n')
     (manifest, *_) = {origin.manifest for origin in read_origins(exported) if origin.partition == PARTITION}
     stack.faults.reset()
     stack.faults.pause = (3, lambda: stack.ledger.manifests.force(stack.row(manifest), stack.now, "request"))
-    # When, and again, as after an answer that was lost
+    # When it runs, and runs again, as after a lost answer
     for _ in range(2):
         text = printed(retry_lines, stack, exported, code=ExitCode.OK)
         # Then
         assert f"\n{PARTITION} is converted again; repaired lines of this hour" in text
 
 
-def test_files_that_are_missing_or_changed_are_told(exported: Path, retry: Retry) -> None:
+def test_missing_and_changed_files_are_reported(exported: Path, retry: Retry) -> None:
     for number in (1, 5):
         text = rf"has {number} lines?, and .*\.origins names 4: keep one line for"
         with pytest.raises(InvalidInputError, match=text):

@@ -79,7 +79,7 @@ def test_files_of_a_split_manifest_are_counted_once(deployment: Deployment, stac
 def test_a_day_has_the_files_of_its_hours_and_the_runs_that_ended_on_it(
     deployment: Deployment, stack: DeployedStack
 ) -> None:
-    # Given a file of the day that was recorded on the next one, and a file of the next day
+    # Given a file of the day that was recorded on the next day, and a file of the next day
     night(deployment)
     deployment.wait(timedelta(days=1))
     deployment.queued("late")
@@ -89,7 +89,7 @@ def test_a_day_has_the_files_of_its_hours_and_the_runs_that_ended_on_it(
     deployment.ledger.costs.record(cost_row("after", execution="overnight", minute=24 * 60))
     # When
     report = day_report(stack, MORNING.date(), deployment.now)
-    # Then the costs of the day are those of the first, and the night has both
+    # Then the day has the costs of the first job run, and the night has the costs of both
     assert (report.figures.total.manifests, report.figures.total.open) == (4, 1)
     assert [run.id for run in report.costs.job_runs] == ["before"]
     (execution,) = report.executions

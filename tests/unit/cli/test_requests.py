@@ -1,4 +1,4 @@
-"""`hybrid-router promote`, `reprocess`, `sweep`, `overnight` and `backfill`: requests, output, how they end."""
+"""`hybrid-router promote`, `reprocess`, `sweep`, `overnight` and `backfill`: requests, output, exit codes."""
 
 import json
 from dataclasses import dataclass, field, replace
@@ -152,7 +152,7 @@ REQUEST = {"dataset": "orders", "from": "2026-11-20", "to": "2026-11-20", "force
 
 @dataclass
 class Machines(FakeServices):
-    """Step Functions, whose executions end at the second look."""
+    """Step Functions with executions that end at the second poll."""
 
     end: dict[str, Any] = field(default_factory=dict)
     started: list[Any] = field(default_factory=list)
@@ -182,7 +182,7 @@ def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
 def run(
     world: World, command: Any, fields: dict[str, Any], output: Any = NIGHT, *, status: str = "SUCCEEDED", **flags: bool
 ) -> tuple[int, list[Any]]:
-    """The exit code, and what was started."""
+    """The exit code, and the started executions."""
     world.ledger.datasets.register("orders")
     machines = Machines(end={"status": status, "output": json.dumps(output), "cause": "why"})
     refusal = {"refused": "dataset = 'orderz' is unknown", "error": "InvalidInputError"}
@@ -205,12 +205,12 @@ def run(
     ],
 )
 def test_a_night_is_followed_and_its_verdict_is_the_exit_code(
-    world: World, status: str, output: Any, code: ExitCode, shown: str, capsys: pytest.CaptureFixture[str]
+    world: World, status: str, output: Any, code: ExitCode, expected: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     ended = run(world, run_overnight, {"dataset": "orders"}, output, status=status)
     assert ended == (code, [{"dataset": "orders"}])
     printed = capsys.readouterr()
-    assert printed.out == shown
+    assert printed.out == expected
     steps = [f"13:00:00  {name}" for name in ("Plan", "Settle", "Wait", "Settle")]
     assert printed.err.splitlines() == ["started: arn:1", "times in Europe/Berlin", *steps]
 
@@ -262,18 +262,18 @@ def test_a_backfill_ends_as_its_night_does_or_is_named_and_not_waited_for(
         assert json.loads(capsys.readouterr().out) == {"execution": "arn:1"}
 
 
-def test_a_dry_run_of_a_backfill_says_what_it_would_convert(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_dry_run_of_a_backfill_shows_what_it_converts(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     search = {"found": 5, "known": 3, "recorded": 2, "bytes": 2_000_000, "archived": 1, "reprocessed": 4}
     forecast = {"minutes": 90, "dollars": 2, "other_dollars": 3}
     plan = {"files": 3, "bytes": 2_001_000, "runs": 1, "engine": "glue", "forecast": forecast}
     output = {"dryRun": True, "search": search, "plan": plan}
     assert run(world, run_backfill, FIELDS, output, dry_run=True) == (ExitCode.OK, [{**REQUEST, "dryRun": True}])
-    shown = capsys.readouterr().out
-    assert "found: 5 files, of which 3 have an owner; to be converted: 2 files, 2 MB" in shown
-    assert "archived, so restore them first: 1 of the files to be converted" in shown
-    assert "queued in these hours already: 1 file, 1 kB" in shown
-    assert "with these: 1 run on glue, 1 h 30 min, $2.00; requests, ledger and functions: $3.00" in shown
-    assert "to be converted again in addition: 4 manifests" in shown
+    text = capsys.readouterr().out
+    assert "found: 5 files, of which 3 have an owner; to be converted: 2 files, 2 MB" in text
+    assert "archived, so restore them first: 1 of the files to be converted" in text
+    assert "queued in these hours already: 1 file, 1 kB" in text
+    assert "with these: 1 run on glue, 1 h 30 min, $2.00; requests, ledger and functions: $3.00" in text
+    assert "to be converted again in addition: 4 manifests" in text
 
 
 def test_a_sweep_prints_its_counts_and_a_dry_run_its_items(printed: Printed) -> None:

@@ -1,4 +1,4 @@
-"""``settings check`` and ``settings explain``: every error at once, what a file means, what a key means."""
+"""``settings check`` and ``settings explain``: all errors at once, the effect of a file, the meaning of a key."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -44,7 +44,7 @@ def test_every_error_of_a_file_is_a_line(tmp_path: Path) -> None:
     assert "its field hours is '25'" in second
 
 
-def test_a_valid_file_is_said_in_words() -> None:
+def test_a_valid_file_is_described_in_words() -> None:
     answer = CliRunner().invoke(app, ["settings", "check", str(DEV)])
     assert answer.exit_code == ExitCode.OK
     lines = answer.stdout.splitlines()
@@ -63,16 +63,16 @@ def test_json_is_a_file_with_the_same_settings(tmp_path: Path) -> None:
 
 def test_a_stage_without_peak_hours_has_no_window() -> None:
     quiet = replace(WEEKDAYS, peak=PeakSettings(hours=()))
-    shown = dict(summary(quiet))
-    assert "" not in shown
-    assert shown["stream lane"].startswith("keys that match */urgent/* at any hour; every 5 s")
+    rows = dict(summary(quiet))
+    assert "" not in rows
+    assert rows["stream lane"].startswith("keys that match */urgent/* at any hour; every 5 s")
     assert list(warnings(quiet)) == []
-    # And on EMR Serverless workers end while nothing comes
+    # And on EMR Serverless workers end during idle times
     stream = StreamSettings(engine="emr-serverless", max_workers=5)
-    shown = dict(summary(replace(WEEKDAYS, stream=stream, emr=EmrSettings(architecture="arm64"))))
-    assert "unless more wait than 16 cores convert in 300 s" in shown["stream lane"]
+    rows = dict(summary(replace(WEEKDAYS, stream=stream, emr=EmrSettings(architecture="arm64"))))
+    assert "unless more wait than 16 cores convert in 300 s" in rows["stream lane"]
     words = "on emr-serverless a driver and 0 to 4 executors G.1X, $0.1212 an hour while one is quiet"
-    assert shown["stream lane"].endswith(words)
+    assert rows["stream lane"].endswith(words)
 
 
 def test_rows_that_expire_need_a_bucket_that_only_aws_can_answer_about() -> None:
@@ -90,7 +90,7 @@ def test_rows_that_expire_need_a_bucket_that_only_aws_can_answer_about() -> None
         ({"tags": ("p=high",), "metadata": ("p=high",)}, "; urgent at any hour: files by their tags, metadata"),
     ],
 )
-def test_what_makes_files_of_a_dataset_urgent_is_said(urgent: dict[str, Any], words: str) -> None:
+def test_what_makes_files_of_a_dataset_urgent_is_described(urgent: dict[str, Any], words: str) -> None:
     rule = DatasetRule("orders", "o/", urgent=DatasetUrgentSettings(**urgent))
     assert dict(summary(replace(WEEKDAYS, datasets=(rule,))))["dataset"].endswith(words)
 

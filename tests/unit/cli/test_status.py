@@ -34,7 +34,7 @@ def document_of(world: World, services: FakeServices | None = None, limit: int =
 
 @pytest.fixture
 def page(world: World, printed: Printed) -> Page:
-    """What the command prints of a stack with these services."""
+    """The output of the command for a stack with these services."""
     return lambda services=None: printed(
         print_status_document, document_of(world, services), world.now, " --stage test"
     )
@@ -72,7 +72,7 @@ def test_the_age_of_the_listing_of_missed_events_is_shown(world: World, page: Pa
 
 
 def test_the_backlog_is_counted_by_lane_and_dataset(world: World, page: Page) -> None:
-    # Given: two datasets in the batch lane, one manifest of which was tried before, and one manifest in the stream lane
+    # Given: two datasets in the batch lane, one with a manifest that was tried before, and a stream lane manifest
     ended = world.queued("e", partition=Partition("clicks", "2026-11-20", 9))
     world.ledger.manifests.fail(ended, "because", world.now)
     world.queued("a", "b")
@@ -80,7 +80,7 @@ def test_the_backlog_is_counted_by_lane_and_dataset(world: World, page: Page) ->
     tried = world.claimed(world.queued("c", partition=Partition("events", "2026-11-20", 9)))
     assert world.ledger.manifests.release(tried.row, "worker lost", world.now)
     world.queued("d", lane=Lane.STREAM)
-    # And an old one that waits again since now
+    # And an old manifest that started to wait again just now
     assert world.ledger.manifests.force(world.row(ended.id), world.now, "request")
     world.wait(timedelta(minutes=5))
     # When
@@ -118,11 +118,11 @@ def test_what_did_not_get_through_is_counted(world: World) -> None:
     document = document_of(world, FakeServices(dead_letters=3))
     assert (document.failed_manifests, document.manifests_with_unreadable_files) == (1, 1)
     assert (document.ignored_files, document.dead_letters) == (1, 3)
-    # And a list that is longer than the limit is said to be incomplete
+    # And a list that is longer than the limit is reported as incomplete
     world.ledger.manifests.fail(world.queued("c"), "because", world.now)
     assert document_of(world, FakeServices(), limit=2).complete
     assert not document_of(world, FakeServices(), limit=1).complete
-    # And no list is read beyond it for the stream lane's shards
+    # And no list is read beyond the limit for the stream lane's shards
     for name in ("d", "e"):
         world.queued(name, lane=Lane.STREAM)
     assert [shard.manifests for shard in document_of(world, FakeServices(), limit=1).shards] == [1]
@@ -139,14 +139,14 @@ def test_collected_files_that_no_division_can_take_are_not_promised_one(world: W
     assert page().splitlines()[1:4] == [collected, line, "failures   none"]
 
 
-def test_the_newest_forecast_is_told_until_its_night_begins(world: World, page: Page) -> None:
+def test_the_newest_forecast_is_shown_until_its_night_begins(world: World, page: Page) -> None:
     put_summary(world, "plan-ahead")
     text = page()
     assert (
         "next night tonight 22:00 to tonight 23:10, $12.50 ($7.50 to $16.00), "
         "10 files of 4.5 GB in 4 runs on glue-flex; deadline tomorrow 06:00; as of today 10:00" in text
     )
-    # Then no longer, nor where the schedule has changed since, so that no night begins at its start
+    # Then it is not shown after that, nor after a change of the schedule, because no night begins at its start
     others = ("cron(0 23 * * ? *)", "2026-11-20T22:00:00.000+00:00"), ("rate(7 days)", None)
     for schedule, start in others:
         document = document_of(world, FakeServices(schedule=schedule))
@@ -158,7 +158,7 @@ def test_the_newest_forecast_is_told_until_its_night_begins(world: World, page: 
 
 
 def test_last_night_is_neither_a_dry_run_nor_what_is_running(world: World, page: Page) -> None:
-    # Given: executions, newest first: one that runs, a dry run, and two nights
+    # Given: executions, newest first: a running one, a dry run, and two nights
     names = ("now", "dry", "night-2", "night-1")
     services = FakeServices([execution(name, "RUNNING" if name == "now" else "SUCCEEDED") for name in names])
     verdict = {"outcome": "SUCCEEDED_WITH_QUARANTINE", "rows": 101, "rejects": 793, "failed_files": 1}
@@ -183,7 +183,7 @@ def test_the_stream_is_alive_by_its_run_and_its_heartbeat(world: World, page: Pa
     assert f"stream     running (jr_1), heartbeat {age} ago, window until tonight 20:15" in text
 
 
-def test_only_alarms_of_the_own_topic_are_open_and_those_without_a_state_are_not_called_quiet(
+def test_only_alarms_of_the_stacks_topic_are_open_and_none_without_a_state_is_called_quiet(
     world: World, page: Page
 ) -> None:
     alarm = {
@@ -208,10 +208,10 @@ def test_a_duration_has_two_units_at_most_and_a_small_amount_keeps_its_digits() 
 
 
 def test_an_instant_has_its_date_on_another_day_and_its_offset_where_the_clock_shows_it_twice() -> None:
-    seen = [format_clock((MORNING + timedelta(hours=hours)).isoformat(), BERLIN, MORNING) for hours in (-48, -12, 1)]
-    assert seen == ["2026-11-18 10:30", "yesterday 22:30", "today 11:30"]
-    seen = [format_clock((MORNING + timedelta(hours=hours)).isoformat(), BERLIN, MORNING) for hours in (12, 24, 48)]
-    assert seen == ["tonight 22:30", "tomorrow 10:30", "2026-11-22 10:30"]
+    texts = [format_clock((MORNING + timedelta(hours=hours)).isoformat(), BERLIN, MORNING) for hours in (-48, -12, 1)]
+    assert texts == ["2026-11-18 10:30", "yesterday 22:30", "today 11:30"]
+    texts = [format_clock((MORNING + timedelta(hours=hours)).isoformat(), BERLIN, MORNING) for hours in (12, 24, 48)]
+    assert texts == ["tonight 22:30", "tomorrow 10:30", "2026-11-22 10:30"]
     now = datetime(2026, 10, 25, 12, tzinfo=UTC)
-    seen = [format_clock(f"2026-10-25T{clock}+00:00", BERLIN, now) for clock in ("00:30", "01:00", "02:00")]
-    assert seen == ["today 02:30+0200", "today 02:00+0100", "today 03:00"]
+    texts = [format_clock(f"2026-10-25T{clock}+00:00", BERLIN, now) for clock in ("00:30", "01:00", "02:00")]
+    assert texts == ["today 02:30+0200", "today 02:00+0100", "today 03:00"]

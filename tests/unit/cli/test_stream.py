@@ -1,4 +1,4 @@
-"""`hybrid-router stream`, and what commands say of the streaming jobs on EMR Serverless: runs, logs, settings."""
+"""`hybrid-router stream`, and what commands print about the streaming jobs on EMR Serverless: runs, logs, settings."""
 
 from dataclasses import replace
 from typing import Any
@@ -34,7 +34,7 @@ def test_the_streams_status_is_its_exit_code(world: World, answered: Answered, p
         "shard 1: running (jr_1), no heartbeat",
         "shard 2: running (jr_1), no heartbeat, spilling to the batch lane",
     ]
-    # And with a start that has failed
+    # And with a failed start
     stream = world.ledger.stream
     stream.count_start(stream.get(), "jr_1", world.now)
     stream.record_start_failure(stream.get(), "no\nrole")
@@ -45,15 +45,15 @@ def test_the_streams_status_is_its_exit_code(world: World, answered: Answered, p
 
 
 @pytest.mark.parametrize(("running", "code"), [(True, ExitCode.OK), (False, ExitCode.NEGATIVE)])
-def test_a_start_without_room_is_told(world: World, running: bool, code: ExitCode, printed: Printed) -> None:
+def test_a_start_without_room_is_reported(world: World, running: bool, code: ExitCode, printed: Printed) -> None:
     stack = streaming(world, running, {"running": running})
     assert ("no run can be started now" in printed(start_stream, stack, code=code)) is not running
-    # And an execution watches the window, which starts it again, measures the backlog and stops it at the end
+    # And an execution watches the window: it restarts the run, measures the backlog and stops the run at the end
     assert stack.functions.started == [{}]
 
 
 def test_a_start_that_an_engine_refuses_leaves_no_window_without_a_watch(world: World) -> None:
-    # Given a function that opens the window and raises what the engine has refused
+    # Given a function that opens the window and raises the error of the engine
     stack = streaming(world, False, {"errorType": "TerminalError", "errorMessage": "AccessDenied"})
     stack.functions._error = True
     # When, Then
@@ -66,18 +66,18 @@ def test_a_stop_asks_again_only_the_shards_that_have_not_stopped(
     world: World, printed: Printed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("time.sleep", lambda _: None)
-    # Given three shards, of which one has a new run while the last one still works
+    # Given three shards: one has a new run while the last one still works
     answers = [
         {"running": True, "windowOver": False, "stopped": not stopping, "stopping": stopping}
         for stopping in ("1,2,3", "3", "")
     ]
     stack = streaming(world, True, *answers, shards=3)
     # When, Then
-    shown = printed(stop_stream, stack, code=ExitCode.NEGATIVE)
-    asked = [(event["action"], event["shards"]) for _, event in stack.functions.requests]
-    assert asked == [("stop", ""), ("stop", "1,2,3"), ("stop", "3")]
-    assert "a new run converts what is still queued" in shown
-    assert "'hybrid-router stream start --stage dev' opens a window again" in shown
+    output = printed(stop_stream, stack, code=ExitCode.NEGATIVE)
+    calls = [(event["action"], event["shards"]) for _, event in stack.functions.requests]
+    assert calls == [("stop", ""), ("stop", "1,2,3"), ("stop", "3")]
+    assert "a new run converts what is still queued" in output
+    assert "'hybrid-router stream start --stage dev' opens a window again" in output
 
 
 @pytest.mark.parametrize("command", [start_stream, stop_stream])
@@ -91,23 +91,23 @@ def test_a_dry_run_asks_for_nothing(world: World, command: Any, alive: bool, ans
 
 @pytest.fixture
 def on_emr(world: World) -> DeployedStack:
-    """A stack with two shards on EMR Serverless, of which the second one has a run."""
+    """A stack with two shards on EMR Serverless; the second shard has a run."""
     stack, emr = stack_of(world, FakeServices()), FakeEmr()
     outputs = replace(stack.outputs, shards=Shards(jobs=2), stream_application=APPLICATION)
     emr.start_job_run(**LAUNCH.request("2", outputs.resources.stream_job_of("2"), "token"))
     return replace(stack, outputs=outputs, stream_client=emr)
 
 
-def test_runs_are_those_of_the_name_of_their_shard_and_logs_those_of_their_id(
+def test_runs_are_found_by_the_name_of_their_shard_and_logs_by_the_id_of_the_run(
     on_emr: DeployedStack, tmp_path: Any
 ) -> None:
     assert [state.runs for state in read_shards(on_emr)] == [(), (RUN,)]
-    # And the log is that of the only attempt, or of a run of the other application, of the batch lane
+    # And the log belongs to the only attempt, or to a run of the batch lane's application
     group, jobs = "/aws/emr-serverless/hybrid-router-dev", f"/applications/{APPLICATION}/jobs"
     assert log_stream(on_emr, RUN) == (f"{group}/stream", f"{jobs}/00run1/attempts/1/SPARK_DRIVER/stdout")
     batch = log_stream(on_emr, run_id("00batch", "00run2"))
     assert batch == (group, "/applications/00batch/jobs/00run2/SPARK_DRIVER/stdout")
-    # And in the local cloud a file that is found by the id alone
+    # And in the local cloud the id alone identifies the file
     file = tmp_path / on_emr.resources.stream_job / "00run1.log"
     file.parent.mkdir()
     file.touch()

@@ -1,4 +1,4 @@
-"""`hybrid-router tables`: what Iceberg tables show, and what a person does about one that is stopped."""
+"""`hybrid-router tables`: what Iceberg tables show, and how a person repairs a stopped one."""
 
 import json
 from collections.abc import Callable
@@ -63,7 +63,7 @@ def test_a_table_is_current_or_behind(
     deployment: Deployment, stack: DeployedStack, printed: Printed, tables: Tables
 ) -> None:
     assert "no dataset that was converted has a rule" in printed(print_table_status, stack)
-    # Given files that have arrived in a new stage: nothing is published, so nothing is behind
+    # Given files that have arrived in a new stage: nothing is published, so no table is behind
     manifest = listed(deployment, "a")
     assert tables(stack, ExitCode.OK) == []
     # Given a dataset that was converted, was moved to Iceberg, and has published nothing since
@@ -71,11 +71,11 @@ def test_a_table_is_current_or_behind(
     (orders,) = tables(stack, ExitCode.NEGATIVE)
     assert orders["state"] == "behind"
     assert "or run 'hybrid-router tables rebuild orders --stage" in orders["stopped"]
-    # Given a publish, which the next batch makes the table of
+    # Given a publish, for which the next batch creates the table
     publish(deployment, manifest)
     (orders,) = tables(stack, ExitCode.NEGATIVE)
     assert (orders["state"], orders["waiting"], orders["stopped"]) == ("behind", 1, None)
-    # Given a batch, and days later a publish that no batch has brought in
+    # Given a batch, and a publish days later that no batch has added
     commit(deployment)
     (orders,) = tables(stack, ExitCode.OK)
     assert (orders["state"], orders["batch"], orders["waiting"]) == ("current", 1, 0)
@@ -115,13 +115,13 @@ def test_what_waits_for_the_next_batch_is_not_late(
 def test_a_snapshot_shows_all_that_is_published_of_an_hour_that_waits_for_other_files(
     deployment: Deployment, stack: DeployedStack, answered: Answered
 ) -> None:
-    # Given an hour whose table is current, and a manifest of it that has failed
+    # Given an hour with a current table, and a failed manifest of that hour
     row = publish(deployment, listed(deployment, "a"))
     commit(deployment)
     deployment.ledger.manifests.fail(listed(deployment, "b"), "it is broken", deployment.now)
     (hour,) = answered(print_hours, stack, "orders", PARTITION.stamp, PARTITION.stamp)["hours"]
     assert (hour["state"], hour["snapshot"]) == ("open", str(table(deployment)["current-snapshot-id"]))
-    # And what is converted again is published all the same, and in the table or not
+    # And a reprocessed manifest counts as published, whether its generation is in the table or not
     shown = deployment.row(row.id)
     for published, expected in ((shown.published, 0), (Published(2, DOCUMENT, TOTALS), 1)):
         contents = HourContents(has_table=True)
@@ -147,7 +147,7 @@ def test_a_table_that_another_program_has_rolled_back_is_stopped(
     text = printed(print_table_status, stack, "orders", code=ExitCode.NEGATIVE)
     assert "orders\tstopped\t" in text
     assert "it was rolled back or replaced: run 'hybrid-router tables restore orders --stage" in text
-    # And who asks for the hour or for the file learns that its table is what they wait for
+    # And the commands for the hour and for the file report that the table is missing
     command = "'hybrid-router tables status orders{}' shows whether it is late or stopped\n"
     text = printed(print_hours, stack, "orders", PARTITION.stamp, PARTITION.stamp, code=ExitCode.NEGATIVE)
     waits = f"{PARTITION.stamp} waits for the Iceberg table, which does not show 1 published manifest yet: "
@@ -157,10 +157,10 @@ def test_a_table_that_another_program_has_rolled_back_is_stopped(
     file = ObjectVersion("input", "orders/c", "e", 3, late.created_at, None)
     arrival = ArrivalRow(file, late.id, PARTITION, late.lane, "by default", late.created_at)
     deployment.ledger.arrivals.put(arrival)
-    asked = with_settings(stack_of(deployment, FakeServices()), deployment.services)
-    text = printed(print_explanation, asked, file.uri)
-    assert f"  table      not generation 1 yet: {command.format(asked.options)}" in text
-    # And what a reason holds cannot command the terminal
+    with_table = with_settings(stack_of(deployment, FakeServices()), deployment.services)
+    text = printed(print_explanation, with_table, file.uri)
+    assert f"  table      not generation 1 yet: {command.format(with_table.options)}" in text
+    # And control characters in a reason cannot affect the terminal
     row = deployment.ledger.tables.get("orders")
     assert row is not None
     deployment.ledger.tables.stop(row, "changed by \x1b[2J")
@@ -171,7 +171,7 @@ def test_a_table_that_another_program_has_rolled_back_is_stopped(
 def test_a_dataset_that_was_moved_back_has_no_table(
     deployment: Deployment, stack: DeployedStack, tables: Tables, others: list[dict[str, str]]
 ) -> None:
-    # Given a table with an entry that is never brought in, and an hour that its manifest has not reached the table for
+    # Given a dataset without a table in the new settings, whose old table has a pending entry
     publish(deployment, listed(deployment, "a"))
     commit(deployment)
     publish(deployment, listed(deployment, "b"))
@@ -179,7 +179,7 @@ def test_a_dataset_that_was_moved_back_has_no_table(
     stack = with_settings(stack, deployment.services)
     # Then
     assert tables(stack, ExitCode.OK) == []
-    # And who asks for its table does not learn that it is current
+    # And the command for its table does not report it as current
     with pytest.raises(InvalidInputError, match='gives orders table = "iceberg": deploy one that does'):
         print_table_status(stack, "orders", as_json=False)
     assert print_hours(stack, "orders", PARTITION.stamp, PARTITION.stamp, as_json=True) == ExitCode.OK

@@ -1,4 +1,4 @@
-"""How ``verify`` ends when it is asked for what is not there; what it proves is in tests/integration/test_verify.py."""
+"""How ``verify`` ends if its target does not exist; tests/integration/test_verify.py covers what it proves."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -38,7 +38,7 @@ def stack(world: World) -> DeployedStack:
         ("orders", "2126-11-20", ExitCode.USAGE_ERROR, "the hour 2126-11-20T00"),
     ],
 )
-def test_an_unknown_dataset_is_told_from_a_wrong_option(
+def test_an_unknown_dataset_is_distinguished_from_a_wrong_option(
     stack: DeployedStack, dataset: str, day: str, code: ExitCode, message: str
 ) -> None:
     with pytest.raises(HybridRouterError, match=f"^{message}") as caught:
@@ -53,16 +53,16 @@ def test_an_unknown_dataset_is_told_from_a_wrong_option(
         (UnusableDocumentError("the settings cannot be read"), "verify could not read everything: the settings cannot"),
     ],
 )
-def test_what_cannot_be_read_says_why_and_is_no_difference(
+def test_unreadable_content_has_a_reason_and_is_not_a_difference(
     stack: DeployedStack, capsys: pytest.CaptureFixture[str], error: Exception, message: str
 ) -> None:
     refused = replace(stack, glue=Mock(get_job=Mock(side_effect=error)))
     with pytest.raises(SystemExit) as ended, errors_on_stderr(debug=False):
         verify(refused, "orders", "2026-11-20", "2026-11-20")
     assert ended.value.code == ExitCode.NOT_REACHABLE
-    shown = capsys.readouterr().err
-    assert message in shown
-    assert "read access" not in shown
+    printed = capsys.readouterr().err
+    assert message in printed
+    assert "read access" not in printed
 
 
 def test_hours_that_have_not_begun_are_left_out(
@@ -90,7 +90,7 @@ def test_the_commands_of_what_is_not_proven_name_the_stage(
     world: World, stack: DeployedStack, printed: Printed, as_json: bool
 ) -> None:
     # Given a manifest of the hour that has published nothing, with a reason that ends with a command, and a
-    # resubmission that no manifest has
+    # resubmission without a manifest
     reason, command = "it is archived: restore it, then run: ", "hybrid-router reprocess s3://input/orders/a.json"
     row = world.queued("a.json")
     world.ledger.partitions.list_manifest(PARTITION, row.id, world.now)

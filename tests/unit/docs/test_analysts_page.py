@@ -1,4 +1,4 @@
-"""docs/analysts.md: its queries, and what they answer in DuckDB on a small lake that `hybrid-router convert` makes."""
+"""docs/analysts.md: its queries, and their DuckDB results on a small lake that `hybrid-router convert` creates."""
 
 import json
 import re
@@ -52,7 +52,7 @@ EXPECTED: dict[str, list[tuple[Any, ...]]] = {
 
 
 def convert_orders(folder: Path, *, clean: bool = False) -> Path:
-    """The folder that the page names ``converted``: two hours of orders, each with lines that are rejected.
+    """The folder that the page names ``converted``: two hours of orders, each with rejected lines.
 
     ``clean``: no line is rejected, and the later hour has a column that the earlier one lacks.
     """
@@ -69,14 +69,14 @@ def convert_orders(folder: Path, *, clean: bool = False) -> Path:
         found = replace(LocalFile.found(str(file.resolve())), version_id="v1" if hour == min(hours) else None)
         with patch.object(LocalFile, "found", return_value=found):
             convert_files(Request(Search([str(file)], settings, "orders", instant), output, cores=1, as_json=True))
-        # As a stage has it: no query reads it.
+        # Present as in a stage: no query reads it.
         marker = output / "lake" / complete_marker_key(Partition("orders", str(DAY), hour))
         marker.write_text('{"rows": 1}', encoding="utf-8")
     return output
 
 
 def statements(engine: str, converted: Path) -> Iterator[tuple[str, str]]:
-    """(heading, statement) of the page for an engine: its own, and those that name none, on this lake."""
+    """(heading, statement) of the page for an engine: its own, and those for every engine, on this lake."""
     for section in re.split(r"^#+ ", PAGE.text, flags=re.MULTILINE):
         heading = section.partition("\n")[0]
         for block in re.findall(r"^```sql\n(.*?)^```$", section, flags=re.MULTILINE | re.DOTALL):
@@ -96,7 +96,7 @@ def python_blocks(library: str, converted: Path) -> str:
 def answers(
     engine: str, converted: Path, run: Callable[[str], list[tuple[Any, ...]]]
 ) -> dict[str, list[tuple[Any, ...]]]:
-    """What each query of the page answers, by heading."""
+    """The results of each query of the page, by heading."""
     found = {}
     for heading, statement in statements(engine, converted):
         rows = run(statement)
@@ -124,7 +124,7 @@ def test_on_a_clean_dataset_no_view_fails(tmp_path: Path) -> None:
     assert found["Rows of each hour"] == EXPECTED["Rows of each hour"]
 
 
-def test_polars_and_pyarrow_see_columns_that_come_later(tmp_path: Path) -> None:
+def test_polars_and_pyarrow_see_columns_that_appear_later(tmp_path: Path) -> None:
     # Given an hour with a column that the hour before it lacks
     converted = convert_orders(tmp_path, clean=True)
     for library in ("Polars", "pyarrow"):

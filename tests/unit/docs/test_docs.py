@@ -1,4 +1,4 @@
-"""What the pages name exists: paths, links, commands. What declarations make is current, and imports are as said."""
+"""The paths, links and commands in the pages exist. Generated text is current, and imports follow the rules."""
 
 import ast
 import re
@@ -44,7 +44,7 @@ def unknown_targets(code: list[str]) -> list[str]:
 
 
 def refused_commands(code: list[str]) -> list[str]:
-    """The command lines that the command does not accept; one may lack arguments."""
+    """The command lines that the command rejects; one may lack arguments."""
     lines = [re.sub("<[^>]*>", "1", line) for text in code for line in COMMAND.findall(text)]
     return [line for line in lines if not is_accepted(shlex.split(line))]
 
@@ -86,7 +86,7 @@ PACKAGES = Page(ARCHITECTURE).rows("package", "content", "may import")
 
 
 def allowed_imports() -> dict[str, set[str]]:
-    """Package -> what it may import, of the project's packages and pyspark."""
+    """Package -> the packages that it may import, among the project's packages and pyspark."""
     return {
         name.rstrip("/"): set(spans(allowed))
         for names, _, allowed in PACKAGES

@@ -1,4 +1,4 @@
-"""docs/records.md: its settings are valid, and its programs do what the page says."""
+"""docs/records.md: its settings are valid, and its programs work as described."""
 
 import base64
 import json
@@ -76,9 +76,9 @@ def test_records_that_were_not_delivered_become_lines_of_the_dataset(region: str
         return sorted(item["Body"].read() for item in found)
 
     assert written() == [b'{"n": 1}\n{"n": 2}\n']
-    # And `failures` does not list them any more
+    # And `failures` no longer lists them
     assert s3.list_objects_v2(Bucket="landing-zone-1", Prefix=FAILED_RECORDS)["KeyCount"] == 0
-    # And a call after one that was interrupted before it deleted the object puts no second version, which would be
+    # And a call after one that was interrupted before the deletion puts no second version, which would be
     # another arrival, but Firehose can write the same key again with more records
     s3.put_bucket_versioning(Bucket="landing-zone-1", VersioningConfiguration={"Status": "Enabled"})
     for again, expected in ((body, 1), (body * 2, 2)):

@@ -63,9 +63,9 @@ REFERENCED_BY_ARN = {"AWS::SNS::Topic", "AWS::StepFunctions::StateMachine"}
 
 @dataclass(frozen=True)
 class Assembly:
-    """A cloud assembly: what ``cdk synth`` writes, deployed in ``ACCOUNT`` and ``REGION``.
+    """A cloud assembly: the output of ``cdk synth``, deployed in ``ACCOUNT`` and ``REGION``.
 
-    Every reference in its resources is replaced by the name or ARN that it gets there.
+    Every reference in its resources is replaced by the name or ARN of the deployed resource.
     """
 
     folder: Path
@@ -75,7 +75,7 @@ class Assembly:
 
     @property
     def template(self) -> dict[str, Any]:
-        """As it is written."""
+        """The template as written."""
         return json.loads(next(self.folder.glob("*.template.json")).read_text())
 
     @cached_property
@@ -102,7 +102,7 @@ class Assembly:
         return "arn:aws:" + form.format(place=f"{REGION}:{ACCOUNT}", account=ACCOUNT, name=self.name(name))
 
     def name(self, name: str) -> str:
-        """The name of a resource by its logical id: its own name, or one as CloudFormation generates it."""
+        """The name of a resource by its logical id: its own, or one in the form that CloudFormation generates."""
         body = self._written[name]
         made_up = f"{self.stack}-{name}"[:51] + f"-{sha256(name.encode()).hexdigest()[:12]}" if self.stack else name
         return str(self._value(body.get("Properties", {}).get(OWN_NAMES.get(body["Type"], ""), made_up)))
@@ -120,7 +120,7 @@ class Assembly:
                     yield name, statement
 
     def grants(self) -> set[tuple[str, str, str]]:
-        """(role, action, resource) of everything that the roles' policies allow; roles as ``Routerroute``."""
+        """(role, action, resource) of every permission in the roles' policies; roles as ``Routerroute``."""
         return {
             (policy[1], action, resource)
             for name, statement in self.statements()

@@ -31,7 +31,7 @@ def run_cdk(folder: Path, environment: Mapping[str, str], *arguments: str) -> tu
 def install(package: Path, program: str) -> Path:
     """The path of ``program`` below node_modules.
 
-    ``package`` holds package.json and its lock: the program and all it needs, by exact version and hash. The test fails
+    ``package`` holds package.json and its lock: the program and its dependencies, by version and hash. The test fails
     if there is no access to an npm registry and nothing in the cache.
     """
     lock = (package / "package-lock.json").read_bytes()
@@ -55,6 +55,6 @@ def install(package: Path, program: str) -> Path:
         try:
             unfinished.rename(folder)
         except OSError:
-            # Another test run has installed it meanwhile; it may be using it.
+            # Another test run has installed it in the meantime, and may be using it.
             shutil.rmtree(unfinished)
     return folder / "node_modules" / program

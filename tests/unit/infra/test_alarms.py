@@ -1,4 +1,4 @@
-"""The alarms of a stage: few, plain, each with a way to the topic; some are raised when the stage itself is silent."""
+"""The alarms of a stage: few, plain, each connected to the topic; some are raised when the stage itself is silent."""
 
 import json
 import re
@@ -46,7 +46,7 @@ def watched(alarm: Mapping[str, Any]) -> list[dict[str, Any]]:
 def test_a_stage_has_at_most_twenty_plain_alarms(assembly: Assembly, other_assembly: Assembly) -> None:
     assert len(assembly.resources(ALARM)) <= MAX_ALARMS
     assert other_assembly.resources("AWS::CloudWatch::CompositeAlarm") == {}
-    # And three streaming jobs have no more: what else there is, is of the table and of two records
+    # And three streaming jobs have no more; the other alarms belong to the table and to two records
     more = {body["AlarmDescription"].rpartition("#")[2] for body in other_assembly.resources(ALARM).values()}
     more -= {body["AlarmDescription"].rpartition("#")[2] for body in assembly.resources(ALARM).values()}
     assert more == {"tablesbehind", "recordslate", "failedrecords"}
@@ -63,7 +63,7 @@ def test_every_alarm_publishes_to_the_topic_and_has_an_entry_in_the_runbook(
             assert body["AlarmActions"] == [item.arn(topic)], name
             assert "InsufficientDataActions" not in body
             assert body["AlarmDescription"].rpartition(f" See {RUNBOOK}#")[2] in entries
-            # And CloudWatch takes its expression
+            # And CloudWatch accepts its expression
             assert len(watched(body)) <= MAX_METRICS, name
 
 
@@ -75,7 +75,7 @@ def test_silence_of_the_stage_raises_an_alarm(assembly: Assembly, name: str, met
     alarm = named(assembly, name)
     (found,) = watched(alarm)
     assert (found["MetricName"], found["Namespace"].partition("/")[0], found["Stat"]) == (metric, "AWS", "Sum")
-    # Then its absence raises the alarm, and no older value takes the place of one that is missing
+    # Then its absence raises the alarm, and no older value replaces a missing one
     assert [item["Expression"] for item in alarm["Metrics"] if "Expression" in item] == ["FILL(m0, 0)"]
     assert (alarm["TreatMissingData"], alarm["ComparisonOperator"]) == ("breaching", "LessThanThreshold")
     assert alarm["Threshold"] == 1
@@ -83,24 +83,24 @@ def test_silence_of_the_stage_raises_an_alarm(assembly: Assembly, name: str, met
 
 
 def test_an_invocation_that_runs_out_of_time_is_still_in_the_window_of_its_alarm(other_assembly: Assembly) -> None:
-    # Given metrics that Lambda writes at the end of an invocation, with the time of its beginning
+    # Given metrics that Lambda writes at the end of an invocation, with the time of its start
     timeouts = {name: body["Timeout"] for name, body in other_assembly.resources("AWS::Lambda::Function").items()}
     interval = 15 * 60
-    # Then one that fails so with each start is one alarm
+    # Then timeouts at every start are one continuous alarm
     for body in other_assembly.resources(ALARM).values():
         for metric in watched(body):
             if metric["Namespace"] == "AWS/Lambda":
                 function = metric["Dimensions"][0]["Value"]
                 assert metric["Period"] > interval + timeouts[function], (body["AlarmDescription"], function)
-    # And so is a manifest that waits for a permission: the sweep has it tried in the same interval
+    # And so does a manifest that waits for a permission: the sweep has it tried in the same interval
     (lines,) = watched(named(other_assembly, "JobLines"))
     assert lines["Period"] > interval
-    # And so is a writer of the stream lane whose every hour is in the quarantine, when the sweep finds it complete
+    # And so does a stream lane writer with every hour in the quarantine, when the sweep finds the hour complete
     assert min(metric["Period"] for metric in watched(named(other_assembly, "QuarantinedShare"))) > 3600 + interval
 
 
-def test_a_value_that_comes_ten_minutes_late_is_still_in_the_window_of_its_alarm(assembly: Assembly) -> None:
-    # Given expressions in which a missing value counts, so that no older one takes its place when it has come
+def test_a_value_that_arrives_ten_minutes_late_is_still_in_the_window_of_its_alarm(assembly: Assembly) -> None:
+    # Given expressions in which a missing value counts, so that no older one replaces it later
     for body in assembly.resources(ALARM).values():
         if "FILL(" in str(body.get("Metrics")):
             assert min(metric["Period"] for metric in watched(body)) > 10 * 60, body["AlarmDescription"]
@@ -114,9 +114,9 @@ def test_events_of_scheduled_functions_that_lambda_drops_raise_an_alarm(assembly
         assert [function for function in functions if function.startswith(f"Router{name}")], name
 
 
-def test_errors_of_every_function_that_nobody_waits_for_raise_an_alarm(other_assembly: Assembly) -> None:
+def test_errors_of_every_function_without_a_waiting_caller_raise_an_alarm(other_assembly: Assembly) -> None:
     functions = [body["Dimensions"][0]["Value"] for body in watched(named(other_assembly, "Errors"))]
-    # Whoever promotes or resubmits gets the error as the answer of the command
+    # The caller of promote or resubmit gets the error as the answer of the command
     expected = {spec.name.replace("_", "") for spec in SPECS} - {"promote", "resubmit"}
     assert {re.sub(r"^Router|Function.*", "", function) for function in functions} == expected
 
@@ -130,7 +130,7 @@ def test_an_execution_that_fails_or_times_out_raises_an_alarm(assembly: Assembly
 
 
 def test_a_small_share_has_no_exponent_in_an_expression() -> None:
-    # Given a share that Python would write as 1e-05, which CloudWatch's page on metric math does not have
+    # Given a share that Python would write as 1e-05, a form that CloudWatch's page on metric math does not have
     settings = Settings(stage="small", alarms=AlarmSettings(max_quarantined_share=0.00001))
     line = cloudwatch.Metric(namespace="a", metric_name="b")
     # When
@@ -144,7 +144,7 @@ def test_a_small_share_has_no_exponent_in_an_expression() -> None:
 def test_alarms_without_a_meaning_for_the_settings_are_left_out(
     assembly: Assembly, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    # Given no budget, no limit of the quarantine, and nights that are not of every day
+    # Given no budget, no limit of the quarantine, and nights that are not daily
     settings = Settings(
         stage="weekly",
         schedule=ScheduleSettings(overnight="cron(0 22 ? * FRI *)"),
@@ -170,19 +170,19 @@ def written_metrics() -> set[tuple[str, str]]:
 
 
 def read_metrics(assembly: Assembly) -> set[tuple[str, str]]:
-    """(function, metric) of the own namespace, in alarms and on the dashboard."""
+    """(function, metric) of the product's namespace, in alarms and on the dashboard."""
     namespace = assembly.one("AWS::Lambda::Function", "Routersweep")["Environment"]["Variables"]
-    own = namespace["POWERTOOLS_METRICS_NAMESPACE"]
+    product = namespace["POWERTOOLS_METRICS_NAMESPACE"]
     metrics = [metric for alarm in assembly.resources(ALARM).values() for metric in watched(alarm)]
     found = {
         (body["Dimensions"][0]["Value"], body["MetricName"])
         for body in metrics
-        if body.get("Namespace") == own and body["MetricName"] != METRIC_NAME
+        if body.get("Namespace") == product and body["MetricName"] != METRIC_NAME
     }
     (dashboard,) = assembly.resources("AWS::CloudWatch::Dashboard").values()
     for widget in json.loads(dashboard["DashboardBody"])["widgets"]:
         for metric in widget["properties"].get("metrics", []):
-            if metric[0] == own:
+            if metric[0] == product:
                 found.add((metric[3], metric[1]))
     return found
 
@@ -234,7 +234,7 @@ def matches(pattern: str, line: str) -> bool:
 def test_an_outcome_is_counted_once_or_not_at_all(
     assembly: Assembly, capsys: pytest.CaptureFixture[str], outcome: ConversionOutcome, found: bool
 ) -> None:
-    # Given: the pattern of the template, and what a job prints
+    # Given: the pattern of the template, and the output of a job
     pattern = assembly.one(FILTER, "LogAlarms")["FilterPattern"]
     print_line(format_with_alarm(outcome))
     # Then

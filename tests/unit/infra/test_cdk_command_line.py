@@ -1,4 +1,4 @@
-"""The CDK command line runs the app of cdk.json with nothing but what set-up installed."""
+"""The CDK command line runs the app of cdk.json with only what set-up installed."""
 
 import json
 import re
@@ -8,7 +8,7 @@ from infra.synth import CHECKOUT
 from tests.unit.infra.npm_packages import run_cdk
 
 
-def test_the_permission_boundary_of_the_page_is_that_of_every_role(tmp_path: Path) -> None:
+def test_every_role_has_the_permission_boundary_of_the_page(tmp_path: Path) -> None:
     # Given a machine without uv on its PATH and without AWS
     (tmp_path / "bin").mkdir()
     environment = {
@@ -19,7 +19,7 @@ def test_the_permission_boundary_of_the_page_is_that_of_every_role(tmp_path: Pat
         # CDK's libraries are unpacked below HOME, which takes most of the time of a synthesis: once is enough.
         "JSII_RUNTIME_PACKAGE_CACHE_ROOT": str(Path.home() / ".cache" / "aws" / "jsii" / "package-cache"),
     }
-    # And what docs/deploy.md says of a boundary, in the file of a user whose home is tmp_path
+    # And the boundary of docs/deploy.md, in the file of a user whose home is tmp_path
     written = re.search(r'\{"context": .*?\}(?=`)', (CHECKOUT / "docs" / "deploy.md").read_text(encoding="utf-8"))
     assert written is not None
     (tmp_path / ".cdk.json").write_text(written.group())

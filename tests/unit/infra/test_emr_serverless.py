@@ -1,4 +1,4 @@
-"""EMR Serverless in the template: only where a setting allows it, bounded, and with rights instead of Glue's."""
+"""EMR Serverless in the template: only if a setting allows it, bounded, and with permissions that replace Glue's."""
 
 import re
 
@@ -26,15 +26,15 @@ def actions_by_role(assembly: Assembly) -> dict[str, set[str]]:
 
 
 def test_a_run_has_the_workers_of_the_settings(other_assembly: Assembly) -> None:
-    # Given what the state machine passes
+    # Given the arguments that the state machine passes
     machine = other_assembly.one("AWS::StepFunctions::StateMachine", "MachinesOvernight")
     text = machine["DefinitionSubstitutions"]["EmrSparkSubmitParameters"]
-    # When the service reads it, with the workers of a plan
+    # When the service reads them, with the workers of a plan
     text += " --conf spark.dynamicAllocation.maxExecutors=4"
     properties = spark_properties(
         {"jobDriver": {"sparkSubmit": {"entryPoint": "main.py", "sparkSubmitParameters": text}}}
     )
-    # Then there are 5 workers of a size that it has, with as much outside of the heap as on Glue
+    # Then there are 5 workers of a size that exists, with as much memory outside the heap as on Glue
     assert needed_capacity(properties) == Capacity(vcpus=40, gigabytes=160)
     assert (properties["spark.executor.memory"], properties["spark.executor.memoryOverhead"]) == ("20g", "12g")
     assert properties["spark.speculation"] == "true"
@@ -47,7 +47,7 @@ def test_only_the_machine_starts_runs_and_only_lease_take_over_watches_them(othe
 
 
 def test_a_run_may_do_what_glues_batch_job_does_and_nothing_of_the_stream(other_assembly: Assembly) -> None:
-    # Given the statements of both roles, without those for their own service and log groups
+    # Given the statements of both roles, except for their own service and log groups
     def of(role: str) -> set[tuple[str, str]]:
         return {
             (action, resource)
@@ -84,7 +84,7 @@ def grants(assembly: Assembly) -> set[tuple[str, str]]:
 
 
 def launch_of(assembly: Assembly) -> StreamLaunch:
-    """What the functions that start a streaming run are told."""
+    """The parameters of the functions that start a streaming run."""
     functions = assembly.resources("AWS::Lambda::Function").values()
     texts = {body["Environment"]["Variables"].get(STREAM_LAUNCH) for body in functions if "Environment" in body}
     (text,) = texts - {None}
@@ -92,7 +92,7 @@ def launch_of(assembly: Assembly) -> StreamLaunch:
 
 
 def test_a_streaming_run_has_the_workers_of_the_settings(on_emr: Assembly) -> None:
-    # When the service reads what a function sends
+    # When the service reads a function's request
     properties = spark_properties(launch_of(on_emr).request("1", "job", "token"))
     # Then all workers have sizes that exist, and the driver keeps two executors
     assert needed_capacity(properties) == Capacity(vcpus=38, gigabytes=152)
@@ -102,11 +102,11 @@ def test_a_streaming_run_has_the_workers_of_the_settings(on_emr: Assembly) -> No
 
 
 def test_a_streaming_run_may_read_its_code_and_write_its_logs(on_emr: Assembly) -> None:
-    # Given what the service does with the run's role before its code runs, and when it has ended
+    # Given the service's actions with the run's role before its code runs, and after its end
     launch = launch_of(on_emr)
     words = f"{launch.entry_point} {launch.arguments} {launch.spark_submit_parameters}"
     files = re.findall(r"s3://[^\s#]+", words)
-    # Then it may
+    # Then the role allows them
     assert len(files) == 3
     assert all(on_emr.may_read("EmrStream", uri) for uri in files)
     assert on_emr.allowed("s3:PutObject", f"/{SPARK_LOGS}*") == {"EmrStream", "Jobs"}
@@ -115,34 +115,34 @@ def test_a_streaming_run_may_read_its_code_and_write_its_logs(on_emr: Assembly) 
     for action in ("DescribeLogStreams", "CreateLogStream", "PutLogEvents"):
         assert on_emr.allowed(f"logs:{action}", launch.log_group) == {"EmrStream"}
     assert ("EmrStream", "logs:DescribeLogGroups", "*") in on_emr.grants()
-    # And EMR Serverless keeps no event logs under a key of its own
+    # And EMR Serverless keeps no event logs under its own key
     assert not launch.keeps_event_logs
 
 
 def test_the_roles_of_the_stream_have_the_rights_of_glue_in_its_place(on_emr: Assembly, assembly: Assembly) -> None:
-    # Given what differs from a stage on Glue, which also has a dataset with urgent tags and metadata
+    # Given the differences from a stage on Glue, which also has a dataset with urgent tags and metadata
     on_glue = {item for item in grants(assembly) if item not in URGENT_ATTRIBUTES}
     added, removed = grants(on_emr) - on_glue, on_glue - grants(on_emr)
     starters = {f"Router{name.replace('_', '')}" for name in STARTERS}
-    # Then those who start a run may do it there, list runs, and pass its role
+    # Then the functions that start a run may do so there, list runs, and pass its role
     starts = {"emr-serverless:StartJobRun", "emr-serverless:ListJobRuns", "iam:PassRole"}
     expected = {(role, action) for role in starters for action in starts}
-    # And one function may end them, and those who ask for the end of a run may ask
+    # And one function may end them, and the functions that request the end of a run may request it
     expected.add(("Routerstreamcontrol", "emr-serverless:CancelJobRun"))
     watchers = ("Routerplan", "Routerrunstatus", "Routersweep", "Jobs", "EmrStream")
     expected |= {(role, "emr-serverless:GetJobRun") for role in watchers}
     assert {item for item in added if not item[0].startswith("EmrStream")} | {
         item for item in added if item[1] == "emr-serverless:GetJobRun"
     } == expected
-    # And the role of the runs has what Glue's had, without the rights that belong to the services' logs
+    # And the role of the runs has the permissions of Glue's role, except for the services' logs
     of_glue = {action for role, action in on_glue if role == "Jobs" and not action.startswith("logs:")}
     of_emr = {action for role, action in grants(on_emr) if role == "EmrStream" and not action.startswith("logs:")}
     assert of_emr == of_glue | {"emr-serverless:GetJobRun"}
-    # And what is gone are the streaming jobs of Glue, and the index of open manifests for its role
+    # And the streaming jobs of Glue are gone, as is its role's permission on the index of open manifests
     assert removed == {
         *((role, action) for role in starters for action in ("glue:StartJobRun", "glue:GetJobRuns")),
         ("Routerstreamcontrol", "glue:BatchStopJobRun"),
         ("Jobs", "dynamodb:Query"),
     }
-    # And none but it reads the inbox
+    # And no other role reads the inbox
     assert on_emr.allowed("s3:DeleteObject", "/inbox*") == {"EmrStream"}

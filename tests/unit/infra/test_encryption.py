@@ -1,4 +1,4 @@
-"""A stage with a KMS key: everything stored is encrypted by it, and exactly those who have to may use it."""
+"""A stage with a KMS key: everything stored is encrypted by it, and only the roles that need it may use it."""
 
 from dataclasses import replace
 from typing import Any
@@ -90,9 +90,9 @@ WRITES = {"s3:PutObject", "sqs:SendMessage", "sns:Publish"}
 def needed_uses(statements: list[dict[str, Any]], assembly: Assembly) -> dict[str, set[str]]:
     """The uses that follow from the role's other permissions on resources of the stack."""
     reads, writes = set(), set()
-    own = {assembly.arn(name).partition("/")[0] for kind in STORES for name in assembly.resources(kind)}
+    arns = {assembly.arn(name).partition("/")[0] for kind in STORES for name in assembly.resources(kind)}
     for statement in statements:
-        if own.isdisjoint(resource.partition("/")[0] for resource in listed(statement["Resource"])):
+        if arns.isdisjoint(resource.partition("/")[0] for resource in listed(statement["Resource"])):
             continue
         for action in set(listed(statement["Action"])):
             service = action.partition(":")[0]
@@ -125,13 +125,13 @@ def test_the_printed_policy_has_a_statement_for_each_service_that_uses_the_key_i
     sid: str, service: str, actions: tuple[str, ...], keys: dict[str, str], elsewhere: str | None
 ) -> None:
     def allowed(policy: dict[str, Any], keys: dict[str, str]) -> set[str]:
-        asked = (EvalContext("", "Service", ACCOUNT, name, KEY, REGION, service_context=keys) for name in actions)
-        return {item.action for item in asked if evaluate_resource_policy(policy, item, service).decision == "Allow"}
+        contexts = (EvalContext("", "Service", ACCOUNT, name, KEY, REGION, service_context=keys) for name in actions)
+        return {item.action for item in contexts if evaluate_resource_policy(policy, item, service).decision == "Allow"}
 
     policy = printed_policy()
     others = [statement for statement in policy["Statement"] if statement["Sid"] != sid]
     assert allowed(policy, keys) == set(actions)
-    # And none without it, or for another account, where the service tells one
+    # And none without a service, or for another account if the service reports one
     assert allowed({**policy, "Statement": others}, keys) == set()
     assert elsewhere is None or allowed(policy, dict.fromkeys(keys, elsewhere)) == set()
 

@@ -1,4 +1,4 @@
-"""The CDK app reads the right settings file; wrong settings end it with one sentence."""
+"""The CDK app reads the right settings file; invalid settings end it with one sentence."""
 
 import json
 import os
@@ -40,14 +40,14 @@ def test_what_the_settings_or_cdk_refuse_is_one_sentence(
     context: dict[str, str],
     message: str,
 ) -> None:
-    # Given a settings file from which no stack can be made.
+    # Given a settings file from which no stack can be built.
     (tmp_path / "wrong.toml").write_text(text)
     context = {**context, "settings": str(tmp_path / "wrong.toml"), "local": "true"}
     monkeypatch.setenv("CDK_CONTEXT_JSON", json.dumps(context))
     monkeypatch.setenv("CDK_OUTDIR", str(tmp_path / "out"))
     # When the app runs.
     code = main()
-    # Then it fails, and says in one line why.
+    # Then it fails, and states the reason in one line.
     printed = capsys.readouterr().err
     assert code == 1
     assert len(printed.splitlines()) == 1

@@ -1,4 +1,4 @@
-"""What a deployment uploads: code that is pure Python, complete, and the same every time; wheels of this checkout."""
+"""A deployment's uploads: code that is pure Python, complete, and the same every time; wheels of this checkout."""
 
 import ast
 import hashlib
@@ -178,7 +178,7 @@ def release(engine: str) -> str:
     return str(runtime["release"])
 
 
-def test_on_emr_serverless_the_jobs_bring_everything_but_spark() -> None:
+def test_on_emr_serverless_the_jobs_contain_everything_except_spark() -> None:
     assert release("emr") == RELEASE
     needed = missing_libraries(CHECKOUT, JobRuntime.emr("arm64"))
     assert {"boto3", "botocore", "ndjson-arrow", "obstore", "pyarrow", "urllib3"} <= needed.keys()
@@ -200,7 +200,7 @@ def test_the_runtime_is_the_one_that_the_jobs_are_deployed_on(assembly: Assembly
 def test_wheels_change_arguments_and_no_permission(
     tmp_path: Path, other_assembly: Assembly, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given zips that are taken for those of this checkout.
+    # Given zips that count as the zips of this checkout.
     wheels, libraries = tmp_path / "made.gluewheels.zip", tmp_path / "libraries.zip"
     for file in (wheels, libraries):
         file.write_bytes(file.name.encode())
@@ -280,7 +280,7 @@ version = "3.2"
 
 @pytest.fixture
 def made(tmp_path: Path, checkout: Path) -> Path:
-    """What ``make wheels`` writes for this checkout."""
+    """The files that ``make wheels`` writes for this checkout."""
     target = tmp_path / "made.gluewheels.zip"
     reader = write_wheel(tmp_path / READER_WHEEL, {"ndjson_arrow.py": b"2"})
     write_zip([reader, tmp_path / OBSTORE], PINS, checkout, target)
@@ -305,7 +305,7 @@ def rewrite(made: Path, change: Callable[[dict[str, bytes]], object]) -> Path:
     return target
 
 
-def test_the_zip_of_this_checkout_is_accepted_and_that_of_another_or_none_refused(made: Path, checkout: Path) -> None:
+def test_only_the_zip_of_this_checkout_is_accepted(made: Path, checkout: Path) -> None:
     assert check(made, checkout) == made
     assert check(rewrite(made, lambda files: files), checkout)
     (checkout / "native" / "src" / "lib.rs").write_text("// another reader\n")
@@ -356,7 +356,7 @@ def test_python_imports_what_spark_unpacks(made: Path, tmp_path: Path) -> None:
         ({"obstore.py": b""}, "and in another wheel"),
     ],
 )
-def test_a_wheel_that_cannot_be_unpacked_beside_the_others_is_refused(
+def test_a_wheel_that_cannot_be_unpacked_next_to_the_others_is_refused(
     tmp_path: Path, made: Path, files: dict[str, bytes], reason: str
 ) -> None:
     more = write_wheel(tmp_path / "zmore-1-py3-none-any.whl", files)

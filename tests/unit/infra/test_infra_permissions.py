@@ -67,12 +67,12 @@ def test_the_jobs_write_only_to_the_log_groups_of_their_stack(assembly: Assembly
 
 
 def test_roles_use_only_buckets_of_their_account(assembly: Assembly, other_assembly: Assembly) -> None:
-    # Given statements whose ARN of a bucket names no account: another one can have a bucket that was deleted here
+    # Given statements with a bucket ARN without an account: another account can own a bucket that was deleted here
     statements = [
         statement
         for stack in (assembly, other_assembly)
         for name, statement in stack.statements()
-        # Of CDK's own function that sets notifications, and of buckets, the names are others
+        # The names differ for CDK's own function that sets notifications, and for buckets
         if re.search("Role(DefaultPolicy|OverflowPolicy|GetObject)", name)
         and any(action.startswith("s3:") for action in listed(statement["Action"]))
     ]
@@ -83,7 +83,7 @@ def test_roles_use_only_buckets_of_their_account(assembly: Assembly, other_assem
 
 
 def test_no_service_acts_for_another_account(assembly: Assembly, other_assembly: Assembly) -> None:
-    # Given who may act in the name of a service; these document no condition for it, and Firehose has its external id
+    # Given the services that may assume roles; three of them need no account condition
     without = {f"{name}.amazonaws.com" for name in ("lambda", "glue", "firehose")}
     found = [
         (service, name, statement)
@@ -91,7 +91,7 @@ def test_no_service_acts_for_another_account(assembly: Assembly, other_assembly:
         if isinstance(principal := statement.get("Principal"), dict)
         for service in listed(principal.get("Service", []))
     ]
-    # Then all others need the stack's account: a bucket's name, once free, can belong to another one
+    # Then all others require the stack's account: another account can take a bucket's name once it is free
     assert {service.partition(".")[0] for service, _, _ in found} >= {"cloudwatch", "s3", "scheduler", "states"}
     for service, name, statement in found:
         account = statement.get("Condition", {}).get("StringEquals", {}).get("aws:SourceAccount")
@@ -107,7 +107,7 @@ def test_a_role_is_passed_to_one_service_only(other_assembly: Assembly) -> None:
 
 
 def test_a_deployment_leaves_running_jobs_their_files(assembly: Assembly) -> None:
-    # Given the files of a deployment, those of an earlier one, which differ by their hash, and those of another stage
+    # Given the files of a deployment, the files of an earlier one, which differ by their hash, and another stage's
     uris = {
         uri
         for job in assembly.resources("AWS::Glue::Job").values()
@@ -160,7 +160,7 @@ def test_every_function_and_nothing_else_writes_to_its_log(other_assembly: Assem
 
 
 def test_what_no_test_uses_is_granted_as_the_page_says(assembly: Assembly, other_assembly: Assembly) -> None:
-    # Given the page's table of what the local cloud cannot judge, or has no occasion for
+    # Given the page's table of permissions that the local cloud cannot check, or never uses
     granted = {(f"{role}Role", action) for stack in (assembly, other_assembly) for role, action, _ in stack.grants()}
     assert explained() - granted == set()
     # And children of a Map Run are watched, stopped and redriven by their own form of an ARN
@@ -204,7 +204,7 @@ def test_only_jobs_and_functions_with_a_selection_may_list_the_input(
     own = assembly.allowed("s3:ListBucket", "StorageInput")
     foreign = other_assembly.allowed("s3:ListBucket", "landing-zone-1") - {"Recordsclicks", "Recordspayments"}
     assert foreign == {"Routerplan", "Routerbackfill", "Routerpromote", "Routerreprocess", "Jobs", "Emr"}
-    # And route where tags or metadata make files urgent: it tells a deleted one from a denied one
+    # And route, where tags or metadata make files urgent: it can distinguish a deleted object from a denied one
     assert own == (foreign - {"Emr"}) | {"Routerroute"}
 
 
@@ -226,13 +226,13 @@ def test_route_reads_objects_only_of_datasets_with_urgent_tags_or_metadata(
     assert reads(other_assembly, "landing-zone-1") == set()
 
 
-def test_what_takes_ownership_may_also_write_pointers_and_look_for_datasets(assembly: Assembly) -> None:
+def test_roles_that_take_ownership_may_also_write_pointers_and_read_datasets(assembly: Assembly) -> None:
     owners = assembly.allowed("s3:PutObject", "/intents/*")
-    # Given each function that adopts an arrival of the stream lane: it may write its pointer, a backfill as well
+    # Given each function that adopts an arrival of the stream lane: it may write its pointer, including a backfill
     assert owners == {"Routerroute", "Routerbackfill", "Routerresubmit", "Routersweep"}
     # The lines of a resubmission are always in the batch lane
     assert owners - assembly.allowed("s3:PutObject", "/inbox/*") == {"Routerresubmit"}
-    # Without this right no file of a dataset that a key has created gets an owner
+    # Without this permission no file of a dataset that a key has created gets an owner
     assert owners <= assembly.allowed("dynamodb:BatchGetItem", "Ledger")
 
 
@@ -249,7 +249,7 @@ def test_both_engines_store_event_logs_where_the_setting_is_on(other_assembly: A
     assert re.fullmatch(r"s3://\S*Control\S*/spark-logs/", uri)
     forms = ("--enable-spark-ui", "--enable-spark-ui-legacy-path")
     assert {job.get(form) for job in jobs for form in forms} == {"true"}
-    # And runs on EMR Serverless the same
+    # And runs on EMR Serverless have it as well
     machine = other_assembly.one("AWS::StepFunctions::StateMachine", "MachinesOvernight")
     assert machine["DefinitionSubstitutions"]["EmrLogUri"] == uri
     # And both roles may write there

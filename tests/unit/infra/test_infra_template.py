@@ -84,7 +84,7 @@ def test_an_existing_bucket_is_used_and_not_created(assembly: Assembly, other_as
     assert notification["BucketName"] == "landing-zone-1"
     # Then its existing notifications stay.
     assert notification["Managed"] is False
-    # And a stage that gets another bucket takes the stage's notification off the one before
+    # And a stage that changes its bucket removes its notification from the previous one
     assert "landingzone1" in name
     assert name not in assembly.resources("Custom::S3BucketNotifications")
 
@@ -146,7 +146,7 @@ def test_buckets_keep_old_versions_for_a_time_and_no_data_expires(
     for name, rules in (("Lake", {}), ("Quarantine", {}), ("Control", DOCUMENTS)):
         assert bucket_of(found, name) == (protected, UPLOADS | OLD_VERSIONS | rules)
     assert found.one(LEDGER, "Ledger")["Replicas"][0]["DeletionProtectionEnabled"] is protected
-    # And the input bucket of a stage without one of its own has versions
+    # And the input bucket of a stage without an existing bucket has versions
     assert len(found.resources(BUCKET)) == 3 or bucket_of(found, "Input") == (True, UPLOADS)
 
 
@@ -193,10 +193,10 @@ def test_the_input_bucket_refuses_keys_that_its_jobs_may_not_use(
         assert (statement["Effect"], statement["Principal"]) == ("Deny", {"AWS": "*"})
         assert statement["Action"] == "s3:PutObject"
         named = {} if key is None else {"s3:x-amz-server-side-encryption-aws-kms-key-id": key}
-        asked = EvalContext(
+        context = EvalContext(
             "uploader", "User", "999988887777", "s3:PutObject", "arn", "eu-central-1", service_context=named
         )
-        return not _conditions_met(statement["Condition"], asked)
+        return not _conditions_met(statement["Condition"], context)
 
     # Given a stage without a KMS key, and one with: a request that names no key gets the bucket's.
     assert [allowed(assembly.template, key) for key in (None, KEY, FOREIGN_KEY)] == [True, False, False]
@@ -221,11 +221,11 @@ def test_what_the_settings_do_not_ask_for_is_neither_created_nor_allowed(assembl
     assert assembly.allowed("s3:PutObject", "/verify/*") | assembly.allowed("s3:PutObject", "/spark-logs/*") == set()
     assert "--spark-event-logs-path" not in assembly.one(JOB, "JobsBatch")["DefaultArguments"]
     assert "Records" not in assembly.template["Outputs"]
-    # Settings that are rolled back must not delete the database of its tables, and these with it.
+    # A rollback of the settings must not delete the database of its tables, and the tables with it.
     assert [body["Type"] for name, body in resources.items() if "ables" in name] == ["AWS::Glue::Database"]
 
 
-def test_the_rules_take_the_keys_and_not_those_of_errors(other_assembly: Assembly) -> None:
+def test_the_rules_take_the_keys_of_records_and_not_the_keys_of_errors(other_assembly: Assembly) -> None:
     now = datetime(2026, 11, 23, 12, tzinfo=UTC)
     for record in (CLICKS, PAYMENTS):
         target = delivery(other_assembly, record.name)["ExtendedS3DestinationConfiguration"]
@@ -239,7 +239,7 @@ def test_the_rules_take_the_keys_and_not_those_of_errors(other_assembly: Assembl
         assert "!{firehose:error-output-type}" in target["ErrorOutputPrefix"]
 
 
-def test_a_delivery_stream_is_made_after_the_policies_of_its_roles(other_assembly: Assembly) -> None:
+def test_a_delivery_stream_is_created_after_the_policies_of_its_roles(other_assembly: Assembly) -> None:
     resources = other_assembly.template["Resources"]
     for name in other_assembly.resources(DELIVERY_STREAM):
         policies = {item for item in resources[name]["DependsOn"] if resources[item]["Type"] == "AWS::IAM::Policy"}

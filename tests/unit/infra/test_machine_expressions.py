@@ -88,7 +88,7 @@ def value_of(library: Path, field: str, **case: Any) -> Any:
 
 
 def caught(library: Path, texts: list[str], cause: str) -> list[dict[str, Any]]:
-    """The answers of expressions to an error with a cause of ``CAUSES``."""
+    """The expressions' answers to an error with a cause from ``CAUSES``."""
     output = {"Error": "Some.Error", **CAUSES[cause]}
     return evaluate(library, [{"expression": text, "states": {"errorOutput": output}} for text in texts])
 
@@ -109,7 +109,7 @@ def test_an_error_of_any_cause_has_a_text(library: Path, file: Path) -> None:
     outputs = [{"Error": "Some.Error", **cause} for cause in CAUSES.values()]
     cases = [{"expression": text, "states": {"errorOutput": output}} for output in outputs for text in texts]
     answers = evaluate(library, cases)
-    # Then each has a text: Step Functions fails an execution where one has no value, and nobody is notified.
+    # Then each has a text: Step Functions fails an execution if one has no value, and nobody is notified.
     assert cases
     found = zip(cases, answers, strict=True)
     assert [(case, answer) for case, answer in found if not isinstance(answer.get("value"), str)] == []
@@ -131,16 +131,16 @@ def test_a_run_of_the_batch_lane_that_failed_keeps_its_id_and_its_reason(library
 
 
 @pytest.mark.parametrize(("state", "service"), [("RunJob", "Glue"), ("RunOnEmr", "EMRServerless")])
-def test_a_refused_start_is_told_to_the_function_that_looks_at_the_run_and_once_only(
+def test_a_refused_start_is_reported_once_to_the_function_that_checks_the_run(
     library: Path, state: str, service: str
 ) -> None:
-    # Given an error with which the service has refused to start a run, too often
+    # Given an error with which the service has refused to start a run too often
     states = machine("overnight")["States"]["Runs"]["ItemProcessor"]["States"]
     error = {"errorOutput": {"Error": f"{service}.ThrottlingException", "Cause": "Rate exceeded"}}
     # Then the round has failed by a refusal, not by a run, and the next one begins without it
     (rule,) = states[state]["Catch"]
-    shown = {name: value_of(library, rule["Assign"][name], states=error) for name in ("refusal", "failure", "jobRun")}
-    assert shown == {"refusal": f"{service}.ThrottlingException: Rate exceeded", "failure": "", "jobRun": ""}
+    made = {name: value_of(library, rule["Assign"][name], states=error) for name in ("refusal", "failure", "jobRun")}
+    assert made == {"refusal": f"{service}.ThrottlingException: Rate exceeded", "failure": "", "jobRun": ""}
     assert (rule["Next"], states["Check"]["Assign"]["refusal"]) == ("Check", "{% '' %}")
 
 
@@ -155,7 +155,7 @@ def test_a_backfill_names_its_overnight_execution_so_that_a_repeated_start_finds
 def test_a_round_on_emr_serverless_that_is_repeated_finds_its_job_run_and_one_that_is_redriven_does_not(
     library: Path,
 ) -> None:
-    # Given a round as it begins, after a lost answer, the next one, and one that is redriven: its job run was cancelled
+    # Given a round at its start, after a lost answer, the next one, and a redriven one with a cancelled job run
     task = machine("overnight")["States"]["Runs"]["ItemProcessor"]["States"]["RunOnEmr"]
     tokens = [
         value_of(
@@ -213,11 +213,11 @@ ROUND_EVENTS = 9
 
 @pytest.mark.parametrize("seconds", [1, 5, 30, 60])
 def test_a_window_of_a_day_has_fewer_events_than_an_execution_may_have(library: Path, seconds: int) -> None:
-    # Given the interval between two checks as the machine waits for it, after any number of checks before
+    # Given the interval between two checks as the machine waits for it, after any number of earlier checks
     expression = machine("stream_window")["States"]["Wait"]["Seconds"][2:-2].replace("${WatchSeconds}", str(seconds))
     cases = [{"expression": expression, "states": {}, "variables": {"checks": number}} for number in range(3_000)]
     waits = [answer["value"] for answer in evaluate(library, cases)]
-    # When a window of a day is watched, and the run is asked to stop for as long as it is
+    # When a window of a day is watched, and the run is asked to stop for the same time
     passed = list(accumulate(waits))
     checks = sum(time < DAY_SECONDS for time in passed)
     stops = STOP_GRACE_MINUTES * 60 / seconds
@@ -233,7 +233,7 @@ def test_a_window_of_a_day_has_fewer_events_than_an_execution_may_have(library: 
 def test_an_execution_leaves_a_stream_that_a_later_one_watches_without_a_stop(
     library: Path, window_over: bool, hours: float, following: str
 ) -> None:
-    # Given windows without a pause between them: the next execution has opened its own before this one looks again
+    # Given windows without a pause between them: the next execution opens its window before this one checks again
     window, start = machine("stream_window"), datetime(2026, 11, 20, tzinfo=UTC)
     state = window["States"]["WindowOver"]
     times = {
@@ -244,7 +244,7 @@ def test_an_execution_leaves_a_stream_that_a_later_one_watches_without_a_stop(
     cases = [{"expression": choice["Condition"][2:-2], "states": states} for choice in state["Choices"]]
     # When
     answers = evaluate(library, cases)
-    # Then it ends before its timeout, which would be an alarm
+    # Then it ends before its timeout, which would raise an alarm
     met = (choice["Next"] for choice, answer in zip(state["Choices"], answers, strict=True) if answer["value"])
     assert next(met, state["Default"]) == following
     assert hours * 3600 <= window["TimeoutSeconds"]
@@ -252,7 +252,7 @@ def test_an_execution_leaves_a_stream_that_a_later_one_watches_without_a_stop(
 
 @pytest.mark.parametrize("time", [backfill.TIME_PER_CALL, reprocess.TIME_PER_CALL])
 def test_a_backfill_lists_until_its_timeout_with_fewer_events_than_an_execution_may_have(time: timedelta) -> None:
-    # Given calls that all take their time, until only the time of the overnight execution is left
+    # Given calls that all take their full time, until only the time of the overnight execution is left
     search = machine("backfill")
     seconds = search["TimeoutSeconds"] - search["States"]["Overnight"]["TimeoutSeconds"]
     assert ROUND_EVENTS * seconds / time.total_seconds() < MAX_EVENTS

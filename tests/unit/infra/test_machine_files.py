@@ -35,7 +35,7 @@ def graphs(machine: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def states(machine: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """(name, state) of all states, also of those inside Map states."""
+    """(name, state) of all states, including the states inside Map states."""
     for graph in graphs(machine):
         yield from graph["States"].items()
 
@@ -56,14 +56,14 @@ def test_every_lambda_call_has_the_retry_of_the_one_source(file: Path) -> None:
 
 
 def test_an_outage_of_five_minutes_does_not_end_a_night_and_a_function_that_hangs_does_within_hours() -> None:
-    # Given what is tried again: the call of a function, and a Map whose list of runs cannot be read
+    # Given the calls that are retried: a function, and a Map whose list of runs cannot be read
     (retrier,) = json.loads((MACHINES / "lambda_retry.json").read_text(encoding="utf-8"))
     (reader,) = read(MACHINES / "overnight.asl.json")["States"]["Runs"]["Retry"]
     assert reader == {**retrier, "ErrorEquals": ["States.ItemReaderFailed"]}
-    # And the waits between the tries, each of which is shortened at random, to half on average
+    # And the waits between the tries, each shortened at random, to half on average
     first, factor, longest = (retrier[name] for name in ("IntervalSeconds", "BackoffRate", "MaxDelaySeconds"))
     waits = [min(first * factor**number, longest) for number in range(retrier["MaxAttempts"])]
-    # Then they are longer, also where all together are two deviations below their average
+    # Then they are longer than the outage, even if their sum is two deviations below its average
     deviation = math.sqrt(sum(wait**2 for wait in waits) / 12)
     assert sum(waits) / 2 - 2 * deviation > 300
     # And a function whose every invocation times out does not take half of the night before the execution fails
@@ -145,7 +145,7 @@ def retried(state: dict[str, Any]) -> set[str]:
         ),
     ],
 )
-def test_of_the_modelled_errors_of_a_call_those_that_pass_are_retried(
+def test_the_transient_errors_among_the_modelled_ones_of_a_call_are_retried(
     resource: str, service: str, operation: str, prefix: str, passing: set[str]
 ) -> None:
     names = modelled(service, operation) | {"ThrottlingException"}
@@ -160,24 +160,24 @@ def test_of_the_modelled_errors_of_a_call_those_that_pass_are_retried(
     assert calls
     for state in calls:
         assert {name for name in names if prefix + name in retried(state)} == passing
-        # And what the service or its client has no name for: a server error, a lost connection
+        # And errors without a name from the service or its client: a server error, a lost connection
         assert {f"{prefix}AWS{prefix[:-1]}Exception", f"{prefix}SdkClientException"} <= retried(state)
 
 
 @machine_files
-def test_every_error_of_a_task_is_caught_and_told(file: Path) -> None:
+def test_every_error_of_a_task_is_caught_and_reported(file: Path) -> None:
     for graph in graphs(read(file)):
         ending: list[Any] = []
         for name, state in graph["States"].items():
             if state["Type"] in ("Task", "Map"):
                 assert state["Catch"][-1]["ErrorEquals"] == ["States.ALL"], name
-                # And a rule before the last one, which tells nobody, is for a wrong input alone
+                # And a rule before the last one, which notifies nobody, handles only an invalid input
                 assert all(rule["ErrorEquals"] == ["InvalidInputError"] for rule in state["Catch"][:-1]), name
             # A scheduled verification has no function
             if (state.get("Resource", "").endswith("lambda:invoke") or name == "Compare") and name not in GOES_ON:
                 assert "sns:publish" in resource_after(graph, state["Catch"][-1]["Next"]), name
                 ending += [state["Catch"][-1]] if name != TOLD_AND_GOES_ON else []
-        # And those that end the execution do it in the same way: `tests/e2e/machines` has one of each machine
+        # And the states that end the execution use the same path: `tests/e2e/machines` has one of each machine
         assert all(rule == ending[0] for rule in ending)
 
 
@@ -189,13 +189,13 @@ def test_what_lambda_reports_of_a_process_that_died_is_caught_with_or_without_a_
         for name, state in graph["States"].items():
             if not state.get("Resource", "").endswith("lambda:invoke"):
                 continue
-            # Then: more memory is not to be had by a repetition, and no rule before the last one ends without a word
+            # Then: a repetition gets no more memory, and no rule before the last one ends without a report
             assert killed - retried(state) == {"Runtime.ExitError"}, name
             assert not any(killed & set(rule["ErrorEquals"]) for rule in state["Catch"][:-1]), name
 
 
 def resource_after(graph: dict[str, Any], name: str) -> str:
-    """The resource of the task that follows, also behind a choice."""
+    """The resource of the task that follows, also after a choice."""
     state = graph["States"][name]
     return resource_after(graph, state["Choices"][0]["Next"]) if state["Type"] == "Choice" else state["Resource"]
 

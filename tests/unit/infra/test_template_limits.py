@@ -1,4 +1,4 @@
-"""Every variant of the template is valid for cfn-lint and within limits that AWS checks at deployment only; quotas."""
+"""Every variant of the template is valid for cfn-lint and within limits that AWS checks only at deployment; quotas."""
 
 import json
 import re
@@ -86,7 +86,7 @@ ACCEPTED_BY_LINT = {
     # The schema demands a number; Step Functions takes a JSONata expression
     # (https://docs.aws.amazon.com/step-functions/latest/dg/state-map-distributed.html).
     "E3601",
-    # CDK's own: DependsOn that a reference implies already.
+    # CDK's own: DependsOn that a reference already implies.
     "W3005",
 }
 
@@ -133,7 +133,7 @@ def test_no_resource_has_a_larger_policy_than_its_service_accepts(variant: Assem
 
 
 def test_policies_have_only_characters_that_iam_accepts(variant: Assembly) -> None:
-    # Given what IAM says of a policy (API Reference, PutRolePolicy)
+    # Given IAM's rules for a policy (API Reference, PutRolePolicy)
     model = botocore.session.get_session().get_service_model("iam")
     pattern = model.shape_for("policyDocumentType").metadata["pattern"]
     policies = [*variant.resources("AWS::IAM::Policy").items(), *variant.resources("AWS::IAM::ManagedPolicy").items()]
@@ -150,7 +150,7 @@ def test_keys_under_a_prefix_with_such_characters_are_allowed() -> None:
     pattern = key_pattern(FOREIGN_PREFIX)
     assert fnmatchcase(f"{FOREIGN_PREFIX}2026/11/20.ndjson", pattern)
     assert not fnmatchcase("orders/2026/11/20.ndjson", pattern)
-    # And where a policy can say exactly which keys they are, no others
+    # And if a policy can list exactly these keys, it allows no others
     assert key_pattern("\u00e9t\u00e9/$a*?/") == "\u00e9t\u00e9/?a??/*"
 
 
@@ -181,13 +181,13 @@ ON_EMR = StreamSettings(jobs=2, engine="emr-serverless")
     [
         # 20 runs of 10 workers of 2 DPUs, and a streaming job of 5 workers of 1 DPU.
         ({}, [20, 21, 405]),
-        # A stage with an Iceberg table has one function more.
+        # A stage with an Iceberg table has one more function.
         ({"datasets": (DatasetRule("{folder}", table="iceberg"),)}, [21, 21, 405]),
         # A scheduled verification is one more run of the batch job.
         ({"verify": VerifySettings(share=0.01)}, [20, 22, 425]),
         # Each further streaming job is one more run of 5 workers.
         ({"stream": StreamSettings(max_workers=5, worker_type="G.1X", jobs=3)}, [20, 23, 415]),
-        # On the other engine it takes no run and no DPU of Glue.
+        # On the other engine it uses no run and no DPU of Glue.
         ({"stream": ON_EMR}, [20, 20, 400, 76]),
         (
             {"stream": ON_EMR, "batch": BatchSettings(engines=("emr-serverless",)), "emr": EmrSettings(max_vcpus=64)},

@@ -31,7 +31,7 @@ class Crash(BaseException):
 
 
 class Faults:
-    """Counts writes over all clients it wraps; attributes set the fault of the n-th one (from 1)."""
+    """Counts the writes of all wrapped clients; attributes set the fault of the n-th write (from 1)."""
 
     def __init__(self) -> None:
         self.writes: list[str] = []
@@ -54,7 +54,7 @@ class Faults:
         self._crashed = False
 
     def deliver(self) -> None:
-        """Apply the delayed write now; its answer, or its refusal, is lost."""
+        """Apply the delayed write now; its answer, or its rejection, is lost."""
         with suppress(ClientError):
             while self._delayed:
                 self._delayed.pop()()
@@ -64,7 +64,7 @@ class Faults:
         return _Faulty(client, self)
 
     def call(self, name: str, method: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
-        """One request at a time: the number of a write decides about its fault."""
+        """One request at a time: the number of a write selects its fault."""
         if self.pause is not None and name in WRITES and len(self.writes) + 1 >= self.pause[0]:
             (_, meanwhile), self.pause = self.pause, None
             meanwhile()
@@ -84,7 +84,7 @@ class Faults:
             if number == self.drop:
                 raise ReadTimeoutError(endpoint_url="loopback")
             answer = method(**kwargs)
-            # A transaction carries a token: DynamoDB answers its repetition with the first response.
+            # A transaction has a token: DynamoDB answers its repetition with the first response.
             if number == self.repeat and name != "transact_write_items":
                 answer = method(**kwargs)
             if number == self.lose_answer_of:

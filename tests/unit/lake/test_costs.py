@@ -1,4 +1,4 @@
-"""What job runs have used, by the engine's own answer, and what they cost: bills and their rows."""
+"""The usage of job runs, as the engine reports it, and its cost: bills and their rows."""
 
 from dataclasses import replace
 from datetime import UTC, date, datetime
@@ -75,7 +75,7 @@ def priced(found: Bill, price: PriceSettings = PRICE, architecture: str = "x86_6
         # Given a fixed number of workers: all of them for the whole time, 20 DPU hours
         ({}, Engine.GLUE, 72_000, 8.80),
         ({"MaxCapacity": 5.0}, Engine.GLUE, 18_000, 2.20),
-        # Given Flex or auto scaling: what Glue reports
+        # Given Flex or auto scaling: the figures that Glue reports
         ({"DPUSeconds": 36_000.5}, Engine.GLUE, 36_000.5, 4.400061),
         ({"DPUSeconds": 36_000.0, "ExecutionClass": "FLEX"}, Engine.GLUE_FLEX, 36_000, 2.90),
         ({"DPUSeconds": 0.0}, Engine.GLUE, 0, 0),
@@ -196,13 +196,13 @@ def test_a_row_that_is_written_twice_costs_once(world: World) -> None:
     # Given two processes that record the same job run, the second one with other figures
     assert world.ledger.costs.record(ROW)
     assert not world.ledger.costs.record(replace(ROW, micro_dollars=5))
-    # Then the first one holds, in the row and in the sum
+    # Then the first one is kept, in the row and in the sum
     assert list(world.ledger.costs.of_days(DAY, DAY)) == [ROW]
     assert world.ledger.costs.day_sum(DAY) == 1000
 
 
 def test_a_row_with_more_datasets_than_an_item_can_hold_is_stored_whole(world: World) -> None:
-    # Given an interval of the streaming job in which datasets were converted that fill two items and begin another one
+    # Given an interval of the streaming job with shares for two full items and one share in a third
     names = [f"dataset_number_{number:05d}" for number in range(2 * MAX_SHARES + 1)]
     shares = tuple(CostShare(name, 7, 10**9, 3, 1, 9, 2, 10**8) for name in names)
     row = CostRow.of_bill(bill(), Lane.STREAM, 7 * len(names), shares)
@@ -211,7 +211,7 @@ def test_a_row_with_more_datasets_than_an_item_can_hold_is_stored_whole(world: W
     with pytest.raises(ReadTimeoutError):
         world.ledger.costs.record(row)
     assert [world.ledger.costs.record(row), world.ledger.costs.record(row)] == [True, False]
-    # Then all of its shares and all that it has used are there once
+    # Then all of its shares and all of its usage are recorded once
     day = date(2026, 11, 20)
     (found,) = world.ledger.costs.of_days(day, day)
     assert (replace(found, shares=()), set(found.shares)) == (replace(row, shares=()), set(shares))

@@ -1,6 +1,6 @@
 """Dataset rows: what each write changes, how many columns have room, and which of them have a field id.
 
-Arrival rows: what is written is read, one owner at a time, and nothing of the owner before is left.
+Arrival rows: a written row is read back, it has one owner at a time, and keeps nothing of the previous owner.
 """
 
 from dataclasses import replace
@@ -42,7 +42,7 @@ def test_a_measurement_does_not_write_the_columns_again(world: World) -> None:
     datasets.reserve_columns("orders", WIDE, 1000)
     # When
     datasets.add_measurement("orders", DatasetMeasurement(100 * MB, 10 * MB, 1000, 40 * MB, 800))
-    # Then: the item of the measurement is a small one
+    # Then: the item of the measurement stays small
     assert measurement_characters(world) < 1000
     row = datasets.get("orders")
     assert row is not None
@@ -88,7 +88,7 @@ def test_slow_files_that_are_the_dataset_decide_and_earlier_ones_are_forgotten(w
 
 
 def test_small_manifests_are_one_sample_when_they_are_large_enough(world: World) -> None:
-    # Given: 1.3 MB that took 2.6 seconds are no measurement of a dataset
+    # Given: 1.3 MB that took 2.6 seconds are too little to measure a dataset
     small = DatasetMeasurement(1_300_000, 1, 2600)
     assert measured(world, *[small] * 12).plain is None
     # When, Then
@@ -101,7 +101,7 @@ def test_compressed_files_stand_for_plain_ones_that_were_never_measured(world: W
 
 
 def test_all_datasets_are_found_by_name(world: World) -> None:
-    # Given: more than one read takes, of which some were converted
+    # Given: more rows than one read takes, some of them converted
     datasets = world.ledger.datasets
     names = [f"d{number:03}" for number in range(120)]
     for name in names:
@@ -126,7 +126,7 @@ NO_LIMIT = 1_000_000
 
 
 def columns_that_leave(free: int) -> list[str]:
-    """Distinct names that take all bytes of the item but ``free``."""
+    """Distinct names that use all bytes of the item except ``free``."""
     taken, size = MAX_COLUMN_BYTES - free, 100
     whole = taken // size - 1
     sizes = [size] * whole + [taken - whole * size]
@@ -153,7 +153,7 @@ def test_a_dataset_is_full_when_the_longest_name_or_one_more_does_not_fit(
 
 def test_names_take_their_room_in_order_and_known_ones_none() -> None:
     columns = columns_that_leave(NEEDED + 10)
-    # The first name leaves too little for the longest one, though the second would fit.
+    # The first name leaves too little for the longest one, although the second would fit.
     assert divide_by_room(columns, [columns[0], "seven_b", "a", "seven_b"], NO_LIMIT) == (("seven_b",), ("a",))
     assert divide_by_room(["a"], ["b", "a", "c", "d"], 3) == (("b", "c"), ("d",))
 
@@ -199,31 +199,31 @@ def test_a_dataset_that_has_its_columns_gets_a_hundred_new_ones_a_day(world: Wor
     assert datasets.reserve_columns("orders", names("first", 300), 1000, date(2026, 11, 1)) == ()
     last_day_of_growth = date(2026, 11, 1) + GROWTH - timedelta(days=1)
     assert datasets.reserve_columns("orders", names("grown", 200), 1000, last_day_of_growth) == ()
-    # When: a week later one file has 1,000 other ones
+    # When: a week later one file has 1,000 other columns
     later = date(2026, 11, 1) + GROWTH
     row = datasets.get("orders")
     assert row is not None
     assert row.column_limit(1000, later) == 600
     refused = datasets.reserve_columns("orders", names("hostile", 1000), 1000, later)
-    # Then: the others have to wait for another day, and honest ones have room then
+    # Then: most of them have to wait, and other names have room on the next day
     assert len(refused) == 900
     assert datasets.reserve_columns("orders", names("honest", 3), 1000, later) == names("honest", 3)
     assert datasets.reserve_columns("orders", names("honest", 3), 1000, later + timedelta(days=1)) == ()
     assert len(columns(world)) == 603
-    # And what is committed always has room
+    # And committed columns always have room
     assert datasets.reserve_columns("orders", names("committed", 200), 1000) == ()
 
 
-def test_of_columns_with_one_field_id_the_first_has_it(world: World) -> None:
+def test_the_first_of_the_columns_with_one_field_id_has_it(world: World) -> None:
     # Given
     first, second = WITH_ONE_FIELD_ID
     assert field_id(first) == field_id(second)
     assert len({*map(field_id, ADDED_COLUMNS)}) == len(ADDED_COLUMNS)
     datasets = world.ledger.datasets
-    # When: they come one after the other
+    # When: they arrive one after the other
     datasets.reserve_columns("orders", [first, "a"], 10)
     datasets.reserve_columns("orders", ["b", second], 10)
-    # And the first is dropped and comes again; or they come together
+    # And the first column is dropped and returns; or they arrive together
     assert datasets.drop_columns("orders", columns(world), [first])
     datasets.reserve_columns("orders", [first], 10)
     datasets.reserve_columns("clicks", WITH_ONE_FIELD_ID, 10)
@@ -233,7 +233,7 @@ def test_of_columns_with_one_field_id_the_first_has_it(world: World) -> None:
 
 
 def test_what_two_callers_drop_takes_no_column_that_came_between_them(world: World) -> None:
-    # Given: another caller has dropped as many columns as a conversion has added since the first one read them
+    # Given: another caller that has dropped as many columns as a conversion has added since this caller read them
     datasets = world.ledger.datasets
     datasets.reserve_columns("orders", ["a", "b", "c"], 10)
     read = columns(world)
@@ -321,8 +321,8 @@ def test_a_row_that_was_deleted_manually_cannot_be_adopted(world: World) -> None
 
 
 @pytest.mark.parametrize("deleted_before", [1, 2])
-def test_a_reason_whose_row_expires_while_a_file_is_counted_begins_anew(world: World, deleted_before: int) -> None:
-    # Given a reason of a month ago, whose row DynamoDB deletes before the first write, or the second if there is one
+def test_a_reason_whose_row_expires_while_a_file_is_counted_starts_again(world: World, deleted_before: int) -> None:
+    # Given a month-old reason, whose row DynamoDB deletes before the first write, or before a second one
     ignored = world.ledger.ignored
     ignored.add("no rule", [FILE], world.now)
     world.wait(COUNTS_KEPT_FOR)

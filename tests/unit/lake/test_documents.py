@@ -1,4 +1,4 @@
-"""Keys, documents, partitions, resource names and shards: what is written is read back, the rest is refused."""
+"""Keys, documents, partitions, resource names and shards: valid values are read back, invalid ones rejected."""
 
 import io
 from collections import Counter
@@ -54,8 +54,8 @@ def test_a_partition_is_a_utc_hour_and_reads_back() -> None:
     assert Partition.parse(str(partition)) == partition
 
 
-def test_a_listing_goes_on_after_pages_without_a_key() -> None:
-    # Given keys on three pages, and before each of them others that were deleted
+def test_a_listing_continues_after_pages_without_a_key() -> None:
+    # Given keys on three pages, each with deleted keys before them
     s3 = FakeS3(MORNING)
     s3.create_bucket(Bucket="control")
     keys = [f"intents/{number}.json" for number in range(3 * s3.PAGE_SIZE)]
@@ -113,7 +113,7 @@ def test_a_pointer_is_in_the_inbox_of_its_shard(shard: str, urgent: bool) -> Non
     key = pointer_key("20261120T093000Z-1", "n", urgent=urgent, shard=shard)
     assert key.startswith(inbox(shard))
     assert manifest_of_pointer(key) == "20261120T093000Z-1"
-    # No listing of one inbox has the pointers of another one
+    # No listing of one inbox has pointers of another inbox
     assert sum(key.startswith(inbox(other)) for other in ("1", "2", "20")) == 1
 
 
@@ -135,7 +135,7 @@ def test_a_damaged_document_is_named_with_what_to_do(world: World, body: bytes) 
 
 
 class TricklingBody:
-    """``quick`` bytes at once, then one byte every 5 seconds; a read waits until it has all that it asks for."""
+    """``quick`` bytes at once, then one byte every 5 seconds; a read waits until it has all requested bytes."""
 
     def __init__(self, quick: int, size: int) -> None:
         self.seconds, self.closed = 0.0, False
@@ -163,7 +163,7 @@ class TricklingBody:
 def test_a_document_that_trickles_ends_its_request(
     monkeypatch: pytest.MonkeyPatch, quick: int, limit: float, read: Any
 ) -> None:
-    # Given a document of which a byte comes every 5 seconds, from the beginning or from its middle on
+    # Given a document that sends a byte every 5 seconds, from the beginning or from its middle on
     raw: Any = TricklingBody(quick, 100_000)
     monkeypatch.setattr(documents, "time", Mock(**{"monotonic.side_effect": lambda: raw.seconds}))
     s3 = Mock(**{"get_object.return_value": {"Body": StreamingBody(raw, 100_000)}}, exceptions=Mock(NoSuchKey=KeyError))
@@ -174,13 +174,13 @@ def test_a_document_that_trickles_ends_its_request(
     assert raw.closed
 
 
-def test_a_document_whose_connection_is_lost_once_is_asked_for_again() -> None:
-    # Given an answer that breaks off after its header, which the clients do not repeat
+def test_a_document_is_requested_again_after_a_lost_connection() -> None:
+    # Given an answer that is cut off after its header, which the clients do not repeat
     answers = [{"Body": StreamingBody(io.BytesIO(body), 5)} for body in (b"wh", b"whole")]
     s3 = Mock(**{"get_object.side_effect": answers})
     # When, Then
     assert read_uri(s3, "s3://control/a") == b"whole"
-    # And one that always breaks off is an error
+    # And an answer that is always cut off is an error
     s3.get_object.side_effect = lambda **_: {"Body": StreamingBody(io.BytesIO(b"wh"), 5)}
     with pytest.raises(IncompleteReadError):
         read_uri(s3, "s3://control/a")
@@ -201,12 +201,12 @@ def test_a_manifest_document_reads_back(world: World) -> None:
 
 @pytest.mark.parametrize("change", [b" ", b"}"])
 def test_a_changed_document_is_refused(world: World, change: bytes) -> None:
-    # Given a QUEUED manifest whose document was changed, even if it says the same
+    # Given a QUEUED manifest with a changed document, even one with equal content
     manifest = world.manifest("a.json", "b.json")
     world.ledger.manifests.enqueue(manifest)
     body = encode_body(manifest) + change
     world.raw_s3.put_object(Bucket="control", Key=manifest_key(manifest.id), Body=body)
-    # When it is read, then it is refused, and the message says what to do
+    # When it is read, then it is rejected, and the message states what to do
     with pytest.raises(InvalidDocumentError, match=rf"{manifest.id}.json.*was changed.*restore"):
         read_manifest(world.s3, "control", world.row(manifest.id), ("input",))
 
@@ -227,8 +227,8 @@ def test_another_version_of_an_excluded_file_is_not_excluded(world: World) -> No
     assert read_exclusions(world.raw_s3, "control", key, manifest) == {second: "it was deleted"}
 
 
-def test_a_list_of_excluded_files_that_was_cut_on_its_way_is_not_damaged(world: World) -> None:
-    # Given a proxy that ends a body early, with a header that agrees
+def test_a_list_of_excluded_files_that_was_truncated_in_transit_is_not_damaged(world: World) -> None:
+    # Given a proxy that cuts a body short, with a matching header
     row, manifest = world.queued("a"), world.manifest()
     key = write_exclusions(world.raw_s3, "control", row, {file_of("orders/a.json"): "it was deleted"})
     cut = Mock(wraps=world.raw_s3, **{"get_object.side_effect": lambda **_: {"Body": io.BytesIO(b"[")}})

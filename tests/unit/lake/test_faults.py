@@ -1,4 +1,4 @@
-"""Whose fault an error is, by its code, its status and its type."""
+"""Who is responsible for an error, by its code, its status and its type."""
 
 import errno
 import io
@@ -41,7 +41,7 @@ def cancelled(*reasons: str) -> ClientError:
 
 
 def expired_credentials() -> Exception:
-    """botocore's error about a service that gives out credentials of the past, or a clock that is ahead."""
+    """botocore's error about a service that returns expired credentials, or a clock that is ahead."""
     past = {"access_key": "a", "secret_key": "b", "token": "c", "expiry_time": "2026-01-01T00:00:00Z"}
     credentials = RefreshableCredentials.create_from_metadata(past, lambda: past, "container-role")
     with pytest.raises(Exception, match="expired") as caught:
@@ -50,7 +50,7 @@ def expired_credentials() -> Exception:
 
 
 def unreadable_answer() -> ClientError:
-    """S3's own answer about a missing object, whose key has a character that XML cannot have (boto/botocore#3496)."""
+    """S3's own answer about a missing object whose key has a character that XML cannot have (boto/botocore#3496)."""
     body = b"<Error><Code>NoSuchKey</Code><Key>a&#x7;.json</Key></Error>"
     response = {"status_code": 404, "headers": {"x-amz-request-id": "1"}, "body": body}
     return ClientError(create_parser("rest-xml").parse(response, None), "GetObject")  # type: ignore[arg-type]
@@ -74,7 +74,7 @@ class ErrorOfAnEndedDriver(Exception):  # noqa: N818
         (answer("AuthorizationHeaderMalformed", 400), Fault.ENVIRONMENT),
         (answer("BadDigest", 400, operation="UploadPart"), Fault.ENVIRONMENT),
         (answer("XAmzContentSHA256Mismatch", 400, operation="UploadPart"), Fault.ENVIRONMENT),
-        # botocore takes the status for the code of an answer that names none, which is a proxy's.
+        # botocore uses the status as the code of an answer that has none, such as a proxy's.
         *((answer(str(status), status), Fault.ENVIRONMENT) for status in (301, 304, 400, 401, 404, 407, 408, 412, 416)),
         (answer("IncompleteBody", 400, operation="UploadPart"), Fault.ENVIRONMENT),
         (answer("a code of tomorrow", 403), Fault.ENVIRONMENT),
@@ -123,9 +123,9 @@ def test_an_error_is_judged_by_its_structure(error: Exception, fault: Fault) -> 
         ("the key is disabled", Fault.ENVIRONMENT),
     ],
 )
-def test_the_key_of_the_whole_input_is_no_fault_of_a_file(message: str, fault: Fault) -> None:
+def test_the_key_of_the_whole_input_is_not_a_files_fault(message: str, fault: Fault) -> None:
     assert judge(answer("KMS.DisabledException", 400, message), (OWN_KEY,)) == fault
-    # Where the stack has no key for its input, every key is the choice of who put the object.
+    # If the stack has no key for its input, the uploader of an object chooses its key.
     assert judge(answer("KMS.DisabledException", 400, message), ()) == Fault.FILE
 
 
@@ -160,7 +160,7 @@ def test_a_key_that_is_not_of_the_input_is_the_choice_of_the_uploader(
     ("error", "passes"),
     [
         (answer("SlowDown", 503), True),
-        # It can be an object with a key that only its writer has.
+        # The object can have a key that only its writer may use.
         (answer("400", 400, operation="HeadObject"), False),
         (answer("404", 404, operation="HeadObject"), False),
         (answer("404", 404), True),
@@ -182,7 +182,7 @@ def test_a_key_that_is_not_of_the_input_is_the_choice_of_the_uploader(
         (ValueError("SlowDown"), False),
     ],
 )
-def test_what_passes_is_told_from_what_stays_until_a_person_acts(error: Exception, passes: bool) -> None:
+def test_transient_faults_are_distinguished_from_those_that_need_a_person(error: Exception, passes: bool) -> None:
     assert can_pass(error) == passes
 
 

@@ -1,4 +1,4 @@
-"""From the folder of a key to the name of its dataset, and why a key has none."""
+"""From a key's folder to the name of its dataset, and why a key has none."""
 
 import pytest
 from hypothesis import assume, given
@@ -51,7 +51,7 @@ def test_files_without_a_folder_go_to_the_rule_after_the_folders() -> None:
 def test_a_folder_does_not_get_the_dataset_of_a_rule() -> None:
     # Given a dataset that a rule names
     rules = (DatasetRule("orders", "shop/"), *FOLDERS)
-    # Then only a folder of its very name is mixed with it, as before
+    # Then only a folder with exactly this name is added to it, as before
     assert matching_rule("orders/a.json", rules)[1] == "orders"
     assert matching_rule("Orders/a.json", rules)[1] == ""
     assert reason_without_dataset("Orders/a.json", rules) == (
@@ -99,5 +99,5 @@ def test_each_key_of_a_dataset_is_listed_once(rules: list[DatasetRule]) -> None:
         assert listed or matching_rule(key, rules)[1] != "orders"
 
 
-def test_the_prefixes_of_a_dataset_are_those_of_its_folder() -> None:
+def test_the_prefixes_of_a_dataset_match_its_folder() -> None:
     assert dataset_prefixes("web_logs", FOLDERS, "web-logs") == ["web-logs/"]

@@ -14,7 +14,7 @@ KEY = Key("manifest#m", "manifest")
 
 
 class FakeClient:
-    """Returns the answers one after the other, raises those that are errors, and keeps the requests."""
+    """Returns the answers in order, raises those that are errors, and records the requests."""
 
     def __init__(self, *answers: dict[str, Any] | ClientError) -> None:
         self.answers = list(answers)
@@ -52,11 +52,11 @@ def test_an_item_is_read_consistently_with_plain_values() -> None:
     "key", [Key("execution", ""), Key("execution", "a" * 1025), Key("dataset#" + "a" * 2041, "columns")]
 )
 def test_no_item_has_a_key_that_dynamodb_refuses(key: Key) -> None:
-    # Given what a person has passed as a name, When it is looked up, Then no request is sent
+    # Given a person's input as a name, When it is looked up, Then no request is sent
     assert table_over(FakeClient()).get(key) is None
 
 
-def test_a_query_reads_every_page_only_when_it_is_asked_for() -> None:
+def test_a_query_reads_each_page_only_on_request() -> None:
     last = {"pk": "dataset", "sk": "a"}
     client = FakeClient({"Items": [{"n": 1}], "LastEvaluatedKey": last}, {"Items": [{"n": 2}]})
     items = table_over(client).query("dataset")
@@ -66,7 +66,7 @@ def test_a_query_reads_every_page_only_when_it_is_asked_for() -> None:
     assert client.requests[1]["ExclusiveStartKey"] == last
 
 
-def test_a_transaction_has_as_many_actions_as_dynamodb_takes() -> None:
+def test_a_transaction_has_no_more_actions_than_dynamodb_takes() -> None:
     client = FakeClient({})
     actions: list[dict[str, Any]] = [{"Put": {"number": number}} for number in range(MAX_TRANSACTION_ACTIONS)]
     table_over(client).transact(actions)
@@ -134,7 +134,7 @@ def test_a_conflict_is_repeated_after_a_wait(write: Callable[[LedgerTable], None
     assert (len(client.requests), len(waits)) == (3, 2)
 
 
-def test_a_conflict_beside_a_condition_that_failed_is_decided_by_the_next_try() -> None:
+def test_a_conflict_next_to_a_failed_condition_is_decided_by_the_next_try() -> None:
     client = FakeClient(
         error(CANCELLED, "TransactionConflict", "ConditionalCheckFailed"), error(CANCELLED, "ConditionalCheckFailed")
     )
@@ -187,7 +187,7 @@ def test_rows_that_do_not_exist_are_read_however_few_a_request_processes() -> No
     assert len(client.requests) > MAX_TRIES
 
 
-def test_a_table_that_processes_nothing_is_not_asked_for_ever() -> None:
+def test_requests_to_a_table_that_processes_nothing_end() -> None:
     client = SparingClient()
     with pytest.raises(ClientError, match="none of 5 rows of table ledger") as caught:
         waiting_table(client, []).get_many(KEYS)

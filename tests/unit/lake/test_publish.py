@@ -45,7 +45,7 @@ def published(world: World) -> list[bytes]:
 
 
 def test_a_publish_makes_everything_visible_and_its_result_has_what_was_read_and_written(world: World) -> None:
-    # Given a generation of which nothing is visible, and its publish
+    # Given a generation without a visible object, and its publish
     row, document = publishing(world)
     assert world.keys("lake") == []
     world.wait(timedelta(minutes=2))
@@ -68,7 +68,7 @@ def test_a_publish_makes_everything_visible_and_its_result_has_what_was_read_and
     assert etags == {}
 
 
-def test_vanished_uploads_leave_nothing_behind_and_fail_the_manifest(world: World) -> None:
+def test_vanished_uploads_leave_no_object_and_fail_the_manifest(world: World) -> None:
     # Given: one of the uploads was aborted, the others are unchanged
     row, document = publishing(world)
     gone = document.objects[1]
@@ -86,7 +86,7 @@ def test_vanished_uploads_leave_nothing_behind_and_fail_the_manifest(world: Worl
 
 
 def test_a_roll_back_deletes_nothing_that_a_slower_process_has_published(world: World) -> None:
-    # Given: this process found an upload gone, because another process's completion of it was under way and has ended
+    # Given: this process found an upload gone, because another process had just completed it
     row, document = publishing(world)
     assert roll(world, row) == State.DONE
     # When
@@ -130,14 +130,14 @@ def test_what_a_document_that_was_lost_has_named_is_found_by_its_prefix(world: W
     harm(world, row)
     # When
     assert roll_forward(world.s3, world.ledger, "control", row, world.clock, BUCKETS) == State.FAILED
-    # Then nothing of it is left, and everything of the other
+    # Then none of its objects is left, and all objects of the other one are
     assert [world.keys(bucket) for bucket in BUCKETS] == [[others[0].key], []]
     assert [uploads(world, bucket) for bucket in BUCKETS] == [[], [others[1].key]]
     assert reason in (world.row(row.id).reason or "")
 
 
-def test_a_document_that_was_cut_on_its_way_is_not_taken_for_a_changed_one(world: World) -> None:
-    # Given a proxy that ends a body early, with a header that agrees
+def test_a_document_that_was_truncated_in_transit_is_not_mistaken_for_a_changed_one(world: World) -> None:
+    # Given a proxy that cuts a body short, with a matching header
     row, _ = publishing(world)
     cut = Mock(wraps=world.s3, **{"get_object.side_effect": lambda **_: {"Body": io.BytesIO(b"{")}})
     # When
@@ -165,7 +165,7 @@ KEY = lake_key(PARTITION, "m", 1, 0)
 
 
 def refusing(world: World, operation: str, *codes: str) -> Any:
-    """An S3 that refuses one operation, with the last of its codes from then on."""
+    """An S3 that refuses one operation; it repeats the last of its codes."""
     answers: list[Any] = [{"Error": {"Code": code, "Message": ""}} for code in (*codes, *codes[-1:] * 9)]
     return Mock(wraps=world.s3, **{f"{operation}.side_effect": [ClientError(item, operation) for item in answers]})
 
@@ -178,7 +178,7 @@ def calls_of(s3: Any) -> list[str]:
     ("operation", "code"),
     [
         *product(["complete_multipart_upload", "head_object"], ["SlowDown", "AccessDenied", "403"]),
-        # The page of a proxy: S3 has a code for an upload that is gone.
+        # The page of a proxy: S3 has a code for a missing upload.
         ("complete_multipart_upload", "404"),
     ],
 )
@@ -187,7 +187,7 @@ def test_an_error_that_does_not_say_that_the_upload_is_gone_is_raised(world: Wor
     s3 = refusing(world, operation, code)
     with pytest.raises(ClientError, match=code):
         complete_all(s3, [item])
-    # Without a request that cannot help
+    # Without a useless request
     assert "list_parts" not in calls_of(s3)
     # And the next process publishes it.
     assert complete_all(world.s3, [item]).keys() == {("lake", KEY)}
@@ -207,7 +207,7 @@ def test_nothing_fails_and_nothing_is_deleted_while_an_upload_cannot_be_aborted(
 
 
 def test_a_repeated_completion_without_an_answer_does_not_say_that_the_upload_is_gone(world: World) -> None:
-    # Given the document of an upload request that the client has repeated: the part has another ETag by now
+    # Given the document of an upload whose request the client repeated: the part now has another ETag
     item = upload(world.raw_s3, "lake", KEY, b"rows")
     item = replace(item, parts=(UploadedPart("0" * 32, item.parts[0].checksum),))
     s3 = refusing(world, "complete_multipart_upload", "InvalidPart", "SlowDown")
@@ -217,7 +217,7 @@ def test_a_repeated_completion_without_an_answer_does_not_say_that_the_upload_is
 
 
 def test_an_upload_whose_part_another_writer_has_replaced_is_gone(world: World) -> None:
-    # Given an upload, and S3, which refuses the checksum of a part that another writer has replaced
+    # Given an upload, and an S3 that refuses the checksum of a part that another writer has replaced
     item = upload(world.raw_s3, "lake", KEY, b"rows")
     s3 = refusing(world, "complete_multipart_upload", "InvalidPart")
     # Then the manifest is rolled back, because no repetition can complete the upload
@@ -227,7 +227,7 @@ def test_an_upload_whose_part_another_writer_has_replaced_is_gone(world: World) 
 
 
 def test_a_success_without_an_object_does_not_say_that_the_upload_is_gone(world: World) -> None:
-    # Given S3, which has sent its status and nothing else
+    # Given an S3 that has sent its status and nothing else
     item = upload(world.raw_s3, "lake", KEY, b"rows")
     s3 = Mock(wraps=world.s3, **{"complete_multipart_upload.side_effect": lambda **_: {}})
     # When, Then

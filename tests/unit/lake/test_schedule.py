@@ -1,4 +1,4 @@
-"""Schedule expressions: what the scheduler refuses, the times and days of the others, and the next start."""
+"""Schedule expressions: which ones the scheduler rejects, times and days of the others, and the next start."""
 
 import re
 from datetime import UTC, date, datetime, timedelta
@@ -95,14 +95,14 @@ def test_a_schedule_is_described_in_words_where_there_are_some(expression: str, 
 @pytest.mark.parametrize(
     ("expression", "now", "start"),
     [
-        # A Friday at 22:00 in Berlin, at which the start of that minute has passed
+        # A Friday at 22:00 in Berlin; the start of that minute is over
         ("cron(0 23 * * ? *)", FRIDAY, datetime(2026, 11, 20, 22, tzinfo=UTC)),
         ("cron(0 22 * * ? *)", FRIDAY, datetime(2026, 11, 21, 21, tzinfo=UTC)),
         ("cron(0 22 ? * MON-FRI *)", FRIDAY, datetime(2026, 11, 23, 21, tzinfo=UTC)),
         ("cron(0 6,22 ? * SAT *)", FRIDAY, datetime(2026, 11, 21, 5, tzinfo=UTC)),
         ("cron(0 22 L * ? *)", FRIDAY, None),
         ("rate(1 day)", FRIDAY, None),
-        # The scheduler skips a time of the missing hour, and starts once in the doubled one.
+        # The scheduler skips a time in the missing hour, and starts once in the doubled one.
         ("cron(30 2 * * ? *)", datetime(2027, 3, 27, 12, tzinfo=UTC), datetime(2027, 3, 29, 0, 30, tzinfo=UTC)),
         ("cron(30 2 ? * SUN *)", datetime(2027, 3, 21, 12, tzinfo=UTC), datetime(2027, 4, 4, 0, 30, tzinfo=UTC)),
         ("cron(30 2 * * ? *)", datetime(2026, 10, 25, 0, 30, tzinfo=UTC), datetime(2026, 10, 26, 1, 30, tzinfo=UTC)),

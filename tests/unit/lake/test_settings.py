@@ -1,6 +1,6 @@
-"""Settings: an invalid value is reported with its key, all of them at once; suffixes; quotas; workers.
+"""Settings: each invalid value is reported with its key, all at once; suffixes; quotas; workers.
 
-``[[records]]``: one source each, a name of its own, and keys that the rules of the datasets take.
+``[[records]]``: one source each, a unique name, and keys that the rules of the datasets take.
 """
 
 import json
@@ -104,15 +104,15 @@ def test_the_shipped_file_is_valid_and_unchanged_in_a_lambda_asset(tmp_path: Pat
         ({"schedule": {"overnight": "22:00"}}, "schedule.overnight", "22:00"),
         ({"encryption": {"kms_key": ALIAS}}, "encryption.kms_key", ALIAS),
         ({"encryption": {"kms_key": KEY[:-1]}}, "encryption.kms_key", KEY[:-1]),
-        # The state machines name the partition aws, and a stack uses what is in its own region.
+        # The state machines use the partition aws, and a stack uses the resources of its own region.
         ({"encryption": {"kms_key": CHINESE}}, "encryption.kms_key", CHINESE),
         ({"encryption": {"kms_key": KEY, "bootstrap_key": ABROAD}}, "encryption.bootstrap_key", ABROAD),
         ({"input": {"kms_key": KEY}}, "input.kms_key", KEY),
         ({"stream": {"jobs": MAX_SHARDS + 1}}, "stream.jobs", MAX_SHARDS + 1),
-        # The nights need room beside the streaming jobs.
+        # The nights need capacity in addition to the streaming jobs.
         ({"stream": {"jobs": 5}, "quota": {"dpus": 55}}, "quota.dpus", 55),
         ({"tables": {"commit_seconds": 10, "keep_hours": 121.0}}, "tables.keep_hours", 121.0),
-        # A window ends at another time than it starts.
+        # A window must not end at its start time.
         ({"schedule": {"overnight": "cron(0 6 * * ? *)"}}, "schedule.deadline", "06:00"),
         ({"schedule": {"stream_start": "cron(15 20 ? * MON-FRI *)"}}, "schedule.stream_end", "20:15"),
         ({"convert": {"max_core_minutes": 241.0}}, "convert.max_core_minutes", 241.0),
@@ -128,7 +128,7 @@ def test_an_invalid_value_is_reported_with_its_key(changes: dict[str, Any], key:
 
 @pytest.mark.parametrize(("seconds", "hours"), [(10, 120.0), (25, 360.0), (31, 720.0)])
 def test_snapshots_are_kept_as_long_as_their_number_allows(seconds: int, hours: float) -> None:
-    # The function looks for what is published a whole number of times a minute.
+    # The function checks for new publishes a whole number of times a minute.
     settings = parse_settings({"stage": "dev", "tables": {"commit_seconds": seconds, "keep_hours": hours}})
     assert settings.tables.keep_hours == hours
 
@@ -145,7 +145,7 @@ def test_a_tag_may_have_the_letters_that_each_engine_of_the_stage_takes() -> Non
 
 
 @pytest.mark.parametrize("name", ["2026.11.29.1", "a--b.c-d"])
-def test_a_bucket_may_have_any_name_that_is_no_address(name: str) -> None:
+def test_a_bucket_may_have_any_name_that_is_not_an_address(name: str) -> None:
     assert parse_settings({"stage": "a", "input": {"bucket": name}}).input.bucket == name
 
 
@@ -153,7 +153,7 @@ def test_the_longest_of_the_configured_suffixes_is_found() -> None:
     assert InputSettings(suffixes=(".gz", ".JSON.gz", ".json")).suffix_of("a.json.GZ") == ".JSON.gz"
 
 
-def test_the_error_for_a_missing_file_says_what_to_do(tmp_path: Path) -> None:
+def test_the_error_for_a_missing_file_states_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(InvalidSettingsError, match="does not exist: pass your stage's file by --settings"):
         load_settings(tmp_path / "prod.toml")
 
@@ -206,7 +206,7 @@ def keys(body: Any) -> list[str]:
             {"stage": "a", "peak": {"hours": ["8-20", "08:00-09:00", "09:00-25:00"], "days": ["Monday"]}},
             ["peak.hours", "peak.hours", "peak.days"],
         ),
-        # What does not fit together is found beside the wrong values of other tables.
+        # Conflicts between values are reported together with the wrong values of other tables.
         (
             {
                 "stage": "a",
@@ -231,7 +231,7 @@ def keys(body: Any) -> list[str]:
         ({"stage": "a", "datasets": [{"name": "b", "urgent": 3}], "peak": 3}, ["datasets.urgent", "peak"]),
         ({"stage": "a", "batch": {"engines": ["emr-serverless"], "workers": 101}}, ["emr.max_vcpus"]),
         ({"stage": "a", "stream": {"jobs": 3}, "quota": {"job_runs": 3}}, ["quota.job_runs"]),
-        # Values are not compared with one that is wrong itself.
+        # Values are not compared with an invalid one.
         ({"stage": "a", "batch": {"workers": 1}, "quota": {"dpus": 9}}, ["batch.workers"]),
         (
             {"stage": "a", "batch": {"run_timeout_minutes": 0}, "convert": {"max_core_minutes": 241}},
@@ -279,7 +279,7 @@ def test_thousands_of_rules_are_not_compared_pair_by_pair(monkeypatch: pytest.Mo
         return takes_all(earlier, later)
 
     monkeypatch.setattr(DatasetRule, "takes_all_keys_of", compare)
-    # Given rules of which each takes keys of the next one, and of no other
+    # Given rules that each take keys of the next rule, and of no other
     rules = [{"name": "d" if n % 2 else "{folder}", "prefix": f"team/{n // 2:04}{'-' * (n % 2)}"} for n in range(4000)]
     # When, Then
     parse_settings({"stage": "dev", "datasets": rules})
@@ -314,7 +314,7 @@ def test_a_night_takes_what_the_stream_leaves(changes: dict[str, Any], runs: int
         {"quota": {"dpus": 200}, "batch": {"workers": 37}},
     ],
 )
-def test_quotas_without_room_for_a_run_beside_the_stream_are_refused(changes: dict[str, Any]) -> None:
+def test_quotas_without_room_for_a_run_in_addition_to_the_stream_are_refused(changes: dict[str, Any]) -> None:
     batch = {"worker_type": "G.8X", "engines": ["glue"], **changes.get("batch", {})}
     with pytest.raises(InvalidSettingsError, match=r"needs \d+ DPUs, and .* need \d+: use fewer"):
         parse_settings({"stage": "dev", **changes, "batch": batch})
@@ -330,16 +330,16 @@ def test_the_stream_takes_vcpus_and_no_dpus() -> None:
     # Then the night has all of Glue's quota
     assert (settings.stream_dpus, settings.stream_glue_runs, settings.max_overnight_runs) == (0, 0, 50)
     assert (settings.stream.jobs, settings.stream_vcpus, settings.uses_emr) == (2, 2 * 74, True)
-    # And a stage without any run on Glue needs nothing of it
+    # And a stage without any run on Glue needs none of it
     body = {"stage": "dev", "stream": ON_EMR, "batch": {"engines": ["emr-serverless"]}, "quota": {"dpus": 1}}
     assert parse_settings(body).max_batch_runs == 1
     with pytest.raises(InvalidSettingsError, match=r"quota\.dpus = 1"):
         parse_settings({**body, "verify": {"share": 0.1}})
     assert settings.stream.units.gb == 8 + 9 * 32
-    # And the cores that convert are those of the executors
+    # And the cores that convert are the executors' cores
     assert settings.stream.cores == 72
     assert settings.stream.parallel_seconds == 72 * 27
-    # And on Glue it is as it was
+    # And on Glue nothing has changed
     glue = parse_settings({"stage": "dev", "stream": {"jobs": 2}})
     assert (glue.stream_dpus, glue.stream_glue_runs, glue.stream_vcpus, glue.uses_emr) == (20, 2, 0, False)
 
@@ -390,14 +390,14 @@ def test_a_stream_and_a_topic_are_sources() -> None:
         # The rules would not take the keys.
         ({"datasets": [{"name": "orders", "prefix": "orders/"}]}, "records.dataset"),
         ({"datasets": [{"name": "orders"}]}, "records.dataset"),
-        # Firehose takes !{ for an expression of its own.
+        # Firehose reads !{ as the start of an expression.
         ({"datasets": [{"name": "clicks", "prefix": "a!{b/"}]}, "records.dataset"),
         ({"datasets": [{"name": "clicks", "prefix": FAILED_RECORDS}]}, "datasets.prefix"),
         ({"input": {"suffixes": [".ndjson", ".gz.ndjson"]}}, "input.suffixes"),
         ({"stage": "x" * 43, "records": [{**CLICKS, "name": "n" * (MAX_NAMES - 42)}]}, "records.name"),
         # Two delivery streams cannot have one name.
         ({"records": [CLICKS, TOPIC]}, "records.name"),
-        # The rule takes only what was not delivered.
+        # The rule takes only undelivered records.
         ({"datasets": [{"name": "failed", "prefix": f"{FAILED_RECORDS}clicks/"}]}, "datasets.prefix"),
     ],
 )
@@ -406,7 +406,7 @@ def test_a_wrong_value_of_records_is_reported_with_its_key(body: dict[str, Any],
 
 
 def test_every_wrong_value_of_several_records_is_found_at_once() -> None:
-    # Given wrong values in two of three, and elsewhere
+    # Given wrong values in two of three sources, and elsewhere
     records = [{**CLICKS, "name": "A", "buffer_seconds": -1}, CLICKS, {**TOPIC, "msk_topic": "?"}]
     found = keys({"stage": "X", "records": records, "datasets": [{"name": "B"}, {"name": "c"}]})
     # Then
@@ -427,7 +427,7 @@ def test_the_longest_name_fits_firehose() -> None:
         ([("{folder}", "landing/")], "landing/clicks/records/web/"),
         ([("clicks", "web-")], "web-records/web/"),
         ([("clicks", "")], "records/web/"),
-        # An earlier rule takes what the first one that names the dataset would get.
+        # An earlier rule takes the keys of the first rule that names the dataset.
         ([("orders", "a/records/"), ("clicks", "a/"), ("clicks", "b/")], "b/records/web/"),
         ([("orders", "clicks/r"), ("{folder}", "")], None),
     ],

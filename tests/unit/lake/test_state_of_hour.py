@@ -37,21 +37,21 @@ def contents_of(*states: State | None) -> HourContents:
         (HourRow(PARTITION), (), END + GRACE, HourState.COMPLETE),
         (HourRow(PARTITION), (), END + GRACE - timedelta(seconds=1), HourState.OPEN),
         (HourRow(Partition("orders", "9999-12-31", 23)), (), LATER, HourState.OPEN),
-        # It has ended, or not for long enough.
+        # It has ended, but not long enough ago.
         (NEW, (State.DONE,), END + GRACE, HourState.COMPLETE),
         (NEW, (State.DONE,), END + GRACE - timedelta(seconds=1), HourState.OPEN),
-        # Something of it waits.
+        # A manifest or file of it waits.
         (NEW, (State.DONE, State.QUEUED), LATER, HourState.OPEN),
         (NEW, (State.PUBLISHING, State.FAILED), LATER, HourState.OPEN),
         (NEW, (State.DONE, State.FAILED), LATER, HourState.OPEN),
         (NEW, (State.DONE, None), LATER, HourState.OPEN),
         (NEW, (State.DONE, State.SUPERSEDED, State.ABANDONED), LATER, HourState.COMPLETE),
-        # Something came a moment ago.
+        # A file arrived a moment ago.
         (replace(NEW, touched_at=iso_utc(LATER)), (State.DONE,), LATER + timedelta(minutes=14), HourState.OPEN),
         (replace(NEW, touched_at=iso_utc(LATER)), (State.DONE,), LATER + GRACE, HourState.COMPLETE),
         # It was complete: its manifests are not read.
         (TOLD, (), LATER, HourState.COMPLETE),
-        # And was touched since, whether readers know it or not.
+        # It was touched afterwards, whether readers know it or not.
         (TOUCHED, (State.DONE, State.QUEUED), LATER, HourState.REOPENED),
         (REOPENED, (State.DONE, State.QUEUED), LATER, HourState.REOPENED),
         (REOPENED, (State.DONE, State.FAILED), LATER + GRACE, HourState.REOPENED),
@@ -91,7 +91,7 @@ def test_what_counts() -> None:
     assert (contents.failed_manifests, contents.waits_for) == (["failed", "shown-FAILED"], "failed")
     assert contents.was_reprocessed
     assert contents.files == 6 * row("done").files
-    # And what an earlier generation has published counts until the next one is DONE
+    # And the counts of an earlier generation are used until the next one is DONE
     assert (rows, contents.rows) == (200, 400)
     assert contents_of(State.DONE).counts().manifests == 1
     assert contents_of().counts() == HourCounts()

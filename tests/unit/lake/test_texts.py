@@ -1,4 +1,4 @@
-"""Texts for people: numbers with their nouns, commands with the options of the stage, and visible characters only."""
+"""Texts for people: numbers with their nouns, commands with the stage's options, and only visible characters."""
 
 import os
 import subprocess
@@ -70,7 +70,7 @@ def test_an_advised_command_gets_the_options_of_the_stage(text: str, options: st
         (KEY, r"orders/\x1b[2J\nALARM \u202e\u2028.json"),
         ("größe 😀 \\ ~", "größe 😀 \\ ~"),
         ("\0\x7f\x85\xa0\ud800", r"\x00\x7f\x85\xa0\ud800"),
-        # Letters that show nothing
+        # Invisible letters
         ("\u3164\u115f\u1160\uffa0\u2800\u034f", r"\u3164\u115f\u1160\uffa0\u2800\u034f"),
         ("\ufe0f\U000e0100\u180b\u17b4", r"\ufe0f\U000e0100\u180b\u17b4"),
         # Letters that are read from right to left would reorder a name.

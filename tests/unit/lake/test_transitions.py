@@ -1,4 +1,4 @@
-"""Manifest rows: where each transition is legal, what it writes, what a refused one was; claims, generations, lists."""
+"""Manifest rows: where each transition is legal, what it writes, why it was rejected; claims, generations, lists."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -109,9 +109,9 @@ def changed(world: World, row: ManifestRow, transition: Transition) -> ManifestR
 
 
 def assert_row(world: World, expected: ManifestRow) -> None:
-    """The row is this one, without empty attributes, and in the index while it is open, or if it did not get through.
+    """The row equals this one, without empty attributes, and is in the index while it is open, DONE or FAILED.
 
-    The manifests of these tests that are DONE have an unreadable file.
+    The DONE manifests of these tests have an unreadable file.
     """
     assert world.row(expected.id) == expected
     key = {"pk": f"manifest#{expected.id}", "sk": "manifest"}
@@ -128,7 +128,7 @@ def assert_row(world: World, expected: ManifestRow) -> None:
 def test_a_transition_changes_these_attributes_where_it_is_legal(
     world: World, transition: Transition, state: str
 ) -> None:
-    # Given a row, which has the reason of an attempt before if it is open
+    # Given a row, with the reason of a previous attempt if it is open
     before = row_in_state(world, state)
     assert world.ledger.manifests.record_reason(before, "it crashed") == before.open
     row = world.row(before.id)
@@ -143,7 +143,7 @@ def test_a_transition_changes_these_attributes_where_it_is_legal(
 
 @pytest.mark.parametrize("transition", LEGAL)
 def test_a_transition_is_fenced_against_concurrent_changes(world: World, transition: Transition) -> None:
-    # Given: a row that another run has claimed, also after its lease expired
+    # Given: a row that another run has claimed, even with an expired lease
     row = row_in_state(world, LEGAL[transition][0])
     if transition is force:
         world.ledger.manifests.force(row, world.now, "request-2")
@@ -155,7 +155,7 @@ def test_a_transition_is_fenced_against_concurrent_changes(world: World, transit
         world.wait(LEASE)
         world.claimed(world.row(row.id), "jr_7")
     meanwhile = world.row(row.id)
-    # When, Then nothing of it is written
+    # When, Then none of it is written
     assert not transition(world, row)
     assert world.row(row.id) == meanwhile
     assert world.ledger.manifests.get_many(SUCCESSORS) == [None, None]
@@ -163,7 +163,7 @@ def test_a_transition_is_fenced_against_concurrent_changes(world: World, transit
 
 @pytest.mark.parametrize("transition", LEGAL)
 def test_a_repeated_transition_recognises_that_it_was_applied(world: World, transition: Transition) -> None:
-    """As the client's own retry does it: the first attempt was applied, the second one is refused."""
+    """As with the client's own retry: the first attempt was applied, the second one is rejected."""
     # Given
     row, call = row_in_state(world, LEGAL[transition][0]), world.faults.call
 
@@ -191,7 +191,7 @@ def test_a_repeated_commit_recognises_what_was_published_and_forced_meanwhile(wo
         manifests.commit(held, OTHER_DOCUMENT, world.now)
 
 
-def test_of_two_threads_of_a_run_one_claims(world: World) -> None:
+def test_one_of_two_threads_of_a_run_claims(world: World) -> None:
     # Given two threads that have read the same row
     row = world.queued("a.json")
     # When both claim it for their run, then exactly one holds it
@@ -213,7 +213,7 @@ def committed(world: World, row: ManifestRow) -> None:
 
 
 @pytest.mark.parametrize(("meanwhile", "over"), [(released, True), (released_later, False), (committed, False)])
-def test_a_refused_release_tells_whether_the_attempt_was_given_up(
+def test_a_refused_release_reports_whether_the_attempt_was_abandoned(
     world: World, meanwhile: Callable[[World, ManifestRow], None], over: bool
 ) -> None:
     row = row_in_state(world, "RUNNING")
@@ -321,7 +321,7 @@ def test_a_request_that_is_repeated_recognises_the_generation_that_it_queued(wor
     # Given: a manifest that a request has forced, whose answer was lost
     row = row_in_state(world, "FAILED")
     assert world.ledger.manifests.force(row, world.now, "request-1")
-    # When, Then: the same write again was this request's own, also after a claim; another request's was not
+    # When, Then: the repeated write is recognised as this request's own, even after a claim; another request's is not
     assert world.ledger.manifests.force(row, world.now, "request-1")
     world.claimed(world.row(row.id))
     assert world.ledger.manifests.force(row, world.now, "request-1")

@@ -91,11 +91,11 @@ class World:
         return Manifest(new_manifest_id(self.now), lane, partition, self.now.isoformat(), files)
 
     def queued(self, *names: str, lane: Lane = Lane.BATCH, partition: Partition = PARTITION) -> ManifestRow:
-        """A manifest that is QUEUED, document and row."""
+        """A QUEUED manifest, with document and row."""
         return self.enqueued(self.manifest(*names, lane=lane, partition=partition))
 
     def enqueued(self, manifest: Manifest) -> ManifestRow:
-        """This manifest, QUEUED with its document and row."""
+        """The given manifest, QUEUED with its document and row."""
         write_manifest(self.raw_s3, RESOURCES.control_bucket, manifest)
         self.ledger.manifests.enqueue(manifest)
         return self.row(manifest.id)
@@ -106,7 +106,7 @@ class World:
         return claim
 
     def committed(self, claim: Claim, **lists: Any) -> ManifestRow:
-        """PUBLISHING by a commit document with these of its lists; nothing that it names is completed."""
+        """PUBLISHING with a commit document of these lists; no object that it names is completed."""
         row, control = claim.row, RESOURCES.control_bucket
         lists = {**dict.fromkeys(("objects", "quarantine", "sources", "new_columns"), ()), **lists}
         document = CommitDocument(
@@ -117,7 +117,7 @@ class World:
         return self.row(row.id)
 
     def published(self, row: ManifestRow, *, has_table: bool = False, **lists: Any) -> ManifestRow:
-        """The QUEUED manifest, DONE with a commit document of these lists."""
+        """The QUEUED manifest, made DONE with a commit document of these lists."""
         row = self.committed(self.claimed(row), **lists)
         roll_forward(self.s3, self.ledger, RESOURCES.control_bucket, row, self.clock, has_table=has_table)
         return self.row(row.id)
@@ -186,7 +186,7 @@ def _table(dynamodb: Any) -> Iterator[None]:
 
 @contextmanager
 def _quick_moto() -> Iterator[None]:
-    """Without moto's thousand patterns for the library requests, and without a reload of its S3 for every request."""
+    """Skips moto's thousand patterns for the library's requests, and the reload of its S3 for every request."""
     urls = patch.object(S3Backend, "_url_module", moto.s3.urls)
     with patch("moto.core.models.RESPONSES_METHODS", []), urls, patch("moto.s3.models.utcnow", _time_of_objects):
         yield
@@ -199,7 +199,7 @@ def _time_of_objects() -> datetime:
 
 @cache
 def clients() -> tuple[Any, Any]:
-    """Made once: it takes longer than most tests. Their servers' state is new in every world."""
+    """Created once, because it takes longer than most tests. The state of the servers is new in every world."""
     session = boto3.Session(aws_access_key_id=SECRET, aws_secret_access_key=SECRET, region_name=REGION)
     # boto3 composes its own user agent twice for every request.
     config = Config(user_agent="tests")
@@ -214,7 +214,7 @@ def clients() -> tuple[Any, Any]:
 
 
 def _one_at_a_time(client: Any) -> None:
-    """Let the requests of several threads wait for each other: moto's tables and buckets are not thread-safe."""
+    """Serialize the requests of several threads: moto's tables and buckets are not thread-safe."""
     lock = RLock()
 
     def in_turn(operation: str, parameters: dict[str, Any]) -> Any:
@@ -230,8 +230,8 @@ METADATA = {"HTTPStatusCode": 200, "HTTPHeaders": {}, "RetryAttempts": 0}
 def send_directly(client: Any) -> None:
     """Let this client's requests reach moto's handlers as a call.
 
-    boto3 checks and serializes the parameters as ever. A request that moto refuses goes the long way too, where it is
-    refused again: its error is the one that boto3 makes of a response.
+    boto3 still checks and serializes the parameters. A request that moto rejects is sent again the regular way and
+    rejected again, so its error is the one that boto3 builds from a response.
     """
 
     def answer(model: Any, params: dict[str, Any], **_: Any) -> tuple[Any, dict[str, Any]] | None:
@@ -259,7 +259,7 @@ STATES = (
 
 
 def row_in_state(world: World, state: str) -> ManifestRow:
-    """The row of a manifest that legal transitions have brought to ``state``."""
+    """The row of a manifest, brought to ``state`` by legal transitions."""
     manifests = world.ledger.manifests
     if state == "ABANDONED":
         return manifests.abandon("crashed", world.now)
@@ -286,7 +286,7 @@ def row_in_state(world: World, state: str) -> ManifestRow:
 
 
 def done(world: World, row: ManifestRow, totals: PublishedTotals = TOTALS) -> ManifestRow:
-    """The QUEUED manifest, published by a document that is not there."""
+    """The QUEUED manifest, published with a missing document."""
     world.ledger.manifests.commit(world.claimed(row), DOCUMENT, world.now)
     assert world.ledger.manifests.finish(world.row(row.id), totals, world.now)
     return world.row(row.id)
@@ -300,7 +300,7 @@ def put_result(
     quarantine: Iterable[ResultObject] = (),
     generation: int = 1,
 ) -> None:
-    """The result document of a published generation; only its lists, its generation and its time are of use."""
+    """The result document of a published generation; only its lists, its generation and its time matter."""
     lists = (tuple(sources), tuple(files), tuple(quarantine))
     at = world.now.isoformat()
     result = GenerationResult(row.id, generation, 1, "jr_1", row.partition, at, at, 0, 0, 0, 0, 0, 0, 0, *lists)

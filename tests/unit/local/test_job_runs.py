@@ -1,6 +1,6 @@
 """Job runs without the emulator: real processes with the rules of Glue and of EMR Serverless.
 
-Their scripts come from a folder that takes the place of a bucket.
+Their scripts come from a folder that replaces a bucket.
 """
 
 import itertools
@@ -48,7 +48,7 @@ class JobHarness:
         shutil.copy(self.folder / bucket / key, target)
 
     def script(self, text: str) -> str:
-        """URI of a new script."""
+        """The URI of a new script."""
         (self.folder / "code").mkdir(exist_ok=True)
         name = f"job{len(list((self.folder / 'code').iterdir()))}.py"
         (self.folder / "code" / name).write_text(text)
@@ -116,9 +116,9 @@ def test_a_failed_run_whose_log_was_removed_has_ended(glue):
 
 
 def test_a_batch_run_has_the_seconds_of_all_workers_and_a_streaming_run_its_time_only(tmp_path):
-    # Given a clock that a run looks at when it is asked for, when it gets its workers and when it ends
+    # Given a clock that a run reads when it is requested, when it gets its workers and when it ends
     glue = JobHarness(GlueRuns, tmp_path, clock=itertools.count(1_800_000_000.0, 60.0).__next__)
-    # When a run has five workers of two DPUs for the minute between the last two
+    # When a run has five workers of two DPUs for the minute between the last two reads
     run = glue.run_to_end(glue.job(""), WorkerType="G.2X", NumberOfWorkers=5)
     # Then it has used ten DPUs for that minute
     assert (run["DPUSeconds"], run["ExecutionTime"]) == (600.0, 60)
@@ -127,7 +127,7 @@ def test_a_batch_run_has_the_seconds_of_all_workers_and_a_streaming_run_its_time
 
 
 def test_a_run_that_begins_while_the_cloud_ends_has_no_process(glue):
-    # Given a cloud whose processes were killed, and a start that was accepted before
+    # Given a cloud whose processes were killed, and an earlier accepted start
     glue.processes.kill_all()
     # When, Then
     run = glue.run_to_end(glue.job(HANGING))
@@ -169,7 +169,7 @@ def test_script_sees_its_deployed_modules_and_not_the_checkout(glue):
     assert run["ErrorMessage"] == "ModuleNotFoundError: No module named 'lake'"
 
 
-def test_spark_settings_of_the_job_come_after_those_of_the_local_cloud(glue):
+def test_spark_settings_of_the_job_follow_the_local_clouds(glue):
     run = glue.run_to_end(glue.job("", DefaultArguments={"--conf": "spark.a=1 --conf spark.master=local[1]"}))
     conf = (glue.settings.runs / run["Id"] / "spark.conf").read_text().splitlines()
     assert {"spark.a 1", "spark.master local[1]"} <= set(conf)
@@ -177,7 +177,7 @@ def test_spark_settings_of_the_job_come_after_those_of_the_local_cloud(glue):
 
 
 def test_runs_of_all_jobs_count_until_they_have_ended(glue):
-    # Given as many runs as the account may have
+    # Given the maximum number of runs in the account
     glue.limits = Limits(glue_runs=2)
     first, _ = glue.start("stream"), glue.start("batch")
     # When another job starts, then it is refused
@@ -198,7 +198,7 @@ def test_dpus_of_all_workers_count(glue):
 
 
 def test_a_flex_run_waits_for_spare_capacity_and_then_fails_without_a_bill(glue):
-    # Given an account for which AWS has no spare capacity, and a wait of no time
+    # Given an account for which AWS has no spare capacity, and a wait of zero minutes
     glue.limits = Limits(flex_capacity=False, flex_wait_minutes=0)
     job = glue.job(HANGING)
     # When
@@ -250,7 +250,7 @@ def start(emr: JobHarness, script: str, *states: str, **fields: Any) -> dict[str
 
 
 def test_a_run_that_has_ended_has_its_bill(emr: JobHarness) -> None:
-    # Given a run that ended by itself, and one that was cancelled, twice
+    # Given a run that ended by itself, and a run that was cancelled twice
     done, cancelled = start(emr, "", "SUCCESS"), start(emr, HANGING, "RUNNING")
     for _ in range(2):
         emr.runs.cancel(cancelled)
@@ -270,7 +270,7 @@ def test_a_repeated_request_finds_the_run_of_the_first_one(emr: JobHarness) -> N
     assert emr.runs.start(APPLICATION, dict(request)) is run
     assert emr.runs.start(APPLICATION, {**request, "clientToken": "round-1"}) is not run
     assert len(emr.runs.of("00app")) == 2
-    # When the token comes with another request, then it is refused
+    # When the token is sent with another request, then it is refused
     with pytest.raises(ServiceError, match="round-0") as refused:
         emr.runs.start(APPLICATION, {**request, "name": "other"})
     assert refused.value.code == "ConflictException"

@@ -55,11 +55,11 @@ def test_end_of_a_session_is_the_end_of_all_its_processes_and_of_no_other(
     leader, others = family
     assert not any(has_ended(pid) for pid in (leader.pid, *others))
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, start_new_session=True) as other:
-        # When it is ended, then none of its processes runs any more on return, and the exit code is still there
+        # When it is ended, then none of its processes is running on return, and the exit code is still available
         end_session(leader.pid)
         assert all(has_ended(pid) for pid in (leader.pid, *others))
         assert leader.wait() == -9
-        # And the other one goes on
+        # And the other one continues
         assert not has_ended(other.pid)
         other.communicate(b"\n")
         assert other.returncode == 0

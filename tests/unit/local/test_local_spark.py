@@ -49,15 +49,15 @@ def spark_run(folder: Path, archive: Path) -> str:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_a_session_uses_the_archive_that_set_up_made_and_has_its_properties(tmp_path: Path) -> None:
-    # Given the archive of this environment, and a folder whose name has a space
+def test_a_session_uses_the_archive_of_set_up_and_has_its_properties(tmp_path: Path) -> None:
+    # Given the archive of this environment, and a folder with a space in its name
     archive, folder = make_archive(), tmp_path / "a run"
     folder.mkdir()
     # When, Then
     assert re.sub(r"\s+", " ", spark_run(folder, archive)).strip() == "conf a b mapped True"
 
 
-def test_an_archive_that_is_missing_or_damaged_is_no_error_and_says_nothing(tmp_path: Path) -> None:
+def test_a_missing_or_damaged_archive_is_not_an_error_and_prints_nothing(tmp_path: Path) -> None:
     damaged = tmp_path / "a damaged one.jsa"
     damaged.write_bytes(b"\0" * 5000)
     for archive in (tmp_path / "a missing one.jsa", damaged):
@@ -77,7 +77,7 @@ pathlib.Path(re.search('ArchiveClassesAtExit="(.*?)"', pathlib.Path("spark.conf"
 """
 
 
-def test_the_archive_is_made_with_the_spark_of_the_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_archive_is_built_with_the_locked_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Given a person with a Spark of another version, When, Then
     monkeypatch.setenv("SPARK_HOME", str(tmp_path))
     monkeypatch.setattr("local.class_archive.CACHE", tmp_path / "cache")

@@ -46,7 +46,7 @@ def rows_of(batch: Batch) -> list[dict[str, str]]:
 
 
 def chunks_of(data: bytes, cuts: Sequence[int]) -> list[bytes]:
-    """The data cut at these positions, which can be in any order. Positions outside of the data are ignored."""
+    """The data, cut at these positions, in any order. Positions outside the data are ignored."""
     positions = [0, *sorted({cut for cut in cuts if 0 < cut < len(data)}), len(data)]
     return [data[start:stop] for start, stop in itertools.pairwise(positions)]
 
@@ -54,7 +54,7 @@ def chunks_of(data: bytes, cuts: Sequence[int]) -> list[bytes]:
 def read_split(
     reader: Reader, result: ReadResult, chunks: Iterable[bytes], source: str, start: int = 0, end: int | None = None
 ) -> None:
-    """Reads one split and adds everything that it returns to ``result``, except rows that no batch has returned."""
+    """Reads one split and adds all returned data to ``result``, except rows that no batch has returned."""
     reader.open(source, start=start, end=end)
     for chunk in chunks:
         if reader.done:
@@ -69,7 +69,7 @@ def read_split(
 
 
 def read_available(reader: Reader, result: ReadResult) -> None:
-    """Reads what was fed."""
+    """Reads the bytes that were fed."""
     while (batch := reader.read()) is not None:
         result.add(batch)
     assert reader.done or reader.needs_input

@@ -30,7 +30,7 @@ def test_a_truncated_file_fails_as_a_whole_with_codec_and_offset(name: str, comp
 
 
 @pytest.mark.parametrize(("name", "compress"), CODECS)
-def test_garbage_begins_where_the_error_says(name: str, compress: Compress) -> None:
+def test_garbage_begins_at_the_offset_of_the_error(name: str, compress: Compress) -> None:
     packed = compress(ROWS)
     error = str(read_file(packed + b"garbage after it").counts[0].error)
     assert error.startswith(f"corrupt {name} at byte {len(packed)}: ")
@@ -88,7 +88,7 @@ def test_a_large_gzip_file_fails_as_a_small_one() -> None:
 
 
 def counts_of(data: bytes, step: int) -> SplitCounts:
-    """What a task does: batches are dropped as they come."""
+    """Does the same as a task: batches are dropped on arrival."""
     reader = Reader(flush_bytes=8 << 20)
     reader.open("large")
     for chunk in chunks_of(data, range(0, len(data), step)):
@@ -125,14 +125,14 @@ def test_up_to_256_mebibytes_the_ratio_is_not_limited(name: str, compress: Compr
     text = (b" " * 1023 + b"\n") * (16 << 10)
     compressed = compress(text)
     assert len(text) > 200 * len(compressed)
-    # When
+    # Given rows with nearly all values equal, more than 256 MiB in total
     (counts,) = read_repeated(compressed, 16).counts
     # Then
     assert (counts.error, counts.blank_lines, counts.bytes) == (None, 16 * (16 << 10), 256 << 20)
 
 
 def test_no_ratio_that_gzip_can_have_is_a_bomb() -> None:
-    # Given rows of which nearly all values are equal, more than 256 MiB in total
+    # Given rows with nearly equal values, more than 256 MiB in total
     rows = b'{"id":1,"values":[%s]}\n' % b",".join([b"0.0"] * 4000) * 1000
     compressed = gzip.compress(rows)
     assert len(rows) > 200 * len(compressed)
@@ -148,7 +148,7 @@ def test_a_compressed_file_is_stopped_by_its_inflated_size() -> None:
 
 
 def cuts_of(body: bytes) -> list[Sequence[int]]:
-    """Where a file is cut into chunks: nowhere, and after each byte."""
+    """The positions at which a file is cut into chunks: none, and after each byte."""
     return [(), range(len(body))]
 
 

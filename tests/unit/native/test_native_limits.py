@@ -89,7 +89,7 @@ def test_a_batch_is_returned_when_the_columns_are_full() -> None:
     assert reader.close().rows == 10_000
 
 
-def test_the_bitmaps_of_columns_that_can_still_come_count_as_memory() -> None:
+def test_the_bitmaps_of_columns_that_can_still_appear_count_as_memory() -> None:
     # Given rows without common columns: their values are short, but each column has a bit for each row before its first
     data = b"".join(b'{"k%d":1}\n' % (number % 500) for number in range(20_000))
     # When

@@ -16,7 +16,7 @@ from tests.unit.native.reader_driver import batch_of, batches_of
 
 @pytest.mark.parametrize("character", ["x", "ü", "😀"])
 def test_bounds_are_short_and_lie_around_the_values(character: str, tmp_path: Path) -> None:
-    # Given a value as long as a bound can be, and a longer one
+    # Given a value of a bound's maximum length, and a longer one
     path = tmp_path / "file.parquet"
     size = len(character.encode())
     short, long = character * (64 // size), character * 5000
@@ -26,7 +26,7 @@ def test_bounds_are_short_and_lie_around_the_values(character: str, tmp_path: Pa
     # When
     file.close()
 
-    # Then the bounds of the longer one lie around it
+    # Then the bounds of the longer one enclose it
     exact, cut = (pq.read_metadata(path).row_group(0).column(index).statistics for index in (1, 2))
     assert exact
     assert (exact.min, exact.max) == (short, short)
@@ -144,11 +144,11 @@ def test_a_value_larger_than_a_dictionary_ends_it(tmp_path: Path) -> None:
 
 
 def test_all_dictionaries_of_a_file_have_one_budget(tmp_path: Path) -> None:
-    # Given columns whose dictionaries would take 40 MB together, and 32 MiB are allowed
+    # Given columns whose dictionaries would take 40 MB together, with 32 MiB allowed
     values = [f"{row // 3 % 1600:0>300}" for row in range(4800)]
     # When
     write(tmp_path / "file.parquet", {f"k{number}": values for number in range(80)})
-    # Then some go on without
+    # Then some continue without a dictionary
     with pq.ParquetFile(tmp_path / "file.parquet") as file:
         chunks = [file.metadata.row_group(0).column(index) for index in range(81)]
         sizes = [
@@ -164,7 +164,7 @@ def test_all_dictionaries_of_a_file_have_one_budget(tmp_path: Path) -> None:
 
 
 def test_a_chunk_that_hardly_repeats_its_values_is_plain(tmp_path: Path) -> None:
-    # Given so long rows that a row group would have each of 800 values about four times
+    # Given rows that are so long that a row group would contain each of 800 values about four times
     values = [str(number) for number in random.Random(1).choices(range(10_000, 10_800), k=1500)]
     padding = [f"{row:0>40000}" for row in range(1500)]
     write(tmp_path / "file.parquet", {"k": values, "padding": padding})
@@ -174,7 +174,7 @@ def test_a_chunk_that_hardly_repeats_its_values_is_plain(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(("more", "expected"), [(0, {"PLAIN"}), (9, {"PLAIN", "RLE_DICTIONARY"})])
-def test_a_column_of_which_few_values_will_come_is_plain(tmp_path: Path, more: int, expected: set[str]) -> None:
+def test_a_column_with_few_expected_values_is_plain(tmp_path: Path, more: int, expected: set[str]) -> None:
     file = ParquetFile(tmp_path / "file.parquet")
     file.write(_some_hundred_values(), more)
     file.close()

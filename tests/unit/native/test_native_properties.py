@@ -51,7 +51,7 @@ def test_rows_have_the_time_of_arrival_of_their_file() -> None:
 
 
 def test_known_columns_come_first_and_exist_without_values() -> None:
-    # Given two known columns, one of which the file does not have
+    # Given two known columns, one of which is missing in the file
     read = read_file(b'{"new":1,"b":2}\n{"b":3}\n', known_columns=["__a", "b"], provenance=True)
     # Then its key is known without a value
     assert read.names == ["__a", "b", "_rescued", "_source", "_arrived_at", "_offset", "new"]
@@ -109,6 +109,6 @@ def test_keys_too_long_for_a_column_are_rescued() -> None:
     data = f'{{"{fits}":1,"{too_long}":2}}'.encode()
     # When
     read = read_file(data)
-    # Then
+    # Given a key of the maximum length, and one that is a byte longer
     assert read.rows == [{column_name(fits): "1", "_rescued": f'{{"{too_long}":2}}'}]
     assert_same(read, oracle.read(data))

@@ -64,7 +64,7 @@ def test_a_rejected_line_is_an_error_for_a_caller_that_takes_none(file: Path) ->
         (b"a,b\n1,2\n", True, "it looks like CSV; expected JSON objects"),
         (gzip.compress(gzip.compress(b"{}" * 1000)), True, "compressed twice; expected JSON objects"),
         (b'\x1e{"a":1}\n\x1e{"a":2\x1e}\n', True, "at byte 10 .*pass rejects="),
-        # What it would name is set: 'convert' read the file in each call again
+        # The option that the hint would name is already set: 'convert' read the file again in each call
         (b"[\x1e1", True, "pass rejects="),
         (b"{'a': 1}{'a': 2}", True, "pass rejects="),
         (b'{"a": "' + b"x" * 100_000 + b'\n"}', True, "pass rejects="),
@@ -88,13 +88,13 @@ def test_polars_and_duckdb_take_the_stream(file: Path) -> None:
     assert pl.from_arrow(ndjson_arrow.read(file, rejects=ignore)).to_dicts() == ROWS  # type: ignore[union-attr]
 
 
-def test_of_named_columns_only_the_file_is_read_once(file: Path) -> None:
-    # Given a pipe, which can be read once
+def test_a_file_is_read_once_for_named_columns_only(file: Path) -> None:
+    # Given a pipe, which can be read only once
     output, end = os.pipe()
     with os.fdopen(end, "wb") as pipe:
         pipe.write(BODY)
     with os.fdopen(output, "rb") as source:
-        # When one column is asked for
+        # When one column is requested
         rows = ndjson_arrow.read(source, columns=["a"], rejects=ignore).read_all().to_pylist()
     # Then the other members are in _rescued, verbatim
     assert rows == [{"a": "1.10", "_rescued": '{"B":"x"}'}, {"a": None, "_rescued": '{"c":[1, 2]}'}]
@@ -141,7 +141,7 @@ def test_wrong_options_are_refused_before_the_file_is_opened(options: dict, mess
 
 
 @given(st.randoms(use_true_random=False))
-def test_rows_and_rejects_are_those_of_the_oracle(rng: Random) -> None:
+def test_rows_and_rejects_equal_the_oracles(rng: Random) -> None:
     body = make_input(rng)
     expected = oracle.read(body)
     rejects: list[Reject] = []
@@ -240,7 +240,7 @@ def test_other_formats_are_named(lines: list[bytes | None], rows: int, name: str
         ([b'org,example)/ 2026 {"a":1,"b":2}', b'org,example)/a 2026 {"a":3,"b":4}'], 0),
         ([b'stdout F {"a":1,"b":2}', b'stdout F {"a":3,"b":4}'], 0),
         ([rb'line="{\"a\":1,\"b\":2}" F', rb'line="{\"a\":3,\"b\":4}" F'], 0),
-        # Minutes, if each quote is looked at up to the end of the line
+        # Minutes, if each quote were followed to the end of the line
         ([rb"\"" * 200_000], 0),
         ([rb'"{\"a\":1,\"b\":2}"', rb'"{\"a\":3,\"b\":4}"'], 0),
         ([b"<34>1 2026-11-20T08:00:00Z host su - a", b"<35>1 2026-11-20T08:00:01Z host su - b"], 0),
@@ -284,7 +284,7 @@ def test_a_line_that_is_not_kept_is_recognised_by_its_first_bytes(
         rows.read_all()
 
 
-def test_all_rejected_lines_count_and_not_only_those_that_are_kept() -> None:
+def test_all_rejected_lines_count_and_not_only_the_kept_ones() -> None:
     assert recognise([b"{", b'"a": 1'], 1000, {"not JSON": 1000}, opening=b"{") is None
     reasons = {"not JSON": 900, "trailing characters": 101}
     assert recognise([b"{", b'"a": 1'], 1000, reasons, opening=b"{") is not None

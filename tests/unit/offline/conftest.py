@@ -1,4 +1,4 @@
-"""Fixtures of the tests of `hybrid-router convert`, and conversions that are killed."""
+"""Fixtures for the tests of `hybrid-router convert`, and conversions that are killed."""
 
 import gzip
 import json
@@ -33,7 +33,7 @@ class KilledError(Exception):
     """A conversion was killed."""
 
 
-def convert_until_killed(asked: Request, steps: int) -> bool:
+def convert_until_killed(conversion: Request, steps: int) -> bool:
     """Convert, but raise ``KilledError`` instead of each rename or deletion of a file after this number of them.
 
     Returns whether it was raised.
@@ -52,7 +52,7 @@ def convert_until_killed(asked: Request, steps: int) -> bool:
         patched.setattr(Path, "replace", until(Path.replace))
         patched.setattr(Path, "unlink", until(Path.unlink))
         try:
-            convert_files(asked)
+            convert_files(conversion)
         except KilledError:
             return True
     return False
@@ -60,10 +60,10 @@ def convert_until_killed(asked: Request, steps: int) -> bool:
 
 @pytest.fixture
 def convert(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Convert:
-    def call(*asked: Any, output: Path = tmp_path / "out", **options: Any) -> tuple[int, dict[str, Any]]:
+    def call(*names: Any, output: Path = tmp_path / "out", **options: Any) -> tuple[int, dict[str, Any]]:
         capsys.readouterr()
-        (first, *_) = asked
-        code = convert_files(first if isinstance(first, Request) else request(*asked, output=output, **options))
+        (first, *_) = names
+        code = convert_files(first if isinstance(first, Request) else request(*names, output=output, **options))
         return code, json.loads(capsys.readouterr().out)
 
     return call
@@ -71,7 +71,7 @@ def convert(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Convert:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Files of two datasets, one of which cannot be read to its end."""
+    """Files of two datasets; one file cannot be read to its end."""
     for name, content in {
         "orders/a.ndjson": GOOD,
         "orders/b.ndjson": BAD,

@@ -1,4 +1,4 @@
-"""hybrid-router convert: files of this machine become a lake, each version once, and what cannot be read is named."""
+"""hybrid-router convert: local files become a lake, each version once, and unreadable files are named."""
 
 import errno
 import os
@@ -34,19 +34,19 @@ def test_a_folder_is_converted_as_the_jobs_do_and_an_independent_count_agrees(
 ) -> None:
     # When
     output = tmp_path / "out"
-    code, shown = convert(folder)
+    code, summary = convert(folder)
     # Then
     assert code == ExitCode.NEGATIVE
     assert prove(inputs(folder), output) == []
-    assert (shown["files"], shown["rows"], shown["quarantined"]) == (5, 2 + 1 + 4000, {"not JSON": 1})
-    assert list(shown["unreadable"].values()) == [1]
+    assert (summary["files"], summary["rows"], summary["quarantined"]) == (5, 2 + 1 + 4000, {"not JSON": 1})
+    assert list(summary["unreadable"].values()) == [1]
     assert sorted(path.name for path in (output / "lake").iterdir()) == ["clicks", "orders"]
     # And the text file and the hidden one are counted
-    assert shown["otherFiles"] == 2
+    assert summary["otherFiles"] == 2
     # And the excluded file is named after the tasks' objects
     numbers = [int(path.stem.rsplit("-", 1)[1]) for path in (output / "quarantine" / "clicks").rglob("*.jsonl")]
     assert [number % NUMBERS_PER_TASK for number in numbers] == [0]
-    # And nothing is left over
+    # And no other file is left
     assert list(output.glob("_hybrid-router/staging/*")) == []
 
 
@@ -57,9 +57,9 @@ def test_large_files_are_shared_by_the_cores(tmp_path: Path, convert: Convert) -
         target = folder / "orders" / f"{file.path.name}.ndjson"
         target.parent.mkdir(exist_ok=True)
         file.path.rename(target)
-    code, shown = convert(folder)
+    code, summary = convert(folder)
     assert code == ExitCode.NEGATIVE
-    assert shown["parquetFiles"] > len(files)
+    assert summary["parquetFiles"] > len(files)
     assert prove(inputs(folder), tmp_path / "out") == []
 
 
@@ -77,20 +77,20 @@ def test_a_second_call_converts_only_what_is_new(
     convert(folder)
     (folder / "orders" / "d.ndjson").write_bytes(GOOD)
     # When
-    code, shown = convert(folder)
+    code, summary = convert(folder)
     # Then
-    assert (shown["files"], shown["skipped"], shown["rows"]) == (1, 5, 2)
+    assert (summary["files"], summary["skipped"], summary["rows"]) == (1, 5, 2)
     assert prove(inputs(folder), tmp_path / "out") == []
-    # And what the first call has quarantined is not forgotten
+    # And the summary still has the lines that the first call quarantined
     assert code == ExitCode.NEGATIVE
-    assert shown["earlier"] == {"quarantined": {"not JSON": 1}, "unreadable": {"truncated gzip at byte 160": 1}}
-    # And the page says so as well
+    assert summary["earlier"] == {"quarantined": {"not JSON": 1}, "unreadable": {"truncated gzip at byte 160": 1}}
+    # And the printed page has them as well
     convert_files(replace(request(folder, output=tmp_path / "out"), as_json=False))
     page = capsys.readouterr().out
     assert "1 whole file: truncated gzip at byte 160\n" in page
     # And a suffix is not advised for a hidden file, which no setting takes
     assert 'unless its name begins with "." or "_", add its suffix' in page
-    # When only files are named of which every line is a row
+    # When only files without rejected lines are passed
     assert convert(folder / "orders" / "a.ndjson")[0] == ExitCode.OK
 
 
@@ -113,22 +113,22 @@ def test_standard_input_is_a_file_of_the_named_dataset(
             pass
         writer.write(GOOD)
         writer.close()
-        code, shown = converted.result()
+        code, summary = converted.result()
     # Then
-    assert (code, shown["rows"]) == (ExitCode.OK, 2)
+    assert (code, summary["rows"]) == (ExitCode.OK, 2)
     assert len(list((tmp_path / "out" / "lake" / "piped").rglob("*.parquet"))) == 1
-    # And one that is closed is named
+    # And a closed pipe is named
     monkeypatch.setattr("sys.stdin", None)
     with pytest.raises(InvalidInputError, match="standard input is closed"):
         convert(PIPE, dataset="piped")
 
 
 def test_the_folder_of_an_early_hour_is_read_by_the_next_call(folder: Path, tmp_path: Path, convert: Convert) -> None:
-    asked = request(folder / "orders" / "a.ndjson", output=tmp_path / "out")
-    asked = replace(asked, search=replace(asked.search, hour=parse_hour("0999-01-01T08")))
+    call = request(folder / "orders" / "a.ndjson", output=tmp_path / "out")
+    call = replace(call, search=replace(call.search, hour=parse_hour("0999-01-01T08")))
     for number in ((1, 0), (0, 1)):
-        _, shown = convert(asked)
-        assert (shown["files"], shown["skipped"]) == number
+        _, summary = convert(call)
+        assert (summary["files"], summary["skipped"]) == number
     assert list((tmp_path / "out" / "lake").glob("orders/date=0999-01-01/hour=08/*.parquet"))
 
 
@@ -140,12 +140,12 @@ def test_a_clock_that_was_set_back_converts_no_line_twice(
     file.parent.mkdir()
     file.touch()
     convert(file)
-    # When it has lines on a day that is earlier by the clock
+    # When it gets lines on a day that is earlier by the clock
     file.write_bytes(GOOD)
     with monkeypatch.context() as clock:
         clock.setattr("offline.conversion.new_manifest_id", lambda _: "20201120T093000" + "0" * 20)
         assert convert(file)[1]["rows"] == 2
-    # Then they are known
+    # Then the lines are converted
     assert convert(file)[1]["skipped"] == 1
 
 
@@ -153,10 +153,10 @@ def test_an_output_inside_of_the_input_is_not_input(folder: Path, tmp_path: Path
     converted = folder / "converted"
     for files in (5, 0):
         assert convert(folder, output=converted)[1]["files"] == files
-    # Nor is that of an earlier call, whose quarantine looks like input; next to it a person keeps a report
+    # Nor is the folder of an earlier call, whose quarantine looks like input; a person keeps a report next to it
     (converted / "report.json").write_bytes(GOOD)
     assert convert(folder, output=converted)[1]["files"] == 0
-    # And its folders count as left out, like two files of the input: they can be a person's
+    # And its folders count as left out, like two input files, because they can belong to a person
     found = convert(folder, output=tmp_path / "other")[1]
     assert (found["files"], found["otherFiles"]) == (6, 2 + len(["lake", "quarantine"]))
 
@@ -190,7 +190,7 @@ def test_wrong_inputs(tmp_path: Path, convert: Convert) -> None:
     folder, file = tmp_path / "in", tmp_path / "file"
     folder.mkdir()
     file.touch()
-    for asked, output, message in (
+    for call, output, message in (
         (folder, Path("s3://bucket/lake"), "is not a folder of this machine"),
         (folder, Path("file:///lake"), "is not a folder of this machine"),
         (tmp_path / "nowhere", tmp_path / "out", "does not exist"),
@@ -199,28 +199,28 @@ def test_wrong_inputs(tmp_path: Path, convert: Convert) -> None:
         (folder, file, "cannot be used"),
     ):
         with pytest.raises(InvalidInputError, match=message):
-            convert(asked, output=output)
+            convert(call, output=output)
 
 
 def test_a_tree_is_converted_by_its_folders_and_one_that_would_share_a_dataset_is_refused(
     tmp_path: Path, convert: Convert
 ) -> None:
-    # Given folders whose names are not those of datasets, and files at the top
+    # Given folders that are not valid dataset names, and files at the top
     tree, output = tmp_path / "My Tree", tmp_path / "out"
     for name in ("Orders 2026/a", "web-logs/a", "ok/a", "top", "東京/a"):
         (tree / f"{name}.ndjson").parent.mkdir(parents=True, exist_ok=True)
         (tree / f"{name}.ndjson").write_bytes(GOOD)
     # When
     code, found = convert(tree)
-    # Then only the folder without a name is refused
+    # Then only the folder without a dataset name is rejected
     assert (code, found["rows"], len(found["refused"])) == (1, 8, 1)
     assert "cannot become a dataset name" in str(found["refused"])
     assert sorted(path.name for path in (output / "lake").iterdir()) == ["my_tree", "ok", "orders_2026", "web_logs"]
-    # When another folder of one of these names comes later
+    # When another folder with one of these dataset names is added later
     (other := tmp_path / "web_logs").mkdir()
     (other / "b.ndjson").write_bytes(GOOD)
     code, found = convert(other)
-    # Then it is not mixed with the first one, unless a person says so
+    # Then it is not merged with the first one, unless a person confirms it
     assert (code, found["rows"]) == (1, 0)
     assert "would share the dataset web_logs, which the folder 'web-logs' uses" in str(found["refused"])
     assert convert(other, dataset="web_logs")[0] == 0
@@ -236,20 +236,20 @@ def test_a_call_that_is_killed_at_any_rename_is_completed_by_the_next(folder: Pa
 
 
 def test_a_file_that_is_found_in_several_ways_is_converted_once(folder: Path, convert: Convert) -> None:
-    # Given a link to a file and one to a folder, a file inside of a named folder, and a folder in another
+    # Given a link to a file and one to a folder, a file inside a named folder, and a folder in another
     (folder / "orders" / "link.ndjson").symlink_to(folder / "orders" / "a.ndjson")
     (folder / "clicks" / "latest.ndjson").symlink_to("../orders")
     names = (folder, folder / "orders", folder / "orders" / "a.ndjson", folder / "orders" / ".." / "orders")
     # When
-    _, shown = convert(*names)
+    _, summary = convert(*names)
     # Then
-    assert (shown["files"], shown["skipped"], shown["rows"], shown["refused"]) == (5, 0, 2 + 1 + 4000, {})
+    assert (summary["files"], summary["skipped"], summary["rows"], summary["refused"]) == (5, 0, 2 + 1 + 4000, {})
 
 
 def test_names_reach_the_disk_before_what_depends_on_them(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given a machine that loses its power: a name is safe once its folder has been synchronized
+    # Given a machine that loses its power: a name is durable once its folder has been synchronized
     output = tmp_path / "out"
     steps: list[tuple[Any, ...]] = []
     replace, synchronize = Path.replace, os.fsync
@@ -268,7 +268,7 @@ def test_names_reach_the_disk_before_what_depends_on_them(
         recorded.setattr(os, "fsync", recorded_fsync)
         # When one manifest is published
         convert_files(request(folder / "orders" / "a.ndjson", output=output))
-    # Then its staged object, its commit, its object in the lake and its result are safe one after the other
+    # Then its staged object, its commit, its object in the lake and its result become durable in this order
     own = "_hybrid-router"
     (staged,) = (step for step in steps if step[0] == own and step[-1].endswith(".parquet"))
     (commit,) = (step for step in steps if step[:2] == (own, "commits"))
@@ -285,29 +285,29 @@ def test_names_reach_the_disk_before_what_depends_on_them(
 
 @pytest.fixture
 def converted(folder: Path, tmp_path: Path) -> Request:
-    """The folder was converted; then one of its files has got a line more."""
-    asked = request(folder, output=tmp_path / "out")
-    convert_files(asked)
+    """The folder was converted; then a line was added to one of its files."""
+    call = request(folder, output=tmp_path / "out")
+    convert_files(call)
     with (folder / "orders" / "a.ndjson").open("ab") as file:
         file.write(b'{"a": 9}\n')
-    return asked
+    return call
 
 
 def test_a_file_that_has_grown_is_named_and_its_rows_are_not_added_again(
     converted: Request, folder: Path, convert: Convert
 ) -> None:
     # When
-    code, shown = convert(converted)
+    code, summary = convert(converted)
     # Then
-    assert (code, shown["files"], shown["skipped"]) == (ExitCode.NEGATIVE, 0, 4)
+    assert (code, summary["files"], summary["skipped"]) == (ExitCode.NEGATIVE, 0, 4)
     reason = "it has changed since its 2 rows were converted: pass --replace to replace them"
-    assert shown["refused"] == {str(folder / "orders" / "a.ndjson"): reason}
+    assert summary["refused"] == {str(folder / "orders" / "a.ndjson"): reason}
     # When
-    _, shown = convert(replace(converted, replace=True))
-    # Then the file that shared its Parquet files is converted again with it
-    assert (shown["files"], shown["skipped"], shown["rows"], shown["refused"]) == (2, 3, 3 + 1, {})
+    _, summary = convert(replace(converted, replace=True))
+    # Then the file that shared its Parquet files is converted again together with it
+    assert (summary["files"], summary["skipped"], summary["rows"], summary["refused"]) == (2, 3, 3 + 1, {})
     assert prove(inputs(folder), converted.output) == []
-    # And nothing is to do then
+    # And then nothing is left to do
     assert convert(replace(converted, replace=True))[1]["files"] == 0
 
 
@@ -322,13 +322,13 @@ def test_a_replacement_that_is_killed_is_completed_by_the_next_call(
 
 
 def test_rows_of_files_that_are_gone_are_not_replaced(converted: Request, folder: Path, convert: Convert) -> None:
-    # Given the other file of the same Parquet files was deleted
+    # Given that the other file of the same Parquet files was deleted
     (folder / "orders" / "b.ndjson").unlink()
     # When
-    code, shown = convert(replace(converted, replace=True))
+    code, summary = convert(replace(converted, replace=True))
     # Then
-    assert (code, shown["files"]) == (ExitCode.NEGATIVE, 0)
-    (reason,) = shown["refused"].values()
+    assert (code, summary["files"]) == (ExitCode.NEGATIVE, 0)
+    (reason,) = summary["refused"].values()
     assert "its Parquet files have rows of 1 file that is not among those of this call" in reason
 
 
@@ -336,7 +336,7 @@ def test_rows_of_files_that_are_gone_are_not_replaced(converted: Request, folder
 def test_a_file_is_converted_by_the_next_call_that_has_the_option_of_its_reason(
     tmp_path: Path, convert: Convert, body: bytes
 ) -> None:
-    # Given a file whose reason names an option
+    # Given a file with a reason that names an option
     file = tmp_path / "orders" / "a.ndjson"
     file.parent.mkdir()
     file.write_bytes(body)
@@ -344,23 +344,23 @@ def test_a_file_is_converted_by_the_next_call_that_has_the_option_of_its_reason(
     assert "concatenated = true" in reason
     # When
     settings = replace(SMALL, convert=replace(SMALL.convert, concatenated=True))
-    code, shown = convert(file, settings=settings)
+    code, summary = convert(file, settings=settings)
     # Then
-    assert (code, shown["rows"], shown["earlier"]) == (ExitCode.OK, 2, {"quarantined": {}, "unreadable": {}})
+    assert (code, summary["rows"], summary["earlier"]) == (ExitCode.OK, 2, {"quarantined": {}, "unreadable": {}})
     # And its rows are not added again
     assert [convert(file, settings=item)[1]["skipped"] for item in (settings, SMALL)] == [1, 1]
 
 
 def test_a_file_without_rows_that_has_grown_is_converted(folder: Path, convert: Convert) -> None:
-    # Given one that was empty, and one that could not be read
+    # Given a file that was empty, and a file that could not be read
     convert(folder / "clicks")
     (folder / "clicks" / "empty.ndjson").write_bytes(GOOD)
     (folder / "clicks" / "cut.ndjson.gz").write_bytes(BAD)
     # When
-    _, shown = convert(folder / "clicks")
+    _, summary = convert(folder / "clicks")
     # Then
-    assert (shown["files"], shown["rows"], shown["refused"]) == (2, 2 + 1, {})
-    assert shown["earlier"] == {"quarantined": {}, "unreadable": {}}
+    assert (summary["files"], summary["rows"], summary["refused"]) == (2, 2 + 1, {})
+    assert summary["earlier"] == {"quarantined": {}, "unreadable": {}}
 
 
 @pytest.mark.parametrize("others", [0, 1])
@@ -383,17 +383,17 @@ def test_a_file_that_may_not_be_opened_is_converted_by_the_next_call(
     with monkeypatch.context() as denied:
         denied.setattr(os, "open", refuse)
         # When
-        code, shown = convert(folder)
-    # Then the rest is converted, and the file is named with what to do
+        code, summary = convert(folder)
+    # Then the rest is converted, and the file is named with the necessary action
     assert code == ExitCode.NEGATIVE
-    assert (shown["files"], shown["rows"], shown["unreadable"]) == (others, 2 * others, {})
-    assert shown["refused"] == {
+    assert (summary["files"], summary["rows"], summary["unreadable"]) == (others, 2 * others, {})
+    assert summary["refused"] == {
         str(closed): "reading it is denied (Permission denied): allow it, then run the command again"
     }
     assert list((tmp_path / "out" / "quarantine").rglob("*.jsonl")) == []
-    # And nothing of it is remembered
-    code, shown = convert(folder)
-    assert (code, shown["files"], shown["skipped"], shown["rows"]) == (ExitCode.OK, 1, others, 2)
+    # And nothing is recorded about it
+    code, summary = convert(folder)
+    assert (code, summary["files"], summary["skipped"], summary["rows"]) == (ExitCode.OK, 1, others, 2)
 
 
 @pytest.mark.parametrize(

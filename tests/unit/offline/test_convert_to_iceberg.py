@@ -23,13 +23,13 @@ from router.iceberg.metadata import NAME_MAPPING
 from tests.unit.offline.conftest import Convert, convert_until_killed, request
 
 
-def table_of(asked: Request, dataset: str = "orders") -> Table:
-    return open_catalog(asked.output).load_table(("lake", dataset))
+def table_of(call: Request, dataset: str = "orders") -> Table:
+    return open_catalog(call.output).load_table(("lake", dataset))
 
 
-def rows_of(asked: Request) -> Counter[str]:
-    """What pyiceberg and DuckDB find in the table of the orders."""
-    table = table_of(asked)
+def rows_of(call: Request) -> Counter[str]:
+    """The rows that pyiceberg and DuckDB find in the table of the orders."""
+    table = table_of(call)
     found = normal(table.scan().to_arrow())
     with duckdb_with_iceberg() as connection:
         assert normal(connection.sql(f"FROM iceberg_scan('{table.metadata_location}')").to_arrow_table()) == found
@@ -42,7 +42,7 @@ def normal(table: pa.Table) -> Counter[str]:
 
 
 @pytest.fixture
-def asked(tmp_path: Path) -> Request:
+def call(tmp_path: Path) -> Request:
     """Two files of orders that are converted together, in a folder that gets tables."""
     folder = tmp_path / "in" / "orders"
     folder.mkdir(parents=True)
@@ -55,44 +55,44 @@ BEFORE = Counter(['{"a": "1", "_pos__": "x"}', '{"a": "2"}'])
 AFTER = Counter(['{"a": "1", "_pos__": "x"}', '{"a": "2"}', '{"a": "3", "late": "y"}'])
 
 
-def add_late_file(asked: Request) -> None:
-    (Path(asked.search.names[0]) / "orders" / "late.ndjson").write_text('{"a": 3, "late": "y"}\n')
+def add_late_file(call: Request) -> None:
+    (Path(call.search.names[0]) / "orders" / "late.ndjson").write_text('{"a": 3, "late": "y"}\n')
 
 
-def grown(asked: Request) -> Request:
-    """The folder was converted; then one of its files has got a line more."""
-    convert_files(asked)
-    with (Path(asked.search.names[0]) / "orders" / "b.ndjson").open("a") as file:
+def grown(call: Request) -> Request:
+    """The folder was converted; then a line was added to one of its files."""
+    convert_files(call)
+    with (Path(call.search.names[0]) / "orders" / "b.ndjson").open("a") as file:
         file.write('{"a": 3, "late": "y"}\n')
-    return replace(asked, replace=True, with_tables=False)
+    return replace(call, replace=True, with_tables=False)
 
 
-def test_a_later_call_extends_the_table_in_one_snapshot(asked: Request, convert: Convert) -> None:
-    convert_files(asked)
-    assert rows_of(asked) == BEFORE
-    add_late_file(asked)
+def test_a_later_call_extends_the_table_in_one_snapshot(call: Request, convert: Convert) -> None:
+    convert_files(call)
+    assert rows_of(call) == BEFORE
+    add_late_file(call)
     # When the option is not passed again
-    _, reported = convert(replace(asked, with_tables=False))
+    _, summary = convert(replace(call, with_tables=False))
     # Then
-    assert rows_of(asked) == AFTER
-    first, second = table_of(asked).snapshots()
-    assert reported["snapshots"] == {"orders": str(second.snapshot_id)}
+    assert rows_of(call) == AFTER
+    first, second = table_of(call).snapshots()
+    assert summary["snapshots"] == {"orders": str(second.snapshot_id)}
     assert second.parent_snapshot_id == first.snapshot_id
     # And a call that finds nothing new changes nothing
-    convert_files(asked)
-    assert table_of(asked).current_snapshot() == second
+    convert_files(call)
+    assert table_of(call).current_snapshot() == second
 
 
 @pytest.mark.parametrize("step", range(10))
-def test_readers_of_a_replacement_that_is_killed_see_old_or_new_rows(asked: Request, step: int) -> None:
-    replacing = grown(asked)
+def test_readers_of_a_replacement_that_is_killed_see_old_or_new_rows(call: Request, step: int) -> None:
+    replacing = grown(call)
     if convert_until_killed(replacing, step):
-        assert rows_of(asked) in (BEFORE, AFTER)
+        assert rows_of(call) in (BEFORE, AFTER)
     convert_files(replacing)
-    assert rows_of(asked) == AFTER
+    assert rows_of(call) == AFTER
     # And the snapshot whose files were deleted is not offered
-    assert [snapshot.sequence_number for snapshot in table_of(asked).snapshots()] == [2]
-    assert len(list(asked.output.rglob("*.parquet"))) == 1
+    assert [snapshot.sequence_number for snapshot in table_of(call).snapshots()] == [2]
+    assert len(list(call.output.rglob("*.parquet"))) == 1
 
 
 def other_rows(table: Table) -> None:
@@ -123,98 +123,98 @@ def without_a_column(table: Table) -> None:
 @pytest.mark.parametrize(
     "change", [other_rows, other_partitions, no_name_mapping, number_of_the_name, without_a_column]
 )
-def test_what_another_program_changes_in_the_table_is_undone(asked: Request, change: Callable[[Table], None]) -> None:
-    convert_files(asked)
-    change(table_of(asked))
-    add_late_file(asked)
-    assert convert_files(asked) == ExitCode.OK
-    rows = [json.loads(row.replace("late__", "late")) for row in rows_of(asked).elements()]
+def test_what_another_program_changes_in_the_table_is_undone(call: Request, change: Callable[[Table], None]) -> None:
+    convert_files(call)
+    change(table_of(call))
+    add_late_file(call)
+    assert convert_files(call) == ExitCode.OK
+    rows = [json.loads(row.replace("late__", "late")) for row in rows_of(call).elements()]
     assert sorted(rows, key=lambda row: row["a"]) == [json.loads(row) for row in AFTER]
 
 
 def test_a_program_that_commits_at_the_same_time_is_reported(
-    asked: Request, monkeypatch: pytest.MonkeyPatch, convert: Convert
+    call: Request, monkeypatch: pytest.MonkeyPatch, convert: Convert
 ) -> None:
-    convert_files(asked)
-    add_late_file(asked)
+    convert_files(call)
+    add_late_file(call)
     add_columns = iceberg_tables._add_columns
 
     def change_meanwhile(*given: Any) -> None:
-        number_of_the_name(table_of(asked))
+        number_of_the_name(table_of(call))
         add_columns(*given)
 
     monkeypatch.setattr(iceberg_tables, "_add_columns", change_meanwhile)
-    code, reported = convert(asked)
+    code, summary = convert(call)
     assert code == ExitCode.NEGATIVE
-    assert "without this file the next call recreates the tables" in reported["stopped"]
-    # And the next call goes on
+    assert "without this file the next call recreates the tables" in summary["stopped"]
+    # And the next call continues
     monkeypatch.undo()
-    assert convert_files(asked) == ExitCode.OK
-    assert sum(rows_of(asked).values()) == 3
+    assert convert_files(call) == ExitCode.OK
+    assert sum(rows_of(call).values()) == 3
 
 
-def test_a_copy_of_a_folder_writes_nothing_into_the_original(asked: Request, tmp_path: Path) -> None:
-    growing = grown(asked)
-    copy = replace(growing, output=Path(shutil.copytree(asked.output, tmp_path / "copy")))
-    before = sorted(asked.output.rglob("*"))
+def test_a_copy_of_a_folder_writes_nothing_into_the_original(call: Request, tmp_path: Path) -> None:
+    growing = grown(call)
+    copy = replace(growing, output=Path(shutil.copytree(call.output, tmp_path / "copy")))
+    before = sorted(call.output.rglob("*"))
     convert_files(copy)
-    assert sorted(asked.output.rglob("*")) == before
-    assert (rows_of(asked), rows_of(copy)) == (BEFORE, AFTER)
-    # And each goes its own way
+    assert sorted(call.output.rglob("*")) == before
+    assert (rows_of(call), rows_of(copy)) == (BEFORE, AFTER)
+    # And each folder continues on its own
     convert_files(growing)
-    assert (rows_of(asked), rows_of(copy)) == (AFTER, AFTER)
+    assert (rows_of(call), rows_of(copy)) == (AFTER, AFTER)
 
 
 @pytest.mark.parametrize("name", ["*.metadata.json", "snap-*.avro", "*-m0.avro"])
 @pytest.mark.parametrize("left", [None, slice(0, -40), slice(0)])
-def test_a_table_whose_document_is_lost_is_made_anew(asked: Request, name: str, left: slice | None) -> None:
-    # Given one that was deleted, cut, or left empty by a power failure
-    convert_files(asked)
-    for document in asked.output.rglob(name):
+def test_a_table_whose_document_is_lost_is_recreated(call: Request, name: str, left: slice | None) -> None:
+    # Given a document that was deleted, truncated, or left empty by a power failure
+    convert_files(call)
+    for document in call.output.rglob(name):
         body = document.read_bytes()
         document.unlink()
         if left is not None:
             document.write_bytes(body[left])
-    assert convert_files(asked) == ExitCode.OK
-    assert rows_of(asked) == BEFORE
+    assert convert_files(call) == ExitCode.OK
+    assert rows_of(call) == BEFORE
 
 
-def test_a_damaged_catalog_stops_the_call_and_can_be_removed(asked: Request, convert: Convert) -> None:
-    convert_files(asked)
-    catalog = asked.output / "tables" / "catalog.db"
+def test_a_damaged_catalog_stops_the_call_and_can_be_removed(call: Request, convert: Convert) -> None:
+    convert_files(call)
+    catalog = call.output / "tables" / "catalog.db"
     catalog.write_bytes(b"x" * 5000)
-    code, reported = convert(asked)
+    code, summary = convert(call)
     assert code == ExitCode.NEGATIVE
-    assert reported["stopped"].startswith(f"{catalog}: file is not a database; without this file the next call")
-    # And what the message says is so
+    assert summary["stopped"].startswith(f"{catalog}: file is not a database; without this file the next call")
+    # And the advice of the message works
     catalog.unlink()
-    assert convert_files(replace(asked, with_tables=False)) == ExitCode.OK
-    assert rows_of(asked) == BEFORE
+    assert convert_files(replace(call, with_tables=False)) == ExitCode.OK
+    assert rows_of(call) == BEFORE
 
 
-def test_what_a_person_has_deleted_of_the_lake_leaves_the_table(asked: Request, tmp_path: Path) -> None:
-    convert_files(asked)
-    add_late_file(asked)
-    (gone,) = asked.output.glob("lake/**/*.parquet")
-    convert_files(asked)
+def test_what_a_person_has_deleted_of_the_lake_leaves_the_table(call: Request, tmp_path: Path) -> None:
+    convert_files(call)
+    add_late_file(call)
+    (gone,) = call.output.glob("lake/**/*.parquet")
+    convert_files(call)
     gone.unlink()
-    convert_files(asked)
-    assert rows_of(asked) == AFTER - BEFORE
-    # Also where the table is made anew, because the folder was moved; what its former place had is gone
-    moved = replace(asked, output=asked.output.rename(tmp_path / "moved"), with_tables=False)
+    convert_files(call)
+    assert rows_of(call) == AFTER - BEFORE
+    # Also if the table is recreated because the folder was moved; the rows of its former place are gone
+    moved = replace(call, output=call.output.rename(tmp_path / "moved"), with_tables=False)
     assert convert_files(moved) == ExitCode.OK
     assert rows_of(moved) == AFTER - BEFORE
-    assert (asked.output.exists(), len(list(moved.output.rglob("*.metadata.json")))) == (False, 2)
+    assert (call.output.exists(), len(list(moved.output.rglob("*.metadata.json")))) == (False, 2)
 
 
-def test_a_folder_whose_path_a_table_cannot_name_has_no_table(asked: Request, tmp_path: Path, convert: Convert) -> None:
-    code, reported = convert(replace(asked, output=tmp_path / os.fsdecode(b"out \xff")))
-    assert (code, reported["rows"]) == (ExitCode.NEGATIVE, 2)
-    assert "without this file" in reported["stopped"]
+def test_a_folder_whose_path_a_table_cannot_name_has_no_table(call: Request, tmp_path: Path, convert: Convert) -> None:
+    code, summary = convert(replace(call, output=tmp_path / os.fsdecode(b"out \xff")))
+    assert (code, summary["rows"]) == (ExitCode.NEGATIVE, 2)
+    assert "without this file" in summary["stopped"]
 
 
-def test_a_table_of_files_without_a_row_is_empty(asked: Request) -> None:
-    for file in (Path(asked.search.names[0]) / "orders").iterdir():
+def test_a_table_of_files_without_a_row_is_empty(call: Request) -> None:
+    for file in (Path(call.search.names[0]) / "orders").iterdir():
         file.write_bytes(b"\n")
-    convert_files(asked)
-    assert open_catalog(asked.output).list_tables("lake") == []
+    convert_files(call)
+    assert open_catalog(call.output).list_tables("lake") == []

@@ -51,7 +51,7 @@ def truncate(path: Path) -> None:
 def test_a_file_that_changes_while_it_is_read_is_never_published_as_a_mixture(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, convert: Convert, change: Any, at: int, settings: Settings
 ) -> None:
-    # Given a file, and a process that changes it once the first bytes were read
+    # Given a file, and a process that changes it after the first bytes were read
     path = tmp_path / "in" / "orders" / "a.ndjson"
     path.parent.mkdir(parents=True)
     path.write_bytes(OLD)
@@ -67,22 +67,22 @@ def test_a_file_that_changes_while_it_is_read_is_never_published_as_a_mixture(
 
     monkeypatch.setattr(os, "pread", short_read)
     # When
-    code, shown = convert(tmp_path / "in", settings=settings)
-    # Then it is either whole or named
-    if shown["rows"]:
-        assert (code, shown["rows"], change) == (ExitCode.OK, 20_000, replace)
+    code, summary = convert(tmp_path / "in", settings=settings)
+    # Then it is either converted as a whole or named
+    if summary["rows"]:
+        assert (code, summary["rows"], change) == (ExitCode.OK, 20_000, replace)
     else:
         assert code == ExitCode.NEGATIVE
         reason = "it was changed while it was converted: wait until it is complete; the next call retries it"
-        assert shown["refused"] == {str(path): reason}
-    # And the next call converts the new version, unless the old one is whole and cannot be told from it
+        assert summary["refused"] == {str(path): reason}
+    # And the next call converts the new version, unless the old one is whole and cannot be distinguished from it
     code, again = convert(tmp_path / "in", settings=settings)
-    assert (code, again["files"]) == (ExitCode.OK, 0 if shown["rows"] and change is replace else 1)
+    assert (code, again["files"]) == (ExitCode.OK, 0 if summary["rows"] and change is replace else 1)
 
 
 @pytest.fixture
 def orders(tmp_path: Path) -> Iterator[Path]:
-    """An empty folder; what pytest could not remove is removed."""
+    """An empty folder; remains that pytest could not remove are removed."""
     folder = tmp_path / "orders"
     folder.mkdir()
     yield folder
@@ -90,7 +90,7 @@ def orders(tmp_path: Path) -> Iterator[Path]:
 
 
 def commit_document(output: Path, **changes: Any) -> Path:
-    """A commit document of a process that was killed before it has published anything."""
+    """A commit document of a process that was killed before it published anything."""
     key = f"orders/date=2026-11-20/hour=09/{MANIFEST}-g1-00000.parquet"
     item = asdict(PendingObject("lake", key, "", (), "", 1, 1)) | changes.pop("object", {})
     body = {
@@ -144,7 +144,7 @@ def test_a_commit_document_that_others_have_written_moves_and_deletes_nothing(
     assert (victim / "key").read_text() == "precious"
     assert (output / "key").read_text() == "another folder's file"
     assert commit.exists()
-    # And once it is gone, the folder can be used
+    # And after its removal the folder can be used
     commit.unlink()
     with OutputFolder(output):
         pass
@@ -174,9 +174,9 @@ def test_a_link_to_itself_in_the_output_is_named(orders: Path, tmp_path: Path, c
     (orders / "a.ndjson").write_bytes(GOOD)
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "lake").symlink_to("lake")
-    code, shown = convert(orders)
+    code, summary = convert(orders)
     assert code == ExitCode.NEGATIVE
-    assert "Too many levels of symbolic links: remove the cause" in shown["stopped"]
+    assert "Too many levels of symbolic links: remove the cause" in summary["stopped"]
 
 
 def test_a_lock_that_is_a_link_empties_no_file(tmp_path: Path, victim: Path) -> None:
@@ -217,24 +217,24 @@ def test_an_odd_entry_is_named_and_the_rest_is_converted(
     (orders / "a.ndjson").write_bytes(GOOD)
     make(orders)
     # When
-    code, shown = convert(orders)
+    code, summary = convert(orders)
     # Then
-    assert (code, shown["files"], shown["rows"]) == (ExitCode.NEGATIVE, 1, 2)
-    ((path, said),) = shown["refused"].items()
+    assert (code, summary["files"], summary["rows"]) == (ExitCode.NEGATIVE, 1, 2)
+    ((path, message),) = summary["refused"].items()
     assert name in path
-    assert reason in said
+    assert reason in message
 
 
 def test_a_pipe_of_the_shell_that_is_named_as_a_file_is_named(convert: Convert) -> None:
     # Given `hybrid-router convert <(zcat day.ndjson.gz)`
     reader, writer = os.pipe()
     # When
-    code, shown = convert(f"/dev/fd/{reader}", dataset="orders")
+    code, summary = convert(f"/dev/fd/{reader}", dataset="orders")
     os.close(reader)
     os.close(writer)
     # Then
     assert code == ExitCode.NEGATIVE
-    assert ["write its content to a file" in said for said in shown["refused"].values()] == [True]
+    assert ["write its content to a file" in message for message in summary["refused"].values()] == [True]
 
 
 def test_folders_nested_deeper_than_calls_are_converted(orders: Path, tmp_path: Path, convert: Convert) -> None:
@@ -243,8 +243,8 @@ def test_folders_nested_deeper_than_calls_are_converted(orders: Path, tmp_path: 
         path /= "d"
         path.mkdir()
     (path / "deep.ndjson").write_bytes(GOOD)
-    code, shown = convert(orders)
-    assert (code, shown["rows"]) == (ExitCode.OK, 2)
+    code, summary = convert(orders)
+    assert (code, summary["rows"]) == (ExitCode.OK, 2)
 
 
 def test_a_time_of_change_that_is_not_a_date_is_named(
@@ -261,15 +261,15 @@ def test_a_time_of_change_that_is_not_a_date_is_named(
 
     monkeypatch.setattr(os, "lstat", odd_time)
     # When
-    code, shown = convert(orders)
+    code, summary = convert(orders)
     # Then
-    assert (code, shown["files"]) == (ExitCode.NEGATIVE, 1)
-    ((path, said),) = shown["refused"].items()
+    assert (code, summary["files"]) == (ExitCode.NEGATIVE, 1)
+    ((path, message),) = summary["refused"].items()
     assert path.endswith("odd.ndjson")
-    assert "set it, for example with 'touch'" in said
+    assert "set it, for example with 'touch'" in message
 
 
-def test_a_full_disk_is_named_and_the_next_call_goes_on(
+def test_a_full_disk_is_named_and_the_next_call_continues(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, convert: Convert
 ) -> None:
     # Given a disk that is full when the second group is published
@@ -283,11 +283,11 @@ def test_a_full_disk_is_named_and_the_next_call_goes_on(
 
     with monkeypatch.context() as disk:
         disk.setattr(os, "fsync", full)
-        code, shown = convert(folder)
+        code, summary = convert(folder)
     # Then
     assert code == ExitCode.NEGATIVE
-    assert str(output) in shown["stopped"]
-    assert "No space left on device: remove the cause and convert again" in shown["stopped"]
+    assert str(output) in summary["stopped"]
+    assert "No space left on device: remove the cause and convert again" in summary["stopped"]
     # When there is space again
     _, again = convert(folder)
     # Then

@@ -87,7 +87,7 @@ def test_a_file_that_cannot_be_read_to_its_end(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_the_lane_is_that_of_the_router_for_this_file_at_that_hour(
+def test_the_lane_equals_the_routers_for_this_file_at_that_hour(
     tmp_path: Path, key: str, options: tuple[str, ...], lane: str | None, reason: str
 ) -> None:
     code, body = tried(tmp_path, b'{"a": 1}\n', key, "--json", "--at", "2026-11-20T12", *options)
@@ -130,10 +130,10 @@ def test_an_object_of_s3_is_tried_with_its_own_tags(tmp_path: Path, monkeypatch:
     body = json.loads(found.stdout)
     assert (body["key"], body["lane"], body["rows"]) == ("tagged/a.ndjson", "stream", 1)
     assert body["reason"] == "urgent: priority=high is in its tags"
-    # And one that is missing is told
+    # And a missing file is reported
     missing = CliRunner().invoke(app, ["try", "s3://landing/b.ndjson", *place])
     assert "s3://landing/b.ndjson does not exist" in str(missing.exception)
-    # And one that cannot be read now
+    # And so is a file that cannot be read now
     denied = Mock(side_effect=DeniedFileError("it may not be read"))
     denied.side_effect.__cause__ = ClientError({"Error": {"Code": "AccessDenied"}}, "GetObject")
     monkeypatch.setattr("offline.input_files.InputFiles.fetch", denied)
@@ -143,7 +143,7 @@ def test_an_object_of_s3_is_tried_with_its_own_tags(tmp_path: Path, monkeypatch:
 
 
 @pytest.mark.parametrize(("name", "speed"), [("a.ndjson", 40), ("a.ndjson.gz", 15.75)])
-def test_the_price_is_that_of_the_speed_that_is_assumed_of_s3(tmp_path: Path, name: str, speed: float) -> None:
+def test_the_price_follows_the_assumed_speed_of_s3(tmp_path: Path, name: str, speed: float) -> None:
     content = b'{"a": "' + b"x" * 10**6 + b'"}\n'
     content = gzip.compress(content, 0) if name.endswith("gz") else content
     _, body = tried(tmp_path, content, f"orders/{name}", "--at", "2026-11-20T12", "--json")

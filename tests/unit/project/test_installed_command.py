@@ -23,7 +23,7 @@ RUN = "import sys; sys.path.insert(0, sys.argv.pop(1)); from cli.main import run
 
 
 def runtime_distributions() -> set[str]:
-    """All that ``make install`` installs: the closure of the project's dependencies in uv.lock."""
+    """Everything that ``make install`` installs: the closure of the project's dependencies in uv.lock."""
     lock = tomllib.loads((CHECKOUT / "uv.lock").read_text(encoding="utf-8"))
     dependencies: dict[str, list[dict[str, Any]]] = {
         package["name"]: package.get("dependencies", []) for package in lock["package"]
@@ -56,7 +56,7 @@ def site_packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def command(site_packages: Path, tmp_path: Path) -> Command:
-    """Runs ``hybrid-router`` with nothing else importable, no AWS credentials, in an empty folder."""
+    """Runs ``hybrid-router`` without any other importable package, without AWS credentials, in an empty folder."""
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "AWS_EC2_METADATA_DISABLED": "true"}
 
     def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -86,7 +86,7 @@ def test_it_lists_its_commands_and_checks_settings(command: Command) -> None:
     assert checked.returncode == 0, checked.stderr
 
 
-def test_the_doctor_looks_at_what_is_there(command: Command) -> None:
+def test_the_doctor_checks_what_exists(command: Command) -> None:
     answer = command("doctor", "--json", AWS_DEFAULT_REGION="eu-central-1")
     assert (answer.returncode, answer.stderr) == (ExitCode.NOT_REACHABLE, "")
     found = {item["name"]: item["state"] for item in json.loads(answer.stdout)["findings"]}
@@ -105,7 +105,7 @@ def test_a_command_for_aws_asks_for_credentials_in_one_line(command: Command, re
 
 
 @pytest.mark.parametrize("arguments", [("local", "up"), ("demo",)])
-def test_a_command_for_the_local_cloud_says_how_to_get_it(
+def test_a_command_for_the_local_cloud_explains_how_to_install_it(
     command: Command, tmp_path: Path, arguments: tuple[str, ...]
 ) -> None:
     result = command(*arguments)

@@ -1,4 +1,4 @@
-"""``make check`` and the Git hooks agree, two nights play every fault, and set-up takes only what is pinned."""
+"""``make check`` and the Git hooks agree, two nights play every fault, and set-up installs only pinned packages."""
 
 import os
 import re
@@ -41,14 +41,14 @@ def test_two_nights_play_every_fault() -> None:
         first = day * int(step)
         return {faults[seed % len(faults)] for seed in range(first, first + int(histories))}
 
-    # Then no two nights in a row leave one out, whenever they begin, and each night has every action.
+    # Then no two consecutive nights both omit a fault, whenever they begin, and each night has every action.
     for day in range(len(faults)):
         assert played(day) | played(day + 1) == set(faults)
         assert {action for _, _, action in played(day)} == {action for _, _, action in faults}
 
 
 def set_up(folder: Path, programs: dict[str, str], *options: str, **variables: str) -> str:
-    """What the set-up script of a checkout in this folder reports when it fails; ``programs`` come first on PATH."""
+    """The report of the set-up script when it fails in a checkout in this folder; ``programs`` come first on PATH."""
     (folder / "checkout" / "scripts").mkdir(parents=True)
     for name in ("setup.sh", "uv.txt"):
         shutil.copy(CHECKOUT / "scripts" / name, folder / "checkout" / "scripts" / name)
@@ -71,15 +71,15 @@ def test_a_uv_with_another_hash_is_not_installed(tmp_path: Path) -> None:
         wheel.writestr(f"uv-{VERSION}.dist-info/METADATA", f"Metadata-Version: 2.1\nName: uv\nVersion: {VERSION}\n")
     index = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": tmp_path.as_uri()}
     # When
-    shown = set_up(tmp_path, {"uv": "echo uv 0.1.0"}, "--uv-only", **index)
+    output = set_up(tmp_path, {"uv": "echo uv 0.1.0"}, "--uv-only", **index)
     # Then
-    assert "DO NOT MATCH THE HASHES" in shown
-    assert f"could not install uv {VERSION} with a hash of scripts/uv.txt" in shown
+    assert "DO NOT MATCH THE HASHES" in output
+    assert f"could not install uv {VERSION} with a hash of scripts/uv.txt" in output
     assert not (tmp_path / "checkout" / ".cache" / "uv").exists()
 
 
 def test_a_java_home_that_spark_cannot_use_is_named(tmp_path: Path) -> None:
-    # Given a JAVA_HOME with Java 11, When, Then another Java is not installed, which Spark would not take
+    # Given a JAVA_HOME with Java 11, When, Then no other Java is installed, because Spark would not use it
     programs = {"java": "echo 'openjdk version \"11.0.2\"' >&2", "apt-get": "exit 1"}
     assert f"JAVA_HOME is {tmp_path}" in set_up(tmp_path, programs, JAVA_HOME=str(tmp_path))
 
@@ -88,18 +88,18 @@ UV = f'[ "$1" = --version ] && echo uv {VERSION} && exit; echo "trusted: $SSL_CE
 
 
 def test_the_download_of_rust_trusts_what_the_machine_trusts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given a machine whose authorities no variable names, and the pinned uv, whose build downloads Rust
+    # Given a machine with authorities that no variable names, and the pinned uv, whose build downloads Rust
     monkeypatch.delenv("SSL_CERT_FILE", raising=False)
     # When, Then
-    shown = set_up(tmp_path, {"uv": UV, "python3.13": f'exec "{sys.executable}" "$@"'})
-    assert f"trusted: {ssl.get_default_verify_paths().cafile or ''}\n" in shown
+    output = set_up(tmp_path, {"uv": UV, "python3.13": f'exec "{sys.executable}" "$@"'})
+    assert f"trusted: {ssl.get_default_verify_paths().cafile or ''}\n" in output
 
 
-def test_a_moved_checkout_gets_an_environment_of_its_own(tmp_path: Path) -> None:
+def test_a_moved_checkout_gets_its_own_environment(tmp_path: Path) -> None:
     # Given the environment of a checkout that had another name
     environment = tmp_path / "checkout" / ".venv"
     (environment / "bin").mkdir(parents=True)
     (environment / "bin" / "activate").write_text(f"VIRTUAL_ENV='{tmp_path / 'old' / '.venv'}'\n")
-    # When, Then the new one is not made over it: its programs would still name the old place
+    # When, Then the new one does not overwrite it: its programs would still name the old path
     set_up(tmp_path, {"uv": UV})
     assert not environment.exists()

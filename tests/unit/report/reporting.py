@@ -1,4 +1,4 @@
-"""Helpers of the tests of the report: manifests of both lanes, job runs, and a report of them."""
+"""Helpers for the tests of the report: manifests of both lanes, job runs, and a report of them."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -30,7 +30,7 @@ def row(
     rejects: dict[str, int] | None = None,
     **changes: Any,
 ) -> ManifestRow:
-    """A manifest of 10 files and 1,000 bytes that was made in the morning and has ended after ``seconds``."""
+    """A manifest of 10 files and 1,000 bytes that was created in the morning and ended after ``seconds``."""
     made = changes.pop("made", MORNING)
     ended = iso_utc(made + timedelta(seconds=seconds))
     totals = PublishedTotals(100, rejects or {}, 0, OBJECTS, OBJECTS, 1000)
@@ -102,7 +102,7 @@ def report_of(*rows: ManifestRow, costs: tuple[CostRow, ...] = (), **changes: An
 
 
 def full_report() -> Report:
-    """A report in which each chart has something to show, with texts of uploaders that look like markup."""
+    """A report in which each chart has data, with texts of uploaders that look like markup."""
     rows = [row(), row("s", Lane.STREAM, seconds=20)]
     rows.append(row("bad", state=State.FAILED, reason="the file s3://input/<b>evil</b>\n is not readable"))
     rows.append(row("rejects", rejects={"not JSON": 7, "</script><script>alert(1)</script>": 1}))

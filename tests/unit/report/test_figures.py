@@ -1,4 +1,4 @@
-"""What manifests add up to, and over time."""
+"""The sums of manifests, in total and over time."""
 
 from collections import Counter
 from datetime import timedelta
@@ -25,7 +25,7 @@ from tests.unit.report.reporting import MORNING, cost_row, row
 
 
 @given(st.dictionaries(st.integers(0, 50).map(float), st.integers(1, 30), min_size=1))
-def test_every_percentile_is_that_of_the_sorted_list(counts: dict[float, int]) -> None:
+def test_every_percentile_matches_the_sorted_list(counts: dict[float, int]) -> None:
     found, every = percentiles(counts), sorted(Counter(counts).elements())
     assert found is not None
     for share, value in ((50, found.p50), (90, found.p90), (99, found.p99), (100, found.longest)):
@@ -39,7 +39,7 @@ def test_no_file_is_lost_when_intervals_are_joined(files: list[tuple[int, int, i
         latency.add(arrived, seconds, number)
         backlog.add(arrived, number, 10 * number)
         backlog.add(arrived + seconds, -number, -10 * number)
-    # Then all files are counted, in a bounded number of points, and nothing waits in the end
+    # Then all files are counted, in a bounded number of points, and nothing waits at the end
     assert sum(found.files for _, found in latency.points()) == sum(number for *_, number in files)
     assert len(latency.points()) <= MAX_INTERVALS
     assert len(backlog.points()) <= MAX_CHANGES + 1
@@ -80,7 +80,7 @@ def test_manifests_are_counted_by_lane_dataset_and_reason() -> None:
     ]
 
 
-def test_a_row_that_is_no_result_counts_nothing() -> None:
+def test_a_row_that_is_not_a_result_counts_nothing() -> None:
     figures = ManifestFigures(MORNING)
     for state in (State.SUPERSEDED, State.ABANDONED):
         figures.add(row(state=state))
@@ -90,7 +90,7 @@ def test_a_row_that_is_no_result_counts_nothing() -> None:
 
 @pytest.mark.parametrize("state", [State.QUEUED, State.RUNNING, State.FAILED])
 def test_what_is_published_counts_until_the_next_generation_is_done(state: State) -> None:
-    # Given a manifest that was published, and whose second conversion waits, runs or has failed
+    # Given a published manifest whose second conversion waits, runs or has failed
     published = row(rejects={"not JSON": 3}).published
     figures = ManifestFigures(MORNING)
     figures.add(row(state=state, generation=2, published=published))
@@ -98,7 +98,7 @@ def test_what_is_published_counts_until_the_next_generation_is_done(state: State
     assert (figures.total.rows, figures.total.rejects.total(), figures.total.done) == (100, 3, 0)
 
 
-def test_latency_and_backlog_are_those_of_the_files() -> None:
+def test_latency_and_backlog_match_the_files() -> None:
     figures = ManifestFigures(MORNING)
     figures.add(row(seconds=60), arrived={MORNING.timestamp(): 9, MORNING.timestamp() + 30: 1})
     figures.add(row("waits", state=State.QUEUED))
@@ -130,7 +130,7 @@ def test_many_unfinished_manifests_are_counted_and_some_are_named() -> None:
 
 @pytest.mark.parametrize(("hours", "minutes_before"), [(0, 0), (3, 30)])
 def test_the_arrival_is_the_making_of_the_manifest_or_the_start_of_its_hour(hours: int, minutes_before: int) -> None:
-    # Given files of 9 o'clock; the manifest is made at once, or by a merge three hours later
+    # Given files of 9 o'clock; the manifest is created at once, or by a merge three hours later
     made = MORNING + timedelta(hours=hours)
     found = arrival_of(row(made=made, partition=Partition("orders", "2026-11-20", 9)))
     assert found == (MORNING - timedelta(minutes=minutes_before)).timestamp()

@@ -1,4 +1,4 @@
-"""The pages: everything is in them, nothing of others is markup; that about the last days is bounded, newest first."""
+"""The pages: they contain all data, no foreign markup; the page of the last days is bounded, newest first."""
 
 import base64
 import hashlib
@@ -31,7 +31,7 @@ RUNS = cost_figures([cost_row()]).job_runs
 
 
 class Reader(HTMLParser):
-    """Texts of a page by element, and everything that it would load."""
+    """Texts of a page by element, and all resources that it would load."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -150,7 +150,7 @@ def test_an_iceberg_table_has_its_commits_and_what_it_does_not_show_yet() -> Non
 
 
 def test_executions_are_in_order_of_time_and_headed_by_it() -> None:
-    # Given executions of which the ledger tells the newest first
+    # Given executions that the ledger returns newest first
     hours = [f"2026-11-20T{hour:02}:30:00.000+00:00" for hour in (15, 9, 12)]
     found = tuple(replace(NIGHT, name=f"n{at[11:13]}", plan={"planned_at": at}) for at in hours)
     # When
@@ -169,7 +169,7 @@ def test_a_deadline_is_missed_by_whole_minutes(seconds: int, kept: str) -> None:
 
 
 def test_an_execution_that_failed_has_not_met_its_deadline_and_gives_its_reason() -> None:
-    # Given a job run that has ended long before the deadline, and published nothing
+    # Given a job run that ended long before the deadline, and published nothing
     failed = replace(NIGHT, job_runs=RUNS, verdict={**(NIGHT.verdict or {}), "message": "1 manifest failed: <i>why"})
     # When
     page = render_page(report_of(executions=(failed, failed)))
@@ -252,7 +252,7 @@ def test_days_are_those_since_the_first_one_of_which_something_is_known() -> Non
 
 
 def test_a_day_with_many_executions_counts_all_and_names_a_few() -> None:
-    # Given 20 executions, of which the first ones have failed: two, or more than are named
+    # Given 20 executions; the first ones have failed: two, or more than the page names
     for failed, listed in ((2, (0, 1, 17, 18, 19)), (8, (4, 5, 6, 7, 19))):
         items = [on(24, hour, outcome="FAILED" if hour < failed else "SUCCEEDED") for hour in range(20)]
         # When
@@ -298,5 +298,5 @@ def test_a_name_cannot_leave_its_folder() -> None:
     assert 'href="..%2Fa%22b%20c/report.html"' in page
 
 
-def test_without_executions_it_says_so() -> None:
+def test_a_day_without_executions_is_shown_as_such() -> None:
     assert "No execution has ended yet" in render_index("stack", last_days([], {}, NOW), iso_utc(NOW))

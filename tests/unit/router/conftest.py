@@ -32,30 +32,30 @@ class Deployment(World):
     services: Services = None  # type: ignore[assignment]
 
     def divide(self) -> list[str]:
-        """Divide every collection, whether its hour is over or not; the ids of the manifests."""
+        """Divide every collection, including those of the current hour; return the ids of the manifests."""
         ledger = Ledger.over(self.dynamodb, self.services.resources.ledger_table)
         services = replace(self.services, s3=self.raw_s3, ledger=ledger)
         return [name for row in list(ledger.collections.open()) for name in divide(services, row.id)]
 
     def waiting(self) -> list[ManifestRow]:
-        """The QUEUED manifests of the batch lane, once every collection is divided."""
+        """The QUEUED manifests of the batch lane, after every collection is divided."""
         self.divide()
         return list(self.ledger.manifests.open(Lane.BATCH, State.QUEUED))
 
     def waiting_files(self) -> list[ObjectVersion]:
-        """The files of these manifests, sorted."""
+        """The files of the given manifests, sorted."""
         manifests = (read_manifest(self.raw_s3, "control", row, ("input", "control")) for row in self.waiting())
         return sorted(file for manifest in manifests for file in manifest.files)
 
     def put(self, *keys: str) -> datetime:
-        """Put files into the input bucket; when S3 has changed the last one."""
+        """Put files into the input bucket; return the time at which S3 changed the last one."""
         for key in keys:
             self.raw_s3.put_object(Bucket="input", Key=key, Body=b"{}\n")
         modified: datetime = self.raw_s3.head_object(Bucket="input", Key=keys[-1])["LastModified"]
         return modified
 
     def announced(self, key: str, body: bytes = b"{}\n", **options: Any) -> dict[str, Any]:
-        """Put a file into the input bucket; the record of its event."""
+        """Put a file into the input bucket; return the record of its event."""
         answer = self.raw_s3.put_object(Bucket="input", Key=key, Body=body, **options)
         return s3_record(key, eTag=answer["ETag"].strip('"'), versionId=answer.get("VersionId"), size=len(body))
 
@@ -68,25 +68,25 @@ class Deployment(World):
         self.dynamodb.update_item(TableName="ledger", Key=key, UpdateExpression="REMOVE manifest_sha256")
 
     def configure(self, **settings: Any) -> None:
-        """Set other settings than the defaults."""
+        """Replace some of the default settings."""
         self.services = replace(self.services, settings=parse_settings({**SETTINGS, **settings}))
 
 
 def act(deployment: Deployment, action: str, shards: str = "") -> dict[str, Any]:
-    """Start or watch the streaming runs, of all shards or of these; or stop or kill them as a person."""
+    """Start or watch the streaming runs of all shards or of the given ones, or stop or kill them as a person does."""
     event = {"action": action, "shards": shards, "manual": action in ("stop", "kill")}
     return stream_control(event, deployment.services)
 
 
 def measure_speed(deployment: Deployment, bytes_per_second: float) -> None:
-    """The smallest conversion that is a sample of the dataset's speed: bytes that a core converts in a second."""
+    """The smallest conversion that counts as a sample of the dataset's speed: bytes that a core converts per second."""
     milliseconds = int(MIN_SAMPLE_BYTES * 1000 / bytes_per_second)
     measurement = DatasetMeasurement(MIN_SAMPLE_BYTES, output_bytes=1, task_milliseconds=milliseconds)
     deployment.ledger.datasets.add_measurement(PARTITION.dataset, measurement)
 
 
 def recorded(action: Callable[[], object], *names: Metric) -> list[float]:
-    """The values of these metrics, each of which an action records once."""
+    """The values of the given metrics; an action records each of them once."""
     metrics.clear_metrics()
     action()
     return [value for (value,) in (metrics.metric_set[name]["Value"] for name in names)]
@@ -129,7 +129,7 @@ def new_deployment() -> Iterator[Deployment]:
             glue=world.faults.wrap(glue),
             clock=deployment.clock,
         )
-        # Every test begins with admitted datasets, so that their admission is not among the writes that it counts.
+        # Every test begins with admitted datasets, so it does not count the writes of their admission.
         for row in admitted:
             world.dynamodb.put_item(TableName=world.resources.ledger_table, Item=row)
         yield deployment

@@ -1,4 +1,4 @@
-"""An EMR Serverless that keeps job runs in memory; it refuses requests that its real client would not send."""
+"""An EMR Serverless that keeps job runs in memory; it rejects requests that the real client would not send."""
 
 import itertools
 from functools import cache
@@ -51,7 +51,7 @@ class FakeEmr:
         return [run["state"] for run in self.runs.values()]
 
     def end(self, state: str) -> None:
-        """Every run that is alive ends."""
+        """End every run that is alive."""
         for run in self.runs.values():
             if run["state"] not in TERMINAL_STATES:
                 run["state"] = state

@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass
 class FakeEventBridge:
-    """Takes events, or refuses them."""
+    """Accepts events, or refuses them."""
 
     sent: list[dict[str, Any]] = field(default_factory=list)
     refuses: bool = False

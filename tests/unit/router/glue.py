@@ -102,7 +102,7 @@ class FakeGlue:
             raise self._error("EntityNotFoundException", "DeleteTableOptimizer")
 
     def _optimizer(self, operation: str, request: dict[str, Any]) -> None:
-        """As botocore and Glue check it."""
+        """Validates as botocore and Glue do."""
         validate_parameters(request, glue_client().meta.service_model.operation_model(operation).input_shape)
         assert request["CatalogId"] == ACCOUNT
         assert request["TableName"] in self.tables

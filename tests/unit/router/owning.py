@@ -1,4 +1,4 @@
-"""Helpers of the tests of ownership and of requests: files with an owner, converted or not, and counts of an answer."""
+"""Helpers for the tests of ownership and requests: files with an owner, converted or not, and an answer's counts."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -20,7 +20,7 @@ def orphan(deployment: Deployment, key: str, partition: Partition, lane: Lane) -
 
 
 def owned(deployment: Deployment, *names: str, lane: Lane = Lane.BATCH, partition: Partition = PARTITION) -> str:
-    """One manifest whose files have arrival rows; its id."""
+    """Create one manifest whose files have arrival rows; return its id."""
     routed = [RoutedArrival(file_of(f"{partition.dataset}/{name}"), partition, lane, "test") for name in names]
     made = take_ownership(deployment.services, routed, {}).manifests
     (manifest,) = [manifest.id for manifest in made] or deployment.divide()
@@ -42,7 +42,7 @@ def done(deployment: Deployment, *names: str, unreadable: bool = False, partitio
 
 
 def convert(deployment: Deployment, manifest: str, *, unreadable: bool = False) -> None:
-    """Publish the current generation, as a run does, from a stand-in for its commit document."""
+    """Publish the current generation, as a run does, with a stub of its commit document."""
     if unreadable:
         claim = deployment.claimed(deployment.row(manifest))
         deployment.ledger.manifests.release(claim.row, "1 file cannot be read", deployment.now, "exclusions/e.json")
@@ -51,5 +51,5 @@ def convert(deployment: Deployment, manifest: str, *, unreadable: bool = False) 
 
 
 def counts(answer: dict[str, Any]) -> dict[str, int]:
-    """Counts of a request that are not zero, without sizes."""
+    """The counts of a request that are not zero, without sizes."""
     return {name: value for name, value in answer.items() if type(value) is int and value and name != "bytes"}

@@ -1,4 +1,4 @@
-"""Helpers of the tests of plan: partitions, a plan of a deployment, and what it planned."""
+"""Helpers for the tests of plan: partitions, a plan of a deployment, and what it planned."""
 
 import json
 from collections import Counter
@@ -18,7 +18,7 @@ HOURS = [Partition(dataset, "2026-11-20", hour) for dataset in ("clicks", "order
 def collected(
     deployment: Deployment, name: str, partition: Partition = PARTITION, *others: tuple[str, Partition]
 ) -> str:
-    """Files that wait in the collection of their hour; the id of their part."""
+    """Put files into the collection of their hour; return the id of their part."""
     routed = [
         RoutedArrival(file_of(f"{place.dataset}/{file}"), place, Lane.BATCH, "test")
         for file, place in ((name, partition), *others)
@@ -37,7 +37,7 @@ def document(deployment: Deployment, uri: str) -> Any:
 
 
 def planned(deployment: Deployment, answer: dict[str, Any]) -> list[str]:
-    """Ids of the manifests of all runs, read as the Map and its jobs read them."""
+    """The ids of the manifests of all runs, read as the Map and its jobs read them."""
     index = document(deployment, "s3://{bucket}/{key}".format(**answer["index"]))
     return [manifest for item in index for manifest in document(deployment, item["run"])["manifests"]]
 

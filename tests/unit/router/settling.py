@@ -1,4 +1,4 @@
-"""Helpers of the tests of settle: planned executions, and manifests that are published with given counts."""
+"""Helpers for the tests of settle: planned executions, and manifests published with given counts."""
 
 from dataclasses import replace
 from typing import Any
@@ -31,7 +31,7 @@ def planned(deployment: Deployment, *names: str) -> list[ManifestRow]:
 def done(deployment: Deployment, row: ManifestRow, rows: int, rejects: int = 0, unreadable: str = "") -> None:
     """Publish the manifest: an object of the lake, and one of the quarantine if lines were rejected.
 
-    ``unreadable`` is the URI of a further file, which could not be read.
+    ``unreadable`` is the URI of another file, which could not be read.
     """
     lake = replace(upload(deployment, "lake", lake_key(row.partition, row.id, 1, 0)), rows=rows)
     quarantine = (upload(deployment, "quarantine", quarantine_key(row.partition, row.id, 1, 1)),) if rejects else ()

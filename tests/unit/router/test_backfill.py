@@ -54,10 +54,10 @@ def test_an_unknown_dataset_is_answered_with_some_of_many(deployment: Deployment
 
 @pytest.mark.parametrize("others", [[], [{"name": "{folder}"}]])
 def test_a_dataset_whose_rule_was_renamed_has_nothing_to_list(deployment: Deployment, others: list[Any]) -> None:
-    # Given a dataset whose files another one has today
+    # Given a dataset whose files belong to another dataset today
     deployment.ledger.datasets.register("orders")
     deployment.configure(datasets=[{"name": "sales", "prefix": "orders/"}, *others])
-    # When, Then: a backfill would find no file; what was converted can be converted again
+    # When, Then: a backfill would find no file; converted files can be converted again
     with pytest.raises(InvalidInputError, match=r"no rule of \[\[datasets\]\] gives files to orders"):
         validate(deployment, RANGE)
     assert validate(deployment, {**RANGE, "force": True})["force"]
@@ -77,7 +77,7 @@ def test_objects_without_an_event_become_arrivals_of_the_batch_lane(deployment: 
 
 
 def test_a_dry_run_counts_the_archived_objects_that_nobody_owns(deployment: Deployment) -> None:
-    # Given: of three archived objects and one other, the first has an owner
+    # Given: three archived objects and one other; the first archived one has an owner
     for name in "abc":
         deployment.raw_s3.put_object(Bucket="input", Key=f"orders/{name}.json", Body=b"{}\n", StorageClass="GLACIER")
         if name == "a":
@@ -100,12 +100,12 @@ def test_objects_outside_of_the_range_are_not_found(
     matching_rule = Mock(return_value=(None, "orders"))
     monkeypatch.setattr(find_module, "matching_rule", matching_rule)
     assert find(deployment, **{"from": hour, "to": hour})["found"] == 0
-    # And the rules, which can be thousands, are asked for none of them
+    # And no request is sent per rule: the rules can be thousands
     assert not matching_rule.called
 
 
 def test_every_version_that_the_ledger_does_not_know_is_found(deployment: Deployment) -> None:
-    # Given two versions of a key, and one under a delete marker: what verify misses until the ledger knows it
+    # Given two versions of a key, and one under a delete marker: verify misses them until the ledger knows them
     deployment.keep_versions()
     deployment.put("orders/a.json", "orders/a.json", "orders/deleted.json")
     deployment.raw_s3.delete_object(Bucket="input", Key="orders/deleted.json")
@@ -124,7 +124,7 @@ def test_a_page_whose_owner_may_be_alive_is_visited_once_more(deployment: Deploy
     # When
     first = find(deployment)
     assert first["waitSeconds"] > 0
-    # Then a file that has come since the first visit is left to its owner
+    # Then a file that arrived after the first visit is left to its owner
     again = find(deployment, first["token"])
     assert (again["token"], again["waitSeconds"], again["unsettled"], again["recorded"]) == (None, 0, 1, 0)
     assert deployment.keys("control", "intents/")
@@ -141,14 +141,14 @@ def test_no_night_begins_without_files_that_get_no_owner(deployment: Deployment)
     with patch.object(Arrivals, "put", side_effect=error):
         first = find(deployment)
         deployment.wait(timedelta(seconds=first["waitSeconds"]))
-        # When, Then the state machine repeats the visit, and at last notifies a person
+        # When, Then the state machine repeats the visit, and finally notifies a person
         with pytest.raises(OwnershipError, match="2 files of the dataset orders cannot get an owner"):
             find(deployment, first["token"])
     assert find(deployment, first["token"])["recorded"] == 2
 
 
 def test_a_long_listing_continues_where_it_stopped(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given: pages of two, of which the first ends within the versions of a key, and a clock that allows one per call
+    # Given: pages of two; the first ends within the versions of a key; and a clock that allows one page per call
     monkeypatch.setattr(find_module, "TIME_PER_CALL", timedelta(microseconds=1))
     deployment.keep_versions()
     keys = [f"orders/{number} ü.json" for number in (0, 0, 0, 1, 2)]
@@ -173,7 +173,7 @@ def test_a_long_listing_continues_where_it_stopped(deployment: Deployment, monke
 
 
 def test_each_key_is_found_once_though_prefixes_of_a_dataset_overlap(deployment: Deployment) -> None:
-    # Given rules of which one takes files without a folder, which are listed without folders
+    # Given rules, one of which takes files without a folder; these files are listed without folders
     rules = [{"name": "orders", "prefix": "web/orders"}, {"name": "{folder}", "prefix": "web/"}, {"name": "{folder}"}]
     deployment.configure(datasets=[*rules, {"name": "orders"}])
     deployment.put("a.json", "orders/b.json", "web/orders-c.json", "web/orders/d.json")

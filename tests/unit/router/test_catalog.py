@@ -1,4 +1,4 @@
-"""catalog: tables are created once, never lose a column, and only ours are changed."""
+"""catalog: tables are created once, never lose a column, and foreign tables are left unchanged."""
 
 from datetime import timedelta
 from typing import Any
@@ -29,7 +29,7 @@ def names(deployment: Deployment) -> list[str]:
 
 
 def changed(deployment: Deployment) -> dict[str, int]:
-    """What a round has done with the only table."""
+    """What a round did with the only table."""
     answer = catalog(deployment.services)
     assert answer.pop("tables") == 1
     return {kind: number for kind, number in answer.items() if number}
@@ -53,7 +53,7 @@ def test_a_table_projects_its_partitions(deployment: Deployment) -> None:
 
 
 def test_new_columns_are_appended_and_nothing_is_removed(deployment: Deployment) -> None:
-    # Given: a table to which an operator has added a column and words
+    # Given: a table to which an operator has added a column and a description
     table = table_of(deployment, "b")
     table["StorageDescriptor"]["Columns"].append({"Name": "added", "Type": "string", "Comment": "ours"})
     table["Parameters"]["owner"] = "finance"
@@ -69,7 +69,7 @@ def test_new_columns_are_appended_and_nothing_is_removed(deployment: Deployment)
 
 
 def test_a_new_table_has_the_provenance_columns_of_older_files(deployment: Deployment) -> None:
-    # Given files from a time when convert.provenance was on, and a table that a person has deleted
+    # Given files from the time when convert.provenance was on, and a table that a person has deleted
     deployment.ledger.datasets.note_provenance("orders")
     deployment.ledger.datasets.reserve_columns("orders", ["a"], 1000)
     for _ in range(2):
@@ -81,7 +81,7 @@ def test_a_new_table_has_the_provenance_columns_of_older_files(deployment: Deplo
 
 
 def test_two_writers_keep_each_others_columns(deployment: Deployment) -> None:
-    # Given: another writer adds a column between the read and the write
+    # Given: another writer that adds a column between the read and the write
     table_of(deployment, "a")
     deployment.ledger.datasets.reserve_columns("orders", ["b"], 1000)
 
@@ -101,7 +101,7 @@ def test_two_writers_keep_each_others_columns(deployment: Deployment) -> None:
 def test_a_table_that_is_there_and_not_shown_is_reported(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given one that Glue finds for a creation, and not for a read
+    # Given a table that Glue reports as existing on creation, and as missing on a read
     table_of(deployment, "a")
     hidden = deployment.glue._error("EntityNotFoundException", "GetTable")
     monkeypatch.setattr(deployment.glue, "get_table", Mock(side_effect=hidden))
@@ -124,7 +124,7 @@ def test_a_table_that_is_there_and_not_shown_is_reported(
     ],
 )
 def test_a_table_or_view_of_others_is_reported_and_left_alone(deployment: Deployment, change: dict[str, Any]) -> None:
-    # Given: a table of an analyst under the name of a dataset
+    # Given: an analyst's table with the name of a dataset
     theirs = {**table_of(deployment, "a"), **change}
     deployment.glue.tables["orders"] = theirs
     deployment.ledger.datasets.reserve_columns("orders", ["b"], 1000)
@@ -139,38 +139,38 @@ def comments(table: dict[str, Any]) -> dict[str, str | None]:
     return {column["Name"]: column.get("Comment") for column in columns}
 
 
-def test_a_table_tells_its_promise_and_the_keys_of_its_columns(deployment: Deployment) -> None:
+def test_a_table_describes_its_promise_and_the_keys_of_its_columns(deployment: Deployment) -> None:
     table = table_of(deployment, "city", "created__at", "a__020_b")
     assert "exactly once" in table["Description"]
     assert table["Parameters"]["hybrid_router.quarantine"] == "s3://quarantine/orders/"
     assert "rows + quarantined lines + blank lines" in table["Parameters"]["hybrid_router.promise"]
-    shown = comments(table)
-    assert (shown["city"], shown["created__at"], shown["a__020_b"]) == (None, "key createdAt", "key a b")
-    assert all(shown[name] for name in ("_rescued", "date", "hour"))
+    by_column = comments(table)
+    assert (by_column["city"], by_column["created__at"], by_column["a__020_b"]) == (None, "key createdAt", "key a b")
+    assert all(by_column[name] for name in ("_rescued", "date", "hour"))
 
 
 @given(key=st.text(st.characters(exclude_categories=["Cs"]), max_size=250))
 @example("date")
 @example("_source")
 @example("_tmp_metadata_row_index")
-def test_the_key_of_a_column_is_that_of_the_reader(key: str) -> None:
+def test_the_key_of_a_column_equals_the_readers(key: str) -> None:
     name = column_name(key)
     assert key_of_column(name) == original_key(name)
 
 
 def test_a_comment_is_one_visible_line_of_the_length_that_glue_takes() -> None:
-    # Given: keys that command a terminal, and the key with the longest comment
+    # Given: keys with terminal control characters, and the key with the longest comment
     names = tuple(column_name(key) for key in ("a\n\x1b[2J", "\U000e0100" * 22))
     row = DatasetRow("orders", names, MeasuredDataset())
     # When
-    shown = comments(new_table(row, "lake", "quarantine"))
+    by_column = comments(new_table(row, "lake", "quarantine"))
     # Then
-    assert shown[names[0]] == "key a\\n\\x1b[2J"
-    assert shown[names[1]] == "key " + "\\U000e0100" * 22
-    assert all(text is None or (len(text) <= 255 and text.isprintable()) for text in shown.values())
+    assert by_column[names[0]] == "key a\\n\\x1b[2J"
+    assert by_column[names[1]] == "key " + "\\U000e0100" * 22
+    assert all(text is None or (len(text) <= 255 and text.isprintable()) for text in by_column.values())
 
 
-def test_an_invocation_ends_in_time_and_the_next_one_goes_on(
+def test_an_invocation_ends_in_time_and_the_next_one_continues(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Given four datasets, and a Glue that takes three minutes for each
@@ -184,20 +184,20 @@ def test_an_invocation_ends_in_time_and_the_next_one_goes_on(
         return get_table(**request)
 
     monkeypatch.setattr(deployment.glue, "get_table", get_slowly)
-    # When, Then no table is begun after four minutes, and all have their turn
+    # When, Then no table is begun after four minutes, and every table gets its turn
     assert [catalog(deployment.services)["created"] for _ in range(3)] == [2, 2, 0]
     assert seen == ["a", "b", "c", "orders", "a", "b"]
 
 
-def test_one_bad_table_does_not_stop_the_others_and_is_told(
+def test_one_bad_table_does_not_stop_the_others_and_is_reported(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given two datasets, and Glue refuses the first table
+    # Given two datasets, and a Glue that refuses the first table
     deployment.ledger.datasets.register("a")
     refusal, get_table = deployment.glue._error("AccessDeniedException", "GetTable"), deployment.glue.get_table
     answers = {"a": Mock(side_effect=[refusal, deployment.glue._error("EntityNotFoundException", "GetTable")])}
-    monkeypatch.setattr(deployment.glue, "get_table", lambda **asked: answers.get(asked["Name"], get_table)(**asked))
-    # When, Then the error leaves the function, which raises its alarm, after the other was created
+    monkeypatch.setattr(deployment.glue, "get_table", lambda **call: answers.get(call["Name"], get_table)(**call))
+    # When, Then the function raises the error, which raises its alarm, after the other table was created
     with pytest.raises(Exception, match="AccessDenied"):
         catalog(deployment.services)
     assert list(deployment.glue.tables) == ["orders"]

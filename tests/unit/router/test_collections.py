@@ -133,12 +133,12 @@ LATER = Partition("orders", PARTITION.date, PARTITION.hour + 1)
         ("SlowDown", 150, set()),
         ("AccessDenied", 1, {LATER}),
     ],
-    ids=["again", "a minute", "for long", "denied"],
+    ids=["again", "a minute", "for a long time", "denied"],
 )
 def test_an_hour_that_cannot_be_divided_now_is_not_left_out_of_a_plan(
     deployment: Deployment, code: str, seconds: int, divided: set[Partition]
 ) -> None:
-    # Given S3 that refuses the divisions of two hours for some time, and each of its answers takes a second
+    # Given an S3 that refuses the divisions of two hours for some time, and takes a second for each answer
     collected(deployment, "a")
     collected(deployment, "b", LATER)
     error = ClientError({"Error": {"Code": code, "Message": ""}}, "PutObject")
@@ -157,7 +157,7 @@ def test_an_hour_that_cannot_be_divided_now_is_not_left_out_of_a_plan(
         rows, fault = divide_selected(deployment.services, Selection())
     assert {row.partition for row in rows} == divided
     assert fault == (None if len(divided) == 2 else error)
-    # What was not divided is not lost
+    # The undivided hours are not lost
     rows, _ = divide_selected(deployment.services, Selection())
     assert {row.partition for row in rows} == {PARTITION, LATER} - divided
 
@@ -172,17 +172,17 @@ def test_a_file_is_followed_from_its_part_to_its_manifest(deployment: Deployment
     def followed() -> dict[str, set[ObjectVersion]]:
         return files_by_successor(services.s3, services.ledger, services.resources, row, files)
 
-    # When it is not divided, then no manifest has them
+    # When the part is not divided, then its files are in no manifest
     assert followed() == {}
-    # When it is, then each is in the manifest of its dataset
+    # When it is divided, then each file is in the manifest of its dataset
     divide(services, FIRST)
     held = followed()
     manifests = {deployment.row(manifest).partition: manifest for manifest in held}
     assert held == {manifests[PARTITION]: {files[0]}, manifests[CLICKS]: {files[1]}}
-    # And also where the document of one of them was changed: what no other one lists is in it
+    # And with one damaged document, the files that no other document lists are in its manifest
     deployment.raw_s3.put_object(Bucket="control", Key=manifest_key(manifests[PARTITION]), Body=b"damaged")
     assert followed() == held
-    # But with two of them nothing is known
+    # But with two damaged documents the manifest of each file is unknown
     deployment.raw_s3.put_object(Bucket="control", Key=manifest_key(manifests[CLICKS]), Body=b"damaged")
     with pytest.raises(InvalidDocumentError, match="was changed after the ledger recorded it"):
         followed()

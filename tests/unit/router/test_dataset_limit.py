@@ -1,4 +1,4 @@
-"""What is IGNORED and not lost: datasets beyond ``max_datasets``, folders of one dataset, keys without a rule."""
+"""IGNORED files, which are not lost: datasets beyond ``max_datasets``, folders of one dataset, keys without a rule."""
 
 from contextlib import suppress
 from dataclasses import replace
@@ -42,12 +42,12 @@ def _row(deployment: Deployment, key: str) -> Any:
     return row
 
 
-def test_a_dataset_that_was_let_in_keeps_its_place(deployment: Deployment) -> None:
-    # Given a dataset that was let in before the limit was lowered
+def test_an_admitted_dataset_keeps_its_place(deployment: Deployment) -> None:
+    # Given a dataset that was admitted before the limit was lowered
     limit(deployment, 3)
     route_arrivals(deployment.services, [file_of("new_a/1.json")])
     limit(deployment, 1)
-    # When more of its files come, then they are routed, and so are those of a dataset that a rule names
+    # When more of its files arrive, then they are routed, and so are files of a dataset that a rule names
     deployment.configure(max_datasets=1, datasets=[{"name": "named", "prefix": "named/"}, *FOLDERS])
     for key, owned in (("new_a/2.json", 1), ("named/1.json", 1), ("other/1.json", 0)):
         assert route_arrivals(deployment.services, [file_of(key)]).count(ArrivalOutcome.OWNED) == owned
@@ -67,7 +67,7 @@ def admissions(deployment: Deployment) -> set[str]:
 
 
 def cold(deployment: Deployment) -> Services:
-    """The services of a function that has started now: its ledger remembers nothing."""
+    """The services of a newly started function: its ledger has cached nothing."""
     return replace(deployment.services, ledger=Ledger.over(deployment.faults.wrap(deployment.dynamodb), "ledger"))
 
 
@@ -77,7 +77,7 @@ def cold(deployment: Deployment) -> Services:
 def test_whatever_happens_to_a_write_each_file_gets_one_owner_and_each_new_dataset_one_place(
     deployment: Deployment, fault: str, number: int, folders: list[str]
 ) -> None:
-    # Given files of new datasets for which there is just room, and a fault of one of the writes
+    # Given files of new datasets for which there is just enough room, and a fault in one of the writes
     limit(deployment, 2 + len(folders))
     files = [file_of(f"{folder}/a.json") for folder in folders]
     deployment.faults.reset()
@@ -85,7 +85,7 @@ def test_whatever_happens_to_a_write_each_file_gets_one_owner_and_each_new_datas
     with suppress(Crash, ReadTimeoutError):
         assert route_arrivals(cold(deployment), files).beyond_dataset_limit == 0
     deployment.faults.reset()
-    # When the events are redelivered, and what was delayed is applied
+    # When the events are redelivered, and the delayed write is applied
     deployment.wait(timedelta(minutes=12))
     assert route_arrivals(cold(deployment), files).count(ArrivalOutcome.UNSETTLED) == 0
     deployment.faults.deliver()
@@ -98,17 +98,17 @@ def test_whatever_happens_to_a_write_each_file_gets_one_owner_and_each_new_datas
 
 @pytest.mark.parametrize("room", range(7))
 @pytest.mark.parametrize("admitted_before", ["new_1", "another"])
-def test_another_invocation_that_lets_one_in_takes_no_place_of_others(
+def test_another_invocation_that_admits_a_dataset_takes_no_place_of_others(
     deployment: Deployment, room: int, admitted_before: str
 ) -> None:
-    # Given new datasets, one of which, or another one, is let in by a second invocation before the first one writes
+    # Given new datasets, one of which, or another one, is admitted by a second invocation before the first one writes
     limit(deployment, 2 + room)
     other = cold(deployment).ledger.datasets
     deployment.faults.reset()
     deployment.faults.pause = (1, lambda: other.admit({admitted_before: admitted_before}, 2 + room))
     # When
     ownership = route_arrivals(cold(deployment), [file_of(f"{folder}/a.json") for folder in MANY])
-    # Then every place is taken, and no further one
+    # Then every place is taken, and no dataset beyond the limit is admitted
     admitted = admissions(deployment) - {"clicks", "orders"}
     assert len(admitted) == min(room, len({*MANY, admitted_before}))
     assert count_row(deployment) == len(admissions(deployment))
@@ -126,7 +126,7 @@ def test_a_cold_function_that_meets_many_new_datasets_sends_few_requests_one_aft
     # When
     with counted_requests() as counts:
         ownership = route_arrivals(services, [file_of(f"new_{number}/a.json") for number in range(many)])
-    # Then only the rows of each, which are written in parallel, are in proportion
+    # Then only the rows of each, which are written in parallel, grow in proportion
     assert ownership.count(ArrivalOutcome.OWNED) == many
     assert (counts["PutItem"], counts["UpdateItem"]) == (many, many)
     assert counts["TransactWriteItems"] <= 4
@@ -136,14 +136,14 @@ def test_a_cold_function_that_meets_many_new_datasets_sends_few_requests_one_aft
 def test_a_file_of_a_dataset_without_an_answer_stays_in_its_intent(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given a ledger that does not say whether there is room for a new dataset
+    # Given a ledger that does not answer whether there is room for a new dataset
     limit(deployment, 3)
     route_arrivals(deployment.services, [file_of("orders/before.json")])
     refuse = Mock(side_effect=EndpointConnectionError(endpoint_url="ledger"))
     monkeypatch.setattr(type(deployment.ledger.datasets), "_put_admissions", refuse)
-    # When a file of it comes together with one of an old dataset
+    # When one of its files arrives together with a file of an old dataset
     ownership = route_arrivals(deployment.services, [file_of("new/a.json"), file_of("orders/a.json")])
-    # Then the sweep finds it in the intent, also if its event never comes again
+    # Then the sweep finds it in the intent, even if its event is never redelivered
     assert (ownership.count(ArrivalOutcome.UNSETTLED), ownership.count(ArrivalOutcome.OWNED)) == (1, 1)
     (key,) = deployment.keys("control", INTENTS)
     assert file_of("new/a.json") in [arrival.file for arrival in read_intent(deployment.services, key).arrivals]
@@ -169,12 +169,12 @@ def test_raising_the_limit_gives_the_file_to_a_redelivery_and_to_the_sweep(deplo
     assert "was IGNORED: keys have created the maximum" in _row(deployment, "new/b.json").reason
 
 
-def test_a_backfill_of_a_dataset_without_room_says_so(deployment: Deployment) -> None:
+def test_a_backfill_of_a_dataset_without_room_is_refused(deployment: Deployment) -> None:
     # Given a file beyond the limit
     limit(deployment, 2)
     route(put(deployment, "new/a.json"), deployment.services)
     request = {"dataset": "new", "from": "2000-01-01", "to": "2100-01-01"}
-    # When a person asks for its dataset, then it does not succeed without converting anything
+    # When a person requests a backfill of its dataset, then the backfill fails instead of converting nothing
     with pytest.raises(InvalidInputError, match="the dataset new would exceed max_datasets: raise it and deploy"):
         backfill({"action": "find", "request": request, "token": None}, deployment.services)
     # When there is room, then the backfill takes the file
@@ -184,13 +184,13 @@ def test_a_backfill_of_a_dataset_without_room_says_so(deployment: Deployment) ->
 
 
 def test_a_sweep_lists_no_folder_that_has_no_room(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given more folders than datasets have room, beside the two that were let in
+    # Given more folders than there is room for datasets, in addition to the two that were admitted
     limit(deployment, 3)
     deployment.now = deployment.put(*(f"folder_{number}/a.json" for number in range(6)))
     deployment.wait(timedelta(hours=7))
     listed = Mock(wraps=deployment.raw_s3.list_object_versions)
     monkeypatch.setattr(deployment.raw_s3, "list_object_versions", listed)
-    # When, Then: the first one in order gets the room
+    # When, Then: the first folder in order gets the room
     assert sweep(deployment.services)["adopted"] == 1
     prefixes = [call.kwargs["Prefix"] for call in listed.call_args_list]
     assert [prefix for prefix in prefixes if prefix] == ["folder_0/"]
@@ -200,7 +200,7 @@ WEB_LOGS = {"dataset": "web_logs", "from": "2000-01-01", "to": "2100-01-01"}
 
 
 def owned(deployment: Deployment) -> dict[str, str | None]:
-    """The dataset of each key; None: it is IGNORED."""
+    """The dataset of each key, or None if the key is IGNORED."""
     keys = ("web-logs/a.json", "web_logs/a.json", "Web.Logs/a.json")
     rows = [row for key in keys for row in deployment.ledger.arrivals.versions("input", key)]
     return {row.file.key: row.partition.dataset if row.partition else None for row in rows}
@@ -213,7 +213,7 @@ def stage(deployment: Deployment) -> Deployment:
 
 
 def test_the_first_folder_has_the_dataset_and_no_other_is_mixed_with_it(stage: Deployment) -> None:
-    # When files of three folders come one after another
+    # When files of three folders arrive one after another
     for key in ("web-logs/a.json", "web_logs/a.json", "Web.Logs/a.json"):
         route_arrivals(stage.services, [file_of(key)])
     # Then
@@ -223,7 +223,7 @@ def test_the_first_folder_has_the_dataset_and_no_other_is_mixed_with_it(stage: D
         "the folder 'web_logs' would share the dataset web_logs, which the folder 'web-logs' uses: add [[datasets]] "
         "with another name and prefix = 'web_logs/' before the others"
     )
-    # And each is counted by its reason
+    # And each file is counted under its reason
     groups, complete = stage.ledger.ignored.groups()
     assert complete
     assert [(group.files, group.example) for group in groups] == [
@@ -232,7 +232,7 @@ def test_the_first_folder_has_the_dataset_and_no_other_is_mixed_with_it(stage: D
     ]
 
 
-def test_of_folders_that_come_at_once_the_one_of_the_name_itself_has_it(stage: Deployment) -> None:
+def test_a_folder_with_the_datasets_exact_name_wins_over_others_that_arrive_at_once(stage: Deployment) -> None:
     ownership = route_arrivals(stage.services, [file_of("web-logs/a.json"), file_of("web_logs/a.json")])
     assert ownership.count(ArrivalOutcome.OWNED) == ownership.count(ArrivalOutcome.IGNORED) == 1
     assert ownership.beyond_dataset_limit == 0
@@ -240,7 +240,7 @@ def test_of_folders_that_come_at_once_the_one_of_the_name_itself_has_it(stage: D
 
 
 def test_invocations_at_once_agree_on_the_folder(stage: Deployment) -> None:
-    # Given an invocation that is about to take the dataset, while another one does
+    # Given an invocation that is about to take the dataset, while another one takes it
     def meanwhile() -> None:
         assert stage.ledger.datasets.admit({"web_logs": "web-logs"}, 1000) == {"web_logs": "web-logs"}
 
@@ -250,7 +250,7 @@ def test_invocations_at_once_agree_on_the_folder(stage: Deployment) -> None:
 
 
 def test_a_backfill_and_a_sweep_find_the_files_of_a_folder_that_is_not_the_name(stage: Deployment) -> None:
-    # Given files whose events never came
+    # Given files whose events never arrived
     put(stage, "web-logs/a.json")
     # When, Then
     found = backfill({"action": "find", "request": {**WEB_LOGS, "dryRun": True}, "token": None}, stage.services)
@@ -277,10 +277,10 @@ def test_the_rule_that_the_reason_names_takes_the_file_and_ends_the_count(stage:
 
 @pytest.mark.parametrize("fault", [{}, {"repeat": 1}, {"lose_answer_of": 1}], ids=str)
 def test_ignored_files_are_counted_once_and_only_data(stage: Deployment, fault: dict[str, int]) -> None:
-    # Given files at the top of the bucket, of a suffix that is not taken, and markers; perhaps a put without an answer
+    # Given files at the top of the bucket, with a suffix that is not taken, and markers; a put may lose its answer
     vars(stage.faults).update(fault)
     files = [file_of(key) for key in ("a.json", "b.json", "orders/a.csv", "orders/_SUCCESS", "orders/", "orders/.x")]
-    # When they come twice
+    # When their events are delivered twice
     for _ in range(2):
         route_arrivals(stage.services, files)
         stage.wait(timedelta(seconds=1))

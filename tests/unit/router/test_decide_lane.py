@@ -1,4 +1,4 @@
-"""decide_lane: tables of cases; and what is read of objects with urgent tags or metadata, and what if it cannot be.
+"""decide_lane: tables of cases; how urgent tags or metadata of objects are read, and what follows if they cannot be.
 
 Clocks are UTC; the deployment is in Berlin.
 """
@@ -90,7 +90,7 @@ SUNDAY, FRIDAY_NIGHT = {"hours": ["02:30-03:30"], "days": ["sun"]}, {"hours": ["
         (SUNDAY, "2026-03-29T00:59", Lane.BATCH),
         (SUNDAY, "2026-03-29T01:00", Lane.STREAM),
         (SUNDAY, "2026-03-29T01:30", Lane.BATCH),
-        # Sunday 25 October 2026: 02:00 to 03:00 comes twice, the second time as winter time.
+        # Sunday 25 October 2026: 02:00 to 03:00 occurs twice, the second time in winter time.
         (SUNDAY, "2026-10-25T00:30", Lane.STREAM),
         (SUNDAY, "2026-10-25T01:00", Lane.BATCH),
         (SUNDAY, "2026-10-25T01:30", Lane.STREAM),
@@ -207,7 +207,7 @@ def test_a_size_can_be_urgent(urgent: dict[str, Any], size: int, is_urgent: bool
         ({TAGS: DENIED, METADATA: {"feed": "live"}}, "urgent: feed=live* is in its metadata", None),
     ],
 )
-def test_tags_are_asked_for_first_and_metadata_only_if_they_do_not_decide(
+def test_tags_are_read_first_and_metadata_only_if_they_do_not_decide(
     attributes: dict[Attribute, Any], reason: str, unread: Attribute | None
 ) -> None:
     is_urgent = reason.startswith("urgent: ")
@@ -215,7 +215,7 @@ def test_tags_are_asked_for_first_and_metadata_only_if_they_do_not_decide(
     assert decided(BOTH, attributes) == LaneDecision(lane, "orders", reason, unread, urgent=is_urgent)
 
 
-def test_a_file_of_peak_hours_is_asked_for_as_well_and_falls_back_to_them() -> None:
+def test_a_file_of_peak_hours_is_read_as_well_and_falls_back_to_them() -> None:
     # The order of the rules is the same at all hours.
     before, unknown = decided(BOTH, now=FRIDAY), decided(BOTH, {TAGS: GONE, METADATA: {}}, now=FRIDAY)
     assert (before.lane, before.unread) == (Lane.STREAM, TAGS)
@@ -227,7 +227,7 @@ NAME = f"2026/11/23/10/hybrid-router-prod-web-1-2026-11-23-10-15-00-{UUID(int=1)
 
 
 def test_records_take_the_lane_of_their_dataset() -> None:
-    # Given an object of a delivery stream that the stack makes
+    # Given an object of a delivery stream that the stack creates
     rules = [{"name": "clicks", "prefix": "landing/c"}, {"name": "{folder}"}]
     stream = "arn:aws:kinesis:eu-central-1:111122223333:stream/clicks"
     records = [{"name": "web", "dataset": "clicks", "kinesis_stream": stream}]
@@ -238,8 +238,8 @@ def test_records_take_the_lane_of_their_dataset() -> None:
         assert decided_at(key, now, datasets=rules, records=records)[:2] == (lane, "clicks")
 
 
-def test_names_that_firehose_gives_by_default_are_taken_as_the_reason_says() -> None:
-    # Given an object of a delivery stream of one's own, which compresses nothing and has no FileExtension
+def test_default_names_of_firehose_are_routed_as_the_reason_states() -> None:
+    # Given an object of the user's own delivery stream, which compresses nothing and has no FileExtension
     lane, _, reason = decided_at(f"clicks/{NAME}", "2026-11-23T23:00")
     assert lane is None
     assert reason.endswith('add its ending to input.suffixes, or "" to take every name')
@@ -262,7 +262,7 @@ TAGGED, DESCRIBED = {"tags": ["priority=high"]}, {"metadata": ["priority=high"]}
 
 @pytest.fixture
 def at_night(deployment: Deployment) -> Deployment:
-    """Files of ``orders`` are urgent by their tags or metadata, those of ``clicks`` by their key only."""
+    """Files of ``orders`` are urgent by their tags or metadata, files of ``clicks`` only by their key."""
     configure(deployment, {**TAGGED, **DESCRIBED})
     deployment.wait(timedelta(hours=12))
     return deployment
@@ -294,7 +294,7 @@ def test_tags_and_metadata_of_the_object_decide(at_night: Deployment, versions: 
         at_night.announced("orders/plain.json", Tagging="team=a", Metadata={"priority": "low"}),
     ]
     if versions:
-        # And a later version of a key, which says nothing about the earlier one
+        # And a later version of a key, which has no influence on the earlier one
         at_night.announced("orders/tagged.json")
     # When
     answer = route(batch(*(message(str(number), record) for number, record in enumerate(records))), at_night.services)
@@ -317,7 +317,7 @@ def test_an_object_that_was_deleted_meanwhile_waits_for_the_night(at_night: Depl
     assert (row.lane, row.reason) == ("batch", f"{WAITS}; its tags {gone} (NoSuchKey); its metadata {gone} (404)")
 
 
-def test_metadata_of_a_later_object_is_not_taken_for_that_of_the_arrival(at_night: Deployment) -> None:
+def test_metadata_of_a_later_object_is_not_mistaken_for_the_arrivals(at_night: Deployment) -> None:
     configure(at_night, DESCRIBED)
     # Given a bucket without versions, and an object that was replaced
     record = at_night.announced("orders/a.json")
@@ -352,11 +352,11 @@ def test_a_denied_request_changes_no_lane_and_is_logged_once(
     monkeypatch.setattr(at_night.raw_s3, operation, Mock(side_effect=error))
     # When
     answer = route(batch(*(message(str(number), record) for number, record in enumerate(records))), at_night.services)
-    # Then every arrival has the lane of the other rules, and its reason says what was not read
+    # Then the other rules decide the lane of every arrival, and its reason names what was not read
     assert failures(answer) == []
     rows = [arrival(at_night, str(number)) for number in range(3)]
     assert [(row.lane, row.reason.count(f"were not read: {reason}")) for row in rows] == [("batch", 1)] * 3
-    # And the operator reads once what is missing
+    # And the operator's log names once what is missing
     (line,) = [vars(record) for record in caplog.records if "not read" in record.message]
     assert (line["files"], line["reason"], code in line["error"]) == (3, reason, True)
 
@@ -376,7 +376,7 @@ def test_a_throttled_request_returns_its_own_message_only(
     assert failures(route(event, at_night.services)) == ["tags"]
     assert at_night.ledger.arrivals.versions("input", "orders/a.json") == []
     assert arrival(at_night, "urgent/b").lane == "stream"
-    # When S3 answers again, it is urgent
+    # When S3 answers again, the file is urgent
     monkeypatch.undo()
     assert failures(route(event, at_night.services)) == []
     assert arrival(at_night, "a").lane == "stream"
@@ -386,7 +386,7 @@ def test_a_throttled_request_returns_its_own_message_only(
     ("urgent", "expected"), [({}, {}), ({**TAGGED, **DESCRIBED}, {"get_object_tagging": 2500, "head_object": 2500})]
 )
 def test_requests_for_10_000_messages(deployment: Deployment, urgent: dict[str, Any], expected: dict[str, int]) -> None:
-    # Given files of which one in four is urgent by its key, one by its size, and one is of another dataset
+    # Given files: one in four is urgent by its key, one by its size, and one is of another dataset
     configure(deployment, {**urgent, "max_bytes": 10})
     kinds = {"orders/urgent": 100, "orders/small": 1, "clicks": 100, "orders": 100}
     files = [file_of(f"{folder}/{number}.json", size) for number in range(2500) for folder, size in kinds.items()]

@@ -1,4 +1,4 @@
-"""What functions have in common: services, listings, the names of their errors, how a wrong request is refused."""
+"""What functions have in common: services, listings, the names of their errors, how an invalid request is refused."""
 
 import ast
 import subprocess
@@ -40,7 +40,7 @@ ROOT = Path(__file__).parents[3]
 def test_settings_are_parsed_once_per_container(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str, launch: StreamLaunch | None
 ) -> None:
-    # Given the environment of a Lambda; one of a stage with streaming jobs on EMR Serverless has how they are started
+    # Given the environment of a Lambda; with streaming jobs on EMR Serverless it has the parameters of their start
     file = tmp_path / "settings.json"
     settings = parse_settings({"stage": "test", "stream": {"engine": engine}})
     file.write_text(dump_settings(settings), encoding="utf-8")
@@ -57,7 +57,7 @@ def test_settings_are_parsed_once_per_container(
     assert first.stream_launch == launch
     assert set(first.job_clients) == {"glue", engine}
     assert container_services() is first
-    # And an engine that does not answer leaves route the time to acknowledge: botocore waits up to 2**n seconds
+    # And an unresponsive engine leaves route enough time to acknowledge: botocore waits up to 2**n seconds
     for config in (client.meta.config for client in first.job_clients.values()):
         tries = config.retries["total_max_attempts"]
         waits = sum(2**number for number in range(tries - 1))
@@ -196,7 +196,7 @@ def test_a_state_machine_gets_the_error_that_it_catches(
     event = {"dataset": "nowhere", "raiseRefusal": True}
     with pytest.raises(InvalidInputError, match="dataset = 'nowhere' is unknown"):
         invoke(reprocess, deployment, event, monkeypatch)
-    # And the field changes nothing of a request that is valid
+    # And the field changes nothing in a valid request
     answer = invoke(reprocess, deployment, {"from": "2026-11-20", "raiseRefusal": True}, monkeypatch)
     assert answer["queued"] == 0
 
@@ -231,7 +231,7 @@ def test_every_way_to_write_an_object_is_read_as_by_botocore(objects: str) -> No
 
 
 @pytest.mark.parametrize("body", [b"<Error><Code>InternalError</Code><Message>m</Message></Error>", b"<List", b"\xff"])
-def test_an_answer_that_is_no_listing_is_told_by_botocore(body: bytes) -> None:
+def test_an_answer_that_is_not_a_listing_is_reported_by_botocore(body: bytes) -> None:
     for s3 in clients():
         with pytest.raises((ClientError, ResponseParserError)):
             answered(s3, body)
@@ -239,7 +239,7 @@ def test_an_answer_that_is_no_listing_is_told_by_botocore(body: bytes) -> None:
 
 @cache
 def clients() -> list[Any]:
-    """Botocore's own client, and that of the functions' sessions."""
+    """Botocore's own client, and the client of the functions' sessions."""
     options: Any = {"aws_access_key_id": "x", "aws_secret_access_key": "x", "region_name": "us-east-1"}
     options["config"] = Config(retries={"total_max_attempts": 1})
     return [session.client("s3", **options) for session in (boto3.Session(), new_session())]

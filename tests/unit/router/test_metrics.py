@@ -29,7 +29,7 @@ def test_settle_records_what_an_execution_has_left(deployment: Deployment) -> No
     manifests = (Metric.FAILED_MANIFESTS, Metric.OPEN_MANIFESTS)
     files = (Metric.FAILED_FILES, Metric.REJECTED_LINES, Metric.DATASETS_ABOVE_QUARANTINED_SHARE)
     assert recorded(lambda: settled(deployment), *manifests, *files) == [1, 1, 1, 2, 0]
-    # And the share only when the last manifest has ended, which can have most of the lines
+    # And the share only when the last manifest has ended, because that one can have most of the lines
     deployment.ledger.manifests.fail(deployment.row(running.id), "because", deployment.now)
     assert recorded(lambda: settled(deployment), *manifests, *files) == [2, 0, 1, 2, 1]
 
@@ -37,12 +37,12 @@ def test_settle_records_what_an_execution_has_left(deployment: Deployment) -> No
 def test_an_action_that_learns_of_no_shard_records_nothing(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given a window that was opened after that of the execution which stops its runs
+    # Given a window that was opened after the window of the execution that stops its runs
     act(deployment, "start")
     metrics.clear_metrics()
     stream_control({"action": "stop"}, deployment.services)
     assert not metrics.metric_set
-    # And a watch that learns nothing of the only shard
+    # And a watch that gets no report about the only shard
     monkeypatch.setattr("router.stream.handler.stream_runs", Mock(side_effect=TransientError("no answer")))
     with pytest.raises(TransientError):
         act(deployment, "watch")
@@ -50,17 +50,17 @@ def test_an_action_that_learns_of_no_shard_records_nothing(
 
 
 def test_a_plan_that_does_not_fit_records_by_how_much(deployment: Deployment) -> None:
-    # Given a dataset of which a byte takes a core eleven days
+    # Given a dataset whose bytes take a core eleven days each
     deployment.ledger.datasets.register(PARTITION.dataset)
     measure_speed(deployment, 1e-6)
     deployment.queued("a")
     (late,) = recorded(lambda: plan({"execution": "overnight"}, deployment.services), Metric.PLAN_LATE_MINUTES)
     assert late > 0
-    # But not what a person asks about one of the engines, or a part of the backlog
+    # But not for a person's question about one engine, or about a part of the backlog
     metrics.clear_metrics()
     plan({"execution": "question", "dryRun": True, "engine": "glue-flex"}, deployment.services)
     assert not metrics.metric_set
-    # And not for a night of which nobody knows when it begins
+    # And not for a night whose start is unknown
     deployment.configure(schedule={"overnight": "rate(7 days)"})
     metrics.clear_metrics()
     plan({"execution": "plan-ahead", "dryRun": True}, deployment.services)

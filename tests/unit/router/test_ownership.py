@@ -1,6 +1,6 @@
 """Ownership: drafts, the intent that precedes all rows, adoption, what a listing may skip, number of writes.
 
-And ``ledger.keep_days``: what the ledger has forgotten is never converted a second time, and never lost silently.
+And ``ledger.keep_days``: what the ledger has forgotten is never converted twice, and never lost silently.
 """
 
 import itertools
@@ -40,7 +40,7 @@ from tests.unit.router.sweep.sweeping import listed
 
 
 def test_an_adopted_arrival_keeps_its_partition_and_time(deployment: Deployment) -> None:
-    # Given: the ledger saw it in another hour
+    # Given: the ledger recorded it in another hour
     orphan(deployment, "orders/a.json", Partition("orders", "2026-11-20", 3), Lane.BATCH)
     # When
     later = s3_record("orders/a.json", time="2026-11-20T11:00:00Z")
@@ -61,7 +61,7 @@ def test_an_orphaned_arrival_is_adopted_even_when_its_key_is_ignored_now(deploym
 
 
 def test_an_hour_that_fails_does_not_affect_others(deployment: Deployment) -> None:
-    # Given: the arrival row of the first file has no answer
+    # Given: the write of the first file's arrival row gets no answer
     deployment.wait(timedelta(hours=12))
     deployment.faults.drop = 2
     keys = ("orders/a.json", "orders/b.json")
@@ -71,12 +71,12 @@ def test_an_hour_that_fails_does_not_affect_others(deployment: Deployment) -> No
     assert {file.key for file in deployment.waiting_files()} == {*keys} - {unacknowledged}
 
 
-def test_a_file_that_has_an_owner_is_not_given_to_another_one_beside_a_new_file(deployment: Deployment) -> None:
+def test_a_file_that_has_an_owner_is_not_given_to_another_one_with_a_new_file(deployment: Deployment) -> None:
     # Given: the first of two files of an hour has an owner
     deployment.wait(timedelta(hours=12))
     known, new = s3_record("orders/a.json"), s3_record("orders/b.json")
     route(batch(message("m1", known)), deployment.services)
-    # When: its event comes again, together with that of the other one
+    # When: its event is redelivered, together with the event of the other file
     assert failures(route(batch(message("m2", known, new)), deployment.services)) == []
     # Then
     assert [file.key for file in deployment.waiting_files()] == ["orders/a.json", "orders/b.json"]
@@ -143,7 +143,7 @@ def test_an_intent_has_each_arrival_with_its_lane_reason_and_urgency(deployment:
 
 
 @pytest.mark.parametrize(("body", "error"), [(b"{}", InvalidDocumentError), (b'{"format": 2}', NewerDocumentError)])
-def test_a_damaged_intent_is_told_from_one_of_a_newer_version(
+def test_a_damaged_intent_is_distinguished_from_one_of_a_newer_version(
     deployment: Deployment, body: bytes, error: type[Exception]
 ) -> None:
     deployment.raw_s3.put_object(Bucket="control", Key="intents/i.json", Body=body)
@@ -160,7 +160,7 @@ def test_no_row_is_written_while_the_intent_has_no_answer(deployment: Deployment
 
 def test_ignored_arrivals_need_no_intent(deployment: Deployment) -> None:
     take_ownership(deployment.services, [], {ARRIVALS[0].file: "no rule"})
-    # Of the updates the first one finds no row of the reason.
+    # The first of the updates finds no row of the reason.
     assert deployment.faults.writes == ["put_item", "update_item", "update_item"]
 
 
@@ -218,7 +218,7 @@ def item(deployment: Deployment, file: ObjectVersion = FILE) -> dict[str, Any] |
 
 
 def expire(deployment: Deployment, file: ObjectVersion = FILE) -> None:
-    """As DynamoDB does, some time after the attribute's time has passed."""
+    """As DynamoDB does, some time after the time in the attribute."""
     row = item(deployment, file)
     assert row is not None
     assert row[EXPIRY] <= deployment.now.timestamp()
@@ -246,27 +246,27 @@ def test_a_row_expires_after_its_days_and_one_of_a_manifest_never(deployment: De
 
 
 @pytest.mark.parametrize("days", [KEEP_DAYS, 0, 90])
-def test_an_event_that_comes_after_its_row_has_expired_is_not_taken_and_not_acknowledged(
+def test_an_event_that_arrives_after_its_row_has_expired_is_not_taken_and_not_acknowledged(
     deployment: Deployment, days: int
 ) -> None:
-    # Given: a file whose row has expired, perhaps by a setting that is raised or switched off now; no sweep has run
+    # Given: a file whose row has expired, maybe after the setting was raised or switched off; no sweep has run
     keep(deployment)
     outcome(deployment)
     deployment.wait(timedelta(days=KEEP_DAYS, hours=1))
     expire(deployment)
     deployment.configure(ledger={"keep_days": days}, datasets=RULE)
-    # When, Then: it stays with its message, which ends among the dead letters
+    # When, Then: the message stays, and ends among the dead letters
     assert outcome(deployment) == [ArrivalOutcome.UNSETTLED]
     assert manifests(deployment) == 1
     assert item(deployment) is None
     request = {"action": "validate", "input": {"dataset": "orders", "from": PARTITION.date, "to": PARTITION.date}}
     with pytest.raises(InvalidInputError, match=r"ledger\.keep_days allows or allowed before"):
         backfill(request, deployment.services)
-    # When rules do not route it any more, Then it leaves no row that a later rule would adopt
+    # When rules no longer route it, Then it leaves no row that a later rule would adopt
     deployment.configure(ledger={"keep_days": days}, datasets=[{"name": "clicks", "prefix": "clicks/"}])
     assert outcome(deployment) == [ArrivalOutcome.IGNORED]
     assert item(deployment) is None
-    # And files that have come since are taken however old they get, without an expiry
+    # And files that arrived after it are routed whatever their age, without an expiry
     if not days:
         deployment.configure(datasets=RULE)
         later = replace(file_of("orders/b.json"), arrived_at=iso_utc(deployment.now))
@@ -283,8 +283,8 @@ def test_a_backfill_of_hours_that_may_be_forgotten_is_refused(deployment: Deploy
     assert backfill({"action": "validate", "input": kept}, deployment.services)["from"] == "2026-09-22T10"
 
 
-def test_a_backfill_goes_on_when_its_first_hour_is_forgotten_meanwhile(deployment: Deployment) -> None:
-    # Given: a valid request that begins with the first hour that is kept, and a file of it
+def test_a_backfill_continues_when_its_first_hour_is_forgotten_meanwhile(deployment: Deployment) -> None:
+    # Given: a valid request that begins with the first retained hour, and a file of that hour
     keep(deployment)
     modified = deployment.put("orders/old.json")
     hour = f"{modified:%Y-%m-%dT%H}"
@@ -299,7 +299,7 @@ def test_a_backfill_goes_on_when_its_first_hour_is_forgotten_meanwhile(deploymen
 
 
 def test_a_sweep_after_a_long_pause_takes_recent_files_only(deployment: Deployment) -> None:
-    # Given: an object that the ledger does not know, older than what it remembers, and a new one
+    # Given: an object that the ledger does not know, older than its retention, and a new one
     keep(deployment)
     modified = deployment.put("orders/old.json")
     deployment.now = modified - timedelta(hours=1)
@@ -317,9 +317,7 @@ def test_a_sweep_after_a_long_pause_takes_recent_files_only(deployment: Deployme
     [("cron(0 22 * * ? *)", 35), ("cron(0 22 L * ? *)", 72), ("cron(0 22 1 1 ? *)", 374)],
     ids=["daily", "monthly", "yearly"],
 )
-def test_the_days_must_be_longer_than_what_looks_back_and_than_a_file_waits(
-    table: str, overnight: str, least: int
-) -> None:
+def test_the_days_must_exceed_every_look_back_and_the_wait_of_a_file(table: str, overnight: str, least: int) -> None:
     body = {"stage": "dev", "schedule": {"overnight": overnight}}
     with pytest.raises(InvalidSettingsError, match=rf"{table}\.keep_days = {least - 1} is wrong: .* at least {least}"):
         parse_settings({**body, table: {"keep_days": least - 1}})
@@ -327,7 +325,7 @@ def test_the_days_must_be_longer_than_what_looks_back_and_than_a_file_waits(
 
 
 def test_an_intent_that_names_a_forgotten_file_is_kept(deployment: Deployment) -> None:
-    # Given: an intent whose file got no row, found long after: the write after backlog, days and intent is lost
+    # Given: an intent whose file got no row, found long after; the write after backlog, days and intent is lost
     keep(deployment)
     deployment.faults.reset()
     deployment.faults.drop = 4
@@ -342,7 +340,7 @@ def test_an_intent_that_names_a_forgotten_file_is_kept(deployment: Deployment) -
 
 
 def test_the_row_of_repaired_lines_never_expires(deployment: Deployment) -> None:
-    # Given: a file of the control bucket, whose resubmission is repeated whenever its lines are exported again
+    # Given: a file of the control bucket, whose resubmission is repeated at each new export of its lines
     keep(deployment)
     file = replace(file_of("resubmissions/a.ndjson"), bucket="control")
     arrival = RoutedArrival(file, PARTITION, Lane.BATCH, "repaired")

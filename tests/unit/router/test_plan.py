@@ -1,4 +1,4 @@
-"""plan: collections to manifests, and the backlog to runs; every file is in one manifest; the room of a night."""
+"""plan: collections to manifests, and the backlog to runs; every file is in one manifest; the capacity of a night."""
 
 import json
 from collections import Counter
@@ -46,7 +46,7 @@ def test_a_plan_divides_the_collections_of_its_hours(deployment: Deployment) -> 
 
 
 def test_a_plan_knows_which_bytes_are_compressed(deployment: Deployment) -> None:
-    # Given a small file of each kind, 100 bytes, and a dataset that has measured plain ones
+    # Given a small file of each kind, 100 bytes, and a dataset with measured plain files
     for name in ("a.json", "b.json.gz"):
         collected(deployment, name)
     deployment.ledger.datasets.register("orders")
@@ -79,7 +79,7 @@ def test_a_plan_can_be_of_a_selection(deployment: Deployment, fields: dict[str, 
     assert sorted(files(deployment, planned(deployment, answer))) == found
 
 
-def test_manifests_of_ended_runs_are_released_and_those_of_live_runs_are_not(deployment: Deployment) -> None:
+def test_manifests_of_ended_runs_are_released_and_manifests_of_live_runs_are_not(deployment: Deployment) -> None:
     # Given: a run that ended, one that is stopped with its execution, a live one, one whose lease has expired, one that
     # Glue does not know
     deployment.glue.runs["batch-job"] = {"jr_dead": "FAILED", "jr_stopped": "STOPPING", "jr_live": "RUNNING"}
@@ -90,10 +90,10 @@ def test_manifests_of_ended_runs_are_released_and_those_of_live_runs_are_not(dep
     for owner, row in held.items():
         deployment.claimed(row, owner)
     # When
-    with patch.object(deployment.glue, "get_job_run", wraps=deployment.glue.get_job_run) as asked:
+    with patch.object(deployment.glue, "get_job_run", wraps=deployment.glue.get_job_run) as lookups:
         manifests = planned(deployment, plan_overnight(deployment))
-    # Then each run is looked up once: the bill of one that ends between two looks would not be awaited
-    assert Counter(call.kwargs["RunId"] for call in asked.call_args_list) == Counter(owners[1:])
+    # Then each run is looked up once: otherwise the bill of a run that ends between two look-ups would be missed
+    assert Counter(call.kwargs["RunId"] for call in lookups.call_args_list) == Counter(owners[1:])
     assert files(deployment, manifests) == Counter(f"orders/{owner}.json" for owner in owners[:3])
     assert deployment.row(held["jr_dead"].id).reason == "run jr_dead has ended without finishing it"
 
@@ -125,7 +125,7 @@ def test_a_dry_run_plans_collections_and_what_a_backfill_has_found(
 
 @pytest.mark.parametrize("code", ["SlowDown", "AccessDenied"])
 def test_an_hour_that_cannot_be_divided_keeps_no_other_from_being_planned(deployment: Deployment, code: str) -> None:
-    # Given files that an earlier plan has divided, and those of the last hour, which cannot be divided now
+    # Given files that an earlier plan has divided, and files of the last hour, which cannot be divided now
     collected(deployment, "early", HOURS[0])
     plan_overnight(deployment, execution="earlier")
     collected(deployment, "late", HOURS[3])
@@ -133,21 +133,21 @@ def test_an_hour_that_cannot_be_divided_keeps_no_other_from_being_planned(deploy
     with patch.object(divide, "write_division", Mock(side_effect=error)), patch("time.sleep"):
         # When, then
         assert files(deployment, planned(deployment, plan_overnight(deployment))) == {"clicks/early": 1}
-        # Where there are no others, an empty plan would be a success
+        # Without others, an empty plan would be a success
         with pytest.raises(ClientError):
             plan_overnight(deployment, **{"from": "2026-11-20T09"})
-        # ... but for a dataset of which the hour holds none
+        # ... except for a dataset that has no file in the hour
         fields = {"execution": "next", "dataset": "clicks", "from": "2026-11-20T09"}
         assert plan_overnight(deployment, **fields)["manifests"] == 0
 
 
 def test_a_damaged_row_keeps_no_other_manifest_from_being_planned(deployment: Deployment) -> None:
-    damaged, whole = (deployment.queued(name) for name in ("a.json", "b.json"))
+    damaged, intact = (deployment.queued(name) for name in ("a.json", "b.json"))
     deployment.damage(damaged)
-    assert planned(deployment, plan_overnight(deployment)) == [whole.id]
+    assert planned(deployment, plan_overnight(deployment)) == [intact.id]
 
 
-def test_a_plan_takes_the_oldest_manifests_and_says_what_is_left(
+def test_a_plan_takes_the_oldest_manifests_and_reports_the_rest(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Given one manifest more than a plan has room for
@@ -173,7 +173,7 @@ def counted_plan(deployment: Deployment, execution: str = "overnight") -> tuple[
 
 
 def test_two_invocations_for_one_execution_answer_with_the_plan_that_was_written_first(deployment: Deployment) -> None:
-    # Given: one that is overtaken by another one before it has written its index, and a manifest more
+    # Given: a plan that is overtaken by another one before it writes its index, and one more manifest
     deployment.queued("a.json")
     others: list[dict[str, Any]] = []
 
@@ -185,7 +185,7 @@ def test_two_invocations_for_one_execution_answer_with_the_plan_that_was_written
     deployment.faults.pause = (2, overtake)
     # When
     answers = [plan_overnight(deployment), plan_overnight(deployment), *others]
-    # Then: the runs, the summary and the ledger have the same plan
+    # Then: the runs, the summary and the ledger contain the same plan
     assert len({json.dumps(answer) for answer in answers}) == 1
     manifests = planned(deployment, answers[0])
     assert len(manifests) == answers[0]["manifests"] == 2
@@ -215,7 +215,7 @@ def test_manifests_of_ended_runs_are_read_many_at_a_time(deployment: Deployment)
     deployment.wait(LEASE)
     # When
     counts, answer = counted_plan(deployment)
-    # Then: one read of all before they are released, and one after it; one write for each, and one for the run's bill
+    # Then: one read of all before they are released, and one after; one write for each, and one for the run's bill
     assert counts["BatchGetItem"] == 2
     assert counts["GetItem"] == 0
     assert counts["UpdateItem"] == manifests + 2
@@ -236,21 +236,21 @@ def test_a_queued_manifest_costs_no_request(deployment: Deployment) -> None:
 
 
 def quotas(*answers: float | str) -> Any:
-    """A client of Service Quotas that answers once for each quota; a negative number: only a default is known."""
+    """A client of Service Quotas that answers once for each quota; a negative number means a known default only."""
     client = boto3.client("service-quotas", region_name="eu-central-1")
     stubber = Stubber(client)
     for code, answer in zip((DPU_QUOTA, RUN_QUOTA), answers, strict=True):
-        asked = {"ServiceCode": "glue", "QuotaCode": code}
+        parameters = {"ServiceCode": "glue", "QuotaCode": code}
         if isinstance(answer, str):
-            stubber.add_client_error("get_service_quota", answer, expected_params=asked)
+            stubber.add_client_error("get_service_quota", answer, expected_params=parameters)
             stubber.add_client_error("get_aws_default_service_quota", answer)
             continue
         found = {"Quota": {"Value": abs(answer)}}
         if answer < 0:
-            stubber.add_client_error("get_service_quota", "NoSuchResourceException", expected_params=asked)
-            stubber.add_response("get_aws_default_service_quota", found, asked)
+            stubber.add_client_error("get_service_quota", "NoSuchResourceException", expected_params=parameters)
+            stubber.add_response("get_aws_default_service_quota", found, parameters)
         else:
-            stubber.add_response("get_service_quota", found, asked)
+            stubber.add_response("get_service_quota", found, parameters)
     stubber.activate()
     return client
 
@@ -307,7 +307,7 @@ def test_a_night_has_what_the_stream_a_verification_and_live_runs_leave(
 def test_a_plan_for_a_later_night_has_the_room_of_runs_that_are_alive_now(
     deployment: Deployment, schedule: str, source: str
 ) -> None:
-    # Given a night that uses all of its room, and the hourly dry run for the next one, if it is known when that begins
+    # Given a night that uses all of its capacity, and the hourly dry run for the next one, if its start is known
     deployment.configure(schedule={"overnight": schedule})
     services = with_runs(deployment, ("RUNNING",) * 49)
     answer = plan({"execution": "ahead", "dryRun": True}, services, quotas(500, 50))

@@ -1,4 +1,4 @@
-"""plan: the engine, the number of runs, what is in each of them, and the forecast; pure."""
+"""plan: the engine, the number of runs, the content of each run, and the forecast; pure."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -47,7 +47,7 @@ def planned(
 
 
 def test_the_largest_day_ends_within_eight_hours_on_a_default_account() -> None:
-    # Given 338,000 files of 4.5 GB, of which 15 are a manifest, and 500 DPU with the stream's reserve taken off
+    # Given 338,000 files of 4.5 GB, 15 of which are a manifest, and 500 DPU minus the stream's reserve
     night = planned(manifests(22_533, 67 * GB))
     # Then
     assert night.forecast.fits
@@ -65,7 +65,7 @@ def test_a_close_deadline_takes_more_runs_side_by_side() -> None:
     assert close.forecast.dollars > relaxed.forecast.dollars
 
 
-def test_a_night_that_cannot_fit_says_how_late_it_is_and_does_the_oldest_hours_first() -> None:
+def test_a_night_that_cannot_fit_reports_its_delay_and_starts_with_the_oldest_hours() -> None:
     rows = [row for hour in (9, 8) for row in manifests(11_000, 67 * GB, Partition("orders", "2026-11-20", hour))]
     night = planned(rows, 2)
     assert not night.forecast.fits
@@ -74,8 +74,8 @@ def test_a_night_that_cannot_fit_says_how_late_it_is_and_does_the_oldest_hours_f
     assert hours == sorted(hours)
 
 
-def test_the_cheapest_engine_that_ends_in_time_is_taken() -> None:
-    # Given: all engines, and spare capacity that is cheap and comes late
+def test_the_cheapest_engine_that_ends_in_time_is_chosen() -> None:
+    # Given: all engines, and spare capacity that is cheap and starts late
     engines = {"engines": ["glue-flex", "glue", "emr-serverless"]}
     price = {"dpu_hour_flex": 0.1, "dpu_hour": 0.3, "emr_vcpu_hour": 1.0}
     rows = manifests(100, 10 * GB)
@@ -99,7 +99,7 @@ def test_the_cheapest_engine_that_ends_in_time_is_taken() -> None:
     ],
     ids=["the same quota", "runs wait for room", "room for all", "no room for them"],
 )
-def test_a_run_goes_on_only_where_the_runs_of_its_night_have_room_or_wait_for_it(
+def test_a_run_continues_only_on_an_engine_with_room_for_the_runs_of_its_night(
     engines: list[str], dpus: int, fallback: Engine | None
 ) -> None:
     # Given the first engine as the cheapest
@@ -112,14 +112,14 @@ def test_a_run_goes_on_only_where_the_runs_of_its_night_have_room_or_wait_for_it
 @pytest.mark.parametrize(
     ("sizes", "hours"),
     [([5000], 8), ([5000, 5000], 0.5), ([5000, 1000, 1000, 1000], 0.5)],
-    ids=["more than a run's limit", "all are large", "one is"],
+    ids=["more than a run's limit", "all large", "one large"],
 )
 def test_a_manifest_that_takes_long_is_in_one_run(sizes: list[int], hours: float) -> None:
-    # Given plain files of 5 TB, each a manifest: 58 minutes of a run's 36 vCPUs
+    # Given plain files of 5 TB, each in its own manifest: 58 minutes of a run's 36 vCPUs
     rows = [manifest(number, size * GB) for number, size in enumerate(sizes)]
     # When
     night = planned(rows, hours, batch={"engines": ["glue"]})
-    # Then the workers of a run are enough, and the best way is the plan
+    # Then the workers of a run are enough, and the plan is the best option
     (best,) = [option for option in night.forecast.options if option.engine == night.night.engine]
     assert night.forecast.fits
     assert (best.runs, best.minutes) == (len(night.runs), night.forecast.minutes)
@@ -134,7 +134,7 @@ def test_a_manifest_that_takes_long_is_in_one_run(sizes: list[int], hours: float
     ],
     ids=["a queue", "room", "room elsewhere, for more dollars"],
 )
-def test_a_late_run_does_not_go_on_where_it_would_wait_for_room(
+def test_a_late_run_does_not_move_to_an_engine_where_it_would_wait(
     others: list[str], dpus: int, fallback: Engine, is_moved: bool
 ) -> None:
     # Given an application of 400 vCPUs, which are 100 workers, and a night of up to 490 or of 100 workers on Flex
@@ -142,7 +142,7 @@ def test_a_late_run_does_not_go_on_where_it_would_wait_for_room(
     night = planned(manifests(2000, 67 * GB), batch=batch, price=price, quota={"dpus": dpus})
     assert (night.night.engine, night.fallback) == (Engine.GLUE_FLEX, fallback)
     assert (night.night.concurrency * night.night.workers <= 100) is (dpus == 110)
-    # Then only where it does not wait has a run a time after which it goes on there
+    # Then a run has an early time limit only if it can continue there without waiting for capacity
     assert {begin_by < START + timedelta(hours=8) for begin_by in night.begin_by} == {is_moved}
 
 
@@ -174,7 +174,7 @@ def test_a_manifest_of_both_kinds_takes_the_time_of_each(compressed: float | Non
     ("speed", "compressed", "measured"),
     [(DatasetSpeed(1.0, None), 0, True), (DatasetSpeed(1.0, None), 5, False), (DatasetSpeed(None, 1.0), 10, True)],
 )
-def test_a_speed_is_measured_if_that_of_every_kind_of_its_files_is(
+def test_a_speed_counts_as_measured_if_every_kind_of_file_was_measured(
     speed: DatasetSpeed, compressed: int, measured: bool
 ) -> None:
     (row,) = manifests(1, 10)
@@ -195,11 +195,11 @@ def test_the_forecast_of_one_run() -> None:
 @pytest.mark.parametrize(
     ("hours", "engines", "engine"),
     [
-        # An hour and a half on Flex: its margin and one wait of 20 minutes in vain leave it time
+        # An hour and a half on Flex: its margin and one futile wait of 20 minutes leave it time
         (2.5, ["glue-flex", "glue"], Engine.GLUE_FLEX),
-        # The wait would not: only another engine can be sure of the deadline
+        # The wait would take too long: only another engine is sure to meet the deadline
         (1.9, ["glue-flex", "glue"], Engine.GLUE),
-        # There is no other one
+        # No other engine exists
         (1.9, ["glue-flex"], Engine.GLUE_FLEX),
     ],
 )
@@ -229,7 +229,7 @@ def test_a_forecast_has_a_range_until_the_speed_is_measured() -> None:
     assert (measured.dollars_low, measured.dollars_high) == (measured.dollars, measured.dollars)
 
 
-def test_a_faster_network_makes_no_night_longer() -> None:
+def test_a_faster_network_lengthens_no_night() -> None:
     # Given compressed files, and plain ones for which the processor is assumed to be slower than their readers
     rows = [replace(row, compressed_bytes=row.bytes) for row in manifests(20, 67 * GB)]
     found = planned(rows, price={"mb_per_second_per_core": 5.0}).forecast
@@ -247,12 +247,12 @@ def test_a_forecast_counts_requests_and_storage_by_the_units_of_cost() -> None:
 
 
 def test_a_run_of_large_compressed_files_has_a_longer_tail() -> None:
-    # Given runs of the same work, of which one has files that take 400 seconds each
+    # Given runs of the same work, one of which has files that take 400 seconds each
     offer = next(offers(parse_settings({"stage": "t"})))
     plain, compressed = (run_seconds(RunWork(1e6, longest), 100, offer) for longest in (0.0, 400.0))
-    # Then the last one begins while other cores are idle already
+    # Then its last file begins while other cores are already idle
     assert compressed - plain == pytest.approx(TAIL_OF_LONGEST * 400 - TAIL_SECONDS)
-    # And a manifest's files are taken for average ones
+    # And all files of a manifest are assumed to have average size
     row = replace(manifests(1, 75 * GB)[0], compressed_bytes=40 * GB)
     price = {"mb_per_second_per_core": 40, "compressed_mb_per_second_per_core": 10}
     settings = parse_settings({"stage": "t", "price": price})
@@ -262,12 +262,12 @@ def test_a_run_of_large_compressed_files_has_a_longer_tail() -> None:
 def test_a_file_of_concatenated_objects_is_one_task_whatever_its_name() -> None:
     # Given 15 files of 60 GB each
     row = manifests(1, 900 * GB)[0]
-    # Then each takes one core of 40 MB/s for 25 minutes, beside which the others are idle
+    # Then each takes one core of 40 MB/s for 25 minutes, while the others are idle
     settings = parse_settings({"stage": "t", "convert": {"concatenated": True}})
     speeds = Speeds({}, settings)
     assert speeds.longest_seconds(row) == pytest.approx(1500)
     assert speeds.busy_seconds(row, 60) == pytest.approx(15 * 60)
-    # And the plan of the night says so
+    # And the plan of the night reports it
     lines, objects = (planned([row], convert={"concatenated": value}).night.seconds for value in (False, True))
     assert objects > 1500 > lines
 
@@ -285,7 +285,7 @@ def test_runs_take_about_the_same_time() -> None:
     backlog = [manifest(number, random.randint(1, 64) * GB) for number in range(2000)]
     # When
     runs = pack_evenly(backlog, LARGE_LIMITS, 150, seconds)
-    # Then: no run is longer than the mean and a tenth of the largest manifest
+    # Then: no run is longer than the mean plus a tenth of the largest manifest
     lengths = [sum(map(seconds, run.manifests)) for run in runs]
     assert len(runs) == 150
     assert max(lengths) <= sum(lengths) / len(lengths) + 6.4

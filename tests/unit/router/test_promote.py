@@ -1,4 +1,4 @@
-"""promote: queued files go from the batch lane to the stream lane; what is not queued there is unchanged."""
+"""promote: queued files move from the batch lane to the stream lane; files that are not queued there are unchanged."""
 
 import threading
 from dataclasses import replace
@@ -34,7 +34,7 @@ def ask(deployment: Deployment, *names: str, **fields: Any) -> dict[str, Any]:
 
 
 def live(deployment: Deployment) -> dict[Lane, list[list[str]]]:
-    """Names of the files of QUEUED manifests by lane, as rows and documents have them."""
+    """Names of the files of QUEUED manifests by lane, according to rows and documents."""
     found: dict[Lane, list[list[str]]] = {lane: [] for lane in Lane}
     for lane in Lane:
         for row in deployment.ledger.manifests.open(lane, State.QUEUED):
@@ -45,7 +45,7 @@ def live(deployment: Deployment) -> dict[Lane, list[list[str]]]:
 
 
 def pointed(deployment: Deployment) -> set[str]:
-    """Manifests of the urgent pointers: a promoted file does not wait behind those of peak hours."""
+    """The manifests of the urgent pointers: a promoted file does not wait for files of peak hours."""
     return {manifest_of_pointer(key) or "" for key in deployment.keys("control", f"{INBOX}{URGENT}")}
 
 
@@ -56,7 +56,7 @@ NOT_ALLOWED = ClientError({"Error": {"Code": "AccessDeniedException", "Message":
     ("error", "advice"),
     [
         (NOT_ALLOWED, "not allowed): remove the cause, then the sweep starts it"),
-        # No run is started by itself after it.
+        # No run starts by itself after it.
         (FailedStartsError("job", 9, "FAILED", None), "remove the cause, then run 'hybrid-router stream start'"),
     ],
 )
@@ -112,7 +112,7 @@ def test_more_manifests_than_a_transaction_takes_are_moved_one_after_the_other(d
     owned(deployment, *moved, last)
     # When
     answer = ask(deployment, *moved)
-    # Then: what remained after the first supersede was the source of the next
+    # Then: the remainder after the first supersede was the source of the next one
     assert counts(answer) == {"promoted": len(moved), "manifests": len(moved)}
     assert live(deployment) == {Lane.STREAM: [[name] for name in moved], Lane.BATCH: [[last]]}
     assert deployment.faults.writes.count("transact_write_items") == 2
@@ -141,13 +141,13 @@ def test_repeating_a_promote_writes_its_pointer_again_and_moves_nothing(deployme
 
 
 def test_files_are_followed_through_their_collection_and_promote(deployment: Deployment) -> None:
-    # Given: two parts of a collection that is not divided; of a key there are two versions
+    # Given: two parts of an undivided collection, and two versions of a key
     for names in (("a", "b"), ("c", "d", "d")):
         files = [file_of(f"orders/{name}", version=f"v{number}") for number, name in enumerate(names)]
         routed = [RoutedArrival(file, PARTITION, Lane.BATCH, "test") for file in files]
         take_ownership(deployment.services, routed, {})
     assert counts(ask(deployment, "a", "d", dryRun=True)) == {"promoted": 3}
-    # When: one file of each, one after the other
+    # When: one file of each is promoted, one after the other
     assert counts(ask(deployment, "a")) == {"promoted": 1, "manifests": 1}
     assert counts(ask(deployment, "d", "a")) == {"promoted": 2, "manifests": 1, "inStream": 1}
     # Then
@@ -205,7 +205,7 @@ def test_unknown_and_ignored_files_and_those_without_a_manifest_yet_are_reported
     assert counts(answer) == {"unknown": 2, "ignored": 1, "notRouted": 1}
     missing, elsewhere, ignored, early = answer["messages"]
     assert missing.startswith("the ledger has no row of s3://input/orders/nowhere: check the spelling")
-    # No backfill finds what is in another bucket
+    # No backfill finds objects in another bucket
     assert elsewhere.startswith("s3://lake/orders/x is not in the input bucket s3://input/: pass a file of it, or ")
     assert ignored == "s3://input/orders/x.csv is IGNORED: its suffix is ignored"
     assert early == "s3://input/orders/a is being routed right now: promote again in a few minutes"
@@ -227,7 +227,7 @@ def test_a_selection_continues_without_a_manifest_that_cannot_be_read(deployment
 
 
 def test_a_collection_that_cannot_be_divided_is_reported(deployment: Deployment) -> None:
-    # Given an hour that is divided, and one that cannot be
+    # Given a divided hour, and an hour that cannot be divided
     owned(deployment, "a")
     collected(deployment, "b", HOURS[2])
     denied = ClientError({"Error": {"Code": "AccessDenied", "Message": ""}}, "PutObject")
@@ -235,14 +235,14 @@ def test_a_collection_that_cannot_be_divided_is_reported(deployment: Deployment)
         answer = ask(deployment, dataset="orders")
         assert counts(answer) == {"promoted": 1, "manifests": 1}
         assert "files of a collection are not moved, because it could not be divided" in answer["messages"][0]
-        # A repetition finishes what a crashed one has begun, and ends with the error, because it moves nothing
+        # A repetition finishes what a crashed promote began, and ends with the error, because it moves nothing
         expected = pointed(deployment)
         for key in deployment.keys("control", INBOX):
             deployment.raw_s3.delete_object(Bucket="control", Key=key)
         with pytest.raises(ClientError):
             ask(deployment, dataset="orders")
         assert pointed(deployment) == expected
-        # Without other files, it would say that there is nothing to promote
+        # Without other files, it would report that there is nothing to promote
         with pytest.raises(ClientError):
             ask(deployment, dataset="orders", to=HOURS[2].stamp)
 
@@ -257,7 +257,7 @@ def test_too_much_at_once_is_refused_before_anything_is_done(
         ask(deployment, "a", "b")
     with pytest.raises(InvalidInputError, match="more than 1 file of the batch lane: pass"):
         ask(deployment, dataset="orders")
-    # Given: more manifests; then memory holds those that one promote takes, and the stream lane is not read
+    # Given: more manifests; then memory holds only those that one promote takes, and the stream lane is not read
     queued = (replace(row, id=f"{number}") for number in range(9))
     monkeypatch.setattr(move, "open_rows", lambda _services, lane, *_: {Lane.BATCH: queued}[lane])
     with pytest.raises(InvalidInputError, match="more than 1 file of the batch lane: pass"):
@@ -265,10 +265,10 @@ def test_too_much_at_once_is_refused_before_anything_is_done(
     assert (next(queued).id, deployment.faults.writes) == ("2", [])
 
 
-def test_of_many_that_wait_in_the_stream_lane_the_newest_get_a_pointer_again(
+def test_the_newest_of_many_waiting_stream_manifests_get_a_pointer_again(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given: without a pointer is what a promote has just moved; the sweep looks after the others
+    # Given: only the files that a promote has just moved lack a pointer; the sweep handles the others
     waiting = []
     for name in "abc":
         waiting.append(owned(deployment, name, lane=Lane.STREAM))

@@ -1,4 +1,4 @@
-"""reprocess: manifests that have ended are queued once in their next generation; what is open stays as it is."""
+"""reprocess: ended manifests are queued once in their next generation; open ones stay unchanged."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -23,7 +23,7 @@ from tests.unit.router.planning import HOURS
 
 
 def superseded(deployment: Deployment, manifest: str, *parts: tuple[str, ...]) -> list[str]:
-    """The manifest's files in successors of their own; their ids."""
+    """Split the manifest into successors, one per file; return their ids."""
     row, now = deployment.row(manifest), deployment.now
     files = (tuple(file_of(f"orders/{name}") for name in part) for part in parts)
     successors = [Manifest(new_manifest_id(now), Lane.BATCH, row.partition, now.isoformat(), part) for part in files]
@@ -48,7 +48,7 @@ def test_a_failed_manifest_is_queued_for_the_batch_lane_by_its_id(deployment: De
     manifest = failed(deployment, "a", "b", lane=Lane.STREAM)
     # When
     answer = ask(deployment, manifests=[manifest])
-    # Then: it is in the next plan, and the answer says what it was
+    # Then: it is in the next plan, and the answer has its former state
     assert counts(answer) == {"queued": 1, "files": 2}
     assert (answer["bytes"], answer["token"]) == (200, None)
     row = deployment.row(manifest)
@@ -68,27 +68,27 @@ def test_a_file_is_reprocessed_with_the_manifest_that_holds_it_now(deployment: D
     first, second = superseded(deployment, source, ("a",), ("b", "c"))
     convert(deployment, first)
     deployment.ledger.manifests.fail(deployment.row(second), "because", deployment.now)
-    # When, Then: the file that was converted stays
+    # When, Then: the converted file stays
     assert counts(ask(deployment, "a")) == {"converted": 1}
     assert counts(ask(deployment, "c", "b")) == {"queued": 1, "files": 2}
     assert generations(deployment, first, second) == [("DONE", 1), ("QUEUED", 2)]
-    # And the manifest itself stands for all of its successors, each of which is looked at once
+    # And the id of the manifest selects all of its successors, each of which is read once
     again = ask(deployment, manifests=[source, second], only="all", request="request-2")
     assert counts(again) == {"queued": 1, "open": 1, "files": 1}
 
 
 def test_a_manifest_with_unreadable_files_is_queued_and_one_without_is_not(deployment: Deployment) -> None:
-    # Given: two DONE manifests; one left a file out, which is in the quarantine by reference
-    partial, whole = done(deployment, "a", "b", unreadable=True), done(deployment, "c")
+    # Given: two DONE manifests; one left out a file, which is in the quarantine by reference
+    partial, complete = done(deployment, "a", "b", unreadable=True), done(deployment, "c")
     # When
-    answer = ask(deployment, manifests=[partial, whole])
-    # Then: its next generation reads every file again, and what it has published stays
+    answer = ask(deployment, manifests=[partial, complete])
+    # Then: its next generation reads every file again, and its published objects stay
     assert counts(answer) == {"queued": 1, "converted": 1, "files": 2}
     row = deployment.row(partial)
     assert (row.state, row.exclusions, row.published) == ("QUEUED", None, Published(1, DOCUMENT, TOTALS))
     stays, queued = sorted(answer["messages"], key=lambda message: "is queued" in message)
     assert "some of its files could not be read" in queued
-    assert f"'hybrid-router reprocess --manifest {whole} --all' converts it again" in stays
+    assert f"'hybrid-router reprocess --manifest {complete} --all' converts it again" in stays
 
 
 def test_open_manifests_stay_as_they_are(deployment: Deployment) -> None:
@@ -120,18 +120,18 @@ def test_a_request_queues_a_manifest_once_however_often_it_is_repeated(deploymen
     answer = ask(deployment, manifests=[manifest], only="all")
     assert counts(answer) == {"repeated": 1}
     assert answer["selection"] == selection
-    # And when the manifest has been converted again, there is nothing to start
+    # And after the manifest was converted again, there is nothing to start
     convert(deployment, manifest)
     answer = ask(deployment, manifests=[manifest], only="all")
     assert (counts(answer), answer["selection"]) == ({"repeated": 1}, None)
     assert generations(deployment, manifest) == [("DONE", 2)]
-    # And: another request is another matter
+    # And: another request queues it again
     assert counts(ask(deployment, manifests=[manifest], only="all", request="request-2"))["queued"] == 1
     assert generations(deployment, manifest) == [("QUEUED", 3)]
 
 
 def test_a_successor_that_cannot_be_read_stops_no_other(deployment: Deployment) -> None:
-    # Given: the document of the only successor is gone, so the file is in it
+    # Given: the only successor has lost its document, so the file must be in it
     source, other = owned(deployment, "a"), failed(deployment, "b")
     (half,) = superseded(deployment, source, ("a",))
     deployment.raw_s3.delete_object(Bucket="control", Key=f"manifests/{half[:8]}/{half}.json")
@@ -177,15 +177,15 @@ def test_datasets_and_hours_select_what_failed(
 
 
 def test_a_damaged_row_stops_no_other_of_a_selection(deployment: Deployment) -> None:
-    damaged, whole = failed(deployment, "a"), failed(deployment, "b")
-    # Given others of a later hour and of another dataset, which are not even read
+    damaged, intact = failed(deployment, "a"), failed(deployment, "b")
+    # Given manifests of a later hour and of another dataset, which are not even read
     others = (replace(PARTITION, hour=10), replace(PARTITION, dataset="clicks"))
     for manifest in (damaged, *(failed(deployment, "c", partition=partition) for partition in others)):
         deployment.damage(deployment.row(manifest))
     answer = ask(deployment, dataset="orders", to=PARTITION.stamp)
     assert counts(answer) == {"queued": 1, "unusable": 1, "files": 1}
     assert f"the ledger row of manifest {damaged} is damaged" in answer["messages"][0]
-    assert generations(deployment, whole) == [("QUEUED", 2)]
+    assert generations(deployment, intact) == [("QUEUED", 2)]
 
 
 def test_a_selection_names_only_what_it_queues_and_counts_the_rest(deployment: Deployment) -> None:
@@ -200,10 +200,10 @@ def test_a_selection_names_only_what_it_queues_and_counts_the_rest(deployment: D
     assert [partial in message for message in answer["messages"]] == [True]
 
 
-def test_a_selection_continues_page_by_page_and_its_totals_are_those_of_all_pages(
+def test_a_selection_continues_page_by_page_and_its_totals_cover_all_pages(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given: two manifests at a time, of different datasets and hours, and a clock that allows them once per call
+    # Given: two manifests at a time, of different datasets and hours, and a clock that allows one pair per call
     monkeypatch.setattr(handler_module, "TIME_PER_CALL", timedelta())
     monkeypatch.setattr(handler_module, "MANIFESTS_AT_ONCE", 2)
     later = Partition("orders", "2026-11-21", 0)
@@ -231,7 +231,7 @@ def put(deployment: Deployment, name: str) -> ObjectVersion:
 
 
 def converted(deployment: Deployment, *files: ObjectVersion) -> str:
-    """A DONE manifest of the files."""
+    """Create a DONE manifest of the files."""
     routed = [RoutedArrival(file, PARTITION, Lane.BATCH, "test") for file in files]
     take_ownership(deployment.services, routed, {})
     (manifest,) = deployment.waiting()
@@ -247,7 +247,7 @@ def dry_run(deployment: Deployment, manifest: str) -> str:
 
 @pytest.mark.parametrize(("versions", "replaced"), [(False, False), (True, False), (False, True)])
 def test_what_is_gone_is_named(deployment: Deployment, versions: bool, replaced: bool) -> None:
-    # Given a converted manifest, and a file of it that was deleted or replaced since; a longer key is another file
+    # Given a converted manifest, one file of which was deleted or replaced since; a longer key is another file
     if versions:
         deployment.keep_versions()
     put(deployment, "aa")
@@ -286,14 +286,14 @@ def test_an_archived_object_is_read_once_it_is_restored(
     assert ("is gone or archived" in dry_run(deployment, manifest)) != is_read
 
 
-def test_repaired_lines_are_not_looked_for(deployment: Deployment) -> None:
-    # Given a manifest of lines that were given back: nothing deletes them, and the function may not list their bucket
+def test_repaired_lines_are_not_searched_in_the_input(deployment: Deployment) -> None:
+    # Given a manifest of resubmitted lines: nothing deletes them, and the function may not list their bucket
     lines = replace(put(deployment, "a"), bucket="control", key="resubmissions/a.ndjson")
     # When, Then
     assert dry_run(deployment, converted(deployment, lines)).endswith("it was DONE")
 
 
-def test_the_number_of_looks_is_bounded(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_checks_is_bounded(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(handler_module, "MAX_LOOKS", 1)
     manifest = converted(deployment, put(deployment, "a"), put(deployment, "b"))
     assert "its files were not checked" in dry_run(deployment, manifest)

@@ -1,4 +1,4 @@
-"""Repaired lines become one file of their hour: recorded once, owned once, whatever dies or races."""
+"""Repaired lines become one file of their hour: recorded once, owned once, whatever crashes or races."""
 
 from datetime import timedelta
 from typing import Any
@@ -29,7 +29,7 @@ def lines_of(manifest: str, *offsets: int, generation: int = 1) -> tuple[Rejecte
 
 
 def uploaded(deployment: Deployment, rejected: tuple[RejectedLines, ...], partition: Partition = PARTITION) -> str:
-    """The lines and the document of a resubmission in the control bucket, as the command puts them; its name."""
+    """Put the lines and the document of a resubmission into the control bucket, as the command does; return its id."""
     resubmission = Resubmission(new_manifest_id(deployment.now), partition, rejected)
     body = b'{"a":1}\n' * resubmission.lines
     deployment.raw_s3.put_object(Bucket="control", Key=resubmitted_lines_key(resubmission.name), Body=body)
@@ -47,12 +47,12 @@ def recorded(deployment: Deployment) -> list[ResubmissionRow]:
 
 
 def manifests_of_lines(deployment: Deployment) -> list[str]:
-    """Keys of the lines that live manifests convert, once every collection is divided."""
+    """Keys of the lines that live manifests convert, after every collection is divided."""
     return [file.key for file in deployment.waiting_files() if file.key.startswith(RESUBMISSIONS)]
 
 
 def test_the_lines_are_one_file_of_the_hour_that_they_came_from(deployment: Deployment) -> None:
-    # Given: lines that were rejected, a day that has passed, and a stage that keeps versions of its documents
+    # Given: rejected lines, a day that has passed, and a stage that keeps versions of its documents
     deployment.keep_versions("control")
     manifest = done(deployment, "a")
     deployment.wait(timedelta(days=1))
@@ -74,7 +74,7 @@ def test_the_lines_are_one_file_of_the_hour_that_they_came_from(deployment: Depl
 def test_a_repetition_changes_nothing(deployment: Deployment) -> None:
     name = uploaded(deployment, lines_of(done(deployment, "a"), 0))
     first = request(deployment, name)
-    # When: the object of the lines is even written again
+    # When: the object of the lines is written again
     deployment.raw_s3.put_object(Bucket="control", Key=resubmitted_lines_key(name), Body=b'{"b":2}\n')
     deployment.wait(timedelta(hours=1))
     # Then
@@ -84,7 +84,7 @@ def test_a_repetition_changes_nothing(deployment: Deployment) -> None:
 
 
 def test_a_line_is_given_back_once_though_the_hour_was_reprocessed(deployment: Deployment) -> None:
-    # Given: a line that was given back, and whose file was converted again and rejected it again
+    # Given: a resubmitted line, whose file was converted again and rejected it again
     manifest = done(deployment, "a")
     request(deployment, uploaded(deployment, lines_of(manifest, 0)))
     deployment.ledger.manifests.force(deployment.row(manifest), deployment.now, "request")
@@ -95,14 +95,14 @@ def test_a_line_is_given_back_once_though_the_hour_was_reprocessed(deployment: D
         request(deployment, again)
     assert len(recorded(deployment)) == 1
     assert deployment.keys("control", INTENTS) == []
-    # And the other line can be
+    # And the other line can be resubmitted
     request(deployment, uploaded(deployment, lines_of(manifest, 20, generation=2)))
     assert [row.lines for row in recorded(deployment)] == [1, 1]
 
 
 @pytest.mark.parametrize("after", [1, 2, 3])
-def test_of_two_at_once_with_a_common_line_one_is_refused(deployment: Deployment, after: int) -> None:
-    # Given: another retry of an overlapping set, which comes between two writes of the first one
+def test_one_of_two_concurrent_requests_with_a_common_line_is_refused(deployment: Deployment, after: int) -> None:
+    # Given: another retry of an overlapping set, between two writes of the first one
     manifest = done(deployment, "a")
     first, second = (uploaded(deployment, lines_of(manifest, 0, other)) for other in (20, 40))
     outcomes: list[str] = []
@@ -136,14 +136,14 @@ def test_a_process_that_dies_leaves_nothing_that_a_repetition_or_the_sweep_canno
     deployment.faults.crash_before = number
     with pytest.raises(Crash):
         request(deployment, name)
-    # When: the sweep comes first
+    # When: the sweep runs first
     deployment.faults.reset()
     deployment.wait(2 * OWNER_GRACE)
     sweep(deployment.services)
-    # Then: what is recorded has its manifest, what is not has none; the intent is gone
+    # Then: the recorded lines have a manifest, the others have none; the intent is deleted
     assert manifests_of_lines(deployment) == [resubmitted_lines_key(name)] * len(recorded(deployment))
     assert deployment.keys("control", INTENTS) == []
-    # And a repetition ends it
+    # And a repetition completes it
     request(deployment, name)
     assert manifests_of_lines(deployment) == [resubmitted_lines_key(name)]
 
@@ -178,7 +178,7 @@ def test_a_changed_document_of_an_earlier_one_stops_the_next(deployment: Deploym
 
 
 @pytest.mark.parametrize("after", [1, 2, 3])
-def test_of_a_reprocess_and_a_resubmission_at_once_one_warns(deployment: Deployment, after: int) -> None:
+def test_a_reprocess_or_its_concurrent_resubmission_warns(deployment: Deployment, after: int) -> None:
     # Given a reprocess of the hour before one of the writes: the intent, the row, or the arrival
     name = uploaded(deployment, lines_of(done(deployment, "a"), 0))
     event = {"dataset": "orders", "from": PARTITION.stamp, "to": PARTITION.stamp, "only": "all", "request": "r"}

@@ -1,4 +1,4 @@
-"""route: a batch of messages, from the event to the ledger and back; no event is lost, one message ends no other."""
+"""route: a batch of messages, from the event to the ledger and back; no event is lost, no message blocks another."""
 
 import json
 import weakref
@@ -90,7 +90,7 @@ def test_an_event_of_an_owned_file_is_redelivered_and_does_not_end_among_the_dea
     # Given a stream that cannot be started
     monkeypatch.setattr("router.stream.runs.ensure_running", Mock(side_effect=error))
     event = s3_record("orders/a.ndjson")
-    # When its event is delivered again and again, a duplicate by then, Then the sweep starts the stream in the end
+    # When its event is redelivered repeatedly, now as a duplicate, Then the sweep finally starts the stream
     answers = [
         failures(route(batch(raw_message("m1", json.dumps({"Records": [event]}), count)), deployment.services))
         for count in range(1, 5)
@@ -99,35 +99,35 @@ def test_an_event_of_an_owned_file_is_redelivered_and_does_not_end_among_the_dea
 
 
 def test_what_was_not_acknowledged_is_delivered_again_soon_and_then_less_often(deployment: Deployment) -> None:
-    # Given messages that cannot be routed, delivered for the first time and later, and one that can
+    # Given messages that cannot be routed, delivered for the first time and later, and a message that can
     sqs: Any = Mock()
     sqs.change_message_visibility_batch.return_value = {}
     deployment.services = replace(deployment.services, sqs=sqs, arrivals_queue="url")
     bad = [raw_message(f"bad-{count}", "no JSON", count) for count in range(1, 13)]
     # When
     answer = route(batch(message("good", s3_record("orders/a.ndjson")), *bad), deployment.services)
-    # Then each comes back after its pause, and they are asked for in requests of ten
+    # Then each is redelivered after its pause, and the pauses are set in requests of ten
     assert failures(answer) == [f"bad-{count}" for count in range(1, 13)]
     calls = sqs.change_message_visibility_batch.call_args_list
     assert sorted(len(call.kwargs["Entries"]) for call in calls) == [2, 10]
     pauses = {item["ReceiptHandle"]: item["VisibilityTimeout"] for call in calls for item in call.kwargs["Entries"]}
     assert [pauses[f"receipt-of-bad-{count}"] for count in range(1, 13)] == [10, 60, *[300] * 10]
-    # When the queue refuses it, Then they come back by its own timeout
+    # When the queue refuses a pause, Then the messages are redelivered after the queue's timeout
     sqs.change_message_visibility_batch.side_effect = ClientError({"Error": {"Code": "AccessDenied"}}, "Change")
     assert len(failures(route(batch(*bad), deployment.services))) == 12
 
 
 def test_an_outage_of_an_hour_fills_no_dead_letters() -> None:
-    # Given the pauses after failures, and those after invocations that have died
+    # Given the pauses after failures, and the pauses after invocations that have died
     pauses = [pause_seconds(count) for count in range(1, MAX_RECEIVES)]
     died = [INVISIBLE_TIMEOUTS * ROUTE_TIMEOUT_SECONDS] * (MAX_RECEIVES - 1)
-    # Then the last delivery is after the outage, and an invocation that works has its time
+    # Then the last delivery is after the outage, and an invocation that works has its full time
     assert min(sum(pauses), sum(died)) >= 3600
     assert INVISIBLE_TIMEOUTS > 1
 
 
 @pytest.mark.parametrize("state", ["fresh", "stale", "stopping"])
-def test_only_a_fresh_heartbeat_of_a_run_that_goes_on_spares_the_start(deployment: Deployment, state: str) -> None:
+def test_only_a_fresh_heartbeat_of_a_continuing_run_replaces_a_start(deployment: Deployment, state: str) -> None:
     deployment.ledger.stream.record_heartbeat("jr_9", deployment.now - timedelta(minutes=5 * (state == "stale")))
     deployment.ledger.stream.request_stop(state == "stopping")
     route(batch(message("m1", s3_record("orders/a.ndjson"))), deployment.services)
@@ -135,7 +135,7 @@ def test_only_a_fresh_heartbeat_of_a_run_that_goes_on_spares_the_start(deploymen
 
 
 def test_a_message_that_cannot_be_routed_fails_alone(deployment: Deployment) -> None:
-    # Given: one message among others whose key is valid JSON, and cannot be encoded
+    # Given: a message whose key is valid JSON but cannot be encoded, among others
     record = s3_record("orders/x.ndjson")
     record["s3"]["object"]["key"] = "orders/\ud800.ndjson"
     good = [message(f"m{number}", s3_record(f"orders/{number}.ndjson")) for number in range(6)]
@@ -144,7 +144,7 @@ def test_a_message_that_cannot_be_routed_fails_alone(deployment: Deployment) -> 
     assert failures(route(event, deployment.services)) == ["bad"]
     rows = deployment.ledger.manifests.open(Lane.STREAM, State.QUEUED)
     assert sum(row.files for row in rows) == len(good)
-    # And of a fault that passes, which concerns all of them, no part is tried by itself
+    # And after a transient fault, which concerns all of them, no part is tried separately
     with patch.object(route_module, "route_arrivals", Mock(side_effect=TransientError("later"))) as calls:
         assert len(failures(route(event, deployment.services))) == len(good) + 1
     assert calls.call_count == 1
@@ -178,14 +178,14 @@ def test_an_event_of_the_time_before_versions_names_the_null_version(deployment:
     older = deployment.announced(KEY)
     deployment.keep_versions()
     newer = deployment.announced(KEY, b"newer\n")
-    # When both events come
+    # When both events are delivered
     assert send(deployment, older) == send(deployment, newer) == []
     # Then each version is an arrival
     versions = {file.version_id for file in deployment.waiting_files()}
     assert versions == {None, newer["s3"]["object"]["versionId"]}
 
 
-def test_of_an_object_with_many_versions_one_at_a_time_is_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_version_of_an_object_at_a_time_is_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     alive: list[weakref.ref[Any]] = []
 
     def versions(*_: object) -> Iterator[Any]:
@@ -217,14 +217,14 @@ def test_a_complete_event_costs_no_request_for_its_version(
 def test_the_events_of_an_invocation_wait_once_for_an_s3_that_does_not_answer(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch, operation: str
 ) -> None:
-    # Given an S3 that is busy, three events that name no version, and one that does
+    # Given a busy S3, three events that name no version, and one event that names one
     deployment.configure(peak={"hours": []})
     deployment.keep_versions()
     records = [s3_record(f"clicks/{number}.json", versionId=None if number < 3 else "v1") for number in range(4)]
     busy = Mock(side_effect=ClientError({"Error": {"Code": "SlowDown", "Message": ""}}, operation))
     monkeypatch.setattr(deployment.raw_s3, operation, busy)
     event = batch(*(message(f"m{number}", record) for number, record in enumerate(records)))
-    # When, Then the last one is routed, and S3 was asked once
+    # When, Then the last event is routed, and S3 was called once
     assert failures(route(event, deployment.services)) == ["m0", "m1", "m2"]
     assert busy.call_count == 1
     assert [file.key for file in deployment.waiting_files()] == ["clicks/3.json"]
@@ -273,7 +273,7 @@ def test_only_events_of_a_creation_announce_a_file(event: str, files: int) -> No
         # Others may lack both.
         del record["s3"]["object"]["eTag"], record["s3"]["object"]["size"]
     assert len(parsed(record)) == files
-    # Nor does the event with which S3 tests the notification
+    # The event with which S3 tests the notification lacks both as well
     body = {"Service": "Amazon S3", "Event": "s3:TestEvent", "Time": "2026-11-20T09:30:00.000Z", "Bucket": "input"}
     assert parse_events(SQSRecord(raw_message("m1", json.dumps(body)))) == []
 
@@ -296,7 +296,7 @@ def body_with(name: str, value: object) -> str:
     ],
     ids=lambda body: body[-160:],
 )
-def test_what_is_no_valid_event_is_refused_by_the_name_of_its_message(body: str) -> None:
+def test_an_invalid_event_is_refused_with_the_id_of_its_message(body: str) -> None:
     with pytest.raises(InvalidInputError, match="message m1 is not a valid S3 event"):
         parse_events(SQSRecord(raw_message("m1", body)))
 

@@ -1,4 +1,4 @@
-"""The cost of the job runs of a run: recorded once, divided without a remainder, added up by day."""
+"""The cost of a run's job runs: recorded once, divided without a remainder, summed by day."""
 
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -62,7 +62,7 @@ def test_the_status_of_a_run_records_what_its_job_run_has_cost(deployment: Deplo
     job_run = holder(deployment, first)
     deployment.claimed(left, job_run)
     ended(deployment, job_run)
-    # When its status is asked for, and once more because the answer was lost
+    # When its status is requested, and once more because the answer was lost
     for _ in range(2):
         assert run_status({"run": RUN, "jobRun": job_run}, deployment.services)["terminal"] == 2
     # Then its cost is in the ledger once: 2 DPU hours of Flex
@@ -74,12 +74,12 @@ def test_the_status_of_a_run_records_what_its_job_run_has_cost(deployment: Deplo
     assert (share.files, share.bytes) == (2, first.bytes + second.bytes)
     assert share.task_milliseconds == 2
     assert deployment.ledger.costs.day_sum(date(2026, 11, 20)) == 406_000
-    # And no report says that it comes later
+    # And no report says that the cost is pending
     assert due(deployment) == []
 
 
-def test_a_lost_status_is_made_good_by_the_next_one(deployment: Deployment) -> None:
-    # Given a job run that failed with a manifest, and another that published it, when only the last status was written
+def test_a_lost_status_is_recovered_by_the_next_one(deployment: Deployment) -> None:
+    # Given a job run that failed with a manifest, and another that published it, and only the last status was written
     (row,) = planned(deployment, "a.json")
     deployment.glue.runs["batch-job"] = {"jr_lost": "FAILED"}
     claim = deployment.claimed(row, "jr_lost")
@@ -114,7 +114,7 @@ def plan_next(services: Services) -> object:
 def test_the_cost_of_a_job_run_is_recorded_when_its_execution_was_stopped(
     deployment: Deployment, release: Callable[[Services], object], state: str, is_answered: bool
 ) -> None:
-    # Given a job run that was stopped together with its execution, so that nothing asks for its status
+    # Given a job run that was stopped together with its execution, so its status is never requested
     rows = planned(deployment, "a.json", "b.json")
     ended(deployment, "jr_stopped")
     deployment.glue.runs["batch-job"]["jr_stopped"] = state
@@ -126,7 +126,7 @@ def test_the_cost_of_a_job_run_is_recorded_when_its_execution_was_stopped(
         assert released(*given)
         raise ReadTimeoutError(endpoint_url="dynamodb")
 
-    # When what it held is released, and a sweep reads its bill
+    # When the manifests that it held are released, and a sweep reads its bill
     lost = nullcontext() if is_answered else pytest.raises(ReadTimeoutError)
     with patch.object(Manifests, "release", released if is_answered else without_answer), lost:
         release(deployment.services)
@@ -155,7 +155,7 @@ def test_a_job_run_of_another_run_is_left_to_that_one(deployment: Deployment) ->
         (KeyError("a worker type that this version does not know"), False),
     ],
 )
-def test_a_cost_that_cannot_be_recorded_holds_up_no_conversion(
+def test_a_cost_that_cannot_be_recorded_delays_no_conversion(
     deployment: Deployment, error: Exception, passes: bool
 ) -> None:
     # Given
@@ -167,7 +167,7 @@ def test_a_cost_that_cannot_be_recorded_holds_up_no_conversion(
     with patch("lake.ledger.costs.Costs.record", Mock(side_effect=error)):
         status = run_status({"run": RUN, "jobRun": job_run}, deployment.services)
         assert status == {"open": 0, "terminal": 1, "held": 0, "denied": 0}
-    # And if it was the last status of the run, the sweep writes what can get through; else the next status does
+    # And if it was the last status of the run, the sweep writes what it can; otherwise the next status does
     sweep(deployment.services)
     assert len(recorded(deployment)) == passes
     run_status({"run": RUN}, deployment.services)
@@ -192,14 +192,14 @@ def test_what_is_held_and_not_published_has_the_cost_of_a_run_without_a_result()
     rows = [manifest("orders", 100, 0, state=State.FAILED), manifest("clicks", 300, 0, state=State.QUEUED)]
     shares = cost_shares(1000, "jr_1", rows)
     assert [(share.micro_dollars, share.bytes, share.manifests) for share in shares] == [(250, 0, 0), (750, 0, 0)]
-    # And of what others have published since
+    # And of the bytes that others have published since
     later = [replace(row, owner="jr_2", earlier_owners=("jr_1",)) for row in rows]
     assert [share.micro_dollars for share in cost_shares(1000, "jr_1", later)] == [250, 750]
 
 
 @pytest.fixture
 def job_run(deployment: Deployment) -> str:
-    """A run of Flex that has ended, of which Glue does not tell the DPU seconds when its status is asked for."""
+    """A run of Flex that has ended; Glue does not report its DPU seconds when its status is requested."""
     (row,) = planned(deployment, "a.json")
     done(deployment, row, 10)
     job_run = holder(deployment, row)
@@ -212,7 +212,7 @@ def job_run(deployment: Deployment) -> str:
 
 
 def test_the_sweep_records_it_when_it_is_final(deployment: Deployment, job_run: str) -> None:
-    # When the sweep comes twice, Then the cost is there once, by Glue's own figure
+    # When two sweeps run, Then the cost is recorded once, with Glue's own figure
     deployment.glue.bills[job_run]["DPUSeconds"] = 7200.0
     for _ in range(2):
         sweep(deployment.services)
@@ -224,10 +224,10 @@ def test_the_sweep_records_it_when_it_is_final(deployment: Deployment, job_run: 
 
 
 @pytest.mark.parametrize(("is_known", "milliseconds"), [(True, [36_000_000]), (False, [])])
-def test_after_a_day_what_is_known_is_taken(
+def test_after_a_day_the_known_figures_are_used(
     deployment: Deployment, job_run: str, is_known: bool, milliseconds: list[int]
 ) -> None:
-    # Given ten workers of one DPU for an hour, and a service that never tells more, or has forgotten the job run
+    # Given ten workers of one DPU for an hour, and a service that never reports more, or has forgotten the job run
     if not is_known:
         del deployment.glue.runs["batch-job"][job_run]
     sweep(deployment.services)
@@ -239,8 +239,8 @@ def test_after_a_day_what_is_known_is_taken(
     assert due(deployment) == []
 
 
-def test_one_bill_that_cannot_be_completed_holds_up_no_other(deployment: Deployment, job_run: str) -> None:
-    # Given: of another run the document is lost
+def test_one_bill_that_cannot_be_completed_delays_no_other(deployment: Deployment, job_run: str) -> None:
+    # Given: another run has lost its document
     lost = "s3://control/plans/gone/runs/00000.json"
     ended(deployment, "jr_a", Arguments={"--run": lost})
     due_bill = next(deployment.ledger.costs.due_bills())
@@ -250,7 +250,7 @@ def test_one_bill_that_cannot_be_completed_holds_up_no_other(deployment: Deploym
     with pytest.raises(Exception, match="gone"):
         sweep(deployment.services)
     assert [row.id for row in recorded(deployment)] == [job_run]
-    # When its day is over, Then no further sweep fails for it
+    # When its day is over, Then no later sweep fails because of it
     deployment.wait(timedelta(days=1, minutes=1))
     sweep(deployment.services)
     assert due(deployment) == []
@@ -265,7 +265,7 @@ def test_a_bill_that_may_not_be_read_is_awaited_for_a_day(
         with pytest.raises(ClientError):
             sweep(deployment.services)
         deployment.wait(timedelta(days=1, minutes=1))
-        # One that could not be read just now is not given up
+        # A bill that is temporarily unreadable is not abandoned
         with pytest.raises(ClientError) if left else nullcontext():
             sweep(deployment.services)
     assert due(deployment) == [job_run] * left
@@ -289,10 +289,10 @@ def test_the_metric_is_what_the_job_runs_of_this_day_have_cost(deployment: Deplo
     cost(deployment, "jr_0", 100, deployment.now - timedelta(days=1))
     # Then
     assert day_dollars() == [1.75]
-    # When the day is over, Then the next one begins with nothing
+    # When the day is over, Then the next day begins at zero
     deployment.wait(timedelta(days=1))
     assert day_dollars() == [0]
-    # When a bill comes on the next day, of a job run that ended in the last minutes of one, Then it is measured
+    # When a bill arrives on the next day, for a job run that ended in the last minutes of a day, Then it is measured
     midnight = deployment.now.replace(hour=0, minute=0) + timedelta(days=1)
     deployment.now = midnight + timedelta(minutes=20)
     cost(deployment, "jr_late", 500, midnight - timedelta(minutes=2))

@@ -1,4 +1,4 @@
-"""run_status: why job runs failed, what was denied, the engine of the next one, take-over from every engine."""
+"""run_status: why job runs failed, what was denied, the engine of the next job run, take-over from every engine."""
 
 from contextlib import nullcontext
 from dataclasses import replace
@@ -33,7 +33,7 @@ FAILURE = "States.TaskFailed: jr_1 FAILED AccessDeniedException: not authorized 
 
 
 def test_the_verdict_names_why_a_job_run_did_not_start(deployment: Deployment) -> None:
-    # Given: a run of which one manifest is done, when the next job run is refused
+    # Given: a run with one done manifest, whose next job run is refused
     first, second = planned(deployment, "a.json", "b.json")
     done(deployment, first, 1)
     # When
@@ -43,7 +43,7 @@ def test_the_verdict_names_why_a_job_run_did_not_start(deployment: Deployment) -
     assert deployment.row(second.id).reason == f"its job run did not start: {REFUSAL}\\nnext line"
     assert deployment.row(first.id).reason is None
     assert REFUSAL in settled(deployment)["message"]
-    # And what another run works on keeps its reason
+    # And a manifest that another run works on keeps its reason
     run = deployment.glue.start_job_run(JobName="batch-job")["JobRunId"]
     reason = deployment.claimed(deployment.row(second.id), run).row.reason
     run_status({"run": RUN, "refusal": "another"}, deployment.services)
@@ -59,9 +59,9 @@ BLOCKED = f"States.TaskFailed: jr_1 FAILED {format_blocked_run('jr_1', 's3:PutOb
         ("", FAILURE, f"its last job run failed: {FAILURE}"),
         ("its last job run failed: before", "States.Timeout: ", "its last job run failed: States.Timeout: "),
         ("its job run did not start: before", FAILURE, f"its last job run failed: {FAILURE}"),
-        # What the run itself has recorded says more.
+        # The run's own record is more specific.
         ("s3:GetObject is denied", FAILURE, "s3:GetObject is denied"),
-        # A job run that did not begin would have recorded the fault alone.
+        # A job run that did not start would have recorded only the fault.
         ("", BLOCKED, "s3:PutObject on lake is denied"),
     ],
 )
@@ -77,7 +77,7 @@ def test_the_verdict_names_how_a_job_run_failed_that_left_no_reason(
 
 
 def test_what_an_ended_run_held_is_released_with_the_error_of_the_run(deployment: Deployment) -> None:
-    # Given: a run that died with a manifest
+    # Given: a run that died while it held a manifest
     (row,) = planned(deployment, "a.json")
     deployment.glue.runs["batch-job"] = {"jr_1": "FAILED"}
     deployment.claimed(row, "jr_1")
@@ -86,7 +86,7 @@ def test_what_an_ended_run_held_is_released_with_the_error_of_the_run(deployment
     run_status({"run": RUN, "failure": FAILURE}, deployment.services)
     assert deployment.row(row.id).state == State.QUEUED
     status = run_status({"run": RUN, "failure": FAILURE}, deployment.services)
-    # Then: by one write, so that a kill does not leave the release without the error
+    # Then: one write does both, so that a kill does not leave the release without the error
     assert len(deployment.faults.writes) == 1
     assert status == {"open": 1, "terminal": 0, "held": 0, "denied": 0}
     reason = deployment.row(row.id).reason
@@ -94,7 +94,7 @@ def test_what_an_ended_run_held_is_released_with_the_error_of_the_run(deployment
 
 
 def test_open_manifests_that_were_denied_are_counted(deployment: Deployment) -> None:
-    # Given: of five manifests one is done and one is held; three were denied, of which one is done by now
+    # Given: five manifests, one done and one held; three were denied, one of which is done by now
     rows = planned(deployment, *(f"{name}.json" for name in "abcde"))
     done(deployment, rows[0], 1)
     deployment.claimed(rows[1], deployment.glue.start_job_run(JobName="batch-job")["JobRunId"])
@@ -132,12 +132,12 @@ RUNS = 4
         (FLEX, GLUE, FLEX, IN_TIME, True, GLUE),
         (FLEX, GLUE, FLEX, LATE, False, GLUE),
         (GLUE, EMR, GLUE, LATE, False, EMR),
-        # Once only, and not where the settings allow no other engine.
+        # This happens only once, and not if the settings allow no other engine.
         (FLEX, GLUE, GLUE, LATE, True, GLUE),
         (FLEX, "", FLEX, LATE, True, FLEX),
     ],
 )
-def test_a_run_goes_on_dearer_where_it_must(
+def test_a_run_continues_on_a_dearer_engine_if_necessary(
     planned: Engine, fallback: str, engine: Engine, begin_by: datetime, no_capacity: bool, following: Engine
 ) -> None:
     run = {"engine": planned, "fallback": fallback, "beginBy": iso_utc(begin_by)}
@@ -161,7 +161,7 @@ def test_what_is_a_lack_of_capacity(
 ) -> None:
     known = None if seconds is None else Bill("jr_1", None, FLEX, MORNING, MORNING, seconds)
     assert found_no_capacity(engine, refusal, known, failed=failed) == found
-    # A person may stop a run that waits.
+    # A person may stop a waiting run.
     stopped = None if known is None else replace(known, state="STOPPED")
     assert not found_no_capacity(engine, "", stopped, failed=failed)
 
@@ -184,7 +184,7 @@ def planned_runs(deployment: Deployment, *engines: str) -> list[dict[str, Any]]:
 
 
 def end_of_round(deployment: Deployment, run: str, *, seconds: int, **event: Any) -> dict[str, Any]:
-    """The answer to a job run that has failed; Glue has metered ``seconds`` of it."""
+    """The answer about a failed job run; Glue has metered ``seconds`` of it."""
     now = deployment.now
     deployment.glue.runs.setdefault("batch-job", {})["jr_1"] = "FAILED"
     deployment.glue.bills["jr_1"] = {
@@ -199,7 +199,7 @@ def end_of_round(deployment: Deployment, run: str, *, seconds: int, **event: Any
     return run_status({"run": run, **given}, deployment.services)
 
 
-def test_the_plan_names_the_dearer_engine_and_when_each_run_has_to_begin(deployment: Deployment) -> None:
+def test_the_plan_names_the_dearer_engine_and_the_latest_start_of_each_run(deployment: Deployment) -> None:
     index = planned_runs(deployment, "glue-flex", "glue")
     for item in index:
         assert (item["engine"], item["fallback"]) == ("glue-flex", "glue")
@@ -207,25 +207,25 @@ def test_the_plan_names_the_dearer_engine_and_when_each_run_has_to_begin(deploym
         assert (run["fallback"], run["beginBy"]) == (item["fallback"], item["beginBy"])
         # An hour of work, the wait for capacity and the start
         assert run["beginBy"] < run["deadline"]
-    # And a person may ask for one of the engines
+    # And a person may request one engine
     answer = plan_overnight(deployment, execution="asked", engine="glue")
     (item, *_) = document(deployment, "s3://{bucket}/{key}".format(**answer["index"]))
     assert item["engine"] == document(deployment, item["run"])["engine"] == answer["engine"] == "glue"
 
 
-def test_a_run_without_capacity_or_time_goes_on_on_the_other_engine_and_no_other_run_does(
+def test_only_a_run_without_capacity_or_time_continues_on_the_other_engine(
     deployment: Deployment,
 ) -> None:
     first, second, third, *_ = (item["run"] for item in planned_runs(deployment, "glue-flex", "glue"))
     assert end_of_round(deployment, first, seconds=0)["engine"] == "glue"
     assert end_of_round(deployment, second, seconds=60)["engine"] == "glue-flex"
-    # When one is done after the deadline, then it keeps its engine and is not late
+    # When a run is done after the deadline, then it keeps its engine and is not late
     deployment.wait(timedelta(hours=24))
     (manifest,) = document(deployment, third)["manifests"]
     done(deployment, deployment.row(manifest), 10)
     assert end_of_round(deployment, third, seconds=0)["engine"] == "glue-flex"
     assert metrics.metric_set[Metric.NIGHT_LATE_MINUTES]["Value"] == [0, 0, 0]
-    # When one is late, then it goes on, and the metric is raised
+    # When a run is late, then it continues, and the metric is raised
     assert end_of_round(deployment, second, seconds=60)["engine"] == "glue"
     assert metrics.metric_set[Metric.NIGHT_LATE_MINUTES]["Value"][-1] > 60
 
@@ -258,7 +258,7 @@ HOLDER = run_id(APPLICATION, JOB_RUN)
 def test_manifests_are_released_once_their_run_on_emr_serverless_has_ended(
     deployment: Deployment, answer: Any, is_released: bool | None
 ) -> None:
-    # Given: two manifests of one run, which is asked for once
+    # Given: two manifests of one run, whose status is requested once
     emr = Mock(**{"get_job_run.side_effect": [{"jobRun": {"state": answer}} if isinstance(answer, str) else answer]})
     deployment.services = replace(deployment.services, engines={"emr-serverless": emr})
     rows = [deployment.claimed(deployment.queued(name), HOLDER).row for name in ("a.json", "b.json")]

@@ -27,13 +27,13 @@ VERDICT = "s3://control/plans/overnight/verdict.json"
 
 
 def test_an_execution_is_settled(deployment: Deployment) -> None:
-    # Given: two manifests done, one of them after it was split in two
+    # Given: two done manifests, one of them after it was split in two
     first, second = planned(deployment, "a.json", "b.json")
     done(deployment, first, 20, 1)
     halves = [deployment.manifest("b1.json"), deployment.manifest("b2.json")]
     deployment.ledger.manifests.supersede(second, halves, "poison", deployment.now)
     done(deployment, deployment.row(halves[0].id), 5)
-    # When: the other one is still being worked on
+    # When: the other one is still in progress
     deployment.claimed(deployment.row(halves[1].id))
     # Then
     assert (settled(deployment)["verdict"], settled(deployment)["open"]) == ("OPEN", 1)
@@ -67,7 +67,7 @@ def test_an_execution_is_settled(deployment: Deployment) -> None:
 def test_a_settle_that_began_before_another_one_does_not_overwrite_its_verdict(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given a settle that waits after it has read the rows, and meanwhile they end, and another one judges them
+    # Given a settle that stalls after it has read the rows; meanwhile they end, and another settle judges them
     (row,) = planned(deployment, "a.json")
 
     def read_and_wait(*arguments: Any) -> Any:
@@ -87,11 +87,11 @@ def test_a_settle_that_began_before_another_one_does_not_overwrite_its_verdict(
     assert recorded["verdict"]["outcome"] == "SUCCEEDED"
 
 
-def test_an_execution_that_has_nothing_left_says_why(deployment: Deployment) -> None:
+def test_an_execution_without_remaining_manifests_gives_the_reason(deployment: Deployment) -> None:
     # Given
     promoted, reprocessed = planned(deployment, "a.json", "b.json")
     done(deployment, reprocessed, 3)
-    # When: a person promotes and reprocesses all of it
+    # When: a person promotes and reprocesses all of its manifests
     deployment.wait(timedelta(minutes=1))
     urgent = deployment.manifest("a.json", lane=Lane.STREAM)
     deployment.ledger.manifests.supersede(promoted, [urgent], "promoted", deployment.now)
@@ -108,7 +108,7 @@ def test_an_execution_that_was_never_planned_has_no_verdict(deployment: Deployme
 
 @pytest.mark.parametrize("is_running", [False, True])
 def test_what_was_queued_again_since_the_plan_is_for_the_next_one(deployment: Deployment, is_running: bool) -> None:
-    # Given: of four manifests one was reprocessed before the plan
+    # Given: four manifests, one of which was reprocessed before the plan
     before = deployment.queued("c.json")
     deployment.ledger.manifests.fail(before, "it is broken", deployment.now)
     assert deployment.ledger.manifests.force(deployment.row(before.id), deployment.now, "request")
@@ -116,7 +116,7 @@ def test_what_was_queued_again_since_the_plan_is_for_the_next_one(deployment: De
     first, second, third = planned(deployment, "a.json", "b.json", "d.json")
     done(deployment, first, 5)
     assert deployment.ledger.manifests.fail(deployment.row(third.id), "it is broken", deployment.now)
-    # When: a person reprocesses others that have ended, perhaps with an execution of its own, which splits one
+    # When: a person reprocesses other ended ones, perhaps with an execution of their own, which splits one
     deployment.wait(timedelta(minutes=1))
     assert deployment.ledger.manifests.force(deployment.row(first.id), deployment.now, "request")
     assert deployment.ledger.manifests.force(deployment.row(third.id), deployment.now, "request")
@@ -129,7 +129,7 @@ def test_what_was_queued_again_since_the_plan_is_for_the_next_one(deployment: De
     assert (settled(deployment)["verdict"], settled(deployment)["open"]) == ("FAILED", 1)
     done(deployment, deployment.row(before.id), 2)
     assert (settled(deployment)["verdict"], settled(deployment)["done"]) == ("SUCCEEDED", 2)
-    # But no next one would report what has failed, as a later round of the same run can take it up
+    # But a failed one counts: no later verdict would report it, and a later round of the same run can claim it
     assert deployment.ledger.manifests.fail(deployment.row(first.id), "it is broken", deployment.now)
     assert (settled(deployment)["verdict"], settled(deployment)["failed"]) == ("FAILED", 1)
 
@@ -144,7 +144,7 @@ def test_run_status_reads_run_documents_only(deployment: Deployment, run: object
 def test_a_row_that_cannot_be_used_keeps_no_other_manifest_from_being_judged(
     deployment: Deployment, is_there: bool
 ) -> None:
-    # Given: a manifest that is done, and one whose row was changed or deleted by hand
+    # Given: a done manifest, and one whose row was changed or deleted by hand
     bad, good = planned(deployment, "a.json", "b.json")
     done(deployment, good, 20)
     if is_there:
@@ -212,7 +212,7 @@ def test_an_object_that_was_deleted_or_replaced_is_found(
 def test_the_objects_of_an_emptied_bucket_are_counted_and_few_are_compared(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given three manifests whose objects are gone
+    # Given three manifests with deleted objects
     for row in planned(deployment, "a.json", "b.json", "c.json"):
         done(deployment, row, 10, 2)
     for bucket in ("lake", "quarantine"):
@@ -239,8 +239,8 @@ def test_a_commit_document_that_is_gone_is_a_finding_and_not_an_error(deployment
 
 @pytest.mark.parametrize("body", [None, b'{"files": [', b"{}", b'{"sources": []}'])
 def test_a_damaged_result_document_ends_the_verdict_of_no_manifest(deployment: Deployment, body: bytes | None) -> None:
-    # Given: of two manifests with unreadable files, one whose result document is gone or cut, both of whose objects are
-    # short, so that their documents are read
+    # Given: two manifests with unreadable files, one with a missing or truncated result document; both have short
+    # objects, so their documents are read
     first, second = planned(deployment, "a.json", "b.json")
     for row in (first, second):
         done(deployment, row, 10, unreadable="s3://input/b")
@@ -250,27 +250,27 @@ def test_a_damaged_result_document_ends_the_verdict_of_no_manifest(deployment: D
         deployment.raw_s3.delete_object(Bucket="control", Key=result_key(first.id, 1))
     else:
         deployment.raw_s3.put_object(Bucket="control", Key=result_key(first.id, 1), Body=body)
-    # Then keys and sizes of the first one are compared
+    # Then keys and sizes of the first manifest are compared
     assert settled(deployment)["damagedObjects"] == 2
     assert {item["manifest"] for item in document(deployment, VERDICT)["damaged"]} == {first.id, second.id}
     assert [item["manifest"] for item in document(deployment, VERDICT)["unreadableFiles"]] == [second.id]
 
 
 def test_while_a_manifest_is_open_the_objects_are_not_listed(deployment: Deployment) -> None:
-    # Given: one of two manifests is still being worked on, and the object of the other one was deleted
+    # Given: two manifests, one still in progress, and the other with a deleted object
     first, second = planned(deployment, "a.json", "b.json")
     done(deployment, first, 10)
     deployment.claimed(deployment.row(second.id))
     (key,) = deployment.keys("lake")
     deployment.raw_s3.delete_object(Bucket="lake", Key=key)
-    # Then: OPEN is asked for again and again, the last verdict has the finding
+    # Then: settle is called again while the verdict is OPEN, and the last verdict has the finding
     assert (settled(deployment)["verdict"], settled(deployment)["damagedObjects"]) == ("OPEN", 0)
 
 
 def test_what_is_converted_again_meanwhile_is_left_to_its_own_execution(
     deployment: Deployment, row: ManifestRow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given: a manifest whose objects are gone, and that a person forces after they were listed
+    # Given: a manifest with deleted objects, which a person forces after they were listed
     for bucket in ("lake", "quarantine"):
         for key in deployment.keys(bucket):
             deployment.raw_s3.delete_object(Bucket=bucket, Key=key)
@@ -296,10 +296,10 @@ FOLDER = "orders/date=2026-11-20/hour=09/"
     page=st.integers(1, 4),
     many_deleted=st.booleans(),
 )
-def test_a_digest_is_that_of_the_objects_under_its_prefix_whatever_lies_between(
+def test_a_digest_covers_the_objects_under_its_prefix_whatever_lies_between(
     listed: list[tuple[str, int]], expected: set[str], page: int, *, many_deleted: bool
 ) -> None:
-    # Given: objects of manifests and of others in one folder, listed in small pages, and in empty ones
+    # Given: objects of manifests and other objects in one folder, listed in small pages and in empty ones
     s3 = FakeS3(MORNING)
     s3.PAGE_SIZE = page
     s3.create_bucket(Bucket="lake")
@@ -320,7 +320,7 @@ def test_a_digest_is_that_of_the_objects_under_its_prefix_whatever_lies_between(
 
 
 def test_the_listing_leaps_over_what_no_manifest_of_the_night_has_written() -> None:
-    # Given: a folder of three pages, of which the manifest's objects are on the last one
+    # Given: a folder of three pages, with the manifest's objects on the last one
     s3 = FakeS3(MORNING)
     s3.PAGE_SIZE = 10
     s3.create_bucket(Bucket="lake")

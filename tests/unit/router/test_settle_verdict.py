@@ -1,4 +1,4 @@
-"""The verdict: outcome, message, what is in the quarantine, what a person is told, and the page about the execution."""
+"""The verdict: outcome, message, quarantine content, what a person is notified of, and the page about the execution."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -82,7 +82,7 @@ def judged(rows: list[ManifestRow]) -> Verdict:
         ),
         ([ROW, replace(ROW, state=State.RUNNING, lease_until=LEASED)], "OPEN", "1 manifest is still being"),
         ([ROW, replace(ROW, state=State.RUNNING, lease_until=0)], "FAILED", "1 manifest is not done (first: m, RUN"),
-        # The first one with a reason is quoted.
+        # The first manifest with a reason is quoted.
         (
             [WAITING, replace(WAITING, id="d", reason="denied"), replace(WAITING, reason="lease expired")],
             "FAILED",
@@ -126,8 +126,8 @@ def test_the_setting_decides_who_hears_of_the_quarantine_and_of_no_failure(
     assert [setting for setting in ("never", "files", "lines") if should_notify(verdict, setting)] == settings
 
 
-def test_a_verdict_has_one_size_whatever_the_night_has_come_to() -> None:
-    # Given: a night of which everything has failed, and every object was deleted
+def test_a_verdict_has_a_bounded_size_whatever_the_outcome_of_the_night() -> None:
+    # Given: a night in which everything has failed, and every object was deleted
     rows = [replace(ROW, id=f"m{number}", state=State.FAILED, reason="x" * 5000) for number in range(1000)]
     lost = Damage(30, tuple(DamagedObject("m", f"s3://lake/{number}", "is missing") for number in range(20)))
     # When
@@ -150,7 +150,7 @@ def test_a_verdict_has_one_size_whatever_the_night_has_come_to() -> None:
         (counted(50, 50, failed_files=1), 0.5),
     ],
 )
-def test_the_share_is_that_of_the_lines_or_of_the_files(row: ManifestRow, share: float) -> None:
+def test_the_share_is_computed_from_the_lines_or_the_files(row: ManifestRow, share: float) -> None:
     assert [tally.quarantined_share for tally in tallied(row).above(-1)] == [share]
 
 
@@ -260,7 +260,7 @@ def test_settle_notifies_of_a_late_end(deployment: Deployment) -> None:
     deployment.wait(timedelta(hours=20))
     # When
     answer = settled(deployment)
-    # Then: it has succeeded, and a person gets a message
+    # Then: it has succeeded, and a person is notified
     assert (answer["verdict"], answer["notify"]) == ("SUCCEEDED", True)
     lines = answer["notification"].splitlines()
     assert any(line.startswith("It ended 30 minutes after its deadline 2026-11-21T05:00") for line in lines)
@@ -276,7 +276,7 @@ COMMAND = "hybrid-router report --execution overnight --stage test"
 
 
 def settled_night(deployment: Deployment) -> str:
-    """One manifest with rejects is done; the notification."""
+    """One manifest with rejects is done; return the notification."""
     (row,) = planned(deployment, "a.json")
     done(deployment, row, 10, 2)
     answer = settled(deployment)
@@ -302,7 +302,7 @@ def test_the_page_has_the_numbers_of_the_verdict_and_the_costs(deployment: Deplo
 
 
 def test_the_next_plan_expects_the_waiting_of_the_last_nights(deployment: Deployment) -> None:
-    # Given job runs of an execution on Flex, of which two waited for 7 and 8 minutes and one found no capacity
+    # Given job runs of an execution on Flex: two waited for 7 and 8 minutes, and one found no capacity
     deployment.configure(batch={"engines": ["glue-flex"]})
     (row,) = planned(deployment, "a.json")
     expected = forecast_of(deployment)
@@ -324,7 +324,7 @@ def test_the_next_plan_expects_the_waiting_of_the_last_nights(deployment: Deploy
     settled(deployment)
     # When the next night is planned
     planned(deployment, "b.json")
-    # Then a run begins after 7.5 minutes in place of the 6 that are assumed
+    # Then a run begins after 7.5 minutes instead of the assumed 6
     assert forecast_of(deployment) == pytest.approx(expected + 1.5, abs=0.1)
     # When these nights are long ago
     deployment.wait(timedelta(days=9))
@@ -332,12 +332,12 @@ def test_the_next_plan_expects_the_waiting_of_the_last_nights(deployment: Deploy
 
 
 def forecast_of(deployment: Deployment) -> float:
-    """Minutes that a plan of the backlog expects."""
+    """The minutes that a plan of the backlog expects."""
     return float(plan({"execution": "dry", "dryRun": True}, deployment.services)["forecast"]["minutes"])
 
 
 @pytest.mark.parametrize(("where", "name"), [(handler, "render_page"), (ManifestFigures, "add")])
-def test_a_fault_of_the_page_changes_nothing_of_the_verdict(
+def test_a_fault_of_the_page_does_not_change_the_verdict(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch, where: object, name: str
 ) -> None:
     monkeypatch.setattr(where, name, Mock(side_effect=ValueError("a defect")))
@@ -362,7 +362,7 @@ def test_an_execution_whose_page_meets_a_passing_fault_is_settled_again(
 
 
 def test_the_page_of_the_last_days_names_each_execution_and_its_reason(deployment: Deployment) -> None:
-    # Given an execution that has ended while a manifest was worked on, which failed later
+    # Given an execution that has ended with a manifest in progress, which failed later
     (row,) = planned(deployment, "a.json")
     deployment.claimed(row)
     assert settled(deployment)["notification"].endswith(f"\n\nReport: {COMMAND}")
@@ -372,7 +372,7 @@ def test_the_page_of_the_last_days_names_each_execution_and_its_reason(deploymen
     # When it is settled twice
     for _ in range(2):
         settled(deployment)
-    # Then it is named once, with the link to its report
+    # Then it is reported once, with the link to its report
     page = deployment.raw_s3.get_object(Bucket="control", Key="plans/index.html")["Body"].read().decode()
     assert page.count('href="overnight/report.html"') == 1
     assert ">FAILED</span>" in page

@@ -41,12 +41,12 @@ def fail_runs(deployment: Deployment, **bill: str) -> None:
 
 
 def test_a_window_without_room_for_a_run_is_open_and_watched(deployment: Deployment) -> None:
-    # Given: the night's runs still use up the account's quota
+    # Given: runs of the night that still use up the account's quota
     deployment.glue.quota_is_full = True
     # When the window begins, then it is open
     assert act(deployment, "start") == {"running": False, "windowOver": False, "stopped": True}
     assert deployment.ledger.stream.get().window_until == "2026-11-20T19:15:00.000+00:00"
-    # When it is watched, then people learn of it
+    # When it is watched, then people are notified
     with pytest.raises(TransientError, match="Glue has no room to start the streaming job"):
         act(deployment, "watch")
     # When there is room again, then the run starts
@@ -58,11 +58,11 @@ def test_a_window_without_room_for_a_run_is_open_and_watched(deployment: Deploym
 def test_an_engine_that_is_down_when_the_window_begins_costs_it_no_watch(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given a Glue that refuses the start for longer than the execution repeats it
+    # Given a Glue that refuses the start for longer than the execution retries it
     down = Mock(side_effect=ClientError({"Error": {"Code": "InternalServiceException"}}, "StartJobRun"))
     with monkeypatch.context() as patched:
         patched.setattr(deployment.glue, "start_job_run", down)
-        # When, Then the window is open and watched, and people and a person are told
+        # When, Then the window is open and watched, and the alarm and the caller report it
         assert act(deployment, "start") == {"running": False, "windowOver": False, "stopped": True}
         for event in ({"action": "watch"}, {"action": "start", "manual": True}):
             with pytest.raises(ClientError, match="InternalServiceException"):
@@ -81,7 +81,7 @@ def test_a_window_that_was_opened_meanwhile_is_left_open_by_the_execution_of_the
     assert stream_control({"action": "stop", **last}, deployment.services)["stopping"] == "1=jr_1"
     # When a person or the next execution opens another one
     act(deployment, "start")
-    # Then it is neither asked to end nor killed
+    # Then the run is neither asked to end nor killed
     assert stream_control({"action": "stop", **last}, deployment.services)["stopped"]
     assert not deployment.ledger.stream.get().stop_requested
     assert stream_control({"action": "kill", **last}, deployment.services)["killed"] == 0
@@ -93,14 +93,14 @@ def test_a_person_ends_the_window_by_a_stop_and_another_one_opens_it_again(deplo
     act(deployment, "start")
     deployment.ledger.stream.begin_run("jr_1", deployment.now)
     # When a person stops the stream, Then the execution starts no run and ends, and no run that a file starts stays
-    asked = act(deployment, "stop")["stopping"]
+    stopping = act(deployment, "stop")["stopping"]
     fail_runs(deployment)
     assert act(deployment, "watch") == {**WATCHED, "running": False, "windowOver": True}
     assert runs(deployment) == ["FAILED"]
     assert recorded(lambda: _measure_stream(Repair(deployment.services, deployment.now)), Metric.STREAM_SILENT) == [0]
-    # When another one starts it while the first one waits, Then the window stays open
+    # When another person starts it while the first one waits, Then the window stays open
     act(deployment, "start")
-    assert not act(deployment, "stop", asked)["windowOver"]
+    assert not act(deployment, "stop", stopping)["windowOver"]
     assert runs(deployment) == ["FAILED", "RUNNING"]
 
 
@@ -108,18 +108,18 @@ WATCHED = {"stopped": True, "backlogBytes": 0, "spilling": False, "microBatchMin
 
 
 def test_a_run_that_a_file_has_started_meanwhile_is_not_asked_to_stop(deployment: Deployment) -> None:
-    # Given a stop whose run has ended, and the next run, which an urgent file has started before the stop looks again
+    # Given a stop whose run has ended, and the next run, which an urgent file started before the stop checks again
     act(deployment, "start")
     deployment.ledger.stream.begin_run("jr_1", deployment.now)
-    asked = act(deployment, "stop")["stopping"]
+    stopping = act(deployment, "stop")["stopping"]
     fail_runs(deployment)
     deployment.ledger.stream.end()
     assert ensure_running(deployment.services, FIRST_SHARD)
-    # Then it is neither asked to end nor killed
-    answer = act(deployment, "stop", asked)
+    # Then that run is neither asked to end nor killed
+    answer = act(deployment, "stop", stopping)
     assert (answer["stopped"], answer["running"], answer["stopping"]) == (True, True, "")
     assert not deployment.ledger.stream.get().stop_requested
-    assert act(deployment, "kill", asked)["killed"] == 0
+    assert act(deployment, "kill", stopping)["killed"] == 0
     assert runs(deployment) == ["FAILED", "RUNNING"]
 
 
@@ -139,27 +139,27 @@ def test_work_that_is_left_after_the_stop_gets_a_run_without_a_stop_request(
     assert not deployment.ledger.stream.get().stop_requested
 
 
-def test_a_run_that_glue_does_not_stop_is_no_run_that_was_killed(
+def test_a_run_that_glue_does_not_stop_does_not_count_as_killed(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     act(deployment, "start")
-    # Given an answer with an error of the run, which is no error of the request
+    # Given an answer with an error of the run, which is not an error of the request
     error = {"ErrorDetail": {"ErrorCode": "OperationTimeoutException", "ErrorMessage": "timed out"}}
     monkeypatch.setattr(deployment.glue, "batch_stop_job_run", lambda **_: {"Errors": [error]})
     with pytest.raises(TransientError, match="OperationTimeoutException"):
         act(deployment, "kill")
-    # When it ended by itself, there is nothing left to stop
+    # When the run ended by itself, nothing is left to stop
     fail_runs(deployment)
     assert act(deployment, "kill")["killed"] == 0
 
 
-def test_a_file_that_comes_after_a_kill_does_not_wait_for_a_sweep(deployment: Deployment) -> None:
+def test_a_file_that_arrives_after_a_kill_does_not_wait_for_a_sweep(deployment: Deployment) -> None:
     act(deployment, "start")
     deployment.ledger.stream.begin_run("jr_1", deployment.now)
     act(deployment, "stop")
     assert act(deployment, "kill")["killed"] == 1
     assert not deployment.ledger.stream.get().stop_requested
-    # Given a driver that goes on reporting that it is alive until Glue has ended it
+    # Given a driver that still reports that it is alive until Glue has ended it
     deployment.glue.runs["stream-job"]["jr_1"] = "STOPPING"
     deployment.ledger.stream.record_heartbeat("jr_1", deployment.now)
     # Then the event is redelivered until another run can be started
@@ -167,19 +167,19 @@ def test_a_file_that_comes_after_a_kill_does_not_wait_for_a_sweep(deployment: De
     fail_runs(deployment)
     assert not redelivered(deployment)
     assert runs(deployment) == ["FAILED", "RUNNING"]
-    # And that one is taken at its word
+    # And the report of that run is trusted
     deployment.ledger.stream.begin_run("jr_2", deployment.now)
     assert not ensure_running(deployment.services, FIRST_SHARD)
 
 
 def redelivered(deployment: Deployment) -> bool:
-    """An urgent file comes; whether its event is to come again, because no run will see it."""
+    """Put an urgent file; return whether its event must be redelivered, because no run will see it."""
     event = batch(message("m1", s3_record("orders/urgent/a.ndjson")))
     return failures(route(event, deployment.services)) == ["m1"]
 
 
 def peak_files(*names: str) -> list[ObjectVersion]:
-    """Files that arrived in peak hours, in this order; each takes a core 2.5 seconds at 40 MB a second."""
+    """Put files that arrive in peak hours, in this order; each takes a core 2.5 seconds at 40 MB a second."""
     return [
         replace(file_of(f"orders/{name}.json", 100_000_000), arrived_at=f"2026-11-20T09:00:0{name}") for name in names
     ]
@@ -194,7 +194,7 @@ def admitted(deployment: Deployment, *names: str) -> list[str]:
 
 
 def test_peak_files_are_admitted_as_long_as_the_lane_converts_them_in_time(deployment: Deployment) -> None:
-    # Given 4 cores that files may wait for during 4 of 8 seconds
+    # Given 4 cores, and files that may wait for 4 of 8 seconds
     deployment.configure(stream={"latency_goal_seconds": 8, "max_workers": 2})
     # When, Then six files of 2.5 seconds fit, the oldest ones, and the rest spills
     assert admitted(deployment, *"01234567") == list("012345")
@@ -206,7 +206,7 @@ def test_peak_files_are_admitted_as_long_as_the_lane_converts_them_in_time(deplo
     # When all cores have converted for a second, then there is room again
     deployment.wait(timedelta(seconds=1))
     assert admitted(deployment, *"89") == ["8", "9"]
-    # When a watch finds nothing, then all of the room is there
+    # When a watch finds no backlog, then all of the room is free
     act(deployment, "watch")
     assert not deployment.ledger.stream.get().spilling
     assert admitted(deployment, *"01234567") == list("012345")
@@ -220,17 +220,17 @@ def test_above_the_goal_no_file_is_admitted_before_the_next_measurement(deployme
     act(deployment, "start")
     waiting = [deployment.queued(f"{name}.json", lane=Lane.STREAM) for name in "ab"]
     act(deployment, "watch")
-    # The next one comes an hour later at most (schedule.watch_seconds), and may be repeated
+    # The next watch comes an hour later at most (schedule.watch_seconds), and may be repeated
     deployment.wait(timedelta(hours=1) + MINUTE)
     assert admitted(deployment, "0") == []
-    # When somebody has stopped the watch, or the window is over, Then there is no next measurement
+    # When a person has stopped the watch, or the window is over, Then there is no next measurement
     deployment.wait(MEASURED_FOR - timedelta(hours=1))
     assert admitted(deployment, "0") == ["0"]
     act(deployment, "watch")
     assert admitted(deployment, "0") == []
     deployment.wait(timedelta(hours=11))
     assert admitted(deployment, "0") == ["0"]
-    # When the next one begins, Then the watch measures again
+    # When the next window begins, Then the watch measures again
     act(deployment, "start")
     act(deployment, "watch")
     assert admitted(deployment, "0") == []
@@ -241,7 +241,7 @@ def test_above_the_goal_no_file_is_admitted_before_the_next_measurement(deployme
 
 
 def test_two_invocations_count_what_both_admit(deployment: Deployment) -> None:
-    # Given a row that another invocation has changed since it was read, by a request that its client has repeated
+    # Given a row that another invocation changed after the read, by a request that its client has repeated
     stream = deployment.ledger.stream
     before = stream.get()
     deployment.faults.repeat = len(deployment.faults.writes) + 1
@@ -262,12 +262,12 @@ def test_spilling_has_a_high_and_a_low_mark(backlog: int, before: bool, after: b
 
 
 def test_a_watch_measures_the_backlog_and_spills(deployment: Deployment) -> None:
-    # Given: 100 bytes queued and 100 running of a dataset that is as fast as the settings say
+    # Given: 100 bytes queued and 100 running, of a dataset with the assumed speed of the settings
     deployment.configure(stream={"latency_goal_seconds": 4, "max_workers": 2})
     waiting = deployment.queued("a.json", lane=Lane.STREAM)
     claim = deployment.claimed(deployment.queued("b.json", lane=Lane.STREAM))
     assert not act(deployment, "watch")["spilling"]
-    # When 4 cores turn out to convert 40 bytes a second together
+    # When the measured speed of 4 cores is 40 bytes a second together
     measure_speed(deployment, 10)
     names = (Metric.STREAM_RUNNING, Metric.STREAM_BACKLOG_BYTES, Metric.STREAM_SPILLING)
     assert recorded(lambda: act(deployment, "watch"), *names) == [1, 200, 1]
@@ -294,7 +294,7 @@ def test_a_backlog_of_tiny_manifests_is_as_long_as_their_tasks(
 
 
 def test_a_watch_of_ten_times_the_datasets_costs_no_request_more(deployment: Deployment) -> None:
-    # Given manifests, each of another dataset; the watch of the first one starts the run
+    # Given manifests of different datasets; the watch of the first one starts the run
     requests = []
     for number in range(11):
         partition = replace(PARTITION, dataset=f"dataset_{number}")
@@ -314,14 +314,14 @@ def test_an_unknown_action_is_refused(deployment: Deployment) -> None:
 def test_a_watch_measures_the_micro_batch_of_a_live_run(deployment: Deployment) -> None:
     stream = deployment.ledger.stream
     assert act(deployment, "watch")["microBatchMinutes"] == 0
-    # Given a run that is at a micro-batch for 7 minutes
+    # Given a run that has worked on a micro-batch for 7 minutes
     stream.begin_run("jr_1", deployment.now)
     assert act(deployment, "watch")["microBatchMinutes"] == 0
     begun = deployment.now
     deployment.wait(timedelta(minutes=7))
     stream.record_heartbeat("jr_1", deployment.now, begun)
     assert recorded(lambda: act(deployment, "watch"), Metric.MICRO_BATCH_MINUTES) == [7]
-    # When it has died, Then its micro-batch is none
+    # When it has died, Then its micro-batch no longer counts
     deployment.wait(timedelta(minutes=4))
     assert act(deployment, "watch")["microBatchMinutes"] == 0
 
@@ -345,11 +345,11 @@ def test_a_job_that_dies_at_its_start_is_started_less_and_less_often(deployment:
         except FailedStartsError as error:
             errors.append(str(error))
     assert [(after - before) / MINUTE for before, after in pairwise(started)] == [1, 2, 4, 8, 16, 30, 30]
-    # Then the third failure has reported why
+    # Then the third failure has reported the reason
     assert errors[0].startswith("3 consecutive runs of the streaming job stream-job ended before they began")
     assert REASON in errors[0]
     assert "starts at 2026-11-20T09:37:00.000+00:00: remove the cause, then run 'hybrid-router" in errors[0]
-    # And in the end only a person's command starts it
+    # And finally only a person's command starts it
     assert errors[-1].startswith(f"{MAX_STARTS} consecutive runs of")
     assert "no other run starts automatically" in errors[-1]
     row = deployment.ledger.stream.get()
@@ -358,14 +358,14 @@ def test_a_job_that_dies_at_its_start_is_started_less_and_less_often(deployment:
     assert len(runs) == MAX_STARTS
     assert stream_control({"action": "start", "manual": True}, deployment.services)["running"]
     assert len(runs) == MAX_STARTS + 1
-    # When that one works, Then the failures are forgotten
+    # When that run works, Then the failures are forgotten
     deployment.ledger.stream.begin_run("jr_9", deployment.now)
     row = deployment.ledger.stream.get()
     assert (row.starts, row.start_failure) == (0, None)
 
 
 def test_files_that_arrive_start_it_no_more_often_and_a_sweep_reports_why(deployment: Deployment) -> None:
-    # Given urgent files, in the first minutes of which each run dies
+    # Given urgent files, and runs that each die in the first minutes
     runs: dict[str, str] = deployment.glue.runs.setdefault("stream-job", {})
     deployment.wait(timedelta(hours=12))
     for minutes in (0, 0, 0, 1, 0, 2, 0, 3):
@@ -374,7 +374,7 @@ def test_files_that_arrive_start_it_no_more_often_and_a_sweep_reports_why(deploy
         assert failures(route(event, deployment.services)) == []
         fail_runs(deployment)
     assert len(runs) == 3
-    # When a sweep finds one that waits, Then it does not start a run either, and its error has the reason
+    # When a sweep finds a waiting file, Then it starts no run either, and its error has the reason
     stream = deployment.ledger.stream
     stream.count_start(stream.get(), "jr_4", deployment.now + timedelta(hours=1))
     runs["jr_4"] = "FAILED"
@@ -386,8 +386,10 @@ def test_files_that_arrive_start_it_no_more_often_and_a_sweep_reports_why(deploy
     assert deployment.ledger.stream.get().start_failure == "FAILED, without a reason"
 
 
-def test_a_file_that_comes_before_an_interrupted_stop_waits_for_the_next_sweep_at_most(deployment: Deployment) -> None:
-    # Given a run outside of a window, a stop whose command was killed, a file that comes, and the end of the run
+def test_a_file_before_an_interrupted_stop_waits_for_the_next_sweep_at_most(
+    deployment: Deployment,
+) -> None:
+    # Given a run outside of a window, a stop whose command was killed, a file that arrives, and the end of the run
     run = deployment.glue.start_job_run(JobName="stream-job")["JobRunId"]
     stream = deployment.ledger.stream
     stream.begin_run(run, deployment.now)
@@ -405,14 +407,14 @@ def test_a_file_that_comes_before_an_interrupted_stop_waits_for_the_next_sweep_a
 def test_a_young_manifest_raises_no_alarm_while_the_run_is_ending_and_starts_none_without_a_pointer(
     deployment: Deployment,
 ) -> None:
-    # Given a run that has reported its end, and that Glue has not ended yet, and a file that has come since
+    # Given a run that has reported its end, but that Glue has not ended yet, and a file that arrived after the report
     run = deployment.glue.start_job_run(JobName="stream-job")["JobRunId"]
     deployment.ledger.stream.begin_run(run, deployment.now)
     deployment.ledger.stream.end()
     assert redelivered(deployment)
     # When, Then
     assert sweep(deployment.services)["repointed"] == 0
-    # And when its pointer was read, and a fault of the environment was met, another run would have nothing to read
+    # And when its pointer was read, and a fault of the environment followed, another run would have nothing to read
     deployment.glue.runs["stream-job"][run] = "SUCCEEDED"
     for key in deployment.keys("control", "inbox"):
         deployment.services.s3.delete_object(Bucket="control", Key=key)
@@ -420,7 +422,7 @@ def test_a_young_manifest_raises_no_alarm_while_the_run_is_ending_and_starts_non
     assert runs(deployment) == ["SUCCEEDED"]
 
 
-def test_a_slow_start_is_no_failure(deployment: Deployment) -> None:
+def test_a_slow_start_is_not_a_failure(deployment: Deployment) -> None:
     act(deployment, "start")
     for _ in range(30):
         deployment.wait(MINUTE)
@@ -428,8 +430,8 @@ def test_a_slow_start_is_no_failure(deployment: Deployment) -> None:
     assert deployment.ledger.stream.get().starts == 1
 
 
-def test_the_event_of_a_file_that_comes_while_the_run_is_ending_is_redelivered(deployment: Deployment) -> None:
-    # Given a run that was idle: it has reported its end, looked for files once more, and Glue has not ended it yet
+def test_the_event_of_a_file_that_arrives_while_the_run_is_ending_is_redelivered(deployment: Deployment) -> None:
+    # Given an idle run: it has reported its end, checked once more for files, and Glue has not ended it yet
     run = deployment.glue.start_job_run(JobName="stream-job")["JobRunId"]
     deployment.ledger.stream.begin_run(run, deployment.now)
     deployment.ledger.stream.end()
@@ -443,13 +445,13 @@ def test_the_event_of_a_file_that_comes_while_the_run_is_ending_is_redelivered(d
 
 @pytest.mark.parametrize("is_repeated", [False, True], ids=["", "the request was repeated by the client"])
 def test_a_person_starts_a_stream_whose_run_is_coming_up(deployment: Deployment, is_repeated: bool) -> None:
-    # Given a run that has ended, and one that was started and has recorded no heartbeat yet
+    # Given an ended run, and a started run that has recorded no heartbeat yet
     deployment.ledger.stream.begin_run("jr_0", deployment.now)
     deployment.ledger.stream.end()
     deployment.faults.repeat = len(deployment.faults.writes) + 2 if is_repeated else None
     assert act(deployment, "start")["running"]
     assert deployment.faults.writes[-1] == ("start_job_run" if is_repeated else "update_item")
-    # When a person starts it, Then it is not mistaken for one that is ending, and will see what comes
+    # When a person starts it, Then it is not mistaken for an ending run, and will see later files
     assert stream_control({"action": "start", "manual": True}, deployment.services)["running"]
     assert not redelivered(deployment)
     assert runs(deployment) == ["RUNNING"]

@@ -28,7 +28,7 @@ def test_a_window_starts_one_streaming_run_without_retries(deployment: Deploymen
     assert (request["mode"], request["retryPolicy"]) == ("STREAMING", {"maxFailedAttemptsPerHour": 1})
     assert (request["name"], request["executionTimeoutMinutes"]) == ("stream-job", 1440)
     assert request["jobDriver"]["sparkSubmit"]["entryPointArguments"][-2:] == ["--region", "eu-central-1"]
-    # And Glue was not asked for anything
+    # And Glue was not called
     assert deployment.glue.runs == {}
 
 
@@ -49,7 +49,7 @@ def test_a_kill_cancels_the_run_at_once(deployment: Deployment, emr: FakeEmr) ->
     assert act(deployment, "kill")["killed"] == 1
     assert emr.cancelled == [{"applicationId": APPLICATION, "jobRunId": "00run1", "shutdownGracePeriodInSeconds": 0}]
     assert act(deployment, "kill")["killed"] == 0
-    # And one that has ended since it was listed is left as it is
+    # And a run that has ended since it was listed is left unchanged
     runs.end(live)
     assert emr.states() == ["CANCELLED"]
 
@@ -82,7 +82,7 @@ def test_the_run_of_a_shard_has_its_name_and_its_argument(deployment: Deployment
     ledger = deployment.ledger.stream
     reasons = [stream_runs(deployment.services, shard).end_cause(ledger.of(shard).get()) for shard in ("1", "2", "3")]
     assert reasons == ["FAILED, without a reason"] * 3
-    # And a batch run of the name is not taken for one
+    # And a batch run of that name is not mistaken for it
     emr.runs["00other"] = {"id": "00other", "name": "stream-job", "mode": "BATCH", "state": "RUNNING"}
     assert live_runs(emr, APPLICATION, "stream-job") == []
 
@@ -91,7 +91,7 @@ def test_manifests_of_a_streaming_run_that_has_ended_are_released(
     deployment: Deployment, emr: FakeEmr, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Given a manifest that a streaming run holds, and one that a run on Glue held before the engine was changed: no
-    # role may ask for its job any more
+    # role may query its job any more
     monkeypatch.setattr(
         deployment.glue, "get_job_run", Mock(side_effect=emr_error("AccessDeniedException", "GetJobRun"))
     )
@@ -119,14 +119,14 @@ def test_callers_at_the_same_time_start_one_run(deployment: Deployment, emr: Fak
     assert start(deployment)
     emr.unlisted.update(emr.runs)
     deployment.wait(START_SETTLES - timedelta(seconds=1))
-    # When another caller starts one, then its request is that of the first one
+    # When another caller starts one, then it repeats the request of the first caller
     start(deployment)
     assert len(emr.runs) == 1
     assert emr.requests[0] == emr.requests[1]
 
 
 def test_callers_that_make_a_token_at_the_same_time_get_the_same_one(deployment: Deployment, emr: FakeEmr) -> None:
-    # Given a caller that takes its turn between the read and the write of another one
+    # Given a caller that runs between the read and the write of another one
     stream, tokens = deployment.ledger.stream, list[str]()
     update = stream._table.update
 
@@ -146,7 +146,7 @@ def test_callers_that_make_a_token_at_the_same_time_get_the_same_one(deployment:
 def test_a_run_that_has_failed_before_it_began_is_replaced_after_a_minute(deployment: Deployment, emr: FakeEmr) -> None:
     act(deployment, "start")
     emr.end("FAILED")
-    # When it is watched at once, then the start is still that one
+    # When it is watched at once, then the start is still the same
     act(deployment, "watch")
     assert emr.states() == ["FAILED"]
     # When the minute is over
@@ -161,10 +161,10 @@ def test_a_start_by_a_function_of_the_deployment_before_counts(deployment: Deplo
     emr.unlisted.update(emr.runs)
     newer = replace(LAUNCH, entry_point="s3://code/newer.py")
     deployment.services = replace(deployment.services, stream_launch=newer)
-    # When, then it is tried again
+    # When, then the start is tried again
     with pytest.raises(TransientError, match="cannot start the streaming job stream-job now"):
         start(deployment)
-    # When the list has it, then no other one is needed
+    # When the list has it, then no other run is needed
     emr.unlisted.clear()
     assert not ensure_running(deployment.services, "1")
 
@@ -173,7 +173,7 @@ def test_a_start_by_a_function_of_the_deployment_before_counts(deployment: Deplo
     ("code", "expected"),
     [
         ("AccessDeniedException", pytest.raises(ClientError, match="AccessDeniedException")),
-        # Of an application that is stopping.
+        # The answer for an application that is stopping.
         ("ValidationException", pytest.raises(TransientError, match="cannot start the streaming job stream-job now")),
     ],
 )
@@ -185,7 +185,7 @@ def test_a_start_that_is_refused_is_an_error(
         ensure_running(deployment.services, "1")
 
 
-def test_a_function_that_was_not_told_how_to_start_a_run_says_so(deployment: Deployment, emr: FakeEmr) -> None:
+def test_a_function_without_the_parameters_of_a_start_reports_it(deployment: Deployment, emr: FakeEmr) -> None:
     deployment.services = replace(deployment.services, stream_launch=None)
     with pytest.raises(InvalidInputError, match="STREAM_LAUNCH is missing"):
         ensure_running(deployment.services, "1")

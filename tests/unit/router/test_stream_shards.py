@@ -37,10 +37,10 @@ def running(deployment: Deployment) -> set[str]:
 
 
 def waits(deployment: Deployment, shard: str, partition: Partition = PARTITION) -> ManifestRow:
-    """A manifest of the stream lane that goes to this shard, without a pointer."""
+    """Create a manifest of the stream lane for this shard, without a pointer."""
     shards = deployment.services.settings.shards
     while True:
-        # Most ids go elsewhere: only the one that is kept is queued.
+        # Most ids belong to other shards: only the matching one is queued.
         manifest = deployment.manifest("a.json", lane=Lane.STREAM, partition=partition)
         if shards.of(manifest.id) == shard:
             return deployment.enqueued(manifest)
@@ -57,7 +57,7 @@ def end_runs(deployment: Deployment, *shards: str) -> None:
         deployment.glue.runs[JOBS[shard]] = dict.fromkeys(deployment.glue.runs[JOBS[shard]], "SUCCEEDED")
 
 
-def test_a_window_is_that_of_all_shards_and_each_ends_by_itself(deployment: Deployment) -> None:
+def test_all_shards_share_a_window_and_each_ends_by_itself(deployment: Deployment) -> None:
     # When it opens, Then each has a run and a row
     assert act(deployment, "start") == {"running": True, "windowOver": False, "stopped": False}
     assert running(deployment) == set(JOBS)
@@ -71,17 +71,17 @@ def test_a_window_is_that_of_all_shards_and_each_ends_by_itself(deployment: Depl
     waits(deployment, "2")
     answer = act(deployment, "stop", "1,2,3")
     assert (answer["stopped"], answer["stopping"]) == (False, "1=jr_1,3=jr_3")
-    # Then what is left for it has a new run, which no later round asks to end
+    # Then its remaining work has a new run, which no later round asks to end
     assert running(deployment) == set(JOBS)
     end_runs(deployment, "1")
     assert act(deployment, "stop", answer["stopping"])["stopping"] == "3=jr_3"
     assert not deployment.ledger.stream.of("2").get().stop_requested
-    # And only what did not end in time is killed
+    # And only a run that did not end in time is killed
     assert act(deployment, "kill", "3")["killed"] == 1
     assert running(deployment) == {"2"}
 
 
-def test_a_shard_that_was_removed_meanwhile_is_not_asked(deployment: Deployment) -> None:
+def test_a_shard_that_was_removed_meanwhile_gets_no_request(deployment: Deployment) -> None:
     act(deployment, "start")
     deployment.configure()
     assert act(deployment, "stop", "2,3") == {
@@ -115,22 +115,22 @@ def test_a_shard_that_cannot_start_does_not_keep_the_others_from_their_watch(dep
     assert deployment.ledger.stream.of("3").get().spilling
 
 
-def test_the_latency_goal_is_that_of_each_shard(deployment: Deployment, capsys: pytest.CaptureFixture[str]) -> None:
-    # Given as much work for one shard as its four cores convert in eight seconds, in place of four
+def test_the_latency_goal_applies_to_each_shard(deployment: Deployment, capsys: pytest.CaptureFixture[str]) -> None:
+    # Given as much work for one shard as its four cores convert in eight seconds instead of four
     measure_speed(deployment, 10)
     for _ in range(4):
         waits(deployment, "3")
     waits(deployment, "2")
     # When
     answer = act(deployment, "watch")
-    # Then peak files spill, because any of them could go there; urgent files do not
+    # Then peak files spill, because any of them could go to that shard; urgent files do not
     assert (answer["spilling"], answer["backlogBytes"]) == (True, 500)
     files = [file_of("orders/a.json"), file_of("orders/urgent/a.json")]
     decisions = decide_lanes(deployment.services, files, deployment.now)
     assert [decisions[file].lane for file in files] == ["batch", "stream"]  # type: ignore[union-attr]
 
 
-def test_the_health_of_the_lane_is_that_of_its_worst_shards(deployment: Deployment) -> None:
+def test_the_worst_shards_decide_the_health_of_the_lane(deployment: Deployment) -> None:
     # Given a window, one run that works, and an older manifest of another shard
     act(deployment, "start")
     waits(deployment, "3")
@@ -152,33 +152,33 @@ def test_what_a_run_of_another_shard_has_taken_is_released_when_that_run_has_end
     deployment.glue.runs["stream-job"] = {"jr_1": "FAILED"}
     # When, Then
     assert release_unheld(deployment.services, [row]) == [row]
-    # And the shard's own job is asked first: each of 20 jobs holds manifests, and every sweep asks for each of them
+    # And the shard's own job is asked first: each of 20 jobs holds manifests, and every sweep queries each of them
     deployment.glue.runs["stream-job-2"] = {"jr_2": "RUNNING"}
-    with patch.object(deployment.glue, "get_job_run", wraps=deployment.glue.get_job_run) as asked:
+    with patch.object(deployment.glue, "get_job_run", wraps=deployment.glue.get_job_run) as lookups:
         assert release_unheld(deployment.services, [deployment.claimed(waits(deployment, "2"), "jr_2").row]) == []
-    assert asked.call_count == 1
+    assert lookups.call_count == 1
 
 
 def test_an_engine_that_does_not_answer_is_awaited_once_for_all_shards(deployment: Deployment) -> None:
-    # Given a Glue whose answers come only when all shards have asked
-    asked, start = Barrier(len(JOBS), timeout=10), deployment.glue.start_job_run
+    # Given a Glue that answers only after all shards have sent their request
+    barrier, start = Barrier(len(JOBS), timeout=10), deployment.glue.start_job_run
 
     def start_slowly(**request: str) -> Any:
-        asked.wait()
+        barrier.wait()
         return start(**request)
 
     services = replace(deployment.services, glue=deployment.glue)
     with patch.object(deployment.glue, "start_job_run", start_slowly):
-        # When a function starts all of them, Then none waits for another one's answer
+        # When a function starts all of them, Then none waits for the answer of another
         assert ensure_all_running(services, list(JOBS)) == {}
     assert running(deployment) == set(JOBS)
 
 
 def test_only_the_events_of_a_shard_without_room_are_redelivered(deployment: Deployment) -> None:
-    # Given peak files of 40 datasets: each shard has some
+    # Given peak files of 40 datasets: each shard has some of them
     event = batch(*(message(f"d{number}", s3_record(f"d{number}/a.ndjson")) for number in range(40)))
     deployment.glue.without_room.add("stream-job-2")
-    # When, Then, also where all are duplicates
+    # When, Then, also if all are duplicates
     for _ in range(2):
         redelivered = failures(route(event, deployment.services))
         rows = deployment.ledger.manifests.open(Lane.STREAM, State.QUEUED)
@@ -203,7 +203,7 @@ def test_the_sweep_renews_pointers_in_each_inbox_and_starts_each_job(deployment:
     deployment.wait(timedelta(minutes=16))
     repair = Repair(deployment.services, deployment.now + timedelta(hours=1))
     renew_pointers(repair)
-    # Then each gets one, but for the one that has more than one already
+    # Then each gets one, except for the one that already has more than one
     assert repair.counts["repointed"] == 2
     inboxes = Counter(key.partition("/")[0] for key in deployment.keys("control", "inbox"))
     assert inboxes == {"inbox-2": 1, "inbox-3": 3}
@@ -222,7 +222,7 @@ def test_a_promote_starts_each_job_that_has_room(deployment: Deployment) -> None
     deployment.glue.without_room.add("stream-job-2")
     # When
     answer = promote({"files": [f"s3://input/orders/{name}" for name in names]}, deployment.services)
-    # Then all are promoted, the other jobs are started, and the error is a message
+    # Then all are promoted, the other jobs are started, and the error becomes a message
     assert answer["promoted"] == 40
     assert "stream-job-2" in answer["messages"][0]
     assert running(deployment) == {"1", "3"}

@@ -69,7 +69,7 @@ def the_night(of: Settings) -> datetime:
 
 
 def routed_by_the_product(deployment: Deployment) -> None:
-    """Each window's events, as the pollers of the queue divide them."""
+    """The events of each window, as the pollers of the queue divide them."""
     first = the_night(deployment.services.settings) - timedelta(days=1)
     for window, groups in GROUPS.items():
         at = first + timedelta(seconds=20 * window + 10)

@@ -1,4 +1,4 @@
-"""Arrivals of a profile and of a past day: every file once, when the curve or the ledger says."""
+"""Arrivals of a profile and of a past day: every file once, at the time of the curve or the ledger."""
 
 import json
 from collections import Counter
@@ -62,7 +62,7 @@ def test_every_file_arrives_once(files: int, datasets: int, urgent: float, gzip:
 
 
 def test_a_kind_of_less_than_half_a_file_has_none() -> None:
-    # Given a hundred files of 1 MB, and among a thousand files one of 1 TB
+    # Given a hundred files of 1 MB, and one of 1 TB among a thousand files
     sizes = [{"bytes": 10**6, "share": 999}, {"bytes": 10**12}]
     # When, Then
     windows = arrivals(profile(files=100, sizes=sizes, urgent_share=0.001), settings()).windows
@@ -171,7 +171,7 @@ def test_every_version_of_the_day_is_there_once(world: World) -> None:
     recorded(world, NIGHT + timedelta(hours=2), file("late.json", NIGHT - timedelta(minutes=1)))
     # And repaired lines of the quarantine
     recorded(world, MORNING, replace(file("repaired.json", MORNING), bucket="control"))
-    # And one of the input bucket that the stage had before
+    # And a file of the stage's previous input bucket
     recorded(world, MORNING, replace(file("earlier.json", MORNING), bucket="landing-zone-1"))
     # When, Then
     names = ["a.json", "b.json.gz", "b.json.gz", "earlier.json", "late.json"]
@@ -179,10 +179,10 @@ def test_every_version_of_the_day_is_there_once(world: World) -> None:
 
 
 def test_documents_that_are_not_used_yet_are_not_read(world: World) -> None:
-    # Given more documents than are read side by side
+    # Given more documents than are read concurrently
     for number in range(PARALLEL_READS + 1):
         recorded(world, MORNING, file(f"{number}.json", MORNING))
-    # When the first file is taken, and no other one
+    # When only the first file is taken
     found: Any = read_recorded(world.raw_s3, "control", NIGHT, lambda _: None)
     with counted_requests() as counts:
         assert next(found)
@@ -200,7 +200,7 @@ def stage(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("stage")
 def test_files_take_the_time_that_their_dataset_has_measured(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    # Given plain and compressed files of a dataset of which plain ones were converted, at a hundredth of the speed that
+    # Given plain and compressed files of a dataset whose plain files were converted at a hundredth of the speed that
     # the settings assume
     recorded(world, MORNING, replace(file("a.json", MORNING), size=40_000_000_000), file("b.json.zst", MORNING))
     nights, known = [], []
@@ -242,7 +242,7 @@ def test_a_day_is_for_the_ledger_alone(options: dict[str, Any]) -> None:
 
 
 def test_every_file_of_the_day_is_in_its_window() -> None:
-    # Given two files that the settings treat alike in one window, and others, in any order
+    # Given two files of one window with the same treatment in the settings, and others, in any order
     files = [
         RecordedFile(key, size, (NIGHT - timedelta(seconds=seconds)).timestamp())
         for key, size, seconds in (
@@ -255,7 +255,7 @@ def test_every_file_of_the_day_is_in_its_window() -> None:
     ]
     # When
     windows = recorded_arrivals(files, settings(), NIGHT).windows
-    # Then the one of the next day is left out
+    # Then the file of the next day is left out
     assert len(windows) == windows_of_day(settings()) == 4320
     found = {window: [(item.bytes, item.count) for item in groups] for window, groups in enumerate(windows) if groups}
     assert found == {1980: [(100, 2)], 1981: [(300, 1)], 4319: [(400, 1)]}

@@ -1,4 +1,4 @@
-"""The night in virtual time: divided and planned by the product, and calculated once more without its code."""
+"""The night in virtual time: divided and planned by the product, and calculated again without its code."""
 
 import heapq
 import math
@@ -26,7 +26,7 @@ GLUE = settings(batch={"engines": ["glue"]})
 
 
 def backlog(*groups: FileGroup) -> list[BacklogItem]:
-    """What each of the groups becomes that was received in one hour, one after the other."""
+    """The manifests of each group that was received in one hour, one after the other."""
     collected = [Collected(group, 1000.0 + number) for number, group in enumerate(groups)]
     return divide_collections({Partition("orders", "2026-11-18", 5): collected}, GLUE.batch)
 
@@ -168,8 +168,8 @@ def other_dollars(day: Day, manifests: int) -> float:
 
 
 @pytest.mark.parametrize("day", DAYS.values(), ids=DAYS)
-def test_a_night_costs_and_takes_what_an_own_calculation_says(day: Day) -> None:
-    # Given what the plan has decided
+def test_a_nights_cost_and_duration_match_an_independent_calculation(day: Day) -> None:
+    # Given the decision of the plan
     of = world.settings(input={"event_window_seconds": 60}, batch={"engines": [day.engine]})
     profile = day.profile()
     option = simulate_option(world.arrivals(profile, of), all_batch(at_ratio(of, profile.gzip.ratio)))

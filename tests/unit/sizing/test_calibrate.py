@@ -1,4 +1,4 @@
-"""calibrate: what it converts, its figures, and what it advises."""
+"""calibrate: the files that it converts, its figures, and its advice."""
 
 import gzip
 import os
@@ -43,7 +43,7 @@ def test_files_are_repeated_until_they_are_enough(files: list[Path]) -> None:
     assert files_of(files, 3 * size) == files * 3
 
 
-def test_the_figures_are_those_of_the_conversion(files: list[Path], tmp_path: Path) -> None:
+def test_the_figures_match_the_conversion(files: list[Path], tmp_path: Path) -> None:
     output = tmp_path / "output"
     output.mkdir()
     tasks = tasks_of(files, ConvertSettings(), 2)
@@ -125,7 +125,7 @@ def test_a_person_gets_figures_and_a_settings_file(tmp_path: Path) -> None:
         assert "compressed_mb_per_second_per_core" in text
         assert text.count("# the processor converts") == 2
     assert command("settings", "check", str(written)).returncode == 0
-    # And a file that cannot be written is named after the figures
+    # And an unwritable file is named after the figures
     found = command("calibrate", str(tmp_path), *options[:-1], str(tmp_path / "none" / "calibrated.toml"))
     assert found.returncode == ExitCode.NOT_REACHABLE
     assert "MB/s per core" in found.stdout

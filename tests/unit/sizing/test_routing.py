@@ -1,4 +1,4 @@
-"""Arrivals to manifests: by the product's decision and cut, every file once."""
+"""Arrivals to manifests: by the product's decision and division, every file once."""
 
 from datetime import datetime, timedelta
 from itertools import pairwise

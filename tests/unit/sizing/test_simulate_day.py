@@ -1,4 +1,4 @@
-"""A whole day by every routing and engine: the parts add up, and the options differ as they must."""
+"""A whole day by every routing and engine: the parts add up, and the options differ as expected."""
 
 import json
 import re
@@ -59,10 +59,10 @@ def test_the_options_are_the_routings_each_with_the_engine_of_its_plan(usual: Si
     assert standard.engine == "glue"
 
 
-def test_each_streaming_job_is_billed_for_its_workers_while_next_to_nothing_comes() -> None:
+def test_each_streaming_job_is_billed_for_its_workers_while_hardly_any_file_arrives() -> None:
     found, alone = (simulated(settings(stream={"jobs": jobs, "max_workers": 4}), files=10) for jobs in (3, 1))
-    said = {item.name: item.value for item in found.assumptions}
-    assert said["workers of a quiet stream"] == 3 * 2
+    values = {item.name: item.value for item in found.assumptions}
+    assert values["workers of a quiet stream"] == 3 * 2
     dollars = option(alone, "hybrid").dollars.stream
     assert option(found, "hybrid").dollars.stream == pytest.approx(3 * dollars, rel=0.01)
 
@@ -72,10 +72,10 @@ def test_each_streaming_job_is_billed_for_its_workers_while_next_to_nothing_come
 )
 @pytest.mark.parametrize("files", [1, 2_000_000])
 def test_the_settings_of_all_stream_can_be_deployed(stream: dict[str, Any], files: int) -> None:
-    # Given a day for which the workers are enough, and one for which the largest jobs are not
+    # Given a day for which the workers are enough, and a day for which the largest jobs are not
     of = settings(stream={"max_workers": 4, **stream})
     busiest = files * 1250 / (24 * 40)
-    # When the person writes what the option names into the file
+    # When the person writes the values of the option into the file
     (option, *_) = routing_options(of, busiest)
     named = dict(change.split(" = ") for change in option.changes if " = " in change)
     changed = {"max_workers": int(named["stream.max_workers"]), **stream}
@@ -113,7 +113,7 @@ def test_the_same_rows_as_compressed_files_have_a_night_of_their_own() -> None:
     assert (gzip.batch.files, 10 * gzip.batch.bytes) == (100, plain.batch.bytes)
     assert gzip.dollars.storage_month == plain.dollars.storage_month
     assert known_speed(found) == ("12.6", "assumed", "gzip.ratio of the profile")
-    # And files that are compressed already are not compressed again
+    # And files that are already compressed are not compressed again
     compressed = {**day, "gzip": {"share": 0.5}}
     assert simulate_profile(profile(**compressed), settings(), lambda _: None).as_gzip is None
 
@@ -185,7 +185,7 @@ def test_the_night_and_the_window_follow_the_local_clock() -> None:
     assert window
     assert [instant.isoformat() for instant in window] == ["2026-11-18T06:45:00+00:00", "2026-11-18T19:15:00+00:00"]
     assert stream_window(settings(peak={"hours": []}), night) is None
-    # And a night after midnight, of a Saturday, has the window of Friday; that of a Sunday has none
+    # And a night after midnight, of a Saturday, has the window of Friday; a Sunday's night has none
     late = settings(time_zone="Europe/Berlin", schedule={"overnight": "cron(0 2 * * ? *)"})
     window = stream_window(late, night_start(late, date(2026, 11, 21)))
     assert window

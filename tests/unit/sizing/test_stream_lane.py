@@ -54,7 +54,7 @@ URGENT = URGENT_PORTION_SECONDS + TASK_SECONDS + 10
 
 
 def seconds(value: float) -> object:
-    """A latency, which is counted by tenths of a second."""
+    """A latency, counted in tenths of a second."""
     return pytest.approx(value, abs=0.051)
 
 
@@ -78,16 +78,16 @@ def converted(found: StreamLane, *manifests: SimulatedManifest) -> StreamLane:
 def test_the_files_of_a_manifest_have_arrived_all_through_their_window() -> None:
     # Given a manifest of a window of 20 s, whose middle is 29 s before the trigger
     found = converted(lane(event_window=20), manifest(601.0))
-    # Then the first of its files waited half a window longer than the average one, the last so much less
+    # Then the first of its files waited half a window longer than the average one, the last half a window less
     average = 29 + PEAK
     percentiles = [found.latencies.percentile(share) or 0 for share in (0.025, 0.5, 1)]
     assert percentiles == pytest.approx([average - 10, average, average + 10], abs=0.55)
 
 
 def test_manifests_that_are_converted_together_are_published_one_after_the_other() -> None:
-    # Given 4 cores, and 8 manifests of which each takes a core for 10 s
+    # Given 4 cores, and 8 manifests that each take a core for 10 s
     found = converted(lane(max_workers=2), *[manifest(601.0)] * 8)
-    # Then the first ones are not published with the last one
+    # Then the first ones are published before the last one
     first, last = (found.latencies.percentile(share) or 0 for share in (0.5, 1))
     assert (first, last) == (seconds(29 + PEAK), seconds(29 + PEAK + 10 + TASK_SECONDS))
 
@@ -106,7 +106,7 @@ def test_manifests_beyond_the_work_of_a_portion_wait_for_the_one_before() -> Non
     assert (apart.latencies.percentile(1) or 0) > (together.latencies.percentile(1) or 0)
 
 
-def test_pointers_beyond_those_of_a_micro_batch_wait_for_the_next() -> None:
+def test_pointers_beyond_the_limit_of_a_micro_batch_wait_for_the_next() -> None:
     full = converted(lane(), *[manifest(600.0, seconds=0.1)] * MAX_POINTERS)
     over = converted(lane(), *[manifest(600.0, seconds=0.1)] * (MAX_POINTERS + 1))
     assert (full.latencies.percentile(1) or 0) < 30 <= (over.latencies.percentile(1) or 0)
@@ -116,7 +116,7 @@ def test_workers_leave_a_minute_after_their_work() -> None:
     # Given work that takes all workers, and a file half an hour later
     one = converted(lane(), manifest(600.0, seconds=4000, tasks=400))
     both = converted(lane(), manifest(600.0, seconds=4000, tasks=400), manifest(2400.0))
-    # Then the workers have left before it comes, after a minute that is billed as well
+    # Then the workers have ended before it arrives, after a minute that is billed as well
     assert both.dollars == pytest.approx(one.dollars)
     busy = PORTION_SECONDS + (4000 + 400 * TASK_SECONDS) / 36 + 15 * 8 / 10
     assert one.dollars / DPU_SECOND - 86_400 * MIN_WORKERS == pytest.approx((busy + EXECUTOR_IDLE_SECONDS) * 8)
@@ -143,7 +143,7 @@ def test_an_urgent_file_outside_the_window_starts_a_run_that_ends_when_it_is_idl
     assert found.dollars == pytest.approx(MIN_WORKERS * (GLUE_START_SECONDS + PEAK + 15 * 60) * DPU_SECOND)
 
 
-def test_work_that_the_end_of_the_window_meets_is_finished_and_the_run_does_not_idle_after_it() -> None:
+def test_work_in_progress_at_the_end_of_the_window_is_finished_and_the_run_then_ends() -> None:
     # Given a micro-batch that begins before the end of the window and ends after it
     found = converted(lane((0.0, 605.0), idle_minutes=15), manifest(600.0))
     # Then the run ends with it
@@ -164,13 +164,13 @@ def urgent(queued: float, files: int = 1) -> SimulatedManifest:
     return replace(found, row=replace(found.row, urgent=True, files=files))
 
 
-def test_an_urgent_manifest_does_not_wait_behind_a_backlog_of_many_triggers() -> None:
+def test_an_urgent_manifest_does_not_wait_for_a_backlog_of_many_triggers() -> None:
     # Given 20 GB of peak files, which take many micro-batches, and urgent files in the middle of them, which are nearly
     # all files
     backlog = [manifest(600.0, seconds=250.0, tasks=7, size=1000 * MB) for _ in range(20 * MAX_POINTERS // 100)]
     alone = converted(lane(), *backlog)
     found = converted(lane(), *backlog, *[urgent(float(at), files=10**6) for at in range(605, 900, 5)])
-    # Then they wait for the next look at most, and the others hardly longer
+    # Then they wait for the next check at most, and the others hardly longer
     assert (alone.latencies.percentile(0.5) or 0) > 300
     assert (found.latencies.percentile(0.99) or 0) <= LOOK_SECONDS + URGENT
     assert (found.latencies.percentile(1) or 0) < 1.2 * (alone.latencies.percentile(1) or 0)
@@ -181,11 +181,11 @@ def test_an_urgent_manifest_does_not_wait_behind_a_backlog_of_many_triggers() ->
     [
         (WINDOW, [manifest(601.0)], 29 + PEAK),
         (WINDOW, [urgent(601.0)], 4 + URGENT),
-        # A portion from 600 s to 611.75 s, and a pointer after the look at 610 s: it does not wait until 615 s.
+        # A portion from 600 s to 611.75 s, and a pointer after the check at 610 s: it does not wait until 615 s.
         (WINDOW, [urgent(600.0), urgent(611.0)], 600 + URGENT - 611 + URGENT),
         (None, [urgent(600.0), urgent(605.0)], GLUE_START_SECONDS + URGENT),
     ],
-    ids=["the next trigger", "the next look", "the end of an urgent portion", "the start of a run"],
+    ids=["the next trigger", "the next check", "the end of an urgent portion", "the start of a run"],
 )
 def test_a_manifest_waits_for(
     window: tuple[float, float] | None, manifests: list[SimulatedManifest], longest: float
@@ -209,7 +209,7 @@ def test_a_file_waits_for_the_first_executor_on_emr_serverless() -> None:
     alone, kept = (
         converted(on_emr(emr_min_executors=number), manifest(600.0, seconds=40, tasks=4)) for number in (0, 1)
     )
-    # Then the driver alone lets it wait, and the executor is billed until it was idle for a minute
+    # Then it waits if only the driver is kept, and the executor is billed until it was idle for a minute
     waits = (alone.latencies.percentile(1) or 0) - (kept.latencies.percentile(1) or 0)
     assert waits >= FIRST_EXECUTOR_SECONDS - 1
     workers = stream_cluster(settings(stream={"engine": "emr-serverless"}))

@@ -1,4 +1,4 @@
-"""Helpers of the tests of simulate: settings, a day, its night."""
+"""Helpers for the tests of simulate: settings, a day, its night."""
 
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -14,7 +14,7 @@ MB = 1_000_000
 
 
 def settings(**groups: Any) -> Settings:
-    """With windows of 20 seconds: four times as fast as the default's."""
+    """With windows of 20 seconds, which is four times as fast as the default."""
     return parse_settings({"stage": "t", "input": {"event_window_seconds": 20}, **groups})
 
 

@@ -1,4 +1,4 @@
-"""The streaming job's own meter: live workers over time, in rows that add up to the run."""
+"""The streaming job's own meter: live workers over time, in rows whose sum is the run."""
 
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
@@ -87,7 +87,7 @@ def test_an_interval_is_divided_among_what_it_has_converted(stream: Stream) -> N
     }
     orders = next(share for share in row.shares if share.dataset == "orders")
     assert (orders.bytes, orders.files, orders.manifests, orders.objects, orders.written_bytes) == (200, 4, 2, 6, 100)
-    # And the next interval has nothing of it
+    # And the next interval contains none of it
     stream.passes(seconds=INTERVAL.total_seconds())
     assert stream.rows()[1].shares[0].dataset == ""
 

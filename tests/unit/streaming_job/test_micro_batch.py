@@ -1,4 +1,4 @@
-"""One micro-batch: its pointers, its portions, and that portions are converted side by side."""
+"""One micro-batch: its pointers, its portions, and the concurrent conversion of portions."""
 
 import threading
 from collections.abc import Callable
@@ -47,7 +47,7 @@ def test_small_manifests_share_a_portion_a_large_one_has_its_own_and_the_order_s
 
 @dataclass
 class Conversions:
-    """In place of ``convert``: who is converted at the same time."""
+    """Replaces ``convert``: records which manifests are converted concurrently."""
 
     together: threading.Barrier | None = None
     failing: str = ""
@@ -96,7 +96,7 @@ def convert_gibibytes(
 
 
 def test_portions_are_converted_at_the_same_time_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given portions that end only when as many others have begun
+    # Given portions that end only after enough others have begun
     conversions = Conversions(threading.Barrier(PORTIONS))
     # When
     outcomes = convert_gibibytes(monkeypatch, conversions, 3 * 8, max_workers=3)
@@ -107,7 +107,7 @@ def test_portions_are_converted_at_the_same_time_and_bounded(monkeypatch: pytest
 
 @pytest.mark.parametrize("compressed", [True, False])
 def test_the_cores_of_the_largest_cluster_have_work(monkeypatch: pytest.MonkeyPatch, compressed: bool) -> None:
-    # Given files of which each is one task, of a minute and a half if it is compressed
+    # Given files that are one task each, of a minute and a half if they are compressed
     conversions = Conversions(threading.Barrier(PORTIONS))
     # When
     convert_gibibytes(monkeypatch, conversions, 160, compressed=compressed, max_workers=11)

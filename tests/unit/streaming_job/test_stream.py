@@ -1,4 +1,4 @@
-"""The streaming job: how long it is at its micro-batch, when it ends, and which inboxes it reads."""
+"""The streaming job: the time spent on its micro-batch, the condition for its end, and the inboxes that it reads."""
 
 import threading
 from collections.abc import Iterator
@@ -45,7 +45,7 @@ BATCH: Any = SimpleNamespace(collect=lambda: [("s3a://control/inbox/m-1.json",)]
 def test_a_heartbeat_has_the_begin_of_the_micro_batch_until_its_end(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given heartbeats while manifests are converted and later, and a ledger that takes no other write of the stream
+    # Given heartbeats during and after the conversion of manifests, and a ledger without other writes of the stream
     seen, found = [], InboxStream(context_of(world))
 
     def convert(*_: object, **__: object) -> list[Any]:
@@ -71,17 +71,17 @@ def test_a_run_ends_only_while_no_urgent_manifest_is_converted(world: World, mon
     world.raw_s3.put_object(Bucket="control", Key=pointer_key(row.id, "n", urgent=True), Body=b"")
     monkeypatch.setattr(found._threads, "submit", Mock())
     assert not found._may_end()
-    # When it is told to stop, Then none begins
+    # When it is asked to stop, Then no manifest begins
     world.ledger.stream.request_stop(True)
     assert not found._may_end()
     found.look_for_urgent()
     assert len(found._open) == 1
-    # When the next window begins, Then the other one does
+    # When the next window begins, Then the waiting one begins
     world.ledger.stream.open_window((world.now + timedelta(hours=1)).isoformat())
     assert not found._may_end()
     found.look_for_urgent()
     assert len(found._open) == 2
-    # When they have ended, and it is told to stop again, Then it ends
+    # When they have ended, and it is asked to stop again, Then it ends
     found._open.clear()
     world.ledger.stream.request_stop(True)
     assert found._may_end()
@@ -94,11 +94,11 @@ def test_a_run_reports_that_it_is_alive_however_seldom_its_trigger_is(world: Wor
     waits: list[float] = []
     found._wake = SimpleNamespace(wait=waits.append, clear=list)  # type: ignore[assignment]
     world.wait(timedelta(hours=1))
-    # When, Then it looks at its row several times while a heartbeat is valid
+    # When, Then it reads its row several times while a heartbeat is valid
     query: Any = SimpleNamespace()
     assert not found._watch(query)
     assert 3 * timedelta(seconds=waits[0]) < MAX_HEARTBEAT_AGE
-    # And also while it waits for the end of a micro-batch, because it should stop
+    # And also while it waits for the end of a micro-batch before it stops
     assert timedelta(seconds=waits[0] + stream.STOP_TIMEOUT_SECONDS) < MAX_HEARTBEAT_AGE
 
 
@@ -132,7 +132,7 @@ def test_a_ledger_that_does_not_answer_for_a_while_does_not_end_the_run(
 
 
 def test_a_ledger_that_no_longer_answers_ends_the_run(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given a run that reaches the ledger for three minutes
+    # Given a run that can reach the ledger for only three minutes
     found, begun = InboxStream(context_of(world)), world.now
     original = Stream.record_heartbeat
 
@@ -157,7 +157,7 @@ def test_a_ledger_that_no_longer_answers_ends_the_run(world: World, monkeypatch:
 def test_a_pointer_that_cannot_be_deleted_keeps_no_run_from_being_idle(world: World) -> None:
     found = InboxStream(context_of(world))
     world.wait(timedelta(hours=1))
-    # When each look finds a manifest that has ended, Then the run ends
+    # When each check finds an ended manifest, Then the run ends
     found._record_work([ConversionOutcome("m", "DONE")])
     assert found._may_end()
     # And a manifest that another run holds is work
@@ -229,7 +229,7 @@ class SlowLane:
             assert self.stream._changed.wait_for(lambda: len(self.stream._open) == number, PATIENCE_SECONDS)
 
     def fill(self) -> threading.Thread:
-        """Begin a micro-batch with as much input as is converted side by side, and with a slow file."""
+        """Begin a micro-batch with as much input as is converted concurrently, and with a slow file."""
 
         def run_batch() -> None:
             with suppress(TransientError, PySparkException):
@@ -270,11 +270,11 @@ def test_one_slow_file_does_not_stop_the_micro_batches(lane: SlowLane) -> None:
     assert not lane.stream._may_end()
     assert lane.begun == [SLOW, FAST]
     assert lane.pointers() == [SLOW, SLOW]
-    # When it has ended, Then nothing is left
+    # When the file has ended, Then nothing is left
     lane.end()
     assert lane.pointers() == []
     assert lane.stream._may_end()
-    # And then none begins
+    # And then no further one begins
     with pytest.raises(InterruptedError):
         lane.batch(FAST)
 
@@ -308,13 +308,13 @@ def test_a_query_goes_past_pointers_whose_manifests_are_being_converted(
     monkeypatch.setattr(stream, "MAX_POINTERS_PER_CHECKPOINT", 2)
     lane.slow = {SLOW}
     lane.batch(SLOW)
-    # When one reads another pointer to it, Then it goes on to the next one, and no query follows without end
+    # When one reads another pointer to it, Then it continues with the next one, and the queries do not repeat endlessly
     lane.batch(SLOW)
     assert not lane.stream._full
     lane.batch(FAST)
     assert lane.stream._full
     lane.wait_until_open(1)
-    # And one that is full begins nothing that its stop would interrupt
+    # And a full one begins nothing that its stop would interrupt
     with pytest.raises(InterruptedError):
         lane.batch("another")
     assert lane.begun == [SLOW, FAST]
@@ -334,7 +334,7 @@ def test_a_micro_batch_that_fills_the_cores_is_waited_for(lane: SlowLane) -> Non
 def test_a_query_that_spark_ends_is_followed_by_another_one_for_a_while(
     world: World, monkeypatch: pytest.MonkeyPatch, begins: bool, number: int, minutes: int, ends: bool
 ) -> None:
-    # Given answers to listings of Spark that break off: of a new query, or of one that runs
+    # Given answers to Spark's listings that are cut off, for a new query or for a running one
     found, stops, broken = InboxStream(context_of(world)), Mock(), PySparkException("Premature end of message body")
     failures = [broken] * number
 
@@ -350,7 +350,7 @@ def test_a_query_that_spark_ends_is_followed_by_another_one_for_a_while(
 
     found._wake = SimpleNamespace(wait=lambda _: None, clear=list, set=list)  # type: ignore[assignment]
     monkeypatch.setattr(found, "_start", start)
-    # When, Then the run goes on until it is idle, or queries fail for longer than another run takes to start
+    # When, Then the run continues until it is idle, or queries fail for longer than the start of another run takes
     if ends:
         with pytest.raises(PySparkException, match="Premature end"):
             found.run()
@@ -362,10 +362,10 @@ def test_a_query_that_spark_ends_is_followed_by_another_one_for_a_while(
 
 @pytest.mark.parametrize("error", [TransientError, PySparkException])
 @pytest.mark.parametrize("denied", [False, True])
-def test_a_run_that_ends_by_an_error_says_so_before_it_waits_for_what_it_has_begun(
+def test_a_run_reports_the_error_that_ends_it_before_it_waits_for_its_conversions(
     lane: SlowLane, monkeypatch: pytest.MonkeyPatch, denied: bool, error: type[Exception]
 ) -> None:
-    # Given a run that meets an error, maybe of Spark, while a micro-batch goes on, and a query that waits for it
+    # Given a run that meets an error, maybe of Spark, while a micro-batch continues, and a query that waits for it
     def start(_: str) -> Any:
         batch = lane.fill()
         return SimpleNamespace(isActive=True, stop=lambda: batch.join(PATIENCE_SECONDS))
@@ -384,7 +384,7 @@ def test_a_run_that_ends_by_an_error_says_so_before_it_waits_for_what_it_has_beg
     if denied:
         refusal = ClientError({"Error": {"Code": "AccessDenied"}}, "UpdateItem")
         monkeypatch.setattr(Stream, "end", Mock(side_effect=refusal))
-    # When it ends, Then a file that comes from now on gets another run
+    # When it ends, Then a file that arrives from now on gets another run
     with pytest.raises(error, match="no answer"):
         lane.stream.run()
     assert [heartbeat is None for heartbeat in heartbeats] == [not denied]
@@ -393,10 +393,10 @@ def test_a_run_that_ends_by_an_error_says_so_before_it_waits_for_what_it_has_beg
 
 @pytest.mark.parametrize(("error", "ends"), [(None, True), (TransientError("no answer"), False)])
 def test_a_run_that_should_stop_ends_after_its_micro_batch(lane: SlowLane, error: Exception | None, ends: bool) -> None:
-    # Given one that fills the cores, and others that would follow it at once
+    # Given a micro-batch that fills the cores, and others that would follow immediately
     lane.error = error
     batch = lane.fill()
-    # When it ends while the run looks whether it may end
+    # When it ends while the run checks whether it may end
     lane.world.ledger.stream.request_stop(True)
     working: Any = lane.stream._working
 
@@ -405,7 +405,7 @@ def test_a_run_that_should_stop_ends_after_its_micro_batch(lane: SlowLane, error
         return bool(working.acquire(**given))
 
     lane.stream._working = SimpleNamespace(acquire=acquire, release=working.release)  # type: ignore[assignment]
-    # Then it ends; the error of the micro-batch ends it as such
+    # Then the run ends; an error of the micro-batch ends it with that error
     assert lane.stream._may_end() == ends
     batch.join(PATIENCE_SECONDS)
 
@@ -430,7 +430,7 @@ def test_a_held_manifest_of_a_micro_batch_does_not_keep_a_run_from_stopping(lane
     lane.held = True
     lane.batch(SLOW)
     lane.world.ledger.stream.request_stop(True)
-    # When, Then the run lets go of it, and its pointer stays
+    # When, Then the run releases it, and its pointer stays
     ended = lane.stream._may_end()
     lane.wait_until_open(0)
     assert lane.stream._error is None
@@ -452,13 +452,13 @@ def test_a_job_keeps_the_row_of_its_own_shard(world: World, monkeypatch: pytest.
     # Given a run that was asked to stop, and has ended in the middle of a micro-batch
     world.ledger.stream.record_heartbeat("jr_0", world.now, world.now)
     world.ledger.stream.request_stop(True)
-    # When the job of the second shard runs, and then that of the first one, which has no such argument
+    # When the job of the second shard runs, and then the job of the first one, which has no such argument
     main.run(context_of(world, "jr_2"), {SHARD_ARGUMENT: "2"})
     main.run(context_of(world, "jr_1"), {})
     # Then
     row = world.ledger.stream
     assert [row.of(shard).get().run for shard in ("1", "2")] == ["jr_1", "jr_2"]
     assert row.get() == row.of("1").get()
-    # And neither its micro-batch nor the request is that of the next run
+    # And neither its micro-batch nor the request applies to the next run
     assert (row.get().micro_batch_since, row.get().stop_requested) == (None, False)
     assert [call.args[0].services.ledger.stream.shard for call in stream.call_args_list] == ["2", "1"]

@@ -1,4 +1,4 @@
-"""Urgent pointers: converted while a micro-batch works, before every peak file that has not begun, and deleted once."""
+"""Urgent pointers: converted during a micro-batch, before every peak file that has not begun, and deleted once."""
 
 import json
 import threading
@@ -38,7 +38,7 @@ NO_ANSWER = EnvironmentFault("AWS could not be reached", "wait", passing=True)
 
 @dataclass
 class Stream:
-    """A streaming run whose conversions only record what they are given."""
+    """A streaming run whose conversions only record their arguments."""
 
     world: World
     gate: threading.Event = field(default_factory=threading.Event)
@@ -78,7 +78,7 @@ class Stream:
         return found
 
     def put(self, *, urgent: bool) -> str:
-        """A manifest with its pointer, each a second younger than the one before."""
+        """A manifest with its pointer, each a second younger than the previous one."""
         self.numbers += 1
         manifest = self.world.manifest(f"{self.numbers}.json", lane=Lane.STREAM)
         name = f"20261120T{self.numbers:06d}{'0' * 20}"
@@ -97,7 +97,7 @@ class Stream:
         return self.world.keys("control", INBOX)
 
     def look(self) -> None:
-        """One look, and the end of its portions."""
+        """One check of the inbox, and the end of its portions."""
         self.run.look_for_urgent()
         self.run._threads.shutdown(wait=True)
         self.run._threads = ThreadPoolExecutor()
@@ -120,17 +120,17 @@ def test_an_urgent_file_does_not_wait_for_the_triggers_of_a_peak_backlog(
     batch = threading.Thread(target=convert_manifests, args=(stream.context, peak[:PORTIONS]))
     batch.start()
     assert stream.slow_begun.acquire(timeout=PATIENCE_SECONDS)
-    # When an urgent file comes, the youngest of all, and S3 passes over many deleted pointers first
+    # When an urgent file arrives, the youngest of all, and S3 first skips many deleted pointers
     late, s3 = stream.put(urgent=True), stream.world.raw_s3
     with monkeypatch.context() as patched:
         patched.setattr(s3, "list_objects_v2", after_empty_pages(s3.list_objects_v2))
         stream.look()
-    # Then it is converted, with a share of the cores of its own, and none of the others has ended
+    # Then it is converted on separate cores, and none of the others has ended
     assert [(item.manifest, item.state) for item in stream.outcomes] == [(late, State.DONE)]
     assert (late, POOL) in stream.begun
     assert not stream.world.row(late).open
     assert all(stream.world.row(manifest).open for manifest in peak)
-    # And its pointer is gone, while those of the others are there
+    # And its pointer is deleted, and the pointers of the others are not
     assert [key for key in stream.pointers() if key.startswith(f"{INBOX}{URGENT}")] == []
     assert len(stream.pointers()) == len(peak)
     stream.gate.set()
@@ -146,7 +146,7 @@ def test_spark_lists_every_other_pointer_and_no_urgent_one(stream: Stream) -> No
 
 
 def test_within_a_micro_batch_urgent_manifests_are_first_and_then_the_oldest(stream: Stream) -> None:
-    # Given pointers in any order; one of an urgent manifest under a name like all others
+    # Given pointers in any order; one of an urgent manifest has an ordinary name
     old, young, late = stream.put(urgent=False), stream.put(urgent=False), stream.put(urgent=True)
     # When
     sizes = micro_batch.input_sizes(stream.context, ["unknown", young, old, late])
@@ -156,9 +156,9 @@ def test_within_a_micro_batch_urgent_manifests_are_first_and_then_the_oldest(str
     assert [outcome.manifest for outcome in outcomes] == [late, old, young]
 
 
-def test_a_damaged_row_holds_up_no_other_manifest(stream: Stream) -> None:
-    # Given pointers to manifests of which one has a row that lacks something
-    damaged, whole, peak = stream.put(urgent=True), stream.put(urgent=True), stream.put(urgent=False)
+def test_a_damaged_row_delays_no_other_manifest(stream: Stream) -> None:
+    # Given pointers to manifests, one of which has an incomplete row
+    damaged, intact, peak = stream.put(urgent=True), stream.put(urgent=True), stream.put(urgent=False)
     key = {"pk": f"manifest#{damaged}", "sk": "manifest"}
     stream.world.dynamodb.update_item(TableName="ledger", Key=key, UpdateExpression="REMOVE manifest_sha256")
     stream.states[damaged] = [WAITING, WAITING]
@@ -167,7 +167,7 @@ def test_a_damaged_row_holds_up_no_other_manifest(stream: Stream) -> None:
     stream.look()
     convert_manifests(stream.context, [damaged, peak])
     # Then
-    assert not stream.world.row(whole).open
+    assert not stream.world.row(intact).open
     assert not stream.world.row(peak).open
     assert not has_open_manifests(stream.context.services)
 
@@ -189,7 +189,7 @@ def test_slow_urgent_files_do_not_keep_others_waiting(stream: Stream, monkeypatc
         stream.slow.add(stream.put(urgent=True))
         stream.run.look_for_urgent()
         assert stream.slow_begun.acquire(timeout=PATIENCE_SECONDS)
-    # When an honest one comes, Then it is converted while they are
+    # When an ordinary file arrives, Then it is converted together with them
     converted = threading.Event()
     stream.run._record_work = lambda _: converted.set()  # type: ignore[method-assign,assignment]
     honest = stream.put(urgent=True)
@@ -197,7 +197,7 @@ def test_slow_urgent_files_do_not_keep_others_waiting(stream: Stream, monkeypatc
     assert converted.wait(PATIENCE_SECONDS)
     assert not stream.world.row(honest).open
     assert all(stream.world.row(manifest).open for manifest in stream.slow)
-    # When as many as there are cores are slow, Then the next one waits for one of them
+    # When every core has a slow file, Then the next one waits for one of them
     stream.run._max_open = len(stream.slow)
     waiting = stream.put(urgent=True)
     stream.run.look_for_urgent()
@@ -209,14 +209,14 @@ def test_slow_urgent_files_do_not_keep_others_waiting(stream: Stream, monkeypatc
 def test_pointers_of_manifests_that_are_being_converted_hide_no_others(
     stream: Stream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given as many urgent manifests as one look returns, which a slow file keeps open
+    # Given as many urgent manifests as one listing returns, kept open by a slow file
     monkeypatch.setattr(inbox, "MAX_POINTERS", 3)
     stream = Stream(stream.world, max_workers=101)
     monkeypatch.setattr(micro_batch, "convert", stream.convert)
     flood = [stream.put(urgent=True) for _ in range(3)]
     stream.slow.add(flood[0])
     stream.run.look_for_urgent()
-    # When another one comes
+    # When another manifest arrives
     late = stream.put(urgent=True)
     stream.run.look_for_urgent()
     # Then it does not wait for them
@@ -227,11 +227,11 @@ def test_pointers_of_manifests_that_are_being_converted_hide_no_others(
 
 
 def test_a_held_manifest_does_not_keep_a_run_from_ending(stream: Stream) -> None:
-    # Given a manifest that another run holds for ever
+    # Given a manifest that another run holds forever
     manifest = stream.put(urgent=True)
     stream.states[manifest] = [HELD] * 1000
     stream.on_wait = lambda: setattr(stream.run, "_stopping", True)
-    # When the run is to end while it waits, Then it ends, and the next run finds the pointer
+    # When the run has to end while it waits, Then it ends, and the next run finds the pointer
     stream.look()
     assert stream.run._open == []
     assert len(stream.begun) == 2
@@ -239,7 +239,7 @@ def test_a_held_manifest_does_not_keep_a_run_from_ending(stream: Stream) -> None
 
 
 def test_denied_files_do_not_end_a_run_that_has_read_others(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given a lane in which all that wait are denied, more than are tried, and a run that has converted a manifest
+    # Given a lane in which all waiting manifests are denied, more than are tried, and a run that has converted one
     monkeypatch.setattr(preflight, "MAX_SAMPLED", 1)
     denied = stream.put(urgent=True)
     monkeypatch.setattr(micro_batch, "check_environment", check_environment)
@@ -259,7 +259,7 @@ def test_denied_files_do_not_end_a_run_that_has_read_others(stream: Stream, monk
     InboxStream._record_work(stream.run, [read])
     # When
     stream.look()
-    # Then it goes on, and the sweep writes another pointer
+    # Then it continues, and the sweep writes another pointer
     assert stream.run._error is None
     assert [key for key in stream.pointers() if URGENT in key] == []
 
@@ -270,7 +270,7 @@ def test_a_manifest_that_is_being_converted_is_not_begun_again(stream: Stream) -
     stream.slow.add(manifest)
     stream.run.look_for_urgent()
     assert stream.slow_begun.acquire(timeout=PATIENCE_SECONDS)
-    # When another pointer to it comes, and the run looks again and would like to end
+    # When another pointer to it arrives, and the run checks again and could end
     stream.put_pointer(manifest, urgent=True)
     stream.run.look_for_urgent()
     stream.world.wait(timedelta(hours=1))
@@ -289,7 +289,7 @@ def test_an_error_ends_the_run_and_leaves_the_pointer_to_the_next_one(stream: St
     # Given
     stream.put(urgent=True)
     setattr(stream, cause, True)
-    # When
+    # When the conversion fails
     stream.look()
     # Then nothing else begins, and the next run finds the pointer
     stream.look()
@@ -298,9 +298,7 @@ def test_an_error_ends_the_run_and_leaves_the_pointer_to_the_next_one(stream: St
     assert len(stream.pointers()) == 1
 
 
-def test_a_pointer_that_could_not_be_deleted_is_deleted_by_a_later_look(
-    stream: Stream, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_pointer_that_could_not_be_deleted_is_deleted_later(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
     stream.put(urgent=True)
 
     def refuse(**_: object) -> None:
@@ -311,14 +309,14 @@ def test_a_pointer_that_could_not_be_deleted_is_deleted_by_a_later_look(
         stream.look()
     assert "1 pointer that was read stays in the inbox" in stream.lines[-1]
     assert len(stream.pointers()) == 1
-    # And it is not read again at once, but by the next look
+    # And it is not read again immediately, but by the next check
     assert not stream.run._wake.is_set()
     stream.look()
     assert (stream.pointers(), stream.run._wake.is_set()) == ([], True)
 
 
 @pytest.mark.parametrize(("code", "goes_on"), [("SlowDown", True), ("AccessDenied", False)])
-def test_a_look_that_gets_no_answer_is_repeated(
+def test_a_listing_without_an_answer_is_repeated(
     stream: Stream, monkeypatch: pytest.MonkeyPatch, code: str, goes_on: bool
 ) -> None:
     stream.put(urgent=True)
@@ -334,8 +332,8 @@ def test_a_look_that_gets_no_answer_is_repeated(
     assert len(stream.begun) == 1
 
 
-def test_a_look_that_takes_long_holds_up_nothing_but_the_end(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given a run that is idle, and an S3 that keeps its look waiting
+def test_a_slow_listing_delays_only_the_end(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given an idle run, and an S3 that delays its listing
     run, gate, heartbeats = stream.run, threading.Event(), list[object]()
 
     def list_slowly(*_: object) -> list[Any]:
@@ -356,7 +354,7 @@ def test_a_look_that_takes_long_holds_up_nothing_but_the_end(stream: Stream, mon
     # When, Then there are heartbeats, the next query follows, and the run does not end
     assert run._watch(query)
     assert not run._may_end()
-    # When the look has ended, Then another one uses the room that there is now, and the run may end
+    # When the listing has ended, Then another one uses the free room, and the run may end
     run._wake.clear()
     gate.set()
     run._threads.shutdown(wait=True)

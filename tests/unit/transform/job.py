@@ -1,4 +1,4 @@
-"""Helpers of the tests of the jobs: the context of a run in an emulated world, tasks, and what they have uploaded."""
+"""Helpers for the tests of the jobs: the context of a run in an emulated world, tasks, and their uploads."""
 
 from collections.abc import Callable
 from typing import Any
@@ -21,7 +21,7 @@ def services_of(world: World, max_attempts: int = 2) -> JobServices:
 def context_of(
     world: World, run: str = "jr_1", *ended: str, log: Callable[[str], None] = lambda _: None
 ) -> ConversionContext:
-    """The context of a run without Spark; the runs ``ended`` are over."""
+    """The context of a run without Spark; the runs in ``ended`` are over."""
     spark: Any = None
     return ConversionContext(spark, services_of(world), run, world.clock, lambda name: name in ended, log)
 

@@ -1,4 +1,4 @@
-"""The audit accepts results that add up and nothing else; the quarantine that it counts is read back from its files."""
+"""The audit accepts only consistent results; the counted quarantine is read back from its files."""
 
 import base64
 import json
@@ -155,7 +155,7 @@ def test_records_of_single_lines_are_bounded_by_the_input(tmp_path: Path) -> Non
     finished: list[list[bytes]] = []
     for _ in range(11):
         files.write_rejects(split, {"not JSON": 1500, "too deep": 1}, rejects)
-    # Then there is room for small files, and once it is used up the first lines are kept, as the size allows
+    # Then there is room for small files; once it is used up, the first lines are kept, up to the size limit
     sizes = [sum(map(len, lines[:-2])) for lines in finished]
     assert sizes[0] > 2 * MAX_EXPANSION * 2000
     assert abs(sizes[-1] - MAX_EXPANSION * 2000) <= 200
@@ -195,7 +195,7 @@ FAULTS: dict[str, Callable[[Records], Records]] = {
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_writer_that_changes_what_is_quarantined_is_found(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given a writer of the quarantine with a fault
+    # Given a quarantine writer with a fault
     write = QuarantineFiles.write
     monkeypatch.setattr(QuarantineFiles, "write", lambda self, records: write(self, FAULTS[fault](list(records))))
 

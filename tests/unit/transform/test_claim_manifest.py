@@ -1,6 +1,6 @@
-"""A run claims a manifest, finishes what another run began, or leaves it; the leases of its claims are renewed.
+"""A run claims a manifest, finishes the work of another run, or leaves it; the leases of its claims are renewed.
 
-Before it claims anything, one file that can be read is enough, whatever the others are.
+Before it claims anything, it must be able to read one file.
 """
 
 import threading
@@ -67,12 +67,12 @@ def test_a_manifest_that_has_ended_is_returned_as_it_is(world: World, state: str
     ("lane", "successors", "followed"),
     [
         (Lane.BATCH, (Lane.BATCH, Lane.BATCH), True),
-        # Pointers lead the stream lane to its own.
+        # Pointers lead the stream lane to its manifests.
         (Lane.BATCH, (Lane.STREAM,), False),
         (Lane.STREAM, (Lane.BATCH,), False),
     ],
 )
-def test_a_run_of_the_batch_lane_goes_on_with_the_successors(
+def test_a_run_of_the_batch_lane_continues_with_the_successors(
     world: World, lane: Lane, successors: tuple[Lane, ...], followed: bool
 ) -> None:
     row = world.queued("a.json", "b.json", lane=lane)
@@ -84,7 +84,7 @@ def test_a_run_of_the_batch_lane_goes_on_with_the_successors(
 
 @pytest.mark.parametrize("run", ["jr_1", "jr_2"])
 def test_a_committed_manifest_is_published_and_counted_by_the_run_that_has_converted_it(world: World, run: str) -> None:
-    # Given what the run jr_1 has committed
+    # Given a manifest that the run jr_1 has committed
     claim = world.claimed(world.queued("a.json"))
     row = claim.row
     item = upload(world.raw_s3, "lake", lake_key(PARTITION, row.id, 1, 0), b"rows", 3)
@@ -110,7 +110,7 @@ def test_a_manifest_that_a_newer_version_has_committed_waits_for_it(
     [
         ("jr_0", (), True),
         ("jr_0", ("jr_0",), False),
-        # Another call of this run, whatever Glue says of it.
+        # Another call of this run, whatever Glue reports about it.
         ("jr_1", ("jr_1",), True),
     ],
 )
@@ -127,23 +127,23 @@ def test_a_live_lease_is_kept_until_its_run_has_ended(
         assert world.row(row.id).reason == f"run {holder} ended during attempt 1 without reporting a result"
 
 
-def test_a_claim_that_got_no_answer_is_taken_up_once(world: World) -> None:
-    # Given a second attempt, whose claim was applied, and no answer to it arrives
+def test_a_claim_without_an_answer_is_continued_once(world: World) -> None:
+    # Given a second attempt, whose claim was applied without an answer
     row, context = after_attempts(world, world.queued("a.json"), 1), context_of(world)
     world.faults.reset()
     world.faults.lose_answer_of = 1
     with pytest.raises(ReadTimeoutError):
         claim_or_finish(context, row.id)
-    # When, Then a process that shares the id of the run only is held
+    # When, Then a process that only shares the id of the run is kept out
     held = ConversionOutcome(row.id, HELD, reason="run jr_1 is working on it")
     assert given(world, row.id) == held
-    # And shortly before the lease ends the run goes on with the same attempt, without other manifests, in one call
+    # And shortly before the lease ends the run continues the same attempt, without other manifests, in one call
     world.wait(timedelta(minutes=9))
     assert claim_or_finish(context, row.id, skip_tried=True) is None
     claim = claim_or_finish(context, row.id)
     assert isinstance(claim, Claim)
     assert (claim.owner, claim.row.attempt, world.row(row.id).attempt) == ("jr_1", 2, 2)
-    # And the lease is a whole one, as the first renewal expects
+    # And the lease has its full length, as the first renewal expects
     world.wait(timedelta(minutes=9))
     assert claim_or_finish(context, row.id) == held
 
@@ -187,7 +187,7 @@ def test_a_manifest_of_an_earlier_input_bucket_is_done_with_what_it_has_publishe
 
 
 def keeper(renew: Callable[[str], object], log: Callable[[str], None] = print) -> LeaseKeeper:
-    """Keeps the leases of the manifests a, b and c, each of 0.04 seconds; ``renew`` stands for the ledger."""
+    """Keeps the leases of the manifests a, b and c, each of 0.04 seconds; ``renew`` replaces the ledger."""
 
     def renew_claim(claim: Claim, now: datetime, lease: timedelta) -> None:
         assert (now, lease) == (MORNING, timedelta(seconds=0.04))
@@ -202,7 +202,7 @@ def keeper(renew: Callable[[str], object], log: Callable[[str], None] = print) -
     return found
 
 
-def test_renewals_go_on_in_the_background_and_end_with_the_work() -> None:
+def test_renewals_continue_in_the_background_and_end_with_the_work() -> None:
     renewed = threading.Semaphore(0)
     with keeper(lambda _: renewed.release()):
         assert all(renewed.acquire(timeout=10) for _ in range(7))
@@ -220,13 +220,13 @@ def test_a_manifest_that_is_lost_or_committed_is_no_longer_renewed() -> None:
     assert [call.args[0] for call in renew.call_args_list] == ["a", "b", "b"]
 
 
-def test_a_round_without_answers_is_one_line_of_the_log_and_says_what_happens_next() -> None:
+def test_a_round_without_answers_is_one_log_line_that_names_the_next_step() -> None:
     # Given a ledger that answers no renewal
     renew, lines = Mock(side_effect=ConnectionError("no route")), list[str]()
     # When
     subject = keeper(renew, lines.append)
     subject.renew_all()
-    # Then each was tried, and none is lost
+    # Then each renewal was tried, and no lease is lost
     assert lines == [
         "3 of 3 leases were not renewed (first: a: ConnectionError: no route); "
         "the next try is in 0.01 s, each lease ends 0.04 s after its last renewal"
@@ -236,7 +236,7 @@ def test_a_round_without_answers_is_one_line_of_the_log_and_says_what_happens_ne
 
 
 def test_a_manifest_that_is_tried_alone_is_claimed_at_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given tasks of more than a lease, a new manifest, and two that are tried alone, for the last time
+    # Given tasks longer than a lease, a new manifest, and two that are tried alone, for the last time
     world = model.World(slow=True, settings=model.with_attempts(2))
     held, run = list[set[str]](), FakeSparkJob.run
 
@@ -257,7 +257,7 @@ def test_a_manifest_that_is_tried_alone_is_claimed_at_its_turn(monkeypatch: pyte
         new = world.queued("c")
         # When
         outcomes = convert([*tried, new], conversion(world, services, "run-1"))
-    # Then the end of the run would use up an attempt of one of them, and no lease has expired
+    # Then the end of the run would use up an attempt of only one of them, and no lease has expired
     assert held == [{new}, *({manifest} for manifest in tried)]
     assert [outcome.state for outcome in outcomes] == [State.DONE] * 3
 

@@ -1,6 +1,6 @@
-"""The end of an attempt: a commit without an answer, a manifest that is given up, its successors.
+"""The end of an attempt: a commit without an answer, an abandoned manifest, its successors.
 
-And what a person reads about a fault of the environment.
+And the message for a person about a fault of the environment.
 """
 
 import errno
@@ -72,9 +72,9 @@ def test_a_manifest_of_the_batch_lane_is_halved_and_one_of_the_stream_lane_is_no
         [f"orders/{name}" for name in part] for part in divided
     ]
     kinds = {(one.lane, one.urgent, one.created_at) for one in found}
-    # And halves are as old as the whole, so that an alarm sees how long their files have been waiting
+    # And halves are as old as the whole, so that an alarm sees the waiting time of their files
     assert kinds == {(Lane.BATCH, False, iso_utc(world.now) if lane == Lane.STREAM else row.created_at)}
-    # And all attempts are left to them
+    # And they have all attempts left
     assert {(half.state, half.tries) for half in map(world.row, after.superseded_by)} == {(State.QUEUED, 0)}
 
 
@@ -92,7 +92,7 @@ def test_the_successors_of_a_forced_manifest_wait_since_then_in_the_batch_lane(
     world: World, set_one_apart: bool
 ) -> None:
     row = forced_row(world)
-    # When it is given up, or its attempt may not read one of two files
+    # When it is abandoned, or its attempt may not read one of two files
     if set_one_apart:
         attempt: Any = planned(world, row)
         fault = EnvironmentFault("denied", "it", passing=False, denied=True)
@@ -154,14 +154,14 @@ def test_a_missing_permission_is_named(error: ClientError, action: str) -> None:
         (OSError(errno.EMFILE, "too many open files"), "a worker's machine failed: [Errno", False),
     ],
 )
-def test_the_cause_says_what_happened(error: Exception, cause: str, passing: bool) -> None:
+def test_the_cause_states_what_happened(error: Exception, cause: str, passing: bool) -> None:
     fault = fault_of(error)
     assert fault is not None
     assert fault.cause.startswith(cause)
     assert fault.passing == passing
 
 
-def test_the_fault_is_found_behind_an_error_of_the_product() -> None:
+def test_the_fault_is_found_as_the_cause_of_a_product_error() -> None:
     error = TransientError("s3://lake/k could not be uploaded")
     error.__cause__ = answer("AccessDenied", "UploadPart", 403)
     fault = fault_of(error)
@@ -172,7 +172,7 @@ def test_the_fault_is_found_behind_an_error_of_the_product() -> None:
 @pytest.mark.parametrize(
     "error",
     [
-        # What belongs to a file or a document is no fault of the environment, whatever it was raised from.
+        # An error of a file or a document is not a fault of the environment, whatever it was raised from.
         UnreadableFileError("its encryption key cannot be used"),
         InvalidDocumentError("its encryption key cannot be used"),
         AuditError("rows"),
@@ -196,7 +196,7 @@ def note_fault(world: World, *manifests: str) -> list[str]:
     return lines
 
 
-# While another run is at work, the fault is not that of its attempt. The sweep may finish a publish before the verdict.
+# While another run works, the fault does not belong to its attempt. The sweep may finish a publish before the verdict.
 @pytest.mark.parametrize(
     "states", [("RUNNING", "DONE", "-QUEUED", "QUEUED"), ("PUBLISHING", "-QUEUED"), ("RUNNING", "-PUBLISHING", "DONE")]
 )
@@ -230,7 +230,7 @@ def planned(world: World, row: ManifestRow) -> Attempt:
 
 
 def result_of(world: World, task: Task) -> TaskResult:
-    """Three rows, a blank line and a rejected one, uploaded."""
+    """Three rows, a blank line and a rejected line, uploaded."""
     (split,) = task.splits
     body = f'{{"uri": "{split.file.uri}"}}'.encode()
     names = (task.partition, task.manifest, task.generation, task.number)
@@ -271,7 +271,7 @@ LOST = LeaseLostError("run-2 has taken it over")
         (LOST, True, State.DONE, 1, None),
         (LOST, False, State.QUEUED, 1, finalize.COMMIT_UNSETTLED),
         (DEFECT, False, State.QUEUED, 1, finalize.COMMIT_UNSETTLED),
-        # Nothing is said against the commit, so no try is used up.
+        # The commit was not rejected, so no try is used up.
         (NO_ANSWER, False, State.QUEUED, 0, "AWS could not be reached"),
     ],
 )
@@ -284,7 +284,7 @@ def test_a_commit_that_is_refused_or_gets_no_answer_is_settled_by_the_row(
     tries: int,
     reason: str | None,
 ) -> None:
-    # Given a ledger that answers the commit with an error, perhaps after it has applied it
+    # Given a ledger that answers the commit with an error, perhaps after applying it
     commit = Manifests.commit
 
     def answer(*given: Any) -> None:

@@ -26,7 +26,7 @@ RESOURCES = ResourceNames("input", "lake", "quarantine", "control", "ledger", "s
 
 @pytest.fixture
 def builder(monkeypatch: pytest.MonkeyPatch) -> Mock:
-    """Builds Spark sessions; the deployment's services are a stand-in."""
+    """Builds Spark sessions; the deployment's services are stubs."""
     builder = Mock(**{"getOrCreate.return_value": "session"})
     builder.appName.return_value = builder.config.return_value = builder
     monkeypatch.setattr(pyspark.sql, "SparkSession", SimpleNamespace(builder=builder))
@@ -86,14 +86,14 @@ def test_a_run_holds_its_leases_by_the_id_that_its_engine_knows(
     ],
     ids=["Glue", "batch lane on EMR", "stream lane on EMR"],
 )
-def test_whether_a_run_has_ended_is_asked_of_the_services_that_the_stage_has(
+def test_only_the_stages_services_are_asked_whether_a_run_has_ended(
     monkeypatch: pytest.MonkeyPatch, fields: dict[str, Any], glue_jobs: list[str], asks_emr: bool
 ) -> None:
-    # Given services that know no run, and remember what they were asked for
-    asked: list[str] = []
+    # Given services that know no run, and record their requests
+    requested: list[str] = []
 
     def unknown(job: str, code: str) -> None:
-        asked.append(job)
+        requested.append(job)
         raise ClientError({"Error": {"Code": code, "Message": ""}}, "GetJobRun")
 
     glue = SimpleNamespace(get_job_run=lambda JobName, RunId: unknown(JobName, "EntityNotFoundException"))  # noqa: N803
@@ -110,16 +110,16 @@ def test_whether_a_run_has_ended_is_asked_of_the_services_that_the_stage_has(
     assert not has_ended("jr_1")
     assert not has_ended("emr-serverless:00app:00run")
     # Then
-    assert asked == [*glue_jobs, *(["application"] if asks_emr else [])]
+    assert requested == [*glue_jobs, *(["application"] if asks_emr else [])]
 
 
 def test_a_deliberate_error_is_the_last_line_and_the_end_of_the_process(
     builder: Mock, capsys: pytest.CaptureFixture[str]
 ) -> None:
     failure = job_main.run_job([], "app", Mock(side_effect=TransientError("S3 did not answer: try again")))
-    shown = capsys.readouterr()
+    printed = capsys.readouterr()
     assert failure == "TransientError: S3 did not answer: try again"
-    assert (shown.out.split(" ", 1)[1], shown.err) == (f"{failure}\n", "")
+    assert (printed.out.split(" ", 1)[1], printed.err) == (f"{failure}\n", "")
 
 
 def test_a_run_that_is_not_finished_ends_with_its_last_line(builder: Mock) -> None:
@@ -139,25 +139,25 @@ NO_SPACE = "java.io.IOException: No space left on device"
     [
         ("a\n\tat org.apache.spark", " (a)"),
         ("", ""),
-        # py4j's, for a Spark that cannot start
+        # py4j's error, for a Spark that cannot start
         (f"An error occurred while calling None.JavaSparkContext.\n: {NO_SPACE}\n\tat java.base", f" ({NO_SPACE})"),
     ],
 )
-def test_the_trace_of_any_other_error_is_behind_the_sentence(
+def test_the_trace_of_any_other_error_follows_the_sentence(
     builder: Mock, capsys: pytest.CaptureFixture[str], text: str, quoted: str
 ) -> None:
     failure = job_main.run_job([], "app", Mock(side_effect=ZeroDivisionError(text)))
-    shown = capsys.readouterr()
+    printed = capsys.readouterr()
     assert failure == (
         f"the run ended with ZeroDivisionError{quoted}, its trace is in the same log: remove the cause; nothing is "
         "lost, what was not published is converted again"
     )
-    assert "Traceback (most recent call last):" in shown.err
-    assert shown.out.splitlines()[-1].endswith(failure)
+    assert "Traceback (most recent call last):" in printed.err
+    assert printed.out.splitlines()[-1].endswith(failure)
 
 
 def test_a_fault_of_the_environment_is_named_in_place_of_its_class(builder: Mock) -> None:
-    # Given a body, such as that of the settings or of the run document, that is cut on its way
+    # Given a body, such as the settings or the run document, that is truncated in transit
     cut = ResponseStreamingError(error="Connection broken")
     # When
     failure = job_main.run_job([], "app", Mock(side_effect=cut))

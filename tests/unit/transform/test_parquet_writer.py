@@ -1,6 +1,6 @@
-"""Files have the target size, every row and every column, also when columns appear later.
+"""Files have the target size, every row and every column, even if columns appear later.
 
-A writer that loses, doubles, swaps or changes values is found before anything of its file is uploaded.
+A writer that loses, duplicates, swaps or changes values is found before any part of its file is uploaded.
 """
 
 import json
@@ -47,7 +47,7 @@ def body(rows: Sequence[Mapping[str, str | None]]) -> bytes:
 
 
 def test_a_new_column_is_null_in_earlier_rows(tmp_path: Path) -> None:
-    # Given batches whose columns grow, some of them within a row group, and a known one without a value
+    # Given batches whose columns grow, some of them within a row group, and a known column without a value
     files = Files(tmp_path, ["never"], row_group_bytes=40)
     for rows in ([{"A": "x0"}, {"A": "x1"}], [{"A": "y", "B": "x0"}], [{"A": "z", "B": "x0"}], [{"C": "x0"}]):
         files.add(rows)
@@ -55,7 +55,7 @@ def test_a_new_column_is_null_in_earlier_rows(tmp_path: Path) -> None:
     # When
     files.close()
 
-    # Then one file has all rows, and the disk holds nothing else
+    # Then one file has all rows, and the disk has no other file
     (path,) = files.paths
     table = pq.read_table(path)
     assert pq.read_metadata(path).num_row_groups > 1
@@ -75,12 +75,12 @@ def test_a_row_group_ends_when_it_takes_too_much_memory(tmp_path: Path, columns:
     for _ in range(16):
         files.add(rows)
     files.close()
-    # Then 112 MB of values are in several row groups, though the setting allows 128 MiB in one
+    # Then 112 MB of values are in several row groups, although the setting allows 128 MiB in one
     assert pq.read_metadata(files.paths[0]).num_row_groups > 1
 
 
 def test_a_file_ends_when_its_metadata_takes_too_much_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given room for the chunks of three row groups of 20 columns, each of which has a value in every page
+    # Given room for the chunks of three row groups of 20 columns, each with a value in every page
     monkeypatch.setattr("transform.parquet_writer.MAX_METADATA_BYTES", 3 * 20 * 1024)
     files = Files(tmp_path, row_group_bytes=400_000)
     rows = body([{f"c{column}": "x" for column in range(20)}]) + b"{}\n" * 20_479
@@ -108,7 +108,7 @@ def test_files_stay_near_their_target(tmp_path: Path, drifting: bool) -> None:
         files.add(rows)
     files.close()
 
-    # Then every file but the last is near its target
+    # Then every file except the last is near its target
     sizes = [path.stat().st_size for path in files.paths]
     assert len(sizes) > 3
     assert all(target / 2 <= size <= target * 1.6 for size in sizes[:-1])
@@ -116,8 +116,8 @@ def test_files_stay_near_their_target(tmp_path: Path, drifting: bool) -> None:
 
 
 @pytest.mark.parametrize(("rest", "expected"), [(60, 1), (900, 2)])
-def test_a_small_rest_is_no_file_of_its_own(tmp_path: Path, rest: int, expected: int) -> None:
-    # Given row groups of a third of the target, after four of which little or much is left
+def test_a_small_remainder_gets_no_separate_file(tmp_path: Path, rest: int, expected: int) -> None:
+    # Given row groups of a third of the target, and little or much data left after four of them
     chance, written = random.Random(2), 0
     files = Files(tmp_path, target_file_bytes=320_000, compression="snappy", row_group_bytes=1)
     for rows in (1000, 1000, 1000, 1000, rest):
@@ -169,7 +169,7 @@ FAULTS: dict[str, Callable[[pa.Table], pa.Table]] = {
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_writer_that_changes_values_is_found(fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given a writer whose file has the right number of rows, and wrong ones
+    # Given a writer whose file has the right number of rows, but wrong ones
     class FaultyFile:
         def __init__(self, path: Path, **options: Any) -> None:
             self._path, self._file = path, ndjson_arrow.ParquetFile(path, **options)

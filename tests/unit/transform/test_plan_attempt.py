@@ -1,4 +1,4 @@
-"""The plan of an attempt: splits, tasks, portions, the sampled output ratio; and what it has measured."""
+"""The plan of an attempt: splits, tasks, portions, the sampled output ratio; and the measurements of the attempt."""
 
 import gzip
 from collections.abc import Sequence
@@ -132,7 +132,7 @@ def converted_ratio(files: Sequence[ObjectVersion], folder: Path) -> float:
 
 
 @pytest.mark.parametrize("shape", ["flat", "nested", "repetitive", "gzip"])
-def test_the_sampled_ratio_is_near_that_of_the_conversion(shape: str, tmp_path: Path) -> None:
+def test_the_sampled_ratio_is_near_the_conversions(shape: str, tmp_path: Path) -> None:
     # Given: 24 MB of records; "repetitive" ones compress to a fortieth
     if shape == "repetitive":
         keys = Random(7)
@@ -155,7 +155,7 @@ def test_the_sampled_ratio_is_near_that_of_the_conversion(shape: str, tmp_path: 
 
 
 def test_places_are_spread_and_each_is_read_from_its_first_line_on(tmp_path: Path) -> None:
-    # Given: four splits of which only the last has rows at its start
+    # Given: four splits, only the last of which has rows at its start
     lines = [b"x" * 99 + b"\n"] * (3 * MIB // 100) + [b'{"a":"%d"}\n' % number for number in range(100_000)]
     path = tmp_path / "a.ndjson"
     path.write_bytes(b"".join(lines))
@@ -163,7 +163,7 @@ def test_places_are_spread_and_each_is_read_from_its_first_line_on(tmp_path: Pat
     parts = split_files([file], (), -(-file.size // 4))
     assert len(parts) == 4
 
-    # When / Then: a task of nothing but rejects has no ratio, the manifest as a whole has one
+    # When / Then: a task with only rejects has no ratio, the manifest as a whole has one
     assert output_ratio(SOURCE, parts[:2], SETTINGS) is None
     assert output_ratio(SOURCE, parts, SETTINGS) is not None
 
@@ -197,7 +197,7 @@ PLAIN, PACKED = file_of("d/a.json", 100), file_of("d/b.json", 40)
 
 
 def measured_task(milliseconds: int, output: int, *splits: tuple[ObjectVersion, int]) -> TaskResult:
-    """The result of a task; a split is the whole file, with the bytes of its NDJSON."""
+    """The result of a task; a split is the whole file, with its size in NDJSON bytes."""
     counted = [SplitResult(Split(file, 0, file.size), 1, 1, 0, {}, size, file is PACKED, None) for file, size in splits]
     return TaskResult("m", 0, (pending("key", 1, size=output),), (), tuple(counted), (), (), milliseconds)
 
@@ -205,7 +205,7 @@ def measured_task(milliseconds: int, output: int, *splits: tuple[ObjectVersion, 
 @pytest.mark.parametrize(
     ("tasks", "expected"),
     [
-        # Tasks of one kind count for it alone; the time of a task of both kinds is divided by their NDJSON.
+        # Tasks of one kind count only for that kind; the time of a mixed task is divided by their NDJSON bytes.
         ([(1000, 20, (PLAIN, 100)), (4000, 60, (PACKED, 300))], DatasetMeasurement(140, 80, 5000, 40, 4000)),
         ([(4000, 80, (PLAIN, 100), (PACKED, 300))], DatasetMeasurement(140, 80, 4000, 40, 3000)),
     ],

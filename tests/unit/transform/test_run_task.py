@@ -1,6 +1,6 @@
 """A task without Spark and S3: every split size gives the same rows and rejects, and the audit accepts them.
 
-A file that costs too much processor time is excluded with a reason; waiting for S3 costs none.
+A file that uses too much processor time is excluded with a reason; waiting for S3 uses none.
 """
 
 import errno
@@ -55,7 +55,7 @@ BODY = st.builds(
 
 
 class ReadingUploads:
-    """Uploads that read each file at once, as a reader of the lake would."""
+    """Uploads that read each file immediately, as a reader of the lake would."""
 
     def __init__(self) -> None:
         self.rows: list[dict[str, str]] = []
@@ -94,8 +94,8 @@ def run(
 ) -> tuple[list[Task], list[TaskResult], ReadingUploads]:
     bodies = {**files, **(lost or {})}
     versions = [version(key, body) for key, body in bodies.items()]
-    whole = {item for item in versions if not can_split(bodies[item.key][:HEAD_BYTES])}
-    packed = pack_tasks(split_files(versions, whole, split_bytes), target, 1.0)
+    unsplit = {item for item in versions if not can_split(bodies[item.key][:HEAD_BYTES])}
+    packed = pack_tasks(split_files(versions, unsplit, split_bytes), target, 1.0)
     options = {"split_bytes": split_bytes, "target_file_bytes": target, **settings}
     tasks = [task_of(*part, number=number, known=("c",), **options) for number, part in enumerate(packed)]
     reads = ReadingUploads()
@@ -124,7 +124,7 @@ def test_every_split_size_gives_the_same_rows_and_rejects(
 
 
 def test_a_task_with_a_lost_file_reads_on_and_has_no_objects() -> None:
-    # Given a good, a deleted and a truncated file, whose last line has no end, and a good one after it
+    # Given a good file, a deleted one, a truncated one whose last line has no end, and a good one after it
     good = b'{"a":1}\n'
     files = {"a.json": good, "b.json.gz": gzip.compress(b'{"a":2}\n{"a', mtime=0)[:-4], "c.json": good}
 
@@ -144,8 +144,8 @@ def test_a_task_with_a_lost_file_reads_on_and_has_no_objects() -> None:
     assert reads.aborted
 
 
-def test_provenance_tells_two_versions_of_a_key_apart(tmp_path: Path) -> None:
-    # Given two versions of a key, which have the same bytes, and a file of a bucket without versions
+def test_provenance_distinguishes_two_versions_of_a_key(tmp_path: Path) -> None:
+    # Given two versions of a key with the same bytes, and a file of a bucket without versions
     bodies, reads = {"a.json": b'\n{"a":1}\n', "b.json": b"{}"}, ReadingUploads()
     uploads: Any = reads
     first = version("a.json", bodies["a.json"])
@@ -174,7 +174,7 @@ def test_a_task_writes_more_than_a_thousand_objects_under_keys_of_their_own() ->
     # Given a target so small that every row is a Parquet file, and two tasks
     body = b"".join(b'{"c":"%d"}\n' % row for row in range(2200))
     _, results, reads = run({"a.json": body}, len(body) // 2 + 1, 1, row_group_bytes=1)
-    # Then each object has a key of its own, and no row is missing
+    # Then each object has its own key, and no row is missing
     keys = [item.key for result in results for item in result.objects]
     assert min(len(result.objects) for result in results) > 1000
     assert len(set(keys)) == len(keys) == len(reads.rows) == 2200
@@ -194,7 +194,7 @@ def test_a_full_disk_is_a_result_that_spark_can_carry(monkeypatch: pytest.Monkey
 
 
 def test_a_disk_that_is_full_before_the_first_temporary_folder_is_a_result(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given a new Python worker that can write no file: `tempfile` does not tell why
+    # Given a new Python worker that cannot write files: `tempfile` does not report the reason
     fail_with(monkeypatch, ZeroDivisionError())
     monkeypatch.setattr(tempfile, "tempdir", None)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -220,7 +220,7 @@ PLAIN, GZIP = b"{}\n" * 1000, gzip.compress(b"{}\n", mtime=0) + bytes(3000)
 
 
 def spend(seconds: float, read_bytes: int, head: bytes = PLAIN, settings: ConvertSettings = SETTINGS) -> None:
-    """Read a number of bytes of a file in a given processor time, the first two of them in none."""
+    """Read a number of bytes of a file in a given processor time; the first two take no time."""
     file = version("orders/a.json", head)
     clock = iter([5.0, 5.0, 5.0 + seconds])
     deadline = SplitDeadline(Split(file, 0, file.size), settings, lambda: next(clock))
@@ -233,9 +233,9 @@ def spend(seconds: float, read_bytes: int, head: bytes = PLAIN, settings: Conver
     ("seconds", "read_bytes", "head"),
     [(0, 2, PLAIN), (GRACE_SECONDS, 2, PLAIN), (61, 6100, PLAIN), (600, 60_000, PLAIN), (61, 610, GZIP)],
 )
-def test_a_file_within_its_time_or_above_the_speed_goes_on(seconds: float, read_bytes: int, head: bytes) -> None:
+def test_a_file_within_its_time_or_above_the_speed_is_read_on(seconds: float, read_bytes: int, head: bytes) -> None:
     spend(seconds, read_bytes, head)
-    # And without a slowest speed only the time is limited
+    # And without a minimum speed only the time is limited
     spend(3600, 2, settings=parse_settings({"stage": "t", "convert": {"min_bytes_per_second": 0}}).convert)
 
 
@@ -276,13 +276,13 @@ def test_the_stream_has_a_file_for_its_latency_goal_and_at_least_a_minute(goal: 
 
 
 def test_a_slow_file_is_excluded_and_the_others_of_its_task_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given a processor that needs an hour for each look at the clock while the slow file is read
+    # Given a processor that needs an hour for each read of the clock while the slow file is read
     hours = itertools.chain([0.0], itertools.repeat(3600.0))
     monkeypatch.setattr("transform.run_task.thread_time", lambda: next(hours))
     body = b'{"a":1}\n'
     # When
     _, (result,), reads = run({"a.json.gz": gzip.compress(body), "b.json": body}, 1000, 10_000)
-    # Then the first file is excluded, the second one only read, and nothing is published by this attempt
+    # Then the first file is excluded, the second one is only read, and this attempt publishes nothing
     [failure] = result.failures
     assert failure.file.key == "a.json.gz"
     assert "convert.min_bytes_per_second" in failure.reason
@@ -290,28 +290,28 @@ def test_a_slow_file_is_excluded_and_the_others_of_its_task_are_read(monkeypatch
     assert reads.aborted
 
 
-def test_the_parts_of_a_slow_file_are_given_up_with_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given a file of eight parts in one task, of which the first one is too slow
-    looks: list[float] = []
+def test_the_parts_of_a_slow_file_are_excluded_with_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given a file of eight parts in one task, the first of which is too slow
+    reads: list[float] = []
 
     def hours() -> float:
-        looks.append(3600.0 * len(looks))
-        return looks[-1]
+        reads.append(3600.0 * len(reads))
+        return reads[-1]
 
     monkeypatch.setattr("transform.run_task.thread_time", hours)
     # When
     _, (result,), _ = run({"a.json": b'{"a":1}\n' * 100}, 100, 10_000)
     # Then the others are not read
     assert [failure.file.key for failure in result.failures] == ["a.json"]
-    assert len(looks) == 2
+    assert len(reads) == 2
 
 
 def test_a_piece_that_inflates_to_many_batches_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
     # Given 8 KB of gzip, each batch of which takes 40 seconds
-    looks = itertools.count(0, 40)
-    monkeypatch.setattr("transform.run_task.thread_time", lambda: float(next(looks)))
+    reads = itertools.count(0, 40)
+    monkeypatch.setattr("transform.run_task.thread_time", lambda: float(next(reads)))
     # When
     _, (result,), _ = run({"a.json.gz": gzip.compress(b"{}\n" * 2_500_000)}, 1 << 20, 10_000)
-    # Then it is excluded after the second one
+    # Then the file is excluded after the second batch
     [failure] = result.failures
     assert "took 1.3 minutes of processor time" in failure.reason

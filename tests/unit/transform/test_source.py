@@ -1,6 +1,6 @@
-"""Reading the input: whose fault an error is, and chunks in order, whichever request ends first.
+"""Reading the input: who is responsible for an error, and chunks in order, whichever request ends first.
 
-All clients of a process have one session, whose credentials are asked for patiently and used only while they are valid.
+All clients of a process have one session; its credentials are requested patiently and used only while valid.
 """
 
 import errno
@@ -53,7 +53,7 @@ Failing = Callable[..., Source]
 
 @pytest.fixture
 def failing(monkeypatch: pytest.MonkeyPatch) -> Failing:
-    """Makes a source: obstore fails without a type that says why, and boto3 gives an error, or all of its answers."""
+    """Makes a source: obstore fails without a typed reason; boto3 gives one error, or all of its answers."""
 
     def source(answer: Exception | list[Any], input_keys: tuple[str, ...] | None = None, error: Any = None) -> Source:
         text = f"error sending request for url (http://s3/{NAMED_FILE.bucket}/{NAMED_FILE.key})"
@@ -80,7 +80,7 @@ def answer(code: str, message: str = "") -> ClientError:
         (answer("NoSuchVersion"), (), "deleted"),
         (answer("NoSuchKey"), (), "deleted"),
         (answer("InvalidRequest"), (), "SSE-C"),
-        # A key of the uploader, which the role may not use, and which is not that of the input
+        # A key of the uploader that the role may not use, and that is not the key of the input
         (answer("AccessDenied", REFUSED), (KEY,), f"KMS key {FOREIGN}.* then run: hybrid-router reprocess"),
     ],
 )
@@ -98,7 +98,7 @@ def test_a_disabled_key_of_the_whole_input_excludes_no_file(
     # When
     with pytest.raises(DeniedFileError) as raised:
         failing(error, input_keys).fetch(NAMED_FILE, 0, 8)
-    # Then: the manifest waits, and its reason says what to do
+    # Then: the manifest waits, and its reason states what to do
     assert "enable the key of the bucket again" in str(fault_of(raised.value))
 
 
@@ -106,12 +106,12 @@ def test_a_disabled_key_of_the_whole_input_excludes_no_file(
     "error",
     [
         *(answer(code) for code in ("AccessDenied", "NoSuchBucket", "SlowDown")),
-        # The key has the names of other errors.
+        # The key contains the names of other errors.
         EndpointConnectionError(endpoint_url=f"http://s3/{NAMED_FILE.key}"),
     ],
 )
 def test_what_is_not_proven_to_belong_to_the_file_does_not_exclude_it(failing: Failing, error: Exception) -> None:
-    # Given a fast reader that says "not found", which can be the bucket
+    # Given a fast reader that answers "not found", which can refer to the bucket
     source = failing(error, error=FileNotFoundError(NAMED_FILE.key))
     # When / Then
     with pytest.raises(TransientError, match="is retried"):
@@ -119,41 +119,41 @@ def test_what_is_not_proven_to_belong_to_the_file_does_not_exclude_it(failing: F
 
 
 class PanicException(BaseException):
-    """In place of that of obstore, which no module names."""
+    """Replaces obstore's error, which no module exports."""
 
 
 def test_a_reader_without_file_descriptors_for_its_runtime_is_a_fault_of_the_machine(failing: Failing) -> None:
     source = failing(OSError(errno.EMFILE, "too many open files"), error=[PanicException("no Tokio runtime")])
-    # It panics until its process ends, with lines on stderr: a task asks it once.
+    # It panics until its process ends, with lines on stderr: a task calls it once.
     for _ in range(2):
         with pytest.raises(OSError, match="too many open files") as raised:
             source.fetch(NAMED_FILE, 0, 8)
         assert fault_of(raised.value) is not None
 
 
-TOLD = {"ETag": '"e"', "ContentLength": 8}
+HEAD = {"ETag": '"e"', "ContentLength": 8}
 
 
 @pytest.mark.parametrize("received", [5, 9])
 @pytest.mark.parametrize(
     ("shown", "faulty"),
     [
-        (TOLD, None),
+        (HEAD, None),
         ({"ContentLength": 5}, None),
         (EndpointConnectionError(endpoint_url="s3"), None),
-        ({**TOLD, "ContentLength": 5}, "it has 5 bytes, and its event names 8"),
+        ({**HEAD, "ContentLength": 5}, "it has 5 bytes, and its event names 8"),
     ],
 )
 def test_an_answer_of_another_size_is_the_files_fault_only_if_s3_says_so(
-    failing: Failing, received: int, shown: Any, faulty: str | None
+    failing: Failing, received: int, head: Any, faulty: str | None
 ) -> None:
     # Given an answer whose header agrees with its bytes
     source = failing([], error=[Mock(**{"bytes.return_value": bytes(received), "meta": {"version": "v1"}})])
-    source._client.head_object = Mock(side_effect=[shown])  # type: ignore[method-assign]
+    source._client.head_object = Mock(side_effect=[head])  # type: ignore[method-assign]
     # When
     with pytest.raises(TransientError if faulty is None else UnreadableFileError, match=faulty) as raised:
         source.fetch(NAMED_FILE, 0, 8)
-    # Then what a proxy answers uses up no attempt
+    # Then a proxy's answer uses up no attempt
     fault = fault_of(raised.value)
     assert (fault is not None and fault.passing) == (faulty is None)
 
@@ -167,7 +167,7 @@ def test_an_archived_version_null_under_a_newer_one_can_be_restored(failing: Fai
 def test_a_body_that_trickles_ends_its_request_and_excludes_no_file(
     monkeypatch: pytest.MonkeyPatch, failing: Failing
 ) -> None:
-    # Given a body of which a byte comes every 100 seconds, so that no read times out
+    # Given a body that sends a byte every 100 seconds, so that no read times out
     monkeypatch.setattr(documents, "time", Mock(**{"monotonic.side_effect": count(0, 100)}))
     raw = Mock(**{"read.return_value": b"x"})
     source = failing([{"Body": StreamingBody(raw, 1 << 20)}])
@@ -214,7 +214,7 @@ def test_a_split_gets_the_byte_before_it_and_everything_after_it(
 
 
 class SlowSource(FakeSource):
-    """Answers its first requests when ``expected`` of them are under way at once."""
+    """Answers its first requests when ``expected`` of them are in progress at once."""
 
     def __init__(self, bodies: dict[str, bytes], expected: int) -> None:
         super().__init__(bodies)
@@ -238,8 +238,8 @@ class SlowSource(FakeSource):
 
 
 @pytest.mark.parametrize("requests", [S3_REQUESTS, Requests(1, 1), Requests(4, 32), Requests(3, 7)])
-def test_as_many_blocks_of_small_files_are_under_way_at_once_as_the_store_wants(requests: Requests) -> None:
-    # Given more files than the blocks that are under way hold, in a store that takes its time
+def test_the_store_sets_how_many_blocks_of_small_files_are_requested_at_once(requests: Requests) -> None:
+    # Given more files than the blocks in progress hold, in a slow store
     files = [file_of(str(number), 3) for number in range(480)]
     source = SlowSource({item.key: f"{number:03}".encode() for number, item in enumerate(files)}, requests.ahead)
     # When
@@ -303,11 +303,11 @@ def test_all_clients_of_a_process_share_its_session_and_have_the_region_of_the_j
     # Given credentials of a role
     for name in SECRETS:
         on_glue.setenv(name, "key")
-    asked: list[object] = []
+    resolvers: list[object] = []
     resolve = botocore.credentials.CredentialResolver.load_credentials
 
     def counted(resolver: botocore.credentials.CredentialResolver) -> object:
-        asked.append(resolver)
+        resolvers.append(resolver)
         return resolve(resolver)
 
     on_glue.setattr(botocore.credentials.CredentialResolver, "load_credentials", counted)
@@ -315,11 +315,11 @@ def test_all_clients_of_a_process_share_its_session_and_have_the_region_of_the_j
     for _ in range(2):
         engines = clients.engine_clients(REGION, ["glue", "emr-serverless"]).values()
         opened = (clients.s3_client(REGION), clients.dynamodb_client(REGION), *engines)
-        # Then all are of the job's region, the reader too, which follows no redirect to another one
+        # Then all use the job's region, including the reader, which follows no redirect to another one
         assert [client.meta.region_name for client in opened] == [REGION] * 4
         assert clients.object_store(REGION, "input").config["region"] == REGION
-    # And the credentials were looked for once
-    assert len(asked) == 1
+    # And the credentials were looked up once
+    assert len(resolvers) == 1
 
 
 @pytest.mark.usefixtures("on_glue")
@@ -331,7 +331,7 @@ def test_a_read_without_credentials_is_tried_again() -> None:
     assert "there are no valid credentials" in fault.cause
 
 
-def test_a_process_that_once_had_no_credentials_looks_for_them_again(on_glue: pytest.MonkeyPatch) -> None:
+def test_a_process_that_once_had_no_credentials_tries_again(on_glue: pytest.MonkeyPatch) -> None:
     with pytest.raises(NoCredentialsError):
         clients.object_store(REGION, "input")
     # When the service answers later.
@@ -341,7 +341,7 @@ def test_a_process_that_once_had_no_credentials_looks_for_them_again(on_glue: py
 
 
 def test_readers_ask_again_before_botocores_credentials_end() -> None:
-    # Given credentials that botocore gives out for the last time: later it waits for new ones.
+    # Given credentials that botocore returns for the last time: later it waits for new ones.
     left = timedelta(seconds=vars(botocore.credentials)["_DEFAULT_MANDATORY_REFRESH_TIMEOUT"])
-    # Then a reader asks again while they are valid.
+    # Then a reader requests them again while they are valid.
     assert left > clients.CREDENTIALS_KEPT

@@ -1,4 +1,4 @@
-"""Spark jobs and their Python workers, which give back memory and disk between tasks; results that fit the driver."""
+"""Spark jobs and their Python workers, which release memory and disk between tasks; results that fit the driver."""
 
 import errno
 import os
@@ -92,7 +92,7 @@ def test_a_driver_that_cannot_write_its_tasks_has_a_job_that_failed() -> None:
 
 
 class Session:
-    """A session that remembers its tasks, and in which pool they were started."""
+    """A session that records its tasks, and the pool in which they were started."""
 
     def __init__(self) -> None:
         self.properties: dict[str, str | None] = {}
@@ -143,7 +143,7 @@ def test_memory_between_blocks_that_stay_is_given_back() -> None:
     environment = os.environ | WORKER_ENVIRONMENT
     answer = subprocess.run([sys.executable, "-c", CODE], env=environment, capture_output=True, text=True, check=True)
     before, held, after = map(int, answer.stdout.split())
-    # Given 100 MB in one heap, of which a fiftieth stays: without tidying all of it would
+    # Given 100 MB in one heap, with a fiftieth still in use: without trimming, all of it would stay allocated
     assert held - before > 70
     assert after - before < 30
 
@@ -160,7 +160,7 @@ with task_folder() as folder:
 
 
 def test_a_killed_worker_leaves_nothing_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given two workers at their tasks, of which Spark kills the slower one
+    # Given two workers with a task each; Spark kills the slower one
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with begin_worker(tmp_path) as slower, begin_worker(tmp_path) as other:
         left, used = (Path(str(worker.stdout and worker.stdout.readline()).strip()) for worker in (slower, other))
@@ -168,8 +168,8 @@ def test_a_killed_worker_leaves_nothing_on_the_disk(tmp_path: Path, monkeypatch:
         slower.wait()
         assert (left / "part").exists()
         # When another task begins, Then the folder of the other one is left alone
-        with task_folder() as own:
-            assert sorted(tmp_path.iterdir()) == sorted([used, own])
+        with task_folder() as second:
+            assert sorted(tmp_path.iterdir()) == sorted([used, second])
         other.communicate()
     assert list(tmp_path.iterdir()) == []
 
@@ -184,7 +184,7 @@ MAX_RESULT_BYTES = 1 << 30
 """Default of ``spark.driver.maxResultSize`` (Spark's "Configuration")."""
 
 
-def test_the_results_of_as_many_files_as_a_job_may_have_fit_the_driver(tmp_path: Path) -> None:
+def test_the_results_of_the_maximum_number_of_files_fit_the_driver(tmp_path: Path) -> None:
     # Given files with the longest keys and lines that are rejected for every reason, and their quarantine
     many, quarantine, splits = 1 << 40, tmp_path / "quarantine.jsonl", list[SplitResult]()
     with quarantine.open("wb") as stream:

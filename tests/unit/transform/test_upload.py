@@ -15,7 +15,7 @@ from transform.upload import Uploads
 
 @pytest.fixture
 def s3(world: World, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """As S3 it returns the checksum of a part after it has compared it, which moto does not."""
+    """As in S3, it returns the checksum of a part after comparing it, which moto does not do."""
     s3, upload_part = world.raw_s3, world.raw_s3.upload_part
     answer = lambda **part: upload_part(**part) | {"ChecksumCRC32": part["ChecksumCRC32"]}  # noqa: E731
     monkeypatch.setattr(s3, "upload_part", answer)

@@ -1,4 +1,4 @@
-"""The files of some hours: a listing in bounded memory, and who has what it finds.
+"""The files of some hours: a listing in bounded memory, and the owner of each file in it.
 
 Each page is compared with the ledger and put on disk before the next one is requested.
 """
@@ -49,7 +49,7 @@ def test_a_full_disk_is_a_fault_of_the_machine(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="disk is full") as raised:
         fill()
     assert judge(raised.value) == Fault.ENVIRONMENT
-    # And a wrong statement, and a text that is none, are no faults of the machine
+    # And an invalid statement, and a text that is not a statement, are not faults of the machine
     for name, statement in (("a", "SELECT 1 FROM nowhere"), ("b", "SELECT CAST(x'ff' AS TEXT)")):
         (folder := tmp_path / name).mkdir()
         with pytest.raises(sqlite3.OperationalError), open_index(folder) as index:
@@ -92,7 +92,7 @@ def row_of(file: ObjectVersion, dataset: str = "orders", instant: datetime = NOO
 
 
 def test_a_page_is_on_disk_before_the_next_one_is_requested(index: FileIndex) -> None:
-    # Given a listing that looks at the index whenever a page is requested
+    # Given a listing that reads the index whenever a page is requested
     seen = []
     numbers = [range(first, first + PAGE_FILES) for first in range(0, 3 * PAGE_FILES, PAGE_FILES)]
     pages = [page([version(number) for number in group]) for group in numbers]
@@ -104,7 +104,7 @@ def test_a_page_is_on_disk_before_the_next_one_is_requested(index: FileIndex) ->
     # Then
     assert seen == [0, PAGE_FILES, 2 * PAGE_FILES]
     assert unowned == {}
-    # And the rows of a page are one read
+    # And the rows of a page are read at once
     read: Any = looked_at.ledger.arrivals.get_many
     assert read.call_count == 3
     assert index.manifests(HOUR) == ["m0", "m1"]
@@ -126,7 +126,7 @@ def test_files_of_other_hours_datasets_and_keys_are_left_out(index: FileIndex) -
     belongs = Mock(side_effect=listed.belongs)
     assert find_files(replace(listed, belongs=belongs), HOURS, index) == {}
     assert index.manifests(HOUR) == []
-    # And the rules are asked for no key of another time
+    # And the rules are applied to no key of another time
     assert belongs.call_count == 3
 
 
@@ -153,7 +153,7 @@ def test_a_prefix_that_takes_no_folder_is_listed_without_its_folders(index: File
 
 
 def test_a_listing_ends_with_the_time_of_the_verification(index: FileIndex) -> None:
-    # Given a clock that shows one minute more whenever it is read
+    # Given a clock that advances by a minute at each read
     times = (NOON + timedelta(minutes=minute) for minute in range(9))
     requests = list[dict[str, Any]]()
     slow = replace(stack([{}] * 9, row_of, requests.append), clock=lambda: next(times))
@@ -164,7 +164,7 @@ def test_a_listing_ends_with_the_time_of_the_verification(index: FileIndex) -> N
     assert len(requests) == 3
 
 
-def test_of_the_files_that_the_ledger_does_not_know_the_first_ones_are_kept(index: FileIndex) -> None:
+def test_the_first_of_the_files_that_the_ledger_does_not_know_are_kept(index: FileIndex) -> None:
     files = [version(number) for number in range(2 * MAX_DIFFERENCES)]
     unknown = find_files(stack([page(files)], lambda _: None), HOURS, index)[HOUR].unknown
     assert unknown == files[:MAX_DIFFERENCES]

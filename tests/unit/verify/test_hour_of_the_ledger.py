@@ -1,4 +1,4 @@
-"""An hour is more than what is left of it in the input bucket: what is not published is never proven."""
+"""An hour is more than its files in the input bucket: unpublished content is never proven."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -38,7 +38,7 @@ def verified(deployment: Deployment, share: float = 1.0, stop_at: datetime | Non
 
 
 def put(deployment: Deployment, key: str) -> ObjectVersion:
-    """A file of the hour in the input bucket, which the ledger does not know."""
+    """A file of the hour in the input bucket that the ledger does not know."""
     etag = deployment.raw_s3.put_object(Bucket="input", Key=key, Body=b"{}\n")["ETag"]
     return ObjectVersion.of("input", key, etag, 3, MORNING, None)
 
@@ -60,8 +60,8 @@ def test_a_manifest_whose_input_is_gone_and_that_published_nothing_is_not_proven
     assert f"manifest {row.id} is {state} and has published nothing" in report.unproven[0]
 
 
-def test_a_manifest_that_superseded_a_listed_one_is_looked_at(deployment: Deployment) -> None:
-    # Given one that the ledger does not list itself
+def test_a_manifest_that_superseded_a_listed_one_is_checked(deployment: Deployment) -> None:
+    # Given a manifest that the ledger itself does not list
     source, target = listed(deployment, "a.json"), deployment.manifest("a.json")
     assert deployment.ledger.manifests.supersede(source, [target], "because", deployment.now)
     # When
@@ -78,9 +78,9 @@ def test_a_listed_manifest_without_a_row_is_not_proven(deployment: Deployment) -
 
 
 def committed_again(deployment: Deployment) -> tuple[ManifestRow, CommitDocument]:
-    """PUBLISHING in a second generation that keeps what the first one has in the lake, and not what is in quarantine.
+    """PUBLISHING in a second generation that keeps the first generation's lake objects, but not its quarantine objects.
 
-    The document is that of the first generation.
+    The document belongs to the first generation.
     """
     row = published(deployment, listed(deployment, "a.json"))
     assert row.published is not None
@@ -96,7 +96,7 @@ def test_an_object_of_an_earlier_generation_is_replaced_unless_the_published_one
 ) -> None:
     publishing, first = committed_again(deployment)
     roll_forward(deployment.s3, deployment.ledger, "control", publishing, deployment.clock)
-    # And a copy of it that a person has made, which no sweep deletes
+    # And a person's copy of it, which no sweep deletes
     copy = first.objects[0].key.replace(".parquet", "-copy.parquet")
     deployment.raw_s3.put_object(Bucket="lake", Key=copy, Body=b"")
     # When
@@ -108,7 +108,7 @@ def test_an_object_of_an_earlier_generation_is_replaced_unless_the_published_one
 
 
 def test_an_object_of_a_generation_that_is_being_published_is_not_proven(deployment: Deployment) -> None:
-    # Given a manifest of which both generations are visible: the second one is not DONE yet
+    # Given a manifest with two visible generations: the second one is not DONE yet
     _, first = committed_again(deployment)
     key = first.objects[0].key.replace("-g1-", "-g2-")
     deployment.raw_s3.put_object(Bucket="lake", Key=key, Body=b"")
@@ -122,7 +122,7 @@ def test_an_object_of_a_generation_that_is_being_published_is_not_proven(deploym
     ("bucket", "folder"), [("lake", "orders/date=2026-11-20/hour=23"), ("quarantine", PARTITION_FOLDER)]
 )
 def test_an_object_outside_of_the_folder_of_its_hour_is_found(deployment: Deployment, bucket: str, folder: str) -> None:
-    # Given a manifest that has published an object where no reader of its hour sees it
+    # Given a manifest that has published an object outside the folder that readers of its hour see
     row = listed(deployment, "a.json")
     item = upload(deployment, bucket, f"{folder}/{row.id}-g1-0.parquet")
     deployment.published(row, objects=(item,))
@@ -174,13 +174,13 @@ def test_a_marker_that_is_too_early_or_not_true_is_found(deployment: Deployment)
     marker = deployment.raw_s3.get_object(Bucket="lake", Key=key)["Body"].read()
     deployment.raw_s3.delete_object(Bucket="lake", Key=key)
     assert found() == ([f"s3://lake/{key} is missing, and the hour was announced as complete"], [])
-    # And when it is there, and a manifest is queued that has not touched the hour
+    # And when the marker is there, and a manifest is queued that has not touched the hour
     deployment.raw_s3.put_object(Bucket="lake", Key=key, Body=marker)
     late = deployment.queued("late.json")
     name = {"pk": f"manifest-of-hour#{PARTITION}", "sk": late.id}
     deployment.dynamodb.put_item(TableName=deployment.resources.ledger_table, Item=name)
     assert found() == ([], [f"says that the hour is complete, and manifest {late.id} is QUEUED"])
-    # And when it stays after the hour was reopened
+    # And when the marker stays after the hour was reopened
     deployment.ledger.partitions.touch(PARTITION, deployment.now)
     assert found() == ([], [])
     sweep(deployment.services)
@@ -197,7 +197,7 @@ def ignored(deployment: Deployment, key: str) -> ObjectVersion:
 
 
 def test_an_ignored_file_that_a_rule_selects_today_is_unproven_with_the_command(deployment: Deployment) -> None:
-    # Given one that no rule selects, which is left out, and one that a rule selects
+    # Given a file that no rule selects, which is left out, and a file that a rule selects
     ignored(deployment, "orders/a.txt")
     assert verified(deployment).is_empty
     file = ignored(deployment, "orders/a.json")
@@ -238,7 +238,7 @@ def test_a_file_that_may_be_on_its_way_is_not_proven(
 def test_lines_that_are_being_given_back_are_not_proven(
     deployment: Deployment, minutes: int, outcome: HourOutcome
 ) -> None:
-    # Given a resubmission that is recorded, and has no owner yet
+    # Given a recorded resubmission that has no owner yet
     lines = ObjectVersion("control", "resubmissions/a.ndjson", "e", 3, iso_utc(deployment.now), None)
     row = ResubmissionRow("a", PARTITION, lines, "", 1, iso_utc(deployment.now))
     assert deployment.ledger.resubmissions.record(row, 0)
@@ -253,7 +253,7 @@ def test_lines_that_are_being_given_back_are_not_proven(
     [
         (29, "a", HourOutcome.UNPROVEN),
         (31, "a", HourOutcome.DIFFERS),
-        # Found in the listing before it was recorded, or with an owner that was presumed dead by then.
+        # It was listed before it was recorded, or had an owner that was presumed dead by then.
         (31, None, HourOutcome.UNPROVEN),
         (31, "b", HourOutcome.UNPROVEN),
     ],
@@ -299,7 +299,7 @@ def test_a_file_whose_owner_never_became_a_manifest_is_found(deployment: Deploym
 def test_a_manifest_that_cannot_be_compared_is_unproven_and_the_others_are_compared(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    # Given three published manifests, and the comparison of the second one fails
+    # Given three published manifests, and a failing comparison of the second one
     rows = [listed(deployment, name) for name in ("a.json", "b.json", "c.json")]
     for row in rows:
         done(deployment, row, 10)
@@ -318,14 +318,14 @@ def test_a_manifest_that_cannot_be_compared_is_unproven_and_the_others_are_compa
     assert (len(compared), report.compared, report.missed) == (2, 2, 1)
     (reason,) = [reason for reason in report.unproven if rows[1].id in reason]
     assert type(error).__name__ in reason
-    # And its objects are not called foreign
+    # And its objects are not reported as foreign
     assert not any(rows[1].id in difference.uri for difference in report.differences)
 
 
-def test_a_manifest_for_which_there_is_no_time_is_not_compared(
+def test_a_manifest_is_not_compared_without_enough_time(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given a run whose time is over as soon as the input is listed
+    # Given a run that is out of time as soon as the input is listed
     row = listed(deployment, "a.json")
     done(deployment, row, 10)
     monkeypatch.setattr(module, "find_files", lambda *_, **__: {})

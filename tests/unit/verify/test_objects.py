@@ -1,6 +1,6 @@
 """Objects as lines: every compression, every range size, lines that are too long to be kept.
 
-The conversion's reader and the verification's read the same lines in every file, or refuse it both.
+The readers of the conversion and of the verification read the same lines in every file, or both reject it.
 """
 
 import bz2
@@ -249,7 +249,7 @@ def converted(body: bytes, piece: int, *, concatenated: bool = False) -> Outcome
 
 
 def count_lines(s3: Any, size: int, *, concatenated: bool = False, max_line_bytes: int = LINE_BYTES) -> Outcome:
-    """What the verification's reader counts in a file of this size."""
+    """The counts of the verification's reader for a file of this size."""
     rules = InputRules(max_line_bytes, concatenated, provenance=False)
     found = Counter(
         pairs if pairs is None or isinstance(pairs, str) else 0
@@ -278,7 +278,7 @@ def test_both_readers_agree_on_a_file(name: str) -> None:
 
 
 def test_both_readers_agree_on_damaged_files() -> None:
-    """Cut at any byte, one bit changed, or with another file joined: rarely the rest is a file again."""
+    """Cut at any byte, with one changed bit, or joined with another file; the result is rarely a valid file."""
     source = random.Random(7)
     for _ in range(400):
         body = bytearray(source.choice(list(FILES.values())))

@@ -1,6 +1,6 @@
-"""Rows of the verification: their values, no two rows look alike, a second look finds doubled ones in bounded memory.
+"""Rows of the verification: their values, no two rows look alike, a second pass finds duplicates in bounded memory.
 
-It shares no code with the conversion: what it imports does not import it either.
+It shares no code with the conversion, not even through its imports.
 """
 
 import subprocess
@@ -47,7 +47,7 @@ def test_a_multiset_ignores_the_order_and_counts_doubles() -> None:
 
 @pytest.mark.parametrize(("columns", "rows", "size"), [(1, 150, 1 << 20), (512, 1200, 250)])
 def test_rows_of_any_size_are_read_in_bounded_memory(columns: int, rows: int, size: int, tmp_path: Path) -> None:
-    # Given a small file of large rows; with many columns each value is in a dictionary once
+    # Given a small file of large rows; with many columns, each value is stored once in a dictionary
     texts = [f"{number % (rows // columns)}".ljust(size, "x") for number in range(rows)]
     table, path = pa.table({f"c{number}": texts for number in range(columns)}), tmp_path / "a.parquet"
     pq.write_table(table, path, use_dictionary=columns > 1, write_batch_size=1)
@@ -121,7 +121,7 @@ def inputs(rows: list[Pairs]) -> list[tuple[ObjectVersion, Line, Pairs]]:
 
 
 def test_equal_rows_take_the_memory_of_one() -> None:
-    # Given one row 20,000 times, and one that the input does not have
+    # Given one row 20,000 times, and a row that is not in the input
     equal = repeat((FILE, Line(1, 0, 0, b""), [("a", "x")]), 20_000)
     lake = ((URI, pairs) for pairs in ([("a", "x")] if number else [("a", "y")] for number in range(20_001)))
     tracemalloc.start()

@@ -57,19 +57,19 @@ def test_dates_are_due_once_the_night_has_had_them(
 
 @given(st.datetimes(min_value=datetime(2026, 1, 1), max_value=datetime(2027, 1, 1), timezones=st.just(UTC)))
 def test_daily_runs_at_any_time_leave_no_date_out(start: datetime) -> None:
-    # Given a run each day, up to an hour late, and each date that it has compared has a document
+    # Given a daily run, up to an hour late, and a document for each date that it has compared
     verified: set[str] = set()
     for day in range(10):
         now = start + timedelta(days=day, minutes=13 * day % 60)
         verified.update(due_dates(last_settled_date(now, timedelta(hours=36)), verified))
-    # Then every date up to the last one is among them
+    # Then every date up to the last one has been compared
     last = datetime.fromisoformat(last_settled_date(start + timedelta(days=9), timedelta(hours=36)))
     expected = {(last - timedelta(days=days)).strftime("%Y-%m-%d") for days in range(9 + MAX_DUE_DATES)}
     assert expected <= verified
 
 
 class DueDates:
-    """A run that compares the three due dates of some datasets, and what it writes and logs."""
+    """A run that compares the three due dates of some datasets; its documents and its log."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, datasets: list[str], check: Callable[[str], None]) -> None:
         self.now = datetime(2026, 3, 8, 12, tzinfo=UTC)
@@ -110,7 +110,7 @@ def test_a_verification_reports_before_its_time_is_over(
     monkeypatch: pytest.MonkeyPatch, minutes: int, ended: int
 ) -> None:
     # Given three datasets, whose listing takes an hour each, and a run that Glue ends after four; or a little less, so
-    # that a listing is ended
+    # that a listing is cut off
     end = datetime(2026, 3, 8, 12, tzinfo=UTC) + timedelta(hours=4) * TIME_SHARE
 
     def check(_: str) -> None:
@@ -121,7 +121,7 @@ def test_a_verification_reports_before_its_time_is_over(
     due = DueDates(monkeypatch, ["a", "b", "c"], check)
     # When
     assert verify_dates(due.context, "due") == 1
-    # Then no dataset is begun after nine tenths of it, and a date that was not begun stays due
+    # Then no dataset is begun after nine tenths of the time, and a date that was not begun stays due
     assert due.dates == [THREE[0]] * 3 + [THREE[1]] * (1 + ended)
     assert due.left == {f"verify/{THREE[0]}.json": 0, f"verify/{THREE[1]}.json": 2}
     assert due.alarms == [
@@ -131,10 +131,10 @@ def test_a_verification_reports_before_its_time_is_over(
 
 
 def test_a_date_whose_files_the_ledger_may_have_forgotten_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given rows that have expired by an earlier setting
+    # Given rows that expired under an earlier setting
     due = DueDates(monkeypatch, ["a"], lambda _: None)
     due.expiries = {60: due.now}
-    # When, Then its files are not said to be unknown
+    # When, Then its files are not reported as unknown
     with pytest.raises(InvalidInputError, match=r"2026-01-08T00 is older than ledger\.keep_days allows"):
         verify_dates(due.context, "2026-01-08")
     assert verify_dates(due.context, "2026-01-09") == 0
@@ -157,7 +157,7 @@ def test_a_wrong_date_is_refused_with_what_to_set(monkeypatch: pytest.MonkeyPatc
 def test_a_dataset_that_cannot_be_read_leaves_the_others_to_be_compared(
     monkeypatch: pytest.MonkeyPatch, refused: int, error: Exception
 ) -> None:
-    # Given datasets of which S3 refuses to list some, or whose files have no room on the disk
+    # Given datasets, some of which S3 refuses to list, or whose files do not fit on the disk
     names = [f"d{number:02}" for number in range(MAX_UNREADABLE + 2)]
 
     def check(name: str) -> None:
@@ -165,13 +165,13 @@ def test_a_dataset_that_cannot_be_read_leaves_the_others_to_be_compared(
             raise error
 
     due = DueDates(monkeypatch, names, check)
-    # When it is more than single datasets, then the run fails, and the dates stay due
+    # When more than single datasets are affected, then the run fails, and the dates stay due
     if refused > MAX_UNREADABLE:
         with pytest.raises(type(error)):
             verify_dates(due.context, "due")
         assert due.left == {}
         return
-    # Then the others are compared, and those are named
+    # Then the others are compared, and the affected ones are named
     assert verify_dates(due.context, "due") == 1
     assert due.dates == [day for day in THREE for _ in names]
     assert due.left == {f"verify/{day}.json": refused for day in THREE}
@@ -188,6 +188,6 @@ def test_the_parts_of_a_manifest_are_all_of_it_in_few_tasks(sizes: list[int]) ->
     assert [size for part in parts for size in sizes[part]] == sizes
     assert len(parts) <= MAX_TASKS
     assert all(sizes[part] for part in parts)
-    # No part but the last is smaller than its share, and none is more than one item larger.
+    # No part except the last is smaller than its share, and none is more than one item larger.
     for part in parts:
         assert sum(sizes[part]) <= sum(sizes) / MAX_TASKS + max(sizes)

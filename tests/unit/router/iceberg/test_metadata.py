@@ -38,7 +38,7 @@ def test_a_reserved_name_takes_no_name_of_another_column(columns: tuple[str, ...
         metadata = with_columns(metadata, names)
     fields = {field["id"]: field["name"] for field in current_schema(metadata)["fields"]}
     mapping = json.loads(metadata["properties"][NAME_MAPPING])
-    # Each of them is mapped to a field of its own, and no two fields have the same name.
+    # Each of them is mapped to its own field, and no two fields have the same name.
     found = {name: fields[item["field-id"]] for item in mapping for name in item["names"]}
     assert set(found) == {"date", "hour", *columns}
     assert len(set(found.values())) == len(found) == len(fields)
@@ -46,7 +46,7 @@ def test_a_reserved_name_takes_no_name_of_another_column(columns: tuple[str, ...
 
 
 def test_a_column_of_the_files_is_not_one_that_another_writer_has_added_or_renamed() -> None:
-    # Given: another writer has added X, from which a key differs by more than its case, and made y of a
+    # Given: another writer has added X, which differs from a key by more than its case, and made y of a
     metadata = with_columns(new_metadata("s3://lake/_tables/orders", "u", 0, 0), ["a"])
     added = metadata["last-column-id"] + 1
     assert added > AFTER_LAST_FIELD_ID
@@ -59,7 +59,7 @@ def test_a_column_of_the_files_is_not_one_that_another_writer_has_added_or_renam
     mapping.append({"field-id": added, "names": ["x"]})
     metadata |= {"schemas": [schema], "current-schema-id": 7, "last-column-id": added}
     metadata["properties"][NAME_MAPPING] = json.dumps(mapping)
-    # When: files have keys of these names
+    # When: files have keys with these names
     metadata = with_columns(metadata, ["a", "x", "y"])
     # Then
     found = {field["id"]: field["name"] for field in current_schema(metadata)["fields"]}
@@ -87,13 +87,13 @@ def test_a_renamed_column_stays_when_another_one_gets_its_name() -> None:
     assert with_columns(metadata, ["a"]) == metadata
 
 
-def test_a_column_that_another_writer_has_dropped_comes_back_once() -> None:
+def test_a_column_that_another_writer_has_dropped_is_restored_once() -> None:
     # Given: the schema has lost a, and the mapping still names it
     metadata = with_columns(new_metadata("s3://lake/_tables/orders", "u", 0, 0), ["a"])
     schema = current_schema(metadata)
     fields = [field for field in schema["fields"] if field["name"] != "a"]
     metadata |= {"schemas": [{**schema, "schema-id": 7, "fields": fields}], "current-schema-id": 7}
-    # When
+    # Given: the schema no longer has a, but the mapping still names it
     metadata = with_columns(metadata, ["a"])
     # Then: readers refuse a mapping that has one id twice
     assert field_id("a") in {field["id"] for field in current_schema(metadata)["fields"]}
@@ -104,9 +104,9 @@ def test_a_column_that_another_writer_has_dropped_comes_back_once() -> None:
 def test_a_column_with_the_field_id_of_a_dropped_one_has_its_own_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("router.iceberg.metadata.field_id", lambda name: 2000 if name in ("a", "c") else field_id(name))
     metadata = with_columns(new_metadata("s3://lake/_tables/orders", "u", 0, 0), ["a", "b"])
-    # When the ledger has dropped a, which no file has, and the next key has its field id
+    # When the ledger has dropped a, which no file has, and the next key gets its field id
     metadata = with_columns(metadata, ["b", "c"])
-    # Then readers see its values under its name, and those of a, if it comes back, under their own
+    # Then readers see its values under its name, and the values of a, if it returns, under their own name
     assert shown_names(metadata) == {"date": "date", "hour": "hour", "b": "b", "c": "c"}
     metadata = with_columns(metadata, ["a", "b", "c"], unnumbered=["a"])
     assert shown_names(metadata) == {"date": "date", "hour": "hour", "b": "b", "c": "c", "a": "a"}
@@ -149,10 +149,10 @@ def test_merged_manifests_are_few_and_bounded(monkeypatch: pytest.MonkeyPatch, s
         # Each file is there once.
         entries = [entry["data_file"]["file_path"] for item in manifests for entry in live_entries(item, files)]
         assert sorted(entries) == sorted(shown)
-        # Nothing that is half full is small: their number follows the files, and that of small ones has a limit.
+        # No half-full manifest counts as small: their number grows with the files; the number of small ones is limited.
         small = [item for item in manifests if live_files(item) < MAX_FILES // 2]
         assert len(small) <= MERGE_AT + 1 + len(removed)
-        # What was merged in this commit is not larger than a merged manifest.
+        # A manifest merged in this commit is not larger than the limit.
         new = [item for item in manifests if item["manifest_path"] not in before]
         merged = [item for item in new if not item["deleted_files_count"] and live_files(item) != len(added)]
         assert all(live_files(item) <= MAX_FILES for item in merged)
@@ -169,7 +169,7 @@ def test_a_column_with_each_batch_leaves_few_schemas() -> None:
             fields = [*schema["fields"][:-1], {**schema["fields"][-1], "name": "renamed"}]
             changed = {**schema, "schema-id": schema["schema-id"] + 1, "fields": fields}
             metadata |= {"schemas": [*metadata["schemas"], changed], "current-schema-id": changed["schema-id"]}
-    # Then a snapshot before a column was renamed has the earlier name, and each other one its columns
+    # Then a snapshot from before the rename has the earlier name, and each other snapshot has its own columns
     schemas = {schema["schema-id"]: len(schema["fields"]) - 2 for schema in metadata["schemas"]}
     assert len(schemas) == MAX_SCHEMAS + 1
     found = [schemas[snapshot["schema-id"]] for snapshot in metadata["snapshots"]]
@@ -190,7 +190,7 @@ def test_no_time_shows_the_rows_of_another_time() -> None:
     table = StaticTable(
         ("lake", "orders"), TableMetadataV2.model_validate(metadata), "", PyArrowFileIO(), NoopCatalog("none")
     )
-    # Then readers find the first one by its tag, and a time of the second one finds nothing
+    # Then readers find the first one by its tag, and find nothing at the time of the second one
     tag = table.snapshot_by_name("release")
     assert tag is not None
     assert tag.snapshot_id == first

@@ -1,4 +1,4 @@
-"""Helpers of the tests of sweep and hours: uploads, manifests in every state, markers, and what a sweep changed."""
+"""Helpers for the tests of sweep and hours: uploads, manifests in every state, markers, and what a sweep changed."""
 
 import json
 from collections.abc import Callable
@@ -34,13 +34,13 @@ def uploaded(deployment: Deployment, row: ManifestRow, files: int = 2) -> list[P
 
 
 def committed(deployment: Deployment, claim: Claim, files: int = 2) -> ManifestRow:
-    """PUBLISHING, nothing completed."""
+    """A PUBLISHING manifest with no completed upload."""
     *objects, reject = uploaded(deployment, claim.row, files)
     return deployment.committed(claim, objects=tuple(objects), quarantine=(reject,), new_columns=("a",))
 
 
 def published(deployment: Deployment, row: ManifestRow) -> ManifestRow:
-    """DONE."""
+    """A DONE manifest."""
     *objects, reject = uploaded(deployment, row)
     return deployment.published(row, objects=tuple(objects), quarantine=(reject,), new_columns=("a",))
 
@@ -72,7 +72,7 @@ def listed(
 
 
 def marker(deployment: Deployment, partition: Partition = PARTITION) -> dict[str, Any] | None:
-    """The marker of an hour; None if there is none."""
+    """The marker of an hour, or None if the hour has none."""
     key = complete_marker_key(partition)
     if key not in deployment.keys("lake", key):
         return None
@@ -86,7 +86,7 @@ def list_pages(
     keys: int = 1000,
     before: Callable[[dict[str, Any]], object] = lambda _: None,
 ) -> list[dict[str, Any]]:
-    """The requests for pages of the input from now on, each of this number of keys; ``before`` is given each first."""
+    """Record the later requests for input pages, each page of this size; each request first goes to ``before``."""
     requests: list[dict[str, Any]] = []
     listing = deployment.raw_s3.list_object_versions
 

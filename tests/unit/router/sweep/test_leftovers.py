@@ -1,4 +1,4 @@
-"""Uploads and objects that no publish needs are removed when it is due by the ledger; copies of people stay."""
+"""Uploads and objects that no publish needs are removed when the ledger says so; copies made by people stay."""
 
 import hashlib
 from datetime import timedelta
@@ -20,7 +20,7 @@ from tests.unit.router.sweep.sweeping import changes, committed, published, swep
 
 
 def test_uploads_are_aborted_only_when_no_publish_can_need_them(deployment: Deployment) -> None:
-    # Given uploads of a running attempt, of a committed one (named and stray) and of one that is done
+    # Given uploads of a running attempt, of a committed one (named and stray) and of a DONE manifest
     uploaded(deployment, deployment.claimed(deployment.queued("a")).row)
     publishing = committed(deployment, deployment.claimed(deployment.queued("b")))
     useless = [upload(deployment, "lake", lake_key(publishing.partition, publishing.id, 1, 70))]
@@ -42,7 +42,7 @@ def test_uploads_are_aborted_only_when_no_publish_can_need_them(deployment: Depl
     assert len(left) == 6
 
 
-def test_a_commit_document_that_nobody_can_read_stops_no_other_upload(deployment: Deployment) -> None:
+def test_an_unreadable_commit_document_stops_no_other_upload(deployment: Deployment) -> None:
     # Given uploads of a PUBLISHING manifest whose committed document has an unknown format, and of one that is DONE
     claim = deployment.claimed(deployment.queued("a"))
     row, _ = claim.row, uploaded(deployment, claim.row)
@@ -55,7 +55,7 @@ def test_a_commit_document_that_nobody_can_read_stops_no_other_upload(deployment
     late = upload(deployment, "quarantine", quarantine_key(done.partition, done.id, 1, 71))
     # When the sweep runs
     assert changes(sweep(deployment.services)) == {"aborted": 1}
-    # Then the uploads of the first one are kept
+    # Then the uploads of the first manifest are kept
     assert late.key not in unfinished(deployment)
     assert len(unfinished(deployment)) == 3
 
@@ -79,7 +79,7 @@ def test_a_deletion_lists_the_objects_of_its_manifest_and_no_others(
     deployment.wait(timedelta(minutes=61))
     listed = Mock(wraps=deployment.raw_s3.list_objects_v2)
     monkeypatch.setattr(deployment.raw_s3, "list_objects_v2", listed)
-    # When the first sweep after the grace period runs, Then its time does not depend on the size of the lake
+    # When the first sweep after the grace period runs, Then its duration does not depend on the size of the lake
     assert sweep(deployment.services)["deleted"] == 3
     prefix = manifest_prefix(row.partition, row.id)
     prefixes = [(call.kwargs["Bucket"], call.kwargs.get("Prefix")) for call in listed.call_args_list]
@@ -87,10 +87,10 @@ def test_a_deletion_lists_the_objects_of_its_manifest_and_no_others(
     assert generations(deployment) == {"g2"}
 
 
-def test_deletions_go_on_where_the_time_of_the_last_sweep_ended(
+def test_deletions_continue_where_the_last_sweep_ran_out_of_time(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given replaced generations, the first of which a table keeps, and sweeps with time for one
+    # Given replaced generations, the first of which a table keeps, and sweeps with time for one generation
     first = reprocessed(deployment).id
     for name in "bc":
         deployment.wait(timedelta(minutes=1))
@@ -127,12 +127,12 @@ def test_a_grace_period_can_become_longer_than_the_place_of_the_last_deletion(
 
 
 def test_a_generation_that_was_replaced_again_stays_for_the_last_grace_period(deployment: Deployment) -> None:
-    # Given generation 3 published when the deletion of generation 1 is nearly due
+    # Given generation 3, published shortly before the deletion of generation 1 is due
     row = reprocessed(deployment)
     deployment.wait(timedelta(minutes=59))
     assert deployment.ledger.manifests.force(row, deployment.now, "request")
     published(deployment, deployment.row(row.id))
-    # When it is due, then queries may still read generation 2
+    # When that deletion is due, then queries may still read generation 2
     deployment.wait(timedelta(minutes=2))
     assert sweep(deployment.services)["deleted"] == 0
     deployment.wait(timedelta(minutes=59))
@@ -141,7 +141,7 @@ def test_a_generation_that_was_replaced_again_stays_for_the_last_grace_period(de
 
 
 def test_remains_of_a_failed_publish_are_deleted_and_the_published_generation_is_kept(deployment: Deployment) -> None:
-    # Given a publish that has failed, and a process that died before it deleted what was completed
+    # Given a publish that has failed, and a process that died before it deleted the completed objects
     row = published(deployment, deployment.queued("a"))
     deployment.ledger.manifests.force(row, deployment.now, "request")
     publishing = committed(deployment, deployment.claimed(deployment.row(row.id)))
@@ -164,7 +164,7 @@ def test_a_generation_that_cannot_be_compared_stops_no_other_deletion(deployment
     # When
     with pytest.raises(Exception, match=f"{first.published.document.key} is gone"):
         sweep(deployment.services)
-    # Then the objects of the first one wait for a person
+    # Then the objects of the manifest without a document wait for a person
     left = [key for key in deployment.keys("lake") if "-g1-" in key]
     assert left
     assert all(first.id in key and second.id not in key for key in left)

@@ -1,4 +1,4 @@
-"""The sweep on manifests, intents and the stream lane; a killed one loses nothing, one bad item holds back no other."""
+"""The sweep on manifests, intents and the stream lane; a killed sweep loses nothing, one bad item blocks no other."""
 
 from contextlib import suppress
 from datetime import timedelta
@@ -35,19 +35,19 @@ def test_the_leases_of_a_live_run_cost_one_request(deployment: Deployment, monke
         deployment.claimed(deployment.queued(name), "jr_1")
     for name in "de":
         deployment.claimed(deployment.queued(name), "jr_2")
-    asked = Mock(wraps=deployment.glue.get_job_run)
-    monkeypatch.setattr(deployment.glue, "get_job_run", asked)
+    lookups = Mock(wraps=deployment.glue.get_job_run)
+    monkeypatch.setattr(deployment.glue, "get_job_run", lookups)
     # When
     repair = Repair(deployment.services, deployment.now + timedelta(minutes=1))
     with counted_requests() as requests:
         release_leases(repair)
-    # Then so do those of the ended one: its bill is read later
-    assert sorted(call.kwargs["RunId"] for call in asked.call_args_list) == ["jr_1", "jr_2"]
+    # Then the ended run is looked up once as well: its bill is read later
+    assert sorted(call.kwargs["RunId"] for call in lookups.call_args_list) == ["jr_1", "jr_2"]
     assert (repair.counts["released"], requests["GetItem"]) == (2, 2)
 
 
 def test_a_damaged_row_is_reported_and_holds_back_no_other(deployment: Deployment) -> None:
-    # Given rows that lack something, the oldest of each state, and whole ones
+    # Given rows with a missing attribute, the oldest of each state, and complete rows
     for lane in Lane:
         damaged = [deployment.queued(name, lane=lane) for name in "abc"]
         deployment.claimed(damaged[0])
@@ -78,7 +78,7 @@ def test_a_lost_pointer_is_written_again_under_new_names_at_growing_intervals(de
         if sweep(deployment.services)["repointed"]:
             minutes_of_new_pointers.append(minute)
         deployment.wait(timedelta(minutes=15))
-    # Then pointers are added at doubling intervals, and the streaming job was started
+    # Then pointers are added at doubling intervals, and the streaming job is started
     assert minutes_of_new_pointers == [15, 30, 45, 60, 120, 240, 480]
     keys = deployment.keys("control", f"inbox/{row.id}-")
     assert len(keys) == len(set(keys)) == len(minutes_of_new_pointers)
@@ -86,14 +86,14 @@ def test_a_lost_pointer_is_written_again_under_new_names_at_growing_intervals(de
 
 
 def test_an_urgent_manifest_that_a_crashed_invocation_left_is_urgent_still(deployment: Deployment) -> None:
-    # Given an intent of an urgent file and of another one, and nothing else
+    # Given an intent with an urgent file and another file, and nothing else
     routed = [
         RoutedArrival(file_of(f"orders/{name}"), PARTITION, Lane.STREAM, "test", urgent=name == "urgent/a")
         for name in ("urgent/a", "b")
     ]
     write_intent(deployment.services, routed, deployment.now)
     deployment.wait(timedelta(minutes=15))
-    # When it is resumed, and its pointers are lost as well
+    # When it is resumed, and its pointers are then lost
     sweep(deployment.services)
     for key in deployment.keys("control", "inbox/"):
         deployment.raw_s3.delete_object(Bucket="control", Key=key)
@@ -106,7 +106,7 @@ def test_an_urgent_manifest_that_a_crashed_invocation_left_is_urgent_still(deplo
 
 
 def test_the_stream_starts_with_the_first_sweep_after_the_quota_has_room(deployment: Deployment) -> None:
-    # Given a manifest of the stream, and a night in which the account's quota has no room for the streaming job
+    # Given a manifest of the stream, and a night in which the account's quota leaves no room for the streaming job
     row = deployment.queued("a", lane=Lane.STREAM)
     deployment.glue.quota_is_full = True
     for _ in range(20):
@@ -118,7 +118,7 @@ def test_the_stream_starts_with_the_first_sweep_after_the_quota_has_room(deploym
     deployment.glue.quota_is_full = False
     deployment.wait(timedelta(minutes=15))
     assert sweep(deployment.services)["repointed"] == 0
-    # Then the stream is started, for the pointers that it has
+    # Then the stream is started for the existing pointers
     assert deployment.glue.runs == {"stream-job": {"jr_1": "RUNNING"}}
     assert deployment.keys("control", f"inbox/{row.id}-") == pointers
 
@@ -135,16 +135,16 @@ def test_a_manifest_without_progress_is_reported(deployment: Deployment, overnig
 
 
 def test_a_manifest_of_an_old_hour_is_reported_only_after_its_reprocess_has_waited(deployment: Deployment) -> None:
-    # Given a manifest of last month that was reprocessed, and a younger one that waits
+    # Given a reprocessed manifest of last month, and a younger one that waits
     old = published(deployment, deployment.queued("a"))
     deployment.wait(timedelta(days=30))
     deployment.ledger.manifests.force(old, deployment.now, "request")
     deployment.queued("b")
-    # When sweeps come at once, and after the limit
+    # When sweeps run at once, and after the limit
     deployment.wait(timedelta(minutes=5))
     assert changes(sweep(deployment.services)) == {}
     deployment.wait(timedelta(hours=37))
-    # Then an attempt in between has not hidden it
+    # Then the attempt in between has not hidden it
     deployment.ledger.manifests.release(deployment.claimed(deployment.row(old.id)).row, "test", deployment.now)
     assert changes(sweep(deployment.services)) == {"stalled": 2}
 
@@ -152,7 +152,7 @@ def test_a_manifest_of_an_old_hour_is_reported_only_after_its_reprocess_has_wait
 def test_a_manifest_that_went_to_the_batch_lane_gets_no_pointer(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given an index that still shows a manifest of the stream lane, which was reprocessed in the batch lane
+    # Given an index that still lists a reprocessed manifest under the stream lane, although it is in the batch lane
     hint = deployment.queued("a", lane=Lane.STREAM)
     deployment.ledger.manifests.force(published(deployment, hint), deployment.now, "request")
     listed = deployment.ledger.manifests.open
@@ -174,7 +174,7 @@ KEYS = [f"orders/{number}.json" for number in range(4)]
 def test_a_listing_of_the_input_goes_on_after_the_last_page_of_a_killed_sweep(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    # Given pages of one object, and a sweep that is killed at one of them
+    # Given pages of one object, and a sweep that is killed at one page
     deployment.now = deployment.put(*KEYS) + timedelta(hours=7)
     markers: list[str] = []
 
@@ -187,15 +187,15 @@ def test_a_listing_of_the_input_goes_on_after_the_last_page_of_a_killed_sweep(
     list_pages(deployment, monkeypatch, 1, kill)
     with pytest.raises(Crash):
         sweep(deployment.services)
-    # When the next one comes
+    # When the next sweep runs
     sweep(deployment.services)
-    # Then it begins with the page that was lost, and every object has one owner
+    # Then it begins with the lost page, and every object has one owner
     assert markers == ["", *KEYS[: number - 1], *["", *KEYS[:-1]][number - 1 :]]
     assert [file.key for file in deployment.waiting_files()] == KEYS
 
 
 def test_no_repair_starves_where_all_use_their_time(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given repairs that use all the time they get, and fail
+    # Given repairs that use all the time they get and then fail
     begun, budgets = deployment.now, []
 
     def use_up(repair: Any, *_: Any) -> None:
@@ -208,7 +208,7 @@ def test_no_repair_starves_where_all_use_their_time(deployment: Deployment, monk
     # When
     with pytest.raises(RuntimeError, match=r"repair 1$"):
         sweep(deployment.services)
-    # Then each gets its share, and what is under way at the end has time left
+    # Then each repair gets its share, and the last one still has time
     (spec,) = (spec for spec in SPECS if spec.name == "sweep")
     assert len(budgets) == len(repairs)
     assert min(budgets) >= TIME_PER_SWEEP / (len(repairs) + 1)
@@ -217,7 +217,7 @@ def test_no_repair_starves_where_all_use_their_time(deployment: Deployment, monk
 
 
 def test_an_intent_that_cannot_be_read_is_reported_and_holds_back_no_other(deployment: Deployment) -> None:
-    # Given an intent that this version cannot read, and an orphan with an intent after it
+    # Given an intent that this version cannot read, and after it an orphan with an intent
     deployment.raw_s3.put_object(Bucket="control", Key="intents/20260101T000000a.json", Body=b'{"format": 99}')
     key = "clicks/a.json"
     orphan(deployment, key, PARTITION, Lane.BATCH)
@@ -225,7 +225,7 @@ def test_an_intent_that_cannot_be_read_is_reported_and_holds_back_no_other(deplo
     assert row.partition is not None
     write_intent(deployment.services, [RoutedArrival(row.file, row.partition, Lane.BATCH, "test")], deployment.now)
     deployment.wait(OWNER_GRACE + timedelta(minutes=1))
-    # When two sweeps come
+    # When two sweeps run
     for _ in range(2):
         with pytest.raises(Exception, match="cannot read the intent"):
             sweep(deployment.services)
@@ -249,9 +249,9 @@ def measured(deployment: Deployment, metric: Metric) -> float:
     return value
 
 
-def test_the_age_is_that_of_the_oldest_open_manifest_of_the_stream_lane(deployment: Deployment) -> None:
+def test_the_age_belongs_to_the_oldest_open_manifest_of_the_stream_lane(deployment: Deployment) -> None:
     assert measured(deployment, Metric.STREAM_OLDEST_MINUTES) == 0
-    # Given a manifest that a run converts, younger ones that wait, and an older one of the batch lane
+    # Given a manifest that a run converts, younger manifests that wait, and an older one of the batch lane
     deployment.queued("batch.json", lane=Lane.BATCH)
     deployment.wait(timedelta(minutes=20))
     claim = deployment.claimed(deployment.queued("a.json", lane=Lane.STREAM))
@@ -259,7 +259,7 @@ def test_the_age_is_that_of_the_oldest_open_manifest_of_the_stream_lane(deployme
     deployment.queued("b.json", lane=Lane.STREAM)
     deployment.wait(timedelta(minutes=2, seconds=30))
     assert measured(deployment, Metric.STREAM_OLDEST_MINUTES) == 9.5
-    # When it has ended, Then the next one is the oldest
+    # When the run has ended, Then the next manifest is the oldest
     deployment.ledger.manifests.fail(claim.row, "because", deployment.now)
     assert measured(deployment, Metric.STREAM_OLDEST_MINUTES) == 2.5
 
@@ -278,7 +278,7 @@ def test_the_age_is_that_of_the_oldest_open_manifest_of_the_stream_lane(deployme
 def test_a_stream_without_a_heartbeat_is_silent_inside_its_window(
     deployment: Deployment, window_minutes: int | None, heartbeat_minutes: float | None, silent: int
 ) -> None:
-    # Given a heartbeat that is valid for a minute, whatever the trigger is
+    # Given a heartbeat that is valid for a minute, whatever the trigger
     deployment.configure(stream={"trigger_seconds": 60})
     stream = deployment.ledger.stream
     if window_minutes is not None:
@@ -306,10 +306,10 @@ def test_a_dry_run_says_what_the_next_sweep_does(deployment: Deployment) -> None
     deployment.wait(timedelta(hours=7))
     deployment.faults.reset()
     # When
-    shown = sweep(deployment.services, dry_run=True)
+    counts = sweep(deployment.services, dry_run=True)
     # Then
     assert deployment.faults.writes == []
-    items = shown.pop("items")
+    items = counts.pop("items")
     for kind, name in (
         ("rolledForward", f"manifest {dead.id}"),
         ("released", f"manifest {expired.id}: the lease of run jr_1 has expired"),
@@ -319,7 +319,7 @@ def test_a_dry_run_says_what_the_next_sweep_does(deployment: Deployment) -> None
         ("deleted", f"s3://lake/{lake_key(PARTITION, done.id, 1, 0)}"),
     ):
         assert f"{kind}: {name}" in items
-    expected = set(changes(shown))
+    expected = set(changes(counts))
     assert expected == {"rolledForward", "released", "repointed", "resumed", "adopted", "aborted", "deleted"}
-    # And the sweep does just that, and divides what it has adopted
-    assert sweep(deployment.services) == {**shown, "divided": 1}
+    # And the sweep does exactly that, and divides what it has adopted
+    assert sweep(deployment.services) == {**counts, "divided": 1}

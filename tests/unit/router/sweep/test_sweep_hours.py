@@ -1,4 +1,4 @@
-"""Hours: readers are told once an hour is complete, and when something comes after it, whatever goes wrong."""
+"""Hours: readers are notified when an hour is complete, and when a file arrives after it, whatever fails."""
 
 import threading
 from contextlib import suppress
@@ -34,7 +34,7 @@ def bridge(deployment: Deployment) -> FakeEventBridge:
     return with_events(deployment)
 
 
-def to_be_told(deployment: Deployment, rejects: int = 0) -> None:
+def to_be_announced(deployment: Deployment, rejects: int = 0) -> None:
     """The hour of ``PARTITION`` has ten rows and is over; faults count the writes from here on."""
     done(deployment, listed(deployment, "a.json"), 10, rejects)
     deployment.wait(HOUR)
@@ -43,11 +43,11 @@ def to_be_told(deployment: Deployment, rejects: int = 0) -> None:
 
 def completed(deployment: Deployment) -> None:
     """The hour of ``PARTITION`` is announced as complete."""
-    to_be_told(deployment, rejects=2)
+    to_be_announced(deployment, rejects=2)
     assert swept(deployment) == {"completed": 1}
 
 
-def test_a_complete_hour_is_told_once(deployment: Deployment, bridge: FakeEventBridge) -> None:
+def test_a_complete_hour_is_announced_once(deployment: Deployment, bridge: FakeEventBridge) -> None:
     completed(deployment)
     body = marker(deployment)
     assert body == {
@@ -73,7 +73,7 @@ def test_a_complete_hour_is_told_once(deployment: Deployment, bridge: FakeEventB
     valid_json("hour", body)
     assert bridge.announced == [("Complete", 1, 10)]
     assert bridge.sent[0]["Source"] == "hybrid-router"
-    # The marker is not a foreign object, and the hour is not looked at again.
+    # The marker is not a foreign object, and the hour is not checked again.
     assert swept(deployment) == {}
     assert list(deployment.ledger.partitions.unsettled()) == []
     assert len(bridge.sent) == 1
@@ -82,10 +82,10 @@ def test_a_complete_hour_is_told_once(deployment: Deployment, bridge: FakeEventB
 def test_a_late_file_reopens_an_hour_until_it_is_published(deployment: Deployment, bridge: FakeEventBridge) -> None:
     # Given
     completed(deployment)
-    # When a file comes late, whose manifest has no row yet
+    # When a file arrives late, and its manifest has no row yet
     late = deployment.manifest("late.json")
     deployment.ledger.partitions.list_manifest(PARTITION, late.id, deployment.now)
-    # Then the next sweep tells it, and the one after its conversion that the hour is complete again
+    # Then the next sweep announces it, and the sweep after its conversion announces that the hour is complete again
     assert swept(deployment) == {"reopened": 1}
     assert marker(deployment) is None
     deployment.wait(GRACE)
@@ -112,7 +112,7 @@ def test_an_hour_that_is_converted_again_is_complete_once_the_replaced_objects_a
     published(deployment, deployment.row(row.id))
     deployment.wait(GRACE)
     announce_hours(repair(deployment))
-    # Then it is not complete until the sweep has deleted the old one
+    # Then the hour is not complete until the sweep has deleted the old one
     assert [kind for kind, *_ in bridge.announced] == ["Complete", "Reopened"]
     deployment.wait(HOUR)
     assert swept(deployment) == {"deleted": 3, "completed": 1}
@@ -121,14 +121,14 @@ def test_an_hour_that_is_converted_again_is_complete_once_the_replaced_objects_a
 def test_an_hour_is_not_complete_while_it_shows_what_a_publish_left_whose_manifest_was_promoted_since(
     deployment: Deployment, bridge: FakeEventBridge
 ) -> None:
-    # Given a publish that failed, and whose process died before it deleted the objects that were complete
+    # Given a publish that failed, whose process died before it deleted the completed objects
     deployment.wait(HOUR)
     row = committed(deployment, deployment.claimed(listed(deployment, "a.json")))
     assert row.document is not None
     objects = read_commit(deployment.raw_s3, "control", row.document).objects
     complete_all(deployment.raw_s3, objects)
     assert deployment.ledger.manifests.fail(row, "an upload is gone", deployment.now)
-    # When a person has the manifest converted again, and makes its file urgent
+    # When a person has the manifest converted again, and its file promoted
     assert reprocess({"manifests": [row.id], "request": "again"}, deployment.services)["queued"] == 1
     urgent = deployment.manifest("a.json", lane=Lane.STREAM)
     assert deployment.ledger.manifests.supersede(deployment.row(row.id), [urgent], "promoted", deployment.now)
@@ -141,7 +141,7 @@ def test_an_hour_is_not_complete_while_it_shows_what_a_publish_left_whose_manife
     assert swept(deployment) == {"aborted": 1, "deleted": len(objects), "completed": 1}
 
 
-def test_a_look_at_hours_that_wait_is_one_read(deployment: Deployment, bridge: FakeEventBridge) -> None:
+def test_a_check_of_waiting_hours_is_one_read(deployment: Deployment, bridge: FakeEventBridge) -> None:
     # Given hours with manifests that wait for the night
     for hour in range(9):
         listed(deployment, f"a{hour}", partition=replace(PARTITION, hour=hour))
@@ -155,12 +155,12 @@ def test_a_look_at_hours_that_wait_is_one_read(deployment: Deployment, bridge: F
 
 
 def test_a_damaged_manifest_keeps_only_its_own_hour_open(deployment: Deployment, bridge: FakeEventBridge) -> None:
-    # Given two hours that wait, and a manifest that was damaged since
-    damaged, whole = (listed(deployment, f"a{hour}", partition=replace(PARTITION, hour=hour)) for hour in (7, 8))
+    # Given two hours that wait, and a manifest that was damaged in the meantime
+    damaged, intact = (listed(deployment, f"a{hour}", partition=replace(PARTITION, hour=hour)) for hour in (7, 8))
     deployment.wait(timedelta(days=1))
     announce_hours(repair(deployment))
     deployment.damage(damaged)
-    published(deployment, whole)
+    published(deployment, intact)
     # When
     later = repair(deployment)
     announce_hours(later)
@@ -179,7 +179,7 @@ def test_a_damaged_manifest_keeps_only_its_own_hour_open(deployment: Deployment,
 def test_an_hour_much_of_which_the_stream_lane_has_quarantined_is_counted(
     deployment: Deployment, bridge: FakeEventBridge, lane: Lane, rejects: int, counted: dict[str, int]
 ) -> None:
-    # Given an hour of 20 lines, and the default limit of a twentieth
+    # Given an hour of 20 lines, and the default limit of 5 %
     assert deployment.services.settings.alarms.max_quarantined_share == 0.05
     done(deployment, listed(deployment, "a.json", lane=lane), 20 - rejects, rejects)
     deployment.wait(HOUR)
@@ -187,13 +187,13 @@ def test_an_hour_much_of_which_the_stream_lane_has_quarantined_is_counted(
     found = dict[str, int]()
     above = recorded(lambda: found.update(swept(deployment)), Metric.HOURS_ABOVE_QUARANTINED_SHARE)
     assert (found, above) == ({"completed": 1, **counted}, [counted.get("aboveShare", 0)])
-    # When the hour is not looked at again
+    # When the hour is not checked again
     assert swept(deployment) == {}
     assert len(bridge.sent) == 1
 
 
-def test_many_hours_are_told_side_by_side_and_with_nine_requests_each(deployment: Deployment) -> None:
-    # Given 40 datasets with an hour that is over, and events that are only taken when four are sent at once
+def test_many_hours_are_announced_concurrently_with_nine_requests_each(deployment: Deployment) -> None:
+    # Given 40 datasets with an ended hour each, and events that are accepted only if four are sent at once
     partitions = [Partition(f"dataset_{number:03}", "2026-11-20", 9) for number in range(40)]
     for partition in partitions:
         done(deployment, listed(deployment, "a.json", partition=partition), 10, 0)
@@ -209,16 +209,16 @@ def test_many_hours_are_told_side_by_side_and_with_nine_requests_each(deployment
     found = repair(deployment)
     with counted_requests() as counts:
         announce_hours(found)
-    # Then ten thousand take 90,000 requests, 32 at a time: 141 s at 50 ms each
+    # Then ten thousand datasets take 90,000 requests, 32 at a time: 141 s at 50 ms each
     assert not found.errors
     assert found.counts == {"completed": 40}
     assert all(marker(deployment, partition) for partition in partitions[::10])
-    # Each that finds no collection of the hour puts an empty one, and all but one of these read it again.
+    # Each caller that finds no collection of the hour puts an empty one, and all but one of them read it again.
     assert sum(counts.values()) - counts["write units"] - 2 * counts["PutItem"] <= 9 * 40 + 10
 
 
 def announce_and_reopen(deployment: Deployment) -> None:
-    """Other sweeps announce the hour, and that a file came late."""
+    """Let other sweeps announce the hour, and then a late file."""
     announce_hours(repair(deployment))
     listed(deployment, "late.json")
     announce_hours(repair(deployment))
@@ -226,7 +226,7 @@ def announce_and_reopen(deployment: Deployment) -> None:
 
 def test_an_event_that_is_not_taken_is_sent_by_the_next_sweep(deployment: Deployment, bridge: FakeEventBridge) -> None:
     # Given
-    to_be_told(deployment)
+    to_be_announced(deployment)
     bridge.refuses = True
     # When
     with pytest.raises(Exception, match=r"did not accept the event of orders#2026-11-20T09 .it is busy"):
@@ -243,12 +243,12 @@ def test_an_event_that_is_not_taken_is_sent_by_the_next_sweep(deployment: Deploy
 
 @pytest.mark.parametrize("fault", ["crash_before", "lose_answer_of", "drop", "delay", "repeat"])
 @pytest.mark.parametrize("number", [1, 2, 3, 4])
-def test_what_goes_wrong_in_one_sweep_is_mended_by_the_next(
+def test_a_fault_of_one_sweep_is_repaired_by_the_next(
     deployment: Deployment, bridge: FakeEventBridge, fault: str, number: int
 ) -> None:
-    # Given an hour to be told, by four writes: row, marker, event, row
-    to_be_told(deployment)
-    # When one of them goes wrong
+    # Given an hour to be announced by four writes: row, marker, event, row
+    to_be_announced(deployment)
+    # When one of them fails
     setattr(deployment.faults, fault, number)
     with suppress(Crash):
         announce_hours(repair(deployment))
@@ -256,7 +256,7 @@ def test_what_goes_wrong_in_one_sweep_is_mended_by_the_next(
     announce_hours(repair(deployment))
     deployment.faults.deliver()
     announce_hours(repair(deployment))
-    # Then: at least one event, all of the same id, and the marker
+    # Then: at least one event is sent, all events have the same id, and the marker is there
     assert set(bridge.announced) == {("Complete", 1, 10)}
     assert marker(deployment) is not None
     assert deployment.ledger.partitions.get(PARTITION).is_settled
@@ -267,41 +267,41 @@ def test_what_goes_wrong_in_one_sweep_is_mended_by_the_next(
 def test_a_sweep_that_resumes_late_leaves_the_marker_of_the_current_row(
     deployment: Deployment, bridge: FakeEventBridge, number: int
 ) -> None:
-    # Given an hour to be told
-    to_be_told(deployment)
-    # When a sweep stalls before a write, while others tell it, and that a file came late
+    # Given an hour to be announced
+    to_be_announced(deployment)
+    # When a sweep stalls before a write, while others announce the hour and then a late file
     deployment.faults.pause = (number, partial(announce_and_reopen, deployment))
     announce_hours(repair(deployment))
     # Then
     assert marker(deployment) is None
     assert deployment.ledger.partitions.get(PARTITION).decided == HourState.REOPENED
-    assert [shown for shown in bridge.announced if shown[0] == "Reopened"] == [("Reopened", 2, 10)]
+    assert [event for event in bridge.announced if event[0] == "Reopened"] == [("Reopened", 2, 10)]
 
 
 def test_a_sweep_that_resumes_late_and_dies_leaves_no_marker_for_long(
     deployment: Deployment, bridge: FakeEventBridge
 ) -> None:
-    # Given a sweep that stalls before it puts the marker, while others announce the hour and that a file came late
-    to_be_told(deployment)
+    # Given a sweep that stalls before it puts the marker, while others announce the hour and a late file
+    to_be_announced(deployment)
 
     def meanwhile() -> None:
         announce_and_reopen(deployment)
-        # The marker, the event, and then nothing more.
+        # It writes the marker and the event, and then nothing more.
         deployment.faults.crash_before = len(deployment.faults.writes) + 3
 
-    # Before the marker: no part is added from then on without a touch, and the row is complete.
+    # Before the marker is put, no part is added without a touch, and the row is complete.
     deployment.faults.pause = (3, meanwhile)
     with suppress(Crash):
         announce_hours(repair(deployment))
     assert marker(deployment) is not None
-    # When no sweep is left that began before the hour was reopened
+    # When every sweep that began before the hour was reopened has ended
     deployment.faults.reset()
     deployment.wait(CONFIRM_AFTER)
     announce_hours(repair(deployment))
     # Then
     assert marker(deployment) is None
     assert [row.partition for row in deployment.ledger.partitions.unsettled()] == [PARTITION]
-    # And it is looked at once
+    # And the hour is checked at once
     deployment.faults.reset()
     announce_hours(repair(deployment))
     assert deployment.faults.writes == []
@@ -311,7 +311,7 @@ def test_a_sweep_that_resumes_late_and_dies_does_not_take_the_marker_of_a_comple
     deployment: Deployment, bridge: FakeEventBridge
 ) -> None:
     # Given a sweep that stalls before it deletes the marker of a reopened hour, until the hour is complete again
-    to_be_told(deployment)
+    to_be_announced(deployment)
     announce_hours(repair(deployment))
     late = listed(deployment, "late.json")
     deployment.faults.reset()
@@ -338,16 +338,16 @@ def test_a_sweep_that_resumes_late_and_dies_does_not_take_the_marker_of_a_comple
 
 
 @pytest.mark.parametrize(("number", "shown"), [(1, []), (4, [("Complete", 1, 10), ("Reopened", 2, 10)])])
-def test_a_file_that_comes_during_a_look_is_not_overlooked(
-    deployment: Deployment, bridge: FakeEventBridge, number: int, shown: list[tuple[str, int, int]]
+def test_a_file_that_arrives_during_a_check_is_not_missed(
+    deployment: Deployment, bridge: FakeEventBridge, number: int, expected: list[tuple[str, int, int]]
 ) -> None:
-    # Given a file that comes before the hour is told, or before it leaves the index
-    to_be_told(deployment)
+    # Given a file that arrives before the hour is announced, or before it leaves the index
+    to_be_announced(deployment)
     deployment.faults.pause = (number, lambda: listed(deployment, "late.json"))
     # When
     announce_hours(repair(deployment))
     announce_hours(repair(deployment))
     # Then
-    assert bridge.announced == shown
+    assert bridge.announced == expected
     assert marker(deployment) is None
     assert [row.partition for row in deployment.ledger.partitions.unsettled()] == [PARTITION]

@@ -1,4 +1,4 @@
-"""Missed events: whatever the dataset, the pause between two sweeps or the version, the object gets an owner."""
+"""Missed events: the object gets an owner, whatever the dataset, the pause between two sweeps or the version."""
 
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
@@ -39,26 +39,26 @@ def owned_keys(deployment: Deployment) -> list[str]:
 
 @pytest.mark.parametrize("prefix", ["", "landing/"])
 def test_a_dataset_that_the_ledger_has_never_seen_is_found_by_its_folder(deployment: Deployment, prefix: str) -> None:
-    # Given files of new datasets, one deleted since, a folder that is not one of a dataset, and a file in no folder
+    # Given files of new datasets, one deleted since, a folder without a valid dataset name, and a file in no folder
     deployment.keep_versions()
     deployment.configure(datasets=[{"name": "{folder}", "prefix": prefix}])
-    wanted = [f"{prefix}{name}/a.json" for name in ("clicks", "orders")]
-    modified = deployment.put(*wanted, f"{prefix}東京/a.json", f"{prefix}a.json", "elsewhere.json")
-    deployment.raw_s3.delete_object(Bucket="input", Key=wanted[0])
+    expected = [f"{prefix}{name}/a.json" for name in ("clicks", "orders")]
+    modified = deployment.put(*expected, f"{prefix}東京/a.json", f"{prefix}a.json", "elsewhere.json")
+    deployment.raw_s3.delete_object(Bucket="input", Key=expected[0])
     deployment.now = modified + timedelta(hours=7)
     # When, Then
     assert sweep(deployment.services)["adopted"] == 2
-    assert owned_keys(deployment) == wanted
+    assert owned_keys(deployment) == expected
 
 
 def test_a_folder_whose_keys_give_no_further_dataset_takes_no_room(deployment: Deployment) -> None:
-    # Given room for one dataset more, its folder, and others: of a rule with a name, of Firehose, of a canary
+    # Given room for one more dataset, its folder, and the folders of a named rule, of Firehose and of a canary
     rules = [{"name": "orders", "prefix": "landing-orders/"}, {"name": "{folder}"}]
     deployment.configure(datasets=rules, max_datasets=3)
     others = ["firehose-failed-records/clicks/a.json", "_canary/a.json"]
     modified = deployment.put(*others, "landing-orders/a.json", "visits/a.json")
     deployment.now = modified + timedelta(hours=7)
-    # Then it is found, and nothing is listed a second time under another name
+    # Then it is found, and nothing is listed twice under two names
     assert find_datasets(repair(deployment)) == (["orders", "visits"], True)
     assert sweep(deployment.services)["adopted"] == 2
     assert owned_keys(deployment) == ["landing-orders/a.json", "visits/a.json"]
@@ -67,24 +67,24 @@ def test_a_folder_whose_keys_give_no_further_dataset_takes_no_room(deployment: D
 def test_datasets_that_rules_have_named_take_no_room_after_them(
     deployment: Deployment, caplog: pytest.LogCaptureFixture
 ) -> None:
-    # Given rules with a name, of whose files one has come, and a file without a rule; two datasets were let in
+    # Given named rules, one of which has received a file, and a file without a rule; two datasets were admitted
     deployment.configure(datasets=[{"name": f"d{n}", "prefix": f"d{n}/"} for n in range(3)], max_datasets=3)
     modified = deployment.put("visits/a.json")
     route_arrivals(deployment.services, [file_of(f"d{n}/a.json") for n in range(3)])
-    # When a rule {folder} takes their place, with room for one dataset
+    # When a rule {folder} replaces them, with room for one dataset
     deployment.configure(datasets=[{"name": "{folder}"}], max_datasets=3)
     deployment.now = modified + timedelta(hours=7)
-    # Then the sweep takes the file, as its event would, and nothing is called beyond the limit
+    # Then the sweep adopts the file, as its event would, and reports nothing as beyond the limit
     assert sweep(deployment.services)["adopted"] == 1
     assert "visits/a.json" in owned_keys(deployment)
-    # Nor are datasets that were let in, after the limit was lowered below their number
+    # Nor does it report datasets that were admitted before the limit was lowered below their number
     deployment.configure(datasets=[{"name": "{folder}"}], max_datasets=1)
     find_datasets(repair(deployment))
     assert "raise it and deploy" not in caplog.text
 
 
-def test_a_dataset_that_was_let_in_has_its_place_though_it_has_no_file(deployment: Deployment) -> None:
-    # Given a dataset whose caller died once it was let in, and whose event was lost; it was the last one
+def test_an_admitted_dataset_keeps_its_place_without_a_file(deployment: Deployment) -> None:
+    # Given a dataset whose caller died right after the admission, and whose event was lost; no room is left
     deployment.configure(max_datasets=2)
     modified = deployment.put("clicks/a.json")
     deployment.now = modified + timedelta(hours=7)
@@ -107,7 +107,7 @@ def test_a_listing_that_is_far_behind_is_counted(
     stalled: int,
     has_time: bool,
 ) -> None:
-    # Given a round that began long ago, of which one dataset could not be listed
+    # Given a round that began long ago, in which one dataset could not be listed
     deployment.configure(sweep={"listing_hours": hours})
     now = deployment.now = NOW
     long_ago = now - timedelta(days=days)
@@ -115,28 +115,28 @@ def test_a_listing_that_is_far_behind_is_counted(
     search = InputSearch(iso_utc(long_ago), "2026-10-01T00", last, covered, "orders", incomplete=True)
     repair = Repair(deployment.services, now + timedelta(minutes=has_time))
     write_position(deployment.services, listing, asdict(search))
-    # When, Then: also by a sweep that has no time left for it
+    # When, Then: this also holds for a sweep that has no time left for it
     search = adopt_missed(repair, listing)
     assert repair.counts["stalled"] == stalled
-    # And the log names the last complete hour
+    # And the log contains the last complete hour
     assert vars(caplog.records[-1])["covered_until"] == search.covered_until
 
 
 def test_old_days_do_not_lengthen_the_listing_of_recent_ones(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given five files of each old day, in the folder of this day, and one of today that had no event
+    # Given five files of each old day, in the folder of that day, and one file of today without an event
     now = deployment.put("a file in no folder")
     days = [now - timedelta(days=30 + day) for day in range(40)]
     deployment.put(*(f"orders/{day:%Y/%m/%d}/{number}.json" for day in days for number in range(5)))
-    # The emulated S3 passes over the first key after a marker that names no version.
+    # The emulated S3 skips the first key after a marker that names no version.
     today = f"orders/{now:%Y/%m/%d}"
     deployment.now = deployment.put(f"{today}/another.json", f"{today}/lost.json") + timedelta(hours=7)
     pages = list_pages(deployment, monkeypatch, 5)
     # When
     found = repair(deployment)
     search = adopt_missed(found)
-    # Then one page of old days is listed, and one of recent days, where the file is
+    # Then it lists one page of old days, and one page of recent days, which has the file
     assert [page["Prefix"] for page in pages] == ["", "orders/", "orders/"]
     assert found.counts["adopted"] == 5 + 1
     assert (search.dataset, search.passed_over) == (None, True)
@@ -155,7 +155,7 @@ def test_a_file_that_was_added_to_the_folder_of_an_old_day_is_found(
 def test_a_round_of_recent_days_that_never_ends_leaves_time_to_old_ones(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given more files of today, by the clock of S3, than a sweep has time for, and one of an old day
+    # Given more files of today, by the clock of S3, than a sweep has time for, and one file of an old day
     now = deployment.put("orders/2026/01/02/a.json")
     today = [f"orders/{now:%Y/%m/%d}/{number:02}.json" for number in range(20)]
     deployment.now = deployment.put(*today) + timedelta(hours=7)
@@ -183,20 +183,20 @@ def test_a_round_of_recent_days_that_never_ends_leaves_time_to_old_ones(
         ("orders/a.json", None),
     ],
 )
-def test_a_listing_goes_on_at_the_first_recent_day(key: str, after: str | None) -> None:
+def test_a_listing_continues_at_the_first_recent_day(key: str, after: str | None) -> None:
     found = skip_old_days(key, "2026-11-18T06")
     assert found == (after or key) >= key
 
 
 @given(st.lists(st.tuples(st.integers(1, 60 * 24 * 30), st.booleans(), st.floats(10, 600)), min_size=1))
 def test_rounds_join_without_a_gap_whenever_they_begin(plan: list[tuple[int, bool, float]]) -> None:
-    # Given rounds at arbitrary times, some of which could not list a dataset, with settings that change
+    # Given rounds at arbitrary times, some of which could not list a dataset, with changing settings
     search, now, covered = InputSearch(), NOW, ""
     for minutes, incomplete, missed_minutes in plan:
         now += timedelta(minutes=minutes)
         settings = SweepSettings(missed_minutes=missed_minutes)
         search = begin_round(search, ["orders"], now, settings)
-        # Then each begins no later than the last hour that the complete rounds before have covered
+        # Then each begins no later than the last hour that the complete rounds before it covered
         assert not covered or search.first <= covered
         assert search.first <= search.last or search.last < covered
         search = end_round(replace(search, incomplete=incomplete))
@@ -218,7 +218,7 @@ def test_a_file_is_looked_up_in_as_many_rounds_as_its_price_has() -> None:
 def test_a_dataset_that_cannot_be_listed_holds_back_no_other_and_is_listed_later(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given two datasets, of which S3 refuses to list the first
+    # Given two datasets; S3 refuses to list the first
     modified = deployment.put("clicks/a.json", "orders/a.json")
     deployment.now = modified + timedelta(hours=7)
     refused = ["clicks/"]
@@ -231,7 +231,7 @@ def test_a_dataset_that_cannot_be_listed_holds_back_no_other_and_is_listed_later
     # When
     with pytest.raises(RuntimeError, match="refused"):
         sweep(deployment.services)
-    # Then the second has an owner; and the first has one when it can be listed, however long that takes
+    # Then the second has an owner; the first gets one when it can be listed, however long that takes
     assert owned_keys(deployment) == ["orders/a.json"]
     refused.clear()
     deployment.wait(timedelta(days=7))

@@ -1,4 +1,4 @@
-"""Helpers of the tests of tables: published generations, and the content of a table."""
+"""Helpers for the tests of tables: published generations, and the content of a table."""
 
 import gzip
 import json
@@ -31,7 +31,7 @@ def publish(
     has_table: bool = True,
     rejects: bool = False,
 ) -> ManifestRow:
-    """DONE with this number of files, each with ``body`` of its key and ``rows``, and those kept of an earlier one.
+    """DONE with this number of files, each with ``body`` of its key and ``rows``; earlier files may be kept.
 
     ``rejects``: with a file of the quarantine.
     """
@@ -62,7 +62,7 @@ def row_of(deployment: Deployment) -> TableRow:
 
 
 def swapped(deployment: Deployment, metadata: Metadata, dataset: str = "orders") -> None:
-    """Another writer changes the table; its document has another name, and is compressed."""
+    """Another writer changes the table; its metadata document has another name, and is compressed."""
     catalog = TableCatalog(deployment.services, dataset)
     entry = catalog.load()
     assert entry is not None
@@ -73,7 +73,7 @@ def swapped(deployment: Deployment, metadata: Metadata, dataset: str = "orders")
 
 
 def shown(deployment: Deployment, snapshot: Any = None, dataset: str = "orders") -> list[str]:
-    """Manifest and generation of each file that a snapshot shows, sorted; None: the current one."""
+    """Manifest and generation of each file in a snapshot, sorted; None selects the current snapshot."""
     metadata, files = table(deployment, dataset), TableCatalog(deployment.services, dataset)
     data = [item for item in manifests_of(metadata, files, snapshot) if item["content"] == DATA]
     paths = [entry["data_file"]["file_path"] for item in data for entry in live_entries(item, files)]
@@ -96,14 +96,14 @@ def tabled(deployment: Deployment, name: str = "a", **other: Any) -> ManifestRow
 
 
 def shown_in_the_end(deployment: Deployment) -> list[str]:
-    """The content of the table when nothing is left to do."""
+    """The content of the table after all pending work is done."""
     while commit(deployment) is not None:
         pass
     return shown(deployment)
 
 
 def by_another_writer(deployment: Deployment, operation: str, batch: Batch | None = None) -> dict[str, Any]:
-    """The table after another writer: its snapshot does not name batches, and the tag stays."""
+    """The table after a change by another writer: its snapshot does not name batches, and the tag stays."""
     before = table(deployment)
     batch = batch or Batch(0, [DataFile("s3://lake/other.parquet", 1, 1, (20000, 0))])
     after = commit_batch(before, TableCatalog(deployment.services, "orders"), batch, 0, 0)
@@ -114,7 +114,7 @@ def by_another_writer(deployment: Deployment, operation: str, batch: Batch | Non
 
 
 def compacted(deployment: Deployment) -> None:
-    """Another writer writes the files of the table's first hour as one."""
+    """Another writer rewrites the files of the table's first hour into one file."""
     catalog, metadata = TableCatalog(deployment.services, "orders"), table(deployment)
     files = [
         DataFile(data["file_path"], 1, 1, (data["partition"]["date"], data["partition"]["hour"]))

@@ -46,7 +46,7 @@ MIDNIGHT = replace(PARTITION, hour=0)
 
 def test_a_snapshot_is_kept_from_the_time_at_which_another_one_replaces_it(deployment: Deployment) -> None:
     row = tabled(deployment)
-    # Given a table that nothing has changed for longer than snapshots are kept, or that was restored just now
+    # Given a table that was unchanged for longer than snapshots are kept, or that was restored just now
     (before,) = table(deployment)["snapshots"]
     statistics = {"snapshot-id": before["snapshot-id"], "statistics-path": "s3://lake/_tables/orders/metadata/a.stats"}
     swapped(deployment, {**by_another_writer(deployment, "append"), "statistics": [statistics]})
@@ -54,7 +54,7 @@ def test_a_snapshot_is_kept_from_the_time_at_which_another_one_replaces_it(deplo
     restore_table(deployment.services, "orders")
     publish(deployment, forced(deployment, row))
     commit(deployment)
-    # Then the rows before can be read for that time
+    # Then the previous rows can be read for that time
     assert table(deployment)["snapshots"][0] == before
     assert table(deployment)["statistics"] == [statistics]
     assert (shown(deployment, before), shown(deployment)) == ([name_of(row)], [name_of(row, 2)])
@@ -65,9 +65,9 @@ def test_a_snapshot_is_kept_from_the_time_at_which_another_one_replaces_it(deplo
     assert table(deployment)["statistics"] == []
 
 
-def test_a_batch_brings_in_what_is_published_and_nothing_else(deployment: Deployment) -> None:
+def test_a_batch_adds_only_published_files(deployment: Deployment) -> None:
     first, second = (publish(deployment, listed(deployment, name), files=2) for name in "ab")
-    # And a manifest without rows, and one that waits
+    # And a manifest without rows, and a manifest that waits
     empty = publish(deployment, listed(deployment, "c"), files=0)
     listed(deployment, "d")
     assert commit(deployment) == 1
@@ -93,7 +93,7 @@ def test_objects_that_a_generation_keeps_stay(deployment: Deployment) -> None:
 
 def test_the_catalog_keeps_what_others_have_put_into_the_entry(deployment: Deployment) -> None:
     tabled(deployment)
-    # Given columns of another writer, who has described them to the catalog
+    # Given columns of another writer, who has added comments to them in the catalog
     metadata = table(deployment)
     struct = {"type": "struct", "fields": [{"id": 1 << 30, "name": "x", "required": False, "type": "long"}]}
     added = {"n": ("long", "bigint"), "s": (struct, "struct<x:bigint>")}
@@ -102,15 +102,15 @@ def test_the_catalog_keeps_what_others_have_put_into_the_entry(deployment: Deplo
     swapped(deployment, {**metadata, "schemas": [{**schema, "fields": [*schema["fields"], *fields]}]})
     columns = deployment.glue.tables["orders"]["StorageDescriptor"]["Columns"]
     columns[-2:] = [{"Name": name, "Type": kind} for name, (_, kind) in added.items()]
-    # And what a person says of the table
+    # And a person's description of the table
     (a,) = [column for column in columns if column["Name"] == "a"]
     a["Comment"] = "an amount"
     described = {"Description": "Orders of the shop", "Owner": "sales"}
     deployment.glue.tables["orders"] |= described
-    # When the next batch comes
+    # When the next batch is committed
     publish(deployment, listed(deployment, "b"))
     assert commit(deployment) == 2
-    # Then Glue takes the entry, and has their types
+    # Then Glue accepts the entry, and it has their types
     entry = deployment.glue.tables["orders"]
     assert entry | described == entry
     columns = entry["StorageDescriptor"]["Columns"]
@@ -118,7 +118,7 @@ def test_the_catalog_keeps_what_others_have_put_into_the_entry(deployment: Deplo
     types = {column["Name"]: column["Type"] for column in columns}
     assert types | {"date": "date", "hour": "int", **{name: kind for name, (_, kind) in added.items()}} == types
     assert {type(kind) for kind in types.values()} == {str}
-    # And so does the table that a rebuild puts in its place
+    # And so does the table that a rebuild creates in its place
     rebuild_table(deployment.services, "orders")
     assert deployment.glue.tables["orders"] | described == deployment.glue.tables["orders"]
 
@@ -136,7 +136,7 @@ def test_an_hour_is_not_built_of_objects_that_are_gone(deployment: Deployment) -
 
 
 def test_a_manifest_without_a_commit_document_waits_and_holds_back_no_other(deployment: Deployment) -> None:
-    # Given three published manifests, of which one has lost its commit document, and two hours to be built again
+    # Given three published manifests, one of which has lost its commit document, and two hours to be rebuilt
     commit(deployment)
     rows = [publish(deployment, listed(deployment, name)) for name in "ab"]
     other = publish(deployment, listed(deployment, "c", partition=MIDNIGHT))
@@ -145,11 +145,11 @@ def test_a_manifest_without_a_commit_document_waits_and_holds_back_no_other(depl
     # Then the others are shown
     assert commit(deployment) == 1
     assert shown(deployment) == sorted(map(name_of, [rows[1], other]))
-    # And it is said for which one a person has to do what
+    # And the message names the manifest and what a person has to do
     with pytest.raises(TableStoppedError, match=f"{key} was changed .* restore the object"):
         commit(deployment)
     assert key in str(row_of(deployment).stopped)
-    # And an hour that it is in is not emptied of it
+    # And an hour that contains this manifest keeps its rows
     deployment.ledger.tables.list_hour(PARTITION, deployment.now)
     with pytest.raises(TableStoppedError):
         commit(deployment)
@@ -163,7 +163,7 @@ def test_a_manifest_without_a_commit_document_waits_and_holds_back_no_other(depl
 
 
 def cut(deployment: Deployment, row: ManifestRow) -> tuple[str, bytes]:
-    """The commit document of a manifest is cut; its key, and what it was."""
+    """Truncate the commit document of a manifest; return its key and its earlier content."""
     assert row.published is not None
     key = row.published.document.key
     body = get_document(deployment.raw_s3, "control", key)
@@ -201,7 +201,7 @@ def test_a_table_whose_metadata_cannot_be_read_is_stopped(deployment: Deployment
     with pytest.raises(TableStoppedError, match="run 'hybrid-router tables rebuild orders'"):
         commit(deployment)
     assert "tables rebuild orders" in str(row_of(deployment).stopped)
-    # When a person does so, then it shows everything again
+    # When a person does so, then the table shows everything again
     rebuild_table(deployment.services, "orders")
     assert shown_in_the_end(deployment) == sorted(map(name_of, rows))
     assert row_of(deployment).stopped is None
@@ -248,7 +248,7 @@ def by_earlier_document(deployment: Deployment) -> Metadata:
 def test_a_stopped_table_names_the_commands_that_repair_it(
     deployment: Deployment, change: Callable[[Deployment], Metadata], commands: list[str]
 ) -> None:
-    # Given a table that another writer has changed, and a publish that waits
+    # Given a table that another writer has changed, and a publish that is pending
     rows = [tabled(deployment), publish(deployment, listed(deployment, "b"))]
     swapped(deployment, change(deployment))
     with pytest.raises(TableStoppedError) as raised:
@@ -265,7 +265,7 @@ def test_a_stopped_table_names_the_commands_that_repair_it(
 
 
 def test_a_restore_keeps_a_batch_that_is_in_the_table_and_not_closed(deployment: Deployment) -> None:
-    # Given a round that ended after its swap, and another writer after it
+    # Given a round that ended after its swap, and a change by another writer after it
     rows = [tabled(deployment), publish(deployment, listed(deployment, "b"))]
     with patch.object(committer, "_mark", Mock(side_effect=Crash)), pytest.raises(Crash):
         commit(deployment)
@@ -299,7 +299,7 @@ def test_an_hour_that_a_rebuild_lists_again_is_not_forgotten_with_the_batch_befo
 ) -> None:
     row = tabled(deployment)
     rebuild_table(deployment.services, "orders")
-    # Given a process that has brought the hour into the table when another rebuild begins
+    # Given a process that adds the hour to the table while another rebuild begins
     close = Tables.close
 
     def close_late(tables: Tables, *given: Any) -> None:
@@ -310,17 +310,17 @@ def test_an_hour_that_a_rebuild_lists_again_is_not_forgotten_with_the_batch_befo
 
     monkeypatch.setattr(Tables, "close", close_late)
     commit(deployment)
-    # Then the hour is brought into the new table as well
+    # Then the hour is added to the new table as well
     assert commit(deployment) == 3
     assert shown(deployment) == [name_of(row)]
     assert not list(deployment.ledger.tables.outbox("orders"))
 
 
-def test_of_two_rebuilds_the_table_of_the_ledger_is_in_the_catalog(
+def test_the_ledgers_table_of_two_rebuilds_is_in_the_catalog(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     row = tabled(deployment)
-    # Given a rebuild that another one overtakes between the ledger and the catalog
+    # Given a rebuild that is overtaken by another one between the ledger and the catalog
     replace_row = Tables.replace
 
     def replace_and_wait(tables: Tables, *given: Any) -> bool:
@@ -351,13 +351,13 @@ def test_a_batch_that_a_rebuild_overtakes_stops_nothing(
         return do(*given)
 
     monkeypatch.setattr(committer, step, rebuilt_meanwhile)
-    # Then there is more to do, and it is done
+    # Then more work is left, and it is done
     assert commit(deployment) == number
     assert (commit(deployment), row_of(deployment).stopped) == (2, None)
     assert shown(deployment) == sorted(map(name_of, rows))
 
 
-def test_a_rebuild_that_a_batch_overtakes_is_to_be_repeated(deployment: Deployment) -> None:
+def test_a_rebuild_that_a_batch_overtakes_must_be_repeated(deployment: Deployment) -> None:
     tabled(deployment)
 
     def change_meanwhile() -> None:
@@ -373,7 +373,7 @@ def test_a_rebuild_that_a_batch_overtakes_is_to_be_repeated(deployment: Deployme
 def test_a_table_whose_rebuild_is_interrupted_gets_every_hour(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch, *, is_new: bool
 ) -> None:
-    # Given two hours that are published, and a rebuild that ends before it lists one
+    # Given two published hours, and a rebuild that ends before it lists one of them
     hours = {"a": PARTITION, "b": MIDNIGHT}
     rows = [publish(deployment, listed(deployment, name, partition=hour)) for name, hour in hours.items()]
     if is_new:
@@ -383,7 +383,7 @@ def test_a_table_whose_rebuild_is_interrupted_gets_every_hour(
         commit(deployment)
     with patch.object(Tables, "list_hour", Mock(side_effect=Crash)), pytest.raises(Crash):
         rebuild_table(deployment.services, "orders")
-    # Then a sweep lists an entry for the table, and its next batch the hours
+    # Then a sweep lists an entry for the table, and the table's next batch adds the hours
     delete_table_files(repair(deployment))
     assert list(deployment.ledger.tables.outbox("orders"))
     commit(deployment)
@@ -391,13 +391,13 @@ def test_a_table_whose_rebuild_is_interrupted_gets_every_hour(
     assert commit(deployment) is None
 
 
-def test_a_table_without_an_hour_is_made_and_has_nothing_to_be_filled_with(deployment: Deployment) -> None:
+def test_a_table_without_an_hour_is_created_and_stays_empty(deployment: Deployment) -> None:
     assert rebuild_table(deployment.services, "orders") == {"hours": 0}
     assert commit(deployment) == 1
     assert not row_of(deployment).unlisted
 
 
-def test_hours_that_were_listed_for_the_table_before_are_not_those_of_the_new_one(deployment: Deployment) -> None:
+def test_hours_that_were_listed_for_the_previous_table_do_not_count_for_the_new_one(deployment: Deployment) -> None:
     tables = deployment.ledger.tables
     before = tables.create("orders", "before")
     assert tables.replace(before, "new")
@@ -424,7 +424,7 @@ def test_a_batch_looks_at_no_further_hour_once_it_is_large(
 def test_a_large_hour_that_waits_holds_back_no_later_hour(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given an hour that fills a batch by itself, with a manifest that cannot be read, before another hour
+    # Given an hour that fills a batch alone, with a manifest that cannot be read, before another hour
     rows = [publish(deployment, listed(deployment, name, partition=MIDNIGHT)) for name in "ab"]
     other = publish(deployment, listed(deployment, "c"))
     commit(deployment)
@@ -437,10 +437,8 @@ def test_a_large_hour_that_waits_holds_back_no_later_hour(
         commit(deployment)
 
 
-def test_no_batch_needs_the_files_of_an_hour_that_is_to_come(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Given a table that is rebuilt, with a large hour, and a later one of which one manifest was converted again and
+def test_no_batch_needs_the_files_of_a_later_hour(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given a table that is rebuilt, with a large hour, and a later hour in which one manifest was converted again and
     # another one cannot be read
     first = [publish(deployment, listed(deployment, name, partition=MIDNIGHT)) for name in "ab"]
     again, damaged = (publish(deployment, listed(deployment, name)) for name in "cd")
@@ -451,7 +449,7 @@ def test_no_batch_needs_the_files_of_an_hour_that_is_to_come(
     monkeypatch.setattr(batch, "MAX_MANIFESTS", 2)
     assert commit(deployment) == 2
     assert shown(deployment) == sorted(map(name_of, first))
-    # Then the hour waits, and no batch does that could not be finished
+    # Then the hour waits, and no batch starts that could not be finished
     with pytest.raises(TableStoppedError):
         commit(deployment)
     assert row_of(deployment).pending is None
@@ -475,7 +473,7 @@ def test_an_hour_of_the_outbox_is_built_of_all_its_manifests(deployment: Deploym
     deployment.ledger.tables.list_hour(MIDNIGHT, deployment.now)
     assert commit(deployment) == 2
     assert shown(deployment) == sorted(map(name_of, [*rows, other]))
-    # And the row says since when readers see the generation, not since when they see it again
+    # And the row has the time at which readers first saw the generation, not the time at which they saw it again
     second = deployment.row(rows[0].id).tabled
     assert first is not None
     assert second == replace(first, batch=2, snapshot=second.snapshot if second else 0)

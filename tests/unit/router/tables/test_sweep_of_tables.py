@@ -55,7 +55,7 @@ def test_rejected_lines_are_in_the_quarantine_once_while_the_table_keeps_its_fil
     deployment: Deployment, has_table: bool
 ) -> None:
     row = tabled(deployment, rejects=True)
-    # Given a generation that the table still shows, of settings that ask for it or of those before
+    # Given a generation that the table still shows, with a table in the current settings or only in the earlier ones
     deployment.configure(datasets=TABLES if has_table else [{"name": "{folder}"}])
     publish(deployment, forced(deployment, row), rejects=True, has_table=has_table)
     commit(deployment)
@@ -65,16 +65,16 @@ def test_rejected_lines_are_in_the_quarantine_once_while_the_table_keeps_its_fil
     # Then
     assert len(deployment.keys("lake", "orders/")) == 2
     assert [key.rsplit("-", 2)[1] for key in deployment.keys("quarantine", "orders/")] == ["g2"]
-    # And no batch is asked for, and the next sweeps look for nothing there
+    # And no batch is requested, and the next sweeps check nothing there
     assert list(deployment.ledger.tables.outbox("orders")) == []
     with counted_requests() as requests:
         assert swept(deployment) == 0
     assert requests["ListObjectsV2"] == 0
-    # When the table is gone
+    # When the table is deleted
     deployment.configure(datasets=[{"name": "{folder}"}])
     del deployment.glue.tables["orders"]
     assert swept(deployment) == 1
-    # Then so are its files
+    # Then its files are deleted as well
     assert [key.rsplit("-", 2)[1] for key in deployment.keys("lake", "orders/")] == ["g2"]
     assert list(deployment.ledger.deletions.due(deployment.now)) == []
 
@@ -83,26 +83,26 @@ def test_rejected_lines_are_in_the_quarantine_once_while_the_table_keeps_its_fil
 def test_deletions_that_wait_for_their_table_ask_for_it_once(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch, has_table: bool
 ) -> None:
-    # Given replaced generations that the table shows, whether the settings ask for it still or not
+    # Given replaced generations that the table shows, whether the settings still ask for a table or not
     rows = [publish(deployment, listed(deployment, name)) for name in "abc"]
     commit(deployment)
     deployment.configure(datasets=TABLES if has_table else [{"name": "{folder}"}])
     for row in rows:
         publish(deployment, forced(deployment, row), has_table=has_table)
     deployment.wait(timedelta(days=9))
-    asked: list[str] = []
+    listed_datasets: list[str] = []
     monkeypatch.setattr(leftovers, "PARALLEL_REQUESTS", 1)
 
     def ask(catalog: TableCatalog) -> bool:
-        asked.append(catalog.dataset)
+        listed_datasets.append(catalog.dataset)
         return True
 
     monkeypatch.setattr(TableCatalog, "exists", ask)
-    monkeypatch.setattr(Tables, "list_expiry", lambda _, dataset, __: asked.append(dataset))
+    monkeypatch.setattr(Tables, "list_expiry", lambda _, dataset, __: listed_datasets.append(dataset))
     # When
     assert swept(deployment) == 0
     # Then
-    assert asked == ["orders"]
+    assert listed_datasets == ["orders"]
 
 
 @pytest.mark.parametrize("change", ["append", "delete", "gone"])
@@ -110,7 +110,7 @@ def test_a_change_of_a_table_that_gets_no_batch_is_found(deployment: Deployment,
     tabled(deployment)
     cleaned(deployment)
     assert commit(deployment) is None
-    # When another writer changes its rows, and nothing is published on the day after
+    # When another writer changes its rows, and nothing is published on the following day
     if change == "gone":
         del deployment.glue.tables["orders"]
     else:
@@ -155,10 +155,10 @@ def test_an_hour_is_complete_when_its_table_shows_it(deployment: Deployment) -> 
     row = publish(deployment, listed(deployment, "a"))
     deployment.ledger.tables.forget("orders", f"{row.id}#g1")
     deployment.wait(timedelta(hours=3))
-    # Given an entry that an older version has not written: the sweep lists it
+    # Given an entry that an older version did not write: the sweep lists it
     assert hours(deployment) == HourState.OPEN
     assert commit(deployment) == 1
-    # And a rebuild that has begun shows nothing of what the table before it has shown
+    # And a rebuild that has begun shows nothing that the previous table showed
     rebuild_table(deployment.services, "orders")
     assert hours(deployment) == HourState.OPEN
     assert commit(deployment) == 2
@@ -171,14 +171,14 @@ def test_a_table_gets_what_was_published_while_the_settings_asked_for_none(
     deployment: Deployment, deleted: bool
 ) -> None:
     first = tabled(deployment)
-    # Given an hour that is complete by settings that ask for no table
+    # Given an hour that is complete under settings without a table
     deployment.configure(datasets=[{"name": "{folder}"}])
     if deleted:
         del deployment.glue.tables["orders"]
     second = publish(deployment, listed(deployment, "b"), has_table=False)
     deployment.wait(timedelta(hours=3))
     assert hours(deployment) == HourState.COMPLETE
-    # When they ask for it again / Then only a rebuild fills a table that was deleted
+    # When the settings ask for a table again / Then only a rebuild fills a table that was deleted
     deployment.configure(datasets=TABLES)
     assert commit(deployment) == (None if deleted else 2)
     if not deleted:
@@ -192,14 +192,14 @@ def test_an_hour_that_was_complete_for_its_table_is_reopened_for_readers_of_the_
     deployment.wait(timedelta(hours=3))
     swept(deployment)
     assert hours(deployment) == HourState.COMPLETE
-    # When the settings ask for no table any more
+    # When the settings no longer ask for a table
     deployment.configure(datasets=[{"name": "{folder}"}])
     # Then it is reopened once, however many sweeps find its files before one announces that
     swept(deployment)
     touched = deployment.ledger.partitions.get(PARTITION).touched
     swept(deployment)
     assert deployment.ledger.partitions.get(PARTITION).touched == touched
-    # And readers of the files, which have its rows twice, are told so until the table is gone
+    # And the sweep warns readers of the files, which have its rows twice, until the table is deleted
     assert hours(deployment) == HourState.REOPENED
     del deployment.glue.tables["orders"]
     assert swept(deployment) == 1
@@ -207,15 +207,15 @@ def test_an_hour_that_was_complete_for_its_table_is_reopened_for_readers_of_the_
     assert hours(deployment) == HourState.COMPLETE
 
 
-def test_one_look_finds_all_that_a_job_with_earlier_settings_has_published(deployment: Deployment) -> None:
-    # Given an hour of a dataset with a table, published by a streaming job that was started before it had one
+def test_one_check_finds_everything_that_a_job_with_earlier_settings_has_published(deployment: Deployment) -> None:
+    # Given an hour of a dataset with a table, published by a streaming job that started before the dataset had one
     deployment.ledger.tables.list_expiry("orders", deployment.now)
     commit(deployment)
     rows = [publish(deployment, listed(deployment, name), has_table=False) for name in "abc"]
     deployment.wait(timedelta(hours=3))
     # When
     assert hours(deployment) == HourState.OPEN
-    # Then the next looks, at an hour whose table only is behind or stopped, list nothing
+    # Then the next checks of an hour list nothing if only its table is behind or stopped
     with counted_requests() as requests:
         assert hours(deployment) == HourState.OPEN
     assert requests["UpdateItem"] == 1
@@ -223,8 +223,8 @@ def test_one_look_finds_all_that_a_job_with_earlier_settings_has_published(deplo
     assert hours(deployment) == HourState.COMPLETE
 
 
-def test_a_look_at_an_hour_makes_what_its_table_does_not_show_no_younger(deployment: Deployment) -> None:
-    # Given an hour whose table shows nothing of it
+def test_a_check_of_an_hour_keeps_the_age_of_what_its_table_lacks(deployment: Deployment) -> None:
+    # Given an hour whose table shows none of it
     publish(deployment, listed(deployment, "a"))
     tables = deployment.ledger.tables
     tables.list_expiry("orders", deployment.now)
@@ -232,12 +232,12 @@ def test_a_look_at_an_hour_makes_what_its_table_does_not_show_no_younger(deploym
     deployment.wait(timedelta(hours=3))
     assert hours(deployment) == HourState.OPEN
     tables.list_expiry("orders", deployment.now)
-    # Then the alarm TablesBehind sees its whole age, and that of an expiry
+    # Then the alarm TablesBehind sees its full age, and the age of an expiry
     assert list(tables.outbox("orders")) == entries
 
 
 def test_marker_and_event_of_an_hour_name_the_snapshot_that_shows_it(deployment: Deployment) -> None:
-    # Given a table whose last batch has brought nothing into the hour
+    # Given a table whose last batch added nothing to the hour
     row = tabled(deployment)
     publish(deployment, forced(deployment, row))
     deployment.wait(timedelta(hours=3))
@@ -272,10 +272,10 @@ def cleaned(deployment: Deployment) -> int:
     return swept(deployment, delete_table_files)
 
 
-def test_the_folder_of_a_table_is_looked_through_once_a_day(deployment: Deployment) -> None:
+def test_the_folder_of_a_table_is_listed_once_a_day(deployment: Deployment) -> None:
     tabled(deployment)
     assert cleaned(deployment) == 0
-    # Given a file of a batch that has lost its swap, which may be deleted after three days
+    # Given a file of a batch that lost its swap, which may be deleted after three days
     catalog = TableCatalog(deployment.services, "orders")
     catalog.write(f"{catalog.location}/metadata/lost.avro", b"")
     deployment.wait(timedelta(days=3, hours=-1))

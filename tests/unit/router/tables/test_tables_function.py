@@ -29,7 +29,7 @@ NAMES = ("clicks", "orders", "visits")
 
 @pytest.fixture
 def begun(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """Batches by table, where something waits for each of three tables. Each takes a minute, one after another."""
+    """Batches by table, with pending work for each of three tables. Each takes a minute, one after another."""
     monkeypatch.setattr(handler, "PARALLEL_TABLES", 1)
     begun: Counter[str] = Counter()
     for name in NAMES:
@@ -65,7 +65,7 @@ def test_tables_that_wait_are_found_by_few_reads(deployment: Deployment, monkeyp
     deployment.wait(timedelta(minutes=20))
     monkeypatch.setattr(handler, "commit_round", lambda *_: None)
     (behind,) = recorded(lambda: commit_tables(services, lambda _: None), Metric.TABLES_BEHIND_MINUTES)
-    # Then each look takes two reads; and the age of the oldest entry is that of one table
+    # Then each check takes two reads; and the age of the oldest entry belongs to one table
     assert behind == 20
     assert [entry.dataset for entry in ledger.tables.waiting()] == list(NAMES)
     assert read == [(True, 4), (True, 1)] * 2 + [(False, 2)] + [(True, 4), (True, 1)]
@@ -74,7 +74,7 @@ def test_tables_that_wait_are_found_by_few_reads(deployment: Deployment, monkeyp
 def test_tables_do_not_wait_for_each_other(
     deployment: Deployment, begun: Counter[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given batches that end as soon as every table has one
+    # Given batches that end as soon as every table has had one
     all_begun = Barrier(len(NAMES), timeout=5)
 
     def commit_round(_services: object, dataset: str) -> int | None:
@@ -94,7 +94,7 @@ def test_tables_share_the_threads_of_an_invocation(deployment: Deployment, monke
     monkeypatch.setattr("router.services.ThreadPoolExecutor", pool)
     # When
     assert commit(deployment) == 1
-    # Then each step leaves the other tables theirs: a thread has a commit document in memory
+    # Then each step leaves memory for the other tables: a thread holds one commit document
     assert pool.call_count > 1
     assert all(call.args[0] * PARALLEL_TABLES <= PARALLEL_REQUESTS for call in pool.call_args_list)
 
@@ -106,8 +106,10 @@ def test_no_table_has_a_second_batch_before_every_other_has_its_first(
     assert sorted(begun.values()) == [1, 1, 2]
 
 
-def test_a_dataset_that_was_moved_back_holds_up_and_alarms_nobody(deployment: Deployment, begun: Counter[str]) -> None:
-    # Given a table that is no longer brought up to date, with an entry of the time before
+def test_a_dataset_that_was_moved_back_delays_nothing_and_raises_no_alarm(
+    deployment: Deployment, begun: Counter[str]
+) -> None:
+    # Given a table that is no longer updated, with an earlier entry
     deployment.wait(timedelta(days=1))
     for name in NAMES[:2]:
         deployment.ledger.tables.forget(name, EXPIRY_ENTRY)
@@ -146,7 +148,7 @@ def test_no_interval_is_waited_for_after_the_time_of_a_call(
         return 1
 
     monkeypatch.setattr(handler, "commit_round", commit_round)
-    # Then the function ends, and records how far they are behind, before its timeout
+    # Then the function ends before its timeout, and records how far the tables are behind
     waited: list[float] = []
     commit_tables(deployment.services, waited.append)
     assert not waited
@@ -182,7 +184,7 @@ def test_the_setting_switches_the_compaction_on_and_off_with_the_next_batch(depl
         ("orders", "retention"): OFF,
         ("orders", "orphan_file_deletion"): OFF,
     }
-    # When deployments have taken the setting away and brought it back, between two batches / Then they get its role
+    # When the setting is removed and restored by deployments between two batches / Then the tables get the role
     configure(deployment, f"{ROLE}-2")
     tabled(deployment, "c")
     assert {item["roleArn"] for item in optimizers.values()} == {f"{ROLE}-2"}
@@ -198,7 +200,7 @@ def test_what_a_person_changed_stays_until_the_setting_changes(deployment: Deplo
     deployment.glue.optimizers.clear()
     tabled(deployment, "b")
     assert deployment.glue.optimizers == {}
-    # And an optimizer that is gone already is no error
+    # And an optimizer that was already deleted is not an error
     configure(deployment, "")
     tabled(deployment, "c")
     assert not row_of(deployment).optimizer_role
