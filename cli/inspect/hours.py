@@ -105,5 +105,5 @@ def _print_hours(dataset: str, hours: Sequence[DatasetHour], options: str) -> No
             typer.echo(
                 f"{hour.hour} waits for the Iceberg table, which does not show "
                 f"{format_count(waiting, 'published manifest')} yet: 'hybrid-router tables status {dataset}{options}' "
-                "shows whether it is late or stopped"
+                "shows whether it is behind or stopped"
             )

@@ -72,7 +72,7 @@ def test_a_command_that_is_declared_is_listed_and_can_be_called() -> None:
 
 def refused(code: str, status: int = 400, operation: str = "DescribeStacks") -> ClientError:
     error: Any = {
-        "Error": {"Code": code, "Message": "told by AWS"},
+        "Error": {"Code": code, "Message": "reported by AWS"},
         "ResponseMetadata": {"HTTPStatusCode": status},
     }
     return ClientError(error, operation)

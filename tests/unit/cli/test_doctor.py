@@ -79,7 +79,7 @@ def answer_or_raise(answer: Any) -> Any:
 
 
 def refused(code: str) -> ClientError:
-    return ClientError({"Error": {"Code": code, "Message": "told by AWS"}}, "DescribeStacks")
+    return ClientError({"Error": {"Code": code, "Message": "reported by AWS"}}, "DescribeStacks")
 
 
 def deployed(code: str = "", status: str = "UPDATE_COMPLETE") -> dict[str, Any]:

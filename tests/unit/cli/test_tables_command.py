@@ -148,7 +148,7 @@ def test_a_table_that_another_program_has_rolled_back_is_stopped(
     assert "orders\tstopped\t" in text
     assert "it was rolled back or replaced: run 'hybrid-router tables restore orders --stage" in text
     # And the commands for the hour and for the file report that the table is missing
-    command = "'hybrid-router tables status orders{}' shows whether it is late or stopped\n"
+    command = "'hybrid-router tables status orders{}' shows whether it is behind or stopped\n"
     text = printed(print_hours, stack, "orders", PARTITION.stamp, PARTITION.stamp, code=ExitCode.NEGATIVE)
     waits = f"{PARTITION.stamp} waits for the Iceberg table, which does not show 1 published manifest yet: "
     assert waits + command.format(stack.options) in text
