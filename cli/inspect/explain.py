@@ -308,7 +308,9 @@ def _print_manifest(manifest: ExplainedManifest, clock: Callable[[str], str], op
     if manifest.waits_for_table:
         dataset = manifest.partition.partition("#")[0]
         command = f"'hybrid-router tables status {dataset}{options}'"
-        _line("table", f"not generation {manifest.waits_for_table} yet: {command} shows whether it is behind or stopped")
+        _line(
+            "table", f"not generation {manifest.waits_for_table} yet: {command} shows whether it is behind or stopped"
+        )
 
 
 def _print_result(result: FileResult, clock: Callable[[str], str]) -> None:

@@ -103,7 +103,7 @@ def _list_published(repair: Repair, hour: Partition, manifest: str) -> None:
     """List an hour's published generations for its table if ``manifest``, for which it waits, has no entry.
 
     Entries are missing if a job with the settings of an earlier deployment, without a table, published the hour. If
-    ``manifest`` has an entry, the table is only late or stopped.
+    ``manifest`` has an entry, the table is only behind or stopped.
     """
 
     def list_row(row: ManifestRow | None) -> bool:
