@@ -4,6 +4,7 @@ import gc
 import os
 import re
 import sys
+from contextlib import suppress
 from io import TextIOWrapper
 from typing import Annotated
 
@@ -58,6 +59,10 @@ def options(
 def run() -> None:
     """Entry point: an error is one sentence on stderr and a non-zero exit code; ``--debug`` shows the stack trace."""
     gc.set_threshold(GARBAGE_THRESHOLD)
+    for descriptor in range(3):
+        # Another process may have set a shared pipe to non-blocking: a pause of its other end would cut the content.
+        with suppress(OSError):
+            os.set_blocking(descriptor, True)
     if isinstance(sys.stdout, TextIOWrapper):
         # Characters that the terminal's character set lacks, such as a letter of a key, are escaped, as on stderr.
         sys.stdout.reconfigure(errors="backslashreplace")

@@ -1,7 +1,6 @@
 """``hybrid-router convert``: NDJSON files to Parquet on this machine."""
 
 import dataclasses
-import os
 import shutil
 import sys
 import time
@@ -235,8 +234,6 @@ def _with_pipe(request: Request, output: OutputFolder) -> Request:
         raise InvalidInputError("a pipe has no folder: pass --dataset")
     if sys.stdin is None:
         raise InvalidInputError("standard input is closed: name a file, or pipe lines into the command")
-    # Another process may have set the pipe to non-blocking; a pause of its writer would then look like its end.
-    os.set_blocking(sys.stdin.fileno(), True)
     # A new name for each call, whose lines are not another version of the same file.
     file = output.staging(PIPE_FOLDER) / f"stdin-{uuid4().hex}"
     file.parent.mkdir(parents=True)

@@ -2,13 +2,16 @@
 
 import errno
 import json
+import os
 import re
 import shlex
 import socket
+import subprocess
 import sys
 from contextlib import suppress
 from dataclasses import fields
 from io import BytesIO, TextIOWrapper
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -51,6 +54,21 @@ def test_a_character_that_the_terminal_lacks_is_escaped(monkeypatch: pytest.Monk
     run()
     terminal.seek(0)
     assert terminal.read() == "größe\\U0001f600\n"
+
+
+def test_pipes_in_non_blocking_mode_wait_for_their_other_end() -> None:
+    # Given pipes that another process, such as Node.js, has set to non-blocking
+    pipes = [os.pipe() for _ in range(3)]
+    ends = stdin, stdout, stderr = pipes[0][0], pipes[1][1], pipes[2][1]
+    for end in ends:
+        os.set_blocking(end, False)
+    # When
+    command = [sys.executable, "-m", "cli", "--version"]
+    subprocess.run(command, cwd=CHECKOUT, stdin=stdin, stdout=stdout, stderr=stderr, check=True)
+    # Then a pause of a writer is not the end of the input, and a pause of a reader cuts no output
+    assert [os.get_blocking(end) for end in ends] == [True, True, True]
+    for end in chain.from_iterable(pipes):
+        os.close(end)
 
 
 def test_a_shell_completes_a_command() -> None:
