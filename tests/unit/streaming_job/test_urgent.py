@@ -52,7 +52,7 @@ class Stream:
     """Manifests whose conversion waits for ``gate``."""
     slow_begun: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     max_workers: int = 2
-    """With two, portions of 27 s of a core each are converted side by side: one manifest of 1 GiB."""
+    """With two, portions of 27 s of a core each are converted concurrently: one manifest of 1 GiB."""
     numbers: int = 0
     on_wait: Callable[[], object] = lambda: None
 
@@ -125,7 +125,7 @@ def test_an_urgent_file_does_not_wait_for_the_triggers_of_a_peak_backlog(
     with monkeypatch.context() as patched:
         patched.setattr(s3, "list_objects_v2", after_empty_pages(s3.list_objects_v2))
         stream.look()
-    # Then it is converted on separate cores, and none of the others has ended
+    # Then it is converted with its own share of the cores, and none of the others has ended
     assert [(item.manifest, item.state) for item in stream.outcomes] == [(late, State.DONE)]
     assert (late, POOL) in stream.begun
     assert not stream.world.row(late).open
