@@ -105,7 +105,7 @@ def test_objects_outside_of_the_range_are_not_found(
 
 
 def test_every_version_that_the_ledger_does_not_know_is_found(deployment: Deployment) -> None:
-    # Given two versions of a key, and one under a delete marker: verify misses them until the ledger knows them
+    # Given two versions of a key, and one under a delete marker, which verify reports until the ledger knows them
     deployment.keep_versions()
     deployment.put("orders/a.json", "orders/a.json", "orders/deleted.json")
     deployment.raw_s3.delete_object(Bucket="input", Key="orders/deleted.json")

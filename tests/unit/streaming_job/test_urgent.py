@@ -189,7 +189,7 @@ def test_slow_urgent_files_do_not_keep_others_waiting(stream: Stream, monkeypatc
         stream.slow.add(stream.put(urgent=True))
         stream.run.look_for_urgent()
         assert stream.slow_begun.acquire(timeout=PATIENCE_SECONDS)
-    # When an ordinary file arrives, Then it is converted together with them
+    # When a fast urgent file arrives, Then it is converted together with them
     converted = threading.Event()
     stream.run._record_work = lambda _: converted.set()  # type: ignore[method-assign,assignment]
     honest = stream.put(urgent=True)
@@ -259,7 +259,7 @@ def test_denied_files_do_not_end_a_run_that_has_read_others(stream: Stream, monk
     InboxStream._record_work(stream.run, [read])
     # When
     stream.look()
-    # Then it continues, and the sweep writes another pointer
+    # Then the run continues, and the sweep writes another pointer
     assert stream.run._error is None
     assert [key for key in stream.pointers() if URGENT in key] == []
 
