@@ -231,7 +231,7 @@ class Checker:
 
 
 def _listed_as(item: dict[str, Any]) -> str:
-    """The index has open manifests and manifests that failed or were incomplete, but no other ended manifest."""
+    """The index has open manifests, and ended ones only if they failed or have unreadable files."""
     if item["state"] == "DONE":
         return "UNREADABLE" if item.get("published", {}).get("totals", {}).get("failed_files") else ""
     return "FAILED" if item["state"] == "FAILED" else ""

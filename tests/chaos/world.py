@@ -42,7 +42,7 @@ from transform.clients import dynamodb_client, s3_client
 from transform.task_model import ConversionContext, JobServices
 
 EXPECTED_ERRORS = (HybridRouterError, BotoCoreError, ClientError, PySparkException)
-"""Errors that may end a process of the product: they are no violation, because a later process continues."""
+"""Errors that may end a process of the product: they are not a violation, because a later process continues."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,12 +32,12 @@ OBJECTS = (
 LISTED_BY_KEY = "MinIO lists unfinished uploads of a whole key, not of a prefix (its documentation)"
 KEY_MARKERS = "MinIO appends text of its own to the key marker of a page, which S3 never parses"
 BY_PREFIX = "test_publish::test_what_a_document_that_was_lost_has_named_is_found_by_its_prefix"
-BY_PAGE = "test_sweep::test_a_listing_of_the_input_goes_on_after_the_last_page_of_a_killed_sweep"
+BY_PAGE = "test_sweep::test_a_listing_of_the_input_continues_after_the_last_page_of_a_killed_sweep"
 PASSED_OVER = "moto passes over the first key after a marker that names no version, and MinIO lists it, as S3 does"
 OWN_CLOCK = "MinIO's objects have the time of its own clock, and this is about their age"
 KNOWN_OF_MINIO = {
-    "test_backfill::test_a_dry_run_counts_the_archived_objects_that_nobody_owns": "MinIO has no archives",
-    "test_sweep::test_a_dry_run_says_what_the_next_sweep_does": OWN_CLOCK,
+    "test_backfill::test_a_dry_run_counts_the_archived_objects_without_an_owner": "MinIO has no archives",
+    "test_sweep::test_a_dry_run_reports_what_the_next_sweep_does": OWN_CLOCK,
     "test_sweep_missed::test_old_days_do_not_lengthen_the_listing_of_recent_ones": PASSED_OVER,
     f"{BY_PREFIX}[change_document-was changed after]": LISTED_BY_KEY,
     f"{BY_PREFIX}[remove_document-is gone]": LISTED_BY_KEY,

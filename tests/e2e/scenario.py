@@ -106,7 +106,7 @@ class Scenario:
         wait_for(f"{row.id} in the index", lambda: row.id in {item.id for item in manifests.open(row.lane, state)})
 
     def make_older(self, row: ManifestRow, age: timedelta) -> None:
-        """Move the last transition of the manifest back by this time."""
+        """Let the last transition of the manifest be this long ago."""
         key, then = manifest_row_key(row.id), iso_utc(datetime.now(UTC) - age)
         self.cloud.client("dynamodb").update_item(
             TableName=self.deployment.resources.ledger_table,

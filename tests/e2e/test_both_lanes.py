@@ -69,7 +69,7 @@ def put_records(scenario: Scenario) -> ObjectVersion:
 
 @pytest.fixture(scope="module")
 def marked(scenario: Scenario) -> dict[str, ObjectVersion]:
-    """Files with an urgent tag or urgent metadata, by the kind."""
+    """Files with an urgent tag or urgent metadata, by the mark."""
     return {name: scenario.put(f"{URGENT_BY_TAG}/{name}.ndjson", ['{"n": 1}'], **MARKED[name]) for name in MARKED}
 
 

@@ -79,7 +79,7 @@ def check_cost(scenario: Scenario, engine: Engine, execution: str, dataset: str)
 
 
 def check_catalog(scenario: Scenario, dataset: str) -> None:
-    """The table matches its content, and a second round would write nothing."""
+    """The table describes its columns, and a second round would write nothing."""
     resources, ledger = scenario.deployment.resources, scenario.deployment.ledger
     table = scenario.deployment.glue.get_table(DatabaseName=resources.catalog_database, Name=dataset)["Table"]
     comments = {column["Name"]: column.get("Comment") for column in table["StorageDescriptor"]["Columns"]}

@@ -156,13 +156,13 @@ def test_a_table_waits_for_objects_and_documents_that_are_gone(scenario: Scenari
         "published objects are gone or changed": (bucket, item["Key"]),
         "is gone: restore the object": (stack.resources.control_bucket, row.published.document.key),
     }
-    # When the table is rebuilt while one of its documents is missing, then the committer names it
+    # When the table is rebuilt while an object or its document is missing, then the committer names it
     for why, place in places.items():
         with missing(scenario, *place):
             stack.change_table({"rebuild": WITH_TABLE})
             with pytest.raises(FunctionFailedError, match=why):
                 stack.change_table({})
-    # When the documents are restored, then the table is built
+    # When both are restored, then the table is built
     stack.change_table({"rebuild": WITH_TABLE})
     wait_for("the table to be rebuilt", lambda: not list(stack.ledger.tables.outbox(WITH_TABLE)))
     assert scenario.table_rows(WITH_TABLE)['{"id": "kept"}'] == 1

@@ -29,7 +29,7 @@ PAGES = [Page(CHECKOUT / "docs" / name) for name in ("runbook.md", "repair.md")]
 VALUE = re.compile(r"\{[^{}]*?(\w+)[)\]]*\}|<(\w+)[^>]*>|\b(FILE|s3://bucket/[\w/.]+|2026-\d\d-\d\d(?:T\d\d)?)")
 """A placeholder of a page, an example of one, or the expression of a value in the code."""
 STARTED_OTHERWISE = ("local ", "doctor --canary", "{", "(")
-"""They run until Ctrl-C, have a test of their own, or are no command by themselves."""
+"""They run until Ctrl-C, have a separate test, or are not complete commands."""
 WITHOUT_TABLE = re.compile("has no Iceberg table|of the stage has an Iceberg table|no rule of .* gives .* table = ")
 """What restore and rebuild answer for a dataset that has none."""
 PACKAGES = {path.parent for path in CHECKOUT.glob("*/__init__.py")} - {CHECKOUT / "tests", CHECKOUT / "bench"}

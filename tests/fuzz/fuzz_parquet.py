@@ -92,7 +92,7 @@ def _value(kind: str, rng: random.Random) -> str | int | None:
 
 
 def compare(data: bytes, rng: random.Random) -> None:
-    """Raises AssertionError if a reader finds columns, or bounds in the footer, that pyarrow did not write."""
+    """Raises AssertionError if a reader finds other columns than pyarrow wrote, or the footer has wrong bounds."""
     flush_bytes = max(rng.choice([100, 10_000, 8 << 20]), len(data) // MAX_BATCHES)
     options = {"flush_bytes": flush_bytes, "known_columns": rng.choice([(), ("k3", "never", "k0")])}
     compression = rng.choice(COMPRESSIONS)
@@ -133,7 +133,7 @@ def _arrow_table(batches: list[Batch]) -> pa.Table:
 
 
 def _check_bounds(native: Path, reference: Path) -> None:
-    """Compare footers: the NULL counts are equal; the bounds are equal to pyarrow's, or shorter and wider."""
+    """Compare footers: the NULL counts are equal; the bounds are pyarrow's, or are shorter and enclose them."""
     for found, expected in zip(_bounds(native), _bounds(reference), strict=True):
         assert found[2] == expected[2]
         if expected[0] is None:

@@ -249,7 +249,7 @@ def test_a_known_object_costs_a_sweep_a_fiftieth_of_a_request_and_no_write(world
         world.sweep()
 
     # Then it reads the rows and their owners' rows a hundred at a time; it writes only its own position
-    # And the row of the stream, the number of datasets, and the costs of the day; early in it also the previous day's
+    # And it reads the row of the stream, the number of datasets, and the day's costs; early also the previous day's
     reads = 2 + len({world.now.date(), (world.now - LATE_BILLS).date()})
     check(counts, {"ListObjectVersions": 1, "BatchGetItem": KNOWN_FILES // 50, "GetItem": reads, "PutObject": 1})
     check(counts, {"write units": 0, "DeleteObject": 0})

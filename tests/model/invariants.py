@@ -122,8 +122,8 @@ class InvariantChecker:
     def _may_fail(self, identity: str, row: Item) -> bool:
         """An event has made this generation's publish impossible, or its files are poisonous.
 
-        Poison affects no other file: it fails alone, unless the manifest was published before, which forbids to
-        divide it.
+        Poison affects no other file: it fails alone, unless the manifest was published before and so cannot be
+        divided.
         """
         if (identity, row["generation"]) in self._world.causes:
             return True

@@ -18,7 +18,7 @@ from tests.model.world import PARTITION, World
 SINGLE_FAULTS, RANDOM_HISTORIES = 100, 50
 """Approximate number of single faults of a scenario that are tried, and of random histories of each seed."""
 SEED, SECONDS = int(os.environ.get("MODEL_SEED", "0")), float(os.environ.get("MODEL_SECONDS", "0"))
-"""The first seed of the random histories. Until the seconds of a scenario are over, those of the next seeds follow."""
+"""The first seed of the random histories. The next seeds follow until the seconds of a scenario are over."""
 
 
 @pytest.mark.parametrize("name", SCENARIOS)

@@ -300,7 +300,7 @@ def test_a_lasting_error_ends_the_execution_and_is_reported(
     stubbed.set_answers(function, *raising(names))
     # When
     end = stubbed.run(machine, {})
-    # Then: it was called once per allowed retry
+    # Then: it was called once, and once more per allowed retry
     assert len(stubbed.calls(function)) == len(names)
     assert (end["status"], end["error"], end["cause"]) == ("FAILED", names[-1], f"{names[-1]} of a test")
     (notification,) = stubbed.take_notifications()

@@ -120,7 +120,7 @@ def test_every_check_of_every_job_is_a_row(
     monkeypatch.setattr("cli.doctor.canary.canary_jobs", lambda *_: jobs)
     # When the canary runs
     code = print_canary(stack, SETTINGS, as_json=True)
-    # Then the rows name what to do, and the exit code reports open points
+    # Then the rows name what to do, and the exit code reports that there is something to do
     printed = capsys.readouterr()
     rows = {(row["job"], row["check"]): row for row in json.loads(printed.out)["rows"]}
     assert {key: row["text"] for key, row in rows.items() if row["state"] == "to do"} == {

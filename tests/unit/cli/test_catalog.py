@@ -365,7 +365,7 @@ def test_a_conversion_that_the_index_does_not_show_yet_keeps_its_columns(
 def test_a_signal_after_the_drop_takes_it_back(
     world: World, drop: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given: a failure to read whether files have the columns by now
+    # Given: a signal while the command reads whether files have the columns by now
     read = drop_columns._columns_of_files
 
     def fail_after_the_drop(*arguments: Any) -> Iterator[set[str]]:

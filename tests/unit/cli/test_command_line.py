@@ -306,7 +306,7 @@ def test_in_a_pipe_there_are_tabs() -> None:
 
 
 @pytest.mark.parametrize("columns", [80, 120])
-def test_the_width_equals_the_terminals(columns: int, monkeypatch: pytest.MonkeyPatch, printed: Printed) -> None:
+def test_the_output_is_as_wide_as_the_terminal(columns: int, monkeypatch: pytest.MonkeyPatch, printed: Printed) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     text = printed(print_table, "T", ("a", "b"), ("n",), [("x" * 50, "y" * 40, "1")])

@@ -203,7 +203,7 @@ def object_at(world: World, uri: str) -> ObjectExplanation:
     return document
 
 
-def test_an_object_goes_back_to_its_files_and_one_of_the_quarantine_to_those_that_lost_lines(
+def test_an_object_is_traced_to_its_files_and_a_quarantine_object_to_those_that_lost_lines(
     world: World, printed: Printed
 ) -> None:
     manifest = arrived(world, "a", "b")

@@ -110,7 +110,7 @@ def leave(folder: Path, stage: str) -> Path:
 
 @pytest.fixture(params=END_SIGNALS)
 def number(request: pytest.FixtureRequest) -> Iterator[int]:
-    """A signal that this process handles; under nohup it can be ignored."""
+    """A signal with its default action; under nohup a process starts with an ignored one."""
     before = signal.signal(request.param, signal.SIG_DFL)
     yield request.param
     signal.signal(request.param, before)

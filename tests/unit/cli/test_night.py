@@ -152,7 +152,7 @@ def test_a_damaged_verdict_is_named(world: World) -> None:
         world.raw_s3.put_object(Bucket="control", Key=verdict_key("n1"), Body=json.dumps(body).encode())
         with pytest.raises(InvalidDocumentError, match=r"n1/verdict\.json is damaged: restore the object"):
             print_night(stack_of(world, services), "last")
-    # And so does a plan
+    # And so is a damaged plan
     summary = b'{"forecast": {}, "plannedAt": "", "manifestIds": []}'
     world.raw_s3.put_object(Bucket="control", Key=plan_summary_key("n1"), Body=summary)
     world.raw_s3.delete_object(Bucket="control", Key=verdict_key("n1"))

@@ -84,7 +84,7 @@ def test_a_byte_order_mark_that_an_editor_has_added_is_not_a_repair(
         (b'{"a":"%s"}\n\n\n\n' % (b"x" * 1024), "line 1 of .* is still not a row: line too long"),
     ],
 )
-def test_nothing_is_given_back_while_a_changed_line_is_not_a_row(
+def test_nothing_is_resubmitted_while_a_changed_line_is_not_a_row(
     stack: Any, retry: Retry, repaired: bytes, message: str
 ) -> None:
     stack.convert = {"max_line_bytes": 1024}
@@ -202,7 +202,7 @@ def test_missing_and_changed_files_are_reported(exported: Path, retry: Retry) ->
         retry()
 
 
-def test_ls_and_export_know_what_was_given_back(
+def test_ls_and_export_know_what_was_resubmitted(
     stack: Any, retry: Retry, tmp_path: Path, answered: Answered, printed: Printed
 ) -> None:
     retry(b'{"a":1}\n\n\n\n')

@@ -262,7 +262,7 @@ def test_a_backfill_ends_as_its_night_does_or_is_named_and_not_waited_for(
         assert json.loads(capsys.readouterr().out) == {"execution": "arn:1"}
 
 
-def test_a_dry_run_of_a_backfill_shows_what_it_converts(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_backfills_dry_run_shows_what_it_would_convert(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     search = {"found": 5, "known": 3, "recorded": 2, "bytes": 2_000_000, "archived": 1, "reprocessed": 4}
     forecast = {"minutes": 90, "dollars": 2, "other_dollars": 3}
     plan = {"files": 3, "bytes": 2_001_000, "runs": 1, "engine": "glue", "forecast": forecast}

@@ -109,7 +109,7 @@ def test_the_largest_backlogs_are_on_the_page(world: World, page: Page) -> None:
     assert "           the 2 smaller backlogs are left out: --json has them" in lines
 
 
-def test_what_did_not_get_through_is_counted(world: World) -> None:
+def test_failures_and_ignored_files_are_counted(world: World) -> None:
     failed, unreadable = world.queued("a"), world.queued("b")
     world.ledger.manifests.fail(failed, "because", world.now)
     done(world, unreadable)
@@ -128,7 +128,7 @@ def test_what_did_not_get_through_is_counted(world: World) -> None:
     assert [shard.manifests for shard in document_of(world, FakeServices(), limit=1).shards] == [1]
 
 
-def test_collected_files_that_no_division_can_take_are_not_promised_one(world: World, page: Page) -> None:
+def test_collected_files_in_damaged_parts_are_counted_separately(world: World, page: Page) -> None:
     # Given a part whose document was found to be damaged
     part = Part("p1", "2026-11-20T09", world.now.isoformat(), 2, 10, "sha", ("orders",))
     assert world.ledger.collections.add(CollectionId.numbered(part.hour, 1), part, world.now)

@@ -147,7 +147,7 @@ def test_a_table_that_another_program_has_rolled_back_is_stopped(
     text = printed(print_table_status, stack, "orders", code=ExitCode.NEGATIVE)
     assert "orders\tstopped\t" in text
     assert "it was rolled back or replaced: run 'hybrid-router tables restore orders --stage" in text
-    # And the commands for the hour and for the file report that the table is missing
+    # And the commands for the hour and for the file report that the table does not show it yet
     command = "'hybrid-router tables status orders{}' shows whether it is behind or stopped\n"
     text = printed(print_hours, stack, "orders", PARTITION.stamp, PARTITION.stamp, code=ExitCode.NEGATIVE)
     waits = f"{PARTITION.stamp} waits for the Iceberg table, which does not show 1 published manifest yet: "

@@ -92,10 +92,10 @@ def test_an_invocation_that_runs_out_of_time_is_still_in_the_window_of_its_alarm
             if metric["Namespace"] == "AWS/Lambda":
                 function = metric["Dimensions"][0]["Value"]
                 assert metric["Period"] > interval + timeouts[function], (body["AlarmDescription"], function)
-    # And so does a manifest that waits for a permission: the sweep has it tried in the same interval
+    # And so is a manifest that waits for a permission: the sweep has it tried in the same interval
     (lines,) = watched(named(other_assembly, "JobLines"))
     assert lines["Period"] > interval
-    # And so does a stream lane writer with every hour in the quarantine, when the sweep finds the hour complete
+    # And so is a stream lane writer with every hour in the quarantine, when the sweep finds the hour complete
     assert min(metric["Period"] for metric in watched(named(other_assembly, "QuarantinedShare"))) > 3600 + interval
 
 

@@ -127,7 +127,7 @@ def test_the_roles_of_the_stream_have_the_rights_of_glue_in_its_place(on_emr: As
     # Then the functions that start a run may do so there, list runs, and pass its role
     starts = {"emr-serverless:StartJobRun", "emr-serverless:ListJobRuns", "iam:PassRole"}
     expected = {(role, action) for role in starters for action in starts}
-    # And one function may end them, and the functions that request the end of a run may request it
+    # And one function may end them, and the roles that check whether a run has ended may read it
     expected.add(("Routerstreamcontrol", "emr-serverless:CancelJobRun"))
     watchers = ("Routerplan", "Routerrunstatus", "Routersweep", "Jobs", "EmrStream")
     expected |= {(role, "emr-serverless:GetJobRun") for role in watchers}

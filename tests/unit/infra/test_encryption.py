@@ -131,7 +131,7 @@ def test_the_printed_policy_has_a_statement_for_each_service_that_uses_the_key_i
     policy = printed_policy()
     others = [statement for statement in policy["Statement"] if statement["Sid"] != sid]
     assert allowed(policy, keys) == set(actions)
-    # And none without a service, or for another account if the service reports one
+    # And none without the statement, or for another account if the service reports one
     assert allowed({**policy, "Statement": others}, keys) == set()
     assert elsewhere is None or allowed(policy, dict.fromkeys(keys, elsewhere)) == set()
 

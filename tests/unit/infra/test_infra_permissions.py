@@ -83,7 +83,7 @@ def test_roles_use_only_buckets_of_their_account(assembly: Assembly, other_assem
 
 
 def test_no_service_acts_for_another_account(assembly: Assembly, other_assembly: Assembly) -> None:
-    # Given the services that may assume roles; three of them need no account condition
+    # Given the services that may act; three document no account condition, but Firehose has its external id
     without = {f"{name}.amazonaws.com" for name in ("lambda", "glue", "firehose")}
     found = [
         (service, name, statement)

@@ -177,7 +177,7 @@ def test_every_error_of_a_task_is_caught_and_reported(file: Path) -> None:
             if (state.get("Resource", "").endswith("lambda:invoke") or name == "Compare") and name not in GOES_ON:
                 assert "sns:publish" in resource_after(graph, state["Catch"][-1]["Next"]), name
                 ending += [state["Catch"][-1]] if name != TOLD_AND_GOES_ON else []
-        # And the states that end the execution use the same path: `tests/e2e/machines` has one of each machine
+        # And the states that end the execution use the same path: `tests/e2e/machines` tests one of each machine
         assert all(rule == ending[0] for rule in ending)
 
 

@@ -214,7 +214,7 @@ def test_a_dataset_that_has_its_columns_gets_a_hundred_new_ones_a_day(world: Wor
     assert datasets.reserve_columns("orders", names("committed", 200), 1000) == ()
 
 
-def test_the_first_of_the_columns_with_one_field_id_has_it(world: World) -> None:
+def test_the_first_of_two_columns_with_one_field_id_has_it(world: World) -> None:
     # Given
     first, second = WITH_ONE_FIELD_ID
     assert field_id(first) == field_id(second)

@@ -187,7 +187,7 @@ def test_rows_that_do_not_exist_are_read_however_few_a_request_processes() -> No
     assert len(client.requests) > MAX_TRIES
 
 
-def test_requests_to_a_table_that_processes_nothing_end() -> None:
+def test_a_table_that_processes_nothing_is_not_called_endlessly() -> None:
     client = SparingClient()
     with pytest.raises(ClientError, match="none of 5 rows of table ledger") as caught:
         waiting_table(client, []).get_many(KEYS)

@@ -37,7 +37,7 @@ def contents_of(*states: State | None) -> HourContents:
         (HourRow(PARTITION), (), END + GRACE, HourState.COMPLETE),
         (HourRow(PARTITION), (), END + GRACE - timedelta(seconds=1), HourState.OPEN),
         (HourRow(Partition("orders", "9999-12-31", 23)), (), LATER, HourState.OPEN),
-        # It has ended, but not long enough ago.
+        # It ended long enough ago, or too recently.
         (NEW, (State.DONE,), END + GRACE, HourState.COMPLETE),
         (NEW, (State.DONE,), END + GRACE - timedelta(seconds=1), HourState.OPEN),
         # A manifest or file of it waits.

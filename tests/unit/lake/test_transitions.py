@@ -191,7 +191,7 @@ def test_a_repeated_commit_recognises_what_was_published_and_forced_meanwhile(wo
         manifests.commit(held, OTHER_DOCUMENT, world.now)
 
 
-def test_one_of_two_threads_of_a_run_claims(world: World) -> None:
+def test_only_one_of_two_threads_of_a_run_claims(world: World) -> None:
     # Given two threads that have read the same row
     row = world.queued("a.json")
     # When both claim it for their run, then exactly one holds it

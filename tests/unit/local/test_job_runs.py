@@ -169,7 +169,7 @@ def test_script_sees_its_deployed_modules_and_not_the_checkout(glue):
     assert run["ErrorMessage"] == "ModuleNotFoundError: No module named 'lake'"
 
 
-def test_spark_settings_of_the_job_follow_the_local_clouds(glue):
+def test_spark_settings_of_the_job_override_the_local_ones(glue):
     run = glue.run_to_end(glue.job("", DefaultArguments={"--conf": "spark.a=1 --conf spark.master=local[1]"}))
     conf = (glue.settings.runs / run["Id"] / "spark.conf").read_text().splitlines()
     assert {"spark.a 1", "spark.master local[1]"} <= set(conf)

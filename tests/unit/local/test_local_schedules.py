@@ -13,7 +13,7 @@ from local.emulator_patches.schedules import next_start
         ("cron(30 2 * * ? *)", "2026-07-01T02:30:00+02:00", "2026-07-02T02:30:00+02:00", "Europe/Berlin"),
         # 02:30 does not exist on the day when the clock is set forward: this run is skipped.
         ("cron(30 2 * * ? *)", "2027-03-27T12:00:00+01:00", "2027-03-29T02:30:00+02:00", "Europe/Berlin"),
-        # Half an hour is missing there.
+        # 02:30 occurs twice on the day when the clock is set back: only the first one fires.
         ("cron(30 2 * * ? *)", "2026-10-24T12:00:00+02:00", "2026-10-25T02:30:00+02:00", "Europe/Berlin"),
         ("cron(30 2 * * ? *)", "2026-10-25T02:30:01+02:00", "2026-10-26T02:30:00+01:00", "Europe/Berlin"),
         ("cron(30 2 * * ? *)", "2026-10-25T02:10:00+01:00", "2026-10-26T02:30:00+01:00", "Europe/Berlin"),

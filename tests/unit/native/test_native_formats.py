@@ -62,7 +62,7 @@ def test_a_zstd_dictionary_is_named() -> None:
 
 
 LARGE = ROWS * 250
-"""Inflates to more than the 16 MiB after which a thread of its own inflates a gzip file."""
+"""Inflates to more than the 16 MiB after which a separate thread inflates a gzip file."""
 
 
 @pytest.mark.parametrize("step", [1 << 19, 1 << 30])
@@ -88,7 +88,7 @@ def test_a_large_gzip_file_fails_as_a_small_one() -> None:
 
 
 def counts_of(data: bytes, step: int) -> SplitCounts:
-    """Does the same as a task: batches are dropped on arrival."""
+    """As in a task, batches are dropped on arrival."""
     reader = Reader(flush_bytes=8 << 20)
     reader.open("large")
     for chunk in chunks_of(data, range(0, len(data), step)):
@@ -125,14 +125,14 @@ def test_up_to_256_mebibytes_the_ratio_is_not_limited(name: str, compress: Compr
     text = (b" " * 1023 + b"\n") * (16 << 10)
     compressed = compress(text)
     assert len(text) > 200 * len(compressed)
-    # Given rows with nearly all values equal, more than 256 MiB in total
+    # When
     (counts,) = read_repeated(compressed, 16).counts
     # Then
     assert (counts.error, counts.blank_lines, counts.bytes) == (None, 16 * (16 << 10), 256 << 20)
 
 
 def test_no_ratio_that_gzip_can_have_is_a_bomb() -> None:
-    # Given rows with nearly equal values, more than 256 MiB in total
+    # Given rows with nearly all values equal, more than 256 MiB in total
     rows = b'{"id":1,"values":[%s]}\n' % b",".join([b"0.0"] * 4000) * 1000
     compressed = gzip.compress(rows)
     assert len(rows) > 200 * len(compressed)

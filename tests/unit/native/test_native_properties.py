@@ -109,6 +109,6 @@ def test_keys_too_long_for_a_column_are_rescued() -> None:
     data = f'{{"{fits}":1,"{too_long}":2}}'.encode()
     # When
     read = read_file(data)
-    # Given a key of the maximum length, and one that is a byte longer
+    # Then
     assert read.rows == [{column_name(fits): "1", "_rescued": f'{{"{too_long}":2}}'}]
     assert_same(read, oracle.read(data))

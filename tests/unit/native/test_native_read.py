@@ -88,7 +88,7 @@ def test_polars_and_duckdb_take_the_stream(file: Path) -> None:
     assert pl.from_arrow(ndjson_arrow.read(file, rejects=ignore)).to_dicts() == ROWS  # type: ignore[union-attr]
 
 
-def test_a_file_is_read_once_for_named_columns_only(file: Path) -> None:
+def test_with_named_columns_a_file_is_read_only_once(file: Path) -> None:
     # Given a pipe, which can be read only once
     output, end = os.pipe()
     with os.fdopen(end, "wb") as pipe:
@@ -141,7 +141,7 @@ def test_wrong_options_are_refused_before_the_file_is_opened(options: dict, mess
 
 
 @given(st.randoms(use_true_random=False))
-def test_rows_and_rejects_equal_the_oracles(rng: Random) -> None:
+def test_rows_and_rejects_match_the_oracle(rng: Random) -> None:
     body = make_input(rng)
     expected = oracle.read(body)
     rejects: list[Reject] = []

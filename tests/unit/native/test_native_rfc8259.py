@@ -7,7 +7,7 @@ from tests.oracle import ndjson_oracle as oracle
 from tests.unit.native.reader_driver import assert_same, read_file
 
 ACCEPTED = [
-    # Then it ran in the middle of the call, not only when the call took and returned the GIL
+    # section 2: structural characters and insignificant white space
     (b'{"a":1}', {"a": "1"}),
     (b"{}", {}),
     (b' \t\r{ "a"\t:\r1 , "b" : 2 } \r', {"a": "1", "b": "2"}),

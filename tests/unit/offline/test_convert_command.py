@@ -134,7 +134,7 @@ def test_a_clock_that_was_set_back_converts_no_line_twice(
     with monkeypatch.context() as clock:
         clock.setattr("offline.conversion.new_manifest_id", lambda _: "20201120T093000" + "0" * 20)
         assert convert(file)[1]["rows"] == 2
-    # Then the lines are converted
+    # Then the next call knows the file
     assert convert(file)[1]["skipped"] == 1
 
 

@@ -87,7 +87,7 @@ def test_a_file_that_cannot_be_read_to_its_end(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_the_lane_equals_the_routers_for_this_file_at_that_hour(
+def test_the_lane_is_the_routers_choice_for_this_file_at_that_hour(
     tmp_path: Path, key: str, options: tuple[str, ...], lane: str | None, reason: str
 ) -> None:
     code, body = tried(tmp_path, b'{"a": 1}\n', key, "--json", "--at", "2026-11-20T12", *options)

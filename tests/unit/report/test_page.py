@@ -240,7 +240,7 @@ def on(day: int, hour: int = 22, **changes: object) -> dict[str, object]:
     return asdict(replace(SETTLED, name=f"n{day}-{hour}", planned_at=planned_at, **changes))  # type: ignore[arg-type]
 
 
-def test_days_are_those_since_the_first_one_of_which_something_is_known() -> None:
+def test_days_begin_with_the_first_one_that_is_known() -> None:
     days = last_days([on(22), on(24)], {"2026-11-21": 5_000_000}, NOW)
     assert [(f"{day.day:%d}", len(day.executions), day.micro_dollars) for day in days] == [
         ("25", 0, 0),

@@ -76,7 +76,7 @@ def test_objects_without_an_event_become_arrivals_of_the_batch_lane(deployment: 
     assert find(deployment)["recorded"] == 0
 
 
-def test_a_dry_run_counts_the_archived_objects_that_nobody_owns(deployment: Deployment) -> None:
+def test_a_dry_run_counts_the_archived_objects_without_an_owner(deployment: Deployment) -> None:
     # Given: three archived objects and one other; the first archived one has an owner
     for name in "abc":
         deployment.raw_s3.put_object(Bucket="input", Key=f"orders/{name}.json", Body=b"{}\n", StorageClass="GLACIER")
@@ -100,12 +100,12 @@ def test_objects_outside_of_the_range_are_not_found(
     matching_rule = Mock(return_value=(None, "orders"))
     monkeypatch.setattr(find_module, "matching_rule", matching_rule)
     assert find(deployment, **{"from": hour, "to": hour})["found"] == 0
-    # And no request is sent per rule: the rules can be thousands
+    # And no key is compared with the rules, which can be thousands
     assert not matching_rule.called
 
 
 def test_every_version_that_the_ledger_does_not_know_is_found(deployment: Deployment) -> None:
-    # Given two versions of a key, and one under a delete marker: verify misses them until the ledger knows them
+    # Given two versions of a key, and one under a delete marker, which verify reports until the ledger knows them
     deployment.keep_versions()
     deployment.put("orders/a.json", "orders/a.json", "orders/deleted.json")
     deployment.raw_s3.delete_object(Bucket="input", Key="orders/deleted.json")

@@ -153,7 +153,7 @@ def test_a_table_describes_its_promise_and_the_keys_of_its_columns(deployment: D
 @example("date")
 @example("_source")
 @example("_tmp_metadata_row_index")
-def test_the_key_of_a_column_equals_the_readers(key: str) -> None:
+def test_the_key_of_a_column_matches_the_reader(key: str) -> None:
     name = column_name(key)
     assert key_of_column(name) == original_key(name)
 

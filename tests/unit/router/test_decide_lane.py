@@ -317,7 +317,7 @@ def test_an_object_that_was_deleted_meanwhile_waits_for_the_night(at_night: Depl
     assert (row.lane, row.reason) == ("batch", f"{WAITS}; its tags {gone} (NoSuchKey); its metadata {gone} (404)")
 
 
-def test_metadata_of_a_later_object_is_not_mistaken_for_the_arrivals(at_night: Deployment) -> None:
+def test_metadata_of_a_later_object_is_not_attributed_to_the_arrival(at_night: Deployment) -> None:
     configure(at_night, DESCRIBED)
     # Given a bucket without versions, and an object that was replaced
     record = at_night.announced("orders/a.json")

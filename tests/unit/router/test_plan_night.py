@@ -55,7 +55,7 @@ def test_the_largest_day_ends_within_eight_hours_on_a_default_account() -> None:
     assert night.night.concurrency * night.night.workers <= 490
 
 
-def test_a_close_deadline_takes_more_runs_side_by_side() -> None:
+def test_a_close_deadline_takes_more_concurrent_runs() -> None:
     # Given a backlog that one run converts in a night
     rows = manifests(60, 10 * GB)
     relaxed, close = planned(rows), planned(rows, 0.15)
@@ -99,7 +99,7 @@ def test_the_cheapest_engine_that_ends_in_time_is_chosen() -> None:
     ],
     ids=["the same quota", "runs wait for room", "room for all", "no room for them"],
 )
-def test_a_run_continues_only_on_an_engine_with_room_for_the_runs_of_its_night(
+def test_a_run_continues_only_where_the_runs_of_its_night_have_room_or_can_wait_for_it(
     engines: list[str], dpus: int, fallback: Engine | None
 ) -> None:
     # Given the first engine as the cheapest
@@ -142,7 +142,7 @@ def test_a_late_run_does_not_move_to_an_engine_where_it_would_wait(
     night = planned(manifests(2000, 67 * GB), batch=batch, price=price, quota={"dpus": dpus})
     assert (night.night.engine, night.fallback) == (Engine.GLUE_FLEX, fallback)
     assert (night.night.concurrency * night.night.workers <= 100) is (dpus == 110)
-    # Then a run has an early time limit only if it can continue there without waiting for capacity
+    # Then a run has a latest start only if it can continue on the other engine without waiting for capacity
     assert {begin_by < START + timedelta(hours=8) for begin_by in night.begin_by} == {is_moved}
 
 
@@ -203,7 +203,7 @@ def test_the_forecast_of_one_run() -> None:
         (1.9, ["glue-flex"], Engine.GLUE_FLEX),
     ],
 )
-def test_flex_is_taken_where_it_can_fail_and_what_is_left_still_ends_in_time(
+def test_flex_is_chosen_if_the_night_still_ends_in_time_after_flex_has_failed(
     hours: float, engines: list[str], engine: Engine
 ) -> None:
     quota = {"dpus": 20, "job_runs": 2}

@@ -70,7 +70,7 @@ def test_files_that_are_moved_where_no_run_may_be_started_are_reported_with_the_
     assert answer["messages"][0].endswith(advice)
 
 
-def test_manifests_of_a_selection_are_moved_side_by_side(deployment: Deployment) -> None:
+def test_manifests_of_a_selection_are_moved_concurrently(deployment: Deployment) -> None:
     # Given manifests that wait for the night, and a ledger that is slow
     for number in range(PARALLEL_MOVES):
         owned(deployment, f"{number}")

@@ -83,7 +83,7 @@ def test_a_repetition_changes_nothing(deployment: Deployment) -> None:
     assert manifests_of_lines(deployment) == [resubmitted_lines_key(name)]
 
 
-def test_a_line_is_given_back_once_though_the_hour_was_reprocessed(deployment: Deployment) -> None:
+def test_a_line_is_resubmitted_once_although_the_hour_was_reprocessed(deployment: Deployment) -> None:
     # Given: a resubmitted line, whose file was converted again and rejected it again
     manifest = done(deployment, "a")
     request(deployment, uploaded(deployment, lines_of(manifest, 0)))

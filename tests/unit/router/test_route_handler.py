@@ -98,7 +98,7 @@ def test_an_event_of_an_owned_file_is_redelivered_and_does_not_end_among_the_dea
     assert answers == [["m1"]] * tries + [[]] * (4 - tries)
 
 
-def test_what_was_not_acknowledged_is_delivered_again_soon_and_then_less_often(deployment: Deployment) -> None:
+def test_what_was_not_acknowledged_is_redelivered_soon_and_then_less_often(deployment: Deployment) -> None:
     # Given messages that cannot be routed, delivered for the first time and later, and a message that can
     sqs: Any = Mock()
     sqs.change_message_visibility_batch.return_value = {}
@@ -273,7 +273,7 @@ def test_only_events_of_a_creation_announce_a_file(event: str, files: int) -> No
         # Others may lack both.
         del record["s3"]["object"]["eTag"], record["s3"]["object"]["size"]
     assert len(parsed(record)) == files
-    # The event with which S3 tests the notification lacks both as well
+    # Nor does the event with which S3 tests the notification announce a file
     body = {"Service": "Amazon S3", "Event": "s3:TestEvent", "Time": "2026-11-20T09:30:00.000Z", "Bucket": "input"}
     assert parse_events(SQSRecord(raw_message("m1", json.dumps(body)))) == []
 

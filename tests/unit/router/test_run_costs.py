@@ -192,7 +192,7 @@ def test_what_is_held_and_not_published_has_the_cost_of_a_run_without_a_result()
     rows = [manifest("orders", 100, 0, state=State.FAILED), manifest("clicks", 300, 0, state=State.QUEUED)]
     shares = cost_shares(1000, "jr_1", rows)
     assert [(share.micro_dollars, share.bytes, share.manifests) for share in shares] == [(250, 0, 0), (750, 0, 0)]
-    # And of the bytes that others have published since
+    # And so have manifests that another run has held since
     later = [replace(row, owner="jr_2", earlier_owners=("jr_1",)) for row in rows]
     assert [share.micro_dollars for share in cost_shares(1000, "jr_1", later)] == [250, 750]
 

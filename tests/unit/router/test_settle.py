@@ -171,7 +171,7 @@ def row(deployment: Deployment) -> ManifestRow:
     return row
 
 
-def test_objects_as_the_ledger_has_them_are_no_finding(deployment: Deployment, row: ManifestRow) -> None:
+def test_objects_as_the_ledger_has_them_are_not_a_finding(deployment: Deployment, row: ManifestRow) -> None:
     # Given: an object of another manifest's generation under the same partition
     prefix = deployment.keys("lake")[0].rsplit("-", 1)[0]
     deployment.raw_s3.put_object(Bucket="lake", Key=f"{prefix}-99999.parquet", Body=b"not of this commit")

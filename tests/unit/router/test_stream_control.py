@@ -167,7 +167,7 @@ def test_a_file_that_arrives_after_a_kill_does_not_wait_for_a_sweep(deployment: 
     fail_runs(deployment)
     assert not redelivered(deployment)
     assert runs(deployment) == ["FAILED", "RUNNING"]
-    # And the report of that run is trusted
+    # And the heartbeat of the new run is trusted
     deployment.ledger.stream.begin_run("jr_2", deployment.now)
     assert not ensure_running(deployment.services, FIRST_SHARD)
 
@@ -179,7 +179,7 @@ def redelivered(deployment: Deployment) -> bool:
 
 
 def peak_files(*names: str) -> list[ObjectVersion]:
-    """Put files that arrive in peak hours, in this order; each takes a core 2.5 seconds at 40 MB a second."""
+    """Files that arrived in peak hours, in this order; each takes a core 2.5 seconds at 40 MB a second."""
     return [
         replace(file_of(f"orders/{name}.json", 100_000_000), arrived_at=f"2026-11-20T09:00:0{name}") for name in names
     ]

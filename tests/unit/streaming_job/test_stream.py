@@ -314,7 +314,7 @@ def test_a_query_goes_past_pointers_whose_manifests_are_being_converted(
     lane.batch(FAST)
     assert lane.stream._full
     lane.wait_until_open(1)
-    # And a full one begins nothing that its stop would interrupt
+    # And a full query begins nothing that its stop would interrupt
     with pytest.raises(InterruptedError):
         lane.batch("another")
     assert lane.begun == [SLOW, FAST]

@@ -52,7 +52,7 @@ class Stream:
     """Manifests whose conversion waits for ``gate``."""
     slow_begun: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     max_workers: int = 2
-    """With two, portions of 27 s of a core each are converted side by side: one manifest of 1 GiB."""
+    """With two, portions of 27 s of a core each are converted concurrently: one manifest of 1 GiB."""
     numbers: int = 0
     on_wait: Callable[[], object] = lambda: None
 
@@ -125,7 +125,7 @@ def test_an_urgent_file_does_not_wait_for_the_triggers_of_a_peak_backlog(
     with monkeypatch.context() as patched:
         patched.setattr(s3, "list_objects_v2", after_empty_pages(s3.list_objects_v2))
         stream.look()
-    # Then it is converted on separate cores, and none of the others has ended
+    # Then it is converted with its own share of the cores, and none of the others has ended
     assert [(item.manifest, item.state) for item in stream.outcomes] == [(late, State.DONE)]
     assert (late, POOL) in stream.begun
     assert not stream.world.row(late).open
@@ -189,7 +189,7 @@ def test_slow_urgent_files_do_not_keep_others_waiting(stream: Stream, monkeypatc
         stream.slow.add(stream.put(urgent=True))
         stream.run.look_for_urgent()
         assert stream.slow_begun.acquire(timeout=PATIENCE_SECONDS)
-    # When an ordinary file arrives, Then it is converted together with them
+    # When a fast urgent file arrives, Then it is converted together with them
     converted = threading.Event()
     stream.run._record_work = lambda _: converted.set()  # type: ignore[method-assign,assignment]
     honest = stream.put(urgent=True)
@@ -259,7 +259,7 @@ def test_denied_files_do_not_end_a_run_that_has_read_others(stream: Stream, monk
     InboxStream._record_work(stream.run, [read])
     # When
     stream.look()
-    # Then it continues, and the sweep writes another pointer
+    # Then the run continues, and the sweep writes another pointer
     assert stream.run._error is None
     assert [key for key in stream.pointers() if URGENT in key] == []
 

@@ -132,7 +132,7 @@ def converted_ratio(files: Sequence[ObjectVersion], folder: Path) -> float:
 
 
 @pytest.mark.parametrize("shape", ["flat", "nested", "repetitive", "gzip"])
-def test_the_sampled_ratio_is_near_the_conversions(shape: str, tmp_path: Path) -> None:
+def test_the_sampled_ratio_is_near_the_ratio_of_the_conversion(shape: str, tmp_path: Path) -> None:
     # Given: 24 MB of records; "repetitive" ones compress to a fortieth
     if shape == "repetitive":
         keys = Random(7)

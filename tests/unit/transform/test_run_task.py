@@ -233,7 +233,7 @@ def spend(seconds: float, read_bytes: int, head: bytes = PLAIN, settings: Conver
     ("seconds", "read_bytes", "head"),
     [(0, 2, PLAIN), (GRACE_SECONDS, 2, PLAIN), (61, 6100, PLAIN), (600, 60_000, PLAIN), (61, 610, GZIP)],
 )
-def test_a_file_within_its_time_or_above_the_speed_is_read_on(seconds: float, read_bytes: int, head: bytes) -> None:
+def test_a_file_within_its_time_or_above_the_speed_continues(seconds: float, read_bytes: int, head: bytes) -> None:
     spend(seconds, read_bytes, head)
     # And without a minimum speed only the time is limited
     spend(3600, 2, settings=parse_settings({"stage": "t", "convert": {"min_bytes_per_second": 0}}).convert)

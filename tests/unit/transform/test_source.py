@@ -53,7 +53,7 @@ Failing = Callable[..., Source]
 
 @pytest.fixture
 def failing(monkeypatch: pytest.MonkeyPatch) -> Failing:
-    """Makes a source: obstore fails without a typed reason; boto3 gives one error, or all of its answers."""
+    """Makes a source: obstore fails without a typed reason; boto3 raises the error, or gives the answers."""
 
     def source(answer: Exception | list[Any], input_keys: tuple[str, ...] | None = None, error: Any = None) -> Source:
         text = f"error sending request for url (http://s3/{NAMED_FILE.bucket}/{NAMED_FILE.key})"

@@ -139,7 +139,7 @@ print(before, held, resident())
 """
 
 
-def test_memory_between_blocks_that_stay_is_given_back() -> None:
+def test_memory_between_blocks_that_stay_is_released() -> None:
     environment = os.environ | WORKER_ENVIRONMENT
     answer = subprocess.run([sys.executable, "-c", CODE], env=environment, capture_output=True, text=True, check=True)
     before, held, after = map(int, answer.stdout.split())

@@ -235,7 +235,7 @@ def test_a_file_that_may_be_on_its_way_is_not_proven(
 
 
 @pytest.mark.parametrize(("minutes", "outcome"), [(29, HourOutcome.UNPROVEN), (31, HourOutcome.DIFFERS)])
-def test_lines_that_are_being_given_back_are_not_proven(
+def test_lines_that_are_being_resubmitted_are_not_proven(
     deployment: Deployment, minutes: int, outcome: HourOutcome
 ) -> None:
     # Given a recorded resubmission that has no owner yet

@@ -46,7 +46,7 @@ def test_a_reserved_name_takes_no_name_of_another_column(columns: tuple[str, ...
 
 
 def test_a_column_of_the_files_is_not_one_that_another_writer_has_added_or_renamed() -> None:
-    # Given: another writer has added X, which differs from a key by more than its case, and made y of a
+    # Given: another writer has added X, from which a key differs only in its case, and renamed a to y
     metadata = with_columns(new_metadata("s3://lake/_tables/orders", "u", 0, 0), ["a"])
     added = metadata["last-column-id"] + 1
     assert added > AFTER_LAST_FIELD_ID
@@ -88,12 +88,12 @@ def test_a_renamed_column_stays_when_another_one_gets_its_name() -> None:
 
 
 def test_a_column_that_another_writer_has_dropped_is_restored_once() -> None:
-    # Given: the schema has lost a, and the mapping still names it
+    # Given: the schema no longer has a, but the mapping still names it
     metadata = with_columns(new_metadata("s3://lake/_tables/orders", "u", 0, 0), ["a"])
     schema = current_schema(metadata)
     fields = [field for field in schema["fields"] if field["name"] != "a"]
     metadata |= {"schemas": [{**schema, "schema-id": 7, "fields": fields}], "current-schema-id": 7}
-    # Given: the schema no longer has a, but the mapping still names it
+    # When
     metadata = with_columns(metadata, ["a"])
     # Then: readers refuse a mapping that has one id twice
     assert field_id("a") in {field["id"] for field in current_schema(metadata)["fields"]}

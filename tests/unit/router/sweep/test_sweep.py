@@ -171,7 +171,7 @@ KEYS = [f"orders/{number}.json" for number in range(4)]
 
 
 @pytest.mark.parametrize("number", range(1, len(KEYS) + 1))
-def test_a_listing_of_the_input_goes_on_after_the_last_page_of_a_killed_sweep(
+def test_a_listing_of_the_input_continues_after_the_last_page_of_a_killed_sweep(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     # Given pages of one object, and a sweep that is killed at one page
@@ -289,7 +289,7 @@ def test_a_stream_without_a_heartbeat_is_silent_inside_its_window(
     assert measured(deployment, Metric.STREAM_SILENT) == silent
 
 
-def test_a_dry_run_says_what_the_next_sweep_does(deployment: Deployment) -> None:
+def test_a_dry_run_reports_what_the_next_sweep_does(deployment: Deployment) -> None:
     # Given: a missed file, a dead publisher, an expired lease, a lost pointer, an intent, a stray upload, old objects
     deployment.now = deployment.put("orders/missed.json")
     dead = committed(deployment, deployment.claimed(deployment.queued("a")))

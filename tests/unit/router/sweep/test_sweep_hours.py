@@ -301,7 +301,7 @@ def test_a_sweep_that_resumes_late_and_dies_leaves_no_marker_for_long(
     # Then
     assert marker(deployment) is None
     assert [row.partition for row in deployment.ledger.partitions.unsettled()] == [PARTITION]
-    # And the hour is checked at once
+    # And another check of the hour changes nothing
     deployment.faults.reset()
     announce_hours(repair(deployment))
     assert deployment.faults.writes == []

@@ -316,7 +316,7 @@ def test_an_hour_that_a_rebuild_lists_again_is_not_forgotten_with_the_batch_befo
     assert not list(deployment.ledger.tables.outbox("orders"))
 
 
-def test_the_ledgers_table_of_two_rebuilds_is_in_the_catalog(
+def test_after_two_rebuilds_the_catalog_has_the_table_of_the_ledger(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     row = tabled(deployment)
@@ -406,7 +406,7 @@ def test_hours_that_were_listed_for_the_previous_table_do_not_count_for_the_new_
 
 
 @pytest.mark.parametrize(("has_files", "batches"), [(True, [1, 2, 3]), (False, [1, 2])])
-def test_a_batch_looks_at_no_further_hour_once_it_is_large(
+def test_a_batch_reads_no_further_hour_once_it_is_large(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch, has_files: bool, batches: list[int]
 ) -> None:
     hours = [replace(PARTITION, hour=hour) for hour in range(3) for _ in "ab"]

@@ -94,7 +94,7 @@ def test_tables_share_the_threads_of_an_invocation(deployment: Deployment, monke
     monkeypatch.setattr("router.services.ThreadPoolExecutor", pool)
     # When
     assert commit(deployment) == 1
-    # Then each step leaves memory for the other tables: a thread holds one commit document
+    # Then each step leaves threads for the other tables: each thread has a commit document in memory
     assert pool.call_count > 1
     assert all(call.args[0] * PARALLEL_TABLES <= PARALLEL_REQUESTS for call in pool.call_args_list)
 
