@@ -251,7 +251,8 @@ class FailureKind(StrEnum):
     UNREADABLE = "UNREADABLE"
     """A file of a manifest that is DONE."""
     BLOCKED = "BLOCKED"
-    """A manifest that waits for its next attempt, because the last one ended without a result."""
+    """A manifest that waits for its next attempt, because the last one ended without a result; or a part that cannot
+    be divided."""
     DEAD_LETTERS = "DEAD_LETTERS"
     """Events and starts of schedules that failed in every attempt."""
     NOT_DELIVERED = "NOT_DELIVERED"
@@ -275,7 +276,7 @@ class ListedFailure:
     partition: str | None = None
     uri: Annotated[
         str | None,
-        "an unreadable file; the prefix of records that were not delivered; the last ignored file of its reason",
+        "an unreadable file; a part's document; the prefix of undelivered records; the last ignored file of its reason",
     ] = None
     files: Annotated[int, "of DEAD_LETTERS: messages"] = 1
     bytes: int | None = None

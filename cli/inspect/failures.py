@@ -1,7 +1,7 @@
 """``hybrid-router failures``: every manifest and file that did not get through, why, since when, and what to do."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -23,7 +23,7 @@ from cli.terminal import print_answer, working
 from lake.commit import SourceCount, read_result
 from lake.errors import InvalidDocumentError
 from lake.faults import is_denial
-from lake.layout import list_objects, parse_s3_uri
+from lake.layout import list_objects, parse_s3_uri, part_key
 from lake.ledger import ArrivalRow, Failure, ManifestRow, State
 from lake.ledger.table import batches_of
 from lake.manifest import UNVERSIONED, Lane, ObjectVersion
@@ -85,6 +85,7 @@ TAKE = (
     "they are no longer counted 30 days after the last one"
 )
 WHEN_REMOVED = "remove the cause, then have the manifest converted again"
+RESTORE = "restore an earlier version of the document; the next sweep then makes manifests of its files"
 OR_READ_AGAIN = "restore the document, or have its manifest converted again"
 UPLOAD_OR_READ_AGAIN = (
     "upload a repaired file, or an empty one if it is not data, under the same key; if it can be read as it is now, "
@@ -134,6 +135,9 @@ def failures_document(stack: DeployedStack, dataset: str | None, limit: int) -> 
                         break
                 complete = complete and max(len(rows), len(failures)) <= limit
                 found += failures[:limit]
+    apart = list(islice(_parts_set_apart(stack, dataset), limit + 1))
+    complete = complete and len(apart) <= limit
+    found += apart[:limit]
     if dataset is None:
         found += _dead_letters(stack)
         ignored, all_read = _ignored(stack)
@@ -160,6 +164,17 @@ def _blocked(_stack: DeployedStack, row: ManifestRow) -> list[ListedFailure]:
     }
     advice = again[row.lane] if row.state == State.QUEUED else "remove the cause: the sweep publishes it"
     return [_of_row(FailureKind.BLOCKED, row, row.reason, advice, None)] if row.reason else []
+
+
+def _parts_set_apart(stack: DeployedStack, dataset: str | None) -> Iterator[ListedFailure]:
+    collections, bucket = stack.ledger.collections, stack.resources.control_bucket
+    apart = chain.from_iterable(collections.parts(row.id) for row in collections.open() if row.id.is_apart)
+    for part in apart:
+        if dataset in (None, *part.datasets):
+            reason = "this document was damaged or gone when it was needed, so its files are in no manifest yet"
+            command, uri = f"hybrid-router sweep{stack.options}", f"s3://{bucket}/{part_key(part.id)}"
+            size = {"files": part.files, "bytes": part.bytes}
+            yield ListedFailure(FailureKind.BLOCKED, reason, RESTORE, command, part.created_at, uri=uri, **size)
 
 
 def _unreadable(stack: DeployedStack, row: ManifestRow, limit: int) -> list[ListedFailure]:

@@ -132,7 +132,7 @@ def print_status_document(document: StatusDocument, now: datetime, options: str)
         typer.echo(f"collected  {files} since {collected.oldest_hour} UTC, divided when their hour is over")
         if collected.blocked:
             files = f"of these, {format_count(collected.blocked, 'file')}"
-            typer.echo(f"           {files} in damaged parts: 'hybrid-router sweep{options}' names what to restore")
+            typer.echo(f"           {files} in damaged parts: 'hybrid-router failures{options}' names them")
     elif not document.backlog:
         typer.echo("backlog    nothing waits")
     if not document.complete:

@@ -15,6 +15,7 @@ from cli.inspect.status import status_document
 from lake.commit import SourceCount
 from lake.layout import result_key
 from lake.ledger import ArrivalRow, ManifestRow
+from lake.ledger.collections import CollectionId, Part
 from lake.manifest import Lane, ObjectVersion, Partition
 from tests.unit.cli.conftest import Printed, valid_json
 from tests.unit.cli.stack_world import FakeServices, stack_of
@@ -174,6 +175,18 @@ def test_a_blocked_manifest_is_tried_again_by_itself(world: World, stack: Deploy
     assert "stream lane" in advised["stream", "s3:GetObject is denied"]
     assert "sweep publishes it" in advised["batch", "the credentials have expired"]
     assert sum(item.blocked for item in status_document(stack, 10, world.now).backlog) == 3
+
+
+def test_a_part_without_its_document_is_a_failure_of_its_datasets(world: World) -> None:
+    # Given a part whose document was found to be damaged
+    part = Part("p1", "2026-11-20T09", world.now.isoformat(), 2, 10, "sha", ("clicks", "orders"))
+    assert world.ledger.collections.add(CollectionId.numbered(part.hour, 1), part, world.now)
+    world.ledger.collections.set_apart(part.hour, part, world.now)
+    # When, Then
+    (failure,) = listed(world, dataset="orders")
+    assert (failure["kind"], failure["uri"], failure["files"]) == ("BLOCKED", "s3://control/parts/p1/p1.json", 2)
+    assert listed(world) == [failure]
+    assert listed(world, dataset="payments") == []
 
 
 def test_one_dataset_can_be_chosen_and_long_lists_are_cut(world: World, stack: DeployedStack) -> None:

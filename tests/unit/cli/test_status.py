@@ -135,7 +135,7 @@ def test_collected_files_in_damaged_parts_are_counted_separately(world: World, p
     world.ledger.collections.set_apart(part.hour, part, world.now)
     # Then
     collected = "collected  4 files, 20 B since 2026-11-20T09 UTC, divided when their hour is over"
-    line = "           of these, 2 files in damaged parts: 'hybrid-router sweep --stage test' names what to restore"
+    line = "           of these, 2 files in damaged parts: 'hybrid-router failures --stage test' names them"
     assert page().splitlines()[1:4] == [collected, line, "failures   none"]
 
 
