@@ -60,7 +60,7 @@ def _download(url: str, digest: str) -> bytes:
         raise LocalCloudError(f"{url} could not be downloaded ({error}): check the network and try again.") from error
     if hashlib.sha256(content).hexdigest() != digest:
         raise LocalCloudError(
-            f"{url} does not have the SHA-256 {digest} and was deleted: try again. If it is the same, find out who "
+            f"{url} does not have the SHA-256 {digest} and was discarded: try again. If it is the same, find out who "
             "changed the jar."
         )
     return content

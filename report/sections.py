@@ -126,7 +126,7 @@ def latency(report: Report) -> str:
             "90 %": duration(found.p90),
             "99 %": duration(found.p99),
             "longest": duration(found.longest),
-            "files of earlier days": number(figures.old_files),
+            "files over 3 days older": number(figures.old_files),
             "manifests converted again": number(figures.again),
         }
         for lane, figures in report.figures.lanes.items()

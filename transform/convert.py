@@ -224,7 +224,7 @@ def repeat_while_passing(context: ConversionContext, request: Callable[[], Answe
             fault = fault_of(error)
             if fault is None or not fault.passing:
                 raise
-            context.log(f"it is tried again soon: {fault}")
+            context.log(f"it is retried soon: {fault}")
             context.wait(_seconds_before_try(number))
     return request()
 

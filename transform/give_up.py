@@ -164,7 +164,7 @@ def set_apart(
             "batch lane"
         )
     else:
-        reason = f"access to {number} is denied (first: {first.uri}); manifest {parts[0].id} waits"
+        reason = f"access to {number} is denied (first: {first.uri}), now waiting in manifest {parts[0].id}"
     if not _supersede(services, row, parts, reason, now):
         return None
     _abort(services, uploaded)

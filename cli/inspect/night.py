@@ -57,7 +57,7 @@ def print_night(
         execution = _find(stack, which, zone)
         if execution is None:
             named = "in the last 90 days" if which == LAST else f"named {which!r} or begun on such a day"
-            raise NotFoundError(f"overnight has no execution {named}: 'hybrid-router nights' lists them")
+            raise NotFoundError(f"overnight has no execution {named}: 'hybrid-router nights' lists its executions")
         document = _night_document(stack, execution, limit)
     print_answer(document, lambda: _print_night(stack, document, zone), as_json=as_json)
     is_undecided = document.status == RUNNING and document.outcome in UNDECIDED

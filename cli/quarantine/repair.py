@@ -252,7 +252,7 @@ def _editor_damage(origin: Origin, line: bytes) -> str | None:
     """Editors save U+FFFD for each byte that they cannot show, even in lines that their user has not touched."""
     if origin.reason != INVALID_UTF8 or "\ufffd".encode() not in line:
         return None
-    return rf"{INVALID_UTF8}, which an editor has replaced by U+FFFD; write the original character, U+FFFD as \ufffd"
+    return rf"{INVALID_UTF8}, which an editor has replaced by U+FFFD; write what was meant, a real U+FFFD as \ufffd"
 
 
 def _resubmit(

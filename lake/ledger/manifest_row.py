@@ -261,7 +261,7 @@ def row_of(item: dict[str, Any]) -> ManifestRow:
     except (KeyError, ValueError, TypeError, AttributeError) as error:
         raise TerminalError(
             f"the ledger row of manifest {item.get('id')} is damaged ({type(error).__name__}: {error}), so nothing is "
-            "done with it: deploy the version that wrote it, or restore the ledger to a point in time before that"
+            "done with it: deploy the version that wrote it, or restore the ledger to a point in time before the damage"
         ) from error
     return row
 

@@ -63,7 +63,7 @@ class LedgerSettings:
             raise InvalidSettingsError(
                 "ledger.keep_days",
                 self.keep_days,
-                f"the input bucket {bucket} has no versioning, so its rows cannot expire: the same bytes, put "
+                f"the input bucket {bucket} does not keep versions, so its rows cannot expire: the same bytes, put "
                 "again, are the same file. Enable versioning, or set 0",
             )
 

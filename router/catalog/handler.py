@@ -89,7 +89,7 @@ def _bring_up_to_date(services: Services, dataset: DatasetRow, *, again: bool = 
     except (glue.exceptions.AlreadyExistsException, glue.exceptions.ConcurrentModificationException) as error:
         if again:
             return _bring_up_to_date(services, dataset, again=False)
-        raise TransientError(f"another process changes or hides the table {dataset.name}: {error}") from error
+        raise TransientError(f"the table {dataset.name} is changed by another process, or hidden: {error}") from error
     return "extended"
 
 

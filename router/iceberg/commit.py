@@ -237,7 +237,7 @@ def _without_removed(snapshot: _Snapshot, batch: Batch) -> tuple[list[dict[str, 
         ]
         kept.append(snapshot.write_manifest(rest))
     if missing := sorted(paths - found):
-        raise MissingFilesError(f"{len(missing)} files to replace are not in the table (first: {missing[0]})")
+        raise MissingFilesError(f"{len(missing)} files to remove are not in the table (first: {missing[0]})")
     return kept, number
 
 

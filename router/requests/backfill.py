@@ -233,7 +233,7 @@ def backfill(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
         if not request["force"] and not _has_rule(services, dataset := request["dataset"]):
             raise InvalidInputError(
                 f"no rule of [[datasets]] gives files to {dataset}: pass the dataset that has them today, or deploy a "
-                "rule; 'hybrid-router overnight' converts waiting files, with --force also converted ones"
+                "rule; 'hybrid-router overnight' converts waiting files, a backfill with --force also converted ones"
             )
         services.settings.ledger.check_kept(request["from"], services.ledger.arrivals.expiries(), services.clock())
         return request

@@ -246,8 +246,8 @@ class Reprocessing:
             return ""
         files = format_count(len(gone), "of its files is gone or archived", "of its files are gone or archived")
         return (
-            f"; {files} (first: {gone[0].uri}): their published rows stay, and the others would be in the "
-            "quarantine by reference"
+            f"; {files} (first: {gone[0].uri}): a file with published rows keeps them, another would be in "
+            "the quarantine by reference"
         )
 
 

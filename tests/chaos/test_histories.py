@@ -91,7 +91,7 @@ def commit_nothing(metadata: Any, files: Any, batch: Any, *times: int) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("point", "place", "other", "shown"),
+    ("point", "place", "other", "message"),
     [
         ("partition row", "transform.spark_job.SparkJob.run", JOB_FAILS, "FAILED without a cause"),
         ("supersede", "lake.ledger.transitions.Manifests.supersede", supersede_nothing, ""),

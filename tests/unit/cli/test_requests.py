@@ -196,7 +196,7 @@ def run(
 
 
 @pytest.mark.parametrize(
-    ("status", "output", "code", "shown"),
+    ("status", "output", "code", "expected"),
     [
         ("SUCCEEDED", NIGHT, ExitCode.OK, "SUCCEEDED: all 3 manifests are done: 101 rows\n"),
         ("SUCCEEDED", {"verdict": "EMPTY", "message": "nothing"}, ExitCode.OK, "EMPTY: nothing\n"),

@@ -106,7 +106,7 @@ def test_a_table_that_is_there_and_not_shown_is_reported(
     hidden = deployment.glue._error("EntityNotFoundException", "GetTable")
     monkeypatch.setattr(deployment.glue, "get_table", Mock(side_effect=hidden))
     # When, Then each round fails, which raises its alarm
-    with pytest.raises(TransientError, match="another process changes or hides the table orders"):
+    with pytest.raises(TransientError, match="the table orders is changed by another process, or hidden"):
         catalog(deployment.services)
 
 

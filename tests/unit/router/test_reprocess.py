@@ -261,7 +261,7 @@ def test_what_is_gone_is_named(deployment: Deployment, versions: bool, replaced:
         deployment.raw_s3.delete_object(Bucket="input", Key="orders/a", **which)
     deployment.faults.writes.clear()
     # When, Then
-    gone = "; 1 of its files is gone or archived (first: s3://input/orders/a): their published rows stay, and"
+    gone = "; 1 of its files is gone or archived (first: s3://input/orders/a): a file with published rows keeps them,"
     assert gone in dry_run(deployment, manifest)
     assert deployment.row(manifest).generation == 1
     assert deployment.faults.writes == []

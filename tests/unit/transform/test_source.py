@@ -136,7 +136,7 @@ HEAD = {"ETag": '"e"', "ContentLength": 8}
 
 @pytest.mark.parametrize("received", [5, 9])
 @pytest.mark.parametrize(
-    ("shown", "faulty"),
+    ("head", "faulty"),
     [
         (HEAD, None),
         ({"ContentLength": 5}, None),

@@ -337,7 +337,7 @@ def test_a_sweep_that_resumes_late_and_dies_does_not_take_the_marker_of_a_comple
     assert list(deployment.ledger.partitions.unsettled()) == []
 
 
-@pytest.mark.parametrize(("number", "shown"), [(1, []), (4, [("Complete", 1, 10), ("Reopened", 2, 10)])])
+@pytest.mark.parametrize(("number", "expected"), [(1, []), (4, [("Complete", 1, 10), ("Reopened", 2, 10)])])
 def test_a_file_that_arrives_during_a_check_is_not_missed(
     deployment: Deployment, bridge: FakeEventBridge, number: int, expected: list[tuple[str, int, int]]
 ) -> None:
