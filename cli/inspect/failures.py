@@ -172,9 +172,9 @@ def _parts_set_apart(stack: DeployedStack, dataset: str | None) -> Iterator[List
     for part in apart:
         if dataset in (None, *part.datasets):
             reason = "this document was damaged or gone when it was needed, so its files are in no manifest yet"
-            command, uri = f"hybrid-router sweep{stack.options}", f"s3://{bucket}/{part_key(part.id)}"
-            size = {"files": part.files, "bytes": part.bytes}
-            yield ListedFailure(FailureKind.BLOCKED, reason, RESTORE, command, part.created_at, uri=uri, **size)
+            failure = ListedFailure(FailureKind.BLOCKED, reason, RESTORE, f"hybrid-router sweep{stack.options}")
+            uri = f"s3://{bucket}/{part_key(part.id)}"
+            yield replace(failure, since=part.created_at, uri=uri, files=part.files, bytes=part.bytes)
 
 
 def _unreadable(stack: DeployedStack, row: ManifestRow, limit: int) -> list[ListedFailure]:
