@@ -44,13 +44,13 @@ def start_stream(stack: DeployedStack, *, dry_run: DryRun = False, as_json: Json
     """Start the streaming job, and keep it running until schedule.stream_end."""
     if dry_run:
         action = "a run is alive, so none is started" if _is_running(stack) else "a run is started"
-        _say(f"dry run, nothing was done: {action}, and a window opens", as_json=as_json)
+        _print_message(f"dry run, nothing was done: {action}, and a window opens", as_json=as_json)
         return ExitCode.OK
     # Watches the window, perhaps as a second execution. It comes first, to open the window even if no run starts.
     stack.start("stream_window", {})
     running = stack.control_stream("start")["running"]
     text = "the streaming job runs" if running else "no run can be started now: the sweep starts it later"
-    _say(text, as_json=as_json)
+    _print_message(text, as_json=as_json)
     return ExitCode.OK if running else ExitCode.NEGATIVE
 
 
@@ -59,12 +59,12 @@ def stop_stream(stack: DeployedStack, *, dry_run: DryRun = False, as_json: Json 
     """End the stream window, have the streaming job end after its micro-batch, and wait until it has."""
     if dry_run:
         action = "its run is asked to end" if _is_running(stack) else "no run is alive"
-        _say(f"dry run, nothing was done: {action}, and its window ends", as_json=as_json)
+        _print_message(f"dry run, nothing was done: {action}, and its window ends", as_json=as_json)
         return ExitCode.OK
     answer = wait_for_stop(stack, POLL_SECONDS)
     text = "a new run converts what is still queued, and ends when it is idle" if answer["running"] else "stopped"
     text += stack.runnable("; 'hybrid-router stream start' opens a window again")
-    _say(text, as_json=as_json)
+    _print_message(text, as_json=as_json)
     return ExitCode.NEGATIVE if answer["running"] else ExitCode.OK
 
 
@@ -82,7 +82,7 @@ def _is_running(stack: DeployedStack) -> bool:
     return all(live_runs(stack, shard) for shard in stack.outputs.shards.names)
 
 
-def _say(text: str, *, as_json: bool) -> None:
+def _print_message(text: str, *, as_json: bool) -> None:
     print_answer({"message": text}, lambda: typer.echo(text), as_json=as_json)
 
 
