@@ -166,7 +166,8 @@ class Results:
         return [
             f"Measured on {self.started:%Y-%m-%d}, {self.cores} cores of {_cpu()}, {platform.system()}, "
             f"Python {platform.python_version()}, {versions}.",
-            f"Medians of {self.rounds} rounds{f'; MB of NDJSON: {sizes}' if sizes else ''}.",
+            f"Medians of {self.rounds} rounds.",
+            *([f"MB of NDJSON: {sizes}."] if sizes else []),
             *(
                 [f"Load average before the start: {self.load:.1f}. Other processes used the machine."]
                 if self.load > BUSY_LOAD
