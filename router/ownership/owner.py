@@ -25,6 +25,7 @@ from lake.manifest import Lane, Manifest, ObjectVersion, Partition
 from lake.manifest_documents import new_part, write_manifest, write_part
 from lake.settings import Settings
 from lake.settings.records import FAILED_RECORDS
+from lake.settings.routing import is_temporary
 from lake.time import iso_utc
 from router.services import Services
 from router.telemetry import logger
@@ -296,7 +297,8 @@ MARKERS = ("_", ".")
 def is_data(key: str) -> bool:
     """Whether people need to know that the file was ignored. Firehose's undelivered records are listed elsewhere."""
     name = key.rpartition("/")[2]
-    return bool(name) and not name.startswith(MARKERS) and not key.startswith(FAILED_RECORDS)
+    is_marker = name.startswith(MARKERS) or is_temporary(key)
+    return bool(name) and not is_marker and not key.startswith(FAILED_RECORDS)
 
 
 def count_ignored(
