@@ -184,7 +184,7 @@ def test_promoting_costs_three_write_units_for_each_manifest_before_and_after(wo
     # When its hour is promoted, Then the cost does not depend on the number of files
     with counted_requests() as counts:
         world.run("promote", lambda _: promote({"dataset": "orders"}, world.router()))
-    check(counts, {"write units": 6 + STREAM_START, "PutObject": 2, "GetObject": 1, "GetItem": 2, "Query": 3})
+    check(counts, {"write units": 6 + STREAM_START, "PutObject": 2, "GetObject": 1, "GetItem": 2, "Query": 2})
 
     # When two of its files are promoted by name, Then each costs one query, and the remaining files cost one manifest
     arrive(world, "orders/later", FILES)
