@@ -145,10 +145,8 @@ class LedgerTable:
         """Apply all actions or none.
 
         Each action is ``{"Put": put_request(...)}`` or ``{"Update": update_request(...)}``. Raises ``RefusedError`` if
-        a condition did not hold, and ``ValueError`` for more than ``MAX_TRANSACTION_ACTIONS`` actions.
+        a condition did not hold.
         """
-        if len(actions) > MAX_TRANSACTION_ACTIONS:
-            raise ValueError(f"a transaction allows {MAX_TRANSACTION_ACTIONS} actions, not {len(actions)}")
         try:
             repeat_conflicts(
                 lambda: self._client.transact_write_items(TransactItems=list(actions)),  # type: ignore[arg-type]
