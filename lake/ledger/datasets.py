@@ -322,8 +322,7 @@ class Datasets(Rows):
         """``number()``; the first call of a deployment creates the row of the count."""
         number = self.number()
         if not number:
-            with suppress(RefusedError):
-                self._table.put(NUMBER, {"number": 0}, [Condition("pk", "missing")])
+            self._table.update(NUMBER, initial={"number": 0})
         return number
 
 

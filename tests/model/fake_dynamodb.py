@@ -138,6 +138,10 @@ class FakeDynamoDB:
                     item.pop(names[term], None)
                     continue
                 name, value = term.split(" = ") if kind == "SET" else term.split(" ")
+                if value.startswith("if_not_exists("):
+                    value = value.partition(",")[2].removesuffix(")")
+                    if names[name] in item:
+                        continue
                 amount = _stored(values[value])
                 if kind == "ADD" and names[name] in item:
                     current = item[names[name]]
