@@ -288,13 +288,9 @@ def _confirmed(ledger: Ledger, row: ArrivalRow, write: Callable[[ArrivalRow], Ar
 
 
 def is_data(key: str) -> bool:
-    """Whether people need to know that the file was ignored: not markers such as ``_SUCCESS``, or temporary files.
-
-    Firehose's undelivered records are listed elsewhere.
-    """
+    """Whether people need to know that the file was ignored. Firehose's undelivered records are listed elsewhere."""
     name = key.rpartition("/")[2]
-    is_marker = name.startswith(("_", ".")) or is_temporary(key)
-    return bool(name) and not is_marker and not key.startswith(FAILED_RECORDS)
+    return bool(name) and not (name.startswith(("_", ".")) or is_temporary(key) or key.startswith(FAILED_RECORDS))
 
 
 def count_ignored(
