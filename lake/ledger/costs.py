@@ -168,8 +168,7 @@ class Costs(Rows):
 
     def await_bill(self, due: DueBill) -> None:
         """Record that the cost of a job run is awaited. Only the first call has an effect, from any caller."""
-        facts = {"run": due.run, "since": due.since}
-        self._table.update(Key(DUE_BILLS, due.job_run), initial=facts)
+        self._table.update(Key(DUE_BILLS, due.job_run), initial={"run": due.run, "since": due.since})
 
     def due_bills(self) -> Iterator[DueBill]:
         """The awaited bills, by a strongly consistent query."""

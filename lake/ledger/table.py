@@ -125,10 +125,7 @@ class LedgerTable:
         conditions: Sequence[Condition] = (),
         initial: Mapping[str, Any] | None = None,
     ) -> None:
-        """Change an item, or create it; ``add`` takes numbers and sets, ``initial`` is assigned where it is missing.
-
-        Raises ``RefusedError``.
-        """
+        """Change or create an item. ``add``: numbers and sets; ``initial``: where missing. Raises ``RefusedError``."""
         request = update_request(self.name, key, assign or {}, add or {}, remove, conditions, initial or {})
         self._write("update_item", request)
 
