@@ -40,9 +40,9 @@ class InputSettings:
     suffixes: Annotated[
         tuple[str, ...], like(re.compile(r"\..*"), "a suffix that begins with a dot", or_empty=True)
     ] = tuple(f"{text}{codec}" for codec in ("", ".gz", ".bz2", ".zst") for text in (".ndjson", ".jsonl", ".json"))
-    """A file whose key ends in none of these, in upper or lower case, is recorded as IGNORED, and so are hidden files
-    (/.) and those in _temporary/; an empty suffix takes every other key. The reader detects the compression by
-    content."""
+    """A file whose key ends in none of these, in upper or lower case, is recorded as IGNORED, and so are files in
+    _temporary/, .spark-staging- and .hive-staging folders; an empty suffix takes every other key. The reader detects
+    the compression by content."""
     keep_days: Annotated[int, span(0, 36_500, "days")] = 0
     """Days after which S3 deletes a file of the stack's own bucket, converted or not, and a replaced version 35 days or
     more after its replacement; 0: never. A deleted file cannot be converted again: no backfill, reprocess or verify of
@@ -73,8 +73,8 @@ class InputSettings:
 
 
 def is_temporary(key: str) -> bool:
-    """Whether a writer such as Spark or Hadoop puts a file there, and then copies it to its final key."""
-    return "/_temporary/" in key or "/." in key
+    """Whether Spark, Hadoop or Hive puts a file there, and then copies it to its final key."""
+    return any(folder in key for folder in ("/_temporary/", "/.spark-staging-", "/.hive-staging"))
 
 
 @cache

@@ -141,7 +141,7 @@ def _reason_to_ignore(key: str, settings: Settings) -> str | None:
     if key.startswith(FAILED_RECORDS):
         return NOT_DELIVERED
     if is_temporary(key):
-        return "a temporary or hidden file: programs such as Spark put the finished file under another key"
+        return "a temporary file of Spark, Hadoop or Hive, which put the finished file under another key"
     if settings.input.suffix_of(key) is None:
         names = ", ".join(settings.input.suffixes)
         return f'the name ends in none of {names}: add its ending to input.suffixes, or "" to take every name'

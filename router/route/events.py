@@ -12,6 +12,7 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.errors import InvalidInputError
+from lake.faults import can_pass
 from lake.layout import list_versions
 from lake.ledger.table import batches_of
 from lake.manifest import UNVERSIONED, ObjectVersion
@@ -70,12 +71,14 @@ class VersionLookup:
 
     If the bucket has versions, an event without a version must not become an arrival of its own: a listing would find
     the same object with its version id, and the file would be converted twice. In a bucket without versions no event
-    names one, and the lookup costs one request per invocation.
+    names one, and the lookup costs one request per invocation. After S3 failed to answer once, it is not asked again,
+    because a thousand events would each wait for its retries.
     """
 
     def __init__(self, services: Services) -> None:
         self._services = services
         self._has_versions: bool | None = None
+        self._fault: Exception | None = None
 
     def complete(self, announced: AnnouncedVersion) -> ObjectVersion:
         """The arrival of an event: among the versions with its ETag, the one from before versioning, else the newest.
@@ -85,11 +88,18 @@ class VersionLookup:
         file, s3, own = announced.file, self._services.s3, self._services.resources.input_bucket
         if announced.names_version or file.bucket != own:
             return file
-        if self._has_versions is None:
-            # After versioning was switched on, the bucket keeps the version `null` next to others.
-            self._has_versions = "Status" in s3.get_bucket_versioning(Bucket=own)
-        versions = list_versions(s3, own, file.key) if self._has_versions else ()
-        matching = [item["VersionId"] for item in versions if item["ETag"].strip('"') == file.etag]
+        if self._fault is not None:
+            raise self._fault
+        try:
+            if self._has_versions is None:
+                # After versioning was switched on, the bucket keeps the version `null` next to others.
+                self._has_versions = "Status" in s3.get_bucket_versioning(Bucket=own)
+            versions = list_versions(s3, own, file.key) if self._has_versions else ()
+            matching = [item["VersionId"] for item in versions if item["ETag"].strip('"') == file.etag]
+        except (BotoCoreError, ClientError) as error:
+            if can_pass(error):
+                self._fault = error
+            raise
         # Without a match the object is gone by now; the manifest that owns it reports that.
         version = UNVERSIONED if UNVERSIONED in matching else next(iter(matching), UNVERSIONED)
         return replace(file, version_id=None if version == UNVERSIONED else version)

@@ -213,6 +213,23 @@ def test_a_complete_event_costs_no_request_for_its_version(
     assert [file.version_id for file in deployment.waiting_files()] == [record["s3"]["object"]["versionId"]]
 
 
+@pytest.mark.parametrize("operation", ["get_bucket_versioning", "list_object_versions"])
+def test_the_events_of_an_invocation_wait_once_for_an_s3_that_does_not_answer(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, operation: str
+) -> None:
+    # Given a busy S3, three events that name no version, and one event that names one
+    deployment.configure(peak={"hours": []})
+    deployment.keep_versions()
+    records = [s3_record(f"clicks/{number}.json", versionId=None if number < 3 else "v1") for number in range(4)]
+    busy = Mock(side_effect=ClientError({"Error": {"Code": "SlowDown", "Message": ""}}, operation))
+    monkeypatch.setattr(deployment.raw_s3, operation, busy)
+    event = batch(*(message(f"m{number}", record) for number, record in enumerate(records)))
+    # When, Then the last event is routed, and S3 was called once
+    assert failures(route(event, deployment.services)) == ["m0", "m1", "m2"]
+    assert busy.call_count == 1
+    assert [file.key for file in deployment.waiting_files()] == ["clicks/3.json"]
+
+
 def parsed(*records: dict[str, Any]) -> list[ObjectVersion]:
     return [announced.file for announced in parse_events(SQSRecord(message("m1", *records)))]
 
