@@ -13,7 +13,6 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.errors import REFUSED, REFUSED_BY, InvalidInputError, TerminalError, TransientError
 from lake.faults import can_pass
-from lake.ledger.table import RefusedError
 from router.telemetry import logger
 
 P = ParamSpec("P")
@@ -40,9 +39,6 @@ def with_product_errors(handler: Callable[P, T]) -> Callable[P, T]:
             raise
         except Exception as error:
             logger.exception("the invocation failed")
-            if isinstance(error, RefusedError):
-                message = "another process changed the same row of the ledger: invoke the function again"
-                raise TransientError(message) from error
             if can_pass(error):
                 raise TransientError(f"{error}: this is temporary; invoke the function again") from error
             if isinstance(error, (BotoCoreError, ClientError)):

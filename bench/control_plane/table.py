@@ -113,6 +113,9 @@ class Table:
             for term in text.strip().split(", "):
                 if kind == "REMOVE":
                     item.pop(names[term], None)
+                elif "if_not_exists" in term:
+                    name, value = term.removesuffix(")").split(" = if_not_exists(")
+                    item.setdefault(names[name], values[value.partition(",")[2]])
                 elif kind == "SET":
                     name, value = term.split(" = ")
                     item[names[name]] = values[value]

@@ -47,7 +47,7 @@ def _print_promoted(response: Mapping[str, Any]) -> None:
     _print_messages(response)
     manifests = f" (new manifests: {response['manifests']:,})" if response["manifests"] else ""
     text = _summary(response, "promoted", UNPROMOTED_LABELS, f"promoted: {response['promoted']:,}{manifests}")
-    typer.echo(text or "nothing to promote: no file of this selection is queued")
+    typer.echo(text or "nothing to promote: no file of this selection waits in the batch lane")
 
 
 def _check_target(command: str, fields: Mapping[str, Any], lists: Set[str]) -> None:

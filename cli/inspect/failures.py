@@ -120,8 +120,8 @@ def failures_document(stack: DeployedStack, dataset: str | None, limit: int) -> 
     with ThreadPoolExecutor(PARALLEL_READS) as pool:
         for lane in Lane:
             for listed, describe in (
-                (manifests.failures(lane, Failure.FAILED), _failed),
-                (manifests.failures(lane, Failure.UNREADABLE), partial(_unreadable, limit=limit)),
+                (manifests.open(lane, Failure.FAILED), _failed),
+                (manifests.open(lane, Failure.UNREADABLE), partial(_unreadable, limit=limit)),
                 (manifests.open(lane, State.QUEUED), _blocked),
                 (manifests.open(lane, State.PUBLISHING), _blocked),
             ):

@@ -21,7 +21,7 @@ from cli.inspect.failures import count_dead_letters, list_not_delivered
 from cli.terminal import cells, print_answer, print_table, working
 from lake.documents import find_document
 from lake.layout import sweep_key
-from lake.ledger import Failure, Ledger, ManifestRow, State
+from lake.ledger import Failure, Ledger, ManifestRow
 from lake.ledger.manifest_row import OPEN_STATES
 from lake.manifest import Lane
 from lake.texts import format_clock, format_count, format_dollars, format_duration, format_size, printable
@@ -46,7 +46,8 @@ def print_status(stack: DeployedStack, limit: Limit = 20_000, *, as_json: Json =
 def status_document(stack: DeployedStack, limit: int, now: datetime) -> StatusDocument:
     """Read the document, with at most ``limit`` manifests of each lane and state; all lists are read in parallel."""
     with ThreadPoolExecutor(len(LISTS) + 8) as pool:
-        listed = [pool.submit(_manifests, stack.ledger, *item, limit + 1) for item in LISTS]
+        lists = [partial(stack.ledger.manifests.open, *item) for item in LISTS]
+        listed = [pool.submit(lambda rows: list(islice(rows(), limit + 1)), rows) for rows in lists]
         collected = pool.submit(_collected, stack.ledger)
         running, last = (
             pool.submit(running_execution, stack),
@@ -85,11 +86,6 @@ def status_document(stack: DeployedStack, limit: int, now: datetime) -> StatusDo
         alarms=open_alarms,
         alarms_without_state=without_state,
     )
-
-
-def _manifests(ledger: Ledger, lane: Lane, state: State | Failure, limit: int) -> list[ManifestRow]:
-    rows = ledger.manifests.failures(lane, state) if isinstance(state, Failure) else ledger.manifests.open(lane, state)
-    return list(islice(rows, limit))
 
 
 def _collected(ledger: Ledger) -> Collected:

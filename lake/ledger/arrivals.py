@@ -131,11 +131,7 @@ class IgnoredFiles(Rows):
     def add(self, reason: str, files: Sequence[ObjectVersion], now: datetime) -> None:
         last = {"reason": reason, "example": files[-1].uri, EXPIRY: int((now + COUNTS_KEPT_FOR).timestamp())}
         counts = {"files": len(files), "bytes": sum(file.size for file in files)}
-        try:
-            self._table.update(_key(reason), assign=last, add=counts, conditions=[Condition("since", ">", "")])
-        except RefusedError:
-            # Without a condition: if several callers are first at the same time, the last one writes the time.
-            self._table.update(_key(reason), assign={**last, "since": iso_utc(now)}, add=counts)
+        self._table.update(_key(reason), assign=last, add=counts, initial={"since": iso_utc(now)})
 
     def subtract(self, reason: str, file: ObjectVersion) -> None:
         with suppress(RefusedError):

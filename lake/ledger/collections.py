@@ -81,8 +81,6 @@ class CollectionRow:
     parts: int = 0
     files: int = 0
     bytes: int = 0
-    changed_at: str = ""
-    """ISO 8601, UTC: time at which the last part was added."""
     closed_at: str | None = None
     """ISO 8601, UTC; None while it takes parts."""
     final: bool = False
@@ -118,7 +116,7 @@ class Collections(Rows):
         """The parts of a collection, oldest first, by a strongly consistent query."""
         return [_part(item) for item in self._table.query(_parts_of(collection))]
 
-    def add(self, collection: CollectionId, part: Part, now: datetime) -> bool:
+    def add(self, collection: CollectionId, part: Part) -> bool:
         """Add a part, whose document is already written, in one transaction. False: the collection is closed.
 
         The part's row has the key of a manifest's row, so that an owner that was presumed dead is refused. Raises
@@ -126,7 +124,7 @@ class Collections(Rows):
         """
         table, row_key = self._table.name, manifest_row_key(part.id)
         sums = {"parts": 1, "files": part.files, "bytes": part.bytes}
-        changes = {"changed_at": iso_utc(now), **open_collection_attributes(collection)}
+        changes = open_collection_attributes(collection)
         is_open = [Condition("closed_at", "missing")]
         actions = [
             {"Update": update_request(table, collection_key(collection), changes, sums, (), is_open)},
@@ -187,7 +185,6 @@ class Collections(Rows):
             "parts": 1,
             "files": part.files,
             "bytes": part.bytes,
-            "changed_at": part.created_at,
             "closed_at": iso_utc(now),
             **open_collection_attributes(collection),
         }

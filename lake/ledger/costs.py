@@ -4,7 +4,6 @@ The speed of a dataset is the median of its last manifests, so that one slow fil
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from datetime import date, datetime, timedelta
 from itertools import groupby, product
@@ -169,9 +168,7 @@ class Costs(Rows):
 
     def await_bill(self, due: DueBill) -> None:
         """Record that the cost of a job run is awaited. Only the first call has an effect, from any caller."""
-        facts = {"run": due.run, "since": due.since}
-        with suppress(RefusedError):
-            self._table.update(Key(DUE_BILLS, due.job_run), assign=facts, conditions=[Condition("pk", "missing")])
+        self._table.update(Key(DUE_BILLS, due.job_run), initial={"run": due.run, "since": due.since})
 
     def due_bills(self) -> Iterator[DueBill]:
         """The awaited bills, by a strongly consistent query."""

@@ -184,16 +184,7 @@ class Datasets(Rows):
         return self.folders.get(name)
 
     def register(self, name: str) -> None:
-        """Add the name to the list of all datasets; a name in the list is only read, once. Idempotent."""
-        if name in self._registered:
-            return
-        if self.is_known(name):
-            self._registered.add(name)
-        else:
-            self.put_name(name)
-
-    def put_name(self, name: str) -> None:
-        """Register a name that is not in the list of all datasets. Idempotent."""
+        """Add the name to the list of all datasets. Idempotent."""
         self._table.update(name_key(name), assign={"name": name})
         self._registered.add(name)
 
@@ -331,8 +322,7 @@ class Datasets(Rows):
         """``number()``; the first call of a deployment creates the row of the count."""
         number = self.number()
         if not number:
-            with suppress(RefusedError):
-                self._table.put(NUMBER, {"number": 0}, [Condition("pk", "missing")])
+            self._table.update(NUMBER, initial={"number": 0})
         return number
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import islice
+from types import MappingProxyType
 from typing import Any, Literal, TypeVar
 
 from botocore.exceptions import ClientError
@@ -122,9 +123,11 @@ class LedgerTable:
         add: Mapping[str, Any] | None = None,
         remove: Sequence[str] = (),
         conditions: Sequence[Condition] = (),
+        initial: Mapping[str, Any] | None = None,
     ) -> None:
-        """Change an item, or create it; ``add`` takes numbers and sets. Raises ``RefusedError``."""
-        self._write("update_item", update_request(self.name, key, assign or {}, add or {}, remove, conditions))
+        """Change or create an item. ``add``: numbers and sets; ``initial``: where missing. Raises ``RefusedError``."""
+        request = update_request(self.name, key, assign or {}, add or {}, remove, conditions, initial or {})
+        self._write("update_item", request)
 
     def update_once(
         self, key: Key, assign: Mapping[str, Any], remove: Sequence[str], conditions: Sequence[Condition]
@@ -145,10 +148,8 @@ class LedgerTable:
         """Apply all actions or none.
 
         Each action is ``{"Put": put_request(...)}`` or ``{"Update": update_request(...)}``. Raises ``RefusedError`` if
-        a condition did not hold, and ``ValueError`` for more than ``MAX_TRANSACTION_ACTIONS`` actions.
+        a condition did not hold.
         """
-        if len(actions) > MAX_TRANSACTION_ACTIONS:
-            raise ValueError(f"a transaction allows {MAX_TRANSACTION_ACTIONS} actions, not {len(actions)}")
         try:
             repeat_conflicts(
                 lambda: self._client.transact_write_items(TransactItems=list(actions)),  # type: ignore[arg-type]
@@ -221,10 +222,13 @@ def update_request(
     add: Mapping[str, Any],
     remove: Sequence[str],
     conditions: Sequence[Condition],
+    initial: Mapping[str, Any] = MappingProxyType({}),
 ) -> dict[str, Any]:
     used, clauses = _Expressions(), []
-    if assign:
-        clauses.append("SET " + ", ".join(f"{used.name(a)} = {used.value(v)}" for a, v in assign.items()))
+    sets = [f"{used.name(a)} = {used.value(v)}" for a, v in assign.items()]
+    sets += [f"{used.name(a)} = if_not_exists({used.name(a)},{used.value(v)})" for a, v in initial.items()]
+    if sets:
+        clauses.append("SET " + ", ".join(sets))
     if add:
         clauses.append("ADD " + ", ".join(f"{used.name(a)} {used.value(v)}" for a, v in add.items()))
     if remove:

@@ -91,17 +91,11 @@ class Manifests(Rows):
         items = self._table.get_many([manifest_row_key(manifest) for manifest in manifests])
         return [None if item is None else _read(item, on_damage) for item in items]
 
-    def open(self, lane: Lane, state: State, on_damage: OnDamage = raise_damage) -> Iterator[ManifestRow]:
-        """Open manifests, oldest first, from the index: a hint, which a consistent read must confirm."""
+    def open(self, lane: Lane, state: State | Failure, on_damage: OnDamage = raise_damage) -> Iterator[ManifestRow]:
+        """Open manifests, or those that did not get through, oldest first, from the index: a hint, which a consistent
+        read must confirm. A failure leaves the index when the manifest is converted again with every file."""
         rows = (_read(item, on_damage) for item in self._table.query(open_key(lane, state), index=True))
         return (row for row in rows if row is not None)
-
-    def failures(self, lane: Lane, failure: Failure) -> Iterator[ManifestRow]:
-        """Manifests that did not get through, oldest first, from the index: a hint; a consistent read must confirm it.
-
-        A manifest leaves the index when it is converted again with every file.
-        """
-        return (row_of(item) for item in self._table.query(open_key(lane, failure), index=True))
 
     def enqueue(self, manifest: Manifest) -> State:
         """Create the row of a manifest. Returns QUEUED, or the state of a row that exists already.
@@ -282,7 +276,7 @@ class Manifests(Rows):
         """Replace a manifest that has published nothing by others, in one transaction. False: the row has changed.
 
         The successors' documents are already on S3. It may be QUEUED, or RUNNING if the caller holds it; the fence is
-        ``row``. Raises ``ValueError`` for more successors than a transaction takes.
+        ``row``. There are fewer successors than a transaction has actions.
         """
         if row.state not in CLAIMABLE:
             return False

@@ -40,8 +40,9 @@ class InputSettings:
     suffixes: Annotated[
         tuple[str, ...], like(re.compile(r"\..*"), "a suffix that begins with a dot", or_empty=True)
     ] = tuple(f"{text}{codec}" for codec in ("", ".gz", ".bz2", ".zst") for text in (".ndjson", ".jsonl", ".json"))
-    """A file whose key ends in none of these, in upper or lower case, is recorded as IGNORED; an empty suffix takes
-    every key. The reader detects the compression by content."""
+    """A file whose key ends in none of these, in upper or lower case, is recorded as IGNORED, and so are files in
+    _temporary/, .spark-staging- and .hive-staging folders; an empty suffix takes every other key. The reader detects
+    the compression by content."""
     keep_days: Annotated[int, span(0, 36_500, "days")] = 0
     """Days after which S3 deletes a file of the stack's own bucket, converted or not, and a replaced version 35 days or
     more after its replacement; 0: never. A deleted file cannot be converted again: no backfill, reprocess or verify of
@@ -64,11 +65,16 @@ class InputSettings:
     def suffix_of(self, name: str) -> str | None:
         """The longest of ``suffixes`` with which ``name``, a key or a file name, ends, in any case.
 
-        None if it ends with none of them, or is the name of a folder.
+        None if it ends with none of them, or is the name of a folder or of a temporary file.
         """
         lower = name.lower()
         found = (suffix for suffix, ending in _longest_first(self.suffixes) if lower.endswith(ending))
-        return None if name.endswith("/") else next(found, None)
+        return None if name.endswith("/") or is_temporary(name) else next(found, None)
+
+
+def is_temporary(key: str) -> bool:
+    """Whether Spark, Hadoop or Hive puts a file there, and then copies it to its final key."""
+    return any(folder in key for folder in ("/_temporary/", "/.spark-staging-", "/.hive-staging"))
 
 
 @cache

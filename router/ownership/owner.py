@@ -25,6 +25,7 @@ from lake.manifest import Lane, Manifest, ObjectVersion, Partition
 from lake.manifest_documents import new_part, write_manifest, write_part
 from lake.settings import Settings
 from lake.settings.records import FAILED_RECORDS
+from lake.settings.routing import is_temporary
 from lake.time import iso_utc
 from router.services import Services
 from router.telemetry import logger
@@ -35,16 +36,16 @@ UNANSWERED = (BotoCoreError, ClientError, RefusedError, HybridRouterError)
 T = TypeVar("T")
 
 
-def register_datasets(services: Services, pool: ThreadPoolExecutor, recorded: Sequence[Draft]) -> None:
-    """Register the datasets of all owners in parallel. After an error each owner registers its own."""
+def register_datasets(services: Services, pool: ThreadPoolExecutor, drafts: Sequence[Draft]) -> bool:
+    """Register the datasets of all drafts in parallel. False: there was no answer, so no owner may be created."""
     datasets = services.ledger.datasets
-    names = {arrival.partition.dataset for draft in recorded for arrival in draft.arrivals}
-    if len(names) < 2:
-        return
+    names = {arrival.partition.dataset for draft in drafts for arrival in draft.arrivals}
     try:
-        list(pool.map(datasets.put_name, datasets.unregistered(sorted(names))))
+        list(pool.map(datasets.register, datasets.unregistered(sorted(names))))
     except UNANSWERED as error:
         logger.warning("no answer about names of datasets", datasets=len(names), error=str(error))
+        return False
+    return True
 
 
 def create_owner(services: Services, draft: Draft, now: datetime) -> Manifest | Part | NoAnswer:
@@ -65,7 +66,6 @@ def _enqueue_manifest(services: Services, draft: Draft, now: datetime) -> Manife
     manifest = draft.manifest(iso_utc(now))
     ledger, bucket = services.ledger, services.resources.control_bucket
     write_manifest(services.s3, bucket, manifest)
-    ledger.datasets.register(manifest.partition.dataset)
     ledger.partitions.list_manifest(manifest.partition, manifest.id, now)
     if ledger.manifests.enqueue(manifest) == State.ABANDONED:
         raise OwnershipError(f"manifest {manifest.id} was presumed dead and abandoned: its events are redelivered")
@@ -102,8 +102,6 @@ def _collect_part(services: Services, draft: Draft, now: datetime) -> Part:
         files.setdefault(arrival.partition.dataset, []).append(arrival.file)
     part, body = new_part(draft.id, draft.partition.stamp, iso_utc(now), files)
     write_part(services.s3, services.resources.control_bucket, part, body)
-    for dataset in part.datasets:
-        services.ledger.datasets.register(dataset)
     collection = _add(services, part, now)
     logger.info("part collected", part=part.id, collection=str(collection), files=part.files, bytes=part.bytes)
     return part
@@ -126,7 +124,7 @@ def _add(services: Services, part: Part, now: datetime) -> CollectionId:
         if any(row.final for row in rows):
             for dataset in part.datasets:
                 ledger.partitions.touch(Partition.parse(f"{dataset}#{part.hour}"), now)
-        if ledger.collections.add(collection, part, now):
+        if ledger.collections.add(collection, part):
             return collection
     raise TransientError(f"{MAX_TRIES} collections of {part.hour} were closed concurrently: the sweep adds the part")
 
@@ -289,14 +287,10 @@ def _confirmed(ledger: Ledger, row: ArrivalRow, write: Callable[[ArrivalRow], Ar
         return NO_ANSWER
 
 
-MARKERS = ("_", ".")
-"""First characters of names that are not data, such as ``_SUCCESS``."""
-
-
 def is_data(key: str) -> bool:
     """Whether people need to know that the file was ignored. Firehose's undelivered records are listed elsewhere."""
     name = key.rpartition("/")[2]
-    return bool(name) and not name.startswith(MARKERS) and not key.startswith(FAILED_RECORDS)
+    return bool(name) and not (name.startswith(("_", ".")) or is_temporary(key) or key.startswith(FAILED_RECORDS))
 
 
 def count_ignored(

@@ -127,8 +127,8 @@ def take_ownership(
         orphans, duplicates = resolve_owners(services, [*owned_elsewhere, *old_rows, *given], offered, now)
         adopted, _ = record_drafts(ledger, pool, new_drafts(orphans), stamp)
         recorded += adopted
-        register_datasets(services, pool, recorded)
-        owners = list(pool.map(lambda draft: create_owner(services, draft, now), recorded))
+        known = recorded if register_datasets(services, pool, recorded) else []
+        owners = list(pool.map(lambda draft: create_owner(services, draft, now), known))
     left = {arrival.file for arrival in undecided}
     ownership.set_outcome((item.file for item in arrivals if item.file not in left), ArrivalOutcome.DUPLICATE)
     old_ignored = (file for file in ignored if file not in recent_ignored)
@@ -140,7 +140,7 @@ def take_ownership(
     for file, row in duplicates:
         if row is not None and row.state == State.QUEUED and row.lane == Lane.STREAM:
             ownership.add_waiting([file], shards.of(row.id))
-    for draft, owner in zip(recorded, owners, strict=True):
+    for draft, owner in zip(known, owners, strict=True):
         if owner is NO_ANSWER:
             continue
         ownership.set_outcome(draft.files, ArrivalOutcome.OWNED)

@@ -3,7 +3,6 @@
 Each manifest is superseded once: the successors' documents, then the transaction, then the pointers.
 """
 
-from collections import deque
 from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
@@ -187,12 +186,12 @@ def _format_files(files: Collection[ObjectVersion]) -> str:
 def find_queued(
     services: Services, selection: Selection, report: RequestReport, *, dry_run: bool
 ) -> tuple[list[str], Exception | None]:
-    """QUEUED manifests of the selection, from the index: a hint. Also the error of an undivided collection, or None.
+    """QUEUED manifests of the batch lane in the selection, from the index: a hint. Also the error of an undivided
+    collection, or None.
 
-    It divides the collections of the selected hours; a dry run reports their files instead. The newest manifests of the
-    stream lane are included, because a crashed promote may have left them without a pointer. A million can wait in
-    either lane, so memory holds at most ``MAX_QUEUED_FILES`` of each. Raises ``InvalidInputError`` if those of the
-    batch lane have more files than that.
+    It divides the collections of the selected hours; a dry run reports their files instead. Raises
+    ``InvalidInputError`` if the manifests have more than ``MAX_QUEUED_FILES`` files. A million can wait, so memory
+    holds no more manifests than that.
     """
     divided, fault = ([], None) if dry_run else divide_selected(services, selection)
     batch: dict[str, int] = {}
@@ -212,12 +211,7 @@ def find_queued(
             f"the selection holds more than {format_count(MAX_QUEUED_FILES, 'file')} of the batch lane: pass a smaller "
             "range, or start overnight"
         )
-    stream = deque[ManifestRow](maxlen=MAX_QUEUED_FILES)
-    for row in open_rows(services, Lane.STREAM, State.QUEUED, selection):
-        if len(stream) == MAX_QUEUED_FILES:
-            report.add("inStream", stream[0].files)
-        stream.append(row)
-    return [*batch, *(row.id for row in stream)], fault
+    return list(batch), fault
 
 
 def next_promote_step(row: ManifestRow | None) -> NextStep:

@@ -20,7 +20,7 @@ from lake.faults import FORBIDDEN, NO_ANSWER, RIGHTS_CODES, NoAnswer, can_pass, 
 from lake.manifest import Lane, ObjectVersion, has_compressed_name
 from lake.settings import DatasetRule, PeakSettings, Settings
 from lake.settings.records import FAILED_RECORDS
-from lake.settings.routing import DAYS
+from lake.settings.routing import DAYS, is_temporary
 from lake.speed import MEGABYTE
 from lake.texts import format_count
 from lake.time import minutes_of_day
@@ -140,6 +140,8 @@ def _reason_to_ignore(key: str, settings: Settings) -> str | None:
         return "a folder marker, not a file"
     if key.startswith(FAILED_RECORDS):
         return NOT_DELIVERED
+    if is_temporary(key):
+        return "a temporary file of Spark, Hadoop or Hive, which put the finished file under another key"
     if settings.input.suffix_of(key) is None:
         names = ", ".join(settings.input.suffixes)
         return f'the name ends in none of {names}: add its ending to input.suffixes, or "" to take every name'

@@ -83,7 +83,9 @@ def _look(repair: Repair, row: HourRow) -> None:
             may_show = contents.was_reprocessed and not has_table
             shows_replaced = may_show and services.ledger.deletions.is_pending(row.partition)
             state = state_of_hour(row, contents, services.clock(), shows_replaced=shows_replaced)
-            if state == HourState.COMPLETE and _is_closed(repair, row.partition):
+            # Once it is closed, later parts touch the hours of their datasets, so that no complete hour misses them.
+            close = services.ledger.collections.close_hour
+            if state == HourState.COMPLETE and (repair.dry_run or close(row.partition.stamp, services.clock())):
                 if not has_table:
                     _list_for_later(repair, row.partition)
                 share = contents.stream_lane.quarantined_share
@@ -129,12 +131,6 @@ def _list_for_later(repair: Repair, partition: Partition) -> None:
         return
     if TableCatalog(services, partition.dataset).exists():
         tables.list_hour(partition, services.clock())
-
-
-def _is_closed(repair: Repair, partition: Partition) -> bool:
-    """Whether all later parts touch the hours of their datasets, so that no complete hour misses them."""
-    services = repair.services
-    return repair.dry_run or services.ledger.collections.close_hour(partition.stamp, services.clock())
 
 
 def _announce(repair: Repair, row: HourRow, state: HourState, counts: HourCounts | None = None) -> None:

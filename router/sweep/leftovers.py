@@ -16,7 +16,6 @@ from lake.layout import PREFLIGHT, is_own_key, list_objects, manifest_prefix, pa
 from lake.ledger import ManifestRow, State, TableRow
 from lake.ledger.hours import DueDeletion
 from lake.ledger.table import batches_of
-from lake.manifest import Partition
 from lake.publish import abort_upload
 from lake.time import iso_utc
 from router.iceberg.commit import live_entries, manifests_of
@@ -139,8 +138,10 @@ def _delete(repair: Repair, due: DueDeletion, table: TableRow | None, keeps: Cal
         table = table if services.settings.has_table(dataset) else None
         is_kept = _may_be_shown(due, row, table) and (not _may_be_expired(services, due) or keeps(dataset))
         if is_kept and due.only_lake:
-            if not services.settings.has_table(dataset) and not repair.dry_run:
-                _reopen(services, due.partition)
+            partitions, changes = services.ledger.partitions, not services.settings.has_table(dataset)
+            if changes and not repair.dry_run and partitions.get(due.partition).is_settled:
+                # It was complete for its table only: readers of the files see the rows of both generations.
+                partitions.touch(due.partition, services.clock())
             return
         for bucket, key in _deletable(services, due, row):
             # No table shows the quarantine, whose readers would find rejected lines twice.
@@ -158,12 +159,6 @@ def _delete(repair: Repair, due: DueDeletion, table: TableRow | None, keeps: Cal
         else:
             services.ledger.deletions.close(due, services.clock())
         logger.info("replaced objects deleted", manifest_id=row.id, generation=due.generation, objects=deleted)
-
-
-def _reopen(services: Services, hour: Partition) -> None:
-    """Reopen an hour that was complete for its table only: readers of the files see the rows of both generations."""
-    if services.ledger.partitions.get(hour).is_settled:
-        services.ledger.partitions.touch(hour, services.clock())
 
 
 def _may_be_expired(services: Services, due: DueDeletion) -> bool:

@@ -16,7 +16,7 @@ from router.divide import MAX_INDEX_WRITES_PER_SECOND, WritePace, divide, is_ove
 from router.executions.costs import leave_to_sweep
 from router.executions.run_status import reason_to_release
 from router.ownership.owner import write_pointer
-from router.ownership.resolve import OWNER_GRACE, read_intent
+from router.ownership.resolve import OWNER_GRACE, read_intent, without_known
 from router.ownership.take import ArrivalOutcome, take_ownership
 from router.requests.resubmit import is_recorded
 from router.stream.runs import ensure_all_running
@@ -181,10 +181,8 @@ def _resume(repair: Repair, key: str) -> bool:
         return False
     arrivals = [arrival for arrival in intent.arrivals if is_recorded(services, arrival)]
     if repair.dry_run:
-        for arrival in arrivals:
-            row = services.ledger.arrivals.get(arrival.file)
-            if row is None or row.manifest is None or services.ledger.manifests.get(row.manifest) is None:
-                repair.only_counts("resumed", arrival.file.uri)
+        for arrival in without_known(services.ledger, arrivals):
+            repair.only_counts("resumed", arrival.file.uri)
         return True
     ownership = take_ownership(services, arrivals, {}, skip_known=True, intent=key)
     repair.counts["resumed"] += ownership.count(ArrivalOutcome.OWNED)

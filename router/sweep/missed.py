@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from lake.dataset_rules import matching_rule, named_datasets, skip_old_days
+from lake.documents import decode_partial
 from lake.settings.operation import LISTING_DAYS, MAX_REDELIVERY_DAYS, SweepSettings
 from lake.settings.routing import FOLDER, name_of_folder
 from lake.time import iso_utc
@@ -158,11 +159,7 @@ def _following(dataset: str, datasets: Sequence[str]) -> str | None:
 
 
 def _read_search(repair: Repair, listing: str) -> InputSearch:
-    try:
-        return InputSearch(**read_position(repair.services, listing))
-    except TypeError:
-        # Another version of the code wrote it.
-        return InputSearch()
+    return decode_partial(InputSearch(), read_position(repair.services, listing))
 
 
 def find_datasets(repair: Repair) -> tuple[list[str], bool]:

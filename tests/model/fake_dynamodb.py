@@ -137,6 +137,10 @@ class FakeDynamoDB:
                 if kind == "REMOVE":
                     item.pop(names[term], None)
                     continue
+                if "if_not_exists" in term:
+                    name, value = term.removesuffix(")").split(" = if_not_exists(")
+                    item.setdefault(names[name], _stored(values[value.partition(",")[2]]))
+                    continue
                 name, value = term.split(" = ") if kind == "SET" else term.split(" ")
                 amount = _stored(values[value])
                 if kind == "ADD" and names[name] in item:

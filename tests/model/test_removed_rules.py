@@ -132,7 +132,7 @@ RULES: dict[str, dict[str, Mutation]] = {
                 "if False:",
             ),
         ),
-        "a look needs no final close": replaced("router.sweep.hours._is_closed", lambda *_: True),
+        "a look needs no final close": replaced(f"{COLLECTIONS}.close_hour", lambda *_: True),
         "an empty collection replaces a row": changed(f"{COLLECTIONS}.close_hour", NO_ROW, "[]"),
     },
     "ownership": {

@@ -69,7 +69,7 @@ def test_a_file_whose_part_cannot_be_divided_is_blocked(world: World, explained:
     # Given a file that waits for the night
     file, hour = file_of(FILE.key), PARTITION.stamp
     part = Part("p1", hour, world.now.isoformat(), 1, file.size, "sha", (PARTITION.dataset,))
-    assert world.ledger.collections.add(CollectionId.numbered(hour, 1), part, world.now)
+    assert world.ledger.collections.add(CollectionId.numbered(hour, 1), part)
     world.ledger.arrivals.put(ArrivalRow(file, "p1", PARTITION, Lane.BATCH, "by default", world.now.isoformat()))
     assert "  outcome    COLLECTED: will be converted" in explained()[1]
     # When its part is found to be damaged

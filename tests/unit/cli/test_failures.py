@@ -180,7 +180,7 @@ def test_a_blocked_manifest_is_tried_again_by_itself(world: World, stack: Deploy
 def test_a_part_without_its_document_is_a_failure_of_its_datasets(world: World) -> None:
     # Given a part whose document was found to be damaged
     part = Part("p1", "2026-11-20T09", world.now.isoformat(), 2, 10, "sha", ("clicks", "orders"))
-    assert world.ledger.collections.add(CollectionId.numbered(part.hour, 1), part, world.now)
+    assert world.ledger.collections.add(CollectionId.numbered(part.hour, 1), part)
     world.ledger.collections.set_apart(part.hour, part, world.now)
     # When, Then
     (failure,) = listed(world, dataset="orders")

@@ -50,7 +50,7 @@ def test_every_count_has_a_label() -> None:
         (promote_files, promoted(dryRun=True, promoted=1), 0, "dry run, nothing was done; to be promoted: 1"),
         (promote_files, promoted(tooLate=1, unknown=1), 0, "promoted: 0, 1 too late, 1 unknown"),
         (promote_files, promoted(unknown=2, ignored=1), 1, "promoted: 0, 1 ignored, 2 unknown"),
-        (promote_files, promoted(), 0, "nothing to promote: no file of this selection is queued"),
+        (promote_files, promoted(), 0, "nothing to promote: no file of this selection waits in"),
         (reprocess_manifests, queued(queued=2, files=3, bytes=10**9), 0, "queued again: 2 manifests (3 files, 1 GB)"),
         (reprocess_manifests, queued(dryRun=True, queued=1), 0, "dry run, nothing was done; to be queued again: 1 man"),
         (reprocess_manifests, queued(open=2, unusable=1), 0, "queued again: 0 manifests, 2 still open, 1 unusable"),

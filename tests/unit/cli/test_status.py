@@ -131,7 +131,7 @@ def test_failures_and_ignored_files_are_counted(world: World) -> None:
 def test_collected_files_in_damaged_parts_are_counted_separately(world: World, page: Page) -> None:
     # Given a part whose document was found to be damaged
     part = Part("p1", "2026-11-20T09", world.now.isoformat(), 2, 10, "sha", ("orders",))
-    assert world.ledger.collections.add(CollectionId.numbered(part.hour, 1), part, world.now)
+    assert world.ledger.collections.add(CollectionId.numbered(part.hour, 1), part)
     world.ledger.collections.set_apart(part.hour, part, world.now)
     # Then
     collected = "collected  4 files, 20 B since 2026-11-20T09 UTC, divided when their hour is over"

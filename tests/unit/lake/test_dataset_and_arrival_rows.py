@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from lake.ledger import ArrivalRow, DatasetMeasurement, DatasetSpeed
-from lake.ledger.arrivals import COUNTS_KEPT_FOR, EXPIRY, IGNORED_FILES, arrival_key
+from lake.ledger.arrivals import EXPIRY, arrival_key
 from lake.ledger.datasets import (
     ADDED_COLUMNS,
     GROWTH,
@@ -22,7 +22,6 @@ from lake.ledger.datasets import (
 )
 from lake.ledger.table import RefusedError
 from lake.manifest import Lane
-from lake.time import iso_utc
 from tests.unit.lake.world import PARTITION, RESOURCES, World, file_of
 
 WIDE = [f"column_{number:04}" for number in range(1000)]
@@ -318,26 +317,3 @@ def test_a_row_that_was_deleted_manually_cannot_be_adopted(world: World) -> None
     with pytest.raises(RefusedError):
         world.ledger.arrivals.adopt(OWNED, replace(OWNED, manifest="manifest-2"))
     assert world.ledger.arrivals.get(FILE) is None
-
-
-@pytest.mark.parametrize("deleted_before", [1, 2])
-def test_a_reason_whose_row_expires_while_a_file_is_counted_starts_again(world: World, deleted_before: int) -> None:
-    # Given a month-old reason, whose row DynamoDB deletes before the first write, or before a second one
-    ignored = world.ledger.ignored
-    ignored.add("no rule", [FILE], world.now)
-    world.wait(COUNTS_KEPT_FOR)
-    (item,) = world.dynamodb.query(
-        TableName="ledger",
-        KeyConditionExpression="pk = :pk",
-        ExpressionAttributeValues={":pk": IGNORED_FILES},
-    )["Items"]
-    world.faults.reset()
-    world.faults.pause = (
-        deleted_before,
-        lambda: world.dynamodb.delete_item(TableName="ledger", Key={name: item[name] for name in ("pk", "sk")}),
-    )
-    # When
-    ignored.add("no rule", [FILE], world.now)
-    # Then
-    ((group,), _) = ignored.groups()
-    assert group.since in (item["since"], iso_utc(world.now))

@@ -8,7 +8,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from lake.faults import can_pass
-from lake.ledger.table import MAX_TRANSACTION_ACTIONS, MAX_TRIES, Key, LedgerTable, RefusedError
+from lake.ledger.table import MAX_TRIES, Key, LedgerTable, RefusedError
 
 KEY = Key("manifest#m", "manifest")
 
@@ -64,15 +64,6 @@ def test_a_query_reads_each_page_only_on_request() -> None:
     assert len(client.requests) == 1
     assert list(items) == [{"n": 2}]
     assert client.requests[1]["ExclusiveStartKey"] == last
-
-
-def test_a_transaction_has_no_more_actions_than_dynamodb_takes() -> None:
-    client = FakeClient({})
-    actions: list[dict[str, Any]] = [{"Put": {"number": number}} for number in range(MAX_TRANSACTION_ACTIONS)]
-    table_over(client).transact(actions)
-    assert client.requests == [{"operation": "transact_write_items", "TransactItems": actions}]
-    with pytest.raises(ValueError, match="100 actions, not 101"):
-        table_over(client).transact([*actions, {}])
 
 
 def error(code: str, *reasons: str) -> ClientError:

@@ -317,20 +317,8 @@ def test_enqueue_after_abandon_and_abandon_after_enqueue(world: World) -> None:
     assert manifests.abandon(abandoned.id, world.now).state == State.ABANDONED
 
 
-def test_a_request_that_is_repeated_recognises_the_generation_that_it_queued(world: World) -> None:
-    # Given: a manifest that a request has forced, whose answer was lost
-    row = row_in_state(world, "FAILED")
-    assert world.ledger.manifests.force(row, world.now, "request-1")
-    # When, Then: the repeated write is recognised as this request's own, even after a claim; another request's is not
-    assert world.ledger.manifests.force(row, world.now, "request-1")
-    world.claimed(world.row(row.id))
-    assert world.ledger.manifests.force(row, world.now, "request-1")
-    assert not world.ledger.manifests.force(row, world.now, "request-2")
-    assert (world.row(row.id).generation, world.row(row.id).request) == (2, "request-1")
-
-
 def listed(world: World, failure: Failure, lane: Lane = Lane.BATCH) -> list[str]:
-    return [row.id for row in world.ledger.manifests.failures(lane, failure)]
+    return [row.id for row in world.ledger.manifests.open(lane, failure)]
 
 
 def test_only_a_manifest_with_unreadable_files_is_listed_when_it_is_done(world: World) -> None:

@@ -265,7 +265,7 @@ def row_in_state(world: World, state: str) -> ManifestRow:
         return manifests.abandon("crashed", world.now)
     if state == "COLLECTED":
         part, _ = new_part("part", PARTITION.stamp, world.now.isoformat(), {"orders": [file_of("a.json")]})
-        assert world.ledger.collections.add(CollectionId.numbered(PARTITION.stamp, 1), part, world.now)
+        assert world.ledger.collections.add(CollectionId.numbered(PARTITION.stamp, 1), part)
         return world.row("part")
     row = world.queued("a.json", "b.json")
     if state == "SUPERSEDED":

@@ -64,7 +64,7 @@ def test_a_dataset_whose_rule_was_renamed_has_nothing_to_list(deployment: Deploy
 
 
 def test_objects_without_an_event_become_arrivals_of_the_batch_lane(deployment: Deployment) -> None:
-    deployment.put("orders/b ü+\n.JSON", "orders/c.csv", "clicks/d.json")
+    deployment.put("orders/b ü+\n.JSON", "orders/c.csv", "orders/_temporary/0/e.json", "clicks/d.json")
     modified = deployment.put("orders/a.json")
     result = find(deployment)
     totals = {"found": 2, "known": 0, "recorded": 2, "unsettled": 0, "bytes": 6, "compressed": 0, "archived": 0}

@@ -279,7 +279,8 @@ def test_the_rule_that_the_reason_names_takes_the_file_and_ends_the_count(stage:
 def test_ignored_files_are_counted_once_and_only_data(stage: Deployment, fault: dict[str, int]) -> None:
     # Given files at the top of the bucket, with a suffix that is not taken, and markers; a put may lose its answer
     vars(stage.faults).update(fault)
-    files = [file_of(key) for key in ("a.json", "b.json", "orders/a.csv", "orders/_SUCCESS", "orders/", "orders/.x")]
+    markers = ("orders/_SUCCESS", "orders/", "orders/.x", "orders/_temporary/0/a.json")
+    files = [file_of(key) for key in ("a.json", "b.json", "orders/a.csv", *markers)]
     # When their events are delivered twice
     for _ in range(2):
         route_arrivals(stage.services, files)

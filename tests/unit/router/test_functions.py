@@ -22,8 +22,7 @@ from botocore.utils import parse_timestamp
 import router
 from infra.functions import ROUTE_TIMEOUT_SECONDS, SPECS
 from lake.engines.emr_serverless import StreamLaunch
-from lake.errors import InvalidInputError, OwnershipError, TerminalError, TransientError
-from lake.ledger.table import RefusedError
+from lake.errors import InvalidInputError, OwnershipError, TerminalError
 from lake.settings import dump_settings, parse_settings
 from router.entry import with_product_errors
 from router.plan import handler as plan
@@ -88,7 +87,6 @@ CONTEXT = SimpleNamespace(**{name: f"the-{name}" for name in ATTRIBUTES})
 @pytest.mark.parametrize(
     ("error", "kind", "message"),
     [
-        (RefusedError(), TransientError, "another process changed the same row"),
         (ZeroDivisionError("division by zero"), TerminalError, "ZeroDivisionError: division by zero: the function's"),
         (OwnershipError("later"), OwnershipError, "later"),
         (NoRegionError(), TerminalError, "You must specify a region.: a retry would fail in the same way"),

@@ -71,17 +71,6 @@ def test_an_hour_that_fails_does_not_affect_others(deployment: Deployment) -> No
     assert {file.key for file in deployment.waiting_files()} == {*keys} - {unacknowledged}
 
 
-def test_a_file_that_has_an_owner_is_not_given_to_another_owner_with_a_new_file(deployment: Deployment) -> None:
-    # Given: the first of two files of an hour has an owner
-    deployment.wait(timedelta(hours=12))
-    known, new = s3_record("orders/a.json"), s3_record("orders/b.json")
-    route(batch(message("m1", known)), deployment.services)
-    # When: its event is redelivered, together with the event of the other file
-    assert failures(route(batch(message("m2", known, new)), deployment.services)) == []
-    # Then
-    assert [file.key for file in deployment.waiting_files()] == ["orders/a.json", "orders/b.json"]
-
-
 SETTINGS = parse_settings({"stage": "t", "stream": {"manifest_bytes": 100, "manifest_files": 3}})
 drafted = st.lists(
     st.builds(
@@ -160,8 +149,7 @@ def test_no_row_is_written_while_the_intent_has_no_answer(deployment: Deployment
 
 def test_ignored_arrivals_need_no_intent(deployment: Deployment) -> None:
     take_ownership(deployment.services, [], {ARRIVALS[0].file: "no rule"})
-    # The first of the updates finds no row of the reason.
-    assert deployment.faults.writes == ["put_item", "update_item", "update_item"]
+    assert deployment.faults.writes == ["put_item", "update_item"]
 
 
 def test_only_arrivals_with_a_living_owner_are_known(deployment: Deployment) -> None:

@@ -235,16 +235,9 @@ def test_a_collection_that_cannot_be_divided_is_reported(deployment: Deployment)
         answer = ask(deployment, dataset="orders")
         assert counts(answer) == {"promoted": 1, "manifests": 1}
         assert "files of a collection are not moved, because it could not be divided" in answer["messages"][0]
-        # A repetition finishes what a crashed promote began, and ends with the error, because it moves nothing
-        expected = pointed(deployment)
-        for key in deployment.keys("control", INBOX):
-            deployment.raw_s3.delete_object(Bucket="control", Key=key)
+        # A repetition ends with the error, because it moves nothing
         with pytest.raises(ClientError):
             ask(deployment, dataset="orders")
-        assert pointed(deployment) == expected
-        # Without other files, it would report that there is nothing to promote
-        with pytest.raises(ClientError):
-            ask(deployment, dataset="orders", to=HOURS[2].stamp)
 
 
 def test_too_much_at_once_is_refused_before_anything_is_done(
@@ -257,27 +250,12 @@ def test_too_much_at_once_is_refused_before_anything_is_done(
         ask(deployment, "a", "b")
     with pytest.raises(InvalidInputError, match="more than 1 file of the batch lane: pass"):
         ask(deployment, dataset="orders")
-    # Given: more manifests; then memory holds only those that one promote takes, and the stream lane is not read
+    # Given: more manifests; then memory holds only those that one promote takes
     queued = (replace(row, id=f"{number}") for number in range(9))
-    monkeypatch.setattr(move, "open_rows", lambda _services, lane, *_: {Lane.BATCH: queued}[lane])
+    monkeypatch.setattr(move, "open_rows", lambda *_: queued)
     with pytest.raises(InvalidInputError, match="more than 1 file of the batch lane: pass"):
         ask(deployment, dataset="orders")
     assert (next(queued).id, deployment.faults.writes) == ("2", [])
-
-
-def test_the_newest_of_many_waiting_stream_manifests_get_a_pointer_again(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Given: only the files that a promote has just moved lack a pointer; the sweep handles the others
-    waiting = []
-    for name in "abc":
-        waiting.append(owned(deployment, name, lane=Lane.STREAM))
-        deployment.wait(timedelta(minutes=1))
-    monkeypatch.setattr(move, "MAX_QUEUED_FILES", 2)
-    # When
-    answer = ask(deployment, dataset="orders")
-    # Then
-    assert (pointed(deployment), counts(answer)) == (set(waiting[1:]), {"inStream": 3})
 
 
 def test_messages_beyond_the_maximum_are_omitted(deployment: Deployment) -> None:
