@@ -1,5 +1,6 @@
 """Finds the files to convert, with dataset and hour; and reads ranges of local files and of S3 objects."""
 
+import errno
 import os
 import stat
 from collections import defaultdict
@@ -228,19 +229,20 @@ def _fetch_local(file: LocalFile, start: int, end: int) -> bytes:
     try:
         # A pipe that has replaced the file does not block the task.
         handle = os.open(file.key, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+        try:
+            _check_state(handle, file)
+            data = _read(handle, start, end)
+            _check_state(handle, file)
+            return data
+        finally:
+            os.close(handle)
     except PermissionError as error:
         raise DeniedFileError(denial(error.strerror)) from error
-    except (FileNotFoundError, IsADirectoryError) as error:
-        raise UnreadableNowError(f"it could not be opened: {error.strerror}", file) from error
-    try:
-        _check_state(handle, file)
-        data = _read(handle, start, end)
-        _check_state(handle, file)
-        return data
     except OSError as error:
-        raise OSError(error.errno, error.strerror, file.key) from error
-    finally:
-        os.close(handle)
+        if error.errno in (errno.EMFILE, errno.ENFILE):
+            raise
+        # One damaged or removed file does not stop the others.
+        raise UnreadableNowError(f"it could not be read: {error.strerror}", file) from error
 
 
 def denial(answer: object) -> str:
@@ -274,8 +276,8 @@ class InputFiles:
     def fetch(self, file: ObjectVersion, start: int, end: int) -> Buffer:
         """Return the bytes [start, end).
 
-        Raises ``UnreadableNowError`` if the file is gone or has changed before the end of the read; ``DeniedFileError``
-        if it may not be read; botocore's errors if S3 fails; ``OSError`` for other errors.
+        Raises ``UnreadableNowError`` if the file is gone, damaged, or has changed before the end of the read;
+        ``DeniedFileError`` if it may not be read; botocore's errors if S3 fails; ``OSError`` without file descriptors.
         """
         if isinstance(file, LocalFile):
             return _fetch_local(file, start, end)
