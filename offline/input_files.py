@@ -132,13 +132,19 @@ class Search:
             if not bucket:
                 raise InvalidInputError(f"{uri!r} names no bucket: pass s3://bucket/key or s3://bucket/folder/")
             folder = named if named.endswith("/") or not named else f"{named}/"
+            exists = not named
             for item in list_objects(s3_client(self.region), bucket, named):
                 key, version = item["Key"], (item["ETag"], item["Size"], item["LastModified"], None)
                 name, find = f"{SCHEME}{bucket}/{key}", partial(ObjectVersion.of, bucket, key, *version)
-                if key == named or (key.startswith(folder) and self.settings.input.suffix_of(key) is not None):
+                if key != named and not key.startswith(folder):
+                    continue
+                exists = True
+                if key == named or self.settings.input.suffix_of(key) is not None:
                     yield name, find, key, PurePosixPath("/", bucket, key).parent.name
-                elif key.startswith(folder) and not key.endswith("/"):
+                elif not key.endswith("/"):
                     on_left_out(name)
+            if not exists:
+                raise InvalidInputError(f"{uri} does not exist: pass s3://bucket/key or s3://bucket/folder/")
 
     def _input_file(self, file: ObjectVersion, key: str, above: str, output: OutputFolder) -> InputFile:
         """Return the file with its dataset; ``above``: its folder if no rule matches its key.
