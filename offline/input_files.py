@@ -1,6 +1,5 @@
 """Finds the files to convert, with dataset and hour; and reads ranges of local files and of S3 objects."""
 
-import errno
 import os
 import stat
 from collections import defaultdict
@@ -245,8 +244,6 @@ def _fetch_local(file: LocalFile, start: int, end: int) -> bytes:
     except PermissionError as error:
         raise DeniedFileError(denial(error.strerror)) from error
     except OSError as error:
-        if error.errno in (errno.EMFILE, errno.ENFILE):
-            raise
         # One damaged or removed file does not stop the others.
         raise UnreadableNowError(f"it could not be read: {error.strerror}", file) from error
 
@@ -283,7 +280,7 @@ class InputFiles:
         """Return the bytes [start, end).
 
         Raises ``UnreadableNowError`` if the file is gone, damaged, or has changed before the end of the read;
-        ``DeniedFileError`` if it may not be read; botocore's errors if S3 fails; ``OSError`` without file descriptors.
+        ``DeniedFileError`` if it may not be read; botocore's errors if S3 fails.
         """
         if isinstance(file, LocalFile):
             return _fetch_local(file, start, end)
