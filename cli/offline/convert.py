@@ -36,7 +36,6 @@ from offline.conversion import Conversion, GroupOutcome
 from offline.input_files import SCHEME, InputFile, LocalFile, Search, groups
 from offline.output_folder import Converted, OutputFolder
 
-HOUR_FORMAT = "%Y-%m-%dT%H"
 PIPE, PIPE_FOLDER = "-", "pipe"
 HAS_CHANGED = "it has changed since its {rows} converted: pass --replace to replace them"
 MAX_NAMED = 20
@@ -113,6 +112,20 @@ class Summary(Quarantined):
                 self.named.append(_finding(source))
 
 
+def parse_hour(hour: str | None) -> datetime | None:
+    if hour is None:
+        return None
+    try:
+        found = datetime.fromisoformat(hour)
+        utc = found.replace(tzinfo=found.tzinfo or UTC).astimezone(UTC)
+        # A neighbouring day, which a stage's time zone can show, must be a date as well.
+        if not datetime.min.year < utc.year < datetime.max.year:
+            raise ValueError(f"year {utc.year} is out of range")
+    except (ValueError, OverflowError) as error:
+        raise InvalidInputError(f"the hour {hour!r} is not valid: pass a UTC hour such as 2026-11-21T08") from error
+    return utc
+
+
 def region_of_environment(names: Sequence[str]) -> str:
     """Return the region of boto3's session if an object of S3 is named, else an empty one."""
     if not any(name.startswith(SCHEME) for name in names):
@@ -128,9 +141,7 @@ def convert(
     names: Annotated[list[str], typer.Argument(help="Files, folders, s3://bucket/folder/, or - (standard input).")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for lake and quarantine.")],
     dataset: Annotated[str | None, typer.Option(help="Dataset of all files; default: the name of the folder.")] = None,
-    hour: Annotated[
-        datetime | None, typer.Option(formats=[HOUR_FORMAT], help="UTC hour of all files, such as 2026-11-21T08.")
-    ] = None,
+    hour: Annotated[str | None, typer.Option(help="UTC hour of all files, such as 2026-11-21T08.")] = None,
     compression: Annotated[Literal["zstd", "snappy"] | None, typer.Option(help="Codec of the Parquet pages.")] = None,
     settings: Annotated[
         Path | None, typer.Option(help="Settings file: its tables convert, input and datasets.")
@@ -153,8 +164,7 @@ def convert(
     chosen = Settings(stage="here") if settings is None else load_settings(settings)
     if compression is not None:
         chosen = dataclasses.replace(chosen, convert=dataclasses.replace(chosen.convert, compression=compression))
-    utc = None if hour is None else hour.replace(tzinfo=UTC)
-    search = Search(names, chosen, dataset, utc, region or region_of_environment(names))
+    search = Search(names, chosen, dataset, parse_hour(hour), region or region_of_environment(names))
     return convert_files(Request(search, output, cores, as_json, replace, table))
 
 

@@ -16,7 +16,7 @@ from botocore.exceptions import ClientError
 
 from cli.commands import ALL_CORES, BucketRegion, Json, SettingsFile, command
 from cli.errors import ExitCode, NotReachableError
-from cli.offline.convert import HOUR_FORMAT, region_of_environment
+from cli.offline.convert import parse_hour, region_of_environment
 from cli.terminal import print_answer, print_facts
 from lake.aws_types import S3Client
 from lake.errors import InvalidInputError
@@ -69,15 +69,13 @@ def try_(
         list[str] | None, typer.Option(help="Metadata of the object, as name=value; may be repeated.")
     ] = None,
     settings: SettingsFile = Path("settings/dev.toml"),
-    at: Annotated[
-        datetime | None, typer.Option(formats=[HOUR_FORMAT], help="UTC hour of its arrival, such as 2026-11-21T08.")
-    ] = None,
+    at: Annotated[str | None, typer.Option(help="UTC hour of its arrival, such as 2026-11-21T08.")] = None,
     region: BucketRegion = None,
     *,
     as_json: Json = False,
 ) -> int:
     """Show what would happen to a file: lane, dataset, columns, rejects, cost; exit code 1 if a line is no row."""
-    now = datetime.now(UTC) if at is None else at.replace(tzinfo=UTC)
+    now = parse_hour(at) or datetime.now(UTC)
     attributes, where = parse_attributes(tag or [], metadata or []), region or region_of_environment([file])
     chosen, is_object = load_settings(settings), file.startswith(SCHEME)
     s3: Any = boto3.client("s3", region_name=where) if is_object else None

@@ -4,7 +4,6 @@ import errno
 import io
 import os
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -18,7 +17,7 @@ from typer.testing import CliRunner
 from cli.demo.sample_data import sample_files
 from cli.errors import ExitCode
 from cli.main import app
-from cli.offline.convert import PIPE, Request, convert_files
+from cli.offline.convert import PIPE, Request, convert_files, parse_hour
 from lake.errors import InvalidInputError
 from lake.manifest import ObjectVersion, Partition
 from offline.conversion import Conversion
@@ -115,7 +114,7 @@ def test_standard_input_is_a_file_of_the_named_dataset(
 
 def test_the_folder_of_an_early_hour_is_read_by_the_next_call(folder: Path, tmp_path: Path, convert: Convert) -> None:
     call = request(folder / "orders" / "a.ndjson", output=tmp_path / "out")
-    call = replace(call, search=replace(call.search, hour=datetime(999, 1, 1, 8, tzinfo=UTC)))
+    call = replace(call, search=replace(call.search, hour=parse_hour("0999-01-01T08")))
     for number in ((1, 0), (0, 1)):
         _, summary = convert(call)
         assert (summary["files"], summary["skipped"]) == number
@@ -156,6 +155,9 @@ def test_an_output_inside_of_the_input_is_not_input(folder: Path, tmp_path: Path
     [
         ("--dataset", "No", "--dataset 'No' is not valid"),
         ("--dataset", "a" * 64, "at most 63"),
+        ("--hour", "yesterday", "the hour 'yesterday' is not valid"),
+        ("--hour", "0001-01-01T00+05:00", "the hour '0001-01-01T00+05:00' is not valid"),
+        ("--hour", "9999-12-31T23", "the hour '9999-12-31T23' is not valid"),
     ],
 )
 def test_wrong_options(folder: Path, tmp_path: Path, option: str, value: str, message: str) -> None:
