@@ -7,6 +7,7 @@ completes a call that was killed, and undoes other programs' changes of a table.
 import errno
 import json
 import shutil
+import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -15,7 +16,7 @@ from urllib.parse import quote
 
 import pyarrow.parquet as pq
 from pyiceberg.catalog.sql import SqlCatalog
-from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, ValidationError
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
@@ -30,6 +31,19 @@ from router.iceberg.metadata import NAME_MAPPING, PROPERTIES, SPEC, current_sche
 CATALOG = "hybrid_router"
 CATALOG_FILE = "catalog.db"
 KEEPS_FEW_DOCUMENTS = {"write.metadata.delete-after-commit.enabled": "true"}
+
+
+DAMAGED = (
+    FileNotFoundError,
+    EOFError,
+    MemoryError,
+    OverflowError,
+    SystemError,
+    ValidationError,
+    ValueError,
+    zlib.error,
+)
+"""Errors of pyiceberg for a missing, empty or truncated document; its C decoder reads any bytes as sizes."""
 
 
 def update_tables(output: OutputFolder) -> dict[str, str | None]:
@@ -68,10 +82,7 @@ def _current(catalog: SqlCatalog, location: Path, dataset: str) -> tuple[Table, 
         is_own = table.spec().spec_id == SPEC and NAME_MAPPING in table.properties
         is_here = table.location() == str(location)
         return (table, [task.file for task in table.scan().plan_files()]) if is_own and is_here else None
-    except DBAPIError:
-        raise
-    except Exception:
-        # pyiceberg has no common error for a damaged document; its C decoder reads any bytes as sizes.
+    except (NoSuchTableError, *DAMAGED):
         return None
 
 
