@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 from bench import competitors
 
 WRITERS = ("convert", "duckdb", "polars", "spark")
-ENGINES = ("DuckDB", "Polars", "Spark")
 QUERIES = ("group by", "range", "point", "like", "distinct")
 RANGE_PART = 50
 """The narrow range has one in this number of rows."""

@@ -5,7 +5,6 @@ Schedule expressions of Amazon EventBridge Scheduler: the times of day and the d
 """
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
@@ -144,24 +143,15 @@ class Schedule:
         A time that the clock skips in spring is skipped.
         """
         # A whole week can have its only start in the skipped hour.
-        starts = self._starts(time_zone, now, 2 * len(WEEKDAYS) + 1)
-        return next((start for start, exists in starts if exists and start > now), None)
-
-    def skipped_on(self, time_zone: str, now: datetime) -> date | None:
-        """The date of the first start that the clock skips within a year of ``now`` (aware); None if there is none."""
-        # The last Sundays of March of two years can be 53 weeks apart.
-        starts = self._starts(time_zone, now, 371)
-        return next((start.astimezone(ZoneInfo(time_zone)).date() for start, exists in starts if not exists), None)
-
-    def _starts(self, time_zone: str, now: datetime, days: int) -> Iterator[tuple[datetime, bool]]:
-        """The starts (UTC) from the local date of ``now`` on, and whether the clock shows their times on that day."""
         zone = ZoneInfo(time_zone)
         today = now.astimezone(zone).date()
-        for number in range(days):
+        for number in range(2 * len(WEEKDAYS) + 1):
             for minute in self.times if self.starts_on(today + timedelta(days=number)) else ():
                 start = local_time(minute, time_zone, now, number)
                 shown = start.astimezone(zone)
-                yield start, 60 * shown.hour + shown.minute == minute
+                if start > now and 60 * shown.hour + shown.minute == minute:
+                    return start
+        return None
 
     def describe(self) -> str:
         """``every day at 22:00``, ``MON-FRI at 07:45``; the expression itself if it has no such form."""

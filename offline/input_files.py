@@ -131,13 +131,19 @@ class Search:
             if not bucket:
                 raise InvalidInputError(f"{uri!r} names no bucket: pass s3://bucket/key or s3://bucket/folder/")
             folder = named if named.endswith("/") or not named else f"{named}/"
+            exists = not named
             for item in list_objects(s3_client(self.region), bucket, named):
                 key, version = item["Key"], (item["ETag"], item["Size"], item["LastModified"], None)
                 name, find = f"{SCHEME}{bucket}/{key}", partial(ObjectVersion.of, bucket, key, *version)
-                if key == named or (key.startswith(folder) and self.settings.input.suffix_of(key) is not None):
+                if key != named and not key.startswith(folder):
+                    continue
+                exists = True
+                if key == named or self.settings.input.suffix_of(key) is not None:
                     yield name, find, key, PurePosixPath("/", bucket, key).parent.name
-                elif key.startswith(folder) and not key.endswith("/"):
+                elif not key.endswith("/"):
                     on_left_out(name)
+            if not exists:
+                raise InvalidInputError(f"{uri} does not exist: pass s3://bucket/key or s3://bucket/folder/")
 
     def _input_file(self, file: ObjectVersion, key: str, above: str, output: OutputFolder) -> InputFile:
         """Return the file with its dataset; ``above``: its folder if no rule matches its key.
@@ -228,19 +234,18 @@ def _fetch_local(file: LocalFile, start: int, end: int) -> bytes:
     try:
         # A pipe that has replaced the file does not block the task.
         handle = os.open(file.key, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+        try:
+            _check_state(handle, file)
+            data = _read(handle, start, end)
+            _check_state(handle, file)
+            return data
+        finally:
+            os.close(handle)
     except PermissionError as error:
         raise DeniedFileError(denial(error.strerror)) from error
-    except (FileNotFoundError, IsADirectoryError) as error:
-        raise UnreadableNowError(f"it could not be opened: {error.strerror}", file) from error
-    try:
-        _check_state(handle, file)
-        data = _read(handle, start, end)
-        _check_state(handle, file)
-        return data
     except OSError as error:
-        raise OSError(error.errno, error.strerror, file.key) from error
-    finally:
-        os.close(handle)
+        # One damaged or removed file does not stop the others.
+        raise UnreadableNowError(f"it could not be read: {error.strerror}", file) from error
 
 
 def denial(answer: object) -> str:
@@ -274,8 +279,8 @@ class InputFiles:
     def fetch(self, file: ObjectVersion, start: int, end: int) -> Buffer:
         """Return the bytes [start, end).
 
-        Raises ``UnreadableNowError`` if the file is gone or has changed before the end of the read; ``DeniedFileError``
-        if it may not be read; botocore's errors if S3 fails; ``OSError`` for other errors.
+        Raises ``UnreadableNowError`` if the file is gone, damaged, or has changed before the end of the read;
+        ``DeniedFileError`` if it may not be read; botocore's errors if S3 fails.
         """
         if isinstance(file, LocalFile):
             return _fetch_local(file, start, end)

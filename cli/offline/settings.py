@@ -3,7 +3,6 @@
 import json
 import textwrap
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated
@@ -96,14 +95,7 @@ def warnings(settings: Settings) -> Iterator[str]:
         keep = f"ledger.keep_days = {settings.ledger.keep_days}"
         yield f"{keep}: your bucket {settings.input.bucket} has to keep versions; 'hybrid-router doctor' checks it"
     schedule = settings.schedule
-    stream, overnight = Schedule.parse(schedule.stream_start), Schedule.parse(schedule.overnight)
-    night = overnight.minute
-    starts = (("overnight", overnight, "night"), ("stream_start", stream, "stream window"))
-    for name, times, what in starts if _has_peak(settings) else starts[:1]:
-        # With several starts in a day the next one follows soon.
-        if times.minute is not None and (day := times.skipped_on(settings.time_zone, datetime.now(UTC))):
-            skipped = f"no {what} begins on {day} at the time that the clock of {settings.time_zone} skips"
-            yield f"schedule.{name} = {times.expression!r}: {skipped}"
+    stream, night = Schedule.parse(schedule.stream_start), Schedule.parse(schedule.overnight).minute
     if not _has_peak(settings) or (start := stream.minute) is None:
         return
     end = minutes_of_day(schedule.stream_end)

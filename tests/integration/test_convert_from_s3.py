@@ -48,6 +48,9 @@ def test_a_folder_of_a_bucket_is_converted_once(
     assert (code, changed["files"]) == (ExitCode.NEGATIVE, 0)
     _, replaced = converted(tmp_path / "out", f"s3://{bucket}/orders2", "--replace")
     assert (replaced["files"], replaced["rows"]) == (1, 1)
+    # And a name that no object has is an error, and not an empty folder
+    missing = CliRunner().invoke(app, ["convert", f"s3://{bucket}/order", "-o", str(tmp_path / "out")])
+    assert f"s3://{bucket}/order does not exist" in str(missing.exception)
     # And `try` reads the object as well
     tried = CliRunner().invoke(
         app, ["try", f"s3://{bucket}/orders2/c.ndjson", "--settings", "settings/dev.toml", "--json"]

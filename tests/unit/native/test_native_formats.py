@@ -2,7 +2,7 @@
 
 import bz2
 import gzip
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import pyarrow as pa
 import pytest
@@ -27,13 +27,6 @@ def test_a_truncated_file_fails_as_a_whole_with_codec_and_offset(name: str, comp
     for length in (4, 20, len(compressed) // 2, len(compressed) - 1):
         (counts,) = read_file(compressed[:length], cuts=[7, 100]).counts
         assert counts.error == f"truncated {name} at byte {length}"
-
-
-@pytest.mark.parametrize(("name", "compress"), CODECS)
-def test_garbage_begins_at_the_offset_of_the_error(name: str, compress: Compress) -> None:
-    packed = compress(ROWS)
-    error = str(read_file(packed + b"garbage after it").counts[0].error)
-    assert error.startswith(f"corrupt {name} at byte {len(packed)}: ")
 
 
 @pytest.mark.parametrize("compress", [gzip.compress, bz2.compress])
@@ -74,17 +67,6 @@ def test_a_large_gzip_file_is_read_as_its_text_is(step: int) -> None:
     expected, read = (counts_of(data, step) for data in (LARGE, packed))
     for name in ("error", "lines", "rows", "blank_lines", "rejects", "bytes"):
         assert getattr(read, name) == getattr(expected, name)
-
-
-def test_a_large_gzip_file_fails_as_a_small_one() -> None:
-    packed = gzip.compress(LARGE, 1)
-    checksum = bytes([*packed[:-6], packed[-6] ^ 0x55, *packed[-5:]])
-    for data, error in (
-        (packed[:-1], f"truncated gzip at byte {len(packed) - 1}"),
-        (packed + b"garbage", "corrupt gzip at byte "),
-        (checksum, "corrupt gzip at byte "),
-    ):
-        assert str(counts_of(data, 1 << 19).error).startswith(error)
 
 
 def counts_of(data: bytes, step: int) -> SplitCounts:
@@ -145,46 +127,6 @@ def test_no_ratio_that_gzip_can_have_is_a_bomb() -> None:
 def test_a_compressed_file_is_stopped_by_its_inflated_size() -> None:
     (counts,) = read_file(gzip.compress(ROWS), max_inflated_bytes=50_000).counts
     assert str(counts.error).startswith("expands too far: gzip inflates to more than 50000 bytes")
-
-
-def cuts_of(body: bytes) -> list[Sequence[int]]:
-    """The positions at which a file is cut into chunks: none, and after each byte."""
-    return [(), range(len(body))]
-
-
-@pytest.mark.parametrize(
-    ("body", "rows", "rejects"),
-    [
-        (
-            b'[1, {"a":1}, "x" ,[{"b":2}],{"a":2} y, null]',
-            1,
-            [
-                *((offset, "not an object") for offset in (1, 13, 18)),
-                (28, "trailing characters"),
-                (39, "not an object"),
-            ],
-        ),
-        (b'[{"a":1},{"a":2', 1, [(9, "not JSON"), (15, "not JSON")]),
-        (b'[{"a":1}', 1, [(8, "not JSON")]),
-        (b'[{"a":1},]', 1, [(9, "not JSON")]),
-        (b'[{"a":"x},\n{"a":2},\n{"a":3}]', 2, [(1, "not JSON")]),
-        (b'[{"a":1}] garbage\n{"a":2}\n', 2, [(10, "not JSON")]),
-        (b'["a","b"]\n["c"]\n{"a":1}\n["d","e"]\n', 1, [(o, "not an object") for o in (1, 5, 11, 24)]),
-    ],
-)
-def test_broken_arrays_lose_only_what_is_broken(body: bytes, rows: int, rejects: list[tuple[int, str]]) -> None:
-    for cuts in cuts_of(body):
-        read = read_file(body, cuts=cuts)
-        assert (len(read.rows), [(item.offset, item.reason) for item in read.rejects]) == (rows, rejects)
-
-
-def test_concatenated_objects_are_rows_by_an_option() -> None:
-    body = b'\x1e{"a":1}{"a":"}{"} \n{\n "a": {"b":\n3}}x,{"a":4}\n\x1e\x1e[{"a":5}]{"a":'
-    assert read_file(body).rows == []
-    for cuts in cuts_of(body):
-        read = read_file(body, cuts=cuts, concatenated=True)
-        assert [row["a"] for row in read.rows] == ["1", "}{", '{"b":\n3}', "4", "5"]
-        assert [(item.reason, item.line) for item in read.rejects] == [("not JSON", b"x,"), ("not JSON", b'{"a":')]
 
 
 @pytest.mark.parametrize(

@@ -64,13 +64,6 @@ def test_a_batch_can_be_written_once(tmp_path: Path) -> None:
         file.close()
 
 
-def test_a_batch_must_start_with_the_previous_columns(tmp_path: Path) -> None:
-    file = ParquetFile(tmp_path / "file.parquet")
-    file.write(batch_of(Reader(), b'{"a":1}'))
-    with pytest.raises(RuntimeError, match="must start with the columns of the previous batch"):
-        file.write(batch_of(Reader(), b'{"b":1}'))
-
-
 def test_an_error_of_the_operating_system_is_an_os_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         ParquetFile(tmp_path / "missing" / "file.parquet")

@@ -85,18 +85,6 @@ def test_a_known_column_with_a_hashed_name_gets_its_key_when_it_is_found(key: st
     assert read.rows == [{name: "2", "_rescued": '{"x":1}'}]
 
 
-def test_a_key_in_the_shape_of_a_hashed_name_is_hashed() -> None:
-    # Given a key whose encoding is the hashed name of another key
-    name = column_name("е" * 40)
-    lookalike = "е" * 23 + "_" + name.rsplit("__", 1)[1]
-    # When
-    lookalike_name = column_name(lookalike)
-    # Then
-    assert len(lookalike_name) == len(name) == 196
-    assert lookalike_name != name
-    assert original_key(name) is None
-
-
 @pytest.mark.parametrize("known", [["date"], ["Foo"], ["a", "a"], ["_rescued"], [""]])
 def test_a_known_column_must_be_a_column_name(known: list[str]) -> None:
     with pytest.raises(ValueError, match="known column"):

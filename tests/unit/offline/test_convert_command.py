@@ -353,10 +353,17 @@ def test_a_file_without_rows_that_has_grown_is_converted(folder: Path, convert: 
 
 
 @pytest.mark.parametrize("others", [0, 1])
-def test_a_file_that_may_not_be_opened_is_converted_by_the_next_call(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, convert: Convert, others: int
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        (errno.EACCES, "reading it is denied (Permission denied): allow it, then run the command again"),
+        (errno.EIO, "it could not be read: Input/output error; the next call retries it"),
+    ],
+)
+def test_a_file_that_cannot_be_opened_is_converted_by_the_next_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, convert: Convert, others: int, code: int, reason: str
 ) -> None:
-    # Given a file without read permission, which does not stop a test that runs as root
+    # Given a file without read permission, which does not stop a test that runs as root, or on a damaged disk
     folder = tmp_path / "orders"
     folder.mkdir()
     closed = folder / "closed.ndjson"
@@ -366,23 +373,21 @@ def test_a_file_that_may_not_be_opened_is_converted_by_the_next_call(
 
     def refuse(path: Any, *arguments: Any, **options: Any) -> int:
         if str(path) == str(closed):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+            raise OSError(code, os.strerror(code), path)
         return opened(path, *arguments, **options)
 
     with monkeypatch.context() as denied:
         denied.setattr(os, "open", refuse)
         # When
-        code, summary = convert(folder)
+        exit_code, summary = convert(folder)
     # Then the rest is converted, and the file is named with the necessary action
-    assert code == ExitCode.NEGATIVE
+    assert exit_code == ExitCode.NEGATIVE
     assert (summary["files"], summary["rows"], summary["unreadable"]) == (others, 2 * others, {})
-    assert summary["refused"] == {
-        str(closed): "reading it is denied (Permission denied): allow it, then run the command again"
-    }
+    assert summary["refused"] == {str(closed): reason}
     assert list((tmp_path / "out" / "quarantine").rglob("*.jsonl")) == []
     # And nothing is recorded about it
-    code, summary = convert(folder)
-    assert (code, summary["files"], summary["skipped"], summary["rows"]) == (ExitCode.OK, 1, others, 2)
+    exit_code, summary = convert(folder)
+    assert (exit_code, summary["files"], summary["skipped"], summary["rows"]) == (ExitCode.OK, 1, others, 2)
 
 
 @pytest.mark.parametrize(

@@ -170,15 +170,6 @@ def test_a_link_out_of_the_output_is_refused(tmp_path: Path, victim: Path, link:
     assert (victim / MANIFEST / "precious").exists()
 
 
-def test_a_link_to_itself_in_the_output_is_named(orders: Path, tmp_path: Path, convert: Convert) -> None:
-    (orders / "a.ndjson").write_bytes(GOOD)
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "lake").symlink_to("lake")
-    code, summary = convert(orders)
-    assert code == ExitCode.NEGATIVE
-    assert "Too many levels of symbolic links: remove the cause" in summary["stopped"]
-
-
 def test_a_lock_that_is_a_link_empties_no_file(tmp_path: Path, victim: Path) -> None:
     lock = tmp_path / "out" / "_hybrid-router" / "lock"
     lock.parent.mkdir(parents=True)
