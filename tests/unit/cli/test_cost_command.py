@@ -19,33 +19,24 @@ from router.estimate.other_costs import Units, estimate
 from tests.unit.cli.conftest import Answered, Printed
 from tests.unit.cli.stack_world import FORECAST, PLAN, FakeLambda, FakeServices, stack_with
 from tests.unit.lake.world import World
+from tests.unit.report.reporting import cost_row
 from transform.source import CHUNK_BYTES
 
 DAY = "2026-11-21"
 ORDERS = CostShare("orders", 3_000_000, 6 * 10**9, 3, 1, 9, 2, 10**9)
 CLICKS = CostShare("clicks", 1_000_000, 2 * 10**9, 1, 1, 3, 1, 10**9)
-ROW = CostRow(
-    id="jr_1",
-    lane=Lane.BATCH,
-    engine="glue-flex",
+ROW = cost_row(
     started_at=f"{DAY}T00:00:00.000+00:00",
     ended_at=f"{DAY}T01:00:00.000+00:00",
     seconds=60,
-    dpu_milliseconds=1,
-    vcpu_milliseconds=0,
-    gb_milliseconds=0,
     micro_dollars=4_000_000,
     shares=(ORDERS, CLICKS),
-    execution="night",
 )
-STREAM = replace(
-    ROW,
-    id="jr_2",
-    lane=Lane.STREAM,
-    engine="glue",
+STREAM = cost_row(
+    "jr_2",
+    Lane.STREAM,
     micro_dollars=500_000,
     shares=(replace(ORDERS, micro_dollars=500_000, bytes=10**9),),
-    execution=None,
     ended_at="2026-11-22T01:00:00.000+00:00",
 )
 EARLY = replace(

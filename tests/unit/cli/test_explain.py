@@ -15,8 +15,7 @@ from lake.commit import ResultObject, SourceCount
 from lake.errors import InvalidInputError
 from lake.layout import S3Uri, lake_key, parse_s3_uri, quarantine_key
 from lake.ledger import ArrivalRow, CollectionId, CommitReference, Part, Tabled
-from lake.manifest import Lane, Manifest, ObjectVersion, new_manifest_id
-from lake.manifest_documents import write_manifest
+from lake.manifest import Lane, Manifest, ObjectVersion
 from tests.unit.cli.conftest import Printed, valid_json
 from tests.unit.cli.stack_world import FakeServices, execution, put_summary, stack_of
 from tests.unit.lake.world import DOCUMENT, LEASE, PARTITION, World, done, file_of, put_result
@@ -28,10 +27,7 @@ READ_AGAIN = "hybrid-router reprocess 's3://input/orders/a b'"
 
 def arrived(world: World, *names: str, lane: Lane = Lane.BATCH) -> Manifest:
     manifest = world.manifest(*names, lane=lane)
-    for file in manifest.files:
-        world.ledger.arrivals.put(ArrivalRow(file, manifest.id, PARTITION, lane, "by default", world.now.isoformat()))
-    write_manifest(world.raw_s3, "control", manifest)
-    world.ledger.manifests.enqueue(manifest)
+    world.arrived(manifest)
     return manifest
 
 
@@ -252,13 +248,8 @@ def test_the_log_of_each_attempt_is_named(world: World, explained: Explained) ->
 def test_a_promoted_file_shows_both_lanes_and_the_reason(world: World, explained: Explained) -> None:
     # Given: a manifest of two files, one of which was promoted to the stream lane
     source = arrived(world, "a", "b")
-    successors = [
-        Manifest(new_manifest_id(world.now), lane, PARTITION, world.now.isoformat(), (file,))
-        for lane, file in zip((Lane.STREAM, Lane.BATCH), source.files, strict=True)
-    ]
-    for successor in successors:
-        write_manifest(world.raw_s3, "control", successor)
-    assert world.ledger.manifests.supersede(world.row(source.id), successors, "made urgent", world.now)
+    successors = [world.manifest("a", lane=Lane.STREAM), world.manifest("b")]
+    world.superseded(world.row(source.id), *successors, reason="made urgent")
     # When
     lines = explained()[1].splitlines()
     # Then the reason of the first decision is not shown as the reason of the current lane

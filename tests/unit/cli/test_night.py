@@ -15,11 +15,11 @@ from cli.inspect.executions import execution_arn
 from cli.inspect.night import LISTS, print_night, print_nights
 from lake.errors import InvalidDocumentError
 from lake.layout import plan_summary_key, verdict_key
-from lake.ledger import CostRow, CostShare
-from lake.manifest import Lane
+from lake.ledger import CostShare
 from tests.unit.cli.conftest import Answered, Printed
 from tests.unit.cli.stack_world import MACHINE, NIGHT, FakeServices, execution, put_summary, stack_of
 from tests.unit.lake.world import World, done
+from tests.unit.report.reporting import cost_row
 
 VERDICT = {"outcome": "SUCCEEDED_WITH_QUARANTINE", "rows": 101, "rejects": 793, "failed_files": 1, "done": 2}
 DATASET = {
@@ -63,15 +63,12 @@ def night(world: World, name: str, **verdict: Any) -> dict[str, Any]:
         "damaged": [],
     }
     world.raw_s3.put_object(Bucket="control", Key=verdict_key(name), Body=json.dumps(body).encode())
-    begun = "2026-11-19T21:02:00.000+00:00"
-    shares = (CostShare("orders", 500_000),)
-    row = CostRow(
-        "jr_1", Lane.BATCH, "glue-flex", begun, "2026-11-19T21:32:00.000+00:00", 1800, 1, 0, 0, 500_000, shares
-    )
+    costs: dict[str, Any] = {"seconds": 1800, "micro_dollars": 500_000, "shares": (CostShare("orders", 500_000),)}
+    begun, ended = (f"2026-11-19T21:{minute}:00.000+00:00" for minute in ("02", "32"))
+    costs |= {"started_at": begun, "ended_at": ended, "state": "FAILED"}
     for run, of in (("jr_1", name), ("jr_other", "other")):
-        world.ledger.costs.record(
-            replace(row, id=f"{run}-{name}", execution=of, state="FAILED", reason=KILLED.replace(" --stage dev", ""))
-        )
+        reason = KILLED.replace(" --stage dev", "")
+        world.ledger.costs.record(cost_row(f"{run}-{name}", execution=of, reason=reason, **costs))
     return execution(name)
 
 

@@ -19,9 +19,8 @@ from cli.quarantine.repair import export_lines, line_digest, origins_file, read_
 from lake.commit import PendingObject
 from lake.errors import InvalidInputError, TerminalError
 from lake.layout import quarantine_key
-from lake.ledger import ArrivalRow, ManifestRow
+from lake.ledger import ManifestRow
 from lake.manifest import Partition
-from lake.manifest_documents import write_manifest
 from lake.settings import Settings, parse_settings
 from lake.texts import with_options
 from router.requests.resubmit import resubmit
@@ -61,14 +60,9 @@ def converted(
     world: World, records: Iterable[dict[str, Any]], *names: str, partition: Partition = PARTITION
 ) -> ManifestRow:
     """A DONE manifest of these files, with these records in the quarantine."""
-    manifest = world.manifest(*(names or ("a",)), partition=partition)
-    for file in manifest.files:
-        recorded_at = "2026-11-20T09:30:00.000+00:00"
-        world.ledger.arrivals.put(ArrivalRow(file, manifest.id, partition, manifest.lane, "by default", recorded_at))
-    write_manifest(world.raw_s3, "control", manifest)
     world.ledger.datasets.register(partition.dataset)
-    world.ledger.manifests.enqueue(manifest)
-    return published(world, world.row(manifest.id), records)
+    row = world.arrived(world.manifest(*(names or ("a",)), partition=partition))
+    return published(world, row, records)
 
 
 def published(

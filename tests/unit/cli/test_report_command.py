@@ -16,7 +16,6 @@ from cli.inspect.report import MAX_CHANGES, day_report, night_report, read_alarm
 from lake.errors import InvalidInputError
 from lake.ledger import ManifestRow
 from lake.manifest import Lane
-from lake.manifest_documents import write_manifest
 from router.plan.handler import plan
 from router.settle.handler import settle
 from tests.unit.cli.stack_world import FakeServices, stack_of
@@ -64,9 +63,7 @@ def test_the_night_has_the_numbers_of_its_verdict(deployment: Deployment, stack:
 def test_files_of_a_split_manifest_are_counted_once(deployment: Deployment, stack: DeployedStack) -> None:
     source = deployment.queued("a", "b", "c")
     parts = [deployment.manifest("a"), deployment.manifest("b", "c")]
-    for part in parts:
-        write_manifest(deployment.raw_s3, "control", part)
-    deployment.ledger.manifests.supersede(source, parts, "split", deployment.now)
+    deployment.superseded(source, *parts)
     for part in parts:
         done(deployment, deployment.row(part.id), 1)
     # When, Then

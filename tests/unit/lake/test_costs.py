@@ -16,6 +16,7 @@ from lake.ledger.costs import MAX_SHARES
 from lake.manifest import Lane
 from lake.settings import EmrSettings, PriceSettings, Settings
 from tests.unit.lake.world import World
+from tests.unit.report.reporting import cost_row
 
 START, END = datetime(2026, 11, 20, 22, tzinfo=UTC), datetime(2026, 11, 20, 23, tzinfo=UTC)
 RUN = "s3://control/plans/night/runs/00000.json"
@@ -164,19 +165,10 @@ def test_parts_add_up_to_the_whole(total: int, weights: list[int]) -> None:
 
 
 SHARES = (CostShare("orders", 700, 10, 1, 1, 5, 2, 4), CostShare("clicks", 300))
-ROW = CostRow(
-    id="jr_1",
-    lane=Lane.BATCH,
-    engine="glue-flex",
-    started_at="2026-11-20T22:00:00.000+00:00",
+ROW = cost_row(
     ended_at="2026-11-21T00:10:00.000+00:00",
-    seconds=7800,
-    dpu_milliseconds=123,
-    vcpu_milliseconds=0,
-    gb_milliseconds=0,
     micro_dollars=1000,
     shares=SHARES,
-    execution="night",
     state="FAILED",
     reason="killed by signal 9",
 )

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from lake.errors import InvalidInputError, LeaseLostError, TerminalError
-from lake.ledger import Claim, CommitReference, Failure, ManifestRow, Published, State
+from lake.ledger import Claim, CommitReference, ManifestRow, Published, State
 from lake.ledger.manifest_row import MAX_EARLIER_OWNERS
 from lake.ledger.transitions import successor_row
-from lake.manifest import Lane, manifest_sha256
+from lake.manifest import Lane
 from lake.time import epoch_milliseconds, iso_utc
-from tests.unit.lake.world import DOCUMENT, LEASE, PARTITION, STATES, TOTALS, World, done, row_in_state
+from tests.unit.lake.world import DOCUMENT, LEASE, STATES, TOTALS, World, row_in_state
 
 OTHER_DOCUMENT = CommitReference("commits/other.json", "1" * 64)
 SUCCESSORS = ("successor-1", "successor-2")
@@ -260,24 +260,6 @@ def test_a_row_keeps_the_owners_of_its_attempts_up_to_the_maximum(world: World) 
     assert last.earlier_owners == tuple(f"jr_{number}" for number in range(3, MAX_EARLIER_OWNERS + 3))
 
 
-def test_a_queued_row_has_what_its_manifest_has_and_no_history(world: World) -> None:
-    manifest = replace(world.manifest("a.json", "b.json.gz", lane=Lane.STREAM), urgent=True)
-    world.ledger.manifests.enqueue(manifest)
-    assert world.row(manifest.id) == ManifestRow(
-        id=manifest.id,
-        state=State.QUEUED,
-        lane=Lane.STREAM,
-        partition=PARTITION,
-        created_at=manifest.created_at,
-        bytes=200,
-        files=2,
-        compressed_bytes=100,
-        urgent=True,
-        manifest_sha256=manifest_sha256(manifest),
-        changed_at=manifest.created_at,
-    )
-
-
 def test_what_was_published_is_never_superseded(world: World) -> None:
     row = row_in_state(world, "DONE")
     force(world, row)
@@ -315,14 +297,3 @@ def test_enqueue_after_abandon_and_abandon_after_enqueue(world: World) -> None:
     assert manifests.enqueue(alive) == State.QUEUED
     assert manifests.abandon(alive.id, world.now).state == State.QUEUED
     assert manifests.abandon(abandoned.id, world.now).state == State.ABANDONED
-
-
-def listed(world: World, failure: Failure, lane: Lane = Lane.BATCH) -> list[str]:
-    return [row.id for row in world.ledger.manifests.open(lane, failure)]
-
-
-def test_only_a_manifest_with_unreadable_files_is_listed_when_it_is_done(world: World) -> None:
-    unreadable = done(world, world.queued("a.json"))
-    done(world, world.queued("b.json"), replace(TOTALS, failed_files=0))
-    assert listed(world, Failure.UNREADABLE) == [unreadable.id]
-    assert listed(world, Failure.FAILED) == listed(world, Failure.UNREADABLE, Lane.STREAM) == []

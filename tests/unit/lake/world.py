@@ -38,12 +38,13 @@ from lake.commit import (
 )
 from lake.documents import encode, encode_document
 from lake.layout import commit_key, result_key
-from lake.ledger import Claim, CollectionId, CommitReference, Ledger, ManifestRow, PublishedTotals
+from lake.ledger import ArrivalRow, Claim, CollectionId, CommitReference, Ledger, ManifestRow, PublishedTotals
 from lake.ledger.manifest_row import NO_OBJECTS, PublishedObjects
 from lake.manifest import Lane, Manifest, ObjectVersion, Partition, new_manifest_id
 from lake.manifest_documents import new_part, write_manifest
 from lake.publish import roll_forward
 from lake.resource_names import ResourceNames
+from lake.time import iso_utc
 from tests.ledger_table import create_ledger_table
 from tests.unit.lake.faults import Faults
 
@@ -99,6 +100,19 @@ class World:
         write_manifest(self.raw_s3, RESOURCES.control_bucket, manifest)
         self.ledger.manifests.enqueue(manifest)
         return self.row(manifest.id)
+
+    def arrived(self, manifest: Manifest) -> ManifestRow:
+        """The given manifest, QUEUED, whose files have their arrival rows."""
+        for file in manifest.files:
+            owner = (manifest.id, manifest.partition, manifest.lane)
+            self.ledger.arrivals.put(ArrivalRow(file, *owner, "by default", iso_utc(self.now)))
+        return self.enqueued(manifest)
+
+    def superseded(self, row: ManifestRow, *successors: Manifest, reason: str = "because") -> None:
+        """The manifest, SUPERSEDED by these, which are QUEUED with their documents."""
+        for manifest in successors:
+            write_manifest(self.raw_s3, RESOURCES.control_bucket, manifest)
+        assert self.ledger.manifests.supersede(row, successors, reason, self.now)
 
     def claimed(self, row: ManifestRow, owner: str = "jr_1") -> Claim:
         claim = self.ledger.manifests.claim(row, owner, self.now, LEASE)

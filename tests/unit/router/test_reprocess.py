@@ -9,14 +9,13 @@ from unittest.mock import Mock
 import pytest
 
 from lake.ledger import Published
-from lake.manifest import Lane, Manifest, ObjectVersion, Partition, new_manifest_id
-from lake.manifest_documents import write_manifest
+from lake.manifest import Lane, ObjectVersion, Partition
 from router.ownership.owner import RoutedArrival
 from router.ownership.take import take_ownership
 from router.plan.handler import plan
 from router.requests import reprocess as handler_module
 from router.requests.reprocess import reprocess
-from tests.unit.lake.world import DOCUMENT, PARTITION, TOTALS, file_of
+from tests.unit.lake.world import DOCUMENT, PARTITION, TOTALS
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.owning import convert, counts, done, failed, owned
 from tests.unit.router.planning import HOURS
@@ -24,12 +23,8 @@ from tests.unit.router.planning import HOURS
 
 def superseded(deployment: Deployment, manifest: str, *parts: tuple[str, ...]) -> list[str]:
     """Split the manifest into successors, one per file; return their ids."""
-    row, now = deployment.row(manifest), deployment.now
-    files = (tuple(file_of(f"orders/{name}") for name in part) for part in parts)
-    successors = [Manifest(new_manifest_id(now), Lane.BATCH, row.partition, now.isoformat(), part) for part in files]
-    for item in successors:
-        write_manifest(deployment.raw_s3, "control", item)
-    assert deployment.ledger.manifests.supersede(row, successors, "poison", now)
+    successors = [deployment.manifest(*part) for part in parts]
+    deployment.superseded(deployment.row(manifest), *successors)
     return [item.id for item in successors]
 
 

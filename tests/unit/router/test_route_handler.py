@@ -35,7 +35,7 @@ from tests.unit.router.events import batch, failures, message, raw_message, s3_r
 
 def test_urgent_files_and_those_at_peak_go_through_the_stream_and_are_acknowledged(deployment: Deployment) -> None:
     # Given: Friday morning in Berlin, peak files and an urgent one of the same dataset and hour
-    records = [s3_record(f"orders/{name}.ndjson") for name in ("a", "urgent/c", "b")]
+    records = [s3_record(f"orders/{name}") for name in ("a.ndjson", "urgent/c.ndjson", "b.ndjson.gz")]
     event = batch(message("m1", *records[:2]), message("m2", records[2]))
     # When
     assert failures(route(event, deployment.services)) == []
@@ -43,11 +43,12 @@ def test_urgent_files_and_those_at_peak_go_through_the_stream_and_are_acknowledg
     rows = {row.urgent: row for row in deployment.ledger.manifests.open(Lane.STREAM, State.QUEUED)}
     manifests = {urgent: read_manifest(deployment.s3, "control", row, ("input",)) for urgent, row in rows.items()}
     assert {urgent: [file.key for file in found.files] for urgent, found in manifests.items()} == {
-        False: ["orders/a.ndjson", "orders/b.ndjson"],
+        False: ["orders/a.ndjson", "orders/b.ndjson.gz"],
         True: ["orders/urgent/c.ndjson"],
     }
     assert manifests[True].urgent
     assert (rows[False].partition, rows[False].bytes, rows[False].files) == (PARTITION, 200, 2)
+    assert [rows[False].compressed_bytes, rows[True].compressed_bytes] == [100, 0]
     [urgent] = deployment.keys("control", f"{INBOX}{URGENT}")
     assert manifest_of_pointer(urgent) == rows[True].id
     [pointer] = set(deployment.keys("control", "inbox/")) - {urgent}

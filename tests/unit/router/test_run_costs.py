@@ -21,6 +21,7 @@ from router.plan.handler import plan
 from router.services import Services
 from router.sweep.handler import sweep
 from router.telemetry import Metric
+from tests.unit.report.reporting import cost_row
 from tests.unit.router import conftest
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.settling import RUN, done, planned
@@ -272,10 +273,8 @@ def test_a_bill_that_may_not_be_read_is_awaited_for_a_day(
 
 
 def cost(deployment: Deployment, job_run: str, dollars: float, ended_at: datetime) -> None:
-    ended = iso_utc(ended_at)
-    deployment.ledger.costs.record(
-        CostRow(job_run, Lane.BATCH, "glue", ended, ended, 60, 1, 0, 0, round(dollars * 1_000_000), ())
-    )
+    price = round(dollars * 1_000_000)
+    deployment.ledger.costs.record(cost_row(job_run, ended_at=iso_utc(ended_at), micro_dollars=price, shares=()))
 
 
 def test_the_metric_is_what_the_job_runs_of_this_day_have_cost(deployment: Deployment) -> None:
