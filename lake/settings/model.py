@@ -14,6 +14,7 @@ from lake.errors import InvalidSettingsError
 from lake.settings.declaration import TIME_ZONE, build, like, one_of, span
 from lake.settings.lanes import BatchSettings, ConvertSettings, StreamSettings
 from lake.settings.operation import (
+    DAYS_TO_ACT,
     AlarmSettings,
     EncryptionSettings,
     LedgerSettings,
@@ -25,7 +26,7 @@ from lake.settings.operation import (
     SweepSettings,
     TablesSettings,
     VerifySettings,
-    keep_days_conflict,
+    min_keep_days,
 )
 from lake.settings.records import RecordsRule, records_conflicts
 from lake.settings.routing import (
@@ -139,7 +140,14 @@ class Settings:
                 yield InvalidSettingsError(key, arn, f"expected the region of the stack, as in {first}")
 
     def _keep_days_conflict(self, table: str) -> Iterator[InvalidSettingsError]:
-        yield from keep_days_conflict(f"{table}.keep_days", getattr(self, table).keep_days, self.schedule)
+        """A conflict if files or rows would expire while a redelivered event or a night may still need them."""
+        days, minimum = getattr(self, table).keep_days, min_keep_days(self.schedule)
+        if 0 < days < minimum:
+            expected = (
+                f"expected 0 (never deleted) or at least {minimum}: an event can be redelivered, or its file wait for "
+                f"schedule.overnight, for {minimum - DAYS_TO_ACT} days"
+            )
+            yield InvalidSettingsError(f"{table}.keep_days", days, expected)
 
     def _time_conflict(self) -> Iterator[InvalidSettingsError]:
         if self.convert.max_core_minutes > self.batch.run_timeout_minutes / 2:
