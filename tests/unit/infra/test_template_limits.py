@@ -14,7 +14,7 @@ import pytest
 
 from infra.allow import key_pattern
 from infra.functions import SPECS
-from infra.names import StackNames
+from infra.names import stack_name
 from infra.quotas import OTHER_FUNCTIONS, needed_quotas
 from infra.synth import synth
 from lake.errors import InvalidSettingsError
@@ -95,7 +95,7 @@ def test_rules_for_which_a_role_has_no_room_are_refused() -> None:
 @pytest.fixture(scope="module", params=VARIANTS)
 def variant(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Assembly:
     settings = VARIANTS[request.param]
-    return Assembly(synth(settings, tmp_path_factory.mktemp("variant")), settings, StackNames.of(settings).stack)
+    return Assembly(synth(settings, tmp_path_factory.mktemp("variant")), settings, stack_name(settings.stage))
 
 
 def size(document: Any) -> int:

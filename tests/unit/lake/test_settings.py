@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from infra.names import StackNames
+from infra.names import stack_name
 from lake.dataset_rules import matching_rule
 from lake.engines.emr_serverless import StreamLaunch
 from lake.errors import InvalidInputError, InvalidSettingsError
@@ -393,7 +393,7 @@ def test_the_longest_name_fits_firehose() -> None:
     stage, name = "s" * 30, "n" * (MAX_NAMES - 30)
     longest = parse_settings({"stage": stage, "records": [{**CLICKS, "name": name}]})
     # CreateDeliveryStream, DeliveryStreamName
-    assert len(StackNames.of(longest).delivery_stream(name)) == 64
+    assert len(f"{stack_name(longest.stage)}-{name}") == 64
 
 
 @pytest.mark.parametrize(
