@@ -168,9 +168,9 @@ class Settings:
                 f"{self.stream_dpus:g}: use fewer or smaller workers, or raise the account's quota and then this one"
             )
             yield InvalidSettingsError("quota.dpus", quota.dpus, expected)
-        if quota.job_runs < self.stream_glue_runs + runs:
+        if quota.job_runs < len(self.glue_shards) + runs:
             expected = (
-                f"expected at least {self.stream_glue_runs + runs}, for the streaming jobs on Glue, a run of the batch "
+                f"expected at least {len(self.glue_shards) + runs}, for the streaming jobs on Glue, a run of the batch "
                 "lane and a verification: lower stream.jobs, or raise the account's quota and then this one"
             )
             yield InvalidSettingsError("quota.job_runs", quota.job_runs, expected)
@@ -204,11 +204,6 @@ class Settings:
         return self.shards.names if self.stream.units.dpu else ()
 
     @property
-    def stream_glue_runs(self) -> int:
-        """Maximum number of simultaneous Glue job runs of the streaming jobs."""
-        return len(self.glue_shards)
-
-    @property
     def stream_dpus(self) -> float:
         """DPUs of the streaming jobs on Glue with all of their workers."""
         return self.stream.jobs * self.stream.units.dpu
@@ -227,7 +222,7 @@ class Settings:
         """Maximum parallel runs of a night; the quotas keep room for streaming jobs and a scheduled verification."""
         verifications = self.max_verifications
         by_dpus = int((self.quota.dpus - self.stream_dpus) // self.run_dpus) - verifications
-        return min(self.batch.max_runs, by_dpus, self.quota.job_runs - self.stream_glue_runs - verifications)
+        return min(self.batch.max_runs, by_dpus, self.quota.job_runs - len(self.glue_shards) - verifications)
 
     @property
     def max_verifications(self) -> int:

@@ -313,7 +313,7 @@ def test_the_stream_takes_vcpus_and_no_dpus() -> None:
     # Given two streaming jobs, each with a driver of 2 vCPU and 8 GB and up to 9 executors of 8 vCPU and 32 GB
     settings = parse_settings({"stage": "dev", "stream": {**ON_EMR, "worker_type": "G.2X", "jobs": 2}})
     # Then the night has all of Glue's quota
-    assert (settings.stream_dpus, settings.stream_glue_runs, settings.max_overnight_runs) == (0, 0, 50)
+    assert (settings.stream_dpus, len(settings.glue_shards), settings.max_overnight_runs) == (0, 0, 50)
     assert (settings.stream.jobs, settings.stream_vcpus, settings.uses_emr) == (2, 2 * 74, True)
     # And a stage without any run on Glue needs none of it
     body = {"stage": "dev", "stream": ON_EMR, "batch": {"engines": ["emr-serverless"]}, "quota": {"dpus": 1}}
@@ -326,7 +326,7 @@ def test_the_stream_takes_vcpus_and_no_dpus() -> None:
     assert settings.stream.parallel_seconds == 72 * 27
     # And on Glue nothing has changed
     glue = parse_settings({"stage": "dev", "stream": {"jobs": 2}})
-    assert (glue.stream_dpus, glue.stream_glue_runs, glue.stream_vcpus, glue.uses_emr) == (20, 2, 0, False)
+    assert (glue.stream_dpus, len(glue.glue_shards), glue.stream_vcpus, glue.uses_emr) == (20, 2, 0, False)
 
 
 def test_how_a_run_is_started_is_read_back() -> None:
