@@ -256,9 +256,6 @@ class Settings:
         return max(1, night + self.max_verifications)
 
 
-PRODUCTION = "prod"
-
-
 def load_settings(path: Path) -> Settings:
     """Read the settings of a ``.toml`` or ``.json`` file (UTF-8).
 
@@ -285,7 +282,7 @@ def parse_settings(body: dict[str, Any]) -> Settings:
     ``prod`` stored data is protected by default. Raises ``InvalidSettingsError``: the first error of the document, with
     all ``others``.
     """
-    if isinstance(body, dict) and body.get("stage") == PRODUCTION and isinstance(body.get("protection", {}), dict):
+    if isinstance(body, dict) and body.get("stage") == "prod" and isinstance(body.get("protection", {}), dict):
         body = {**body, "protection": {"versions": True, "deletion": True, **body.get("protection", {})}}
     return build(Settings, body)
 
