@@ -19,7 +19,6 @@ from infra.arrivals import ArrivalQueues
 from infra.dashboard import METRIC_PERIOD, OwnMetric, add_dashboard, oldest_event, own_metric
 from infra.functions import TABLES, RouterFunction
 from infra.machines import Machines
-from infra.names import StackNames
 from lake.settings import RecordsRule, Settings
 from lake.texts import with_options
 from lake.time import Schedule
@@ -115,7 +114,7 @@ def add_alarm_topic(scope: Construct, email: str) -> sns.Topic:
 def add_alarms(
     scope: Construct,
     *,
-    names: StackNames,
+    stack: str,
     topic: sns.ITopic,
     arrivals: ArrivalQueues,
     functions: Mapping[str, RouterFunction],
@@ -128,16 +127,16 @@ def add_alarms(
     The number of alarms does not depend on datasets or shards: docs/adr/0014 explains why they are few and plain.
     """
     construct = Construct(scope, "Alarms")
-    own = partial(own_metric, names.stack)
+    own = partial(own_metric, stack)
     alarms = [
         *_of_silence(settings, functions, machines),
         *_of_control_plane(own, arrivals, functions, machines),
         *_of_data(own, alarm_lines, settings),
         *_of_lateness_and_cost(own, functions, settings),
-        *(_of_records(settings.records, names, own) if settings.records else ()),
+        *(_of_records(settings.records, stack, own) if settings.records else ()),
     ]
     created = [alarm.create(construct, topic, settings.stage) for alarm in alarms]
-    add_dashboard(construct, names.stack, own, created, arrivals, functions, machines)
+    add_dashboard(construct, stack, own, created, arrivals, functions, machines)
 
 
 def _of_silence(
@@ -318,7 +317,7 @@ recommends a time above the largest buffer
 LATE_PERIODS = round(LATE.to_seconds() / METRIC_PERIOD.to_seconds())
 
 
-def _of_records(records: Sequence[RecordsRule], names: StackNames, own: OwnMetric) -> Iterator[PlainAlarm]:
+def _of_records(records: Sequence[RecordsRule], stack: str, own: OwnMetric) -> Iterator[PlainAlarm]:
     """Alarms of all delivery streams of a stage, on the metrics that Firehose and Kinesis write.
 
     Names, dimension, statistics and units: Amazon Data Firehose Developer Guide, "Monitor Amazon Data Firehose with
@@ -326,7 +325,7 @@ def _of_records(records: Sequence[RecordsRule], names: StackNames, own: OwnMetri
     ``KafkaOffsetLag`` and ``DataReadFromSource.Records`` as counts, all by ``DeliveryStreamName``).
     """
     for record in records:
-        stream = names.delivery_stream(record.name)
+        stream = f"{stack}-{record.name}"
         late = f"FILL(freshness, 0) >= {LATE.to_seconds() + record.buffer_seconds:.0f}"
         unread, metrics = _of_kinesis(record, stream) if record.kinesis_stream else _of_kafka(stream)
         metrics["freshness"] = _of_firehose(stream, "DeliveryToS3.DataFreshness")

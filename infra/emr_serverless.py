@@ -118,14 +118,14 @@ class EmrBatch(EmrApplication):
     """The application of the batch lane; it starts with the first run, and stops when it is idle."""
 
     def __init__(self, scope: Construct, name: str, parts: JobParts) -> None:
-        settings, names, assets, resources = parts.settings, parts.names, parts.assets, parts.resources
+        settings, assets, resources = parts.settings, parts.assets, parts.resources
         worker_type, max_vcpus = settings.batch.worker_type, settings.emr.max_vcpus
         worker = WORKERS[worker_type], MEMORY_GIB[worker_type]
         super().__init__(
             scope,
             name,
-            job=names.batch_job,
-            log=log_group(names.stack),
+            job=resources.batch_job,
+            log=log_group(resources.stack),
             parts=parts,
             vcpus=max_vcpus,
             gigabytes=max_vcpus // worker[0] * worker[1],
@@ -153,13 +153,13 @@ class EmrStream(EmrApplication):
     """The application of the stream lane, for the runs of all shards, so that no night takes its vCPUs."""
 
     def __init__(self, scope: Construct, name: str, parts: JobParts) -> None:
-        settings, names, assets, resources = parts.settings, parts.names, parts.assets, parts.resources
+        settings, assets, resources = parts.settings, parts.assets, parts.resources
         stream, runs = settings.stream, settings.stream.jobs
         super().__init__(
             scope,
             name,
-            job=names.stream_job,
-            log=stream_log_group(names.stack),
+            job=resources.stream_job,
+            log=stream_log_group(resources.stack),
             parts=parts,
             vcpus=settings.stream_vcpus,
             gigabytes=int(runs * stream.units.gb),

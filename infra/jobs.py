@@ -12,8 +12,8 @@ from constructs import Construct
 from infra.allow import acknowledge_finding, allow
 from infra.assets import Assets, glue_code
 from infra.log_groups import add_log_group
-from infra.names import StackNames
 from lake import layout
+from lake.engines import Engine
 from lake.resource_names import ResourceNames
 from lake.settings import Settings
 from lake.shards import FIRST_SHARD
@@ -44,11 +44,10 @@ class Jobs(Construct):
 
     def __init__(self, scope: Construct, name: str, parts: "JobParts") -> None:
         super().__init__(scope, name)
-        stack, settings, names, resources = Stack.of(self), parts.settings, parts.names, parts.resources
+        stack, settings, resources = Stack.of(self), parts.settings, parts.resources
         self._settings = settings
-        self._names = names
         self._assets = parts.assets
-        self._log_prefix = f"/aws-glue/{names.stack}"
+        self._log_prefix = f"/aws-glue/{resources.stack}"
         self.output_log = add_log_group(self, "OutputLog", f"{self._log_prefix}/output")
         self._error_log = add_log_group(self, "ErrorLog", f"{self._log_prefix}/error")
         self.shards = settings.shards.names
@@ -57,7 +56,7 @@ class Jobs(Construct):
             for shard in settings.glue_shards
         ]
         """ARNs of the streaming jobs; empty if they run on another engine."""
-        self.batch_arn = stack.format_arn(service="glue", resource="job", resource_name=names.batch_job)
+        self.batch_arn = stack.format_arn(service="glue", resource="job", resource_name=resources.batch_job)
         self.role = self._create_role()
         arguments = self._arguments(resources)
         common = {
@@ -74,7 +73,7 @@ class Jobs(Construct):
             "enable_observability_metrics": False,
         }
         streaming = [self._create_stream_job(shard, resources, common, arguments) for shard in settings.glue_shards]
-        jobs = (*streaming, self._create_batch_job(common, arguments))
+        jobs = (*streaming, self._create_batch_job(resources.batch_job, common, arguments))
         for job in jobs:
             acknowledge_finding(job, "AwsSolutions-GL1", NO_SECURITY_CONFIGURATION)
             acknowledge_finding(job, "AwsSolutions-GL3", NO_SECURITY_CONFIGURATION)
@@ -124,15 +123,15 @@ class Jobs(Construct):
         )
 
     def _create_batch_job(
-        self, common: Mapping[str, Any], arguments: dict[str, str]
+        self, name: str, common: Mapping[str, Any], arguments: dict[str, str]
     ) -> glue.PySparkEtlJob | glue.PySparkFlexEtlJob:
         # Each run of a plan names its execution class; a verification has the job's class.
-        kind = glue.PySparkFlexEtlJob if self._settings.batch.uses_flex else glue.PySparkEtlJob
+        kind = glue.PySparkFlexEtlJob if Engine.GLUE_FLEX in self._settings.batch.engines else glue.PySparkEtlJob
         return kind(
             self,
             "Batch",
             **common,
-            job_name=self._names.batch_job,
+            job_name=name,
             description="hybrid-router: converts the manifests of one run of an overnight execution",
             script=glue_code(self._assets.batch_script),
             worker_configuration=_workers(self._settings.batch.worker_type, self._settings.batch.workers),
@@ -197,6 +196,5 @@ class JobParts:
     """Settings, names and files, the same on all engines."""
 
     settings: Settings
-    names: StackNames
     assets: Assets
     resources: ResourceNames

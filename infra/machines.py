@@ -18,9 +18,9 @@ from infra.engines import Engines
 from infra.functions import RouterFunction
 from infra.jobs import USE_RULE
 from infra.log_groups import add_log_group
-from infra.names import StackNames
 from lake import layout
 from lake.ledger.table import INDEX_WAIT_SECONDS
+from lake.resource_names import ResourceNames
 from lake.settings import Settings
 from lake.settings.lanes import HELD_ROUNDS
 from lake.settings.operation import STOP_GRACE_MINUTES
@@ -53,7 +53,7 @@ class Machines(Construct):
         scope: Construct,
         name: str,
         settings: Settings,
-        names: StackNames,
+        resources: ResourceNames,
         functions: Mapping[str, RouterFunction],
         engines: Engines,
         control: s3.IBucket,
@@ -61,17 +61,17 @@ class Machines(Construct):
     ) -> None:
         super().__init__(scope, name)
 
-        def machine(name: str, machine_name: str, invoked: Sequence[str], substitutions: Mapping[str, str]) -> Machine:
+        def machine(name: str, invoked: Sequence[str], substitutions: Mapping[str, str]) -> Machine:
             called = {item: functions[item].function.function_arn for item in invoked}
+            machine_name = f"{resources.stack}-{name.replace('_', '-')}"
             return Machine(self, name, machine_name, called, topic, substitutions)
 
         self.overnight = machine(
             "overnight",
-            names.overnight_machine,
             ("plan", "run_status", "settle", "catalog"),
             {
                 "Stage": settings.stage,
-                "BatchJob": names.batch_job,
+                "BatchJob": resources.batch_job,
                 "IndexWaitSeconds": str(INDEX_WAIT_SECONDS),
                 "HeldWaitSeconds": str(settings.batch.held_wait_seconds),
                 "HeldRounds": str(HELD_ROUNDS),
@@ -91,7 +91,6 @@ class Machines(Construct):
         )
         self.backfill = machine(
             "backfill",
-            names.backfill_machine,
             ("backfill", "plan", "reprocess"),
             {"OvernightMachine": self.overnight.arn},
         )
@@ -100,7 +99,6 @@ class Machines(Construct):
         allow(self.backfill.role, USE_RULE, [rule])
         self.stream_window = machine(
             "stream_window",
-            names.stream_window_machine,
             ("stream_control",),
             {
                 "Stage": settings.stage,
@@ -111,7 +109,7 @@ class Machines(Construct):
         self.verify: Machine | None = None
         """None: nothing is verified by schedule."""
         if settings.verify.share:
-            self.verify = machine("verify", names.verify_machine, (), {"BatchJob": names.batch_job})
+            self.verify = machine("verify", (), {"BatchJob": resources.batch_job})
             engines.jobs.allow_machine(self.verify.role)
         found = (self.overnight, self.backfill, self.stream_window, self.verify)
         self.all = tuple(item for item in found if item is not None)

@@ -13,8 +13,7 @@ from pathlib import Path
 
 from lake.engines import Engine
 from lake.errors import InvalidInputError
-from lake.resource_names import BATCH_JOB_SUFFIX, ResourceNames
-from lake.settings import Settings
+from lake.resource_names import ResourceNames
 from lake.shards import Shards
 
 
@@ -24,39 +23,6 @@ def stack_name(stage: str) -> str:
     The settings allow only lower case letters, digits and underscores in ``stage``, so two stages never share a name.
     """
     return f"hybrid-router-{stage.replace('_', '-')}"
-
-
-@dataclass(frozen=True, slots=True)
-class StackNames:
-    """Fixed names of one stage; several stages can share an account and region."""
-
-    stack: str
-    """Also the namespace of the functions' and jobs' own metrics; stages of one account do not share it."""
-    stream_job: str
-    batch_job: str
-    overnight_machine: str
-    backfill_machine: str
-    stream_window_machine: str
-    verify_machine: str
-    catalog_database: str
-    """With underscores: Athena would require quotes around a name with hyphens."""
-
-    @classmethod
-    def of(cls, settings: Settings) -> "StackNames":
-        stack = stack_name(settings.stage)
-        return cls(
-            stack=stack,
-            stream_job=f"{stack}-stream",
-            batch_job=f"{stack}{BATCH_JOB_SUFFIX}",
-            overnight_machine=f"{stack}-overnight",
-            backfill_machine=f"{stack}-backfill",
-            stream_window_machine=f"{stack}-stream-window",
-            verify_machine=f"{stack}-verify",
-            catalog_database=stack.replace("-", "_"),
-        )
-
-    def delivery_stream(self, name: str) -> str:
-        return f"{self.stack}-{name}"
 
 
 PACKAGES = ("batch_job", "infra", "lake", "report", "router", "statemachines", "streaming_job", "transform", "verify")

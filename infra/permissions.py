@@ -17,14 +17,13 @@ from lake.ledger.table import OPEN_INDEX
 from lake.ledger.tables import OUTBOX
 from lake.resource_names import OPTIMIZER_ROLE
 from lake.settings import DatasetRule, Settings
+from lake.settings.routing import ARN_CHARACTERS
 
 ANY_KEY = "The keys are made at run time; every key under this prefix belongs to the system."
 ANY_INPUT = "Every key of the input bucket can be an arrival."
 ANY_QUOTA = "Reading a quota cannot be limited to one (Service Authorization Reference, Service Quotas)."
 MAX_CHARACTERS = 5700
 """Maximum length of the resources of a policy: IAM refuses a managed policy of more than 6,144 characters."""
-ARN_CHARACTERS = 90
-"""Assumed for an ARN of the input bucket in a policy, without the prefix."""
 ANY_TABLE = "A table is named after its dataset, which is unknown until its first file arrives."
 
 LOG_GROUP = "/aws-glue/iceberg-compaction/logs"

@@ -41,7 +41,7 @@ def needed_quotas(settings: Settings) -> Iterator[NeededQuota]:
         "glue",
         "L-5E4153CA",
         "Max concurrent job runs per account",
-        batch_runs + settings.stream_glue_runs,
+        batch_runs + len(settings.glue_shards),
         "batch.max_runs within quota.*, a verification (verify.share above 0), and the streaming jobs on Glue",
         "runs wait for a retry, and a streaming job starts later",
     )

@@ -12,7 +12,6 @@ from constructs import Construct
 from infra.allow import acknowledge_finding, allow, key_pattern
 from infra.encryption import READ_KINESIS, WRITE_OBJECTS, allow_key
 from infra.log_groups import add_log_group
-from infra.names import StackNames
 from lake.settings import RecordsRule, Settings
 from lake.settings.records import BUFFER_MIB, EXTENSION, FAILED_RECORDS
 
@@ -43,17 +42,17 @@ NO_OWN_ENCRYPTION = (
 class Records(Construct):
     """One delivery stream, with its own role and log, for each ``[[records]]``."""
 
-    def __init__(self, scope: Construct, name: str, settings: Settings, names: StackNames, bucket: s3.IBucket) -> None:
+    def __init__(self, scope: Construct, name: str, settings: Settings, stack: str, bucket: s3.IBucket) -> None:
         super().__init__(scope, name)
         self._settings = settings
-        self._names = names
+        self._stack = stack
         self._bucket = bucket
         for record in settings.records:
             self._add(record)
 
     def _add(self, record: RecordsRule) -> None:
         scope = Construct(self, record.name)
-        stream = self._names.delivery_stream(record.name)
+        stream = f"{self._stack}-{record.name}"
         log = add_log_group(scope, "Log", f"/aws/kinesisfirehose/{stream}")
         errors = logs.LogStream(
             scope, "Errors", log_group=log, log_stream_name=LOG_STREAM, removal_policy=RemovalPolicy.DESTROY

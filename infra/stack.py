@@ -13,13 +13,13 @@ from infra.engines import Engines
 from infra.functions import SPECS, TABLES, RouterFunction
 from infra.jobs import JobParts
 from infra.machines import Machines
-from infra.names import CODE_MARK, StackNames, StackOutputs, code_version
+from infra.names import CODE_MARK, StackOutputs, code_version, stack_name
 from infra.permissions import Grants, add_optimizer, grant_functions, grant_jobs, grant_urgency, grant_verification
 from infra.records import Records
 from infra.schedules import Schedules
 from infra.storage import Catalog, Storage
 from lake import layout
-from lake.resource_names import ResourceNames
+from lake.resource_names import BATCH_JOB_SUFFIX, ResourceNames
 from lake.settings import Settings
 from lake.settings.model import STAGE_TAG
 
@@ -30,12 +30,12 @@ class HybridRouterStack(Stack):
     def __init__(
         self, scope: Construct, settings: Settings, checkout: Path, workspace: Path, wheels: Path | None
     ) -> None:
-        names = StackNames.of(settings)
-        synthesizer = DefaultStackSynthesizer(bucket_prefix=asset_prefix(names.stack))
+        name = stack_name(settings.stage)
+        synthesizer = DefaultStackSynthesizer(bucket_prefix=asset_prefix(name))
         code = f"{CODE_MARK}{code_version(checkout)}"
         description = f"hybrid-router: NDJSON to Parquet, soon or cheaply, exactly once; {code}"
         super().__init__(
-            scope, names.stack, description=description, synthesizer=synthesizer, suppress_template_indentation=True
+            scope, name, description=description, synthesizer=synthesizer, suppress_template_indentation=True
         )
         Tags.of(self).add(STAGE_TAG, settings.stage)
         for tag in settings.tags:
@@ -52,18 +52,19 @@ class HybridRouterStack(Stack):
             quarantine_bucket=storage.quarantine.bucket_name,
             control_bucket=storage.control.bucket_name,
             ledger_table=storage.ledger.table_name,
-            stream_job=names.stream_job,
-            batch_job=names.batch_job,
-            catalog_database=names.catalog_database,
+            stream_job=f"{name}-stream",
+            batch_job=f"{name}{BATCH_JOB_SUFFIX}",
+            # With underscores: Athena would require quotes around a name with hyphens.
+            catalog_database=name.replace("-", "_"),
         )
         catalog = Catalog(self, "Catalog", resources, storage)
         router, environment = Construct(self, "Router"), resources.to_environment()
         functions = {
-            spec.name: RouterFunction(router, spec, assets.functions, environment, names.stack)
+            spec.name: RouterFunction(router, spec, assets.functions, environment, name)
             for spec in SPECS
             if settings.has_tables or spec.name != TABLES
         }
-        engines = Engines(self, JobParts(settings, names, assets, resources), functions)
+        engines = Engines(self, JobParts(settings, assets, resources), functions)
         grants = Grants(storage, catalog, engines)
         grant_functions(grants, functions)
         grant_jobs(grants)
@@ -77,19 +78,19 @@ class HybridRouterStack(Stack):
             add_optimizer(self, settings, catalog, storage, functions[TABLES])
         arrivals.deliver_to(functions["route"])
         topic = add_alarm_topic(self, settings.alarms.email)
-        machines = Machines(self, "Machines", settings, names, functions, engines, storage.control, topic)
+        machines = Machines(self, "Machines", settings, resources, functions, engines, storage.control, topic)
         schedules = Schedules(self, "Schedules", settings, machines, functions, arrivals.dead_letters)
         if settings.records:
-            Records(self, "Records", settings, names, storage.input)
+            Records(self, "Records", settings, name, storage.input)
         grant_key(settings, functions, engines.roles, machines, schedules)
         add_alarms(
             self,
-            names=names,
+            stack=name,
             topic=topic,
             arrivals=arrivals,
             functions=functions,
             machines=machines,
-            alarm_lines=engines.count_alarm_lines(self, names.stack),
+            alarm_lines=engines.count_alarm_lines(self, name),
             settings=settings,
         )
         outputs = StackOutputs(

@@ -54,7 +54,7 @@ WEEKDAYS = ("MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN")
 RATE = re.compile(r"rate\((?P<number>[1-9][0-9]{0,4}) (?P<unit>minute|hour|day)s?\)")
 AT = re.compile(r"at\([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\)")
 PART = re.compile(r"(\*|[0-9A-Z]+(?:-[0-9A-Z]+)?)(?:/(0*[1-9][0-9]*))?")
-_DAY_MINUTES = 24 * 60
+DAY_MINUTES = 24 * 60
 _MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 _FIELDS: tuple[tuple[str, int, int, tuple[str, ...]], ...] = (
     ("minutes", 0, 59, ()),
@@ -134,8 +134,8 @@ class Schedule:
             return timedelta(days=119 if "#5" in self.expression else 64)
         days = [number for number in range(2 * len(WEEKDAYS)) if number % len(WEEKDAYS) in (self.days or ())]
         pauses = [after - before for before, after in pairwise(self.times)]
-        pauses += [_DAY_MINUTES * (after - before) + self.times[0] - self.times[-1] for before, after in pairwise(days)]
-        return timedelta(minutes=max(pauses, default=_DAY_MINUTES))
+        pauses += [DAY_MINUTES * (after - before) + self.times[0] - self.times[-1] for before, after in pairwise(days)]
+        return timedelta(minutes=max(pauses, default=DAY_MINUTES))
 
     def next_start(self, time_zone: str, now: datetime) -> datetime | None:
         """The next start (UTC) after ``now`` (aware); None unless times of day and days of the week alone decide.

@@ -20,7 +20,7 @@ from lake.settings.declaration import declared_keys
 from lake.settings.records import BUFFER_MIB
 from lake.settings.routing import DAYS, FOLDER
 from lake.texts import format_count, format_dollars, format_duration, printable
-from lake.time import Schedule, minutes_of_day
+from lake.time import DAY_MINUTES, Schedule, minutes_of_day
 from sizing.options import stream_cluster
 
 FACTS = ("meaning", "unit", "required", "default", "allowed")
@@ -65,9 +65,6 @@ def explain_settings(
         for label, text in [*unit, ("default", default), ("allowed", field.allowed)]:
             typer.echo(f"  {label:<9}{text}")
     return ExitCode.OK
-
-
-DAY_MINUTES = 24 * 60
 
 
 def summary(settings: Settings) -> Iterator[tuple[str, str]]:

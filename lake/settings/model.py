@@ -14,6 +14,7 @@ from lake.errors import InvalidSettingsError
 from lake.settings.declaration import TIME_ZONE, build, like, one_of, span
 from lake.settings.lanes import BatchSettings, ConvertSettings, StreamSettings
 from lake.settings.operation import (
+    DAYS_TO_ACT,
     AlarmSettings,
     EncryptionSettings,
     LedgerSettings,
@@ -25,7 +26,7 @@ from lake.settings.operation import (
     SweepSettings,
     TablesSettings,
     VerifySettings,
-    keep_days_conflict,
+    min_keep_days,
 )
 from lake.settings.records import RecordsRule, records_conflicts
 from lake.settings.routing import (
@@ -139,7 +140,14 @@ class Settings:
                 yield InvalidSettingsError(key, arn, f"expected the region of the stack, as in {first}")
 
     def _keep_days_conflict(self, table: str) -> Iterator[InvalidSettingsError]:
-        yield from keep_days_conflict(f"{table}.keep_days", getattr(self, table).keep_days, self.schedule)
+        """A conflict if files or rows would expire while a redelivered event or a night may still need them."""
+        days, minimum = getattr(self, table).keep_days, min_keep_days(self.schedule)
+        if 0 < days < minimum:
+            expected = (
+                f"expected 0 (never deleted) or at least {minimum}: an event can be redelivered, or its file wait for "
+                f"schedule.overnight, for {minimum - DAYS_TO_ACT} days"
+            )
+            yield InvalidSettingsError(f"{table}.keep_days", days, expected)
 
     def _time_conflict(self) -> Iterator[InvalidSettingsError]:
         if self.convert.max_core_minutes > self.batch.run_timeout_minutes / 2:
@@ -160,9 +168,9 @@ class Settings:
                 f"{self.stream_dpus:g}: use fewer or smaller workers, or raise the account's quota and then this one"
             )
             yield InvalidSettingsError("quota.dpus", quota.dpus, expected)
-        if quota.job_runs < self.stream_glue_runs + runs:
+        if quota.job_runs < len(self.glue_shards) + runs:
             expected = (
-                f"expected at least {self.stream_glue_runs + runs}, for the streaming jobs on Glue, a run of the batch "
+                f"expected at least {len(self.glue_shards) + runs}, for the streaming jobs on Glue, a run of the batch "
                 "lane and a verification: lower stream.jobs, or raise the account's quota and then this one"
             )
             yield InvalidSettingsError("quota.job_runs", quota.job_runs, expected)
@@ -196,11 +204,6 @@ class Settings:
         return self.shards.names if self.stream.units.dpu else ()
 
     @property
-    def stream_glue_runs(self) -> int:
-        """Maximum number of simultaneous Glue job runs of the streaming jobs."""
-        return len(self.glue_shards)
-
-    @property
     def stream_dpus(self) -> float:
         """DPUs of the streaming jobs on Glue with all of their workers."""
         return self.stream.jobs * self.stream.units.dpu
@@ -219,7 +222,7 @@ class Settings:
         """Maximum parallel runs of a night; the quotas keep room for streaming jobs and a scheduled verification."""
         verifications = self.max_verifications
         by_dpus = int((self.quota.dpus - self.stream_dpus) // self.run_dpus) - verifications
-        return min(self.batch.max_runs, by_dpus, self.quota.job_runs - self.stream_glue_runs - verifications)
+        return min(self.batch.max_runs, by_dpus, self.quota.job_runs - len(self.glue_shards) - verifications)
 
     @property
     def max_verifications(self) -> int:
@@ -253,9 +256,6 @@ class Settings:
         return max(1, night + self.max_verifications)
 
 
-PRODUCTION = "prod"
-
-
 def load_settings(path: Path) -> Settings:
     """Read the settings of a ``.toml`` or ``.json`` file (UTF-8).
 
@@ -282,7 +282,7 @@ def parse_settings(body: dict[str, Any]) -> Settings:
     ``prod`` stored data is protected by default. Raises ``InvalidSettingsError``: the first error of the document, with
     all ``others``.
     """
-    if isinstance(body, dict) and body.get("stage") == PRODUCTION and isinstance(body.get("protection", {}), dict):
+    if isinstance(body, dict) and body.get("stage") == "prod" and isinstance(body.get("protection", {}), dict):
         body = {**body, "protection": {"versions": True, "deletion": True, **body.get("protection", {})}}
     return build(Settings, body)
 

@@ -136,17 +136,6 @@ def min_keep_days(schedule: ScheduleSettings) -> int:
     return max(MAX_REDELIVERY_DAYS, math.ceil(schedule.settled_after / timedelta(days=1))) + DAYS_TO_ACT
 
 
-def keep_days_conflict(key: str, days: int, schedule: ScheduleSettings) -> Iterator[InvalidSettingsError]:
-    """A conflict if files or rows would expire while a redelivered event or a night may still need them."""
-    minimum = min_keep_days(schedule)
-    if 0 < days < minimum:
-        expected = (
-            f"expected 0 (never deleted) or at least {minimum}: an event can be redelivered, or its file wait for "
-            f"schedule.overnight, for {minimum - DAYS_TO_ACT} days"
-        )
-        yield InvalidSettingsError(key, days, expected)
-
-
 LISTED = "AWS Price List (quoted by third parties), us-east-1, 2026-09-24"
 """Source, region and date of the default prices."""
 OWN = "price.* of the settings"

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Annotated
 
 from lake.errors import InvalidSettingsError
@@ -19,7 +18,6 @@ ARN_CHARACTERS = 90
 MAX_POLICY_CHARACTERS = 36_000
 """Room for prefixes in a role's policies: IAM allows 10 managed ones of 6,144 characters, and tags and metadata have
 policies of their own. A prefix is in one policy, so all but the last two are at least four fifths full."""
-MAX_NAME_CHARACTERS = 63
 BUCKET_NAME = re.compile(
     r"(?!\d{1,3}(\.\d{1,3}){3}$)(?!.*(\.[.-]|-\.))[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](?<!--x-s3)(?<!-s3alias)"
 )
@@ -68,18 +66,13 @@ class InputSettings:
         None if it ends with none of them, or is the name of a folder or of a temporary file.
         """
         lower = name.lower()
-        found = (suffix for suffix, ending in _longest_first(self.suffixes) if lower.endswith(ending))
-        return None if name.endswith("/") or is_temporary(name) else next(found, None)
+        found = (suffix for suffix in self.suffixes if lower.endswith(suffix.lower()))
+        return None if name.endswith("/") or is_temporary(name) else max(found, key=len, default=None)
 
 
 def is_temporary(key: str) -> bool:
     """Whether Spark, Hadoop or Hive puts a file there, and then copies it to its final key."""
     return any(folder in key for folder in ("/_temporary/", "/.spark-staging-", "/.hive-staging"))
-
-
-@cache
-def _longest_first(suffixes: tuple[str, ...]) -> list[tuple[str, str]]:
-    return [(suffix, suffix.lower()) for suffix in sorted(suffixes, key=len, reverse=True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +164,7 @@ def name_of_folder(folder: str) -> str:
         return folder
     name = re.sub(r"[^a-z0-9]+", "_", folder.lower()).strip("_")
     name = f"d_{name}" if name[:1].isdigit() else name
-    return name if len(name) <= MAX_NAME_CHARACTERS else ""
+    return name if DATASET_NAME.fullmatch(name) else ""
 
 
 def rule_conflicts(rules: Sequence[DatasetRule]) -> Iterator[InvalidSettingsError]:

@@ -81,7 +81,7 @@ def _without_reserves(settings: Settings, dpus: float, runs: int, source: str) -
 
 
 def _other_runs(settings: Settings) -> int:
-    return settings.stream_glue_runs + settings.max_verifications
+    return len(settings.glue_shards) + settings.max_verifications
 
 
 def read_quota(service_quotas: Any, service: str, code: str) -> float | None:  # noqa: ANN401

@@ -230,11 +230,6 @@ def backfill(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     action = event.get("action")
     if action == "validate":
         request = _parse(event.get("input"), services)
-        if not request["force"] and not _has_rule(services, dataset := request["dataset"]):
-            raise InvalidInputError(
-                f"no rule of [[datasets]] gives files to {dataset}: pass the dataset that has them today, or deploy a "
-                "rule; 'hybrid-router overnight' converts waiting files, a backfill with --force also converted ones"
-            )
         services.settings.ledger.check_kept(request["from"], services.ledger.arrivals.expiries(), services.clock())
         return request
     if action == "find":
@@ -259,4 +254,12 @@ def _parse(given: object, services: Services) -> dict[str, Any]:
     selection = parse_selection(fields, services)
     assert selection.first is not None
     hours = {"dataset": selection.dataset, "from": selection.first, "to": selection.last}
-    return {**hours, "dryRun": parse_flag(fields, "dryRun"), "force": parse_flag(fields, "force")}
+    force = parse_flag(fields, "force")
+    # Each call checks it: a deployment can rename the rule while a long listing runs, which would then find nothing.
+    if not force and not _has_rule(services, str(selection.dataset)):
+        raise InvalidInputError(
+            f"no rule of [[datasets]] gives files to {selection.dataset}: pass the dataset that has them today, or "
+            "deploy a rule; 'hybrid-router overnight' converts waiting files, a backfill with --force also converted "
+            "ones"
+        )
+    return {**hours, "dryRun": parse_flag(fields, "dryRun"), "force": force}

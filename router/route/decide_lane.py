@@ -23,7 +23,7 @@ from lake.settings.records import FAILED_RECORDS
 from lake.settings.routing import DAYS, is_temporary
 from lake.speed import MEGABYTE
 from lake.texts import format_count
-from lake.time import minutes_of_day
+from lake.time import DAY_MINUTES, minutes_of_day
 from router.services import Services, in_parallel
 from router.stream.spill import admit_peak_files
 from router.telemetry import logger
@@ -48,9 +48,6 @@ class NotRead:
 
 Attributes = dict[Attribute, Mapping[str, str] | NotRead]
 """The attributes of an object that were read, each with values by name."""
-
-
-DAY_MINUTES = 24 * 60
 
 
 def peak_window(peak: PeakSettings, time_zone: str, now: datetime) -> str | None:

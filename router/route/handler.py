@@ -43,7 +43,6 @@ def route(event: SQSEvent, services: Services) -> dict[str, Any]:
     """
     messages: dict[str, list[ObjectVersion]] = {}
     by_id = {message.message_id: message for message in event.records}
-    counts = {name: receives(message) for name, message in by_id.items()}
     failed = []
     lookup = VersionLookup(services)
     for message in event.records:
@@ -67,7 +66,7 @@ def route(event: SQSEvent, services: Services) -> dict[str, Any]:
         for message, files in messages.items()
         if message in not_routed
         or not unsettled.isdisjoint(identities := set(map(Identity.of, files)))
-        or (counts[message] < START_TRIES and not not_started.isdisjoint(identities))
+        or (receives(by_id[message]) < START_TRIES and not not_started.isdisjoint(identities))
     ]
     redelivered = [by_id[message] for message in failed]
     deliver_again(services, redelivered)

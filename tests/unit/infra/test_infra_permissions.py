@@ -3,7 +3,6 @@
 import re
 from pathlib import Path
 
-from infra.storage import KEY_OF_REQUEST
 from lake.settings.records import FAILED_RECORDS
 from tests.e2e.test_used_permissions import explained
 from tests.records import RECORDS
@@ -28,22 +27,6 @@ ACTIONS: dict[str, set[str]] = {
     "list_parts": {"s3:ListMultipartUploadParts"},
 }
 """The permissions that AWS requires for calls of the code, where the action is not named as the call."""
-
-
-def test_no_statement_allows_an_action_by_wildcard(assembly: Assembly, other_assembly: Assembly) -> None:
-    for name, statement in [*assembly.statements(), *other_assembly.statements()]:
-        if statement["Effect"] == "Allow":
-            wildcards = [action for action in listed(statement["Action"]) if "*" in action]
-            assert not wildcards, f"{name} allows {wildcards}"
-            assert "NotAction" not in statement
-
-
-def test_denied_are_plain_http_and_writes_of_input_that_name_a_key(assembly: Assembly) -> None:
-    plain_http, names_key = {"Bool": {"aws:SecureTransport": "false"}}, {"Null": {KEY_OF_REQUEST: "false"}}
-    for name, statement in assembly.statements():
-        if statement["Effect"] == "Deny":
-            is_other_keys = name.startswith("StorageInput") and statement["Action"] == "s3:PutObject"
-            assert statement["Condition"] == (names_key if is_other_keys else plain_http), name
 
 
 def test_all_resources_are_allowed_only_for_actions_without_resources(assembly: Assembly) -> None:
@@ -234,11 +217,6 @@ def test_roles_that_take_ownership_may_also_write_pointers_and_read_datasets(ass
     assert owners - assembly.allowed("s3:PutObject", "/inbox/*") == {"Routerresubmit"}
     # Without this permission no file of a dataset that a key has created gets an owner
     assert owners <= assembly.allowed("dynamodb:BatchGetItem", "Ledger")
-
-
-def test_with_a_share_the_job_verifies(other_assembly: Assembly) -> None:
-    assert other_assembly.allowed("s3:PutObject", "/verify/*") == {"Jobs"}
-    assert "Jobs" in other_assembly.allowed("s3:ListBucketVersions", "landing-zone-1")
 
 
 def test_both_engines_store_event_logs_where_the_setting_is_on(other_assembly: Assembly) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from infra.allow import key_pattern
 from infra.functions import SPECS
-from infra.names import StackNames
+from infra.names import stack_name
 from infra.quotas import OTHER_FUNCTIONS, needed_quotas
 from infra.synth import synth
 from lake.errors import InvalidSettingsError
@@ -73,11 +73,6 @@ VARIANTS = {
 }
 MAX_INLINE, MAX_MANAGED, MAX_MANAGED_OF_ROLE = 10_240, 6_144, 10
 """Characters of all inline policies of a role, of a managed policy; managed policies of a role (IAM User Guide)."""
-MAX_RESOURCE_POLICIES = {
-    "AWS::S3::BucketPolicy": 20_480,
-    "AWS::SNS::TopicPolicy": 30_720,
-    "AWS::SQS::QueuePolicy": 8_192,
-}
 MAX_ENVIRONMENT = 4_096
 """Bytes of all names and values of a function's environment (AWS Lambda quotas)."""
 MAX_DEFINITION = 1 << 20
@@ -100,7 +95,7 @@ def test_rules_for_which_a_role_has_no_room_are_refused() -> None:
 @pytest.fixture(scope="module", params=VARIANTS)
 def variant(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Assembly:
     settings = VARIANTS[request.param]
-    return Assembly(synth(settings, tmp_path_factory.mktemp("variant")), settings, StackNames.of(settings).stack)
+    return Assembly(synth(settings, tmp_path_factory.mktemp("variant")), settings, stack_name(settings.stage))
 
 
 def size(document: Any) -> int:
@@ -124,12 +119,6 @@ def test_no_role_has_more_policies_than_iam_accepts(variant: Assembly) -> None:
     assert {name: number for name, number in inline.items() if number > MAX_INLINE} == {}
     assert {name: number for name, number in sizes.items() if number > MAX_MANAGED} == {}
     assert {name: number for name, number in attached.items() if number > MAX_MANAGED_OF_ROLE} == {}
-
-
-def test_no_resource_has_a_larger_policy_than_its_service_accepts(variant: Assembly) -> None:
-    for kind, limit in MAX_RESOURCE_POLICIES.items():
-        sizes = {name: size(body["PolicyDocument"]) for name, body in variant.resources(kind).items()}
-        assert {name: number for name, number in sizes.items() if number > limit} == {}
 
 
 def test_policies_have_only_characters_that_iam_accepts(variant: Assembly) -> None:

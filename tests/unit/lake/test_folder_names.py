@@ -97,7 +97,3 @@ def test_each_key_of_a_dataset_is_listed_once(rules: list[DatasetRule]) -> None:
         ]
         assert len(listed) <= 1
         assert listed or matching_rule(key, rules)[1] != "orders"
-
-
-def test_the_prefixes_of_a_dataset_match_its_folder() -> None:
-    assert dataset_prefixes("web_logs", FOLDERS, "web-logs") == ["web-logs/"]

@@ -68,23 +68,6 @@ def test_a_missing_or_damaged_archive_is_not_an_error_and_prints_nothing(tmp_pat
         assert "arning" not in done.stderr
 
 
-QUICK_TRAINING = """
-import os
-import pathlib
-import re
-assert "SPARK_HOME" not in os.environ
-pathlib.Path(re.search('ArchiveClassesAtExit="(.*?)"', pathlib.Path("spark.conf").read_text())[1]).touch()
-"""
-
-
-def test_the_archive_is_built_with_the_locked_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given a person with a Spark of another version, When, Then
-    monkeypatch.setenv("SPARK_HOME", str(tmp_path))
-    monkeypatch.setattr("local.class_archive.CACHE", tmp_path / "cache")
-    monkeypatch.setattr("local.class_archive._TRAINING", QUICK_TRAINING)
-    assert make_archive().is_file()
-
-
 JARS = ("hadoop-aws-3.4.2.jar", "s3-2.29.52.jar")
 HASHES = "".join(f"{hashlib.sha256(name.encode()).hexdigest()}  org/{name}\n" for name in JARS)
 

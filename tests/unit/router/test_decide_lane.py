@@ -17,7 +17,7 @@ from lake.layout import canary_key
 from lake.ledger import ArrivalRow
 from lake.manifest import Lane
 from lake.settings import parse_settings
-from lake.settings.records import EXTENSION, FAILED_RECORDS
+from lake.settings.records import FAILED_RECORDS
 from router.route.decide_lane import NOT_DELIVERED, WAITS, Attribute, LaneDecision, NotRead, decide_lane, decide_lanes
 from router.route.handler import route
 from tests.unit.lake.world import file_of
@@ -87,8 +87,6 @@ SUNDAY, FRIDAY_NIGHT = {"hours": ["02:30-03:30"], "days": ["sun"]}, {"hours": ["
         ({}, "2026-11-20T18:59:59", Lane.STREAM),
         ({}, "2026-11-20T19:00:00", Lane.BATCH),
         ({}, "2026-11-21T12:00:00", Lane.BATCH),
-        ({}, "2026-07-17T06:00:00", Lane.STREAM),
-        ({}, "2026-07-17T18:00:00", Lane.BATCH),
         # Sunday 29 March 2026: 01:59 is followed by 03:00.
         (SUNDAY, "2026-03-29T00:59", Lane.BATCH),
         (SUNDAY, "2026-03-29T01:00", Lane.STREAM),
@@ -227,18 +225,6 @@ def test_a_file_of_peak_hours_is_read_as_well_and_falls_back_to_them() -> None:
 
 NAME = f"2026/11/23/10/hybrid-router-prod-web-1-2026-11-23-10-15-00-{UUID(int=1)}"
 """As in the Amazon Data Firehose Developer Guide, "Configure Amazon S3 object name format"."""
-
-
-def test_records_take_the_lane_of_their_dataset() -> None:
-    # Given an object of a delivery stream that the stack creates
-    rules = [{"name": "clicks", "prefix": "landing/c"}, {"name": "{folder}"}]
-    stream = "arn:aws:kinesis:eu-central-1:111122223333:stream/clicks"
-    records = [{"name": "web", "dataset": "clicks", "kinesis_stream": stream}]
-    settings = parse_settings({"stage": "prod", "datasets": rules, "records": records})
-    key = f"{settings.records[0].folder(settings.datasets)}{NAME}{EXTENSION}"
-    # When, Then
-    for now, lane in (("2026-11-23T10:00", Lane.STREAM), ("2026-11-23T23:00", Lane.BATCH)):
-        assert decided_at(key, now, datasets=rules, records=records)[:2] == (lane, "clicks")
 
 
 def test_default_names_of_firehose_are_routed_as_the_reason_states() -> None:
