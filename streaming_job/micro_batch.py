@@ -4,13 +4,12 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
-from typing import NamedTuple
 
 from lake.errors import TransientError
 from lake.ledger import State
 from lake.manifest import Lane
 from lake.settings.lanes import BATCH_FILES, SECONDS_PER_CORE
-from lake.speed import Speeds
+from lake.speed import InputSize, Speeds, portions
 from lake.texts import format_count
 from streaming_job.inbox import find_row
 from transform.convert import convert, repeat_while_passing
@@ -73,7 +72,7 @@ def convert_manifests(
     return outcomes
 
 
-def input_sizes(context: ConversionContext, manifests: Sequence[str]) -> "dict[str, InputSize]":
+def input_sizes(context: ConversionContext, manifests: Sequence[str]) -> dict[str, InputSize]:
     """The sizes of manifests, in the order of their conversion: urgent ones first, then the oldest first.
 
     A manifest without a readable row comes last, with size 0.
@@ -111,25 +110,6 @@ def raise_unanswered(outcomes: Iterable[ConversionOutcome]) -> None:
             f"{format_count(len(unanswered), 'manifest')} could not be converted now (first: {first.manifest}: "
             f"{first.reason}): the next run repeats the micro-batch"
         )
-
-
-class InputSize(NamedTuple):
-    core_seconds: float
-    """Time of one core for the input, with at most ``SECONDS_PER_CORE`` for a compressed file, which is one task."""
-    files: int
-
-
-def portions(sizes: Mapping[str, InputSize], limit: InputSize) -> list[list[str]]:
-    """Manifests, in order, in portions of at most ``limit``; a larger manifest is a portion of its own. Pure."""
-    filled: list[list[str]] = []
-    remaining = limit
-    for manifest, size in sizes.items():
-        if not filled or size.core_seconds > remaining.core_seconds or size.files > remaining.files:
-            filled.append([])
-            remaining = limit
-        filled[-1].append(manifest)
-        remaining = InputSize(remaining.core_seconds - size.core_seconds, remaining.files - size.files)
-    return filled
 
 
 def parallel_limit(context: ConversionContext) -> InputSize:

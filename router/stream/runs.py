@@ -13,7 +13,7 @@ from router.services import Services, in_parallel
 from router.telemetry import logger
 
 MAX_HEARTBEAT_AGE = timedelta(minutes=1)
-"""Time for which a heartbeat is valid; a run records one every ``streaming_job.stream.MAX_LOOK_SECONDS``."""
+"""Time for which a heartbeat is valid; a run records one every ``lake.settings.lanes.MAX_LOOK_SECONDS``."""
 MAX_SILENT_STARTS = 3
 """Number of starts without a heartbeat after which callers get the reason of the last run's end as an error."""
 MAX_STARTS = 8

@@ -19,9 +19,9 @@ from lake.ledger.stream import Stream
 from lake.manifest import Lane
 from lake.settings import parse_settings
 from lake.shards import SHARD_ARGUMENT
+from lake.speed import InputSize
 from router.stream.runs import MAX_HEARTBEAT_AGE
 from streaming_job import main, stream
-from streaming_job.micro_batch import InputSize
 from streaming_job.stream import InboxStream, OpenConversion, key_of_path, pattern_of
 from tests.unit.lake.world import World
 from transform.outcome import HELD, ConversionOutcome
