@@ -99,7 +99,7 @@ class Jobs(Construct):
         allow(role, ("glue:StartJobRun", "glue:GetJobRuns"), self.stream_arns)
 
     def allow_stream_end(self, role: iam.Role) -> None:
-        allow(role, ("glue:GetJobRuns",), self.stream_arns)
+        """End runs; who starts them may list them."""
         allow(role, ("glue:BatchStopJobRun",), self.stream_arns)
 
     def _create_stream_job(
