@@ -264,26 +264,6 @@ def test_denied_files_do_not_end_a_run_that_has_read_others(stream: Stream, monk
     assert [key for key in stream.pointers() if URGENT in key] == []
 
 
-def test_a_manifest_that_is_being_converted_is_not_begun_again(stream: Stream) -> None:
-    # Given
-    manifest = stream.put(urgent=True)
-    stream.slow.add(manifest)
-    stream.run.look_for_urgent()
-    assert stream.slow_begun.acquire(timeout=PATIENCE_SECONDS)
-    # When another pointer to it arrives, and the run checks again and could end
-    stream.put_pointer(manifest, urgent=True)
-    stream.run.look_for_urgent()
-    stream.world.wait(timedelta(hours=1))
-    assert not stream.run._may_end()
-    # Then it waits for its end
-    stream.gate.set()
-    stream.run._threads.shutdown(wait=True)
-    assert [name for name, _ in stream.begun] == [manifest]
-    assert stream.run._may_end()
-    # And the second pointer is left to the next run, which finds the manifest ended
-    assert len(stream.pointers()) == 1
-
-
 @pytest.mark.parametrize(("cause", "error"), [("failing", "no answer"), ("unanswered", "could not be converted now")])
 def test_an_error_ends_the_run_and_leaves_the_pointer_to_the_next_one(stream: Stream, cause: str, error: str) -> None:
     # Given
