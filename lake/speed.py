@@ -3,13 +3,11 @@
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from lake.ledger import DatasetSpeed, ManifestRow
 from lake.manifest import ObjectVersion, has_compressed_name
 from lake.settings import Settings
-
-K = TypeVar("K")
 
 MEGABYTE = 1_000_000
 FILES_PER_SECOND = 1_350.0
@@ -88,16 +86,3 @@ class InputSize(NamedTuple):
     core_seconds: float
     """Time of one core for the input, with at most ``SECONDS_PER_CORE`` for a compressed file, which is one task."""
     files: int
-
-
-def portions(sizes: Mapping[K, InputSize], limit: InputSize) -> list[list[K]]:
-    """Items, in order, in portions of at most ``limit``; a larger item is a portion of its own. Pure."""
-    filled: list[list[K]] = []
-    remaining = limit
-    for item, size in sizes.items():
-        if not filled or size.core_seconds > remaining.core_seconds or size.files > remaining.files:
-            filled.append([])
-            remaining = limit
-        filled[-1].append(item)
-        remaining = InputSize(remaining.core_seconds - size.core_seconds, remaining.files - size.files)
-    return filled

@@ -2,12 +2,13 @@
 
 import heapq
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import count
 
+from lake.cut import cut
 from lake.settings import Settings
 from lake.settings.lanes import BATCH_FILES, MAX_LOOK_SECONDS, MAX_POINTERS_PER_TRIGGER, SECONDS_PER_CORE
-from lake.speed import InputSize, Speeds, portions
+from lake.speed import InputSize, Speeds
 from router.estimate.night import DRIVERS, RAMP_SECONDS
 from router.stream.spill import TASK_SECONDS
 from sizing.options import one_stream_job, stream_cluster
@@ -227,7 +228,7 @@ class StreamLane:
         heapq.heappush(self._urgent_ends, max(ends))
         self._publish(taken, ends)
 
-    def _publish(self, manifests: list[SimulatedManifest], ends: list[float]) -> None:
+    def _publish(self, manifests: Sequence[SimulatedManifest], ends: list[float]) -> None:
         self._ended = max(self._ended, *ends)
         for manifest, end in zip(manifests, ends, strict=True):
             heapq.heappush(self._published, (end, next(self._numbers), manifest))
@@ -261,18 +262,15 @@ class StreamLane:
             taken.append(self._queue.popleft())
             pointers += taken[-1].manifests
         self._begun = now = start
-        for portion in self._portions(taken):
+        for portion in cut(taken, self._size, (self._stream.parallel_seconds, BATCH_FILES)):
             ends = self._workers.convert(portion, now, PORTION_SECONDS)
             self._publish(portion, ends)
             now = max(ends)
         self._overran = now - start > self._stream.trigger_seconds
         self._free_at = now
 
-    def _portions(self, manifests: list[SimulatedManifest]) -> Iterator[list[SimulatedManifest]]:
-        rows = enumerate(manifest.row for manifest in manifests)
-        sizes = {number: InputSize(self._speeds.busy_seconds(row, SECONDS_PER_CORE), row.files) for number, row in rows}
-        for portion in portions(sizes, InputSize(self._stream.parallel_seconds, BATCH_FILES)):
-            yield [manifests[number] for number in portion]
+    def _size(self, manifest: SimulatedManifest) -> InputSize:
+        return InputSize(self._speeds.busy_seconds(manifest.row, SECONDS_PER_CORE), manifest.row.files)
 
 
 def merged(spans: list[tuple[float, float]]) -> list[tuple[float, float]]:

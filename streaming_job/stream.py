@@ -16,9 +16,10 @@ from botocore.exceptions import BotoCoreError, ClientError
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 
+from lake.cut import cut
 from lake.layout import OTHER_POINTERS, inbox, manifest_of_pointer
 from lake.settings.lanes import MAX_LOOK_SECONDS, MAX_POINTERS_PER_TRIGGER
-from lake.speed import InputSize, portions
+from lake.speed import InputSize
 from lake.texts import format_count
 from streaming_job.inbox import delete_pointers, has_open_manifests, log_passing_fault, urgent_pointers
 from streaming_job.meter import StreamMeter
@@ -261,7 +262,7 @@ class InboxStream:
         except (BotoCoreError, ClientError) as error:
             log_passing_fault(self._context, error)
             return
-        for portion in portions(sizes, portion_limit(self._limit)):
+        for portion in cut(sizes, sizes.__getitem__, portion_limit(self._limit)):
             size, keys = size_of(sizes, portion), {name: pointers[name] for name in portion}
             begun = OpenConversion(self._context.clock(), keys, size, urgent=True)
             urgent.append(begun)

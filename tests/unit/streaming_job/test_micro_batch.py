@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from lake.cut import cut
 from lake.errors import TransientError
 from lake.ledger import ManifestRow, State
 from lake.manifest import Lane
 from lake.settings import parse_settings
-from lake.speed import InputSize, portions
 from streaming_job import micro_batch
 from streaming_job.micro_batch import PORTIONS, convert_manifests
 from tests.unit.lake.world import PARTITION
@@ -37,8 +37,8 @@ PATIENCE_SECONDS = 60
 def test_small_manifests_share_a_portion_a_large_one_has_its_own_and_the_order_stays(
     seconds: tuple[int, ...], files: tuple[int, ...], expected: list[str]
 ) -> None:
-    sizes = {name: InputSize(*size) for name, size in zip("abcde", zip(seconds, files, strict=True), strict=False)}
-    assert portions(sizes, InputSize(3, 100)) == [list(names) for names in expected]
+    sizes = dict(zip("abcde", zip(seconds, files, strict=True), strict=False))
+    assert ["".join(piece) for piece in cut(sizes, sizes.__getitem__, (3, 100))] == expected
 
 
 @dataclass
