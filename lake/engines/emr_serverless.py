@@ -194,12 +194,8 @@ class EmrServerless(EngineDescription):
         client.cancel_job_run(applicationId=application, jobRunId=job_run, shutdownGracePeriodInSeconds=IMMEDIATELY)
 
     def stream_runs(self, client: Any, job: str, shard: str, launch: StreamLaunch | None) -> EmrStreamRuns:  # noqa: ANN401
-        """One application has the runs of all shards. Raises ``InvalidInputError`` without ``launch``."""
-        if launch is None:
-            raise InvalidInputError(
-                f"{STREAM_LAUNCH} is missing, so no streaming run can start on EMR Serverless: deploy the "
-                f"stack again to set it"
-            )
+        """One application has the runs of all shards."""
+        assert launch is not None, "the stack passes it to each function that starts a streaming run"
         return EmrStreamRuns(client, job, shard, launch)
 
     def live_stream_runs(self, client: Any, job: str, application: str) -> list[str]:  # noqa: ANN401

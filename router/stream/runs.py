@@ -112,7 +112,7 @@ def next_start(row: StreamRow) -> datetime | None:
 
 
 def stream_runs(services: Services, shard: str) -> StreamRuns:
-    """The runs of a shard's streaming job. Raises ``InvalidInputError`` if this function cannot start one."""
+    """The runs of a shard's streaming job."""
     engine = ENGINES[services.settings.stream.engine]
     job = services.resources.stream_job_of(shard)
     return engine.stream_runs(services.job_clients[engine.service], job, shard, services.stream_launch)
