@@ -276,13 +276,8 @@ def live_runs(emr: Any, application: str, name: str) -> list[str]:  # noqa: ANN4
 
 
 def _list_runs(emr: Any, request: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:  # noqa: ANN401
-    token: dict[str, str] = {}
-    while True:
-        page = emr.list_job_runs(**request, **token)
+    for page in emr.get_paginator("list_job_runs").paginate(**request):
         yield from page["jobRuns"]
-        if not page.get("nextToken"):
-            return
-        token = {"nextToken": page["nextToken"]}
 
 
 def run_id(application: str, job_run: str) -> str:
