@@ -8,7 +8,7 @@ from unittest.mock import Mock
 import pytest
 from botocore.exceptions import ClientError
 
-from lake.engines.emr_serverless import START_SETTLES, live_runs, run_id
+from lake.engines.emr_serverless import START_SETTLES, run_id
 from lake.errors import TransientError
 from lake.ledger import State
 from lake.manifest import Lane
@@ -84,7 +84,7 @@ def test_the_run_of_a_shard_has_its_name_and_its_argument(deployment: Deployment
     assert reasons == ["FAILED, without a reason"] * 3
     # And a batch run of that name is not mistaken for it
     emr.runs["00other"] = {"id": "00other", "name": "stream-job", "mode": "BATCH", "state": "RUNNING"}
-    assert live_runs(emr, APPLICATION, "stream-job") == []
+    assert stream_runs(deployment.services, "1").live() == []
 
 
 def test_manifests_of_a_streaming_run_that_has_ended_are_released(
