@@ -86,12 +86,9 @@ class Stream:
         manifest = type(manifest)(name, Lane.STREAM, manifest.partition, f"{self.numbers:06d}", files, urgent)
         write_manifest(self.world.raw_s3, "control", manifest)
         self.world.ledger.manifests.enqueue(manifest)
-        self.put_pointer(name, urgent=urgent)
+        key = pointer_key(name, f"{self.numbers:04d}", urgent=urgent)
+        self.world.raw_s3.put_object(Bucket="control", Key=key, Body=json.dumps({"manifest": name}).encode())
         return name
-
-    def put_pointer(self, manifest: str, *, urgent: bool) -> None:
-        key = pointer_key(manifest, f"{len(self.pointers()):04d}", urgent=urgent)
-        self.world.raw_s3.put_object(Bucket="control", Key=key, Body=json.dumps({"manifest": manifest}).encode())
 
     def pointers(self) -> list[str]:
         return self.world.keys("control", INBOX)
