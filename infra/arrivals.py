@@ -16,6 +16,7 @@ from infra.functions import ROUTE_TIMEOUT_SECONDS, RouterFunction
 from infra.log_groups import add_log_group
 from infra.quotas import MAX_ROUTE_CONCURRENCY
 from lake.resource_names import ARRIVALS_QUEUE
+from lake.settings.routing import MAX_ARRIVALS_PER_INVOCATION
 
 MAX_RECEIVES = 20
 """Deliveries of one event to ``route`` before it goes to the dead-letter queue: an outage of an hour takes 15 of them,
@@ -25,7 +26,6 @@ INVISIBLE_TIMEOUTS = 2
 that a throttled Lambda holds back are not delivered twice
 (https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html): ``route`` is idempotent, and an urgent file
 would wait for twelve minutes."""
-MAX_ARRIVALS_PER_INVOCATION = 1000
 POLL_QUEUE = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes")
 """AWS Lambda Developer Guide, "Using Lambda with Amazon SQS"."""
 NOTIFICATIONS_HANDLER_ID = "BucketNotificationsHandler050a0587b7544547bf325f094a3db834"

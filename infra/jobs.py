@@ -94,11 +94,10 @@ class Jobs(Construct):
         allow(role, actions, [self.batch_arn])
 
     def allow_stream_start(self, role: iam.Role) -> None:
-        """Start a run of a streaming job, and check after a refusal whether one exists."""
+        """Start a run of a streaming job, and list its runs."""
         allow(role, ("glue:StartJobRun", "glue:GetJobRuns"), self.stream_arns)
 
     def allow_stream_end(self, role: iam.Role) -> None:
-        allow(role, ("glue:GetJobRuns",), self.stream_arns)
         allow(role, ("glue:BatchStopJobRun",), self.stream_arns)
 
     def _create_stream_job(

@@ -1,6 +1,6 @@
 """The permissions of functions, jobs and the table optimizer: the kinds of access that each needs, and the actions."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from aws_cdk import ArnFormat, Stack
@@ -13,6 +13,7 @@ from infra.engines import Engines
 from infra.functions import RouterFunction
 from infra.storage import Catalog, Storage
 from lake import layout
+from lake.cut import cut
 from lake.ledger.table import OPEN_INDEX
 from lake.ledger.tables import OUTBOX
 from lake.resource_names import OPTIMIZER_ROLE
@@ -161,8 +162,11 @@ class Grants:
         allow(role, ("dynamodb:DeleteItem",), [self.storage.ledger.table_arn], conditions=prefix)
 
     def allow_in_input(self, role: iam.Role, actions: tuple[str, ...], prefixes: Sequence[str]) -> None:
-        for number, patterns in enumerate(_of_policies(dict.fromkeys(map(key_pattern, prefixes)))):
-            objects = [self.storage.input.arn_for_objects(pattern) for pattern in patterns]
+        patterns = dict.fromkeys(map(key_pattern, prefixes))
+        # CDK would divide them by an assumed length, and a prefix can be much longer.
+        policies = cut(patterns, lambda pattern: (len(pattern) + ARN_CHARACTERS, 0), (MAX_CHARACTERS, 0))
+        for number, patterns_of_policy in enumerate(policies):
+            objects = [self.storage.input.arn_for_objects(pattern) for pattern in patterns_of_policy]
             allow(role, actions, objects, ANY_INPUT, apart=f"{actions[0].partition(':')[2]}{number}")
         # S3 answers "no such key" for a missing object instead of "access denied".
         allow(role, ("s3:ListBucket",), [self.storage.input.bucket_arn])
@@ -170,20 +174,6 @@ class Grants:
     def allow_in_control(self, role: iam.Role, actions: tuple[str, ...], *prefixes: str) -> None:
         control = self.storage.control
         allow(role, actions, [control.arn_for_objects(f"{prefix}*") for prefix in prefixes], ANY_KEY)
-
-
-def _of_policies(patterns: Iterable[str]) -> list[list[str]]:
-    """Yield each policy's patterns. CDK would divide them by an assumed length, and a prefix can be much longer."""
-    parts: list[list[str]] = []
-    room = 0
-    for pattern in patterns:
-        size = len(pattern) + ARN_CHARACTERS
-        if size > room:
-            parts.append([])
-            room = MAX_CHARACTERS
-        parts[-1].append(pattern)
-        room -= size
-    return parts
 
 
 @dataclass(frozen=True, slots=True)

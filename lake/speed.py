@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
 from lake.ledger import DatasetSpeed, ManifestRow
 from lake.manifest import ObjectVersion, has_compressed_name
@@ -79,3 +80,9 @@ class Speeds:
 
     def _of(self, row: ManifestRow) -> DatasetSpeed:
         return self._measured.get(row.partition.dataset, NOT_MEASURED)
+
+
+class InputSize(NamedTuple):
+    core_seconds: float
+    """Time of one core for the input, with at most ``SECONDS_PER_CORE`` for a compressed file, which is one task."""
+    files: int

@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from lake.cut import cut
 from lake.errors import HybridRouterError, InvalidDocumentError, TerminalError
 from lake.faults import can_pass
 from lake.hours import ONE_HOUR
@@ -31,7 +32,6 @@ from lake.manifest_documents import (
     write_manifest,
 )
 from router.executions.run_status import queued_successors
-from router.ownership.owner import cut
 from router.requests.selection import Selection
 from router.services import PARALLEL_REQUESTS, Services, read_many
 from router.telemetry import logger
@@ -152,7 +152,7 @@ def _cut(services: Services, parts: Sequence[Part], datasets: Collected) -> Iter
             for (part, _), files in zip(some, decode_files([text for _, text in some]), strict=True)
             for file in files
         )
-        for piece in cut(found, lambda item: item[1].size, limits.manifest_bytes, limits.manifest_files):
+        for piece in cut(found, lambda item: (item[1].size, 1), (limits.manifest_bytes, limits.manifest_files)):
             first, last = piece[0][0], piece[-1][0]
             oldest = parts[first]
             manifest = Manifest(
@@ -186,7 +186,7 @@ def _commit_division(services: Services, row: CollectionRow) -> None:
 
     made, manifests = _cut(services, parts, datasets), list[DividedManifest]()
     with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
-        for some in cut(made, lambda item: len(item[0].files), MAX_WRITTEN_FILES, 4 * PARALLEL_REQUESTS):
+        for some in cut(made, lambda item: (len(item[0].files), 1), (MAX_WRITTEN_FILES, 4 * PARALLEL_REQUESTS)):
             manifests += pool.map(write, some)
     ids = tuple(part.id for part in parts)
     division = Division(row.id, ids, tuple(part for part, _ in damaged), tuple(manifests))
@@ -243,7 +243,7 @@ def _execute(services: Services, division: Division, pace: "WritePace") -> None:
                     ledger.manifests.enqueue_row(row)
 
     with ThreadPoolExecutor(PARALLEL_TRANSACTIONS) as pool:
-        list(pool.map(queue, cut(datasets.values(), len, MAX_LISTED, MAX_LISTED)))
+        list(pool.map(queue, cut(datasets.values(), lambda rows: (len(rows), 1), (MAX_LISTED, MAX_LISTED))))
         list(pool.map(lambda part: _set_apart(services, hour, part, now), division.apart))
     ledger.collections.finish(division.collection)
     logger.info(

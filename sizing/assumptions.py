@@ -6,7 +6,7 @@ from typing import NamedTuple
 from lake.engines import emr_serverless, glue
 from lake.ledger import DatasetSpeed
 from lake.manifest import INFLATED_RATIO
-from lake.settings import Settings
+from lake.settings import Settings, lanes
 from lake.settings.operation import PriceSettings
 from lake.speed import FILES_PER_SECOND, MEGABYTE
 from router.estimate import night
@@ -77,7 +77,7 @@ def _rows(settings: Settings, gzip_ratio: float) -> Iterator[tuple[str, float, s
     if settings.stream.jobs > 1:
         what = "streaming jobs, simulated as one with all their executors"
         yield what, settings.stream.jobs, "", ASSUMED, "sizing/options.py"
-    yield "interval between looks for urgent files", stream_lane.LOOK_SECONDS, "s", LISTED, "streaming_job/stream.py"
+    yield "interval between looks for urgent files", lanes.MAX_LOOK_SECONDS, "s", LISTED, "lake/settings/lanes.py"
     here = "sizing/stream_lane.py"
     yield "cores for urgent files next to others", stream_lane.URGENT_CORE_SHARE, "", ASSUMED, here
     yield "claim, commit and publish of a portion", stream_lane.PORTION_SECONDS, "s", MEASURED, here

@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeVar
 from lake.ledger import ManifestRow, State
 from lake.manifest import INFLATED_RATIO, Lane, ObjectVersion, Partition, has_compressed_name
 from lake.settings import Settings
+from lake.settings.routing import MAX_ARRIVALS_PER_INVOCATION
 from lake.speed import Speeds
 from lake.time import iso_utc
 from router.estimate.other_costs import OUTPUT_RATIO
@@ -19,8 +20,6 @@ from router.route.decide_lane import LaneDecision, decide_lane, stream_file_limi
 from sizing.arrivals import DAY_SECONDS, SPREAD, FileGroup
 
 Event = TypeVar("Event")
-MAX_ARRIVALS = 1000
-"""Events of one invocation of ``route`` (infra/arrivals.py)."""
 POLLERS = 5
 """Batches of a queue that Lambda collects at the same time (AWS Lambda Developer Guide, "Using Lambda with Amazon
 SQS"); it adds pollers under load, which is not simulated. Each has its own windows, never in step with triggers."""
@@ -111,7 +110,7 @@ class Router:
             if fits < group.count:
                 rest = replace(group, count=group.count - fits)
                 self.collected[partition].append(Collected(rest, middle))
-        pollers = max(min(POLLERS, files), -(-files // MAX_ARRIVALS))
+        pollers = max(min(POLLERS, files), -(-files // MAX_ARRIVALS_PER_INVOCATION))
         self.invocations += pollers
         return [
             self._manifest(draft.arrivals, draft.id, datasets[draft.partition], middle + later, end + later)

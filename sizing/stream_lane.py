@@ -2,12 +2,13 @@
 
 import heapq
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import count
 
+from lake.cut import cut
 from lake.settings import Settings
-from lake.settings.lanes import BATCH_FILES, SECONDS_PER_CORE
-from lake.speed import Speeds
+from lake.settings.lanes import BATCH_FILES, MAX_LOOK_SECONDS, MAX_POINTERS_PER_TRIGGER, SECONDS_PER_CORE
+from lake.speed import InputSize, Speeds
 from router.estimate.night import DRIVERS, RAMP_SECONDS
 from router.stream.spill import TASK_SECONDS
 from sizing.options import one_stream_job, stream_cluster
@@ -21,8 +22,6 @@ PORTION_SECONDS = 4.0
 plan, commit, publish. Measured: 4 to 8, and 2 to 3 without the added time."""
 URGENT_PORTION_SECONDS = 1.5
 """The same time after a look for urgent pointers. Measured: up to 1.3."""
-LOOK_SECONDS = 5.0
-"""Interval between two looks for urgent pointers (streaming_job/stream.py)."""
 URGENT_CORE_SHARE = 0.5
 """Share of the cores for urgent manifests next to a micro-batch: Spark's pools share them (the same module)."""
 EXECUTOR_IDLE_SECONDS = 60.0
@@ -101,10 +100,6 @@ class StreamWorkers:
         cluster = self._cluster
         hours = (end - start) / 3600
         self.dollars += hours * (drivers * cluster.driver_dollars + executors * cluster.executor_dollars)
-
-
-MAX_POINTERS = 500
-"""Maximum number of pointers of a micro-batch (streaming_job/stream.py)."""
 
 
 class StreamLane:
@@ -194,7 +189,7 @@ class StreamLane:
         """The next look that finds an urgent pointer: an interval after the last look, or when a portion ends."""
         if not self._urgent:
             return float("inf")
-        interval, queued = min(LOOK_SECONDS, self._stream.trigger_seconds), self._urgent[0].queued
+        interval, queued = min(MAX_LOOK_SECONDS, self._stream.trigger_seconds), self._urgent[0].queued
         while True:
             look, ends = self._looked + interval, self._urgent_ends
             if not ends:
@@ -233,7 +228,7 @@ class StreamLane:
         heapq.heappush(self._urgent_ends, max(ends))
         self._publish(taken, ends)
 
-    def _publish(self, manifests: list[SimulatedManifest], ends: list[float]) -> None:
+    def _publish(self, manifests: Sequence[SimulatedManifest], ends: list[float]) -> None:
         self._ended = max(self._ended, *ends)
         for manifest, end in zip(manifests, ends, strict=True):
             heapq.heappush(self._published, (end, next(self._numbers), manifest))
@@ -263,30 +258,19 @@ class StreamLane:
     def _micro_batch(self, start: float) -> None:
         taken: list[SimulatedManifest] = []
         pointers = 0
-        while self._queue and pointers < MAX_POINTERS and self._queue[0].queued <= start:
+        while self._queue and pointers < MAX_POINTERS_PER_TRIGGER and self._queue[0].queued <= start:
             taken.append(self._queue.popleft())
             pointers += taken[-1].manifests
         self._begun = now = start
-        for portion in self._portions(taken):
+        for portion in cut(taken, self._size, (self._stream.parallel_seconds, BATCH_FILES)):
             ends = self._workers.convert(portion, now, PORTION_SECONDS)
             self._publish(portion, ends)
             now = max(ends)
         self._overran = now - start > self._stream.trigger_seconds
         self._free_at = now
 
-    def _portions(self, manifests: list[SimulatedManifest]) -> Iterator[list[SimulatedManifest]]:
-        portion: list[SimulatedManifest] = []
-        seconds, files = 0.0, 0
-        for manifest in manifests:
-            row, busy = manifest.row, self._speeds.busy_seconds(manifest.row, SECONDS_PER_CORE)
-            fits = seconds + busy <= self._stream.parallel_seconds and files + row.files <= BATCH_FILES
-            if portion and not fits:
-                yield portion
-                portion, seconds, files = [], 0.0, 0
-            portion.append(manifest)
-            seconds, files = seconds + busy, files + row.files
-        if portion:
-            yield portion
+    def _size(self, manifest: SimulatedManifest) -> InputSize:
+        return InputSize(self._speeds.busy_seconds(manifest.row, SECONDS_PER_CORE), manifest.row.files)
 
 
 def merged(spans: list[tuple[float, float]]) -> list[tuple[float, float]]:

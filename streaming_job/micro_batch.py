@@ -4,13 +4,13 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
-from typing import NamedTuple
 
+from lake.cut import cut
 from lake.errors import TransientError
 from lake.ledger import State
 from lake.manifest import Lane
 from lake.settings.lanes import BATCH_FILES, SECONDS_PER_CORE
-from lake.speed import Speeds
+from lake.speed import InputSize, Speeds
 from lake.texts import format_count
 from streaming_job.inbox import find_row
 from transform.convert import convert, repeat_while_passing
@@ -49,11 +49,11 @@ def convert_manifests(
     or if requests for a manifest got no answer: in both cases the micro-batch must be repeated.
     """
     sizes = repeat_while_passing(context, lambda: input_sizes(context, manifests))
-    waiting = portions(sizes, portion_limit(parallel_limit(context)))
+    waiting = cut(sizes, sizes.__getitem__, portion_limit(parallel_limit(context)))
     open_seconds, lock = sum(size.core_seconds for size in sizes.values()), threading.Lock()
     on_open(open_seconds)
 
-    def convert_one(portion: list[str]) -> list[ConversionOutcome]:
+    def convert_one(portion: Sequence[str]) -> list[ConversionOutcome]:
         nonlocal open_seconds
         converted = convert_portion(context, portion, is_stopping, recent)
         with lock:
@@ -73,7 +73,7 @@ def convert_manifests(
     return outcomes
 
 
-def input_sizes(context: ConversionContext, manifests: Sequence[str]) -> "dict[str, InputSize]":
+def input_sizes(context: ConversionContext, manifests: Sequence[str]) -> dict[str, InputSize]:
     """The sizes of manifests, in the order of their conversion: urgent ones first, then the oldest first.
 
     A manifest without a readable row comes last, with size 0.
@@ -88,7 +88,7 @@ def input_sizes(context: ConversionContext, manifests: Sequence[str]) -> "dict[s
 
 
 def convert_portion(
-    context: ConversionContext, portion: list[str], is_stopping: Callable[[], bool], recent: Iterable[str] = ()
+    context: ConversionContext, portion: Sequence[str], is_stopping: Callable[[], bool], recent: Iterable[str] = ()
 ) -> list[ConversionOutcome]:
     converted = _convert_until_ended(context, portion, is_stopping)
     if (alarm := format_faults(converted)) is None:
@@ -113,25 +113,6 @@ def raise_unanswered(outcomes: Iterable[ConversionOutcome]) -> None:
         )
 
 
-class InputSize(NamedTuple):
-    core_seconds: float
-    """Time of one core for the input, with at most ``SECONDS_PER_CORE`` for a compressed file, which is one task."""
-    files: int
-
-
-def portions(sizes: Mapping[str, InputSize], limit: InputSize) -> list[list[str]]:
-    """Manifests, in order, in portions of at most ``limit``; a larger manifest is a portion of its own. Pure."""
-    filled: list[list[str]] = []
-    remaining = limit
-    for manifest, size in sizes.items():
-        if not filled or size.core_seconds > remaining.core_seconds or size.files > remaining.files:
-            filled.append([])
-            remaining = limit
-        filled[-1].append(manifest)
-        remaining = InputSize(remaining.core_seconds - size.core_seconds, remaining.files - size.files)
-    return filled
-
-
 def parallel_limit(context: ConversionContext) -> InputSize:
     limits = context.services.settings.stream
     return InputSize(limits.parallel_seconds, BATCH_FILES)
@@ -153,7 +134,7 @@ def size_of(sizes: Mapping[str, InputSize], portion: Iterable[str]) -> InputSize
 
 
 def _convert_until_ended(
-    context: ConversionContext, manifests: list[str], is_stopping: Callable[[], bool]
+    context: ConversionContext, manifests: Sequence[str], is_stopping: Callable[[], bool]
 ) -> list[ConversionOutcome]:
     done: list[ConversionOutcome] = []
     while manifests:

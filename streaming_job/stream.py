@@ -16,19 +16,20 @@ from botocore.exceptions import BotoCoreError, ClientError
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 
+from lake.cut import cut
 from lake.layout import OTHER_POINTERS, inbox, manifest_of_pointer
+from lake.settings.lanes import MAX_LOOK_SECONDS, MAX_POINTERS_PER_TRIGGER
+from lake.speed import InputSize
 from lake.texts import format_count
 from streaming_job.inbox import delete_pointers, has_open_manifests, log_passing_fault, urgent_pointers
 from streaming_job.meter import StreamMeter
 from streaming_job.micro_batch import (
-    InputSize,
     convert_manifests,
     convert_portion,
     input_sizes,
     parallel_conversions,
     parallel_limit,
     portion_limit,
-    portions,
     raise_unanswered,
     size_of,
 )
@@ -44,14 +45,8 @@ if TYPE_CHECKING:
 POOL = "urgent"
 """Spark's scheduler pool of urgent tasks: they get each core that becomes free, up to the number of cores that the
 micro-batch has."""
-MAX_LOOK_SECONDS = 5.0
-"""Maximum interval between two looks for urgent pointers, and between two heartbeats. The looks of a day are 17,280
-LIST requests: 0.09 dollars."""
 MAX_POINTER_AGE = "36500d"
 """A hundred years: Spark must not skip a pointer because it is older than the newest one."""
-MAX_POINTERS_PER_TRIGGER = 500
-"""Maximum pointers of a micro-batch. It is independent of manifest sizes, because a quiet dataset has many small ones
-between two triggers. ``StreamSettings.parallel_seconds`` limits the input that is converted in parallel."""
 MAX_POINTERS_PER_CHECKPOINT = 5000
 """Number of pointers after which a new query begins. Spark's file source keeps all pointers that it read, in memory and
 in its log. Each tenth micro-batch rewrites the whole log: with this number, once for ten full micro-batches."""
@@ -267,7 +262,7 @@ class InboxStream:
         except (BotoCoreError, ClientError) as error:
             log_passing_fault(self._context, error)
             return
-        for portion in portions(sizes, portion_limit(self._limit)):
+        for portion in cut(sizes, sizes.__getitem__, portion_limit(self._limit)):
             size, keys = size_of(sizes, portion), {name: pointers[name] for name in portion}
             begun = OpenConversion(self._context.clock(), keys, size, urgent=True)
             urgent.append(begun)

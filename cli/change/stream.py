@@ -99,11 +99,13 @@ def read_shards(stack: DeployedStack, rows: Iterable[ManifestRow] | None = None)
 
 def _read_shard(stack: DeployedStack, shard: str, rows: Sequence[ManifestRow]) -> StreamShard:
     health, runs = stack.ledger.stream.of(shard).get(), live_runs(stack, shard)
+    # The last heartbeat can be that of a run which has died, while the next one starts.
+    is_reported = health.run in runs
     return StreamShard(
         shard=shard,
         runs=tuple(runs),
-        heartbeat_at=health.heartbeat_at,
-        micro_batch_since=health.micro_batch_since,
+        heartbeat_at=health.heartbeat_at if is_reported else None,
+        micro_batch_since=health.micro_batch_since if is_reported else None,
         window_until=health.window_until,
         stop_requested=health.stop_requested,
         failed_starts=0 if runs else health.starts,

@@ -194,16 +194,13 @@ class EmrServerless(EngineDescription):
         client.cancel_job_run(applicationId=application, jobRunId=job_run, shutdownGracePeriodInSeconds=IMMEDIATELY)
 
     def stream_runs(self, client: Any, job: str, shard: str, launch: StreamLaunch | None) -> EmrStreamRuns:  # noqa: ANN401
-        """One application has the runs of all shards. Raises ``InvalidInputError`` without ``launch``."""
-        if launch is None:
-            raise InvalidInputError(
-                f"{STREAM_LAUNCH} is missing, so no streaming run can start on EMR Serverless: deploy the "
-                f"stack again to set it"
-            )
+        assert launch is not None, "the stack passes it to each function that starts a streaming run"
         return EmrStreamRuns(client, job, shard, launch)
 
     def live_stream_runs(self, client: Any, job: str, application: str) -> list[str]:  # noqa: ANN401
-        return live_runs(client, application, job)
+        """One application has the runs of all shards, each with the name of its job."""
+        runs = _list_runs(client, {"applicationId": application, "mode": STREAMING, "states": list(LIVE_STATES)})
+        return [run_id(application, run["id"]) for run in runs if run.get("name") == job]
 
     def log_stream(self, stack: str, run: str, stream_application: str) -> tuple[str, str]:
         """Amazon EMR Serverless User Guide, "Logging for EMR Serverless with CloudWatch"."""
@@ -261,7 +258,7 @@ class EmrStreamRuns:
         return NO_REASON if run is None else end_reason(run["state"], run.get("stateDetails"))
 
     def live(self) -> list[str]:
-        return live_runs(self.emr, self.launch.application, self.job)
+        return EMR_SERVERLESS.live_stream_runs(self.emr, self.job, self.launch.application)
 
     def end(self, runs: Sequence[str]) -> None:
         """Sends one request for each run; leaves a run that has ended meanwhile as it is."""
@@ -273,20 +270,9 @@ class EmrStreamRuns:
                     raise
 
 
-def live_runs(emr: Any, application: str, name: str) -> list[str]:  # noqa: ANN401
-    """The ids, made by ``run_id``, of the streaming runs of this name that have not ended. Raises botocore's errors."""
-    runs = _list_runs(emr, {"applicationId": application, "mode": STREAMING, "states": list(LIVE_STATES)})
-    return [run_id(application, run["id"]) for run in runs if run.get("name") == name]
-
-
 def _list_runs(emr: Any, request: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:  # noqa: ANN401
-    token: dict[str, str] = {}
-    while True:
-        page = emr.list_job_runs(**request, **token)
+    for page in emr.get_paginator("list_job_runs").paginate(**request):
         yield from page["jobRuns"]
-        if not page.get("nextToken"):
-            return
-        token = {"nextToken": page["nextToken"]}
 
 
 def run_id(application: str, job_run: str) -> str:

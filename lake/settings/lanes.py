@@ -15,6 +15,12 @@ MAX_LATENCY_GOAL_SECONDS = 7 * 24 * 3600
 SECONDS_PER_CORE = 27.0
 """Work for each core in a micro-batch: one and a half usual tasks of the stream lane, so that a core has its next task
 before it finishes one (docs/performance.md)."""
+MAX_LOOK_SECONDS = 5.0
+"""Maximum interval between two looks for urgent pointers, and between two heartbeats. The looks of a day are 17,280
+LIST requests: 0.09 dollars."""
+MAX_POINTERS_PER_TRIGGER = 500
+"""Maximum pointers of a micro-batch. It is independent of manifest sizes, because a quiet dataset has many small ones
+between two triggers. ``StreamSettings.parallel_seconds`` limits the input that is converted in parallel."""
 BATCH_FILES = 50_000
 """Maximum number of files of a micro-batch; one manifest may exceed it. The driver holds a result for each file."""
 RUN_FILES = 200_000

@@ -11,6 +11,8 @@ from lake.time import TIME_OF_DAY, minutes_of_day
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 HIVE, ICEBERG = "hive", "iceberg"
+MAX_ARRIVALS_PER_INVOCATION = 1000
+"""Maximum number of events of one invocation of ``route``."""
 FOLDER = "{folder}"
 """Name of a rule that takes the dataset's name from the key's folder."""
 ARN_CHARACTERS = 90

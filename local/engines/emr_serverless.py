@@ -10,7 +10,6 @@ import shlex
 import time
 import uuid
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -19,6 +18,7 @@ from ministack.core import iam_actions, iam_evaluator, router  # type: ignore[im
 from ministack.services import stepfunctions  # type: ignore[import-untyped]
 from ministack.services.cloudformation import provisioners  # type: ignore[import-untyped]
 
+from lake.engines.description import Units
 from lake.engines.emr_serverless import APPLICATION_VARIABLE, JOB_RUN_VARIABLE, SUCCESS, TERMINAL_STATES
 from local.emulator_patches import EmulatorValue, Original, state_machines, wrap
 from local.emulator_patches.state_machines import Right, Rights
@@ -65,14 +65,6 @@ _STATUS = {
 """Amazon EMR Serverless API Reference, common to its actions."""
 
 _applications: dict[str, dict[str, Any]] = {}
-
-
-@dataclass(frozen=True, slots=True)
-class Capacity:
-    """vCPUs and memory of all workers of a run."""
-
-    vcpus: int
-    gigabytes: int
 
 
 class EmrRuns(JobRuns):
@@ -135,7 +127,7 @@ class EmrRuns(JobRuns):
             run["state"] = "CANCELLING"
         self._processes.kill(run["jobRunId"])
 
-    def _run(self, application: str, request: Mapping[str, Any], run: dict[str, Any], needed: Capacity) -> None:
+    def _run(self, application: str, request: Mapping[str, Any], run: dict[str, Any], needed: Units) -> None:
         minutes = request.get("executionTimeoutMinutes", _DEFAULT_MINUTES) or _MAX_MINUTES
         state, details = self._execute(
             run["jobRunId"],
@@ -180,14 +172,13 @@ def spark_properties(request: Mapping[str, Any]) -> dict[str, str]:
     return properties
 
 
-def needed_capacity(properties: Mapping[str, str]) -> Capacity:
+def needed_capacity(properties: Mapping[str, str]) -> Units:
     """Return what a run uses with all of its executors.
 
     Raises ``ServiceError`` (``ValidationException``) if there is no worker of this size.
     """
-    driver, executor = _worker(properties, "driver"), _worker(properties, "executor")
-    executors = int(properties.get(EXECUTORS, DEFAULT_EXECUTORS))
-    return Capacity(driver.vcpus + executors * executor.vcpus, driver.gigabytes + executors * executor.gigabytes)
+    executors = _worker(properties, "executor").times(int(properties.get(EXECUTORS, DEFAULT_EXECUTORS)))
+    return _worker(properties, "driver") + executors
 
 
 def emr_launch(request: Mapping[str, Any], run: Mapping[str, Any]) -> JobLaunch:
@@ -208,7 +199,7 @@ def _spark_submit(request: Mapping[str, Any]) -> Mapping[str, Any]:
     return driver
 
 
-def _worker(properties: Mapping[str, str], part: str) -> Capacity:
+def _worker(properties: Mapping[str, str], part: str) -> Units:
     cores = int(properties.get(f"spark.{part}.cores", DEFAULT_CORES))
     sizes = [properties.get(f"spark.{part}.{name}", "0g").removesuffix("g") for name in ("memory", "memoryOverhead")]
     memory = sum(map(int, sizes)) or DEFAULT_MEMORY_GB
@@ -216,7 +207,7 @@ def _worker(properties: Mapping[str, str], part: str) -> Capacity:
     if not smallest <= memory <= largest or (memory - smallest) % step:
         message = f"There is no worker with {cores} vCPU and {memory} GB for the {part}"
         raise ServiceError("ValidationException", message)
-    return Capacity(cores, memory)
+    return Units(vcpu=cores, gb=memory)
 
 
 def _new_record(application: Mapping[str, Any], request: Mapping[str, Any]) -> dict[str, Any]:
@@ -234,10 +225,10 @@ def _new_record(application: Mapping[str, Any], request: Mapping[str, Any]) -> d
     }
 
 
-def _used(capacity: Capacity, seconds: float) -> dict[str, Any]:
+def _used(needed: Units, seconds: float) -> dict[str, Any]:
     """Return what a run is billed for: all of its workers, which one process replaces here, for its duration."""
     hours = seconds / 3600
-    billed = {"vCPUHour": capacity.vcpus * hours, "memoryGBHour": capacity.gigabytes * hours, "storageGBHour": 0.0}
+    billed = {"vCPUHour": needed.vcpu * hours, "memoryGBHour": needed.gb * hours, "storageGBHour": 0.0}
     return {"totalExecutionDurationSeconds": int(seconds), "billedResourceUtilization": billed}
 
 

@@ -15,8 +15,7 @@ from typing import Any
 from ministack.services import glue, stepfunctions  # type: ignore[import-untyped]
 from ministack.services.cloudformation import provisioners  # type: ignore[import-untyped]
 
-from lake.engines.description import DPUS
-from lake.engines.glue import LIVE_STATES
+from lake.engines.glue import LIVE_STATES, dpus_of
 from local.emulator_patches import EmulatorValue, Original, state_machines, wrap
 from local.emulator_patches.state_machines import Right, Rights
 from local.errors import ServiceError
@@ -66,7 +65,7 @@ class GlueRuns(JobRuns):
         limits, runs = self._settings.limits(), [*self._live.values(), new]
         for name, used, limit in (
             ("concurrent job runs", len(runs), limits.glue_runs),
-            ("task DPUs", sum(map(_dpus, runs)), limits.glue_dpus),
+            ("task DPUs", sum(map(dpus_of, runs)), limits.glue_dpus),
         ):
             if used > limit:
                 message = f"Max {name} per account exceeded: {limit:g}"
@@ -134,7 +133,7 @@ class GlueRuns(JobRuns):
                 # Seconds of all workers, which one process replaces here. Glue reports them for batch runs of the class
                 # FLEX or with auto scaling, which all of the product's have
                 # (https://docs.aws.amazon.com/glue/latest/dg/aws-glue-api-jobs-runs.html).
-                run["DPUSeconds"] = round(used * _dpus(run), 3)
+                run["DPUSeconds"] = round(used * dpus_of(run), 3)
             run["ErrorMessage"] = "" if stopped else message
             # Set last: a caller that sees a final state reads the other fields.
             run["JobRunState"] = "STOPPED" if stopped else state
@@ -157,10 +156,6 @@ def glue_launch(job: Mapping[str, Any], run: Mapping[str, Any]) -> JobLaunch:
 
 def find_run(name: str, run_id: str) -> dict[str, Any] | None:
     return next((run for run in glue._job_runs.get(name, []) if run["Id"] == run_id), None)
-
-
-def _dpus(run: Mapping[str, Any]) -> float:
-    return float(DPUS[str(run["WorkerType"])] * int(run["NumberOfWorkers"]))
 
 
 def _new_record(job: Mapping[str, Any], request: Mapping[str, Any], now: float) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from lake.cut import cut
 from lake.errors import InvalidDocumentError, TransientError
 from router.iceberg.metadata import (
     BATCH,
@@ -256,13 +257,8 @@ def _merged(snapshot: _Snapshot, manifests: list[dict[str, Any]]) -> list[dict[s
     ]
     if len(small) <= MERGE_AT:
         return manifests
-    groups: list[list[dict[str, Any]]] = [[]]
-    for item in small:
-        if sum(map(live_files, groups[-1])) + live_files(item) > MAX_MERGED_FILES:
-            groups.append([])
-        groups[-1].append(item)
     merged, replaced = [], set()
-    for group in groups:
+    for group in cut(small, lambda item: (live_files(item), 0), (MAX_MERGED_FILES, 0)):
         if len(group) > 1:
             entries = [
                 _carried(snapshot, item, entry) for item in group for entry in live_entries(item, snapshot.files)

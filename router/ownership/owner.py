@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import secrets
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from lake.cut import cut
 from lake.documents import encode_document, put_document
 from lake.errors import HybridRouterError, OwnershipError, TransientError
 from lake.faults import NO_ANSWER, NoAnswer
@@ -32,8 +32,6 @@ from router.telemetry import logger
 
 UNANSWERED = (BotoCoreError, ClientError, RefusedError, HybridRouterError)
 """Errors after which a request may or may not have been applied."""
-
-T = TypeVar("T")
 
 
 def register_datasets(services: Services, pool: ThreadPoolExecutor, drafts: Sequence[Draft]) -> bool:
@@ -166,23 +164,6 @@ class Draft:
         return Manifest(self.id, self.lane, self.partition, created_at, tuple(sorted(self.files)), self.urgent)
 
 
-def cut(items: Iterable[T], size: Callable[[T], int], max_bytes: int, max_files: int) -> Iterator[tuple[T, ...]]:
-    """Cut items, in order, into pieces within both limits; an item that is too large gets a piece of its own.
-
-    ``size`` returns the bytes of an item.
-    """
-    piece: list[T] = []
-    total = 0
-    for item in items:
-        if piece and (total + size(item) > max_bytes or len(piece) == max_files):
-            yield tuple(piece)
-            piece, total = [], 0
-        piece.append(item)
-        total += size(item)
-    if piece:
-        yield tuple(piece)
-
-
 def cut_drafts(routed: Iterable[RoutedArrival], settings: Settings, new_id: Callable[[], str]) -> list[Draft]:
     """Drafts that hold every arrival exactly once.
 
@@ -196,11 +177,11 @@ def cut_drafts(routed: Iterable[RoutedArrival], settings: Settings, new_id: Call
             manifests[arrival.partition, arrival.urgent].append(arrival)
         else:
             parts[arrival.partition.stamp].append(arrival)
-    limits = settings.stream
+    limits = settings.stream.manifest_bytes, settings.stream.manifest_files
     drafts = [
         Draft(new_id(), Lane.STREAM, piece, urgent)
         for (_, urgent), arrivals in manifests.items()
-        for piece in cut(arrivals, lambda arrival: arrival.file.size, limits.manifest_bytes, limits.manifest_files)
+        for piece in cut(arrivals, lambda arrival: (arrival.file.size, 1), limits)
     ]
     return drafts + [Draft(new_id(), Lane.BATCH, tuple(arrivals), urgent=False) for arrivals in parts.values()]
 

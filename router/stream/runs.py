@@ -13,7 +13,7 @@ from router.services import Services, in_parallel
 from router.telemetry import logger
 
 MAX_HEARTBEAT_AGE = timedelta(minutes=1)
-"""Time for which a heartbeat is valid; a run records one every ``streaming_job.stream.MAX_LOOK_SECONDS``."""
+"""Time for which a heartbeat is valid; a run records one every ``lake.settings.lanes.MAX_LOOK_SECONDS``."""
 MAX_SILENT_STARTS = 3
 """Number of starts without a heartbeat after which callers get the reason of the last run's end as an error."""
 MAX_STARTS = 8
@@ -112,7 +112,7 @@ def next_start(row: StreamRow) -> datetime | None:
 
 
 def stream_runs(services: Services, shard: str) -> StreamRuns:
-    """The runs of a shard's streaming job. Raises ``InvalidInputError`` if this function cannot start one."""
+    """The runs of a shard's streaming job."""
     engine = ENGINES[services.settings.stream.engine]
     job = services.resources.stream_job_of(shard)
     return engine.stream_runs(services.job_clients[engine.service], job, shard, services.stream_launch)

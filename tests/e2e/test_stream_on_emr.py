@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from cli.change.stream import read_shards
+from cli.change.stream import live_runs, read_shards
 from cli.errors import ExitCode
 from cli.inspect.logs import print_logs
 from lake.engines import Engine
-from lake.engines.emr_serverless import live_runs, split_run_id
+from lake.engines.emr_serverless import split_run_id
 from lake.ledger import CostRow, State
 from lake.manifest import Lane
 from tests.e2e.scenario import Scenario
@@ -34,8 +34,7 @@ def on_emr(scenario: Scenario, tmp_path_factory: pytest.TempPathFactory) -> Scen
 
 def live(scenario: Scenario) -> list[str]:
     """The ids of the streaming runs that are alive."""
-    stack = scenario.deployment
-    return live_runs(stack.stream_client, stack.outputs.stream_application, stack.resources.stream_job)
+    return live_runs(scenario.deployment, "1")
 
 
 def job_run(scenario: Scenario, run: str) -> dict[str, Any]:

@@ -6,10 +6,11 @@ import pytest
 
 from infra.emr_serverless import STARTERS
 from infra.synth import synth
+from lake.engines.description import Units
 from lake.engines.emr_serverless import STREAM_LAUNCH, StreamLaunch
 from lake.layout import SPARK_LOGS
 from lake.settings import EncryptionSettings, Settings, SparkSettings, StreamSettings
-from local.engines.emr_serverless import Capacity, needed_capacity, spark_properties
+from local.engines.emr_serverless import needed_capacity, spark_properties
 from tests.unit.infra.conftest import KEY, Assembly
 
 APPLICATION = "AWS::EMRServerless::Application"
@@ -35,7 +36,7 @@ def test_a_run_has_the_workers_of_the_settings(other_assembly: Assembly) -> None
         {"jobDriver": {"sparkSubmit": {"entryPoint": "main.py", "sparkSubmitParameters": text}}}
     )
     # Then there are 5 workers of a size that exists, with as much memory outside the heap as on Glue
-    assert needed_capacity(properties) == Capacity(vcpus=40, gigabytes=160)
+    assert needed_capacity(properties) == Units(vcpu=40, gb=160)
     assert (properties["spark.executor.memory"], properties["spark.executor.memoryOverhead"]) == ("20g", "12g")
     assert properties["spark.speculation"] == "true"
 
@@ -95,7 +96,7 @@ def test_a_streaming_run_has_the_workers_of_the_settings(on_emr: Assembly) -> No
     # When the service reads a function's request
     properties = spark_properties(launch_of(on_emr).request("1", "job", "token"))
     # Then all workers have sizes that exist, and the driver keeps two executors
-    assert needed_capacity(properties) == Capacity(vcpus=38, gigabytes=152)
+    assert needed_capacity(properties) == Units(vcpu=38, gb=152)
     assert (properties["spark.driver.memory"], properties["spark.driver.memoryOverhead"]) == ("5g", "3g")
     scaling = {name.rpartition(".")[2]: value for name, value in properties.items() if ".dynamicAllocation." in name}
     assert scaling == {"enabled": "true", "minExecutors": "2", "maxExecutors": "9", "initialExecutors": "2"}

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from infra.names import stack_name
-from lake.dataset_rules import matching_rule
 from lake.engines.emr_serverless import StreamLaunch
 from lake.errors import InvalidInputError, InvalidSettingsError
 from lake.settings import (
@@ -348,14 +347,6 @@ CLICKS = {"name": "clicks", "dataset": "clicks", "kinesis_stream": STREAM}
 TOPIC = {"name": "clicks", "dataset": "clicks", "msk_cluster": CLUSTER, "msk_topic": "clicks.v1"}
 
 
-def test_a_stream_and_a_topic_are_sources() -> None:
-    body = {"stage": "prod", "records": [CLICKS, {**TOPIC, "name": "topic"}]}
-    assert parse_settings(body).records == (
-        RecordsRule("clicks", "clicks", STREAM),
-        RecordsRule("topic", "clicks", msk_cluster=CLUSTER, msk_topic="clicks.v1"),
-    )
-
-
 @pytest.mark.parametrize(
     ("body", "key"),
     [
@@ -408,8 +399,3 @@ def test_the_longest_name_fits_firehose() -> None:
 def test_the_folder_is_one_that_the_rules_give_to_the_dataset(rules: list[tuple[str, str]], folder: str | None) -> None:
     record = RecordsRule("web", "clicks", STREAM)
     assert record.folder([DatasetRule(*rule) for rule in rules]) == folder
-
-
-def test_what_was_not_delivered_belongs_to_no_dataset() -> None:
-    for rule in (DatasetRule("rest"), DatasetRule("rest", FAILED_RECORDS[:4]), DatasetRule("{folder}")):
-        assert matching_rule(f"{FAILED_RECORDS}web/processing-failed/a.ndjson", [rule]) == (None, "")

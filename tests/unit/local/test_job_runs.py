@@ -109,12 +109,6 @@ def test_failed_run_has_its_reason_in_one_line(glue, script, message):
     assert run["ErrorMessage"].startswith(message)
 
 
-def test_a_failed_run_whose_log_was_removed_has_ended(glue):
-    # Given a person who removes the logs while a run works
-    run = glue.run_to_end(glue.job(f"import shutil\nshutil.rmtree({str(glue.settings.logs)!r})\nraise SystemExit(1)"))
-    assert (run["JobRunState"], "No such file" in run["ErrorMessage"]) == ("FAILED", True)
-
-
 def test_a_batch_run_has_the_seconds_of_all_workers_and_a_streaming_run_its_time_only(tmp_path):
     # Given a clock that a run reads when it is requested, when it gets its workers and when it ends
     glue = JobHarness(GlueRuns, tmp_path, clock=itertools.count(1_800_000_000.0, 60.0).__next__)

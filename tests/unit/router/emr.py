@@ -1,7 +1,9 @@
 """An EMR Serverless that keeps job runs in memory; it rejects requests that the real client would not send."""
 
 import itertools
+from collections.abc import Iterator
 from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 import boto3
@@ -69,18 +71,21 @@ class FakeEmr:
         self.runs[run] = {"id": run, "name": request["name"], "mode": request["mode"], "state": "SUBMITTED"}
         return {"jobRunId": run}
 
-    def list_job_runs(self, **request: Any) -> dict[str, Any]:
+    def get_paginator(self, operation: str) -> Any:
+        assert operation == "list_job_runs"
+        return SimpleNamespace(paginate=self._pages)
+
+    def _pages(self, **request: Any) -> Iterator[dict[str, Any]]:
         validate_parameters(request, _operations().operation_model("ListJobRuns").input_shape)
         assert request["applicationId"] == APPLICATION
-        first = int(request.get("nextToken", "0"))
         states = request.get("states") or [run["state"] for run in self.runs.values()]
         found = [
             run
             for run in reversed(self.runs.values())
             if run["mode"] == request["mode"] and run["state"] in states and run["id"] not in self.unlisted
         ]
-        page = {"jobRuns": found[first : first + self.page_size]}
-        return page if first + self.page_size >= len(found) else {**page, "nextToken": str(first + self.page_size)}
+        for first in range(0, len(found), self.page_size):
+            yield {"jobRuns": found[first : first + self.page_size]}
 
     def get_job_run(self, **request: Any) -> dict[str, Any]:
         validate_parameters(request, _operations().operation_model("GetJobRun").input_shape)

@@ -113,13 +113,6 @@ def test_every_arrival_is_in_exactly_one_draft_of_its_kind(given_arrivals: list[
         assert size <= SETTINGS.stream.manifest_bytes or len(draft.arrivals) == 1
 
 
-def test_a_draft_is_filled_to_its_limit() -> None:
-    # Given six files of half a draft each
-    routed = [RoutedArrival(file_of(f"{number}", 50), PARTITION, Lane.STREAM, "why") for number in range(6)]
-    drafts = drafts_of(routed)
-    assert [len(draft.arrivals) for draft in drafts] == [2, 2, 2]
-
-
 ARRIVALS = [
     RoutedArrival(file_of("orders/a.json"), PARTITION, Lane.BATCH, "waits for the overnight run"),
     RoutedArrival(file_of("orders/b.json"), PARTITION, Lane.STREAM, "matches urgent/*", urgent=True),

@@ -430,19 +430,6 @@ def test_a_slow_start_is_not_a_failure(deployment: Deployment) -> None:
     assert deployment.ledger.stream.get().starts == 1
 
 
-def test_the_event_of_a_file_that_arrives_while_the_run_is_ending_is_redelivered(deployment: Deployment) -> None:
-    # Given an idle run: it has reported its end, checked once more for files, and Glue has not ended it yet
-    run = deployment.glue.start_job_run(JobName="stream-job")["JobRunId"]
-    deployment.ledger.stream.begin_run(run, deployment.now)
-    deployment.ledger.stream.end()
-    assert redelivered(deployment)
-    # When it has ended
-    fail_runs(deployment)
-    assert not redelivered(deployment)
-    # Then the file does not wait for a sweep
-    assert runs(deployment) == ["FAILED", "RUNNING"]
-
-
 @pytest.mark.parametrize("is_repeated", [False, True], ids=["", "the request was repeated by the client"])
 def test_a_person_starts_a_stream_whose_run_is_coming_up(deployment: Deployment, is_repeated: bool) -> None:
     # Given an ended run, and a started run that has recorded no heartbeat yet

@@ -8,8 +8,8 @@ from unittest.mock import Mock
 import pytest
 from botocore.exceptions import ClientError
 
-from lake.engines.emr_serverless import START_SETTLES, live_runs, run_id
-from lake.errors import InvalidInputError, TransientError
+from lake.engines.emr_serverless import START_SETTLES, run_id
+from lake.errors import TransientError
 from lake.ledger import State
 from lake.manifest import Lane
 from router.executions.run_status import release_unheld
@@ -84,7 +84,7 @@ def test_the_run_of_a_shard_has_its_name_and_its_argument(deployment: Deployment
     assert reasons == ["FAILED, without a reason"] * 3
     # And a batch run of that name is not mistaken for it
     emr.runs["00other"] = {"id": "00other", "name": "stream-job", "mode": "BATCH", "state": "RUNNING"}
-    assert live_runs(emr, APPLICATION, "stream-job") == []
+    assert stream_runs(deployment.services, "1").live() == []
 
 
 def test_manifests_of_a_streaming_run_that_has_ended_are_released(
@@ -182,10 +182,4 @@ def test_a_start_that_is_refused_is_an_error(
 ) -> None:
     monkeypatch.setattr(emr, "start_job_run", Mock(side_effect=emr_error(code)))
     with expected:
-        ensure_running(deployment.services, "1")
-
-
-def test_a_function_without_the_parameters_of_a_start_reports_it(deployment: Deployment, emr: FakeEmr) -> None:
-    deployment.services = replace(deployment.services, stream_launch=None)
-    with pytest.raises(InvalidInputError, match="STREAM_LAUNCH is missing"):
         ensure_running(deployment.services, "1")

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from aws_lambda_powertools.utilities.data_classes import SQSEvent
 
-from infra.arrivals import MAX_ARRIVALS_PER_INVOCATION
 from lake.engines import ENGINES, Engine
 from lake.engines.description import ARM, DPUS, MEMORY_GIB, MICRO, WORKERS, X86, Bill
 from lake.ledger import ManifestRow, State
@@ -23,9 +22,7 @@ from router.telemetry import metrics
 from sizing.arrivals import FileGroup
 from sizing.batch_lane import BacklogItem, divide_collections, simulate_night
 from sizing.options import night_start
-from sizing.routing import MAX_ARRIVALS, Router, divide_events
-from sizing.stream_lane import MAX_POINTERS
-from streaming_job.stream import MAX_POINTERS_PER_TRIGGER
+from sizing.routing import Router, divide_events
 from tests.unit.router.conftest import SETTINGS, Deployment
 from tests.unit.router.events import message, s3_record
 from tests.unit.router.planning import document
@@ -103,10 +100,6 @@ def simulated_night(of: Settings) -> PlannedNight:
     night = simulate_night(routed_by_the_simulator(of)[1], of, Speeds({}, of), the_night(of))
     assert night is not None
     return night[0]
-
-
-def test_the_simulator_takes_as_much_at_once_as_route_and_the_streaming_job() -> None:
-    assert (MAX_ARRIVALS, MAX_POINTERS) == (MAX_ARRIVALS_PER_INVOCATION, MAX_POINTERS_PER_TRIGGER)
 
 
 def test_lanes_have_the_same_manifests_files_and_bytes(deployment: Deployment) -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from lake.engines.glue import START_SECONDS as GLUE_START_SECONDS
 from lake.ledger import ManifestRow, State
 from lake.manifest import Lane
+from lake.settings.lanes import MAX_LOOK_SECONDS, MAX_POINTERS_PER_TRIGGER
 from router.stream.spill import TASK_SECONDS
 from sizing.options import stream_cluster
 from sizing.result import Latencies
@@ -17,8 +18,6 @@ from sizing.routing import SimulatedManifest, Work
 from sizing.stream_lane import (
     EXECUTOR_IDLE_SECONDS,
     FIRST_EXECUTOR_SECONDS,
-    LOOK_SECONDS,
-    MAX_POINTERS,
     PORTION_SECONDS,
     URGENT_PORTION_SECONDS,
     StreamLane,
@@ -107,8 +106,8 @@ def test_manifests_beyond_the_work_of_a_portion_wait_for_the_one_before() -> Non
 
 
 def test_pointers_beyond_the_limit_of_a_micro_batch_wait_for_the_next() -> None:
-    full = converted(lane(), *[manifest(600.0, seconds=0.1)] * MAX_POINTERS)
-    over = converted(lane(), *[manifest(600.0, seconds=0.1)] * (MAX_POINTERS + 1))
+    full = converted(lane(), *[manifest(600.0, seconds=0.1)] * MAX_POINTERS_PER_TRIGGER)
+    over = converted(lane(), *[manifest(600.0, seconds=0.1)] * (MAX_POINTERS_PER_TRIGGER + 1))
     assert (full.latencies.percentile(1) or 0) < 30 <= (over.latencies.percentile(1) or 0)
 
 
@@ -167,12 +166,12 @@ def urgent(queued: float, files: int = 1) -> SimulatedManifest:
 def test_an_urgent_manifest_does_not_wait_for_a_backlog_of_many_triggers() -> None:
     # Given 20 GB of peak files, which take many micro-batches, and urgent files in the middle of them, which are nearly
     # all files
-    backlog = [manifest(600.0, seconds=250.0, tasks=7, size=1000 * MB) for _ in range(20 * MAX_POINTERS // 100)]
+    backlog = [manifest(600.0, seconds=250.0, tasks=7, size=1000 * MB) for _ in range(MAX_POINTERS_PER_TRIGGER // 5)]
     alone = converted(lane(), *backlog)
     found = converted(lane(), *backlog, *[urgent(float(at), files=10**6) for at in range(605, 900, 5)])
     # Then they wait for the next check at most, and the others hardly longer
     assert (alone.latencies.percentile(0.5) or 0) > 300
-    assert (found.latencies.percentile(0.99) or 0) <= LOOK_SECONDS + URGENT
+    assert (found.latencies.percentile(0.99) or 0) <= MAX_LOOK_SECONDS + URGENT
     assert (found.latencies.percentile(1) or 0) < 1.2 * (alone.latencies.percentile(1) or 0)
 
 

@@ -10,17 +10,13 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from lake.cut import cut
 from lake.errors import TransientError
 from lake.ledger import ManifestRow, State
 from lake.manifest import Lane
 from lake.settings import parse_settings
 from streaming_job import micro_batch
-from streaming_job.micro_batch import (
-    PORTIONS,
-    InputSize,
-    convert_manifests,
-    portions,
-)
+from streaming_job.micro_batch import PORTIONS, convert_manifests
 from tests.unit.lake.world import PARTITION
 from transform.outcome import ConversionOutcome
 
@@ -41,8 +37,8 @@ PATIENCE_SECONDS = 60
 def test_small_manifests_share_a_portion_a_large_one_has_its_own_and_the_order_stays(
     seconds: tuple[int, ...], files: tuple[int, ...], expected: list[str]
 ) -> None:
-    sizes = {name: InputSize(*size) for name, size in zip("abcde", zip(seconds, files, strict=True), strict=False)}
-    assert portions(sizes, InputSize(3, 100)) == [list(names) for names in expected]
+    sizes = dict(zip("abcde", zip(seconds, files, strict=True), strict=False))
+    assert ["".join(piece) for piece in cut(sizes, sizes.__getitem__, (3, 100))] == expected
 
 
 @dataclass
@@ -93,16 +89,6 @@ def convert_gibibytes(
     monkeypatch.setattr(micro_batch, "convert", conversions)
     context = context_of(lambda manifest: row_of(manifest, GIB * compressed), [], **stream)
     return convert_manifests(context, [f"{number:03d}" for number in range(manifests)])
-
-
-def test_portions_are_converted_at_the_same_time_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given portions that end only after enough others have begun
-    conversions = Conversions(threading.Barrier(PORTIONS))
-    # When
-    outcomes = convert_gibibytes(monkeypatch, conversions, 3 * 8, max_workers=3)
-    # Then
-    assert [outcome.manifest for outcome in outcomes] == [f"{number:03d}" for number in range(24)]
-    assert conversions.most_bytes == 8 * GIB
 
 
 @pytest.mark.parametrize("compressed", [True, False])

@@ -14,15 +14,15 @@ from botocore.exceptions import ClientError, EndpointConnectionError
 from pyspark.errors import PySparkException
 
 from lake.errors import TransientError
-from lake.layout import INBOX, inbox, manifest_of_pointer, pointer_key
+from lake.layout import INBOX, manifest_of_pointer, pointer_key
 from lake.ledger.stream import Stream
 from lake.manifest import Lane
 from lake.settings import parse_settings
 from lake.shards import SHARD_ARGUMENT
+from lake.speed import InputSize
 from router.stream.runs import MAX_HEARTBEAT_AGE
 from streaming_job import main, stream
-from streaming_job.micro_batch import InputSize
-from streaming_job.stream import InboxStream, OpenConversion, key_of_path, pattern_of
+from streaming_job.stream import InboxStream, OpenConversion
 from tests.unit.lake.world import World
 from transform.outcome import HELD, ConversionOutcome
 from transform.task_model import ConversionContext, JobServices
@@ -436,14 +436,6 @@ def test_a_held_manifest_of_a_micro_batch_does_not_keep_a_run_from_stopping(lane
     assert lane.stream._error is None
     assert ended or lane.stream._may_end()
     assert lane.pointers() == [SLOW]
-
-
-def test_spark_lists_exactly_the_inbox_of_the_job(world: World) -> None:
-    services = context_of(world).services
-    assert pattern_of(services) == "s3a://control/{inbox}/"
-    third = replace(services, ledger=replace(world.ledger, stream=world.ledger.stream.of("3")))
-    assert pattern_of(third) == "s3a://control/{inbox-3}/"
-    assert key_of_path(f"s3a://control/{inbox('3')}m-n.json") == "inbox-3/m-n.json"
 
 
 def test_a_job_keeps_the_row_of_its_own_shard(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

