@@ -176,14 +176,6 @@ class ExplainedManifest:
 
 
 @dataclass(frozen=True, slots=True)
-class FirstReject:
-    offset: Annotated[int, "bytes, in the decompressed file"]
-    length: int
-    reason: str
-    line: Annotated[str, "its beginning; empty where the quarantine does not hold it"]
-
-
-@dataclass(frozen=True, slots=True)
 class PublishedObject:
     uri: str
     rows: Annotated[int, "rows of Parquet, records of the quarantine"]
@@ -195,7 +187,7 @@ class FileResult:
     generation: int
     published_at: Instant
     source: SourceCount
-    first_rejected_line: FirstReject | None
+    first_rejected_line: Annotated[str | None, "its beginning; null: there is none, or it cannot be shown"]
     parquet: tuple[PublishedObject, ...]
     quarantine: tuple[PublishedObject, ...]
     omitted: Annotated[int, "objects that --limit has left out"]
