@@ -71,6 +71,18 @@ def test_lines_have_their_place_whatever_the_compression(compress: Any, monkeypa
     ]
 
 
+@pytest.mark.parametrize("lost", [2, 3])
+def test_a_range_whose_connection_is_lost_is_read_again(lost: int) -> None:
+    s3, broken = OneObject(BODY), Mock(read=Mock(side_effect=ReadTimeoutError(endpoint_url="https://s3")))
+    answers = [{"Body": broken}] * lost
+    flaky: Any = Mock(get_object=lambda **request: answers.pop() if answers else s3.get_object(**request))
+    if lost == 2:
+        assert len(read(flaky, len(BODY))) == 4
+    else:
+        with pytest.raises(ReadTimeoutError):
+            read(flaky, len(BODY))
+
+
 def test_no_other_version_is_read() -> None:
     versioned, unversioned = OneObject(BODY), OneObject(BODY)
     read(versioned, len(BODY))
