@@ -111,7 +111,9 @@ class HoursCheck:
         ours = self.stack.with_current_marks(ours)
         share = self.effort.share * (1 << 32)
         chosen = [row for row in ours if _is_counted(report, row) and zlib.crc32(row.id.encode()) < share]
-        for row, outcome in zip(chosen, pool.map(self._compare, chosen), strict=True):
+        # Ctrl-C ends a comparison only in this thread.
+        compare = pool.map if self.effort.parallel_manifests > 1 else map
+        for row, outcome in zip(chosen, compare(self._compare, chosen), strict=True):
             published: Collection[str] | None = None
             if isinstance(outcome, CheckedManifest):
                 report.compared += 1

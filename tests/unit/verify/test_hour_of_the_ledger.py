@@ -1,5 +1,6 @@
 """An hour is more than its files in the input bucket: unpublished content is never proven."""
 
+import threading
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -308,6 +309,8 @@ def test_a_manifest_that_cannot_be_compared_is_unproven_and_the_others_are_compa
     compared = []
 
     def check(stack: Any, row: Any, *rest: Any, **options: Any) -> Any:
+        # Ctrl-C interrupts only this thread.
+        assert threading.current_thread() is threading.main_thread()
         if row.id == rows[1].id:
             raise error
         compared.append(row.id)
