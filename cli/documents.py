@@ -299,7 +299,6 @@ class DatasetHour:
     quarantined_lines: int
     unreadable_files: int
     manifests: HourManifests
-    failed_manifests: Annotated[tuple[str, ...], "ids of the first 20 that are FAILED"]
     published_at: Annotated[Instant | None, "the last publication"]
     revision: Annotated[int, "number of announced changes of the hour"]
     marker: Annotated[str | None, "URI of the marker; null if it does not exist"]
