@@ -26,18 +26,15 @@ def verify(
     dataset: Annotated[str, typer.Option(help="Dataset to prove.")],
     first: Annotated[str, FROM],
     last: Annotated[str, TO],
-    share: Annotated[float, typer.Option(help="Share of the manifests that are compared, above 0, at most 1.")] = 1.0,
     *,
     as_json: Json = False,
 ) -> int:
     """Prove hours from the input files; exit code 0: proven, 1: different, 2: invalid use, 3: no proof possible."""
-    if not 0 < share <= 1:
-        raise InvalidInputError(f"--share = {share} is not a valid share: pass a number above 0, at most 1")
     reports: list[HourReport] = []
     try:
         settings = stack.settings()
         hours = _hours(stack, settings, dataset, {"from": first, "to": last})
-        for report in HoursCheck(_readable(stack, settings, hours), hours, Effort(share), print_progress).run():
+        for report in HoursCheck(_readable(stack, settings, hours), hours, Effort(), print_progress).run():
             found = (replace(item, problem=stack.runnable(item.problem)) for item in report.differences)
             report.differences, report.unproven = list(found), [stack.runnable(text) for text in report.unproven]
             reports.append(report)
@@ -50,7 +47,7 @@ def verify(
     except HybridRouterError as error:
         raise NotReachableError(f"verify could not read everything: {error}") from error
     if as_json:
-        typer.echo(format_json({"dataset": dataset, "share": share, "hours": [item.to_json() for item in reports]}))
+        typer.echo(format_json({"dataset": dataset, "hours": [item.to_json() for item in reports]}))
     outcomes = {report.outcome for report in reports}
     if HourOutcome.DIFFERS in outcomes:
         return ExitCode.NEGATIVE
