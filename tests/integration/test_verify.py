@@ -224,11 +224,6 @@ CHANGES: dict[str, tuple[str, Callable[[bytes], bytes], list[tuple[int | None, s
     ),
     "the record of a line is lost": (
         "quarantine",
-        without_first("not an object"),
-        [(None, "1 rejected line (not an object) is not in the quarantine")],
-    ),
-    "the record of a sampled line is lost": (
-        "quarantine",
         without_first("duplicate key"),
         [(None, "1 rejected line (duplicate key) is not in the quarantine")],
     ),
@@ -318,17 +313,6 @@ def test_a_file_that_was_read_is_not_in_the_quarantine_as_a_whole(hour: Verified
     assert (
         difference.problem == "is in the quarantine as a whole (truncated), and the commit document says: it was read"
     )
-
-
-def test_a_missing_record_of_an_unreadable_file_is_found_when_its_input_is_gone(hour: VerifiedHour) -> None:
-    s3, file = hour.world.services.s3, hour.files["orders/d.json.gz"]
-    s3.put_object(Bucket=hour.world.bucket("quarantine"), Key=hour.world.keys("quarantine")[1], Body=b"")
-    s3.delete_object(Bucket=file.bucket, Key=file.key, VersionId=str(file.version_id))
-    report = hour.verify()
-    assert report.outcome == HourOutcome.DIFFERS
-    assert [(item.uri, item.problem.partition(":")[0]) for item in report.differences[1:]] == [
-        (file.uri, "is in the quarantine not as a whole, and the commit document says")
-    ]
 
 
 def test_a_foreign_object_is_found(hour: VerifiedHour) -> None:

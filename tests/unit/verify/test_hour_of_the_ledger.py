@@ -9,7 +9,7 @@ import pytest
 
 from lake.commit import CommitDocument, read_commit
 from lake.layout import complete_marker_key, partition_prefix
-from lake.ledger import ArrivalRow, ManifestRow, ResubmissionRow
+from lake.ledger import ArrivalRow, ManifestRow
 from lake.ledger.arrivals import Arrivals
 from lake.manifest import Lane, ObjectVersion
 from lake.publish import roll_forward
@@ -235,20 +235,6 @@ def test_a_file_that_may_be_on_its_way_is_not_proven(
     report = verified(deployment)
     assert report.outcome == outcome
     assert "but not in the ledger" in "".join([*map(str, report.differences), *report.unproven])
-
-
-@pytest.mark.parametrize(("minutes", "outcome"), [(29, HourOutcome.UNPROVEN), (31, HourOutcome.DIFFERS)])
-def test_lines_that_are_being_resubmitted_are_not_proven(
-    deployment: Deployment, minutes: int, outcome: HourOutcome
-) -> None:
-    # Given a recorded resubmission that has no owner yet
-    lines = ObjectVersion("control", "resubmissions/a.ndjson", "e", 3, iso_utc(deployment.now), None)
-    row = ResubmissionRow("a", PARTITION, lines, "", 1, iso_utc(deployment.now))
-    assert deployment.ledger.resubmissions.record(row, 0)
-    deployment.wait(timedelta(minutes=minutes))
-    report = verified(deployment)
-    assert report.outcome == outcome
-    assert "no manifest has it" in "".join([*map(str, report.differences), *report.unproven])
 
 
 @pytest.mark.parametrize(
