@@ -243,7 +243,7 @@ def test_one_change_is_found_with_its_place(shared_hour: VerifiedHour, kind: str
     assert found == [(None, OTHER_BYTES), *expected]
 
 
-def edit_row(hour: VerifiedHour, place: str, name: str, value: object) -> None:
+def edit_row(hour: VerifiedHour, place: str, name: str, value: str | int) -> None:
     boto3.resource("dynamodb").Table(hour.world.services.resources.ledger_table).update_item(
         Key={"pk": f"manifest#{hour.manifest}", "sk": "manifest"},
         UpdateExpression=f"SET published.{place}.#name = :value",
