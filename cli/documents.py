@@ -176,14 +176,6 @@ class ExplainedManifest:
 
 
 @dataclass(frozen=True, slots=True)
-class FirstReject:
-    offset: Annotated[int, "bytes, in the decompressed file"]
-    length: int
-    reason: str
-    line: Annotated[str, "its beginning; empty where the quarantine does not hold it"]
-
-
-@dataclass(frozen=True, slots=True)
 class PublishedObject:
     uri: str
     rows: Annotated[int, "rows of Parquet, records of the quarantine"]
@@ -195,7 +187,7 @@ class FileResult:
     generation: int
     published_at: Instant
     source: SourceCount
-    first_rejected_line: FirstReject | None
+    first_rejected_line: Annotated[str | None, "its beginning; null: there is none, or it cannot be shown"]
     parquet: tuple[PublishedObject, ...]
     quarantine: tuple[PublishedObject, ...]
     omitted: Annotated[int, "objects that --limit has left out"]
@@ -307,7 +299,6 @@ class DatasetHour:
     quarantined_lines: int
     unreadable_files: int
     manifests: HourManifests
-    failed_manifests: Annotated[tuple[str, ...], "ids of the first 20 that are FAILED"]
     published_at: Annotated[Instant | None, "the last publication"]
     revision: Annotated[int, "number of announced changes of the hour"]
     marker: Annotated[str | None, "URI of the marker; null if it does not exist"]

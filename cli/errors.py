@@ -14,6 +14,7 @@ from botocore.exceptions import (
     ProfileNotFound,
     SSOError,
 )
+from botocore.parsers import ResponseParserError
 
 from lake.errors import HybridRouterError, InvalidInputError, InvalidSettingsError, UnknownDatasetError
 from lake.faults import (
@@ -32,7 +33,9 @@ from lake.faults import (
 )
 from lake.texts import printable
 
-AWS_ERRORS = (BotoCoreError, ClientError, *NETWORK_ERRORS)
+UNANSWERED = (ResponseParserError, *NETWORK_ERRORS)
+"""The first one: a proxy has answered, for example with a page."""
+AWS_ERRORS = (BotoCoreError, ClientError, *UNANSWERED)
 GONE_CODES = frozenset({"404", "NoSuchKey", "NoSuchVersion"})
 
 
@@ -52,7 +55,7 @@ def advise(error: Exception) -> str:  # noqa: PLR0911
         return "no AWS region is set: pass --region, or set AWS_REGION"
     if isinstance(error, (*CREDENTIAL_ERRORS, SSOError)):
         return f"no AWS credentials ({error}): set AWS_PROFILE, or sign in with 'aws sso login'"
-    if isinstance(error, NETWORK_ERRORS):
+    if isinstance(error, UNANSWERED):
         return f"no answer from AWS ({error}): check the network, the proxy and the region"
     return str(error)
 

@@ -296,7 +296,7 @@ def grant_verification(grants: Grants) -> None:
     manifest, and write the findings."""
     role = grants.engines.jobs.role
     grants.use_ledger(role, *READ)
-    grants.read_control(role, layout.DIVISIONS)
+    grants.read_control(role, layout.DIVISIONS, layout.RESULTS)
     grants.write_control(role, layout.VERIFICATIONS)
 
 

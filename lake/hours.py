@@ -15,16 +15,12 @@ CONFIRM_AFTER = 2 * GRACE
 """Wait after a further revision was decided: by then the sweep that decided it has ended, and so has each sweep that
 read the row before it and may have written an earlier revision's marker late (twice Lambda's maximum)."""
 ONE_HOUR = timedelta(hours=1)
-MAX_NAMED_MANIFESTS = 20
-"""Maximum number of FAILED manifests that are named; all are counted."""
 
 
 @dataclass(slots=True, kw_only=True)
 class HourContents(ManifestCounts):
     """Sums over the current rows of an hour's manifests; a manifest without a row counts as open."""
 
-    failed_manifests: list[str] = field(default_factory=list)
-    """Ids of the first ``MAX_NAMED_MANIFESTS`` FAILED manifests."""
     waits_for: str | None = None
     """Id of the first manifest that is open, FAILED or not yet shown by its table; None if none is."""
     files: int = 0
@@ -70,8 +66,6 @@ class HourContents(ManifestCounts):
             if not self.has_table or row.is_tabled:
                 return
         self.waits_for = self.waits_for or manifest
-        if row is not None and row.state == State.FAILED and len(self.failed_manifests) < MAX_NAMED_MANIFESTS:
-            self.failed_manifests.append(manifest)
 
     def counts(self) -> HourCounts:
         return HourCounts(

@@ -3,14 +3,12 @@
 import tempfile
 import zlib
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from lake.commit import read_commit
-from lake.errors import UnusableDocumentError
 from lake.layout import (
     complete_marker_key,
     is_complete_marker,
@@ -113,7 +111,9 @@ class HoursCheck:
         ours = self.stack.with_current_marks(ours)
         share = self.effort.share * (1 << 32)
         chosen = [row for row in ours if _is_counted(report, row) and zlib.crc32(row.id.encode()) < share]
-        for row, outcome in zip(chosen, pool.map(self._compare, chosen), strict=True):
+        # Ctrl-C ends a comparison only in this thread.
+        compare = pool.map if self.effort.parallel_manifests > 1 else map
+        for row, outcome in zip(chosen, compare(self._compare, chosen), strict=True):
             published: Collection[str] | None = None
             if isinstance(outcome, CheckedManifest):
                 report.compared += 1
@@ -129,10 +129,8 @@ class HoursCheck:
             self._check_object(report, uri, None, None)
         current = {row.id: row for row in ours}
         for manifest, uris in objects.items():
-            row = current.get(manifest)
-            kept = self._kept_objects(row, uris)
-            for uri in (uri for uri in uris if uri not in kept):
-                self._check_object(report, uri, row, None)
+            for uri in uris:
+                self._check_object(report, uri, current.get(manifest), None)
         check_table(self.stack, partition, ours, report)
         self._check_marker(report, hour_row, ours, has_marker=has_marker)
 
@@ -150,7 +148,8 @@ class HoursCheck:
             return
         generation, current = _generation_of(uri), 0 if row.published is None else row.published.generation
         if generation < current:
-            if not (self.stack.has_table and row.is_tabled):
+            # A generation can keep objects of earlier ones.
+            if published is not None and not (self.stack.has_table and row.is_tabled):
                 report.cannot_be_proven(
                     f"{uri} was replaced by generation {current}: the sweep deletes it after a while"
                 )
@@ -176,16 +175,6 @@ class HoursCheck:
         elif hour.announced == hour.revision and has_marker != (hour.decided == HourState.COMPLETE):
             problem = "is there" if has_marker else "is missing"
             report.cannot_be_proven(f"{uri} {problem}, and the hour was announced as {hour.decided}")
-
-    def _kept_objects(self, row: ManifestRow | None, uris: Sequence[str]) -> Collection[str]:
-        """Objects that the published generation of a manifest outside the share keeps from earlier generations."""
-        if row is None or row.published is None or min(map(_generation_of, uris)) >= row.published.generation:
-            return ()
-        try:
-            document = read_commit(self.stack.s3, self.stack.resources.control_bucket, row.published.document)
-        except UnusableDocumentError:
-            return ()
-        return {f"s3://{item.bucket}/{item.key}" for item in (*document.objects, *document.quarantine)}
 
     def _add_resubmitted(self, partition: Partition, index: FileIndex, report: HourReport) -> None:
         """Add files of lines that a person gave back, which no listing of the input contains."""

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from lake.aws_types import S3Client
-from lake.commit import CommitDocument, PendingObject, SourceCount, read_commit
+from lake.commit import CommitDocument, GenerationResult, PendingObject, SourceCount, read_commit, read_result
 from lake.errors import InvalidDocumentError, NewerDocumentError
 from lake.faults import Fault, judge
 from lake.layout import parse_s3_uri, partition_prefix
@@ -85,11 +85,12 @@ def line_digest(line: bytes) -> bytes:
     return hashlib.blake2b(line, digest_size=16).digest()
 
 
-def add_records(path: Path, files: dict[tuple[str, str], QuarantinedFile]) -> None:
-    """Add the records of a quarantine object to ``files``, by URI and version of the input file.
+def add_records(path: Path, files: dict[tuple[str, str], QuarantinedFile]) -> int:
+    """Add the records of a quarantine object to ``files``, by URI and version of the input file; returns their number.
 
     Raises ``ValueError``, which names the record, if a record cannot be read.
     """
+    number = 0
     with path.open("rb") as stream:
         for number, text in enumerate(stream, 1):
             try:
@@ -97,6 +98,7 @@ def add_records(path: Path, files: dict[tuple[str, str], QuarantinedFile]) -> No
                 _add(record, files.setdefault((record["source"], record["version"]), QuarantinedFile()))
             except (ValueError, KeyError, TypeError) as error:
                 raise ValueError(f"its record {number} cannot be read ({error})") from error
+    return number
 
 
 def _add(record: dict[str, Any], file: QuarantinedFile) -> None:
@@ -141,12 +143,13 @@ def check_manifest(stack: Stack, row: ManifestRow, run_tasks: RunTasks, *, find_
         # The ledger confirms the bytes of both documents, and input.bucket can have been another one.
         earlier = {parse_s3_uri(source.uri).bucket for source in document.sources}
         manifest = read_manifest(stack.s3, control, row, {*stack.resources.file_buckets, *earlier})
+        result = read_result(stack.s3, control, row.id, document.generation)
     except NewerDocumentError as error:
         report.cannot_be_proven(f"manifest {row.id}: {error}")
     except InvalidDocumentError as error:
-        report.differs(Difference(f"s3://{control}/{reference.key}", str(error)))
+        report.differs(Difference(f"manifest {row.id}", str(error)))
     else:
-        _compare_counts(row, manifest, document, report)
+        _compare_counts(row, manifest, document, result, report)
         with tempfile.TemporaryDirectory(prefix="hybrid-router-verify-") as folder:
             table = stack.table if row.is_tabled else None
             _Comparison(stack, manifest, document, table, Path(folder), report).run(run_tasks, find_place=find_place)
@@ -162,8 +165,11 @@ def check_manifest(stack: Stack, row: ManifestRow, run_tasks: RunTasks, *, find_
     return CheckedManifest(report)
 
 
-def _compare_counts(row: ManifestRow, manifest: Manifest, document: CommitDocument, report: ManifestReport) -> None:
-    """Compare the row's counts with the documents: commands, markers and events of hours read only the row."""
+def _compare_counts(
+    row: ManifestRow, manifest: Manifest, document: CommitDocument, result: GenerationResult, report: ManifestReport
+) -> None:
+    """Compare the documents with one another and with the row's counts: commands, markers and events of hours read only
+    the row, and commands about files only the result document."""
     assert row.published is not None
     totals = row.published.totals
     recorded = (row.files, row.published.generation, totals.rows, totals.rejects, totals.failed_files)
@@ -172,6 +178,12 @@ def _compare_counts(row: ManifestRow, manifest: Manifest, document: CommitDocume
     if recorded != expected:
         problem = f"has (files, generation, rows, rejects, unreadable files) = {recorded}, its documents {expected}"
         report.differs(Difference(f"the ledger's row of manifest {row.id}", problem))
+    if [(item.uri, item.version) for item in document.sources] != [(item.uri, item.version) for item in manifest.files]:
+        report.differs(Difference(f"the commit document of manifest {row.id}", "counts other files, or one twice"))
+    committed = [(item.key, item.size, item.rows) for item in (*document.objects, *document.quarantine)]
+    listed = [(item.key, item.size, item.rows) for item in (*result.files, *result.quarantine)]
+    if (result.sources, listed) != (document.sources, committed):
+        report.differs(Difference(f"the result document of manifest {row.id}", "differs from the commit document"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,9 +243,10 @@ class _Comparison:
         for item in self.document.quarantine:
             uri, path = f"s3://{item.bucket}/{item.key}", self.folder / "object.jsonl"
             try:
-                if not download(self.stack.s3, item, path):
+                if not (is_same := download(self.stack.s3, item, path)):
                     self._differs(uri, OTHER_BYTES)
-                add_records(path, files)
+                if add_records(path, files) != item.rows and is_same:
+                    self._differs(uri, OTHER_COUNT)
             except GoneError as error:
                 self._differs(uri, f"is missing: {error}")
             except ValueError as error:
@@ -269,6 +282,7 @@ class _Comparison:
         self.report.differs(Difference(uri, problem, version))
 
 
+OTHER_COUNT = "has another number of rows or records than the commit document says"
 OTHER_BYTES = "has other bytes than were published"
 """Reported even if the rows are equal: other parts, such as bounds and counts of a footer, are not compared."""
 MAX_TASKS = 64
@@ -325,11 +339,14 @@ def digest_lake(s3: S3Client, objects: Sequence[PendingObject]) -> SideDigest:
         for item in objects:
             uri = f"s3://{item.bucket}/{item.key}"
             try:
-                if not download(s3, item, path):
+                if not (is_same := download(s3, item, path)):
                     digest.report.differs(Difference(uri, OTHER_BYTES))
                 digest.columns |= dict.fromkeys(columns_of(path).items(), uri)
+                before = digest.rows.rows
                 for pairs in read_pairs(path):
                     digest.rows.add(row_digest(pairs))
+                if digest.rows.rows - before != item.rows and is_same:
+                    digest.report.differs(Difference(uri, OTHER_COUNT))
             except GoneError as error:
                 digest.report.differs(Difference(uri, f"is missing: {error}"))
                 digest.complete = False
@@ -382,6 +399,6 @@ def _read_file(s3: S3Client, rules: InputRules, expected: ExpectedFile, digest: 
     source = expected.source
     claimed = None if source is None else (source.lines, source.rows, source.blank_lines, source.rejects)
     if counted != claimed:
-        # The commit document's counts are checked because `explain` shows them.
+        # They are checked because `explain` shows them.
         problem = f"has (lines, rows, blank lines, rejects) = {counted}, and the commit document says {claimed}"
         report.differs(Difference(file.uri, problem, file.version))

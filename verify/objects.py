@@ -14,7 +14,7 @@ from botocore.exceptions import ClientError
 
 from lake.aws_types import Buffer, GetObjectOutputTypeDef, S3Client
 from lake.commit import PendingObject, checksum_of
-from lake.faults import KEY_CODES, Fault, error_code, is_denial, judge
+from lake.faults import KEY_CODES, NETWORK_ERRORS, Fault, error_code, is_denial, judge
 from lake.manifest import UNVERSIONED, ObjectVersion
 
 RANGE_BYTES = 8 << 20
@@ -53,7 +53,7 @@ class ObjectStream(io.RawIOBase):
     def readinto(self, target: Buffer) -> int:
         if not self._range and self._position < self._size:
             end = min(self._position + RANGE_BYTES, self._size)
-            body = get_range(self._s3, self._file, self._position, end)["Body"].read()
+            body = self._read_range(end)
             if len(body) != end - self._position:
                 raise GoneError(f"it has fewer than the {self._size} bytes of its event")
             self._range, self._position = memoryview(body), end
@@ -62,6 +62,16 @@ class ObjectStream(io.RawIOBase):
             view[:count] = self._range[:count]
         self._range = self._range[count:]
         return count
+
+    def _read_range(self, end: int, attempts: int = 3) -> bytes:
+        body = get_range(self._s3, self._file, self._position, end)["Body"]
+        try:
+            return body.read()
+        except NETWORK_ERRORS:
+            # The client repeats only requests, and each reading of terabytes meets a connection that is lost.
+            if attempts == 1:
+                raise
+        return self._read_range(end, attempts - 1)
 
 
 def get_range(s3: S3Client, file: ObjectVersion, start: int, end: int) -> GetObjectOutputTypeDef:

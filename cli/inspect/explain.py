@@ -25,9 +25,9 @@ from cli.documents import (
 )
 from cli.errors import ExitCode, NotFoundError
 from cli.inspect.executions import log_of_run, read_next_night, running_execution
-from cli.inspect.trace import Trace, read_first_reject, trace_arrival
+from cli.inspect.trace import Trace, read_first_line, trace_arrival
 from cli.terminal import print_answer, working
-from lake.commit import ResultObject, SourceCount, find_result
+from lake.commit import ResultObject, SourceCount, find_result, read_result
 from lake.layout import S3Uri, is_own_key, parse_generation, parse_s3_uri
 from lake.ledger import CollectionId, ManifestRow, State
 from lake.ledger.tables import with_current_mark
@@ -62,8 +62,8 @@ def explain_object(stack: DeployedStack, name: S3Uri, limit: int) -> ObjectExpla
         )
     generation, published = parsed[1], row.published
     s3, control = stack.s3, stack.resources.control_bucket
-    result = find_result(s3, control, row.id, generation)
     is_current = published is not None and generation == published.generation
+    result = (read_result if is_current else find_result)(s3, control, row.id, generation)
     if published is not None and generation < published.generation:
         # A generation keeps objects of an earlier one if input files were gone when it was converted.
         current = find_result(s3, control, row.id, published.generation)
@@ -200,7 +200,7 @@ def _result(stack: DeployedStack, trace: Trace, limit: int) -> FileResult | None
         generation=result.generation,
         published_at=result.published_at,
         source=_runnable(stack, source),
-        first_rejected_line=read_first_reject(stack.s3, resources.quarantine_bucket, result.quarantine, source),
+        first_rejected_line=read_first_line(stack.s3, resources.quarantine_bucket, result.quarantine, source),
         parquet=objects(resources.lake_bucket, files),
         quarantine=objects(resources.quarantine_bucket, quarantine),
         omitted=sum(max(len(items) - limit, 0) for items in (files, quarantine)),
@@ -325,9 +325,7 @@ def _print_result(result: FileResult, clock: Callable[[str], str]) -> None:
         _line("unreadable", printable(source.failed))
     if rejected:
         _line("reasons", _reasons(source.rejects))
-        first = result.first_rejected_line
-        text = f"{first.reason} at byte {first.offset:,}: {first.line}" if first else source.first_reject or ""
-        _line("first", printable(text))
+        _line("first", printable(": ".join(filter(None, (source.first_reject, result.first_rejected_line)))))
     for name, objects in (("parquet", result.parquet), ("quarantine", result.quarantine)):
         for item in objects:
             _line(name, f"{printable(item.uri)}  {format_count(item.rows, 'record')}, {format_size(item.size)}")

@@ -135,17 +135,12 @@ def failures_document(stack: DeployedStack, dataset: str | None, limit: int) -> 
                         break
                 complete = complete and max(len(rows), len(failures)) <= limit
                 found += failures[:limit]
-    apart = list(islice(_parts_set_apart(stack, dataset), limit + 1))
-    complete = complete and len(apart) <= limit
-    found += apart[:limit]
+    others = [(list(islice(_parts_set_apart(stack, dataset), limit + 1)), True), list_not_delivered(stack, dataset)]
     if dataset is None:
-        found += _dead_letters(stack)
-        ignored, all_read = _ignored(stack)
-        complete = complete and all_read and len(ignored) <= limit
-        found += ignored[:limit]
-    not_delivered, all_listed = list_not_delivered(stack, dataset)
-    complete = complete and all_listed and len(not_delivered) <= limit
-    found += not_delivered[:limit]
+        others += [(_dead_letters(stack), True), _ignored(stack)]
+    for failures, all_read in others:
+        complete = complete and all_read and len(failures) <= limit
+        found += failures[:limit]
     order = list(FailureKind)
     found.sort(key=lambda failure: (order.index(failure.kind), failure.since or ""))
     runnable = (replace(failure, reason=stack.runnable(failure.reason)) for failure in found)

@@ -80,7 +80,6 @@ def _read_hour(stack: DeployedStack, row: HourRow, now: datetime, *, is_empty: b
         quarantined_lines=counts.quarantined_lines,
         unreadable_files=counts.unreadable_files,
         manifests=HourManifests(counts.manifests, contents.failed, contents.open, contents.not_in_table),
-        failed_manifests=tuple(contents.failed_manifests),
         published_at=counts.published_at or None,
         revision=row.revision,
         marker=f"s3://{stack.resources.lake_bucket}/{complete_marker_key(row.partition)}" if has_marker else None,
@@ -94,11 +93,9 @@ def _print_hours(dataset: str, hours: Sequence[DatasetHour], options: str) -> No
     numbers = ("files", "size", "rows", "quarantined lines", "unreadable files")
     print_table(f"Hours of {dataset} (UTC)", ("hour", "state"), numbers, rows)
     for hour in hours:
-        if hour.failed_manifests:
-            left = hour.manifests.failed - len(hour.failed_manifests)
-            named, more = ", ".join(hour.failed_manifests), f" and {left:,} more" if left else ""
+        if failed := hour.manifests.failed:
             typer.echo(
-                f"{hour.hour} waits for manifests that are FAILED: {named}{more}; "
+                f"{hour.hour} waits for {format_count(failed, 'manifest')} that FAILED: "
                 f"'hybrid-router failures --dataset {dataset}{options}' shows why and what to do"
             )
         if waiting := hour.manifests.not_in_table:

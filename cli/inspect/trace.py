@@ -3,11 +3,9 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from botocore.exceptions import ClientError
 
-from cli.documents import FirstReject
 from lake.aws_types import S3Client
 from lake.commit import GenerationResult, ResultObject, SourceCount, read_result
 from lake.ledger import ArrivalRow, Ledger, ManifestRow, State
@@ -71,32 +69,19 @@ MAX_OBJECTS, MAX_BYTES = 8, 262_144
 MAX_LINE_CHARACTERS = 200
 
 
-def read_first_reject(
-    s3: S3Client, bucket: str, objects: Sequence[ResultObject], source: SourceCount
-) -> FirstReject | None:
-    """Return offset, reason and beginning of a source's first rejected line.
+def read_first_line(s3: S3Client, bucket: str, objects: Sequence[ResultObject], source: SourceCount) -> str | None:
+    """Return the beginning of a source's first rejected line.
 
-    None if it has none, none is in the first ``MAX_BYTES`` of the objects, or they cannot be read.
+    None if it has none, if it is not text, or not in the first ``MAX_BYTES`` of objects that can be read.
     """
-    if not source.rejects:
-        return None
-    found = [
-        record
-        for item in objects[:MAX_OBJECTS]
-        for record in _records(s3, bucket, item.key)
-        if (record["source"], record["version"], record["kind"]) == (source.uri, source.version, "line")
-    ]
-    if not found:
-        return None
-    first = min(found, key=lambda record: int(record["offset"]))
-    line = str(first.get("line", ""))[:MAX_LINE_CHARACTERS]
-    return FirstReject(first["offset"], first["length"], first["reason"], line)
-
-
-def _records(s3: S3Client, bucket: str, key: str) -> list[dict[str, Any]]:
-    """Records at the beginning of an object, without the last, which may be cut; none if it cannot be read."""
-    try:
-        body = s3.get_object(Bucket=bucket, Key=key, Range=f"bytes=0-{MAX_BYTES - 1}")["Body"].read()
-        return [json.loads(line) for line in body[: body.rfind(b"\n") + 1].splitlines()]
-    except (ClientError, ValueError):
-        return []
+    for item in objects[:MAX_OBJECTS] if source.first_reject else ():
+        try:
+            body = s3.get_object(Bucket=bucket, Key=item.key, Range=f"bytes=0-{MAX_BYTES - 1}")["Body"].read()
+            for record in map(json.loads, body[: body.rfind(b"\n") + 1].splitlines()):
+                place = (record["source"], record["version"], f"{record['reason']} at byte {record['offset']}")
+                if "line" in record and place == (source.uri, source.version, source.first_reject):
+                    return str(record["line"])[:MAX_LINE_CHARACTERS]
+        except (ClientError, ValueError, KeyError, TypeError):
+            # The right to read it is missing, or it is damaged.
+            continue
+    return None

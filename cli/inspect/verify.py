@@ -7,15 +7,14 @@ from typing import Annotated
 import typer
 
 from cli.commands import FROM, TO, Json, command
-from cli.deployed_stack import DeployedStack
+from cli.deployed_stack import DeployedStack, known_dataset
 from cli.errors import ExitCode, NotReachableError
 from cli.terminal import print_progress
 from lake.documents import format_json
 from lake.errors import HybridRouterError, InvalidInputError
 from lake.settings import Settings
 from lake.texts import printable
-from router.requests.selection import parse_selection
-from router.services import Services
+from router.requests.selection import parse_hours
 from verify.hours import Effort, HoursCheck
 from verify.report import HourOutcome, HourReport
 from verify.stack import Hours, Stack
@@ -27,18 +26,15 @@ def verify(
     dataset: Annotated[str, typer.Option(help="Dataset to prove.")],
     first: Annotated[str, FROM],
     last: Annotated[str, TO],
-    share: Annotated[float, typer.Option(help="Share of the manifests that are compared, above 0, at most 1.")] = 1.0,
     *,
     as_json: Json = False,
 ) -> int:
     """Prove hours from the input files; exit code 0: proven, 1: different, 2: invalid use, 3: no proof possible."""
-    if not 0 < share <= 1:
-        raise InvalidInputError(f"--share = {share} is not a valid share: pass a number above 0, at most 1")
     reports: list[HourReport] = []
     try:
         settings = stack.settings()
-        hours = _hours(stack, settings, {"dataset": dataset, "from": first, "to": last})
-        for report in HoursCheck(_readable(stack, settings, hours), hours, Effort(share), print_progress).run():
+        hours = _hours(stack, settings, dataset, {"from": first, "to": last})
+        for report in HoursCheck(_readable(stack, settings, hours), hours, Effort(), print_progress).run():
             found = (replace(item, problem=stack.runnable(item.problem)) for item in report.differences)
             report.differences, report.unproven = list(found), [stack.runnable(text) for text in report.unproven]
             reports.append(report)
@@ -51,7 +47,7 @@ def verify(
     except HybridRouterError as error:
         raise NotReachableError(f"verify could not read everything: {error}") from error
     if as_json:
-        typer.echo(format_json({"dataset": dataset, "share": share, "hours": [item.to_json() for item in reports]}))
+        typer.echo(format_json({"dataset": dataset, "hours": [item.to_json() for item in reports]}))
     outcomes = {report.outcome for report in reports}
     if HourOutcome.DIFFERS in outcomes:
         return ExitCode.NEGATIVE
@@ -59,18 +55,18 @@ def verify(
     return ExitCode.OK if is_proven else ExitCode.NOT_REACHABLE
 
 
-def _hours(stack: DeployedStack, settings: Settings, options: dict[str, str]) -> Hours:
-    services = Services(settings, stack.resources, stack.ledger, stack.s3, stack.glue, lambda: datetime.now(UTC))
-    selection = parse_selection(options, services)
-    assert selection.dataset is not None
-    assert selection.first is not None
-    assert selection.last is not None
-    settings.ledger.check_kept(selection.first, stack.ledger.arrivals.expiries(), services.clock())
-    current = services.clock().replace(tzinfo=None).isoformat(timespec="hours")
+def _hours(stack: DeployedStack, settings: Settings, dataset: str, options: dict[str, str]) -> Hours:
+    known_dataset(stack, dataset)
+    begin, end = parse_hours(options)
+    assert begin is not None
+    assert end is not None
+    now = datetime.now(UTC)
+    settings.ledger.check_kept(begin, stack.ledger.arrivals.expiries(), now)
+    current = now.replace(tzinfo=None).isoformat(timespec="hours")
     # An hour that has not begun has no file, which proves nothing.
-    if selection.first > current:
-        raise InvalidInputError(f"the hour {selection.first} has not begun: pass an earlier one as --from")
-    return Hours(selection.dataset, selection.first, min(selection.last, current))
+    if begin > current:
+        raise InvalidInputError(f"the hour {begin} has not begun: pass an earlier one as --from")
+    return Hours(dataset, begin, min(end, current))
 
 
 def _readable(stack: DeployedStack, settings: Settings, hours: Hours) -> Stack:

@@ -98,7 +98,7 @@ def _contexts(lines: Iterable[Line], offsets: Sequence[int], count: int) -> Iter
         before.append(line)
 
 
-NUMBERS = {"lines": "lines", "resubmitted": "resubmitted", "files": "files"}
+NUMBERS = ("lines", "resubmitted", "files")
 COLUMNS = {
     "dataset": ("dataset", "reason"),
     "hour": ("dataset", "hour", "reason"),
@@ -141,7 +141,7 @@ def print_quarantine(
             (*(printable(group[name]) for name in columns), *(f"{group[name]:,}" for name in NUMBERS))
             for group in groups
         ]
-        print_table("", columns, tuple(NUMBERS.values()), rows)
+        print_table("", columns, NUMBERS, rows)
         typer.echo(
             f"rejected lines: {totals['lines']:,}, resubmitted: {totals['resubmitted']:,}, "
             f"unreadable files: {totals['files']:,}"

@@ -26,9 +26,6 @@ Limit = Annotated[int, typer.Option(min=1, help="Maximum number of records.")]
 WHOLE_FILE, ONE_LINE, COUNTED_LINES = "file", "line", "lines"
 """Kinds of records: a file that could not be read, a rejected line, and rejected lines that are only counted."""
 
-MAX_READ = 1_000_000
-"""Maximum number of records that one command reads, in about ten seconds on one core."""
-
 
 @dataclass(frozen=True, slots=True)
 class RejectedPlace:
@@ -72,8 +69,7 @@ class QuarantineRecord(RejectedPlace):
 class RecordScan:
     """The selected records of published generations, by dataset, hour and manifest, up to a limit.
 
-    Memory holds one page of the listing, one record, and the lines of an hour that were resubmitted. At most
-    ``MAX_READ`` records are read.
+    Memory holds one page of the listing, one record, and the lines of an hour that were resubmitted.
     """
 
     stack: DeployedStack
@@ -86,7 +82,7 @@ class RecordScan:
     file: str | None = None
     """URI of an input file; None, as in the other fields, does not restrict the selection."""
     is_complete: bool = True
-    """Whether no limit has left out a record; known at the end."""
+    """Whether the limit has left out no record; known at the end."""
     _hours: Selection = field(init=False)
 
     def __post_init__(self) -> None:
@@ -101,12 +97,11 @@ class RecordScan:
 
     def __iter__(self) -> Iterator[QuarantineRecord]:
         selected = 0
-        for number, record in enumerate(self._published_records()):
-            is_selected = self.file in (None, record.source) and record.reason.startswith(self.reason or "")
-            if number == MAX_READ or (is_selected and selected == self.limit):
-                self.is_complete = False
-                return
-            if is_selected:
+        for record in self._published_records():
+            if self.file in (None, record.source) and record.reason.startswith(self.reason or ""):
+                if selected == self.limit:
+                    self.is_complete = False
+                    return
                 selected += 1
                 yield record
 

@@ -47,14 +47,6 @@ def run(hours: dict[str, str]) -> tuple[int, list[dict[str, Any]]]:
     return result.exit_code, json.loads(result.stdout)["hours"]
 
 
-def test_both_lanes_are_proven(hours: dict[str, str]) -> None:
-    code, reports = run(hours)
-    assert code == ExitCode.OK, reports
-    assert sum(report["rows"] for report in reports) == 6
-    assert sum(report["rejects"] for report in reports) == 3
-    assert sum(report["manifests"] for report in reports) == 2
-
-
 def test_a_repaired_line_becomes_a_row_of_its_hour_once(
     scenario: Scenario, converted: list[ManifestRow], hours: dict[str, str], tmp_path: Path
 ) -> None:
@@ -84,7 +76,8 @@ def test_a_repaired_line_becomes_a_row_of_its_hour_once(
     assert [answer["partition"] for answer in first["resubmissions"]] == [str(partition)]
     assert quarantine("ls", "--file", source)["resubmitted"] == 1
     code, reports = run(hours)
-    assert (code, sum(report["rows"] for report in reports)) == (ExitCode.OK, 7), reports
+    sums = [sum(report[name] for report in reports) for name in ("rows", "rejects", "manifests")]
+    assert (code, sums) == (ExitCode.OK, [7, 3, 3]), reports
     # And a dry run of a backfill finds nothing else to convert
     search = call("backfill", *(text for name, value in hours.items() for text in (f"--{name}", value)), "--dry-run")
     assert (search["output"]["search"]["found"], search["output"]["search"]["recorded"]) == (2, 0)

@@ -31,6 +31,7 @@ from botocore.exceptions import (
     ProfileNotFound,
     ReadTimeoutError,
 )
+from botocore.parsers import ResponseParserError
 from typer.testing import CliRunner
 
 from cli.commands import MODULES
@@ -109,6 +110,7 @@ NO_NETWORK = EndpointConnectionError(endpoint_url="https://cloudformation.eu-cen
         (NotReachableError("no stack"), ExitCode.NOT_REACHABLE, "no stack"),
         (NoCredentialsError(), ExitCode.NOT_REACHABLE, "sign in with 'aws sso login'"),
         (NoRegionError(), ExitCode.NOT_REACHABLE, "pass --region"),
+        (ResponseParserError("invalid XML"), ExitCode.NOT_REACHABLE, "check the network, the proxy and the region"),
         (ProfileNotFound(profile="x"), ExitCode.NOT_REACHABLE, "name a profile of ~/.aws/config"),
         (NO_NETWORK, ExitCode.NOT_REACHABLE, "check the network"),
         (refused("AccessDenied"), ExitCode.NOT_REACHABLE, "a permission is missing"),

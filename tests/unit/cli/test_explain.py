@@ -12,8 +12,8 @@ from cli.documents import ObjectExplanation
 from cli.errors import NotFoundError
 from cli.inspect.explain import explain_file, explain_object, print_explanation, print_file, print_object
 from lake.commit import ResultObject, SourceCount
-from lake.errors import InvalidInputError
-from lake.layout import S3Uri, lake_key, parse_s3_uri, quarantine_key
+from lake.errors import InvalidDocumentError, InvalidInputError
+from lake.layout import S3Uri, lake_key, parse_s3_uri, quarantine_key, result_key
 from lake.ledger import ArrivalRow, CollectionId, CommitReference, Part, Tabled
 from lake.manifest import Lane, Manifest, ObjectVersion
 from tests.unit.cli.conftest import Printed, valid_json
@@ -152,8 +152,14 @@ def test_quarantined_lines_have_every_reason_and_the_first_line(world: World, ex
     assert "  first      not JSON at byte 16: not\\njson\n" in text
     assert f"  parquet    s3://lake/orders/date=2026-11-20/hour=09/{manifest.id}-g1-00000.parquet  3 records" in text
     assert f"  quarantine s3://quarantine/orders/date=2026-11-20/hour=09/{manifest.id}-g1-00001.jsonl" in text
-    # And a user without read access to the quarantine gets reason and offset
-    world.raw_s3.delete_object(Bucket="quarantine", Key=quarantine_key(PARTITION, manifest.id, 1, 1))
+    # And if the object begins with a later line, or has a damaged record, reason and offset are shown alone
+    name = {"Bucket": "quarantine", "Key": quarantine_key(PARTITION, manifest.id, 1, 1)}
+    later = world.raw_s3.get_object(**name)["Body"].readline()
+    for body in (later, b"{}\n", b"7\n"):
+        world.raw_s3.put_object(**name, Body=body)
+        assert "  first      not JSON at byte 16\n" in explained()[1]
+    # And so they are to a user without read access to the quarantine
+    world.raw_s3.delete_object(**name)
     assert "  first      not JSON at byte 16\n" in explained()[1]
 
 
@@ -211,6 +217,10 @@ def test_an_object_is_traced_to_its_files_and_a_quarantine_object_to_those_that_
     assert "  input      s3://input/orders/a  version v1  3 rows, quarantined 2 not JSON\n" in text
     document = object_at(world, f"s3://quarantine/{quarantine_key(PARTITION, manifest.id, 1, 1)}")
     assert ([item.uri for item in document.inputs], document.kind) == (["s3://input/orders/a"], "quarantine")
+    # And without the document that names its files, it is not said to be unpublished
+    world.raw_s3.delete_object(Bucket="control", Key=result_key(manifest.id, 1))
+    with pytest.raises(InvalidDocumentError, match="is gone"):
+        object_at(world, document.uri)
 
 
 def test_an_object_of_an_older_generation_is_shown_as_replaced(world: World, printed: Printed) -> None:

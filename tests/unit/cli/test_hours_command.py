@@ -67,13 +67,12 @@ def test_counts_of_complete_open_and_failed_hours(deployment: Deployment, hours:
         "quarantinedLines": 2,
         "unreadableFiles": 0,
         "manifests": {"done": 1, "failed": 0, "open": 0, "notInTable": 0},
-        "failedManifests": [],
         "publishedAt": "2026-11-20T09:30:00.000+00:00",
         "revision": 0,
         "marker": None,
         "snapshot": None,
     }
-    assert found[2]["failedManifests"] == [failed.id]
+    assert found[2]["manifests"]["failed"] == 1
     hours("2026-11-20T06", "2026-11-20T07", code=0)
 
 
@@ -117,7 +116,7 @@ def test_an_announced_hour_is_read_from_its_row_alone(
     assert (requests["Query"], requests["BatchGetItem"], requests["ListObjectsV2"]) == (2, 0, 0)
     # When, Then: the other one names what it waits for
     (hour,) = hours("2026-11-20T08", "2026-11-20T08", code=1)
-    assert (hour["state"], hour["failedManifests"], hour["marker"]) == ("reopened", [late.id], None)
+    assert (hour["state"], hour["manifests"]["failed"], hour["marker"]) == ("reopened", 1, None)
     text = printed(print_hours, stack, "orders", "2026-11-20T08", "2026-11-20T08")
     assert "2026-11-20T08\treopened\t2\t200 B\t5" in text
-    assert f"2026-11-20T08 waits for manifests that are FAILED: {late.id}; 'hybrid-router failures" in text
+    assert "2026-11-20T08 waits for 1 manifest that FAILED: 'hybrid-router failures --dataset orders" in text

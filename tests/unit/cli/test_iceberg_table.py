@@ -85,9 +85,9 @@ def test_an_hour_that_the_table_shows(deployment: Deployment, rows: list[Manifes
     # And files that it keeps for earlier snapshots are not a difference
     report, (old,) = HourReport(), [key for key in deployment.keys("lake", "orders/") if f"{rows[0].id}-g1" in key]
     check = hours_check(deployment)
-    check._check_object(report, f"s3://lake/{old}", rows[0], None)
+    check._check_object(report, f"s3://lake/{old}", rows[0], ())
     assert report.is_empty
-    check._check_object(report, f"s3://lake/{old}", replace(rows[0], tabled=None), None)
+    check._check_object(report, f"s3://lake/{old}", replace(rows[0], tabled=None), ())
     assert "was replaced by generation 2" in report.unproven[0]
 
 

@@ -160,13 +160,6 @@ def test_show_prints_place_reason_and_line(filled: World, printed: Printed) -> N
     assert output[-1] == "  7 lines from byte 0 to 100: not JSON; only counted"
 
 
-def test_a_narrow_selection_ends_as_well(filled: World, answered: Answered, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given: more records than one command reads
-    monkeypatch.setattr("cli.quarantine.records.MAX_READ", 3)
-    # When, Then
-    assert answered(print_quarantine, filled, reason="none of these")["complete"] is False
-
-
 @pytest.mark.parametrize("damage", [b"{}\n", b'{"kind": "li'])
 def test_an_object_that_is_damaged_is_named(filled: World, tmp_path: Path, damage: bytes) -> None:
     key, *_ = filled.keys("quarantine")

@@ -34,7 +34,7 @@ def stack(world: World) -> DeployedStack:
 @pytest.mark.parametrize(
     ("dataset", "day", "code", "message"),
     [
-        ("nowhere", "2026-11-20", ExitCode.NEGATIVE, "dataset = 'nowhere' is unknown"),
+        ("nowhere", "2026-11-20", ExitCode.NEGATIVE, "the ledger has no dataset 'nowhere'"),
         ("orders", "2126-11-20", ExitCode.USAGE_ERROR, "the hour 2126-11-20T00"),
     ],
 )

@@ -7,7 +7,7 @@ import pytest
 
 from infra.alarms import LATE_ARRIVAL_SECONDS
 from infra.functions import MAX_TIMEOUT_SECONDS
-from lake.hours import GRACE, MAX_NAMED_MANIFESTS, HourContents, stamps_between, state_of_hour
+from lake.hours import GRACE, HourContents, stamps_between, state_of_hour
 from lake.ledger import HourCounts, HourRow, HourState, State
 from lake.manifest import Partition
 from lake.time import iso_utc
@@ -88,18 +88,13 @@ def test_what_counts() -> None:
     contents.add("new", None)
     # Then
     assert (contents.done, contents.failed, contents.open) == (2, 2, 3)
-    assert (contents.failed_manifests, contents.waits_for) == (["failed", "shown-FAILED"], "failed")
+    assert contents.waits_for == "failed"
     assert contents.was_reprocessed
     assert contents.files == 6 * row("done").files
     # And the counts of an earlier generation are used until the next one is DONE
     assert (rows, contents.rows) == (200, 400)
     assert contents_of(State.DONE).counts().manifests == 1
     assert contents_of().counts() == HourCounts()
-
-
-def test_only_the_first_failed_manifests_are_named() -> None:
-    contents = contents_of(*[State.FAILED] * (MAX_NAMED_MANIFESTS + 5))
-    assert (contents.failed, len(contents.failed_manifests)) == (MAX_NAMED_MANIFESTS + 5, MAX_NAMED_MANIFESTS)
 
 
 def test_hours_follow_one_another_over_midnight() -> None:

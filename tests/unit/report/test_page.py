@@ -18,14 +18,9 @@ from lake.time import iso_utc
 from report.days import DAYS, MAX_LISTED, SettledExecution, last_days, render_index
 from report.executions import MAX_EXECUTIONS, deadline_kept
 from report.figures import cost_figures
-from report.html import CHARTS, MAX_ROWS, STATIC, large, number, table
+from report.html import MAX_ROWS, large, number, table
 from report.sections import render_page
 from tests.unit.report.reporting import MORNING, NIGHT, cost_row, full_report, report_of, row
-
-CHART_JS_SHA256 = "87364cc2b2a76a6684929e7d6b80b18a897794db38400caff1fcf1791c6925d2"
-"""Hash of dist/chart.umd.min.js in the package chart.js 4.6.1 of npm, whose integrity is
-sha512-hJyniucsFmq//EvXYvJ6c6mahPoI3kaxdjVH8awTaJ/fDNWeSqqqArixMJWkWNN6fcYvPU3HneSANFNYtRi61g==."""
-
 
 RUNS = cost_figures([cost_row()]).job_runs
 
@@ -206,10 +201,6 @@ def test_rows_above_the_limit_are_counted() -> None:
 )
 def test_numbers_are_readable(shown: str, expected: str) -> None:
     assert shown == expected
-
-
-def test_the_library_is_the_published_one() -> None:
-    assert hashlib.sha256((STATIC / CHARTS).read_bytes()).hexdigest() == CHART_JS_SHA256
 
 
 def test_a_job_run_has_its_end_and_the_reason() -> None:

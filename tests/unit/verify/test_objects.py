@@ -18,10 +18,10 @@ import pyarrow as pa
 import pytest
 from boto3.exceptions import RetriesExceededError
 from botocore.exceptions import ClientError, ReadTimeoutError
-from ndjson_arrow import Reader
 
 from lake.commit import PendingObject, SourceCount
 from lake.manifest import ObjectVersion
+from tests.unit.native.reader_driver import read_file
 from verify import objects
 from verify.elements import lines_of
 from verify.manifest_check import ExpectedFile, QuarantinedFile, digest_input, digest_lake
@@ -36,10 +36,8 @@ class OneObject:
 
     def __init__(self, body: bytes, error: str | None = None) -> None:
         self.body, self.error = body, error
-        self.requests: list[dict[str, Any]] = []
 
     def get_object(self, **request: Any) -> dict[str, Any]:
-        self.requests.append(request)
         if self.error:
             raise ClientError({"Error": {"Code": self.error, "Message": ""}}, "GetObject")
         start, end = request["Range"].removeprefix("bytes=").split("-")
@@ -71,12 +69,16 @@ def test_lines_have_their_place_whatever_the_compression(compress: Any, monkeypa
     ]
 
 
-def test_no_other_version_is_read() -> None:
-    versioned, unversioned = OneObject(BODY), OneObject(BODY)
-    read(versioned, len(BODY))
-    read(unversioned, len(BODY), version=None)
-    assert versioned.requests[0]["VersionId"] == "v1"
-    assert unversioned.requests[0]["IfMatch"] == '"etag"'
+@pytest.mark.parametrize("lost", [2, 3])
+def test_a_range_whose_connection_is_lost_is_read_again(lost: int) -> None:
+    s3, broken = OneObject(BODY), Mock(read=Mock(side_effect=ReadTimeoutError(endpoint_url="https://s3")))
+    answers = [{"Body": broken}] * lost
+    flaky: Any = Mock(get_object=lambda **request: answers.pop() if answers else s3.get_object(**request))
+    if lost == 2:
+        assert len(read(flaky, len(BODY))) == 4
+    else:
+        with pytest.raises(ReadTimeoutError):
+            read(flaky, len(BODY))
 
 
 @pytest.mark.parametrize("code", ["NoSuchKey", "NoSuchVersion", "PreconditionFailed"])
@@ -111,13 +113,6 @@ def test_a_published_object_that_cannot_be_read_now_does_not_differ(raised: Exce
     with pytest.raises(type(error)) as found:
         digest_lake(s3, [PendingObject("lake", "a.parquet", "", (), "", 1, 1)])
     assert found.value is error
-
-
-def test_a_published_object_that_is_gone_differs() -> None:
-    missing = ClientError({"Error": {"Code": "404", "Message": ""}}, "HeadObject")
-    s3: Any = Mock(**{"download_file.side_effect": missing})
-    digest = digest_lake(s3, [PendingObject("lake", "a.parquet", "", (), "", 1, 1)])
-    assert ([one.uri for one in digest.report.differences], digest.complete) == (["s3://lake/a.parquet"], False)
 
 
 def test_an_input_file_that_cannot_be_read_now_does_not_differ() -> None:
@@ -157,7 +152,6 @@ COMPRESSED = {
         "truncated by one byte": lambda pack: pack(ROWS)[:-1],
         "truncated in the second member": lambda pack: pack(ROWS) + pack(MORE)[:-4],
         "magic number only": lambda pack: pack(b"")[:4],
-        "magic number of a second member": lambda pack: pack(ROWS) + pack(b"")[:2],
         "first byte of a second member": lambda pack: pack(ROWS) + pack(b"")[:1],
         "text after it": lambda pack: pack(ROWS) + b"tail",
         "newline after it": lambda pack: pack(ROWS) + b"\n",
@@ -179,7 +173,6 @@ FILES = COMPRESSED | {
     "two bytes of gzip": b"\x1f\x8b",
     "gzip of another method": b"\x1f\x8b\x07" + gzip.compress(ROWS)[3:],
     "gzip with a name": gzip_with_header(8, b"name\0"),
-    "gzip with a comment": gzip_with_header(16, b"text\0"),
     "gzip with an extra field": gzip_with_header(4, b"\x02\0ab"),
     "gzip with a check of its header": gzip_with_header(2, HEADER_CHECK),
     "gzip with a wrong check of its header": gzip_with_header(2, b"\0\0"),
@@ -188,7 +181,6 @@ FILES = COMPRESSED | {
     "BZh without a level": b"BZh\n" + ROWS,
     "BZh and level 0": b"BZh0" + bz2.compress(ROWS)[4:],
     "BZh and a letter": b"BZhello\n" + ROWS,
-    "BZh only": b"BZh",
     "BZh9 and text": b"BZh9 is text\n" + ROWS,
     "bzip2 of level 1": bz2.compress(ROWS, 1),
     "bzip2 after a wrong level": bz2.compress(ROWS) + b"BZh0" + bz2.compress(ROWS)[4:],
@@ -196,7 +188,6 @@ FILES = COMPRESSED | {
     "frames of pzstd": PZSTD + zstd(ROWS) + PZSTD + zstd(MORE),
     "skippable frame between": zstd(ROWS) + SKIPPABLE + zstd(MORE),
     "only a skippable frame": SKIPPABLE,
-    "only skippable frames": SKIPPABLE * 3 + PZSTD,
     "empty skippable frame": b"\x50\x2a\x4d\x18\0\0\0\0" + zstd(ROWS),
     "skippable frame that is cut": SKIPPABLE[:-2],
     "header of a skippable frame that is cut": SKIPPABLE[:6],
@@ -209,7 +200,6 @@ FILES = COMPRESSED | {
     "zstd with a window of 2 GiB": b"\x28\xb5\x2f\xfd\x00\xa8\x01\0\0",
     "gzip in gzip": gzip.compress(gzip.compress(ROWS)),
     "gzip and bzip2": gzip.compress(ROWS) + bz2.compress(ROWS),
-    "gzip and zstd": gzip.compress(ROWS) + zstd(ROWS),
     "zlib": zlib.compress(ROWS),
     "lz4": b"\x04\x22\x4d\x18" + NOISE,
     "array": b'\n [{"a":1}, {"a":"]"},\n1, "x" ]\n',
@@ -218,7 +208,6 @@ FILES = COMPRESSED | {
     "array with elements at the limit": b'[{"a":"%s"}\n ,{"a":"%s"}\n, {"a":1}]' % (FITS, FITS + b"x"),
     "array after a byte order mark": b"\xef\xbb\xbf[{}]",
     "array after a blank start that is too long": b" " * 20_000 + b"[{}]",
-    "array in gzip": gzip.compress(b'[{"a":1},' * 3),
     "array in zstd": zstd(b"[{}," * 50_000 + b"{}]"),
     "objects in any form": b'{\n "a":1\n}{"a":"}{"} \x1e{"a":2}[\x1e{}]\n\x1e \x1e{\n "a":\n3}\n',
     "only a byte order mark": b"\xef\xbb\xbf",
@@ -232,17 +221,8 @@ Outcome = tuple[int, int, int, dict[str, int]] | str
 
 
 def converted(body: bytes, piece: int, *, concatenated: bool = False) -> Outcome:
-    reader = Reader(max_line_bytes=LINE_BYTES, concatenated=concatenated)
-    reader.open("file")
-    for start in range(0, len(body), piece):
-        if not reader.done:
-            reader.feed(body[start : start + piece])
-            while reader.read() is not None:
-                pass
-    reader.end_of_input()
-    while reader.read() is not None:
-        pass
-    counts = reader.close()
+    cuts = range(piece, len(body), piece)
+    (counts,) = read_file(body, cuts=cuts, max_line_bytes=LINE_BYTES, concatenated=concatenated).counts
     if counts.error is not None:
         return "refused"
     return counts.lines, counts.rows, counts.blank_lines, dict(counts.rejects)

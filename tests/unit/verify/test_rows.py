@@ -108,16 +108,8 @@ FILE = ObjectVersion("input", "a.json", "e", 1, "", "v")
 URI = "s3://lake/a.parquet"
 
 
-def row(number: int) -> Pairs:
-    return [("id", str(number))]
-
-
 def buckets(*rows: Pairs) -> list[int]:
     return [row_digest(pairs) % BUCKETS for pairs in rows]
-
-
-def inputs(rows: list[Pairs]) -> list[tuple[ObjectVersion, Line, Pairs]]:
-    return [(FILE, Line(number, 0, 0, b""), pairs) for number, pairs in enumerate(rows, 1)]
 
 
 def test_equal_rows_take_the_memory_of_one() -> None:
@@ -132,14 +124,6 @@ def test_equal_rows_take_the_memory_of_one() -> None:
     # Then
     assert difference.uri == URI
     assert peak < 500_000
-
-
-def test_a_row_that_the_lake_has_twice_is_found() -> None:
-    rows = [row(1), row(2)]
-    (difference,) = locate(inputs(rows), [(URI, pairs) for pairs in [*rows, rows[0]]], buckets(row(1)), 3)
-    assert "or has it twice" in difference.problem
-    (difference,) = locate(inputs([*rows, rows[0]]), [(URI, pairs) for pairs in rows], buckets(row(1)), 2)
-    assert (difference.line, difference.problem) == (3, "the lake does not have this row")
 
 
 IMPORTS = """
