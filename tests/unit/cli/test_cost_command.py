@@ -3,7 +3,7 @@
 import tracemalloc
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from datetime import date
+from datetime import date, datetime
 from typing import Any
 
 import pytest
@@ -13,7 +13,6 @@ from cli.deployed_stack import DeployedStack
 from lake.errors import InvalidInputError
 from lake.layout import PLAN_AHEAD_EXECUTION
 from lake.ledger import CostRow, CostShare
-from lake.ledger.costs import DueBill
 from lake.manifest import Lane
 from router.estimate.other_costs import Units, estimate
 from tests.unit.cli.conftest import Answered, Printed
@@ -74,7 +73,7 @@ def test_the_table_names_its_source_and_a_bill_that_is_awaited(stack: DeployedSt
         assert words in text
     assert "1 job run, from the clock of this machine" in text
     # Given a job run whose bill is not final
-    stack.ledger.costs.await_bill(DueBill("jr_late", "s3://control/plans/night/runs/00000.json", f"{DAY}T02:00:00Z"))
+    stack.ledger.costs.await_bill("jr_late", datetime.fromisoformat(f"{DAY}T02:00:00Z"))
     # The job run may have ended on the day before
     for day, number in ((DAY, 1), ("2026-11-20", 1), ("2026-11-19", 0), ("2026-11-22", 0)):
         text = printed(print_cost, stack, day, day, "lane")
