@@ -3,7 +3,7 @@
 import heapq
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from lake.engines import ENGINES, Engine
@@ -33,24 +33,6 @@ DIGITS = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
-    """The best night on one engine."""
-
-    engine: str
-    worker_type: str
-    workers: int
-    concurrency: int
-    runs: int
-    minutes: float
-    dollars: float
-
-    @classmethod
-    def of(cls, night: Night) -> "Option":
-        way = (night.engine.value, night.worker_type, night.workers, night.concurrency, night.runs)
-        return cls(*way, round(night.seconds / 60, 1), round(night.dollars, DIGITS))
-
-
-@dataclass(frozen=True, slots=True)
 class Forecast:
     """Expected duration and cost of a plan."""
 
@@ -75,7 +57,7 @@ class Forecast:
     """Whether the last run ends before the deadline, with the margin."""
     late_minutes: float
     """Minutes by which it ends after the deadline; 0 if it does not."""
-    options: tuple[Option, ...]
+    options: tuple[Night, ...]
     """The best night on each engine, allowed or not, cheapest first."""
 
 
@@ -231,7 +213,7 @@ def plan_night(
         deadline=iso_utc(deadline),
         fits=seconds <= time * (1 - MARGIN),
         late_minutes=round(max(0.0, seconds - time) / 60, 1),
-        options=tuple(map(Option.of, options)),
+        options=tuple(replace(item, dollars=round(item.dollars, DIGITS)) for item in options),
     )
 
     def has_room(engine: Engine) -> bool:

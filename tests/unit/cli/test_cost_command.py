@@ -175,7 +175,7 @@ def test_the_estimate_is_of_counted_units() -> None:
     assert estimate([]).total == 0
 
 
-OPTION = {"worker_type": "G.1X", "workers": 10, "concurrency": 4, "runs": 4, "minutes": 61.0, "dollars": 12.5}
+OPTION = {"worker_type": "G.1X", "workers": 10, "concurrency": 4, "runs": 4, "seconds": 3660, "dollars": 12.5}
 DATASET = {"dataset": "orders", "files": 10, "bytes": 4_500_000_000, "coreSeconds": 112.5, "speedIs": "assumed"}
 
 
