@@ -94,7 +94,8 @@ def test_a_curve_without_an_hour_that_exists_is_refused() -> None:
 @pytest.mark.parametrize(
     ("fields", "groups", "message"),
     [
-        ({"datasets": 2}, {"datasets": [{"name": "orders"}]}, "the settings name 1"),
+        ({"datasets": 2}, {"datasets": [{"name": "orders"}]}, "the settings allow 1;"),
+        ({"datasets": 4}, {"max_datasets": 2, "datasets": [{"name": "orders"}, {"name": "{folder}"}]}, "allow 3; raise"),
         ({"urgent_share": 0.1}, {"urgent": {"keys": []}}, "set urgent.keys"),
         ({}, {"urgent": {"keys": ["*"]}}, "pass settings whose rules do"),
     ],
