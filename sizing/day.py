@@ -1,7 +1,7 @@
 """One day and its night, in virtual time, for each routing of its files."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import astuple, replace
 from datetime import date, timedelta
 
 from lake.dataset_rules import matching_rule
@@ -97,17 +97,7 @@ def simulate_option(arrivals: Arrivals, option: RoutingOption, measured: Measure
         router.ignored_files,
         peak_bytes,
         iso_utc(peak_at) if peak_bytes else None,
-        None
-        if planned is None
-        else NightResult(
-            planned.night.engine.value,
-            len(planned.runs),
-            planned.night.concurrency,
-            planned.night.workers,
-            planned.night.worker_type,
-            sum(len(run.manifests) for run in planned.runs),
-            planned.forecast,
-        ),
+        None if planned is None else NightResult(*astuple(planned.night), len(waiting), planned.forecast),
         _dollars(planned, other, stream_dollars),
     )
 

@@ -228,6 +228,7 @@ def plan_night(
     begin_by = tuple(deadline - timedelta(seconds=run_seconds(work, night.workers, offer)) for work in works[1])
     if fallback is not None and not has_room(fallback):
         begin_by = (NEVER,) * len(runs)
+    night = replace(night, runs=len(runs), seconds=seconds, dollars=dollars)
     return PlannedNight(tuple(runs), night, forecast, begin_by, fallback)
 
 
