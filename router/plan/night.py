@@ -184,16 +184,17 @@ def plan_night(
     largest = max(map(core_seconds, rows), default=0.0)
     work = RunWork(total, longest)
     night, fits, options = choose(work, largest, runs_needed, most, offered, rooms, allowed, batch.workers, time)
-    runs = (pack_evenly if fits else pack_oldest_first)(rows, batch, night.runs, core_seconds)
     (offer,) = (offer for offer in offered if offer.engine == night.engine)
+
+    def works_of(runs: Iterable[PlannedRun], speeds: Speeds) -> list[RunWork]:
+        work, longest = speeds.core_seconds, speeds.longest_seconds
+        return [RunWork(sum(map(work, run.manifests)), max(map(longest, run.manifests))) for run in runs]
+
+    runs = pack_evenly(rows, batch, night.runs, core_seconds)
+    if not fits or last_end(works_of(runs, speeds), night.workers, night.concurrency, offer) > time:
+        runs = pack_oldest_first(rows, batch, night.runs, core_seconds)
     # For S3 as fast as ``FAST``, as expected, and as slow as ``SLOW``.
-    works = [
-        [
-            RunWork(sum(map(each.core_seconds, run.manifests)), max(map(each.longest_seconds, run.manifests)))
-            for run in runs
-        ]
-        for each in (speeds.at(FAST), speeds, speeds.at(SLOW))
-    ]
+    works = [works_of(runs, each) for each in (speeds.at(FAST), speeds, speeds.at(SLOW))]
     low, seconds, high = (last_end(each, night.workers, night.concurrency, offer) for each in works)
     dollars_low, dollars, dollars_high = (
         round(sum(run_dollars(work, night.workers, offer) for work in each), DIGITS) for each in works

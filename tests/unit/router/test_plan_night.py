@@ -74,6 +74,16 @@ def test_a_night_that_cannot_fit_reports_its_delay_and_starts_with_the_oldest_ho
     assert hours == sorted(hours)
 
 
+def test_the_oldest_hours_come_first_too_if_only_the_packed_runs_are_late() -> None:
+    # Given room for two runs, and three manifests of 35 minutes: in equal shares, they would end before the deadline
+    rows = [manifest(hour, 50_000 * GB, 1, Partition("orders", "2026-11-20", hour)) for hour in (2, 1, 0)]
+    batch = {"engines": ["glue"], "workers": 150, "run_bytes": 1 << 50}
+    night = planned(rows, 1.1, batch=batch, quota={"dpus": 310})
+    assert night.forecast.late_minutes > 0
+    hours = [row.partition.hour for run in night.runs for row in run.manifests]
+    assert hours == sorted(hours)
+
+
 def test_the_cheapest_engine_that_ends_in_time_is_chosen() -> None:
     # Given: all engines, and spare capacity that is cheap and starts late
     engines = {"engines": ["glue-flex", "glue", "emr-serverless"]}
