@@ -156,15 +156,6 @@ def test_a_late_run_does_not_move_to_an_engine_where_it_would_wait(
     assert {begin_by < START + timedelta(hours=8) for begin_by in night.begin_by} == {is_moved}
 
 
-def test_emr_serverless_gets_no_more_runs_at_once_than_its_application_has_room_for() -> None:
-    # Given 100 vCPUs, which are enough for two runs of 10 workers with 4 each, and little time
-    batch = {"engines": ["emr-serverless"], "workers": 10}
-    night = planned(manifests(100, 10 * GB), 0.1, batch=batch, emr={"max_vcpus": 100})
-    # Then
-    assert night.night.concurrency * night.night.workers <= 20
-    assert not night.forecast.fits
-
-
 def test_a_run_of_compressed_files_takes_no_longer_than_an_hour_of_work() -> None:
     # Given 2 TB of files that convert at 5 MB/s of stored bytes: an hour of a run's 36 vCPUs is 648 GB
     night = planned(manifests(200, 10 * GB), 60, DatasetSpeed(5e6, None))

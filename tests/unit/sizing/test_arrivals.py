@@ -105,13 +105,6 @@ def test_a_profile_that_the_rules_cannot_give_is_refused(fields: dict, groups: d
         arrivals(profile(**fields), settings(**groups))
 
 
-def test_the_day_of_a_change_of_the_clock_has_24_hours() -> None:
-    of = settings(time_zone="Europe/Berlin")
-    found = arrivals(profile(date="2026-03-29"), of)
-    assert found.night == datetime.fromisoformat("2026-03-29T22:00:00+02:00")
-    assert sum(group.count for groups in found.windows for group in groups) == 1000
-
-
 SIZES = [{"bytes": 1000}]
 
 
