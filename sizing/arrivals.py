@@ -138,10 +138,11 @@ def file_keys(settings: Settings, datasets: int, *, urgent: bool) -> dict[bool, 
     Raises ``InvalidInputError`` if the rules of the settings give fewer datasets, or no key is urgent, or every key is.
     """
     named = {rule.name for rule in settings.datasets}
-    if FOLDER not in named and len(named) < datasets:
+    most = len(named - {FOLDER}) + settings.max_datasets * (FOLDER in named)
+    if most < datasets:
         raise InvalidInputError(
-            f"profile: datasets = {datasets} is wrong: the settings name {len(named)}; add [[datasets]], or a rule "
-            f"named {FOLDER}"
+            f"profile: datasets = {datasets} is wrong: the settings allow {most}; raise max_datasets, or add "
+            f"[[datasets]] or a rule named {FOLDER}"
         )
     files = settings.input
     suffix = min(files.suffixes, key=lambda text: (has_compressed_name(text), files.suffix_of(f"a{text}.gz") is None))

@@ -13,7 +13,6 @@ from router.estimate import night
 from router.estimate.other_costs import OUTPUT_RATIO
 from router.stream import spill
 from sizing import batch_lane, routing, stream_lane
-from sizing.options import stream_cluster
 from sizing.result import Assumption, Basis
 
 
@@ -86,7 +85,7 @@ def _rows(settings: Settings, gzip_ratio: float) -> Iterator[tuple[str, float, s
     yield "an executor is idle before it is released", stream_lane.EXECUTOR_IDLE_SECONDS, "s", LISTED, here
     if settings.stream.on_emr:
         yield "first executor of a driver that was alone", stream_lane.FIRST_EXECUTOR_SECONDS, "s", ASSUMED, here
-    workers = settings.stream.jobs * (night.DRIVERS + stream_cluster(settings).min_executors)
+    workers = settings.stream.jobs * (night.DRIVERS + settings.stream.min_executors)
     yield "workers of a quiet stream", workers, "", ASSUMED, "sizing/options.py"
     yield "schedule to first run", batch_lane.PLAN_SECONDS, "s", ASSUMED, "sizing/batch_lane.py"
     estimate = "router/estimate/night.py"

@@ -1,7 +1,7 @@
 """One day and its night, in virtual time, for each routing of its files."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import date, timedelta
 
 from lake.dataset_rules import matching_rule
@@ -75,7 +75,7 @@ def simulate_option(arrivals: Arrivals, option: RoutingOption, measured: Measure
     backlog = divide_collections(router.collected, settings.batch)
     waiting = [item.row for item in backlog]
     night = simulate_night(backlog, settings, speeds, arrivals.night, measured.waits)
-    planned, latencies = night or (None, Latencies())
+    plan, latencies = night or (None, Latencies())
     stream_dollars = [stream.dollars]
     if stream.bytes:
         at = (speeds.at(share) for share in (FAST, SLOW))
@@ -97,18 +97,8 @@ def simulate_option(arrivals: Arrivals, option: RoutingOption, measured: Measure
         router.ignored_files,
         peak_bytes,
         iso_utc(peak_at) if peak_bytes else None,
-        None
-        if planned is None
-        else NightResult(
-            planned.night.engine.value,
-            len(planned.runs),
-            planned.night.concurrency,
-            planned.night.workers,
-            planned.night.worker_type,
-            sum(len(run.manifests) for run in planned.runs),
-            planned.forecast,
-        ),
-        _dollars(planned, other, stream_dollars),
+        None if plan is None else NightResult(**asdict(plan.night), manifests=len(waiting), forecast=plan.forecast),
+        _dollars(plan, other, stream_dollars),
     )
 
 

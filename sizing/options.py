@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
-from lake.engines import ENGINES
 from lake.engines.description import WORKERS, max_workers
 from lake.errors import InvalidInputError
 from lake.settings import DatasetUrgentSettings, Settings, StreamSettings
@@ -99,7 +98,7 @@ def all_batch(settings: Settings) -> RoutingOption:
 def _all_stream(settings: Settings, peak_core_seconds: float) -> RoutingOption:
     stream, quota = settings.stream, settings.quota
     executors = stream.jobs * (stream.max_workers - DRIVERS)
-    needed = math.ceil(STREAM_RESERVE * peak_core_seconds / stream_cluster(settings).vcpus)
+    needed = math.ceil(STREAM_RESERVE * peak_core_seconds / WORKERS[stream.worker_type])
     workers = DRIVERS + math.ceil(max(needed, executors) / stream.jobs)
     changed = replace(
         settings,
@@ -120,36 +119,3 @@ def _all_stream(settings: Settings, peak_core_seconds: float) -> RoutingOption:
         *([f"quota.dpus = {dpus}"] if dpus > quota.dpus else []),
     )
     return RoutingOption(ALL_STREAM, changed, changes)
-
-
-@dataclass(frozen=True, slots=True)
-class StreamCluster:
-    """The driver and the executors of one streaming job."""
-
-    vcpus: int
-    """vCPUs of an executor; each converts one task at a time."""
-    min_executors: int
-    driver_dollars: float
-    """Price of an hour, in US dollars."""
-    executor_dollars: float
-    start_seconds: float
-    """Assumed time from StartJobRun until the first task runs."""
-
-    @property
-    def quiet_dollars(self) -> float:
-        """Price of an hour in which nothing arrives, in US dollars."""
-        return self.driver_dollars + self.min_executors * self.executor_dollars
-
-
-def stream_cluster(settings: Settings) -> StreamCluster:
-    """Return the workers of each streaming job of a stage, with the prices of its settings."""
-    stream = settings.stream
-    engine = ENGINES[stream.engine]
-    prices, driver = engine.prices(settings), engine.stream_driver(stream.worker_type)
-    return StreamCluster(
-        WORKERS[stream.worker_type],
-        engine.min_stream_executors(stream),
-        driver.at(prices),
-        engine.worker(stream.worker_type).at(prices),
-        engine.start_seconds,
-    )

@@ -4,6 +4,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from enum import StrEnum
 
+from router.estimate.night import Night
 from router.plan.night import Forecast
 
 ROUNDING = 1e-6
@@ -52,15 +53,9 @@ class LaneResult:
 
 
 @dataclass(frozen=True, slots=True)
-class NightResult:
+class NightResult(Night):
     """The night after the day, by its plan."""
 
-    engine: str
-    runs: int
-    concurrency: int
-    workers: int
-    """Workers of each run, the driver's included."""
-    worker_type: str
     manifests: int
     forecast: Forecast
 

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from itertools import count
 
 from lake.cut import cut
+from lake.engines import ENGINES
+from lake.engines.description import WORKERS
 from lake.settings import Settings
 from lake.settings.lanes import BATCH_FILES, MAX_LOOK_SECONDS, MAX_POINTERS_PER_TRIGGER, SECONDS_PER_CORE
 from lake.speed import InputSize, Speeds
 from router.estimate.night import DRIVERS, RAMP_SECONDS
 from router.stream.spill import TASK_SECONDS
-from sizing.options import one_stream_job, stream_cluster
+from sizing.options import one_stream_job
 from sizing.result import Latencies
 from sizing.routing import SimulatedManifest, Work
 
@@ -34,11 +36,15 @@ class StreamWorkers:
     """Convert the tasks of manifests, the oldest first: the executors of all streaming jobs."""
 
     def __init__(self, settings: Settings) -> None:
-        self._cluster, jobs = stream_cluster(settings), settings.stream.jobs
-        self.start_seconds = self._cluster.start_seconds
-        """Seconds from the start of a run until it begins its first micro-batch."""
-        self._drivers, self._min_executors = jobs * DRIVERS, jobs * self._cluster.min_executors
-        self._max_executors = jobs * (settings.stream.max_workers - DRIVERS)
+        stream, engine, jobs = settings.stream, ENGINES[settings.stream.engine], settings.stream.jobs
+        self.start_seconds = engine.start_seconds
+        """Assumed seconds from the start of a run until it begins its first micro-batch."""
+        worker, prices, self._vcpus = stream.worker_type, engine.prices(settings), WORKERS[stream.worker_type]
+        # US dollars an hour.
+        self._driver_dollars = engine.stream_driver(worker).at(prices)
+        self._executor_dollars = engine.worker(worker).at(prices)
+        self._drivers, self._min_executors = jobs * DRIVERS, jobs * stream.min_executors
+        self._max_executors = jobs * (stream.max_workers - DRIVERS)
         self._executors, self._busy_until = self._min_executors, 0.0
         self.dollars = 0.0
 
@@ -56,7 +62,7 @@ class StreamWorkers:
         self.release(start)
         before, works = self._executors, [manifest.work for manifest in manifests]
         tasks = sum(work.tasks for work in works)
-        self._executors = max(before, min(-(-tasks // self._cluster.vcpus), self._max_executors))
+        self._executors = max(before, min(-(-tasks // self._vcpus), self._max_executors))
         ramp = RAMP_SECONDS / 2 * (self._executors - before) / (self._executors + DRIVERS)
         wait = 0.0 if self._cores(before) else FIRST_EXECUTOR_SECONDS
         ends, seconds, tasks = [], 0.0, 0
@@ -94,12 +100,11 @@ class StreamWorkers:
         self._bill(start, end, self._min_executors, self._drivers)
 
     def _cores(self, executors: int) -> int:
-        return executors * self._cluster.vcpus
+        return executors * self._vcpus
 
     def _bill(self, start: float, end: float, executors: int, drivers: int = 0) -> None:
-        cluster = self._cluster
         hours = (end - start) / 3600
-        self.dollars += hours * (drivers * cluster.driver_dollars + executors * cluster.executor_dollars)
+        self.dollars += hours * (drivers * self._driver_dollars + executors * self._executor_dollars)
 
 
 class StreamLane:

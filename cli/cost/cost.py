@@ -251,7 +251,7 @@ def _print_plan(answer: Mapping[str, Any], zone: ZoneInfo, now: datetime) -> Non
             f"{option['workers']:,}",
             f"{option['concurrency']:,}",
             f"{option['runs']:,}",
-            f"{option['minutes']:,.0f}",
+            f"{option['seconds'] / 60:,.0f}",
             format_dollars(option["dollars"]),
         )
         for option in forecast["options"]

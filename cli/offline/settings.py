@@ -14,6 +14,7 @@ from cli.errors import ExitCode
 from cli.terminal import print_facts
 from infra.names import stack_name
 from lake.documents import format_json
+from lake.engines import ENGINES
 from lake.errors import InvalidInputError
 from lake.settings import DatasetRule, RecordsRule, Settings, dump_settings, load_settings
 from lake.settings.declaration import declared_keys
@@ -21,7 +22,6 @@ from lake.settings.records import BUFFER_MIB
 from lake.settings.routing import DAYS, FOLDER
 from lake.texts import format_count, format_dollars, format_duration, printable
 from lake.time import DAY_MINUTES, Schedule, minutes_of_day
-from sizing.options import stream_cluster
 
 FACTS = ("meaning", "unit", "required", "default", "allowed")
 
@@ -153,9 +153,9 @@ def _stream(settings: Settings) -> str:
         parts.append(f"unless more wait than {stream.cores} cores convert in {stream.latency_goal_seconds} s")
     files = ", ".join(parts) or "no files, except promoted ones"
     jobs = "" if stream.jobs == 1 else f" in each of {stream.jobs} streaming jobs"
-    cluster = stream_cluster(settings)
-    workers = f"{cluster.min_executors} to {stream.max_workers - 1} executors {stream.worker_type}{jobs}"
-    quiet = f"{format_dollars(cluster.quiet_dollars)} an hour while one is quiet"
+    workers = f"{stream.min_executors} to {stream.max_workers - 1} executors {stream.worker_type}{jobs}"
+    dollars = stream.units_of(stream.min_executors).at(ENGINES[stream.engine].prices(settings))
+    quiet = f"{format_dollars(dollars)} an hour while one is quiet"
     return f"{files}; every {stream.trigger_seconds} s, on {stream.engine} a driver and {workers}, {quiet}"
 
 

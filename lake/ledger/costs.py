@@ -134,13 +134,10 @@ class CostRow:
         return sum(share.bytes for share in self.shares)
 
 
-@dataclass(frozen=True, slots=True)
-class DueBill:
+class DueBill(NamedTuple):
     """A job run that has ended, but whose service does not have all figures yet."""
 
     job_run: str
-    run: str
-    """URI of the run document; empty if it is unknown, because the service did not answer."""
     since: str
 
 
@@ -166,15 +163,15 @@ class Costs(Rows):
             return False
         return True
 
-    def await_bill(self, due: DueBill) -> None:
+    def await_bill(self, job_run: str, now: datetime) -> None:
         """Record that the cost of a job run is awaited. Only the first call has an effect, from any caller."""
-        self._table.update(Key(DUE_BILLS, due.job_run), initial={"run": due.run, "since": due.since})
+        self._table.update(Key(DUE_BILLS, job_run), initial={"since": iso_utc(now)})
 
     def due_bills(self) -> Iterator[DueBill]:
         """The awaited bills, by a strongly consistent query."""
         for item in self._table.query(DUE_BILLS):
             if EXPIRY not in item:
-                yield DueBill(item["sk"], item["run"], item["since"])
+                yield DueBill(item["sk"], item["since"])
 
     def close_bill(self, job_run: str, now: datetime) -> None:
         """Stop awaiting the bill of a job run; DynamoDB deletes the row in the next days. Idempotent."""

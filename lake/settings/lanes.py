@@ -93,11 +93,19 @@ class StreamSettings:
         return self.engine == Engine.EMR_SERVERLESS
 
     @property
+    def min_executors(self) -> int:
+        """Number of executors of a streaming job that has nothing to convert."""
+        return ENGINES[self.engine].min_stream_executors(self)
+
+    @property
     def units(self) -> Units:
         """What its engine bills for one streaming job with all of its workers."""
+        return self.units_of(self.max_workers - 1)
+
+    def units_of(self, executors: int) -> Units:
+        """What its engine bills for one streaming job with this number of executors."""
         engine = ENGINES[self.engine]
-        workers = engine.worker(self.worker_type).times(self.max_workers - 1)
-        return engine.stream_driver(self.worker_type) + workers
+        return engine.stream_driver(self.worker_type) + engine.worker(self.worker_type).times(executors)
 
 
 @dataclass(frozen=True, slots=True)

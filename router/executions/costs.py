@@ -9,9 +9,8 @@ from lake.engines import ENGINES, read_bill
 from lake.engines.description import Bill
 from lake.faults import can_pass
 from lake.ledger import ManifestRow, State
-from lake.ledger.costs import CostRow, CostShare, DueBill, divide_cost
+from lake.ledger.costs import CostRow, CostShare, divide_cost
 from lake.manifest import Lane
-from lake.time import iso_utc
 from router.services import Services
 from router.telemetry import logger
 
@@ -40,20 +39,17 @@ class RunCosts:
         held = [owner for row in self.rows for owner in (*row.earlier_owners, row.owner) if owner]
         try:
             for holder in dict.fromkeys([job_run, *held] if job_run else held):
-                bill = self.bill(services, holder)
-                if bill is None:
+                if self.bill(services, holder) is None:
                     logger.info("no bill of a job run yet", job_run=holder, run=self.run)
-                elif bill.final:
-                    services.ledger.costs.record(self._row(bill, services))
-                else:
-                    services.ledger.costs.await_bill(DueBill(holder, self.run, iso_utc(services.clock())))
+                elif not self.record_bill(services, holder):
+                    services.ledger.costs.await_bill(holder, services.clock())
         except Exception as error:
             logger.exception("the costs of a run are not recorded", run=self.run, job_run=job_run)
             if job_run and can_pass(error):
-                leave_to_sweep(services, job_run, self.run)
+                leave_to_sweep(services, job_run)
 
-    def record_late(self, services: Services, job_run: str, *, estimate: bool) -> bool:
-        """Record the cost of a job run whose bill was awaited. False: the bill is not final yet.
+    def record_bill(self, services: Services, job_run: str, *, estimate: bool = False) -> bool:
+        """Record the cost of a job run. False: there is no bill, or it is not final yet.
 
         With ``estimate``, a bill that is not final is recorded as it is. Idempotent.
         """
@@ -77,13 +73,13 @@ class RunCosts:
         return CostRow.of_bill(bill, Lane.BATCH, total, shares, self.execution)
 
 
-def leave_to_sweep(services: Services, job_run: str, run: str) -> None:
-    """Let the sweep record what a job run has cost. ``run`` is the URI of its run document; empty if it is unknown.
+def leave_to_sweep(services: Services, job_run: str) -> None:
+    """Let the sweep record what a job run has cost.
 
     An error of AWS is only logged, because it must not hold up a conversion.
     """
     try:
-        services.ledger.costs.await_bill(DueBill(job_run, run, iso_utc(services.clock())))
+        services.ledger.costs.await_bill(job_run, services.clock())
     except (BotoCoreError, ClientError):
         logger.exception("the bill of a job run is not awaited", job_run=job_run)
 

@@ -278,7 +278,7 @@ def _release(services: Services, rows: Iterable[ManifestRow]) -> list[ManifestRo
         ended: dict[str, bool] = {}
         if owner is not None and any(reason_to_release(services, row, ended) for row in held[owner]):
             # Before the release: if its answer is lost, nothing else finds a run that has held the manifest.
-            leave_to_sweep(services, owner, "")
+            leave_to_sweep(services, owner)
         return release_unheld(services, held[owner], ended)
 
     return [row for released in in_parallel(release, held) for row in released]

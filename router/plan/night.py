@@ -3,7 +3,7 @@
 import heapq
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from lake.engines import ENGINES, Engine
@@ -33,24 +33,6 @@ DIGITS = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
-    """The best night on one engine."""
-
-    engine: str
-    worker_type: str
-    workers: int
-    concurrency: int
-    runs: int
-    minutes: float
-    dollars: float
-
-    @classmethod
-    def of(cls, night: Night) -> "Option":
-        way = (night.engine.value, night.worker_type, night.workers, night.concurrency, night.runs)
-        return cls(*way, round(night.seconds / 60, 1), round(night.dollars, DIGITS))
-
-
-@dataclass(frozen=True, slots=True)
 class Forecast:
     """Expected duration and cost of a plan."""
 
@@ -75,7 +57,7 @@ class Forecast:
     """Whether the last run ends before the deadline, with the margin."""
     late_minutes: float
     """Minutes by which it ends after the deadline; 0 if it does not."""
-    options: tuple[Option, ...]
+    options: tuple[Night, ...]
     """The best night on each engine, allowed or not, cheapest first."""
 
 
@@ -202,16 +184,17 @@ def plan_night(
     largest = max(map(core_seconds, rows), default=0.0)
     work = RunWork(total, longest)
     night, fits, options = choose(work, largest, runs_needed, most, offered, rooms, allowed, batch.workers, time)
-    runs = (pack_evenly if fits else pack_oldest_first)(rows, batch, night.runs, core_seconds)
     (offer,) = (offer for offer in offered if offer.engine == night.engine)
+
+    def works_of(runs: Iterable[PlannedRun], speeds: Speeds) -> list[RunWork]:
+        work, longest = speeds.core_seconds, speeds.longest_seconds
+        return [RunWork(sum(map(work, run.manifests)), max(map(longest, run.manifests))) for run in runs]
+
+    runs = pack_evenly(rows, batch, night.runs, core_seconds)
+    if not fits or last_end(works_of(runs, speeds), night.workers, night.concurrency, offer) > time:
+        runs = pack_oldest_first(rows, batch, night.runs, core_seconds)
     # For S3 as fast as ``FAST``, as expected, and as slow as ``SLOW``.
-    works = [
-        [
-            RunWork(sum(map(each.core_seconds, run.manifests)), max(map(each.longest_seconds, run.manifests)))
-            for run in runs
-        ]
-        for each in (speeds.at(FAST), speeds, speeds.at(SLOW))
-    ]
+    works = [works_of(runs, each) for each in (speeds.at(FAST), speeds, speeds.at(SLOW))]
     low, seconds, high = (last_end(each, night.workers, night.concurrency, offer) for each in works)
     dollars_low, dollars, dollars_high = (
         round(sum(run_dollars(work, night.workers, offer) for work in each), DIGITS) for each in works
@@ -231,7 +214,7 @@ def plan_night(
         deadline=iso_utc(deadline),
         fits=seconds <= time * (1 - MARGIN),
         late_minutes=round(max(0.0, seconds - time) / 60, 1),
-        options=tuple(map(Option.of, options)),
+        options=tuple(replace(item, dollars=round(item.dollars, DIGITS)) for item in options),
     )
 
     def has_room(engine: Engine) -> bool:
@@ -246,6 +229,7 @@ def plan_night(
     begin_by = tuple(deadline - timedelta(seconds=run_seconds(work, night.workers, offer)) for work in works[1])
     if fallback is not None and not has_room(fallback):
         begin_by = (NEVER,) * len(runs)
+    night = replace(night, runs=len(runs), seconds=seconds, dollars=dollars)
     return PlannedNight(tuple(runs), night, forecast, begin_by, fallback)
 
 

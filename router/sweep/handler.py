@@ -11,7 +11,6 @@ import boto3
 from lake.engines import read_bill
 from lake.engines.description import MICRO
 from lake.faults import can_pass
-from lake.ledger.costs import DueBill
 from lake.ledger.manifest_row import OPEN_STATES
 from lake.manifest import Lane
 from lake.settings import Settings
@@ -177,26 +176,25 @@ def record_late_bills(repair: Repair) -> None:
             now, recorded = services.clock(), False
             overdue = now - datetime.fromisoformat(due.since) > MAX_BILL_WAIT
             try:
-                recorded = _record_bill(services, due, estimate=overdue)
+                recorded = _record_bill(services, due.job_run, estimate=overdue)
             except Exception as error:
                 if not overdue or can_pass(error):
                     raise
                 logger.exception("the bill of a job run cannot be read", job_run=due.job_run)
-            if overdue and not recorded and due.run:
-                logger.error("the cost of a job run is not recorded", job_run=due.job_run, run=due.run)
+            if overdue and not recorded:
+                logger.error("the cost of a job run is not recorded", job_run=due.job_run)
             if recorded or overdue:
                 services.ledger.costs.close_bill(due.job_run, now)
 
 
-def _record_bill(services: Services, due: DueBill, *, estimate: bool) -> bool:
-    """As ``RunCosts.record_late``; also False without a run document: there is no bill, or a person started the run."""
-    bill = None if due.run else read_bill(services.job_clients, services.resources.batch_job, due.job_run)
-    run = due.run if bill is None else bill.run
-    if not run:
+def _record_bill(services: Services, job_run: str, *, estimate: bool) -> bool:
+    """As ``RunCosts.record_bill``; also False if a person started the job run, without a run document."""
+    bill = read_bill(services.job_clients, services.resources.batch_job, job_run)
+    if bill is None or bill.run is None:
         return False
-    key = run.removeprefix(f"s3://{services.resources.control_bucket}/")
+    key = bill.run.removeprefix(f"s3://{services.resources.control_bucket}/")
     document = read_document(services, key, "execution", "manifests")
-    costs = RunCosts(run, document["execution"])
+    costs = RunCosts(bill.run, document["execution"], bills={job_run: bill})
     for rows in current_row_pages(services, document["manifests"]):
         costs.rows += rows
-    return costs.record_late(services, due.job_run, estimate=estimate)
+    return costs.record_bill(services, job_run, estimate=estimate)

@@ -44,7 +44,7 @@ def release_leases(repair: Repair) -> None:
                 if row.owner is not None and row.owner not in awaited and lane == Lane.BATCH:
                     # Before the release: if its answer is lost, nothing else finds the run.
                     awaited.add(row.owner)
-                    leave_to_sweep(services, row.owner, "")
+                    leave_to_sweep(services, row.owner)
                 if services.ledger.manifests.release(row, reason, services.clock()):
                     repair.counts["released"] += 1
                     logger.warning("manifest released", manifest_id=row.id, owner=row.owner, attempt=row.attempt)

@@ -49,13 +49,6 @@ def test_a_wrong_input_ends_with_one_sentence(stubbed: StubbedMachines, machine:
     assert stubbed.calls(function) == [expected]
 
 
-def test_a_failed_run_does_not_stop_the_others(stubbed: StubbedMachines) -> None:
-    stubbed.set_answers("stub-plan", stubbed.index(*(f"s3://control/runs/{number}" for number in range(3))))
-    stubbed.set_answers("job", 1, 0, 0)
-    assert stubbed.run("overnight", {})["status"] == "SUCCEEDED"
-    assert len({call["run"] for call in stubbed.calls("job")}) == 3
-
-
 @pytest.mark.parametrize(
     ("verdicts", "error", "looks"), [(["OPEN", "SUCCEEDED"], None, 2), (["OPEN"], "OvernightOPEN", 3)]
 )
@@ -79,20 +72,6 @@ def test_an_index_that_cannot_be_read_still_gets_the_verdict_of_the_ledger(stubb
     for text in (end["cause"], notification):
         assert "nothing was converted" in text
         assert "The runs could not be started: " in text
-
-
-@pytest.mark.parametrize("notify", [True, False])
-def test_an_execution_with_a_quarantine_succeeds_and_notifies_as_settle_decides(
-    stubbed: StubbedMachines, notify: bool
-) -> None:
-    # Given: every manifest is done, and lines are in the quarantine
-    message = "its manifest is done: 3 rows; 2 lines could not become a row"
-    stubbed.set_answers("stub-settle", verdict("SUCCEEDED_WITH_QUARANTINE", message, notify=notify))
-    # When
-    result = output(stubbed.run("overnight", {}))
-    # Then
-    assert result["verdict"] == "SUCCEEDED_WITH_QUARANTINE"
-    assert stubbed.take_notifications() == [f"SUCCEEDED_WITH_QUARANTINE: {message}"] * notify
 
 
 def test_backfill_finds_all_objects_and_starts_overnight(stubbed: StubbedMachines) -> None:

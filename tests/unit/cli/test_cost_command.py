@@ -3,7 +3,7 @@
 import tracemalloc
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from datetime import date
+from datetime import date, datetime
 from typing import Any
 
 import pytest
@@ -13,7 +13,6 @@ from cli.deployed_stack import DeployedStack
 from lake.errors import InvalidInputError
 from lake.layout import PLAN_AHEAD_EXECUTION
 from lake.ledger import CostRow, CostShare
-from lake.ledger.costs import DueBill
 from lake.manifest import Lane
 from router.estimate.other_costs import Units, estimate
 from tests.unit.cli.conftest import Answered, Printed
@@ -65,7 +64,7 @@ def test_the_table_names_its_source_and_a_bill_that_is_awaited(stack: DeployedSt
         assert words in text
     assert "1 job run, from the clock of this machine" in text
     # Given a job run whose bill is not final
-    stack.ledger.costs.await_bill(DueBill("jr_late", "s3://control/plans/night/runs/00000.json", f"{DAY}T02:00:00Z"))
+    stack.ledger.costs.await_bill("jr_late", datetime.fromisoformat(f"{DAY}T02:00:00Z"))
     # The job run may have ended on the day before
     for day, number in ((DAY, 1), ("2026-11-20", 1), ("2026-11-19", 0), ("2026-11-22", 0)):
         text = printed(print_cost, stack, day, day, "lane")
@@ -133,8 +132,6 @@ def test_a_stream_with_many_datasets_needs_the_memory_of_one_interval(
     ("first", "last", "message"),
     [
         ("yesterday", DAY, "--from 'yesterday' is not a valid day"),
-        ("", DAY, "--from '' is not a valid day"),
-        ("9999-12-31", "9999-12-31", "--from '9999-12-31' is not a valid day"),
         (DAY, "2026-11-32", "--to '2026-11-32' is not a valid day"),
         # A person who passes a week does not mean its Monday.
         ("2026-W47", "2026-W47", "--from '2026-W47' is not a valid day"),
@@ -167,7 +164,7 @@ def test_the_estimate_is_of_counted_units() -> None:
     assert estimate([]).total == 0
 
 
-OPTION = {"worker_type": "G.1X", "workers": 10, "concurrency": 4, "runs": 4, "minutes": 61.0, "dollars": 12.5}
+OPTION = {"worker_type": "G.1X", "workers": 10, "concurrency": 4, "runs": 4, "seconds": 3660, "dollars": 12.5}
 DATASET = {"dataset": "orders", "files": 10, "bytes": 4_500_000_000, "coreSeconds": 112.5, "speedIs": "assumed"}
 
 

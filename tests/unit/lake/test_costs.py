@@ -184,15 +184,6 @@ def test_rows_of_many_days(world: World) -> None:
     assert list(world.ledger.costs.of_days(DAY, date(2026, 11, 23), [Lane.BATCH])) == [ROW]
 
 
-def test_a_row_that_is_written_twice_costs_once(world: World) -> None:
-    # Given two processes that record the same job run, the second one with other figures
-    assert world.ledger.costs.record(ROW)
-    assert not world.ledger.costs.record(replace(ROW, micro_dollars=5))
-    # Then the first one is kept, in the row and in the sum
-    assert list(world.ledger.costs.of_days(DAY, DAY)) == [ROW]
-    assert world.ledger.costs.day_sum(DAY) == 1000
-
-
 def test_a_row_with_more_datasets_than_an_item_can_hold_is_stored_whole(world: World) -> None:
     # Given an interval of the streaming job with shares for two full items and one share in a third
     names = [f"dataset_number_{number:05d}" for number in range(2 * MAX_SHARES + 1)]

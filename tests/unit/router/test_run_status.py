@@ -128,9 +128,7 @@ RUNS = 4
 @pytest.mark.parametrize(
     ("planned", "fallback", "engine", "begin_by", "no_capacity", "following"),
     [
-        (FLEX, GLUE, FLEX, IN_TIME, False, FLEX),
         (FLEX, GLUE, FLEX, IN_TIME, True, GLUE),
-        (FLEX, GLUE, FLEX, LATE, False, GLUE),
         (GLUE, EMR, GLUE, LATE, False, EMR),
         # This happens only once, and not if the settings allow no other engine.
         (FLEX, GLUE, GLUE, LATE, True, GLUE),
@@ -148,7 +146,6 @@ def test_a_run_continues_on_a_dearer_engine_if_necessary(
     ("engine", "refusal", "seconds", "failed", "found"),
     [
         (FLEX, "", 0, True, True),
-        (FLEX, "", 60, True, False),
         (FLEX, "", 0, False, False),
         (FLEX, "", None, True, False),
         (GLUE, "", 0, True, False),
@@ -207,10 +204,6 @@ def test_the_plan_names_the_dearer_engine_and_the_latest_start_of_each_run(deplo
         assert (run["fallback"], run["beginBy"]) == (item["fallback"], item["beginBy"])
         # An hour of work, the wait for capacity and the start
         assert run["beginBy"] < run["deadline"]
-    # And a person may request one engine
-    answer = plan_overnight(deployment, execution="asked", engine="glue")
-    (item, *_) = document(deployment, "s3://{bucket}/{key}".format(**answer["index"]))
-    assert item["engine"] == document(deployment, item["run"])["engine"] == answer["engine"] == "glue"
 
 
 def test_only_a_run_without_capacity_or_time_continues_on_the_other_engine(

@@ -94,7 +94,8 @@ def test_a_curve_without_an_hour_that_exists_is_refused() -> None:
 @pytest.mark.parametrize(
     ("fields", "groups", "message"),
     [
-        ({"datasets": 2}, {"datasets": [{"name": "orders"}]}, "the settings name 1"),
+        ({"datasets": 2}, {"datasets": [{"name": "orders"}]}, "the settings allow 1;"),
+        ({"datasets": 4}, {"max_datasets": 3}, "allow 3; raise max_datasets"),
         ({"urgent_share": 0.1}, {"urgent": {"keys": []}}, "set urgent.keys"),
         ({}, {"urgent": {"keys": ["*"]}}, "pass settings whose rules do"),
     ],
@@ -102,13 +103,6 @@ def test_a_curve_without_an_hour_that_exists_is_refused() -> None:
 def test_a_profile_that_the_rules_cannot_give_is_refused(fields: dict, groups: dict, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         arrivals(profile(**fields), settings(**groups))
-
-
-def test_the_day_of_a_change_of_the_clock_has_24_hours() -> None:
-    of = settings(time_zone="Europe/Berlin")
-    found = arrivals(profile(date="2026-03-29"), of)
-    assert found.night == datetime.fromisoformat("2026-03-29T22:00:00+02:00")
-    assert sum(group.count for groups in found.windows for group in groups) == 1000
 
 
 SIZES = [{"bytes": 1000}]

@@ -73,14 +73,6 @@ def test_every_file_is_published_between_the_start_and_the_end() -> None:
     assert 85_000 < first < last < 86_400 + 60 * night.forecast.minutes - 999
 
 
-def test_a_compressed_file_that_takes_long_makes_its_run_long() -> None:
-    ends = []
-    for name in ("a.json", "a.json.gz"):
-        night, _ = planned(backlog(FileGroup(f"orders/{name}", 10_000 * MB, 10)))
-        ends.append(night.forecast.minutes)
-    assert ends[1] - ends[0] > 9
-
-
 GB = 10**9
 OBJECT, RANGE = 128 << 20, 8 << 20
 HOUR_OF_WORKER = {"glue": 0.308, "glue-flex": 0.203, "emr-serverless": 4 * 0.052624 + 16 * 0.0057785}

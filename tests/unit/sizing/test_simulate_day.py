@@ -51,14 +51,6 @@ def test_every_option_converts_every_file(usual: Simulation) -> None:
         assert item.dollars.low <= item.dollars.total <= item.dollars.high
 
 
-def test_the_options_are_the_routings_each_with_the_engine_of_its_plan(usual: Simulation) -> None:
-    found = [(item.routing, item.night and item.night.engine) for item in usual.options]
-    assert found == [("all-stream", None), ("all-batch", "glue-flex"), ("hybrid", "glue-flex")]
-    standard = option(simulated(settings(batch={"engines": ["glue"]}), files=100), "hybrid").night
-    assert standard is not None
-    assert standard.engine == "glue"
-
-
 def test_each_streaming_job_is_billed_for_its_workers_while_hardly_any_file_arrives() -> None:
     found, alone = (simulated(settings(stream={"jobs": jobs, "max_workers": 4}), files=10) for jobs in (3, 1))
     values = {item.name: item.value for item in found.assumptions}
@@ -242,9 +234,5 @@ def test_the_command_prints_json(tmp_path: Path) -> None:
 def test_one_dataset_stands_for_all() -> None:
     # Given 100 datasets with 2 files each, far apart
     found = simulated(files=200, datasets=100, urgent_share=0)
-    # Then each has its manifests, in either lane
-    batch, stream = option(found, "all-batch"), option(found, "all-stream")
-    assert batch.batch.files == 200
-    assert batch.night is not None
-    assert batch.night.manifests == pytest.approx(200, rel=0.05)
-    assert stream.stream.manifests == pytest.approx(200, rel=0.05)
+    # Then each has its manifests in the stream lane
+    assert option(found, "all-stream").stream.manifests == pytest.approx(200, rel=0.05)
