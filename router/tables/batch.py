@@ -43,6 +43,9 @@ and a quarter of the time of a small batch is processor time."""
 TABLE_REQUESTS = PARALLEL_REQUESTS // PARALLEL_TABLES
 MAX_MANIFESTS = 1000 // PARALLEL_TABLES
 """Maximum number of manifests plus whole hours in a batch; one hour may exceed it. Some have published nothing."""
+MAX_FILES = 200_000 // PARALLEL_TABLES
+"""Number of files after which a batch gets no further manifest or hour: each takes 1 KiB of memory, and a manifest of
+a terabyte has thousands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +86,16 @@ def plan_batch(services: Services, row: TableRow) -> PlannedBatch | None:
     waiting: set[str] = set()
     items: dict[str, BatchItem] = {}
     errors: list[UnusableDocumentError] = []
+
+    def is_full() -> bool:
+        return len(items) + len(hours) >= MAX_MANIFESTS or sum(len(item.files) for item in items.values()) >= MAX_FILES
+
     for entries in batches_of(services.ledger.tables.outbox(row.dataset)):
         for entry in entries:
             if not entry.is_hour:
                 expires = expires or entry.name == EXPIRY_ENTRY
                 continue
-            if len(items) + len(hours) >= MAX_MANIFESTS:
+            if is_full():
                 break
             published = (row for row in _rows_of_hour(services, entry.hour) if row.published is not None)
             found, unusable = _items(services, published)
@@ -101,10 +108,13 @@ def plan_batch(services: Services, row: TableRow) -> PlannedBatch | None:
         else:
             # Only after all hours: a replacement in an hour that is still listed would need the files of that hour.
             due = (row for row in _due(services, entries) if row.id not in items and row.partition.stamp not in waiting)
-            found, unusable = _items(services, due)
-            errors += unusable
-            items |= found
-        if len(items) + len(hours) >= MAX_MANIFESTS:
+            for some in batches_of(due, TABLE_REQUESTS):
+                if is_full():
+                    break
+                found, unusable = _items(services, some)
+                errors += unusable
+                items |= found
+        if is_full():
             break
     if not items and not hours and not expires:
         if errors:

@@ -405,20 +405,37 @@ def test_hours_that_were_listed_for_the_previous_table_do_not_count_for_the_new_
     assert tables.get("orders") == replace(before, uuid="new")
 
 
-@pytest.mark.parametrize(("has_files", "batches"), [(True, [1, 2, 3]), (False, [1, 2])])
+@pytest.mark.parametrize(
+    ("limit", "has_files", "batches"),
+    [("MAX_MANIFESTS", True, [1, 2, 3]), ("MAX_MANIFESTS", False, [1, 2]), ("MAX_FILES", True, [1, 2, 3])],
+)
 def test_a_batch_reads_no_further_hour_once_it_is_large(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, has_files: bool, batches: list[int]
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, limit: str, has_files: bool, batches: list[int]
 ) -> None:
     hours = [replace(PARTITION, hour=hour) for hour in range(3) for _ in "ab"]
     rows = [listed(deployment, f"{number}", partition=hour) for number, hour in enumerate(hours)]
     rows = [publish(deployment, row) for row in rows if has_files]
     deployment.ledger.tables.create("orders", "uuid")
     rebuild_table(deployment.services, "orders")
-    monkeypatch.setattr(batch, "MAX_MANIFESTS", 2)
+    monkeypatch.setattr(batch, limit, 2)
     # The entries of the generations are in the last batch
     assert [commit(deployment) for _ in batches] == batches
     assert commit(deployment) is None
     assert shown(deployment) == sorted(map(name_of, rows))
+
+
+def test_a_batch_gets_no_further_manifest_once_it_has_many_files(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a table that is up to date, and then manifests of two files
+    commit(deployment)
+    rows = [publish(deployment, listed(deployment, name), files=2) for name in "abc"]
+    monkeypatch.setattr(batch, "MAX_FILES", 2)
+    monkeypatch.setattr(batch, "TABLE_REQUESTS", 1)
+    # When, Then
+    assert [commit(deployment) for _ in rows] == [1, 2, 3]
+    assert commit(deployment) is None
+    assert shown(deployment) == sorted([*map(name_of, rows)] * 2)
 
 
 def test_a_large_hour_that_waits_holds_back_no_later_hour(
