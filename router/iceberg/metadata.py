@@ -146,8 +146,15 @@ def with_columns(metadata: Metadata, columns: Collection[str], unnumbered: Colle
         or all(field_id(name) != item["id"] for name in keys)
     ]
     ids = {field["id"] for field in present}
-    # Another writer may have dropped a column, or given its name to a column of another type.
-    mapped = {name for field in present if field["type"] == "string" for name in names.get(field["id"], ())}
+    # Another writer may have dropped a column, or given its name to a column of another type. A column that it has
+    # renamed is also mapped by its new name, after its first one: files with the new name have another column.
+    mapped = {
+        name
+        for field in present
+        if field["type"] == "string"
+        for name in names.get(field["id"], ())
+        if name != field["name"] or name == names[field["id"]][0]
+    }
     # Names in the files are in lower case, and most readers ignore case: Spark refuses x next to X.
     taken = {field["name"].lower() for field in present}
     last = int(metadata["last-column-id"])
