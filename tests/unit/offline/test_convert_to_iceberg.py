@@ -148,13 +148,13 @@ def test_a_program_that_commits_at_the_same_time_is_reported(
 ) -> None:
     convert_files(call)
     add_late_file(call)
-    add_columns = iceberg_tables._add_columns
+    swap = iceberg_tables._swap
 
     def change_meanwhile(*given: Any) -> None:
         number_of_the_name(table_of(call))
-        add_columns(*given)
+        swap(*given)
 
-    monkeypatch.setattr(iceberg_tables, "_add_columns", change_meanwhile)
+    monkeypatch.setattr(iceberg_tables, "_swap", change_meanwhile)
     code, summary = convert(call)
     assert code == ExitCode.NEGATIVE
     assert "without this file the next call recreates the tables" in summary["stopped"]
