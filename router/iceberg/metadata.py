@@ -58,8 +58,6 @@ PROPERTIES = {
     "write.metadata.previous-versions-max": "20",
 }
 MAX_PREVIOUS_VERSIONS = 20
-MAX_SCHEMAS = 20
-"""Maximum number of schemas while columns are only added. One for each snapshot would make a document of megabytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,41 +302,25 @@ def without_expired(metadata: Metadata, keep_from: int) -> Metadata:
     ids = {item["snapshot-id"] for item in kept}
     # Readers use the last entry before a time: an entry before a gap would show rows of another time.
     log = [*takewhile(lambda item: item["snapshot-id"] in ids, reversed(metadata["snapshot-log"]))]
-    schemas = {item.get("schema-id") for item in kept} | {metadata["current-schema-id"]}
-    return _with_few_schemas(
-        {
-            **metadata,
-            "refs": refs,
-            "snapshots": kept,
-            "snapshot-log": log[::-1],
-            **{
-                name: [item for item in metadata[name] if item["snapshot-id"] in ids]
-                for name in STATISTICS
-                if name in metadata
-            },
-            "schemas": [item for item in metadata["schemas"] if item["schema-id"] in schemas],
-        }
-    )
-
-
-def _with_few_schemas(metadata: Metadata) -> Metadata:
-    """Give the earliest snapshots the first of the last schemas: it has their columns and later ones, all NULL."""
-    schemas = metadata["schemas"]
-    if len(schemas) <= MAX_SCHEMAS:
-        return metadata
-    first, current = schemas[-MAX_SCHEMAS], metadata["current-schema-id"]
-    merged = {
-        item["schema-id"]
-        for item in schemas[:-MAX_SCHEMAS]
-        if item["fields"] == first["fields"][: len(item["fields"])] and item["schema-id"] != current
+    # A schema for each snapshot would make a document of megabytes. A snapshot of columns that are the first of the
+    # current ones gets the current schema: its readers see the later columns as NULL.
+    current = current_schema(metadata)
+    extended = {
+        item["schema-id"] for item in metadata["schemas"] if item["fields"] == current["fields"][: len(item["fields"])]
     }
+    kept = [{**item, "schema-id": current["schema-id"]} if item.get("schema-id") in extended else item for item in kept]
+    schemas = {item.get("schema-id") for item in kept} | {current["schema-id"]}
     return {
         **metadata,
-        "snapshots": [
-            {**item, "schema-id": first["schema-id"]} if item.get("schema-id") in merged else item
-            for item in metadata["snapshots"]
-        ],
-        "schemas": [item for item in schemas if item["schema-id"] not in merged],
+        "refs": refs,
+        "snapshots": kept,
+        "snapshot-log": log[::-1],
+        **{
+            name: [item for item in metadata[name] if item["snapshot-id"] in ids]
+            for name in STATISTICS
+            if name in metadata
+        },
+        "schemas": [item for item in metadata["schemas"] if item["schema-id"] in schemas],
     }
 
 
