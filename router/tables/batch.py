@@ -4,7 +4,6 @@ The catalog entry of a table points to its metadata document; Glue swaps the poi
 """
 
 import gzip
-import hashlib
 import json
 import re
 import secrets
@@ -15,15 +14,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from lake.commit import read_commit
-from lake.documents import (
-    decode_body,
-    encode_body,
-    get_bound_document,
-    get_document,
-    parse_document,
-    put_document,
-)
+from lake.commit import read_commit, write_commit
+from lake.documents import decode_body, get_bound_document, get_document, parse_document
 from lake.errors import InvalidDocumentError, NewerDocumentError, TransientError, UnusableDocumentError
 from lake.layout import batch_key, parse_s3_uri, table_location
 from lake.ledger import ManifestRow, OutboxEntry, State, TableRow
@@ -189,9 +181,7 @@ def _files(services: Services, row: ManifestRow, reference: CommitReference) -> 
 def write_batch(services: Services, batch: PlannedBatch) -> CommitReference:
     """Put the document under a new key; returns the reference for the ledger."""
     key = batch_key(batch.dataset, batch.number, secrets.token_hex(8))
-    body = encode_body(batch)
-    put_document(services.s3, services.resources.control_bucket, key, body)
-    return CommitReference(key, hashlib.sha256(body).hexdigest())
+    return write_commit(services.s3, services.resources.control_bucket, key, batch)
 
 
 def read_batch_document(services: Services, reference: CommitReference) -> PlannedBatch:

@@ -227,13 +227,6 @@ def by_types(deployment: Deployment) -> Metadata:
     return {**metadata, "schemas": schemas, "current-schema-id": number}
 
 
-def by_earlier_document(deployment: Deployment) -> Metadata:
-    metadata = table(deployment)
-    commit(deployment)
-    deployment.ledger.tables.list_expiry("orders", deployment.now)
-    return metadata
-
-
 @pytest.mark.parametrize(
     ("change", "commands"),
     [
@@ -241,7 +234,6 @@ def by_earlier_document(deployment: Deployment) -> Metadata:
         (lambda world: {**table(world), "properties": {**table(world)["properties"], BATCH: "99"}}, ["rebuild"]),
         (by_partitions, ["rebuild"]),
         (by_types, ["rebuild"]),
-        (by_earlier_document, ["rebuild"]),
         (lambda world: {**table(world), "table-uuid": "11111111-1111-4111-8111-111111111111"}, ["rebuild"]),
     ],
 )
