@@ -109,9 +109,7 @@ class IcebergTable:
     def _shown(self, metadata: TableMetadata, files: FileIO) -> Shown:
         snapshot = metadata.current_snapshot()
         found: Shown = defaultdict(dict)
-        if snapshot is None:
-            return found
-        for manifest in snapshot.manifests(files):
+        for manifest in snapshot.manifests(files) if snapshot else ():
             for entry in manifest.fetch_manifest_entry(files):
                 file = entry.data_file
                 days, hour = file.partition[0], file.partition[1]

@@ -21,11 +21,11 @@ from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, Valida
 from sqlalchemy import update
 from sqlalchemy.exc import DBAPIError
 
-from lake.documents import encode_document, parse_document
+from lake.documents import parse_document
 from lake.errors import InvalidDocumentError
 from lake.time import epoch_milliseconds
 from offline.output_folder import LAKE, TABLES, OutputFolder, PublishedFile
-from router.iceberg.commit import DATA, Batch, commit_batch, live_entries, manifests_of
+from router.iceberg.commit import DATA, Batch, commit_batch, live_entries, manifests_of, write_document
 from router.iceberg.metadata import (
     MAX_PREVIOUS_VERSIONS,
     NAME_MAPPING,
@@ -116,15 +116,9 @@ def _new_table(catalog: SqlCatalog, location: Path, dataset: str) -> tuple[str, 
     if location.exists():
         shutil.rmtree(location)
     metadata = new_metadata(str(location), str(uuid4()), 0, epoch_milliseconds(datetime.now(UTC)))
-    document = _write_document(metadata)
+    document = write_document(metadata, DISK)
     catalog.register_table((LAKE, dataset), document)
     return document, metadata, {}
-
-
-def _write_document(metadata: Metadata) -> str:
-    path = f"{metadata['location']}/metadata/{batch_of(metadata):05d}-{uuid4()}.metadata.json"
-    DISK.write(path, encode_document(metadata))
-    return path
 
 
 def _project(catalog: SqlCatalog, root: Path, dataset: str, wanted: Mapping[str, PublishedFile]) -> str | None:
@@ -155,7 +149,7 @@ def _project(catalog: SqlCatalog, root: Path, dataset: str, wanted: Mapping[str,
 def _swap(catalog: SqlCatalog, document: str, metadata: Metadata) -> None:
     """Replace the table's document. Raises ``CommitFailedException`` if another program has replaced it meanwhile."""
     current = update(IcebergTables).where(IcebergTables.metadata_location == document)
-    values = {"metadata_location": _write_document(metadata), "previous_metadata_location": document}
+    values = {"metadata_location": write_document(metadata, DISK), "previous_metadata_location": document}
     with catalog.engine.begin() as connection:
         if connection.execute(current.values(**values)).rowcount < 1:
             raise CommitFailedException("another program has changed the table")

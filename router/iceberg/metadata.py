@@ -109,8 +109,7 @@ def new_metadata(location: str, table_uuid: str, batch: int, now: int) -> Metada
 
 
 def current_schema(metadata: Metadata) -> Mapping[str, Any]:
-    schema: Mapping[str, Any] = _by_id(metadata["schemas"], "schema-id", metadata["current-schema-id"])
-    return schema
+    return _by_id(metadata["schemas"], "schema-id", metadata["current-schema-id"])
 
 
 def takes_files(metadata: Metadata) -> bool:
@@ -227,17 +226,11 @@ def batch_of(metadata: Metadata) -> int:
     return int(metadata["properties"].get(BATCH, 0))
 
 
-def snapshot_of_batch(metadata: Metadata) -> int:
-    """Id of the snapshot of the table's last batch."""
-    return int(metadata["properties"][BATCH_SNAPSHOT])
-
-
 def head_of(metadata: Metadata) -> Mapping[str, Any] | None:
     main = metadata["refs"].get("main")
     if main is None:
         return None
-    head: Mapping[str, Any] = _by_id(metadata["snapshots"], "snapshot-id", main["snapshot-id"])
-    return head
+    return _by_id(metadata["snapshots"], "snapshot-id", main["snapshot-id"])
 
 
 def foreign_change(metadata: Metadata) -> str | None:
@@ -330,7 +323,7 @@ def following(metadata: Metadata, location: str) -> Metadata:
     return {**metadata, "metadata-log": [*metadata["metadata-log"], entry][-MAX_PREVIOUS_VERSIONS:]}
 
 
-def _by_id(items: Iterable[Mapping[str, Any]], name: str, number: int) -> Any:  # noqa: ANN401
+def _by_id(items: Iterable[Mapping[str, Any]], name: str, number: int) -> Mapping[str, Any]:
     return next(item for item in items if item[name] == number)
 
 

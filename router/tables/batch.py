@@ -4,10 +4,7 @@ The catalog entry of a table points to its metadata document; Glue swaps the poi
 """
 
 import gzip
-import json
-import re
 import secrets
-import uuid
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -16,7 +13,7 @@ from typing import Any
 
 from lake.commit import read_commit, write_commit
 from lake.documents import decode_body, get_bound_document, get_document, parse_document
-from lake.errors import InvalidDocumentError, NewerDocumentError, TransientError, UnusableDocumentError
+from lake.errors import InvalidDocumentError, TransientError, UnusableDocumentError
 from lake.layout import batch_key, parse_s3_uri, table_location
 from lake.ledger import ManifestRow, OutboxEntry, State, TableRow
 from lake.ledger.manifest_row import CommitReference
@@ -25,6 +22,7 @@ from lake.ledger.tables import EXPIRY_ENTRY
 from lake.manifest import Partition
 from lake.successors import follow
 from router.catalog.handler import TABLE_INPUT_FIELDS
+from router.iceberg.commit import write_document
 from router.iceberg.metadata import BATCH, DataFile, Metadata, batch_of, current_schema, following, hour_of
 from router.services import PARALLEL_REQUESTS, Services, in_parallel
 from router.telemetry import logger
@@ -187,14 +185,11 @@ def write_batch(services: Services, batch: PlannedBatch) -> CommitReference:
 def read_batch_document(services: Services, reference: CommitReference) -> PlannedBatch:
     """Get the document that the ledger names.
 
-    Raises ``InvalidDocumentError`` if it does not exist, has another hash than in the ledger, or was written by another
-    version: it must be applied before any other batch.
+    Raises ``InvalidDocumentError`` if it does not exist or has another hash than in the ledger, and
+    ``NewerDocumentError`` if another version wrote it: it must be applied before any other batch.
     """
     body = get_bound_document(services.s3, services.resources.control_bucket, reference.key, reference.sha256)
-    try:
-        return decode_body(PlannedBatch, body, f"batch document {reference.key}")
-    except NewerDocumentError as error:
-        raise InvalidDocumentError(str(error)) from error
+    return decode_body(PlannedBatch, body, f"batch document {reference.key}")
 
 
 GZIP = b"\x1f\x8b"
@@ -251,7 +246,7 @@ class TableCatalog:
 
     def create(self, metadata: Metadata) -> bool:
         """Create the entry. False: an entry with this name exists."""
-        glue, location = self.services.glue, self._write_document(metadata, 0)
+        glue, location = self.services.glue, write_document(metadata, self)
         try:
             glue.create_table(DatabaseName=self._database, TableInput=self._input(metadata, location, {}))
         except glue.exceptions.AlreadyExistsException:
@@ -274,7 +269,7 @@ class TableCatalog:
         if (
             row is None
             or row.uuid != metadata["table-uuid"]
-            or not self._update(self._input(metadata, self._write_document(metadata, 0), kept), table["VersionId"])
+            or not self._update(self._input(metadata, write_document(metadata, self), kept), table["VersionId"])
         ):
             raise TransientError(f"another process has changed the table {self.dataset}: run the command again")
 
@@ -283,10 +278,7 @@ class TableCatalog:
 
         Raises botocore's errors: it is then unknown whether the pointer was swapped.
         """
-        # Catalogs number documents, but another writer may have registered one with any name.
-        named = re.match(r"\d+(?=-)", entry.location.rsplit("/", 1)[-1])
-        number = int(named[0]) + 1 if named else 0
-        location = self._write_document(following(metadata, entry.location), number)
+        location = write_document(following(metadata, entry.location), self)
         parameters = {**entry.table["Parameters"], "previous_metadata_location": entry.location}
         return self._update(self._input(metadata, location, {**entry.table, "Parameters": parameters}), entry.version)
 
@@ -321,11 +313,6 @@ class TableCatalog:
             return glue.get_table(DatabaseName=self._database, Name=self.dataset)["Table"]
         except glue.exceptions.EntityNotFoundException:
             return None
-
-    def _write_document(self, metadata: Metadata, number: int) -> str:
-        path = f"{self.location}/metadata/{number:05d}-{uuid.uuid4()}.metadata.json"
-        self.write(path, json.dumps(metadata, separators=(",", ":"), ensure_ascii=False).encode())
-        return path
 
     def _input(self, metadata: Metadata, location: str, table: Mapping[str, Any]) -> Any:  # noqa: ANN401
         """A ``TableInput`` of ``table`` for this document. Keeps comments, and the types of other writers' columns."""
