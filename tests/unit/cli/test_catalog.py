@@ -199,9 +199,10 @@ def test_a_dataset_without_data_is_reported(stack: DeployedStack) -> None:
         print_suggestion(stack, "clicks", 5, None)
 
 
-def test_the_column_of_the_text_gets_a_name_that_no_column_has() -> None:
+def test_names_of_a_view_are_its_own_and_cannot_end_the_statement() -> None:
     typed = {name: ColumnType(TypeKind.BIGINT) for name in ("a", "a_text")}
     assert text_names(["a", "a_text"], typed) == {"a": "a_text_", "a_text": "a_text_text"}
+    assert (quoted('a"b', Dialect.DUCKDB), quoted("a`b", Dialect.SPARK)) == ('"a""b"', "`a``b`")
 
 
 def test_the_view_for_athena_names_every_column_once() -> None:
@@ -243,11 +244,6 @@ def test_the_output_of_convert_has_types_without_a_stack(tmp_path: Path, answere
         assert database.execute(query).fetchall() == [(8, 0, "84.32", 57), (9, 1, None, 4)]
         refused = "SELECT amount_text, id_text FROM orders_typed WHERE amount IS NULL AND amount_text IS NOT NULL"
         assert database.execute(refused).fetchall() == [("n/a", "2")]
-
-
-def test_the_name_of_a_folder_cannot_end_the_name_of_the_view() -> None:
-    assert quoted('a"b', Dialect.DUCKDB) == '"a""b"'
-    assert quoted("a`b", Dialect.SPARK) == "`a``b`"
 
 
 def test_a_folder_without_hours_or_a_view_of_athena_is_refused(tmp_path: Path) -> None:
