@@ -168,9 +168,9 @@ def test_a_column_with_each_batch_leaves_few_schemas() -> None:
             changed = {**schema, "schema-id": schema["schema-id"] + 1, "fields": fields}
             metadata |= {"schemas": [*metadata["schemas"], changed], "current-schema-id": changed["schema-id"]}
     # Then a snapshot from before the rename has the earlier name, and all others have the current columns
-    columns = {schema["schema-id"]: len(schema["fields"]) - 2 for schema in metadata["schemas"]}
-    assert [columns[snapshot["schema-id"]] for snapshot in metadata["snapshots"]] == [3] * 3 + [8] * 5
-    assert len(columns) == 2
+    widths = {schema["schema-id"]: len(schema["fields"]) - 2 for schema in metadata["schemas"]}
+    assert [widths[snapshot["schema-id"]] for snapshot in metadata["snapshots"]] == [3] * 3 + [8] * 5
+    assert len(widths) == 2
 
 
 def test_no_time_shows_the_rows_of_another_time() -> None:
