@@ -5,10 +5,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from datetime import date
 from functools import lru_cache
+from types import SimpleNamespace
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
-from pyiceberg.io import FileIO, InputFile, OutputFile
+from pyiceberg.io import FileIO
 from pyiceberg.serializers import FromInputFile
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Operation, ancestors_of
@@ -92,7 +93,7 @@ class IcebergTable:
         return found
 
     def _read_table(self, location: str) -> tuple[TableMetadata, Shown] | InvalidDocumentError:
-        files = _Files(self._s3)
+        files = _objects_as_files(self._s3)
         try:
             metadata = FromInputFile.table_metadata(files.new_input(location))
             return metadata, self._shown(metadata, files)
@@ -108,9 +109,7 @@ class IcebergTable:
     def _shown(self, metadata: TableMetadata, files: FileIO) -> Shown:
         snapshot = metadata.current_snapshot()
         found: Shown = defaultdict(dict)
-        if snapshot is None:
-            return found
-        for manifest in snapshot.manifests(files):
+        for manifest in snapshot.manifests(files) if snapshot else ():
             for entry in manifest.fetch_manifest_entry(files):
                 file = entry.data_file
                 days, hour = file.partition[0], file.partition[1]
@@ -123,33 +122,10 @@ class IcebergTable:
         return found
 
 
-class _Files(FileIO):
-    """The objects of S3, read by the client that reads everything else."""
+def _objects_as_files(s3: S3Client) -> Any:  # noqa: ANN401
+    """The part of pyiceberg's ``FileIO`` that reads metadata, with the client that reads everything else."""
 
-    def __init__(self, s3: S3Client) -> None:
-        super().__init__()
-        self._s3 = s3
+    def new_input(location: str) -> Any:  # noqa: ANN401
+        return SimpleNamespace(location=location, open=lambda: io.BytesIO(read_uri(s3, location)))
 
-    def new_input(self, location: str) -> InputFile:
-        return _Object(location, read_uri(self._s3, location))
-
-    def new_output(self, location: str) -> OutputFile:
-        raise NotImplementedError(location)
-
-    def delete(self, location: str | InputFile | OutputFile) -> None:
-        raise NotImplementedError(location)
-
-
-class _Object(InputFile):
-    def __init__(self, location: str, body: bytes) -> None:
-        super().__init__(location)
-        self._body = body
-
-    def __len__(self) -> int:
-        return len(self._body)
-
-    def exists(self) -> bool:
-        return True
-
-    def open(self, seekable: bool = True) -> Any:  # noqa: ANN401, ARG002
-        return io.BytesIO(self._body)
+    return SimpleNamespace(new_input=new_input)

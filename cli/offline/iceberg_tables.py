@@ -5,45 +5,58 @@ completes a call that was killed, and undoes other programs' changes of a table.
 """
 
 import errno
-import json
 import shutil
-import zlib
+import sys
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
+from uuid import uuid4
 
 import pyarrow.parquet as pq
-from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
 from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, ValidationError
-from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
-from pyiceberg.partitioning import PartitionSpec
-from pyiceberg.schema import Schema
-from pyiceberg.table import Table, Transaction
-from pyiceberg.typedef import Record
-from pyiceberg.types import StringType
+from sqlalchemy import update
 from sqlalchemy.exc import DBAPIError
 
+from lake.documents import parse_document
+from lake.errors import InvalidDocumentError
+from lake.time import epoch_milliseconds
 from offline.output_folder import LAKE, TABLES, OutputFolder, PublishedFile
-from router.iceberg.metadata import NAME_MAPPING, PROPERTIES, SPEC, current_schema, hour_of, new_metadata, with_columns
+from router.iceberg.commit import DATA, Batch, commit_batch, live_entries, manifests_of, write_document
+from router.iceberg.metadata import (
+    MAX_PREVIOUS_VERSIONS,
+    NAME_MAPPING,
+    DataFile,
+    Metadata,
+    batch_of,
+    following,
+    head_of,
+    hour_of,
+    new_metadata,
+    takes_files,
+)
 
 CATALOG = "hybrid_router"
 CATALOG_FILE = "catalog.db"
-KEEPS_FEW_DOCUMENTS = {"write.metadata.delete-after-commit.enabled": "true"}
+KEEP_SNAPSHOTS = timedelta(days=1)
+"""Time for which a snapshot can be read after a later call has added files."""
 
 
-DAMAGED = (
-    FileNotFoundError,
-    EOFError,
-    MemoryError,
-    OverflowError,
-    SystemError,
-    ValidationError,
-    ValueError,
-    zlib.error,
-)
-"""Errors of pyiceberg for a missing, empty or truncated document; its C decoder reads any bytes as sizes."""
+class _Disk:
+    """The files of tables; a URI is a path."""
+
+    def read(self, path: str) -> bytes:
+        return Path(path).read_bytes()
+
+    def write(self, path: str, body: bytes) -> None:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        Path(path).write_bytes(body)
+
+
+DISK = _Disk()
 
 
 def update_tables(output: OutputFolder) -> dict[str, str | None]:
@@ -71,84 +84,72 @@ def open_catalog(root: Path) -> SqlCatalog:
     return SqlCatalog(CATALOG, uri=f"sqlite:///{quote(str(folder / CATALOG_FILE))}")
 
 
-def _current(catalog: SqlCatalog, location: Path, dataset: str) -> tuple[Table, list[DataFile]] | None:
-    """Return the table of the catalog with its files; None if there is no usable table.
+def _current(catalog: SqlCatalog, location: Path, dataset: str) -> tuple[str, Metadata, dict[str, DataFile]] | None:
+    """Return the path of the table's document, the document, and the table's files; None if no table is usable.
 
     The folder was moved or copied, and the table's documents name its former place; or a document was lost; or another
-    program has changed partitions or the mapping of names to columns.
+    program has changed partitions or the mapping of names to columns, or has deleted single rows.
     """
     try:
-        table = catalog.load_table((LAKE, dataset))
-        is_own = table.spec().spec_id == SPEC and NAME_MAPPING in table.properties
-        is_here = table.location() == str(location)
-        return (table, [task.file for task in table.scan().plan_files()]) if is_own and is_here else None
-    except (NoSuchTableError, *DAMAGED):
+        # pyiceberg validates what it reads.
+        document = catalog.load_table((LAKE, dataset)).metadata_location
+        metadata = parse_document(DISK.read(document), document)
+        is_own = takes_files(metadata) and NAME_MAPPING in metadata["properties"]
+        if not is_own or metadata["location"] != str(location):
+            return None
+        manifests = manifests_of(metadata, DISK)
+        entries = [entry["data_file"] for manifest in manifests for entry in live_entries(manifest, DISK)]
+    except (NoSuchTableError, FileNotFoundError, InvalidDocumentError, MemoryError, ValidationError, ValueError):
         return None
+    shown = {}
+    for file in entries:
+        hour = file["partition"]["date"], file["partition"]["hour"]
+        if file["content"] != DATA or None in hour:
+            return None
+        shown[file["file_path"]] = DataFile(file["file_path"], file["file_size_in_bytes"], file["record_count"], hour)
+    return document, metadata, shown
 
 
-def _new_table(catalog: SqlCatalog, location: Path, dataset: str) -> Table:
-    if (LAKE, dataset) in catalog.list_tables(LAKE):
+def _new_table(catalog: SqlCatalog, location: Path, dataset: str) -> tuple[str, Metadata, dict[str, DataFile]]:
+    with suppress(NoSuchTableError):
         catalog.drop_table((LAKE, dataset))
     if location.exists():
         shutil.rmtree(location)
-    empty = new_metadata(str(location), "", 0, 0)
-    (schema,), (partitions,), properties = empty["schemas"], empty["partition-specs"], empty["properties"]
-    return catalog.create_table(
-        (LAKE, dataset),
-        Schema.model_validate(schema),
-        location=empty["location"],
-        partition_spec=PartitionSpec.model_validate(partitions),
-        properties={**PROPERTIES, **KEEPS_FEW_DOCUMENTS, NAME_MAPPING: properties[NAME_MAPPING]},
-    )
+    metadata = new_metadata(str(location), str(uuid4()), 0, epoch_milliseconds(datetime.now(UTC)))
+    document = write_document(metadata, DISK)
+    catalog.register_table((LAKE, dataset), document)
+    return document, metadata, {}
 
 
 def _project(catalog: SqlCatalog, root: Path, dataset: str, wanted: Mapping[str, PublishedFile]) -> str | None:
     """Return the current snapshot afterwards; None if the table has never had a row."""
     location = root.resolve() / TABLES / dataset
-    table, files = _current(catalog, location, dataset) or (_new_table(catalog, location, dataset), [])
-    shown = {file.file_path: file for file in files}
+    document, metadata, shown = _current(catalog, location, dataset) or _new_table(catalog, location, dataset)
     added = [file for path, file in wanted.items() if path not in shown]
     removed = [file for path, file in shown.items() if path not in wanted]
     if added or removed:
-        with table.transaction() as transaction:
-            _add_columns(transaction, added)
-            with transaction.update_snapshot().overwrite() as snapshot:
-                for file in added:
-                    snapshot.append_data_file(_data_file(file))
-                for gone in removed:
-                    snapshot.delete_data_file(gone)
-        if removed:
-            # The files of these rows are about to be deleted.
-            named = {reference.snapshot_id for reference in table.refs().values()}
-            earlier = [item.snapshot_id for item in table.snapshots() if item.snapshot_id not in named]
-            table.maintenance.expire_snapshots().by_ids(earlier).commit()
-    current = table.current_snapshot()
-    return None if current is None else str(current.snapshot_id)
+        now = datetime.now(UTC)
+        # The files of removed rows are about to be deleted.
+        keep_from = sys.maxsize if removed else epoch_milliseconds(now - KEEP_SNAPSHOTS)
+        names = dict.fromkeys(name for file in added for name in pq.read_schema(file.path).names)
+        files = [
+            DataFile(str(item.path), item.path.stat().st_size, item.rows, hour_of(item.partition)) for item in added
+        ]
+        # The files have no field ids.
+        batch = Batch(batch_of(metadata) + 1, files, removed, columns=[*names], unnumbered=names)
+        next_one = commit_batch(metadata, DISK, batch, epoch_milliseconds(now), keep_from)
+        _swap(catalog, document, following(next_one, document))
+        for item in metadata["metadata-log"][: 1 - MAX_PREVIOUS_VERSIONS]:
+            Path(item["metadata-file"]).unlink(missing_ok=True)
+        metadata = next_one
+    head = head_of(metadata)
+    return None if head is None else str(head["snapshot-id"])
 
 
-def _add_columns(transaction: Transaction, files: Iterable[PublishedFile]) -> None:
-    """Add the files' columns that the table lacks."""
-    document: dict[str, Any] = json.loads(transaction.table_metadata.model_dump_json())
-    names = dict.fromkeys(name for file in files for name in pq.read_schema(file.path).names)
-    # pyiceberg gives them the next ids; the files have no ids.
-    extended = with_columns(document, names, unnumbered=names)
-    known = len(current_schema(document)["fields"])
-    new = current_schema(extended)["fields"][known:]
-    if new:
-        with transaction.update_schema() as schema:
-            for field in new:
-                schema.add_column((field["name"],), StringType())
-        transaction.set_properties({NAME_MAPPING: extended["properties"][NAME_MAPPING]})
-
-
-def _data_file(file: PublishedFile) -> DataFile:
-    days, hour = hour_of(file.partition)
-    return DataFile.from_args(
-        content=DataFileContent.DATA,
-        file_path=str(file.path),
-        file_format=FileFormat.PARQUET,
-        partition=Record(days, hour),
-        record_count=file.rows,
-        file_size_in_bytes=file.path.stat().st_size,
-        spec_id=SPEC,
-    )
+def _swap(catalog: SqlCatalog, document: str, metadata: Metadata) -> None:
+    """Replace the table's document. Raises ``CommitFailedException`` if another program has replaced it meanwhile."""
+    current = update(IcebergTables).where(IcebergTables.metadata_location == document)
+    values = {"metadata_location": write_document(metadata, DISK), "previous_metadata_location": document}
+    with catalog.engine.begin() as connection:
+        if connection.execute(current.values(**values)).rowcount < 1:
+            raise CommitFailedException("another program has changed the table")

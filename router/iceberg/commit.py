@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from lake.cut import cut
+from lake.documents import encode_document
 from lake.errors import InvalidDocumentError, TransientError
 from router.iceberg.metadata import (
     BATCH,
@@ -22,6 +23,7 @@ from router.iceberg.metadata import (
     TAG,
     DataFile,
     Metadata,
+    batch_of,
     current_schema,
     decode_manifest,
     decode_manifest_list,
@@ -172,6 +174,13 @@ def commit_batch(metadata: Metadata, files: Files, batch: Batch, now: int, keep_
     return without_expired(document, keep_from)
 
 
+def write_document(metadata: Metadata, files: Files) -> str:
+    """Write a metadata document; returns its URI. Its name begins with a number, as other writers expect."""
+    path = f"{metadata['location']}/metadata/{batch_of(metadata):05d}-{uuid.uuid4()}.metadata.json"
+    files.write(path, encode_document(metadata))
+    return path
+
+
 def manifests_of(metadata: Metadata, files: Files, snapshot: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
     """The manifests of a snapshot; None stands for the current one."""
     snapshot = snapshot or head_of(metadata)
@@ -293,13 +302,8 @@ def _added(item: DataFile) -> dict[str, Any]:
 def _summary(entries: Sequence[Mapping[str, Any]], name: str) -> dict[str, Any]:
     """Bounds of a partition field in a manifest."""
     values = [entry["data_file"]["partition"][name] for entry in entries]
-    known = [value for value in values if value is not None]
-    return {
-        "contains_null": len(known) < len(values),
-        "contains_nan": False,
-        "lower_bound": struct.pack("<i", min(known)) if known else None,
-        "upper_bound": struct.pack("<i", max(known)) if known else None,
-    }
+    bounds = {"lower_bound": struct.pack("<i", min(values)), "upper_bound": struct.pack("<i", max(values))}
+    return {"contains_null": False, "contains_nan": False, **bounds}
 
 
 def _may_have(manifest: Mapping[str, Any], hours: Collection[tuple[int, int]]) -> bool:

@@ -58,8 +58,6 @@ PROPERTIES = {
     "write.metadata.previous-versions-max": "20",
 }
 MAX_PREVIOUS_VERSIONS = 20
-MAX_SCHEMAS = 20
-"""Maximum number of schemas while columns are only added. One for each snapshot would make a document of megabytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +109,7 @@ def new_metadata(location: str, table_uuid: str, batch: int, now: int) -> Metada
 
 
 def current_schema(metadata: Metadata) -> Mapping[str, Any]:
-    schema: Mapping[str, Any] = _by_id(metadata["schemas"], "schema-id", metadata["current-schema-id"])
-    return schema
+    return _by_id(metadata["schemas"], "schema-id", metadata["current-schema-id"])
 
 
 def takes_files(metadata: Metadata) -> bool:
@@ -146,8 +143,15 @@ def with_columns(metadata: Metadata, columns: Collection[str], unnumbered: Colle
         or all(field_id(name) != item["id"] for name in keys)
     ]
     ids = {field["id"] for field in present}
-    # Another writer may have dropped a column, or given its name to a column of another type.
-    mapped = {name for field in present if field["type"] == "string" for name in names.get(field["id"], ())}
+    # Another writer may have dropped a column, or given its name to a column of another type. A column that it has
+    # renamed is also mapped by its new name, after its first one: files with the new name have another column.
+    mapped = {
+        name
+        for field in present
+        if field["type"] == "string"
+        for name in names.get(field["id"], ())
+        if name != field["name"] or name == names[field["id"]][0]
+    }
     # Names in the files are in lower case, and most readers ignore case: Spark refuses x next to X.
     taken = {field["name"].lower() for field in present}
     last = int(metadata["last-column-id"])
@@ -222,17 +226,11 @@ def batch_of(metadata: Metadata) -> int:
     return int(metadata["properties"].get(BATCH, 0))
 
 
-def snapshot_of_batch(metadata: Metadata) -> int:
-    """Id of the snapshot of the table's last batch."""
-    return int(metadata["properties"][BATCH_SNAPSHOT])
-
-
 def head_of(metadata: Metadata) -> Mapping[str, Any] | None:
     main = metadata["refs"].get("main")
     if main is None:
         return None
-    head: Mapping[str, Any] = _by_id(metadata["snapshots"], "snapshot-id", main["snapshot-id"])
-    return head
+    return _by_id(metadata["snapshots"], "snapshot-id", main["snapshot-id"])
 
 
 def foreign_change(metadata: Metadata) -> str | None:
@@ -297,41 +295,25 @@ def without_expired(metadata: Metadata, keep_from: int) -> Metadata:
     ids = {item["snapshot-id"] for item in kept}
     # Readers use the last entry before a time: an entry before a gap would show rows of another time.
     log = [*takewhile(lambda item: item["snapshot-id"] in ids, reversed(metadata["snapshot-log"]))]
-    schemas = {item.get("schema-id") for item in kept} | {metadata["current-schema-id"]}
-    return _with_few_schemas(
-        {
-            **metadata,
-            "refs": refs,
-            "snapshots": kept,
-            "snapshot-log": log[::-1],
-            **{
-                name: [item for item in metadata[name] if item["snapshot-id"] in ids]
-                for name in STATISTICS
-                if name in metadata
-            },
-            "schemas": [item for item in metadata["schemas"] if item["schema-id"] in schemas],
-        }
-    )
-
-
-def _with_few_schemas(metadata: Metadata) -> Metadata:
-    """Give the earliest snapshots the first of the last schemas: it has their columns and later ones, all NULL."""
-    schemas = metadata["schemas"]
-    if len(schemas) <= MAX_SCHEMAS:
-        return metadata
-    first, current = schemas[-MAX_SCHEMAS], metadata["current-schema-id"]
-    merged = {
-        item["schema-id"]
-        for item in schemas[:-MAX_SCHEMAS]
-        if item["fields"] == first["fields"][: len(item["fields"])] and item["schema-id"] != current
+    # A schema for each snapshot would make a document of megabytes. A snapshot of columns that are the first of the
+    # current ones gets the current schema: its readers see the later columns as NULL.
+    current = current_schema(metadata)
+    extended = {
+        item["schema-id"] for item in metadata["schemas"] if item["fields"] == current["fields"][: len(item["fields"])]
     }
+    kept = [{**item, "schema-id": current["schema-id"]} if item.get("schema-id") in extended else item for item in kept]
+    schemas = {item.get("schema-id") for item in kept} | {current["schema-id"]}
     return {
         **metadata,
-        "snapshots": [
-            {**item, "schema-id": first["schema-id"]} if item.get("schema-id") in merged else item
-            for item in metadata["snapshots"]
-        ],
-        "schemas": [item for item in schemas if item["schema-id"] not in merged],
+        "refs": refs,
+        "snapshots": kept,
+        "snapshot-log": log[::-1],
+        **{
+            name: [item for item in metadata[name] if item["snapshot-id"] in ids]
+            for name in STATISTICS
+            if name in metadata
+        },
+        "schemas": [item for item in metadata["schemas"] if item["schema-id"] in schemas],
     }
 
 
@@ -341,7 +323,7 @@ def following(metadata: Metadata, location: str) -> Metadata:
     return {**metadata, "metadata-log": [*metadata["metadata-log"], entry][-MAX_PREVIOUS_VERSIONS:]}
 
 
-def _by_id(items: Iterable[Mapping[str, Any]], name: str, number: int) -> Any:  # noqa: ANN401
+def _by_id(items: Iterable[Mapping[str, Any]], name: str, number: int) -> Mapping[str, Any]:
     return next(item for item in items if item[name] == number)
 
 

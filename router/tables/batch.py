@@ -4,27 +4,16 @@ The catalog entry of a table points to its metadata document; Glue swaps the poi
 """
 
 import gzip
-import hashlib
-import json
-import re
 import secrets
-import uuid
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from lake.commit import read_commit
-from lake.documents import (
-    decode_body,
-    encode_body,
-    get_bound_document,
-    get_document,
-    parse_document,
-    put_document,
-)
-from lake.errors import InvalidDocumentError, NewerDocumentError, TransientError, UnusableDocumentError
+from lake.commit import read_commit, write_commit
+from lake.documents import decode_body, get_bound_document, get_document, parse_document
+from lake.errors import InvalidDocumentError, TransientError, UnusableDocumentError
 from lake.layout import batch_key, parse_s3_uri, table_location
 from lake.ledger import ManifestRow, OutboxEntry, State, TableRow
 from lake.ledger.manifest_row import CommitReference
@@ -33,6 +22,7 @@ from lake.ledger.tables import EXPIRY_ENTRY
 from lake.manifest import Partition
 from lake.successors import follow
 from router.catalog.handler import TABLE_INPUT_FIELDS
+from router.iceberg.commit import write_document
 from router.iceberg.metadata import BATCH, DataFile, Metadata, batch_of, current_schema, following, hour_of
 from router.services import PARALLEL_REQUESTS, Services, in_parallel
 from router.telemetry import logger
@@ -43,6 +33,9 @@ and a quarter of the time of a small batch is processor time."""
 TABLE_REQUESTS = PARALLEL_REQUESTS // PARALLEL_TABLES
 MAX_MANIFESTS = 1000 // PARALLEL_TABLES
 """Maximum number of manifests plus whole hours in a batch; one hour may exceed it. Some have published nothing."""
+MAX_FILES = 200_000 // PARALLEL_TABLES
+"""Number of files after which a batch gets no further manifest or hour: each takes 1 KiB of memory, and a manifest of
+a terabyte has thousands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +76,16 @@ def plan_batch(services: Services, row: TableRow) -> PlannedBatch | None:
     waiting: set[str] = set()
     items: dict[str, BatchItem] = {}
     errors: list[UnusableDocumentError] = []
+
+    def is_full() -> bool:
+        return len(items) + len(hours) >= MAX_MANIFESTS or sum(len(item.files) for item in items.values()) >= MAX_FILES
+
     for entries in batches_of(services.ledger.tables.outbox(row.dataset)):
         for entry in entries:
             if not entry.is_hour:
                 expires = expires or entry.name == EXPIRY_ENTRY
                 continue
-            if len(items) + len(hours) >= MAX_MANIFESTS:
+            if is_full():
                 break
             published = (row for row in _rows_of_hour(services, entry.hour) if row.published is not None)
             found, unusable = _items(services, published)
@@ -101,10 +98,13 @@ def plan_batch(services: Services, row: TableRow) -> PlannedBatch | None:
         else:
             # Only after all hours: a replacement in an hour that is still listed would need the files of that hour.
             due = (row for row in _due(services, entries) if row.id not in items and row.partition.stamp not in waiting)
-            found, unusable = _items(services, due)
-            errors += unusable
-            items |= found
-        if len(items) + len(hours) >= MAX_MANIFESTS:
+            for some in batches_of(due, TABLE_REQUESTS):
+                if is_full():
+                    break
+                found, unusable = _items(services, some)
+                errors += unusable
+                items |= found
+        if is_full():
             break
     if not items and not hours and not expires:
         if errors:
@@ -179,22 +179,17 @@ def _files(services: Services, row: ManifestRow, reference: CommitReference) -> 
 def write_batch(services: Services, batch: PlannedBatch) -> CommitReference:
     """Put the document under a new key; returns the reference for the ledger."""
     key = batch_key(batch.dataset, batch.number, secrets.token_hex(8))
-    body = encode_body(batch)
-    put_document(services.s3, services.resources.control_bucket, key, body)
-    return CommitReference(key, hashlib.sha256(body).hexdigest())
+    return write_commit(services.s3, services.resources.control_bucket, key, batch)
 
 
 def read_batch_document(services: Services, reference: CommitReference) -> PlannedBatch:
     """Get the document that the ledger names.
 
-    Raises ``InvalidDocumentError`` if it does not exist, has another hash than in the ledger, or was written by another
-    version: it must be applied before any other batch.
+    Raises ``InvalidDocumentError`` if it does not exist or has another hash than in the ledger, and
+    ``NewerDocumentError`` if another version wrote it: it must be applied before any other batch.
     """
     body = get_bound_document(services.s3, services.resources.control_bucket, reference.key, reference.sha256)
-    try:
-        return decode_body(PlannedBatch, body, f"batch document {reference.key}")
-    except NewerDocumentError as error:
-        raise InvalidDocumentError(str(error)) from error
+    return decode_body(PlannedBatch, body, f"batch document {reference.key}")
 
 
 GZIP = b"\x1f\x8b"
@@ -251,7 +246,7 @@ class TableCatalog:
 
     def create(self, metadata: Metadata) -> bool:
         """Create the entry. False: an entry with this name exists."""
-        glue, location = self.services.glue, self._write_document(metadata, 0)
+        glue, location = self.services.glue, write_document(metadata, self)
         try:
             glue.create_table(DatabaseName=self._database, TableInput=self._input(metadata, location, {}))
         except glue.exceptions.AlreadyExistsException:
@@ -274,7 +269,7 @@ class TableCatalog:
         if (
             row is None
             or row.uuid != metadata["table-uuid"]
-            or not self._update(self._input(metadata, self._write_document(metadata, 0), kept), table["VersionId"])
+            or not self._update(self._input(metadata, write_document(metadata, self), kept), table["VersionId"])
         ):
             raise TransientError(f"another process has changed the table {self.dataset}: run the command again")
 
@@ -283,10 +278,7 @@ class TableCatalog:
 
         Raises botocore's errors: it is then unknown whether the pointer was swapped.
         """
-        # Catalogs number documents, but another writer may have registered one with any name.
-        named = re.match(r"\d+(?=-)", entry.location.rsplit("/", 1)[-1])
-        number = int(named[0]) + 1 if named else 0
-        location = self._write_document(following(metadata, entry.location), number)
+        location = write_document(following(metadata, entry.location), self)
         parameters = {**entry.table["Parameters"], "previous_metadata_location": entry.location}
         return self._update(self._input(metadata, location, {**entry.table, "Parameters": parameters}), entry.version)
 
@@ -321,11 +313,6 @@ class TableCatalog:
             return glue.get_table(DatabaseName=self._database, Name=self.dataset)["Table"]
         except glue.exceptions.EntityNotFoundException:
             return None
-
-    def _write_document(self, metadata: Metadata, number: int) -> str:
-        path = f"{self.location}/metadata/{number:05d}-{uuid.uuid4()}.metadata.json"
-        self.write(path, json.dumps(metadata, separators=(",", ":"), ensure_ascii=False).encode())
-        return path
 
     def _input(self, metadata: Metadata, location: str, table: Mapping[str, Any]) -> Any:  # noqa: ANN401
         """A ``TableInput`` of ``table`` for this document. Keeps comments, and the types of other writers' columns."""

@@ -20,6 +20,7 @@ from router.catalog.handler import column_names
 from router.divide import WritePace
 from router.iceberg.commit import Batch, MissingFilesError, commit_batch
 from router.iceberg.metadata import (
+    BATCH_SNAPSHOT,
     DataFile,
     Metadata,
     batch_of,
@@ -27,7 +28,6 @@ from router.iceberg.metadata import (
     hour_of,
     new_metadata,
     oldest_batch,
-    snapshot_of_batch,
     takes_files,
 )
 from router.services import Services, in_parallel
@@ -86,7 +86,7 @@ def _bring_in(services: Services, row: TableRow) -> int | None:
     else:
         batch = read_batch_document(services, row.pending)
     metadata = _apply(services, row, batch)
-    _mark(services, batch, snapshot_of_batch(metadata))
+    _mark(services, batch, int(metadata["properties"][BATCH_SNAPSHOT]))
     tables.close(row, batch.number, oldest_batch(metadata))
     names = [generation_entry(item.manifest, item.generation) for item in batch.items]
     others = dict.fromkeys([*names, *([EXPIRY_ENTRY] if batch.expires else ())])

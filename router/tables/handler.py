@@ -151,16 +151,10 @@ def rebuild_table(services: Services, dataset: str) -> dict[str, int]:
     if not services.settings.has_table(dataset):
         raise InvalidInputError(f'no rule of [[datasets]] gives {dataset} table = "iceberg": deploy one that does')
     tables, uuid = services.ledger.tables, str(uuid4())
-    row = tables.get(dataset)
-    if row is None:
-        tables.create(dataset, uuid)
-    else:
-        if not tables.replace(row, uuid):
-            raise TransientError(f"another process has changed the table {dataset}: run the command again")
-        row = _row(services, dataset)
-        catalog = TableCatalog(services, dataset)
-        now = epoch_milliseconds(services.clock())
-        catalog.replace(new_metadata(catalog.location, uuid, row.first, now))
+    if not tables.replace(tables.get(dataset) or tables.create(dataset, uuid), uuid):
+        raise TransientError(f"another process has changed the table {dataset}: run the command again")
+    catalog, row = TableCatalog(services, dataset), _row(services, dataset)
+    catalog.replace(new_metadata(catalog.location, uuid, row.first, epoch_milliseconds(services.clock())))
     # One entry is enough for the committer to find the table.
     hours = hours_of(services, dataset)
     if hours:

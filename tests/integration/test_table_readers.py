@@ -224,12 +224,6 @@ def test_hours_are_pruned_right_when_manifests_were_merged(read: Read, table: Lo
     assert normal_rows(read(table.document, ALL)) == table.rows_of(*names)
 
 
-def test_an_hour_that_is_cleared_has_its_new_files_only(read: Read, table: LocalTable) -> None:
-    table.add("e-g1", EVENING, [{"id": "9"}])
-    table.commit(["e-g1"], clear=[table.files["a-g1"][0].hour])
-    assert normal_rows(read(table.document, ALL)) == table.rows_of("e-g1", "b-g1")
-
-
 def test_ten_thousand_columns(read: Read, table: LocalTable) -> None:
     table.commit([], columns=[f"column_{number}" for number in range(10_000)])
     assert normal_rows(read(table.document, ALL)) == table.rows_of("a-g1", "b-g1", "c-g1")
@@ -325,5 +319,3 @@ def test_manifests_that_spark_has_rewritten_are_kept(sql: SparkSql, table: Local
     table.reload()
     replace_a(table)
     assert rows(sql, table) == table.rows_of("a-g2", "b-g1", "c-g1")
-    found = StaticTable.from_metadata(table.document).scan().to_arrow().to_pylist()
-    assert normal_rows(found) == rows(sql, table)

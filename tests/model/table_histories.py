@@ -19,8 +19,8 @@ from lake.layout import lake_key
 from lake.ledger import Ledger, ManifestRow, State
 from lake.publish import complete_all, roll_back
 from lake.settings import parse_settings
-from router.iceberg.commit import Batch, commit_batch, live_entries, manifests_of
-from router.iceberg.metadata import TAG, DataFile
+from router.iceberg.commit import Batch, live_entries, manifests_of
+from router.iceberg.metadata import DataFile
 from router.services import Services
 from router.sweep.leftovers import delete_replaced, delete_table_files
 from router.sweep.repair import Repair
@@ -34,7 +34,7 @@ from tests.unit.lake.world import MORNING, PARTITION, RESOURCES
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.glue import FakeGlue
 from tests.unit.router.sweep.sweeping import committed, listed
-from tests.unit.router.tables.tabling import TABLES, forced, publish
+from tests.unit.router.tables.tabling import TABLES, by_another_writer, forced, publish, swapped, table
 
 SETTINGS = parse_settings({"stage": "model", "datasets": TABLES, "tables": {"keep_hours": 120}})
 DATASET = "orders"
@@ -105,24 +105,15 @@ class TableWorld:
         assert repair.errors == []
         self.check()
 
-    def swap(self, metadata: dict[str, Any]) -> None:
-        """Another writer changes the table."""
-        entry = self.catalog.load()
-        assert entry is not None
-        assert self.catalog.swap(entry, metadata)
-
     def compact(self) -> None:
         """Another writer rewrites all files into one."""
-        catalog, before = self.catalog, self.metadata()
-        entries = [item for manifest in manifests_of(before, catalog) for item in live_entries(manifest, catalog)]
+        manifests = manifests_of(self.metadata(), self.catalog)
+        entries = [item for manifest in manifests for item in live_entries(manifest, self.catalog)]
         old = [_data_file(entry) for entry in entries]
         self.world.raw_s3.put_object(Bucket="lake", Key=COMPACTED, Body=b"")
         self.files[f"s3://lake/{COMPACTED}"] = [rows for item in old for rows in self.files[item.path]]
-        after = commit_batch(before, catalog, Batch(0, [replace(old[0], path=f"s3://lake/{COMPACTED}")], old), 0, 0)
-        *_, last = after["snapshots"]
-        refs = {**after["refs"], TAG: before["refs"][TAG]}
-        snapshots = [*before["snapshots"], {**last, "summary": {"operation": "replace"}}]
-        self.swap({**after, "snapshots": snapshots, "refs": refs, "properties": before["properties"]})
+        batch = Batch(0, [replace(old[0], path=f"s3://lake/{COMPACTED}")], old)
+        swapped(self.world, by_another_writer(self.world, "replace", batch))
 
     # The readers' view
 
@@ -131,10 +122,7 @@ class TableWorld:
         return TableCatalog(self.world.services, DATASET)
 
     def metadata(self) -> dict[str, Any]:
-        entry = self.catalog.load()
-        if entry is None:
-            raise BrokenPromiseError("there is no table")
-        return entry.metadata
+        return table(self.world)
 
     def paths(self, snapshot: Any = None) -> list[str]:
         manifests = manifests_of(self.metadata(), self.catalog, snapshot)
@@ -303,7 +291,7 @@ def _roll_back_main(world: TableWorld, rows: list[ManifestRow]) -> None:
     metadata = world.metadata()
     first = metadata["snapshots"][0]["snapshot-id"]
     refs = {**metadata["refs"], "main": {"snapshot-id": first, "type": "branch"}}
-    world.swap({**metadata, "refs": refs, "current-snapshot-id": first})
+    swapped(world.world, {**metadata, "refs": refs, "current-snapshot-id": first})
 
 
 def _rebuilt(world: TableWorld, rows: list[ManifestRow]) -> None:

@@ -37,7 +37,7 @@ def test_a_table_is_right_after_each_fault(scenario: str) -> None:
 
 COMMITTER, LEFTOVERS, TABLES = "router.tables.committer", "router.sweep.leftovers", "lake.ledger.tables.Tables"
 IS_APPLIED = committer.is_applied
-MARK = "_mark(services, batch, snapshot_of_batch(metadata))\n"
+MARK = '_mark(services, batch, int(metadata["properties"][BATCH_SNAPSHOT]))\n'
 CLOSE = "tables.close(row, batch.number, oldest_batch(metadata))\n"
 
 

@@ -6,7 +6,6 @@ import json
 import signal
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -72,25 +71,7 @@ def test_types_are_proposed_with_what_they_refuse(world: World, stack: DeployedS
         ("id", "BIGINT", 20, 0, 0, []),
         ("later", "VARCHAR", 0, 20, 0, []),
     ]
-
-
-def test_the_view_for_duckdb_gives_types_and_keeps_the_text(
-    world: World, stack: DeployedStack, printed: Printed, tmp_path: Path
-) -> None:
-    # Given: the lake as local files, with an hour in which a column is missing
-    for key in (put(world, 8, [{"amount": "1.00"}]), put(world, 9, ROWS)):
-        path = tmp_path / "lake" / key
-        path.parent.mkdir(parents=True)
-        world.raw_s3.download_file("lake", key, str(path))
-    # When
-    view = printed(print_suggestion, stack, "orders", 5, Dialect.DUCKDB).replace("s3://lake", str(tmp_path / "lake"))
-    # Then
-    with duckdb.connect() as database:
-        database.execute(view)
-        query = "SELECT hour, count(*), sum(amount)::VARCHAR, sum(id) FROM orders_typed GROUP BY 1 ORDER BY 1"
-        assert database.execute(query).fetchall() == [(8, 1, "1.00", None), (9, 20, "84.32", 57)]
-        refused = "SELECT amount_text, id_text FROM orders_typed WHERE amount IS NULL AND amount_text IS NOT NULL"
-        assert database.execute(refused).fetchall() == [("n/a", "2")]
+    assert "FROM read_parquet('s3://lake/orders/*/*/*.parquet', union_by_name = true" in document["sql"]["duckdb"]
 
 
 def test_the_views_of_an_iceberg_table_are_over_that_table(deployment: Deployment, printed: Printed) -> None:
@@ -218,9 +199,10 @@ def test_a_dataset_without_data_is_reported(stack: DeployedStack) -> None:
         print_suggestion(stack, "clicks", 5, None)
 
 
-def test_the_column_of_the_text_gets_a_name_that_no_column_has() -> None:
+def test_names_of_a_view_are_its_own_and_cannot_end_the_statement() -> None:
     typed = {name: ColumnType(TypeKind.BIGINT) for name in ("a", "a_text")}
     assert text_names(["a", "a_text"], typed) == {"a": "a_text_", "a_text": "a_text_text"}
+    assert (quoted('a"b', Dialect.DUCKDB), quoted("a`b", Dialect.SPARK)) == ('"a""b"', "`a``b`")
 
 
 def test_the_view_for_athena_names_every_column_once() -> None:
@@ -258,12 +240,10 @@ def test_the_output_of_convert_has_types_without_a_stack(tmp_path: Path, answere
     assert types == {"amount": "DECIMAL(38, 2)", "id": "BIGINT", "made": "TIMESTAMP"}
     with duckdb.connect() as database:
         database.execute(document["sql"]["duckdb"])
-        assert database.execute("SELECT count(*), count(made) FROM orders_typed").fetchall() == [(21, 1)]
-
-
-def test_the_name_of_a_folder_cannot_end_the_name_of_the_view() -> None:
-    assert quoted('a"b', Dialect.DUCKDB) == '"a""b"'
-    assert quoted("a`b", Dialect.SPARK) == "`a``b`"
+        query = "SELECT hour, count(made), sum(amount)::VARCHAR, sum(id) FROM orders_typed GROUP BY 1 ORDER BY 1"
+        assert database.execute(query).fetchall() == [(8, 0, "84.32", 57), (9, 1, None, 4)]
+        refused = "SELECT amount_text, id_text FROM orders_typed WHERE amount IS NULL AND amount_text IS NOT NULL"
+        assert database.execute(refused).fetchall() == [("n/a", "2")]
 
 
 def test_a_folder_without_hours_or_a_view_of_athena_is_refused(tmp_path: Path) -> None:
@@ -328,37 +308,18 @@ def test_a_conversion_that_begins_and_ends_meanwhile_keeps_its_columns(
     assert columns(world) == ("amount", "id", "later", "unused")[: 4 if is_damaged else 3]
 
 
-def test_a_conversion_that_begins_meanwhile_keeps_its_columns(
-    world: World, drop: Callable[..., None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Given: a run that claims a manifest while the footers are read
-    row = world.queued("a.json")
-    read = drop_columns._columns_of_files
-
-    def claim_meanwhile(*arguments: Any) -> Iterator[set[str]]:
-        yield from read(*arguments)
-        world.wait(timedelta(seconds=1))
-        world.claimed(row)
-
-    monkeypatch.setattr(drop_columns, "_columns_of_files", claim_meanwhile)
-    # When, Then: the second time it stops before anything is read
-    for dry_run in (False, True):
-        with pytest.raises(InvalidInputError, match="is RUNNING"):
-            drop(dry_run=dry_run)
-    assert len(columns(world)) == 3
-
-
 def test_a_conversion_that_the_index_does_not_show_yet_keeps_its_columns(
-    world: World, drop: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+    world: World, drop: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Given: a run that has claimed a manifest, and an index that catches up while the command waits
     world.claimed(world.queued("a.json"))
     behind = monkeypatch.context()
     behind.__enter__().setattr(Manifests, "open", lambda *_: iter(()))
     monkeypatch.setattr("time.sleep", lambda _: behind.__exit__(None, None, None))
-    # When, Then
-    with pytest.raises(InvalidInputError, match="is RUNNING"):
-        drop()
+    # When, Then: the second time it stops before anything is read
+    for dry_run in (False, True):
+        with pytest.raises(InvalidInputError, match="is RUNNING"):
+            drop(dry_run=dry_run)
     assert len(columns(world)) == 3
 
 

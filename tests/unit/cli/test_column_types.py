@@ -56,10 +56,8 @@ def database() -> Iterator[duckdb.DuckDBPyConnection]:
     ("values", "name"),
     [
         (["1", "-20", "0"], "BIGINT"),
-        (["1", "2.5"], "DOUBLE"),
         (["1e3", "0.1", "0.30000000000000004"], "DOUBLE"),
         (["12.50", "3.99", "7"], "DECIMAL(38, 2)"),
-        (["0.1234567890123456789"], "DECIMAL(38, 19)"),
         (["0.12345678901234567", "0.123456789012345678"], "DECIMAL(38, 18)"),
         (["9223372036854775808", "1"], "DECIMAL(38, 0)"),
         (["true", "false"], "BOOLEAN"),
@@ -68,7 +66,6 @@ def database() -> Iterator[duckdb.DuckDBPyConnection]:
         (["2026-11-20T08:00:00", "2026-11-20 08:00:00.5"], "TIMESTAMP"),
         (["2026-11-20T08:00:00Z", "2026-11-20T08:00:00.123+01:00"], "TIMESTAMP"),
         (['{"a": 1}', "[]"], "JSON"),
-        (["a", "1"], None),
         ([], None),
     ],
 )
@@ -119,9 +116,7 @@ def test_the_casts_of_duckdb_accept_what_the_types_accept(
     ("kind", "text", "value"),
     [
         (ColumnType(TypeKind.INSTANT, 3), "2026-11-20T01:30:00.250+02:00", "2026-11-19 23:30:00.25"),
-        (ColumnType(TypeKind.INSTANT), "2026-11-20 01:30:00Z", "2026-11-20 01:30:00"),
         (ColumnType(TypeKind.TIMESTAMP), "2026-11-20T01:30:00", "2026-11-20 01:30:00"),
-        (ColumnType(TypeKind.DECIMAL, 2), "12.5", "12.50"),
     ],
 )
 def test_values_of_the_casts(database: duckdb.DuckDBPyConnection, kind: ColumnType, text: str, value: str) -> None:

@@ -132,18 +132,29 @@ def test_what_another_program_changes_in_the_table_is_undone(call: Request, chan
     assert sorted(rows, key=lambda row: row["a"]) == [json.loads(row) for row in AFTER]
 
 
+def test_a_key_has_a_column_of_its_own_when_another_program_has_given_its_name_to_one(call: Request) -> None:
+    convert_files(call)
+    with table_of(call).update_schema() as schema:
+        schema.rename_column("a", "late")
+    # When a file with both keys is converted
+    add_late_file(call)
+    convert_files(call)
+    # Then
+    assert rows_of(call) == Counter(['{"late": "1", "_pos__": "x"}', '{"late": "2"}', '{"late": "3", "late__": "y"}'])
+
+
 def test_a_program_that_commits_at_the_same_time_is_reported(
     call: Request, monkeypatch: pytest.MonkeyPatch, convert: Convert
 ) -> None:
     convert_files(call)
     add_late_file(call)
-    add_columns = iceberg_tables._add_columns
+    swap = iceberg_tables._swap
 
     def change_meanwhile(*given: Any) -> None:
         number_of_the_name(table_of(call))
-        add_columns(*given)
+        swap(*given)
 
-    monkeypatch.setattr(iceberg_tables, "_add_columns", change_meanwhile)
+    monkeypatch.setattr(iceberg_tables, "_swap", change_meanwhile)
     code, summary = convert(call)
     assert code == ExitCode.NEGATIVE
     assert "without this file the next call recreates the tables" in summary["stopped"]

@@ -52,22 +52,6 @@ def test_a_table_projects_its_partitions(deployment: Deployment) -> None:
     assert table["Parameters"]["projection.hour.digits"] == "2"
 
 
-def test_new_columns_are_appended_and_nothing_is_removed(deployment: Deployment) -> None:
-    # Given: a table to which an operator has added a column and a description
-    table = table_of(deployment, "b")
-    table["StorageDescriptor"]["Columns"].append({"Name": "added", "Type": "string", "Comment": "ours"})
-    table["Parameters"]["owner"] = "finance"
-    deployment.ledger.datasets.reserve_columns("orders", ["a"], 1000)
-    # When
-    assert changed(deployment) == {"extended": 1}
-    # Then
-    assert names(deployment) == ["b", "_rescued", "added", "a"]
-    table = deployment.glue.tables["orders"]
-    assert (comments(table)["added"], table["Parameters"]["owner"]) == ("ours", "finance")
-    assert changed(deployment) == {}
-    assert deployment.glue.tables["orders"]["VersionId"] == "1"
-
-
 def test_a_new_table_has_the_provenance_columns_of_older_files(deployment: Deployment) -> None:
     # Given files from the time when convert.provenance was on, and a table that a person has deleted
     deployment.ledger.datasets.note_provenance("orders")
@@ -80,15 +64,17 @@ def test_a_new_table_has_the_provenance_columns_of_older_files(deployment: Deplo
         del deployment.glue.tables["orders"]
 
 
-def test_two_writers_keep_each_others_columns(deployment: Deployment) -> None:
-    # Given: another writer that adds a column between the read and the write
+def test_new_columns_are_appended_and_nothing_of_another_writer_is_removed(deployment: Deployment) -> None:
+    # Given: another writer that adds a column and a parameter between the read and the write
     table_of(deployment, "a")
     deployment.ledger.datasets.reserve_columns("orders", ["b"], 1000)
 
     def meanwhile() -> None:
         deployment.glue.before_update = lambda: None
         table = deployment.glue.tables["orders"]
-        columns = [*table["StorageDescriptor"]["Columns"], {"Name": "added", "Type": "string"}]
+        added = {"Name": "added", "Type": "string", "Comment": "ours"}
+        table["Parameters"]["owner"] = "finance"
+        columns = [*table["StorageDescriptor"]["Columns"], added]
         descriptor = {**table["StorageDescriptor"], "Columns": columns}
         deployment.glue.tables["orders"] = {**table, "StorageDescriptor": descriptor, "VersionId": "1"}
 
@@ -96,6 +82,9 @@ def test_two_writers_keep_each_others_columns(deployment: Deployment) -> None:
     # When, Then
     assert changed(deployment) == {"extended": 1}
     assert names(deployment) == ["a", "_rescued", "added", "b"]
+    table = deployment.glue.tables["orders"]
+    assert (comments(table)["added"], table["Parameters"]["owner"]) == ("ours", "finance")
+    assert changed(deployment) == {}
 
 
 def test_a_table_that_is_there_and_not_shown_is_reported(

@@ -19,7 +19,6 @@ from lake.time import iso_utc
 from router.iceberg.metadata import BATCH, Metadata, current_schema
 from router.sweep.leftovers import delete_table_files
 from router.tables import batch, committer
-from router.tables.batch import PlannedBatch, write_batch
 from router.tables.handler import rebuild_table, restore_table
 from tests.load.request_counts import counted_requests
 from tests.unit.lake.faults import Crash
@@ -227,13 +226,6 @@ def by_types(deployment: Deployment) -> Metadata:
     return {**metadata, "schemas": schemas, "current-schema-id": number}
 
 
-def by_earlier_document(deployment: Deployment) -> Metadata:
-    metadata = table(deployment)
-    commit(deployment)
-    deployment.ledger.tables.list_expiry("orders", deployment.now)
-    return metadata
-
-
 @pytest.mark.parametrize(
     ("change", "commands"),
     [
@@ -241,7 +233,6 @@ def by_earlier_document(deployment: Deployment) -> Metadata:
         (lambda world: {**table(world), "properties": {**table(world)["properties"], BATCH: "99"}}, ["rebuild"]),
         (by_partitions, ["rebuild"]),
         (by_types, ["rebuild"]),
-        (by_earlier_document, ["rebuild"]),
         (lambda world: {**table(world), "table-uuid": "11111111-1111-4111-8111-111111111111"}, ["rebuild"]),
     ],
 )
@@ -278,20 +269,6 @@ def test_a_restore_keeps_a_batch_that_is_in_the_table_and_not_closed(deployment:
     assert (shown_in_the_end(deployment), row_of(deployment).stopped) == (expected, None)
     row = row_of(deployment)
     assert (row.applied, row.pending) == (2, None)
-
-
-def test_a_batch_that_another_version_has_begun_stops_its_table(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tables = deployment.ledger.tables
-    row = tables.create("orders", "11111111-1111-4111-8111-111111111111")
-    monkeypatch.setattr("lake.documents.FORMAT", 99)
-    batch = PlannedBatch("orders", row.applied + 1, expires=False, hours={}, items=())
-    assert tables.intend(row, write_batch(deployment.services, batch))
-    monkeypatch.undo()
-    with pytest.raises(TableStoppedError, match="deploy the newer version of hybrid-router"):
-        commit(deployment)
-    assert "tables rebuild orders" in str(row_of(deployment).stopped)
 
 
 def test_an_hour_that_a_rebuild_lists_again_is_not_forgotten_with_the_batch_before(
@@ -405,19 +382,26 @@ def test_hours_that_were_listed_for_the_previous_table_do_not_count_for_the_new_
     assert tables.get("orders") == replace(before, uuid="new")
 
 
-@pytest.mark.parametrize(("has_files", "batches"), [(True, [1, 2, 3]), (False, [1, 2])])
-def test_a_batch_reads_no_further_hour_once_it_is_large(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, has_files: bool, batches: list[int]
+@pytest.mark.parametrize(
+    ("limit", "has_files", "batches"),
+    [("MAX_MANIFESTS", True, [1, 2, 3]), ("MAX_MANIFESTS", False, [1, 2]), ("MAX_FILES", True, [1, 2, 3])],
+)
+def test_a_large_batch_gets_no_further_hour_or_manifest(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, limit: str, has_files: bool, batches: list[int]
 ) -> None:
     hours = [replace(PARTITION, hour=hour) for hour in range(3) for _ in "ab"]
     rows = [listed(deployment, f"{number}", partition=hour) for number, hour in enumerate(hours)]
     rows = [publish(deployment, row) for row in rows if has_files]
     deployment.ledger.tables.create("orders", "uuid")
     rebuild_table(deployment.services, "orders")
-    monkeypatch.setattr(batch, "MAX_MANIFESTS", 2)
+    monkeypatch.setattr(batch, limit, 2)
+    monkeypatch.setattr(batch, "TABLE_REQUESTS", 1)
     # The entries of the generations are in the last batch
     assert [commit(deployment) for _ in batches] == batches
     assert commit(deployment) is None
+    # And manifests of a later time are brought in one after the other
+    rows += [publish(deployment, listed(deployment, name)) for name in "xyz"]
+    assert [commit(deployment) for _ in "xyz"] == [batches[-1] + 1, batches[-1] + 2, None]
     assert shown(deployment) == sorted(map(name_of, rows))
 
 
