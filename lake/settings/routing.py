@@ -74,7 +74,7 @@ class InputSettings:
 
 def is_temporary(key: str) -> bool:
     """Whether Spark, Hadoop or Hive puts a file there, and then copies it to its final key."""
-    return any(folder in key for folder in ("/_temporary/", "/.spark-staging-", "/.hive-staging"))
+    return any(folder in f"/{key}" for folder in ("/_temporary/", "/.spark-staging-", "/.hive-staging"))
 
 
 @dataclass(frozen=True, slots=True)

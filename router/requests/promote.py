@@ -58,9 +58,9 @@ def handler(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: 
 def promote(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     """Move files that are queued for the batch lane to the stream lane; a dry run writes nothing.
 
-    Idempotent: a repetition moves nothing twice, and completes the work of a crashed invocation. Raises
-    ``InvalidInputError``: unknown field, neither files nor a selection or both, too many files; the error of a
-    collection that could not be divided, if no other file was moved.
+    Idempotent: a repetition moves nothing twice, and moves what a crashed invocation has left; the sweep writes missing
+    pointers. Raises ``InvalidInputError``: unknown field, neither files nor a selection or both, too many files; the
+    error of a collection that could not be divided, if no other file was moved.
     """
     fields = parse_fields(event, FIELDS, "promote", EXAMPLE)
     _, files, selection = parse_target(fields, services, ("files",), "promote", EXAMPLE)
