@@ -5,6 +5,7 @@ completes a call that was killed, and undoes other programs' changes of a table.
 """
 
 import errno
+import json
 import shutil
 import sys
 from collections import defaultdict
@@ -21,7 +22,6 @@ from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, Valida
 from sqlalchemy import update
 from sqlalchemy.exc import DBAPIError
 
-from lake.documents import parse_document
 from lake.errors import InvalidDocumentError
 from lake.time import epoch_milliseconds
 from offline.output_folder import LAKE, TABLES, OutputFolder, PublishedFile
@@ -91,15 +91,15 @@ def _current(catalog: SqlCatalog, location: Path, dataset: str) -> tuple[str, Me
     program has changed partitions or the mapping of names to columns, or has deleted single rows.
     """
     try:
-        # pyiceberg validates what it reads.
-        document = catalog.load_table((LAKE, dataset)).metadata_location
-        metadata = parse_document(DISK.read(document), document)
+        table = catalog.load_table((LAKE, dataset))
+        # pyiceberg validates the document, decompresses it, and adds what other programs may omit.
+        metadata = json.loads(table.metadata.model_dump_json())
         is_own = takes_files(metadata) and NAME_MAPPING in metadata["properties"]
         if not is_own or metadata["location"] != str(location):
             return None
         manifests = manifests_of(metadata, DISK)
         entries = [entry["data_file"] for manifest in manifests for entry in live_entries(manifest, DISK)]
-    except (NoSuchTableError, FileNotFoundError, InvalidDocumentError, MemoryError, ValidationError, ValueError):
+    except (NoSuchTableError, FileNotFoundError, EOFError, InvalidDocumentError, ValidationError, ValueError):
         return None
     shown = {}
     for file in entries:
@@ -107,7 +107,7 @@ def _current(catalog: SqlCatalog, location: Path, dataset: str) -> tuple[str, Me
         if file["content"] != DATA or None in hour:
             return None
         shown[file["file_path"]] = DataFile(file["file_path"], file["file_size_in_bytes"], file["record_count"], hour)
-    return document, metadata, shown
+    return table.metadata_location, metadata, shown
 
 
 def _new_table(catalog: SqlCatalog, location: Path, dataset: str) -> tuple[str, Metadata, dict[str, DataFile]]:

@@ -3,6 +3,7 @@
 It only writes files under names that were never used before. The caller swaps the catalog's pointer.
 """
 
+import re
 import struct
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -23,7 +24,6 @@ from router.iceberg.metadata import (
     TAG,
     DataFile,
     Metadata,
-    batch_of,
     current_schema,
     decode_manifest,
     decode_manifest_list,
@@ -175,8 +175,14 @@ def commit_batch(metadata: Metadata, files: Files, batch: Batch, now: int, keep_
 
 
 def write_document(metadata: Metadata, files: Files) -> str:
-    """Write a metadata document; returns its URI. Its name begins with a number, as other writers expect."""
-    path = f"{metadata['location']}/metadata/{batch_of(metadata):05d}-{uuid.uuid4()}.metadata.json"
+    """Write a metadata document; returns its URI.
+
+    Its name has the number after its predecessor's, whoever wrote that: readers without a catalog take the last name.
+    """
+    log = metadata["metadata-log"]
+    before = re.search(r"/(\d+)-[^/]*$", log[-1]["metadata-file"]) if log else None
+    number = int(before[1]) + 1 if before else 0
+    path = f"{metadata['location']}/metadata/{number:05d}-{uuid.uuid4()}.metadata.json"
     files.write(path, encode_document(metadata))
     return path
 

@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
-from lake.errors import InvalidDocumentError, TableStoppedError, TransientError
+from lake.errors import TableStoppedError, TransientError, UnusableDocumentError
 from lake.layout import list_objects
 from lake.ledger import HourRow, Tabled, TableRow
 from lake.ledger.tables import EXPIRY_ENTRY, generation_entry
@@ -53,16 +53,16 @@ def commit_round(services: Services, dataset: str) -> int | None:
     """Bring one batch into the table; returns its number, or None if nothing is left to do.
 
     A batch that another process has begun is finished first. Raises ``TableStoppedError`` if table and ledger disagree,
-    another writer has changed rows, or a document is gone or damaged: nothing is changed, and a person must decide;
+    another writer has changed rows, or a document cannot be used: nothing is changed, and a person must decide;
     ``TransientError`` if other writers changed the entry at each of ``MAX_TRIES`` tries.
     """
     tables = services.ledger.tables
     row = tables.get(dataset) or tables.create(dataset, str(uuid4()))
     try:
         return _bring_in(services, row)
-    except (InvalidDocumentError, TableStoppedError) as error:
-        is_damage = isinstance(error, InvalidDocumentError)
-        reason = f"{error}; or run 'hybrid-router tables rebuild {dataset}'" if is_damage else str(error)
+    except (UnusableDocumentError, TableStoppedError) as error:
+        is_unusable = isinstance(error, UnusableDocumentError)
+        reason = f"{error}; or run 'hybrid-router tables rebuild {dataset}'" if is_unusable else str(error)
         if not tables.stop(row, reason):
             # A rebuild has begun, and the next round is about the new table.
             return row.applied

@@ -181,6 +181,22 @@ def test_a_manifest_that_is_reprocessed_no_longer_stops_the_table(deployment: De
     assert (shown(deployment), row_of(deployment).stopped) == ([name_of(row, 2)], None)
 
 
+def test_a_table_whose_batch_another_version_has_begun_says_so(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = publish(deployment, listed(deployment, "a"))
+    with patch.object(committer, "_apply", Mock(side_effect=Crash)), pytest.raises(Crash):
+        commit(deployment)
+    monkeypatch.setattr("lake.documents.FORMAT", 99)
+    with pytest.raises(TableStoppedError, match="deploy the newer version"):
+        commit(deployment)
+    assert "tables rebuild orders" in str(row_of(deployment).stopped)
+    # When that version continues
+    monkeypatch.undo()
+    assert commit(deployment) == 1
+    assert (shown(deployment), row_of(deployment).stopped) == ([name_of(row)], None)
+
+
 @pytest.mark.parametrize("damage", ["gone", "cut", "not Iceberg", "Avro"])
 def test_a_table_whose_metadata_cannot_be_read_is_stopped(deployment: Deployment, damage: str) -> None:
     rows = [tabled(deployment), publish(deployment, listed(deployment, "b"))]
