@@ -116,13 +116,17 @@ def refuse_cut(s3: S3Client, bucket: str, key: str, body: bytes) -> None:
 def find_document(s3: S3Client, bucket: str, key: str, *members: str) -> dict[str, Any] | None:
     """The parsed document under ``key``, or None if the key has no object.
 
-    Raises ``InvalidDocumentError`` if it is damaged or lacks one of ``members``; botocore's other errors.
+    Raises ``InvalidDocumentError`` if it is damaged or lacks one of ``members``; the errors of ``refuse_cut``.
     """
     try:
         body = get_body(s3, bucket, key)
     except s3.exceptions.NoSuchKey:
         return None
-    return parse_document(body, f"s3://{bucket}/{key}", *members)
+    try:
+        return parse_document(body, f"s3://{bucket}/{key}", *members)
+    except InvalidDocumentError:
+        refuse_cut(s3, bucket, key, body)
+        raise
 
 
 def parse_document(body: bytes, uri: str, *members: str) -> dict[str, Any]:

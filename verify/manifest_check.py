@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from lake.aws_types import S3Client
-from lake.commit import CommitDocument, GenerationResult, PendingObject, SourceCount, read_commit, read_result
+from lake.commit import CommitDocument, PendingObject, SourceCount, read_commit, read_result
 from lake.errors import InvalidDocumentError, NewerDocumentError
 from lake.faults import Fault, judge
 from lake.layout import parse_s3_uri, partition_prefix
@@ -143,13 +143,13 @@ def check_manifest(stack: Stack, row: ManifestRow, run_tasks: RunTasks, *, find_
         # The ledger confirms the bytes of both documents, and input.bucket can have been another one.
         earlier = {parse_s3_uri(source.uri).bucket for source in document.sources}
         manifest = read_manifest(stack.s3, control, row, {*stack.resources.file_buckets, *earlier})
-        result = read_result(stack.s3, control, row.id, document.generation)
     except NewerDocumentError as error:
         report.cannot_be_proven(f"manifest {row.id}: {error}")
     except InvalidDocumentError as error:
         report.differs(Difference(f"manifest {row.id}", str(error)))
     else:
-        _compare_counts(row, manifest, document, result, report)
+        _compare_counts(row, manifest, document, report)
+        _compare_result(stack, document, report)
         with tempfile.TemporaryDirectory(prefix="hybrid-router-verify-") as folder:
             table = stack.table if row.is_tabled else None
             _Comparison(stack, manifest, document, table, Path(folder), report).run(run_tasks, find_place=find_place)
@@ -165,11 +165,8 @@ def check_manifest(stack: Stack, row: ManifestRow, run_tasks: RunTasks, *, find_
     return CheckedManifest(report)
 
 
-def _compare_counts(
-    row: ManifestRow, manifest: Manifest, document: CommitDocument, result: GenerationResult, report: ManifestReport
-) -> None:
-    """Compare the documents with one another and with the row's counts: commands, markers and events of hours read only
-    the row, and commands about files only the result document."""
+def _compare_counts(row: ManifestRow, manifest: Manifest, document: CommitDocument, report: ManifestReport) -> None:
+    """Compare the row's counts with the documents: commands, markers and events of hours read only the row."""
     assert row.published is not None
     totals = row.published.totals
     recorded = (row.files, row.published.generation, totals.rows, totals.rejects, totals.failed_files)
@@ -180,10 +177,20 @@ def _compare_counts(
         report.differs(Difference(f"the ledger's row of manifest {row.id}", problem))
     if [(item.uri, item.version) for item in document.sources] != [(item.uri, item.version) for item in manifest.files]:
         report.differs(Difference(f"the commit document of manifest {row.id}", "counts other files, or one twice"))
+
+
+def _compare_result(stack: Stack, document: CommitDocument, report: ManifestReport) -> None:
+    """Compare the result document, which is all that commands about files read."""
+    name = f"the result document of manifest {document.manifest}"
+    try:
+        result = read_result(stack.s3, stack.resources.control_bucket, document.manifest, document.generation)
+    except InvalidDocumentError as error:
+        report.differs(Difference(name, str(error)))
+        return
     committed = [(item.key, item.size, item.rows) for item in (*document.objects, *document.quarantine)]
     listed = [(item.key, item.size, item.rows) for item in (*result.files, *result.quarantine)]
     if (result.sources, listed) != (document.sources, committed):
-        report.differs(Difference(f"the result document of manifest {row.id}", "differs from the commit document"))
+        report.differs(Difference(name, "differs from the commit document"))
 
 
 @dataclass(frozen=True, slots=True)

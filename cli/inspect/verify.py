@@ -7,14 +7,15 @@ from typing import Annotated
 import typer
 
 from cli.commands import FROM, TO, Json, command
-from cli.deployed_stack import DeployedStack, known_dataset
+from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode, NotReachableError
 from cli.terminal import print_progress
 from lake.documents import format_json
 from lake.errors import HybridRouterError, InvalidInputError
 from lake.settings import Settings
 from lake.texts import printable
-from router.requests.selection import parse_hours
+from router.requests.selection import parse_selection
+from router.services import Services
 from verify.hours import Effort, HoursCheck
 from verify.report import HourOutcome, HourReport
 from verify.stack import Hours, Stack
@@ -33,7 +34,7 @@ def verify(
     reports: list[HourReport] = []
     try:
         settings = stack.settings()
-        hours = _hours(stack, settings, dataset, {"from": first, "to": last})
+        hours = _hours(stack, settings, {"dataset": dataset, "from": first, "to": last})
         for report in HoursCheck(_readable(stack, settings, hours), hours, Effort(), print_progress).run():
             found = (replace(item, problem=stack.runnable(item.problem)) for item in report.differences)
             report.differences, report.unproven = list(found), [stack.runnable(text) for text in report.unproven]
@@ -55,18 +56,19 @@ def verify(
     return ExitCode.OK if is_proven else ExitCode.NOT_REACHABLE
 
 
-def _hours(stack: DeployedStack, settings: Settings, dataset: str, options: dict[str, str]) -> Hours:
-    known_dataset(stack, dataset)
-    begin, end = parse_hours(options)
-    assert begin is not None
-    assert end is not None
-    now = datetime.now(UTC)
-    settings.ledger.check_kept(begin, stack.ledger.arrivals.expiries(), now)
-    current = now.replace(tzinfo=None).isoformat(timespec="hours")
+def _hours(stack: DeployedStack, settings: Settings, options: dict[str, str]) -> Hours:
+    # Of a dataset that only settings or input bucket know, the ledger can lack all files.
+    services = Services(settings, stack.resources, stack.ledger, stack.s3, stack.glue, lambda: datetime.now(UTC))
+    selection = parse_selection(options, services)
+    assert selection.dataset is not None
+    assert selection.first is not None
+    assert selection.last is not None
+    settings.ledger.check_kept(selection.first, stack.ledger.arrivals.expiries(), services.clock())
+    current = services.clock().replace(tzinfo=None).isoformat(timespec="hours")
     # An hour that has not begun has no file, which proves nothing.
-    if begin > current:
-        raise InvalidInputError(f"the hour {begin} has not begun: pass an earlier one as --from")
-    return Hours(dataset, begin, min(end, current))
+    if selection.first > current:
+        raise InvalidInputError(f"the hour {selection.first} has not begun: pass an earlier one as --from")
+    return Hours(selection.dataset, selection.first, min(selection.last, current))
 
 
 def _readable(stack: DeployedStack, settings: Settings, hours: Hours) -> Stack:

@@ -292,6 +292,19 @@ def test_counts_that_the_ledger_confirms_are_compared_with_files_and_objects(
     assert problem in [difference.problem for difference in hour.verify().differences]
 
 
+def test_without_its_result_document_a_manifest_is_compared_all_the_same(hour: VerifiedHour) -> None:
+    # Given a result document that is gone, and a row that has changed
+    bucket, key = hour.world.bucket("control"), result_key(hour.manifest, 1)
+    hour.world.services.s3.delete_object(Bucket=bucket, Key=key)
+    hour.change("lake", change_row)
+    # When
+    report = hour.verify()
+    # Then
+    problem, *others = [difference.problem for difference in report.differences]
+    assert problem.startswith(f"s3://{bucket}/{key} is gone")
+    assert (others, report.files) == ([OTHER_BYTES, LINE, OBJECT], 5)
+
+
 def test_a_file_that_was_read_is_not_in_the_quarantine_as_a_whole(hour: VerifiedHour) -> None:
     # Given a quarantine that has the file as a whole, and a lake without its rows
     file = hour.files["orders/a.json"]

@@ -34,7 +34,7 @@ def stack(world: World) -> DeployedStack:
 @pytest.mark.parametrize(
     ("dataset", "day", "code", "message"),
     [
-        ("nowhere", "2026-11-20", ExitCode.NEGATIVE, "the ledger has no dataset 'nowhere'"),
+        ("nowhere", "2026-11-20", ExitCode.NEGATIVE, "dataset = 'nowhere' is unknown"),
         ("orders", "2126-11-20", ExitCode.USAGE_ERROR, "the hour 2126-11-20T00"),
     ],
 )
@@ -63,6 +63,17 @@ def test_unreadable_content_has_a_reason_and_is_not_a_difference(
     printed = capsys.readouterr().err
     assert message in printed
     assert "read access" not in printed
+
+
+def test_files_of_a_dataset_that_the_ledger_does_not_have_are_found(
+    world: World, stack: DeployedStack, printed: Printed
+) -> None:
+    # Given a folder of the input whose events never arrived
+    world.raw_s3.put_object(Bucket="input", Key="fresh/a.json", Body=b"{}")
+    # When, Then
+    text = printed(verify, stack, "fresh", "2026-11-20", "2026-11-20", code=ExitCode.NEGATIVE)
+    assert "s3://input/fresh/a.json (version " in text
+    assert "is in the input bucket, but not in the ledger: run a backfill of this hour" in text
 
 
 def test_hours_that_have_not_begun_are_left_out(
