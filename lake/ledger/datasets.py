@@ -200,6 +200,10 @@ class Datasets(Rows):
                     self._registered.add(name)
         return new
 
+    def is_registered(self, name: str) -> bool:
+        """Whether this process has registered the dataset, or has read that it is. No request."""
+        return name in self._registered
+
     def is_known(self, name: str) -> bool:
         """Whether the dataset is registered, by a strongly consistent read."""
         return self._table.get(name_key(name)) is not None

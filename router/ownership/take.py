@@ -127,7 +127,7 @@ def take_ownership(
         orphans, duplicates = resolve_owners(services, [*owned_elsewhere, *old_rows, *given], offered, now)
         adopted, _ = record_drafts(ledger, pool, new_drafts(orphans), stamp)
         recorded += adopted
-        known = recorded if register_datasets(services, pool, recorded) else []
+        known = register_datasets(services, pool, recorded)
         owners = list(pool.map(lambda draft: create_owner(services, draft, now), known))
     left = {arrival.file for arrival in undecided}
     ownership.set_outcome((item.file for item in arrivals if item.file not in left), ArrivalOutcome.DUPLICATE)

@@ -133,14 +133,15 @@ def test_a_cold_function_that_meets_many_new_datasets_sends_few_requests_one_aft
     assert counts["GetItem"] + counts["BatchGetItem"] <= 20
 
 
+@pytest.mark.parametrize("request_without_answer", ["_put_admissions", "register"])
 def test_a_file_of_a_dataset_without_an_answer_stays_in_its_intent(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, request_without_answer: str
 ) -> None:
-    # Given a ledger that does not answer whether there is room for a new dataset
-    limit(deployment, 3)
+    # Given a ledger that does not answer whether there is room for a new dataset, or whether its name is registered
+    limit(deployment, 3, urgent={"keys": ["*"]})
     route_arrivals(deployment.services, [file_of("orders/before.json")])
     refuse = Mock(side_effect=EndpointConnectionError(endpoint_url="ledger"))
-    monkeypatch.setattr(type(deployment.ledger.datasets), "_put_admissions", refuse)
+    monkeypatch.setattr(type(deployment.ledger.datasets), request_without_answer, refuse)
     # When one of its files arrives together with a file of an old dataset
     ownership = route_arrivals(deployment.services, [file_of("new/a.json"), file_of("orders/a.json")])
     # Then the sweep finds it in the intent, even if its event is never redelivered
