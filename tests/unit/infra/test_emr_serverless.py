@@ -60,7 +60,7 @@ def test_a_run_may_do_what_glues_batch_job_does_and_nothing_of_the_stream(other_
     assert of("Emr") < of("Jobs")
     more = {resource for _, resource in of("Jobs") - of("Emr")}
     assert all(
-        any(part in resource for part in ("/inbox", "/verify", "/divisions", "Ledger", "landing-zone-1"))
+        any(part in resource for part in ("/inbox", "/verify", "/divisions", "/results", "Ledger", "landing-zone-1"))
         for resource in more
     ), more
 
