@@ -99,8 +99,8 @@ def read_shards(stack: DeployedStack, rows: Iterable[ManifestRow] | None = None)
 
 def _read_shard(stack: DeployedStack, shard: str, rows: Sequence[ManifestRow]) -> StreamShard:
     health, runs = stack.ledger.stream.of(shard).get(), live_runs(stack, shard)
-    # The last heartbeat can be that of a run which has died, while the next one starts.
-    is_reported = health.run in runs
+    # Otherwise the heartbeat is that of a run which died before. A run on EMR Serverless may not know its id.
+    is_reported = health.started_run is None
     return StreamShard(
         shard=shard,
         runs=tuple(runs),

@@ -1,6 +1,7 @@
 """`hybrid-router stream`, and what commands print about the streaming jobs on EMR Serverless: runs, logs, settings."""
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -27,18 +28,19 @@ def streaming(world: World, alive: bool, *answers: dict[str, Any], shards: int =
 
 
 def test_the_streams_status_is_its_exit_code(world: World, answered: Answered, printed: Printed) -> None:
-    # Given runs that start, the first one after a run that died in a micro-batch
-    world.ledger.stream.record_heartbeat("jr_0", world.now, world.now)
-    world.ledger.stream.of("2").set_backlog(0, world.now, spilling=True)
+    # Given a run that starts after one that died in a micro-batch, and one that does not know its id
+    stream, second = world.ledger.stream, world.ledger.stream.of("2")
+    stream.record_heartbeat("jr_0", world.now, world.now)
+    stream.count_start(stream.get(), "jr_1", world.now)
+    second.record_heartbeat("manual-1", world.now + timedelta(days=10_000))
+    second.set_backlog(0, world.now, spilling=True)
     text = printed(print_stream, streaming(world, alive=True, shards=2), code=ExitCode.OK)
     assert text.splitlines() == [
         "hybrid-router-dev, times in Europe/Berlin",
         "shard 1: running (jr_1), no heartbeat",
-        "shard 2: running (jr_1), no heartbeat, spilling to the batch lane",
+        "shard 2: running (jr_1), heartbeat 0 s ago, spilling to the batch lane",
     ]
     # And with a failed start
-    stream = world.ledger.stream
-    stream.count_start(stream.get(), "jr_1", world.now)
     stream.record_start_failure(stream.get(), "no\nrole")
     text = printed(print_stream, streaming(world, alive=False), code=ExitCode.NEGATIVE)
     assert text.endswith("not running, 1 start in succession failed: no\\nrole\n")
