@@ -85,7 +85,7 @@ TAKE = (
     "they are no longer counted 30 days after the last one"
 )
 WHEN_REMOVED = "remove the cause, then have the manifest converted again"
-RESTORE = "restore an earlier version of the document; the next sweep then makes manifests of its files"
+RESTORE = "restore an earlier version of the document, or set input.bucket to the bucket again; the next sweep goes on"
 OR_READ_AGAIN = "restore the document, or have its manifest converted again"
 UPLOAD_OR_READ_AGAIN = (
     "upload a repaired file, or an empty one if it is not data, under the same key; if it can be read as it is now, "
@@ -166,7 +166,7 @@ def _parts_set_apart(stack: DeployedStack, dataset: str | None) -> Iterator[List
     apart = chain.from_iterable(collections.parts(row.id) for row in collections.open() if row.id.is_apart)
     for part in apart:
         if dataset in (None, *part.datasets):
-            reason = "this document was damaged or gone when it was needed, so its files are in no manifest yet"
+            reason = "this document was damaged, gone, or of a replaced input bucket: its files are in no manifest yet"
             failure = ListedFailure(FailureKind.BLOCKED, reason, RESTORE, f"hybrid-router sweep{stack.options}")
             uri = f"s3://{bucket}/{part_key(part.id)}"
             yield replace(failure, since=part.created_at, uri=uri, files=part.files, bytes=part.bytes)

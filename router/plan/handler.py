@@ -238,10 +238,10 @@ def backlog(services: Services, selection: Selection, *, release: bool) -> tuple
     Also returns the time from which manifests are left to the next plan (ISO 8601, UTC); empty if none is left. The
     index is a hint, so the ledger fences every use of the result.
 
-    With ``release``, the collections of the selected hours are divided, and manifests whose run has ended or whose
-    lease has expired are released; the result includes both. Otherwise it includes drafts of the collections'
-    manifests. Raises the error of a collection that could not be divided if there is nothing else to plan: a night
-    without input would count as a success.
+    The result includes the collections of the selected hours, and manifests whose run has ended or whose lease has
+    expired. With ``release``, the former are divided and the latter released; otherwise drafts and rows stand for them.
+    Raises the error of a collection that could not be divided if there is nothing else to plan: a night without input
+    would count as a success.
     """
     divided, fault = (
         divide_selected(services, selection)
@@ -251,10 +251,9 @@ def backlog(services: Services, selection: Selection, *, release: bool) -> tuple
     oldest_first = iter(open_rows(services, Lane.BATCH, State.QUEUED, selection))
     queued = list(islice(oldest_first, MAX_MANIFESTS))
     first_left = next(oldest_first, None)
-    if release:
-        held = (row.id for row in open_rows(services, Lane.BATCH, State.RUNNING, selection))
-        running = [row for row in read_many(services.ledger.manifests.get_many, held) if row is not None]
-        queued += queued_successors(services, [row.id for row in _release(services, running)])
+    held = (row.id for row in open_rows(services, Lane.BATCH, State.RUNNING, selection))
+    unheld = _unheld(services, read_many(services.ledger.manifests.get_many, held), release=release)
+    queued += queued_successors(services, [row.id for row in unheld]) if release else unheld
     limit = services.clock() - REPLAN_PUBLISHING_AFTER
     publishing = [
         row
@@ -267,18 +266,19 @@ def backlog(services: Services, selection: Selection, *, release: bool) -> tuple
     return rows, ("" if first_left is None else first_left.created_at)
 
 
-def _release(services: Services, rows: Iterable[ManifestRow]) -> list[ManifestRow]:
-    """Release manifests that no run holds; the manifests of different runs in parallel."""
+def _unheld(services: Services, rows: Iterable[ManifestRow | None], *, release: bool) -> list[ManifestRow]:
+    """RUNNING manifests that no run holds, with ``release`` released; the manifests of different runs in parallel."""
     held: defaultdict[str | None, list[ManifestRow]] = defaultdict(list)
     for row in rows:
-        if row.state == State.RUNNING:
+        if row is not None and row.state == State.RUNNING:
             held[row.owner].append(row)
 
-    def release(owner: str | None) -> list[ManifestRow]:
+    def unheld(owner: str | None) -> list[ManifestRow]:
         ended: dict[str, bool] = {}
-        if owner is not None and any(reason_to_release(services, row, ended) for row in held[owner]):
+        found = [row for row in held[owner] if reason_to_release(services, row, ended)]
+        if release and owner is not None and found:
             # Before the release: if its answer is lost, nothing else finds a run that has held the manifest.
             leave_to_sweep(services, owner)
-        return release_unheld(services, held[owner], ended)
+        return release_unheld(services, found, ended) if release else found
 
-    return [row for released in in_parallel(release, held) for row in released]
+    return [row for some in in_parallel(unheld, held) for row in some]
