@@ -13,7 +13,6 @@ from infra.allow import acknowledge_finding, allow
 from infra.assets import Assets, glue_code
 from infra.log_groups import add_log_group
 from lake import layout
-from lake.engines import Engine
 from lake.resource_names import ResourceNames
 from lake.settings import Settings
 from lake.shards import FIRST_SHARD
@@ -125,7 +124,7 @@ class Jobs(Construct):
         self, name: str, common: Mapping[str, Any], arguments: dict[str, str]
     ) -> glue.PySparkEtlJob | glue.PySparkFlexEtlJob:
         # Each run of a plan names its execution class; a verification has the job's class.
-        kind = glue.PySparkFlexEtlJob if Engine.GLUE_FLEX in self._settings.batch.engines else glue.PySparkEtlJob
+        kind = glue.PySparkFlexEtlJob if self._settings.batch.uses_flex else glue.PySparkEtlJob
         return kind(
             self,
             "Batch",

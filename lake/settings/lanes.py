@@ -162,6 +162,10 @@ class BatchSettings:
         return Engine.EMR_SERVERLESS in self.engines
 
     @property
+    def uses_flex(self) -> bool:
+        return Engine.GLUE_FLEX in self.engines
+
+    @property
     def uses_glue(self) -> bool:
         return "glue" in services_of(self.engines)
 
