@@ -29,6 +29,8 @@ MAX_CHARACTERS = 500
 HIDDEN_SECONDS = 300
 """A message that was read is hidden from other readers and the alarm for this time plus the time since the command
 began, or until it is shown again. If reading the queue takes longer, some messages are read again, ever more rarely."""
+MANUAL_COMMANDS = (("overnight", "overnight"), ("stream-window", "stream start"), ("sweep", "sweep"), ("plan", "plan"))
+"""A part of a schedule's target, and the command that does its work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +113,7 @@ def _receive(
         for item in (item for item in messages if item["MessageId"] not in seen):
             seen.add(item["MessageId"])
             attributes = {name: value["StringValue"] for name, value in item.get("MessageAttributes", {}).items()}
-            read = _refused_start(attributes) if "TARGET_ARN" in attributes else _failed_event(stack, item)
+            read = _refused_start(stack, attributes) if "TARGET_ARN" in attributes else _failed_event(stack, item)
             sent_at = datetime.fromtimestamp(int(item["Attributes"]["SentTimestamp"]) / 1000, UTC)
             yield DeadLetter(item["MessageId"], iso_utc(sent_at), *read), item
 
@@ -134,11 +136,15 @@ def _shown_again(stack: DeployedStack) -> Iterator[list[dict[str, Any]]]:
             stack.sqs.change_message_visibility_batch(QueueUrl=stack.outputs.dead_letters, Entries=entries)
 
 
-def _refused_start(attributes: dict[str, str]) -> tuple[str, str, str, bool]:
+def _refused_start(stack: DeployedStack, attributes: dict[str, str]) -> tuple[str, str, str, bool]:
     """EventBridge Scheduler User Guide, "Configuring a dead-letter queue for EventBridge Scheduler"."""
+    target = attributes["TARGET_ARN"]
     error = ": ".join(attributes[name] for name in ("ERROR_CODE", "ERROR_MESSAGE") if name in attributes)
+    own_name = target.rpartition(stack.name)[2]
+    command = next((command for part, command in MANUAL_COMMANDS if part in own_name), None)
+    now = f", or 'hybrid-router {command}{stack.options}' now" if command else ""
     problem = f"its schedule could not start it ({error or 'no reason given'})"
-    return attributes["TARGET_ARN"], problem, "the next start does the work", False
+    return target, problem, f"the next start does the work{now}", False
 
 
 def _failed_event(stack: DeployedStack, item: dict[str, Any]) -> tuple[str, str, str, bool]:

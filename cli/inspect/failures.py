@@ -85,7 +85,7 @@ TAKE = (
     "they are no longer counted 30 days after the last one"
 )
 WHEN_REMOVED = "remove the cause, then have the manifest converted again"
-RESTORE = "restore an earlier version of the document, or set input.bucket to the bucket again; the next sweep goes on"
+RESTORE = "restore an earlier version of the document, or set input.bucket back; the next sweep then takes its files"
 OR_READ_AGAIN = "restore the document, or have its manifest converted again"
 UPLOAD_OR_READ_AGAIN = (
     "upload a repaired file, or an empty one if it is not data, under the same key; if it can be read as it is now, "

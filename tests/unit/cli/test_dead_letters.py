@@ -118,10 +118,20 @@ def test_a_missing_right_to_show_letters_again_is_an_error() -> None:
         redrive_dead_letters(stack_with(DeadLetterQueue(1, "AccessDenied")), dry_run=True, as_json=False)
 
 
-def test_a_refused_start_is_left_to_the_next_one(printed: Printed) -> None:
-    target = "arn:aws:states:eu-central-1:111122223333:stateMachine:hybrid-router-plant-overnight"
-    stack = stack_with(DeadLetterQueue(1, attributes={"TARGET_ARN": {"DataType": "String", "StringValue": target}}))
-    assert f"{target}: the next start does the work\n" in printed(redrive_dead_letters, stack, dry_run=True)
+@pytest.mark.parametrize(
+    ("target", "command"),
+    [
+        ("arn:aws:states:eu-central-1:111122223333:stateMachine:hybrid-router-plant-overnight", "overnight"),
+        ("arn:aws:lambda:eu-central-1:111122223333:function:hybrid-router-plant-RouterplanFunction-1A", "plan"),
+        ("arn:aws:lambda:eu-central-1:111122223333:function:hybrid-router-plant-RoutercatalogFunction-1A", None),
+    ],
+)
+def test_a_refused_start_names_the_command_of_its_target(target: str, command: str | None, printed: Printed) -> None:
+    # Given a stage whose name contains the name of a function
+    attributes = {"TARGET_ARN": {"DataType": "String", "StringValue": target}}
+    stack = stack_with(DeadLetterQueue(1, attributes=attributes))
+    advice = "the next start does the work" + (f", or 'hybrid-router {command}' now" if command else "")
+    assert f": {advice}\n" in printed(redrive_dead_letters, stack, dry_run=True)
 
 
 @pytest.mark.parametrize(

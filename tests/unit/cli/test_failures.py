@@ -185,7 +185,7 @@ def test_a_part_without_its_document_is_a_failure_of_its_datasets(world: World) 
     # When, Then
     (failure,) = listed(world, dataset="orders")
     assert (failure["kind"], failure["uri"], failure["files"]) == ("BLOCKED", "s3://control/parts/p1/p1.json", 2)
-    assert "or set input.bucket to the bucket again" in failure["advice"]
+    assert "or set input.bucket back" in failure["advice"]
     assert (listed(world), listed(world, dataset="payments")) == ([failure], [])
 
 
