@@ -57,7 +57,7 @@ def reference() -> dict[Path, str]:
 
 def _settings_page() -> Iterator[str]:
     yield from ("# Settings", "")
-    yield from _wrapped(
+    yield from wrapped(
         "One TOML file for each stage, such as `settings/dev.toml`. A missing key has its default. "
         "`hybrid-router settings check FILE` reports every wrong value of a file and explains the file in words; "
         "`hybrid-router settings explain KEY` prints this page's entry of a key. `make reference` writes this page."
@@ -66,7 +66,7 @@ def _settings_page() -> Iterator[str]:
     for table in declared(Settings):
         if is_dataclass(table.kind):
             yield from ("", f"## {table.name}", "")
-            yield from _wrapped(" ".join((table.kind.__doc__ or "").replace("``", "`").split()))
+            yield from wrapped(" ".join((table.kind.__doc__ or "").replace("``", "`").split()))
             yield from _keys(declared_keys(table.kind, f"{table.name}."))
     yield ""
 
@@ -79,10 +79,11 @@ def _keys(keys: Iterable[tuple[str, Field]]) -> Iterator[str]:
             "a number from ", ""
         )
         meaning = field.meaning.replace("*", r"\*")
-        yield from _wrapped(f"- `{key}`: {default}{f' ({values})' if values else ''}. {meaning}", "  ")
+        yield from wrapped(f"- `{key}`: {default}{f' ({values})' if values else ''}. {meaning}", "  ")
 
 
-def _wrapped(text: str, indent: str = "") -> list[str]:
+def wrapped(text: str, indent: str = "") -> list[str]:
+    """The lines of a page for a paragraph or list item; lines after the first begin with ``indent``."""
     return textwrap.wrap(text, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 

@@ -8,6 +8,7 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from scripts.write_reference import wrapped
 from tests.conformance import tools
 from tests.conformance.expressions import reference_jsonata
 from tests.conformance.protocol import dynamodb_local, minio_server, old_models
@@ -57,7 +58,9 @@ def _page(opinions: list[tools.Opinion]) -> str:
                 names = reasons.setdefault(one.known.get(question, "not understood yet"), [])
                 if name not in names:
                     names.append(name)
-            lines = [f"- {reason}: {', '.join(questions)}" for reason, questions in reasons.items()]
+            lines = [
+                line for reason, names in reasons.items() for line in wrapped(f"- {reason}: {', '.join(names)}", "  ")
+            ]
             parts.append(f"\n## What {one.name} does otherwise\n\n" + "\n".join(lines) + "\n")
     return HEAD + rows + "".join(parts)
 
