@@ -244,6 +244,8 @@ def test_the_output_of_convert_has_types_without_a_stack(tmp_path: Path, answere
         assert database.execute(query).fetchall() == [(8, 0, "84.32", 57), (9, 1, None, 4)]
         refused = "SELECT amount_text, id_text FROM orders_typed WHERE amount IS NULL AND amount_text IS NOT NULL"
         assert database.execute(refused).fetchall() == [("n/a", "2")]
+    # And the view has the columns of files that are not in the sample
+    assert "`amount`" in answered(suggest, str(folder), files=1, schema="catalog-suggest")["sql"]["spark"]
 
 
 def test_a_folder_without_hours_or_a_view_of_athena_is_refused(tmp_path: Path) -> None:
