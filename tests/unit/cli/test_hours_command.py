@@ -119,4 +119,4 @@ def test_an_announced_hour_is_read_from_its_row_alone(
     assert (hour["state"], hour["manifests"]["failed"], hour["marker"]) == ("reopened", 1, None)
     text = printed(print_hours, stack, "orders", "2026-11-20T08", "2026-11-20T08")
     assert "2026-11-20T08\treopened\t2\t200 B\t5" in text
-    assert "2026-11-20T08 waits for 1 manifest that FAILED: 'hybrid-router failures --dataset orders" in text
+    assert "2026-11-20T08 waits for 1 FAILED manifest: 'hybrid-router failures --dataset orders" in text
