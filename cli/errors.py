@@ -33,9 +33,9 @@ from lake.faults import (
 )
 from lake.texts import printable
 
-UNANSWERED = (ResponseParserError, *NETWORK_ERRORS)
-"""The first one: a proxy has answered, for example with a page."""
-AWS_ERRORS = (BotoCoreError, ClientError, *UNANSWERED)
+CONNECTION_ERRORS = (ResponseParserError, *NETWORK_ERRORS)
+"""Errors of a request without AWS's answer; ``ResponseParserError``: a proxy has answered, for example with a page."""
+AWS_ERRORS = (BotoCoreError, ClientError, *CONNECTION_ERRORS)
 GONE_CODES = frozenset({"404", "NoSuchKey", "NoSuchVersion"})
 
 
@@ -55,7 +55,7 @@ def advise(error: Exception) -> str:  # noqa: PLR0911
         return "no AWS region is set: pass --region, or set AWS_REGION"
     if isinstance(error, (*CREDENTIAL_ERRORS, SSOError)):
         return f"no AWS credentials ({error}): set AWS_PROFILE, or sign in with 'aws sso login'"
-    if isinstance(error, UNANSWERED):
+    if isinstance(error, CONNECTION_ERRORS):
         return f"no answer from AWS ({error}): check the network, the proxy and the region"
     return str(error)
 

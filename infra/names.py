@@ -1,8 +1,7 @@
-"""Names that the stack gives its resources, its outputs, and the fingerprint of its code. Needs no CDK.
+"""The name of a stage's stack, its outputs, and the fingerprint of its code. Needs no CDK.
 
-The names are needed before the resources exist: both jobs get each other's name as an argument, and the roles are
-limited to resources of exactly these names. Names that CloudFormation generates (buckets, table, functions) are known
-after a deployment: the stack writes them as outputs, which the command line reads.
+Names that CloudFormation generates (buckets, table, functions) are known after a deployment: the stack writes them as
+outputs, which the command line reads.
 """
 
 import hashlib

@@ -146,8 +146,8 @@ def totals_of(document: CommitDocument, etags: Mapping[tuple[str, str], str]) ->
     )
 
 
-def write_commit(s3: S3Client, control_bucket: str, key: str, document: object) -> CommitReference:
-    """Put a document of any kind under ``key``, which is used only once; returns its reference for the ledger."""
+def put_bound_document(s3: S3Client, control_bucket: str, key: str, document: object) -> CommitReference:
+    """Put a document under ``key``, which was never used before; returns the reference that binds it to the ledger."""
     body = encode_body(document)
     put_document(s3, control_bucket, key, body)
     return CommitReference(key, hashlib.sha256(body).hexdigest())

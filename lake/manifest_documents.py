@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from lake.aws_types import S3Client
-from lake.commit import write_commit
+from lake.commit import put_bound_document
 from lake.documents import (
     decode_body,
     encode,
@@ -153,7 +153,7 @@ class Division:
 
 def write_division(s3: S3Client, control_bucket: str, division: Division, nonce: str) -> CommitReference:
     """Put a division document under a key that was never used before; returns the reference for the ledger."""
-    return write_commit(s3, control_bucket, division_key(str(division.collection), nonce), division)
+    return put_bound_document(s3, control_bucket, division_key(str(division.collection), nonce), division)
 
 
 @lru_cache(maxsize=4)

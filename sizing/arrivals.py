@@ -138,10 +138,10 @@ def file_keys(settings: Settings, datasets: int, *, urgent: bool) -> dict[bool, 
     Raises ``InvalidInputError`` if the rules of the settings give fewer datasets, or no key is urgent, or every key is.
     """
     named = {rule.name for rule in settings.datasets}
-    most = len(named - {FOLDER}) + settings.max_datasets * (FOLDER in named)
-    if most < datasets:
+    allowed = len(named - {FOLDER}) + settings.max_datasets * (FOLDER in named)
+    if allowed < datasets:
         remedy = "raise max_datasets" if FOLDER in named else f"add [[datasets]], or a rule named {FOLDER}"
-        raise InvalidInputError(f"profile: datasets = {datasets} is wrong: the settings allow {most}; {remedy}")
+        raise InvalidInputError(f"profile: datasets = {datasets} is wrong: the settings allow {allowed}; {remedy}")
     files = settings.input
     suffix = min(files.suffixes, key=lambda text: (has_compressed_name(text), files.suffix_of(f"a{text}.gz") is None))
     rule = next((rule for rule in settings.datasets if rule.name == FOLDER), settings.datasets[0])

@@ -86,7 +86,7 @@ def _rows(settings: Settings, gzip_ratio: float) -> Iterator[tuple[str, float, s
     if settings.stream.on_emr:
         yield "first executor of a driver that was alone", stream_lane.FIRST_EXECUTOR_SECONDS, "s", ASSUMED, here
     workers = settings.stream.jobs * (night.DRIVERS + settings.stream.min_executors)
-    yield "workers of a quiet stream", workers, "", ASSUMED, "sizing/options.py"
+    yield "workers of a quiet stream", workers, "", ASSUMED, "lake/settings/lanes.py"
     yield "schedule to first run", batch_lane.PLAN_SECONDS, "s", ASSUMED, "sizing/batch_lane.py"
     estimate = "router/estimate/night.py"
     yield "start of a Glue run", glue.START_SECONDS, "s", ASSUMED, estimate

@@ -25,7 +25,7 @@ plan, commit, publish. Measured: 4 to 8, and 2 to 3 without the added time."""
 URGENT_PORTION_SECONDS = 1.5
 """The same time after a look for urgent pointers. Measured: up to 1.3."""
 URGENT_CORE_SHARE = 0.5
-"""Share of the cores for urgent manifests next to a micro-batch: Spark's pools share them (the same module)."""
+"""Share of the cores for urgent manifests next to a micro-batch: Spark's pools share them (streaming_job/stream.py)."""
 EXECUTOR_IDLE_SECONDS = 60.0
 """An executor without work is released after this time (Spark, ``spark.dynamicAllocation.executorIdleTimeout``)."""
 FIRST_EXECUTOR_SECONDS = RAMP_SECONDS

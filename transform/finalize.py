@@ -7,7 +7,7 @@ from datetime import UTC
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from lake.commit import CommitDocument, PendingObject, write_commit
+from lake.commit import CommitDocument, PendingObject, put_bound_document
 from lake.errors import AuditError, LeaseLostError
 from lake.layout import commit_key
 from lake.ledger import Claim, CommitReference, DatasetMeasurement, State
@@ -50,7 +50,7 @@ def finalize(context: ConversionContext, attempt: Attempt, results: Sequence[Tas
     if not _reserve_columns(context, attempt, document):
         return None
     key = commit_key(row.id, row.generation, row.attempt, secrets.token_hex(4))
-    reference = write_commit(services.s3, services.resources.control_bucket, key, document)
+    reference = put_bound_document(services.s3, services.resources.control_bucket, key, document)
     if not _commit(context, attempt.claim, reference, document.written):
         return None
     return _publish(context, attempt, document, reference, measure_conversion(results))

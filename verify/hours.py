@@ -111,7 +111,7 @@ class HoursCheck:
         ours = self.stack.with_current_marks(ours)
         share = self.effort.share * (1 << 32)
         chosen = [row for row in ours if _is_counted(report, row) and zlib.crc32(row.id.encode()) < share]
-        # Ctrl-C ends a comparison only in this thread.
+        # Ctrl-C interrupts only this thread, so it runs a single comparison itself.
         compare = pool.map if self.effort.parallel_manifests > 1 else map
         for row, outcome in zip(chosen, compare(self._compare, chosen), strict=True):
             published: Collection[str] | None = None
@@ -148,7 +148,7 @@ class HoursCheck:
             return
         generation, current = _generation_of(uri), 0 if row.published is None else row.published.generation
         if generation < current:
-            # A generation can keep objects of earlier ones.
+            # Without the commit document, the current generation may have kept this object.
             if published is not None and not (self.stack.has_table and row.is_tabled):
                 report.cannot_be_proven(
                     f"{uri} was replaced by generation {current}: the sweep deletes it after a while"

@@ -176,11 +176,11 @@ def _compare_counts(row: ManifestRow, manifest: Manifest, document: CommitDocume
         problem = f"has (files, generation, rows, rejects, unreadable files) = {recorded}, its documents {expected}"
         report.differs(Difference(f"the ledger's row of manifest {row.id}", problem))
     if [(item.uri, item.version) for item in document.sources] != [(item.uri, item.version) for item in manifest.files]:
-        report.differs(Difference(f"the commit document of manifest {row.id}", "counts other files, or one twice"))
+        report.differs(Difference(f"the commit document of manifest {row.id}", "counts other files, or a file twice"))
 
 
 def _compare_result(stack: Stack, document: CommitDocument, report: ManifestReport) -> None:
-    """Compare the result document, which is all that commands about files read."""
+    """Compare the result document with the commit document: commands about files read only the former."""
     name = f"the result document of manifest {document.manifest}"
     try:
         result = read_result(stack.s3, stack.resources.control_bucket, document.manifest, document.generation)
@@ -289,7 +289,7 @@ class _Comparison:
         self.report.differs(Difference(uri, problem, version))
 
 
-OTHER_COUNT = "has another number of rows or records than the commit document says"
+OTHER_COUNT = "differs from the commit document in its number of rows or records"
 OTHER_BYTES = "has other bytes than were published"
 """Reported even if the rows are equal: other parts, such as bounds and counts of a footer, are not compared."""
 MAX_TASKS = 64
@@ -406,6 +406,6 @@ def _read_file(s3: S3Client, rules: InputRules, expected: ExpectedFile, digest: 
     source = expected.source
     claimed = None if source is None else (source.lines, source.rows, source.blank_lines, source.rejects)
     if counted != claimed:
-        # They are checked because `explain` shows them.
+        # `explain` shows these counts.
         problem = f"has (lines, rows, blank lines, rejects) = {counted}, and the commit document says {claimed}"
         report.differs(Difference(file.uri, problem, file.version))

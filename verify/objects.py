@@ -68,7 +68,7 @@ class ObjectStream(io.RawIOBase):
         try:
             return body.read()
         except NETWORK_ERRORS:
-            # The client repeats only requests, and each reading of terabytes meets a connection that is lost.
+            # botocore retries requests but not reads of a body, and reading terabytes always loses some connections.
             if attempts == 1:
                 raise
         return self._read_range(end, attempts - 1)

@@ -99,7 +99,7 @@ def read_shards(stack: DeployedStack, rows: Iterable[ManifestRow] | None = None)
 
 def _read_shard(stack: DeployedStack, shard: str, rows: Sequence[ManifestRow]) -> StreamShard:
     health, runs = stack.ledger.stream.of(shard).get(), live_runs(stack, shard)
-    # Otherwise the heartbeat is that of a run which died before. On some engines a run may not know its id.
+    # Until a started run reports, the heartbeat is an earlier run's. On some engines a run may not know its id.
     is_reported = health.started_run is None
     return StreamShard(
         shard=shard,

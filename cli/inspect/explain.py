@@ -25,7 +25,7 @@ from cli.documents import (
 )
 from cli.errors import ExitCode, NotFoundError
 from cli.inspect.executions import log_of_run, read_next_night, running_execution
-from cli.inspect.trace import Trace, read_first_line, trace_arrival
+from cli.inspect.trace import Trace, read_rejected_line, trace_arrival
 from cli.terminal import print_answer, working
 from lake.commit import ResultObject, SourceCount, find_result, read_result
 from lake.layout import S3Uri, is_own_key, parse_generation, parse_s3_uri
@@ -200,7 +200,7 @@ def _result(stack: DeployedStack, trace: Trace, limit: int) -> FileResult | None
         generation=result.generation,
         published_at=result.published_at,
         source=_runnable(stack, source),
-        first_rejected_line=read_first_line(stack.s3, resources.quarantine_bucket, result.quarantine, source),
+        first_rejected_line=read_rejected_line(stack.s3, resources.quarantine_bucket, result.quarantine, source),
         parquet=objects(resources.lake_bucket, files),
         quarantine=objects(resources.quarantine_bucket, quarantine),
         omitted=sum(max(len(items) - limit, 0) for items in (files, quarantine)),

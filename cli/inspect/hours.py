@@ -95,7 +95,7 @@ def _print_hours(dataset: str, hours: Sequence[DatasetHour], options: str) -> No
     for hour in hours:
         if failed := hour.manifests.failed:
             typer.echo(
-                f"{hour.hour} waits for {format_count(failed, 'manifest')} that FAILED: "
+                f"{hour.hour} waits for {format_count(failed, 'FAILED manifest')}: "
                 f"'hybrid-router failures --dataset {dataset}{options}' shows why and what to do"
             )
         if waiting := hour.manifests.not_in_table:

@@ -93,7 +93,7 @@ class IcebergTable:
         return found
 
     def _read_table(self, location: str) -> tuple[TableMetadata, Shown] | InvalidDocumentError:
-        files = _objects_as_files(self._s3)
+        files = _file_io(self._s3)
         try:
             metadata = FromInputFile.table_metadata(files.new_input(location))
             return metadata, self._shown(metadata, files)
@@ -122,8 +122,8 @@ class IcebergTable:
         return found
 
 
-def _objects_as_files(s3: S3Client) -> Any:  # noqa: ANN401
-    """The part of pyiceberg's ``FileIO`` that reads metadata, with the client that reads everything else."""
+def _file_io(s3: S3Client) -> Any:  # noqa: ANN401
+    """The part of pyiceberg's ``FileIO`` that reads metadata, by the client that reads all other objects."""
 
     def new_input(location: str) -> Any:  # noqa: ANN401
         return SimpleNamespace(location=location, open=lambda: io.BytesIO(read_uri(s3, location)))

@@ -69,10 +69,10 @@ MAX_OBJECTS, MAX_BYTES = 8, 262_144
 MAX_LINE_CHARACTERS = 200
 
 
-def read_first_line(s3: S3Client, bucket: str, objects: Sequence[ResultObject], source: SourceCount) -> str | None:
+def read_rejected_line(s3: S3Client, bucket: str, objects: Sequence[ResultObject], source: SourceCount) -> str | None:
     """Return the beginning of a source's first rejected line.
 
-    None if it has none, if it is not text, or not in the first ``MAX_BYTES`` of objects that can be read.
+    None if there is none, or if it is not text or not in the first ``MAX_BYTES`` of an object that can be read.
     """
     for item in objects[:MAX_OBJECTS] if source.first_reject else ():
         try:
@@ -82,6 +82,6 @@ def read_first_line(s3: S3Client, bucket: str, objects: Sequence[ResultObject], 
                 if "line" in record and place == (source.uri, source.version, source.first_reject):
                     return str(record["line"])[:MAX_LINE_CHARACTERS]
         except (ClientError, ValueError, KeyError, TypeError):
-            # The right to read it is missing, or it is damaged.
+            # Access to the object is denied, or it is gone or damaged.
             continue
     return None

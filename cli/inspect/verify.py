@@ -57,7 +57,7 @@ def verify(
 
 
 def _hours(stack: DeployedStack, settings: Settings, options: dict[str, str]) -> Hours:
-    # Of a dataset that only settings or input bucket know, the ledger can lack all files.
+    # A dataset may be known from the settings or the input bucket only, without a file in the ledger.
     services = Services(settings, stack.resources, stack.ledger, stack.s3, stack.glue, lambda: datetime.now(UTC))
     selection = parse_selection(options, services)
     assert selection.dataset is not None

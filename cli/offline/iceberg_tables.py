@@ -87,8 +87,8 @@ def open_catalog(root: Path) -> SqlCatalog:
 def _current(catalog: SqlCatalog, location: Path, dataset: str) -> tuple[str, Metadata, dict[str, DataFile]] | None:
     """Return the path of the table's document, the document, and the table's files; None if no table is usable.
 
-    The folder was moved or copied, and the table's documents name its former place; or a document was lost; or another
-    program has changed partitions or the mapping of names to columns, or has deleted single rows.
+    A table is not usable if the folder was moved or copied, because its documents name the former place; if a document
+    was lost; or if another program has changed partitions or the mapping of names to columns, or deleted single rows.
     """
     try:
         table = catalog.load_table((LAKE, dataset))

@@ -154,7 +154,7 @@ def _stream(settings: Settings) -> str:
     files = ", ".join(parts) or "no files, except promoted ones"
     jobs = "" if stream.jobs == 1 else f" in each of {stream.jobs} streaming jobs"
     workers = f"{stream.min_executors} to {stream.max_workers - 1} executors {stream.worker_type}{jobs}"
-    dollars = stream.units_of(stream.min_executors).at(ENGINES[stream.engine].prices(settings))
+    dollars = stream.units_with(stream.min_executors).at(ENGINES[stream.engine].prices(settings))
     quiet = f"{format_dollars(dollars)} an hour while one is quiet"
     return f"{files}; every {stream.trigger_seconds} s, on {stream.engine} a driver and {workers}, {quiet}"
 

@@ -198,7 +198,7 @@ class EmrServerless(EngineDescription):
         return EmrStreamRuns(client, job, shard, launch)
 
     def live_stream_runs(self, client: Any, job: str, application: str) -> list[str]:  # noqa: ANN401
-        """One application has the runs of all shards, each with the name of its job."""
+        """The ids, made by ``run_id``, of this job's live runs; the application has the runs of all shards."""
         runs = _list_runs(client, {"applicationId": application, "mode": STREAMING, "states": list(LIVE_STATES)})
         return [run_id(application, run["id"]) for run in runs if run.get("name") == job]
 

@@ -125,7 +125,7 @@ class LedgerTable:
         conditions: Sequence[Condition] = (),
         initial: Mapping[str, Any] | None = None,
     ) -> None:
-        """Change or create an item. ``add``: numbers and sets; ``initial``: where missing. Raises ``RefusedError``."""
+        """Change or create an item; ``add``: numbers, sets; ``initial``: only if missing. Raises ``RefusedError``."""
         request = update_request(self.name, key, assign or {}, add or {}, remove, conditions, initial or {})
         self._write("update_item", request)
 

@@ -92,7 +92,7 @@ class Manifests(Rows):
         return [None if item is None else _read(item, on_damage) for item in items]
 
     def open(self, lane: Lane, state: State | Failure, on_damage: OnDamage = raise_damage) -> Iterator[ManifestRow]:
-        """Open manifests, or those that did not get through, oldest first, from the index: a hint, which a consistent
+        """Manifests in this open state or with this failure, oldest first, from the index: a hint, which a consistent
         read must confirm. A failure leaves the index when the manifest is converted again with every file."""
         rows = (_read(item, on_damage) for item in self._table.query(open_key(lane, state), index=True))
         return (row for row in rows if row is not None)
@@ -276,7 +276,7 @@ class Manifests(Rows):
         """Replace a manifest that has published nothing by others, in one transaction. False: the row has changed.
 
         The successors' documents are already on S3. It may be QUEUED, or RUNNING if the caller holds it; the fence is
-        ``row``. There are fewer successors than a transaction has actions.
+        ``row``. There must be fewer successors than a transaction can have actions.
         """
         if row.state not in CLAIMABLE:
             return False

@@ -19,8 +19,8 @@ MAX_LOOK_SECONDS = 5.0
 """Maximum interval between two looks for urgent pointers, and between two heartbeats. The looks of a day are 17,280
 LIST requests: 0.09 dollars."""
 MAX_POINTERS_PER_TRIGGER = 500
-"""Maximum pointers of a micro-batch. It is independent of manifest sizes, because a quiet dataset has many small ones
-between two triggers. ``StreamSettings.parallel_seconds`` limits the input that is converted in parallel."""
+"""Maximum number of pointers of a micro-batch. It is independent of manifest sizes, because a quiet dataset has many
+small ones between two triggers. ``StreamSettings.parallel_seconds`` limits the input that is converted in parallel."""
 BATCH_FILES = 50_000
 """Maximum number of files of a micro-batch; one manifest may exceed it. The driver holds a result for each file."""
 RUN_FILES = 200_000
@@ -100,9 +100,9 @@ class StreamSettings:
     @property
     def units(self) -> Units:
         """What its engine bills for one streaming job with all of its workers."""
-        return self.units_of(self.max_workers - 1)
+        return self.units_with(self.max_workers - 1)
 
-    def units_of(self, executors: int) -> Units:
+    def units_with(self, executors: int) -> Units:
         """What its engine bills for one streaming job with this number of executors."""
         engine = ENGINES[self.engine]
         return engine.stream_driver(self.worker_type) + engine.worker(self.worker_type).times(executors)

@@ -40,7 +40,7 @@ class InputSettings:
     suffixes: Annotated[
         tuple[str, ...], like(re.compile(r"\..*"), "a suffix that begins with a dot", or_empty=True)
     ] = tuple(f"{text}{codec}" for codec in ("", ".gz", ".bz2", ".zst") for text in (".ndjson", ".jsonl", ".json"))
-    """A file whose key ends in none of these, in upper or lower case, is recorded as IGNORED, and so are files in
+    """A file whose key ends in none of these, in upper or lower case, is recorded as IGNORED, as are files in
     _temporary/, .spark-staging- and .hive-staging folders; an empty suffix takes every other key. The reader detects
     the compression by content."""
     keep_days: Annotated[int, span(0, 36_500, "days")] = 0
@@ -73,7 +73,7 @@ class InputSettings:
 
 
 def is_temporary(key: str) -> bool:
-    """Whether Spark, Hadoop or Hive puts a file there, and then copies it to its final key."""
+    """Whether Spark, Hadoop or Hive writes files under such a key before it copies them to their final keys."""
     return any(folder in f"/{key}" for folder in ("/_temporary/", "/.spark-staging-", "/.hive-staging"))
 
 

@@ -41,14 +41,14 @@ class RunCosts:
             for holder in dict.fromkeys([job_run, *held] if job_run else held):
                 if self.bill(services, holder) is None:
                     logger.info("no bill of a job run yet", job_run=holder, run=self.run)
-                elif not self.record_bill(services, holder):
+                elif not self.record_cost(services, holder):
                     services.ledger.costs.await_bill(holder, services.clock())
         except Exception as error:
             logger.exception("the costs of a run are not recorded", run=self.run, job_run=job_run)
             if job_run and can_pass(error):
                 leave_to_sweep(services, job_run)
 
-    def record_bill(self, services: Services, job_run: str, *, estimate: bool = False) -> bool:
+    def record_cost(self, services: Services, job_run: str, *, estimate: bool = False) -> bool:
         """Record the cost of a job run. False: there is no bill, or it is not final yet.
 
         With ``estimate``, a bill that is not final is recorded as it is. Idempotent.

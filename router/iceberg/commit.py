@@ -177,7 +177,7 @@ def commit_batch(metadata: Metadata, files: Files, batch: Batch, now: int, keep_
 def write_document(metadata: Metadata, files: Files) -> str:
     """Write a metadata document; returns its URI.
 
-    Its name has the number after its predecessor's, whoever wrote that: readers without a catalog take the last name.
+    Its number follows its predecessor's, also another writer's: readers without a catalog take the last name.
     """
     log = metadata["metadata-log"]
     before = re.search(r"/(\d+)-[^/]*$", log[-1]["metadata-file"]) if log else None

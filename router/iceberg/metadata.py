@@ -144,7 +144,7 @@ def with_columns(metadata: Metadata, columns: Collection[str], unnumbered: Colle
     ]
     ids = {field["id"] for field in present}
     # Another writer may have dropped a column, or given its name to a column of another type. A column that it has
-    # renamed is also mapped by its new name, after its first one: files with the new name have another column.
+    # renamed is mapped by its first name, then by its new one, and a key with the new name gets another column.
     mapped = {
         name
         for field in present
@@ -295,8 +295,8 @@ def without_expired(metadata: Metadata, keep_from: int) -> Metadata:
     ids = {item["snapshot-id"] for item in kept}
     # Readers use the last entry before a time: an entry before a gap would show rows of another time.
     log = [*takewhile(lambda item: item["snapshot-id"] in ids, reversed(metadata["snapshot-log"]))]
-    # A schema for each snapshot would make a document of megabytes. A snapshot of columns that are the first of the
-    # current ones gets the current schema: its readers see the later columns as NULL.
+    # A schema for each snapshot would make a document of megabytes. A snapshot whose columns are the first of
+    # the current ones gets the current schema: its readers see the later columns as NULL.
     current = current_schema(metadata)
     extended = {
         item["schema-id"] for item in metadata["schemas"] if item["fields"] == current["fields"][: len(item["fields"])]

@@ -35,7 +35,7 @@ UNANSWERED = (BotoCoreError, ClientError, RefusedError, HybridRouterError)
 
 
 def register_datasets(services: Services, pool: ThreadPoolExecutor, drafts: Sequence[Draft]) -> list[Draft]:
-    """Register the datasets of all drafts in parallel. Returns the drafts with all of their datasets registered."""
+    """Register the datasets of all drafts in parallel. Returns the drafts whose datasets are all registered."""
     datasets = services.ledger.datasets
     names = {arrival.partition.dataset for draft in drafts for arrival in draft.arrivals}
     try:

@@ -239,7 +239,7 @@ def backlog(services: Services, selection: Selection, *, release: bool) -> tuple
     index is a hint, so the ledger fences every use of the result.
 
     The result includes the collections of the selected hours, and manifests whose run has ended or whose lease has
-    expired. With ``release``, the former are divided and the latter released; otherwise drafts and rows stand for them.
+    expired. With ``release``, the former are divided and the latter released; otherwise it has drafts of the former.
     Raises the error of a collection that could not be divided if there is nothing else to plan: a night without input
     would count as a success.
     """
@@ -267,7 +267,7 @@ def backlog(services: Services, selection: Selection, *, release: bool) -> tuple
 
 
 def _unheld(services: Services, rows: Iterable[ManifestRow | None], *, release: bool) -> list[ManifestRow]:
-    """RUNNING manifests that no run holds, with ``release`` released; the manifests of different runs in parallel."""
+    """RUNNING manifests that no run holds. ``release``: they are released, those of different runs in parallel."""
     held: defaultdict[str | None, list[ManifestRow]] = defaultdict(list)
     for row in rows:
         if row is not None and row.state == State.RUNNING:

@@ -190,8 +190,8 @@ def find_queued(
     collection, or None.
 
     It divides the collections of the selected hours; a dry run reports their files instead. Raises
-    ``InvalidInputError`` if the manifests have more than ``MAX_QUEUED_FILES`` files. A million can wait, so memory
-    holds no more manifests than that.
+    ``InvalidInputError`` if the manifests have more than ``MAX_QUEUED_FILES`` files. Memory holds no
+    more manifests than that, because a million can wait.
     """
     divided, fault = ([], None) if dry_run else divide_selected(services, selection)
     batch: dict[str, int] = {}

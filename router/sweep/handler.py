@@ -176,7 +176,7 @@ def record_late_bills(repair: Repair) -> None:
             now, recorded = services.clock(), False
             overdue = now - datetime.fromisoformat(due.since) > MAX_BILL_WAIT
             try:
-                recorded = _record_bill(services, due.job_run, estimate=overdue)
+                recorded = _record_cost(services, due.job_run, estimate=overdue)
             except Exception as error:
                 if not overdue or can_pass(error):
                     raise
@@ -187,8 +187,8 @@ def record_late_bills(repair: Repair) -> None:
                 services.ledger.costs.close_bill(due.job_run, now)
 
 
-def _record_bill(services: Services, job_run: str, *, estimate: bool) -> bool:
-    """As ``RunCosts.record_bill``; also False if a person started the job run, without a run document."""
+def _record_cost(services: Services, job_run: str, *, estimate: bool) -> bool:
+    """As ``RunCosts.record_cost``; also False if a person started the job run, without a run document."""
     bill = read_bill(services.job_clients, services.resources.batch_job, job_run)
     if bill is None or bill.run is None:
         return False
@@ -197,4 +197,4 @@ def _record_bill(services: Services, job_run: str, *, estimate: bool) -> bool:
     costs = RunCosts(bill.run, document["execution"], bills={job_run: bill})
     for rows in current_row_pages(services, document["manifests"]):
         costs.rows += rows
-    return costs.record_bill(services, job_run, estimate=estimate)
+    return costs.record_cost(services, job_run, estimate=estimate)

@@ -83,7 +83,7 @@ def _look(repair: Repair, row: HourRow) -> None:
             may_show = contents.was_reprocessed and not has_table
             shows_replaced = may_show and services.ledger.deletions.is_pending(row.partition)
             state = state_of_hour(row, contents, services.clock(), shows_replaced=shows_replaced)
-            # Once it is closed, later parts touch the hours of their datasets, so that no complete hour misses them.
+            # Once the hour is closed, later parts touch the hours of their datasets: no complete hour misses them.
             close = services.ledger.collections.close_hour
             if state == HourState.COMPLETE and (repair.dry_run or close(row.partition.stamp, services.clock())):
                 if not has_table:

@@ -138,9 +138,9 @@ def _delete(repair: Repair, due: DueDeletion, table: TableRow | None, keeps: Cal
         table = table if services.settings.has_table(dataset) else None
         is_kept = _may_be_shown(due, row, table) and (not _may_be_expired(services, due) or keeps(dataset))
         if is_kept and due.only_lake:
-            partitions, changes = services.ledger.partitions, not services.settings.has_table(dataset)
-            if changes and not repair.dry_run and partitions.get(due.partition).is_settled:
-                # It was complete for its table only: readers of the files see the rows of both generations.
+            partitions, is_hive = services.ledger.partitions, not services.settings.has_table(dataset)
+            if is_hive and not repair.dry_run and partitions.get(due.partition).is_settled:
+                # The hour was complete for its table only: readers of the files see the rows of both generations.
                 partitions.touch(due.partition, services.clock())
             return
         for bucket, key in _deletable(services, due, row):

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from lake.commit import read_commit, write_commit
+from lake.commit import put_bound_document, read_commit
 from lake.documents import decode_body, get_bound_document, get_document, parse_document
 from lake.errors import InvalidDocumentError, TransientError, UnusableDocumentError
 from lake.layout import batch_key, parse_s3_uri, table_location
@@ -34,8 +34,8 @@ TABLE_REQUESTS = PARALLEL_REQUESTS // PARALLEL_TABLES
 MAX_MANIFESTS = 1000 // PARALLEL_TABLES
 """Maximum number of manifests plus whole hours in a batch; one hour may exceed it. Some have published nothing."""
 MAX_FILES = 200_000 // PARALLEL_TABLES
-"""Number of files after which a batch gets no further manifest or hour: each takes 1 KiB of memory, and a manifest of
-a terabyte has thousands."""
+"""Number of files after which a batch gets no further manifest or hour: each file takes 1 KiB of memory, and a
+manifest of a terabyte has thousands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +179,7 @@ def _files(services: Services, row: ManifestRow, reference: CommitReference) -> 
 def write_batch(services: Services, batch: PlannedBatch) -> CommitReference:
     """Put the document under a new key; returns the reference for the ledger."""
     key = batch_key(batch.dataset, batch.number, secrets.token_hex(8))
-    return write_commit(services.s3, services.resources.control_bucket, key, batch)
+    return put_bound_document(services.s3, services.resources.control_bucket, key, batch)
 
 
 def read_batch_document(services: Services, reference: CommitReference) -> PlannedBatch:

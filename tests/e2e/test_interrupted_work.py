@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from cli.demo.run import notifications_paused
-from lake.commit import CommitDocument, write_commit
+from lake.commit import CommitDocument, put_bound_document
 from lake.engines import Engine
 from lake.layout import INBOX, INTENTS, commit_key, lake_key, plan_summary_key
 from lake.ledger import CollectionId, ManifestRow, State
@@ -93,7 +93,7 @@ def committed(scenario: Scenario, row: ManifestRow, run: str, age: timedelta, *,
     objects = (replace(pending, parts=(replace(part, etag="0" * 32),)),)
     started_at = f"{then:%Y-%m-%dT%H:%M:%SZ}"
     document = CommitDocument(row.id, 1, claim.row.attempt, row.partition, run, started_at, objects, (), (), (), 1)
-    reference = write_commit(s3, control, commit_key(row.id, 1, claim.row.attempt, "interrupted"), document)
+    reference = put_bound_document(s3, control, commit_key(row.id, 1, claim.row.attempt, "interrupted"), document)
     stack.ledger.manifests.commit(claim, reference, then)
 
 

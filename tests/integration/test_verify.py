@@ -261,7 +261,7 @@ def test_counts_of_the_ledger_that_differ_from_the_documents_are_found(hour: Ver
     assert ", its documents (5, 1, 52, " in difference.problem
 
 
-OTHER_COUNT = "has another number of rows or records than the commit document says"
+OTHER_COUNT = "differs from the commit document in its number of rows or records"
 
 
 @pytest.mark.parametrize(
@@ -269,7 +269,7 @@ OTHER_COUNT = "has another number of rows or records than the commit document sa
     [
         (2, "objects", {"rows": 53}, 53, OTHER_COUNT),
         (2, "quarantine", {"rows": 1}, 52, OTHER_COUNT),
-        (2, "sources", {"version": "v0"}, 52, "counts other files, or one twice"),
+        (2, "sources", {"version": "v0"}, 52, "counts other files, or a file twice"),
         (1, "sources", {"rows": 51}, 52, "differs from the commit document"),
         (1, "objects", {"rows": 51}, 52, "differs from the commit document"),
     ],
@@ -292,7 +292,7 @@ def test_counts_that_the_ledger_confirms_are_compared_with_files_and_objects(
     assert problem in [difference.problem for difference in hour.verify().differences]
 
 
-def test_without_its_result_document_a_manifest_is_compared_all_the_same(hour: VerifiedHour) -> None:
+def test_a_manifest_without_its_result_document_is_still_compared(hour: VerifiedHour) -> None:
     # Given a result document that is gone, and a row that has changed
     bucket, key = hour.world.bucket("control"), result_key(hour.manifest, 1)
     hour.world.services.s3.delete_object(Bucket=bucket, Key=key)

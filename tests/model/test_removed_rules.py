@@ -32,7 +32,7 @@ RULES: dict[str, dict[str, Mutation]] = {
             lambda assign, item: set(assign) != {"lease_until"} or item.attribute != "lease_until"
         ),
         "skip the commit document": changed(
-            "transform.finalize.write_commit", "put_document(s3, control_bucket, key, body)", "pass"
+            "transform.finalize.put_bound_document", "put_document(s3, control_bucket, key, body)", "pass"
         ),
         "roll forward by listing": mutations.roll_forward_by_listing,
         "abort uploads of all but RUNNING manifests": replaced(

@@ -199,7 +199,7 @@ def test_a_dataset_without_data_is_reported(stack: DeployedStack) -> None:
         print_suggestion(stack, "clicks", 5, None)
 
 
-def test_names_of_a_view_are_its_own_and_cannot_end_the_statement() -> None:
+def test_names_of_a_view_are_unique_and_cannot_end_the_statement() -> None:
     typed = {name: ColumnType(TypeKind.BIGINT) for name in ("a", "a_text")}
     assert text_names(["a", "a_text"], typed) == {"a": "a_text_", "a_text": "a_text_text"}
     assert (quoted('a"b', Dialect.DUCKDB), quoted("a`b", Dialect.SPARK)) == ('"a""b"', "`a``b`")

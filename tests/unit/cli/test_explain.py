@@ -158,7 +158,7 @@ def test_quarantined_lines_have_every_reason_and_the_first_line(world: World, ex
     for body in (later, b"{}\n", b"7\n"):
         world.raw_s3.put_object(**name, Body=body)
         assert "  first      not JSON at byte 16\n" in explained()[1]
-    # And so they are to a user without read access to the quarantine
+    # And the same if the object cannot be read
     world.raw_s3.delete_object(**name)
     assert "  first      not JSON at byte 16\n" in explained()[1]
 
@@ -217,7 +217,7 @@ def test_an_object_is_traced_to_its_files_and_a_quarantine_object_to_those_that_
     assert "  input      s3://input/orders/a  version v1  3 rows, quarantined 2 not JSON\n" in text
     document = object_at(world, f"s3://quarantine/{quarantine_key(PARTITION, manifest.id, 1, 1)}")
     assert ([item.uri for item in document.inputs], document.kind) == (["s3://input/orders/a"], "quarantine")
-    # And without the document that names its files, it is not said to be unpublished
+    # And without its result document, the object is not reported as unpublished
     world.raw_s3.delete_object(Bucket="control", Key=result_key(manifest.id, 1))
     with pytest.raises(InvalidDocumentError, match="is gone"):
         object_at(world, document.uri)

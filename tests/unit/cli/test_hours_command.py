@@ -114,9 +114,9 @@ def test_an_announced_hour_is_read_from_its_row_alone(
     assert hour["marker"] == "s3://lake/orders/date=2026-11-20/hour=09/_complete.json"
     # One query reads the rows of all hours, another one the undivided collections
     assert (requests["Query"], requests["BatchGetItem"], requests["ListObjectsV2"]) == (2, 0, 0)
-    # When, Then: the other one names what it waits for
+    # When, Then: the other one counts the manifests that it waits for
     (hour,) = hours("2026-11-20T08", "2026-11-20T08", code=1)
     assert (hour["state"], hour["manifests"]["failed"], hour["marker"]) == ("reopened", 1, None)
     text = printed(print_hours, stack, "orders", "2026-11-20T08", "2026-11-20T08")
     assert "2026-11-20T08\treopened\t2\t200 B\t5" in text
-    assert "2026-11-20T08 waits for 1 manifest that FAILED: 'hybrid-router failures --dataset orders" in text
+    assert "2026-11-20T08 waits for 1 FAILED manifest: 'hybrid-router failures --dataset orders" in text

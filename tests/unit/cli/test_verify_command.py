@@ -65,7 +65,7 @@ def test_unreadable_content_has_a_reason_and_is_not_a_difference(
     assert "read access" not in printed
 
 
-def test_files_of_a_dataset_that_the_ledger_does_not_have_are_found(
+def test_files_of_a_dataset_without_a_ledger_row_are_found(
     world: World, stack: DeployedStack, printed: Printed
 ) -> None:
     # Given a folder of the input whose events never arrived

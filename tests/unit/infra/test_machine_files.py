@@ -48,7 +48,7 @@ def read(file: Path) -> dict[str, Any]:
 def test_every_lambda_call_has_the_retry_of_the_one_source(file: Path) -> None:
     source = json.loads((MACHINES / "lambda_retry.json").read_text(encoding="utf-8"))
     own = {error for error in source[0]["ErrorEquals"] if "." not in error}
-    # Out of time (Lambda's and the state's), a report that Lambda lost; but no repetition gets more memory
+    # Timeouts of Lambda and of the state, and a lost report, are retried; a retry would not get more memory
     assert {"Sandbox.Timedout", "States.Timeout", "Lambda.Unknown"} <= set(source[0]["ErrorEquals"])
     assert "Runtime.ExitError" not in source[0]["ErrorEquals"]
     assert own == subclasses(errors.TransientError)

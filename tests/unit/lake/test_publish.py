@@ -11,7 +11,7 @@ from unittest.mock import Mock
 import pytest
 from botocore.exceptions import ClientError, IncompleteReadError
 
-from lake.commit import CommitDocument, SourceCount, UploadedPart, read_result, write_commit
+from lake.commit import CommitDocument, SourceCount, UploadedPart, put_bound_document, read_result
 from lake.errors import NewerDocumentError, TransientError, UploadsVanishedError
 from lake.layout import commit_key, lake_key, quarantine_key
 from lake.ledger import CommitReference, ManifestRow, State
@@ -31,7 +31,7 @@ def publishing(world: World) -> tuple[ManifestRow, CommitDocument]:
     document = CommitDocument(
         claim.row.id, 1, 1, PARTITION, "jr_1", "2026-11-20T09:30:00Z", objects, quarantine, (source,), ("new",), 1500
     )
-    named = write_commit(world.raw_s3, "control", commit_key(claim.row.id, 1, 1, "n"), document)
+    named = put_bound_document(world.raw_s3, "control", commit_key(claim.row.id, 1, 1, "n"), document)
     world.ledger.manifests.commit(claim, named, world.now)
     return world.row(claim.row.id), document
 

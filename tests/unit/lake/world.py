@@ -34,7 +34,7 @@ from lake.commit import (
     SourceCount,
     UploadedPart,
     checksum_of,
-    write_commit,
+    put_bound_document,
 )
 from lake.documents import encode, encode_document
 from lake.layout import commit_key, result_key
@@ -109,7 +109,7 @@ class World:
         return self.enqueued(manifest)
 
     def superseded(self, row: ManifestRow, *successors: Manifest, reason: str = "because") -> None:
-        """The manifest, SUPERSEDED by these, which are QUEUED with their documents."""
+        """Supersede a manifest by these, and write their documents."""
         for manifest in successors:
             write_manifest(self.raw_s3, RESOURCES.control_bucket, manifest)
         assert self.ledger.manifests.supersede(row, successors, reason, self.now)
@@ -127,7 +127,7 @@ class World:
             row.id, row.generation, row.attempt, row.partition, "jr_1", "", **lists, task_milliseconds=1
         )
         key = commit_key(row.id, row.generation, row.attempt, "n")
-        self.ledger.manifests.commit(claim, write_commit(self.raw_s3, control, key, document), self.now)
+        self.ledger.manifests.commit(claim, put_bound_document(self.raw_s3, control, key, document), self.now)
         return self.row(row.id)
 
     def published(self, row: ManifestRow, *, has_table: bool = False, **lists: Any) -> ManifestRow:

@@ -133,7 +133,7 @@ def test_what_another_program_changes_in_the_table_is_undone(call: Request, chan
     assert sorted(rows, key=lambda row: row["a"]) == [json.loads(row) for row in AFTER]
 
 
-def test_a_key_has_a_column_of_its_own_when_another_program_has_given_its_name_to_one(call: Request) -> None:
+def test_a_key_whose_name_another_program_gave_to_a_column_gets_a_column_of_its_own(call: Request) -> None:
     convert_files(call)
     with table_of(call).update_schema() as schema:
         schema.rename_column("a", "late")
@@ -144,8 +144,8 @@ def test_a_key_has_a_column_of_its_own_when_another_program_has_given_its_name_t
     assert rows_of(call) == Counter(['{"late": "1", "_pos__": "x"}', '{"late": "2"}', '{"late": "3", "late__": "y"}'])
 
 
-def test_a_document_of_another_program_is_followed(call: Request) -> None:
-    # Given one with a higher number, which is compressed, and lacks a member that is optional
+def test_a_table_continues_after_the_document_of_another_program(call: Request) -> None:
+    # Given a compressed document with a higher number and without an optional member
     convert_files(call)
     before, catalog, name = table_of(call), open_catalog(call.output), ("lake", "orders")
     document = json.loads(Path(before.metadata_location).read_text())
@@ -157,7 +157,7 @@ def test_a_document_of_another_program_is_followed(call: Request) -> None:
     # When
     add_late_file(call)
     convert_files(call)
-    # Then the table goes on, and readers without a catalog find its newest document by its name
+    # Then the same table continues, and readers without a catalog find its newest document by its name
     assert rows_of(call) == AFTER
     assert table_of(call).metadata.table_uuid == before.metadata.table_uuid
     assert "/00042-" in table_of(call).metadata_location

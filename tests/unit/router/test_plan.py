@@ -85,12 +85,12 @@ def test_manifests_of_ended_runs_are_released_and_manifests_of_live_runs_are_not
     deployment.wait(LEASE)
     for owner, row in held.items():
         deployment.claimed(row, owner)
-    # Then a dry run has what a plan would release
+    # Then a dry run includes what a plan would release
     assert plan_overnight(deployment, execution="ahead", dryRun=True)["files"] == 3
     # When
     with patch.object(deployment.glue, "get_job_run", wraps=deployment.glue.get_job_run) as lookups:
         counts, answer = counted_plan(deployment)
-    # Then all rows are read at once, before they are released and after it
+    # Then all rows are read at once, before and after their release
     assert (counts["BatchGetItem"], counts["GetItem"]) == (2, 0)
     # And each run is looked up once: otherwise the bill of a run that ends between two look-ups would be missed
     assert Counter(call.kwargs["RunId"] for call in lookups.call_args_list) == Counter(owners[1:])

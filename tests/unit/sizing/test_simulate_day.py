@@ -234,5 +234,5 @@ def test_the_command_prints_json(tmp_path: Path) -> None:
 def test_one_dataset_stands_for_all() -> None:
     # Given 100 datasets with 2 files each, far apart
     found = simulated(files=200, datasets=100, urgent_share=0)
-    # Then each has its manifests in the stream lane
+    # Then each dataset has manifests of its own in the stream lane
     assert option(found, "all-stream").stream.manifests == pytest.approx(200, rel=0.05)

@@ -105,7 +105,7 @@ def test_an_object_of_an_earlier_generation_is_replaced_unless_the_published_one
     assert f"s3://lake/{copy}" in [difference.uri for difference in report.differences]
     (replaced,) = [reason for reason in report.unproven if "was replaced by generation 2" in reason]
     assert replaced.startswith(f"s3://quarantine/{first.quarantine[0].key} ")
-    # And a share without its manifest does not claim that kept objects were replaced
+    # And if the share leaves out its manifest, kept objects are not reported as replaced
     report = verified(deployment, share=0)
     assert ([item.uri for item in report.differences], report.unproven) == ([f"s3://lake/{copy}"], [])
 

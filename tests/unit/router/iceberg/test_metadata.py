@@ -167,7 +167,7 @@ def test_a_column_with_each_batch_leaves_few_schemas() -> None:
             fields = [*schema["fields"][:-1], {**schema["fields"][-1], "name": "renamed"}]
             changed = {**schema, "schema-id": schema["schema-id"] + 1, "fields": fields}
             metadata |= {"schemas": [*metadata["schemas"], changed], "current-schema-id": changed["schema-id"]}
-    # Then a snapshot from before the rename has the earlier name, and all others have the current columns
+    # Then snapshots from before the rename keep the earlier name, and all others have the current columns
     widths = {schema["schema-id"]: len(schema["fields"]) - 2 for schema in metadata["schemas"]}
     assert [widths[snapshot["schema-id"]] for snapshot in metadata["snapshots"]] == [3] * 3 + [8] * 5
     assert len(widths) == 2

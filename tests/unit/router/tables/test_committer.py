@@ -181,7 +181,7 @@ def test_a_manifest_that_is_reprocessed_no_longer_stops_the_table(deployment: De
     assert (shown(deployment), row_of(deployment).stopped) == ([name_of(row, 2)], None)
 
 
-def test_a_table_whose_batch_another_version_has_begun_says_so(
+def test_a_batch_that_another_version_has_begun_stops_its_table(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     row = publish(deployment, listed(deployment, "a"))
@@ -415,7 +415,7 @@ def test_a_large_batch_gets_no_further_hour_or_manifest(
     # The entries of the generations are in the last batch
     assert [commit(deployment) for _ in batches] == batches
     assert commit(deployment) is None
-    # And manifests of a later time are brought in one after the other
+    # And manifests of later publishes are divided by the same limit
     rows += [publish(deployment, listed(deployment, name)) for name in "xyz"]
     assert [commit(deployment) for _ in "xyz"] == [batches[-1] + 1, batches[-1] + 2, None]
     assert shown(deployment) == sorted(map(name_of, rows))

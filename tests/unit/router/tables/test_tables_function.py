@@ -136,7 +136,7 @@ def test_a_table_that_takes_all_the_time_starves_no_other(
     assert all(begun[name] for name in NAMES)
 
 
-def test_no_interval_is_waited_for_after_the_time_of_a_call(deployment: Deployment, begun: Counter[str]) -> None:
+def test_a_call_without_time_left_waits_for_no_interval(deployment: Deployment, begun: Counter[str]) -> None:
     # Given tables whose batches take all the time, and an interval of ten seconds
     deployment.configure(datasets=TABLES, tables={"commit_seconds": 10})
     # Then the function ends before its timeout, and records how far the tables are behind
