@@ -199,6 +199,7 @@ class ExplainedVersion:
     size: int
     arrived_at: Instant
     recorded_at: Instant
+    partition: Annotated[str | None, "dataset#date and hour (UTC); null if it is ignored"]
     decided_lane: LaneName | None
     reason: str
     outcome: Annotated[

@@ -136,6 +136,7 @@ def _version(stack: DeployedStack, trace: Trace, limit: int, now: datetime) -> E
         size=arrival.file.size,
         arrived_at=arrival.file.arrived_at,
         recorded_at=arrival.recorded_at,
+        partition=str(arrival.partition) if arrival.partition else None,
         decided_lane=arrival.lane.value if arrival.lane else None,
         reason=arrival.reason,
         outcome=outcome,
@@ -240,6 +241,8 @@ def print_file(document: FileExplanation, now: datetime, options: str) -> None:
             _line("lane", f"{version.lane} since {clock(version.lane_since)}: {printable(why)}")
         else:
             _line("lane", f"none: {printable(version.reason)}")
+        if version.partition and not version.manifests:
+            _line("hour", f"{version.partition}, UTC")
         for manifest in version.manifests:
             _print_manifest(manifest, clock, options)
         if version.result:

@@ -67,7 +67,9 @@ def test_a_file_whose_part_cannot_be_divided_is_blocked(world: World, explained:
     part = Part("p1", hour, world.now.isoformat(), 1, file.size, "sha", (PARTITION.dataset,))
     assert world.ledger.collections.add(CollectionId.numbered(hour, 1), part)
     world.ledger.arrivals.put(ArrivalRow(file, "p1", PARTITION, Lane.BATCH, "by default", world.now.isoformat()))
-    assert "  outcome    COLLECTED: will be converted" in explained()[1]
+    text = explained()[1]
+    assert "  outcome    COLLECTED: will be converted" in text
+    assert f"  hour       {PARTITION}, UTC\n" in text
     # When its part is found to be damaged
     world.ledger.collections.set_apart(hour, part, world.now)
     # Then no night is announced
