@@ -111,6 +111,10 @@ def _is_dataset_name(name: str) -> bool:
     return name == FOLDER or DATASET_NAME.fullmatch(name) is not None
 
 
+def _is_prefix(text: str) -> bool:
+    return not text.startswith("s3://") and not text.endswith("*")
+
+
 @dataclass(frozen=True, slots=True)
 class DatasetRule:
     """One ``[[datasets]]``: which keys belong to a dataset. The first rule that matches a key decides."""
@@ -119,7 +123,7 @@ class DatasetRule:
     """Name of the dataset; or {folder}: the folder after the prefix, as web_logs for web-logs/. One dataset has the
     files of one folder: files of another folder that would get the same name are recorded as IGNORED. After {folder}, a
     rule with a name takes the files without a folder."""
-    prefix: str = ""
+    prefix: Annotated[str, like(_is_prefix, "the beginning of keys, without s3:// and without a * at the end")] = ""
     """The rule matches keys that begin with this prefix; empty: all keys."""
     peak: bool = True
     """Whether peak hours send files of this dataset to the stream lane."""

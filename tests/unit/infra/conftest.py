@@ -194,7 +194,7 @@ def assembly(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
     settings = Settings(
         stage="test_ny",
         time_zone="America/New_York",
-        datasets=(DatasetRule("tagged", "tagged/$*", urgent=urgent), DatasetRule("{folder}")),
+        datasets=(DatasetRule("tagged", "tagged/$*/", urgent=urgent), DatasetRule("{folder}")),
         batch=BatchSettings(max_runs=7, worker_type="G.2X", workers=4, run_timeout_minutes=150),
         schedule=ScheduleSettings(overnight="cron(30 21 * * ? *)", watch_seconds=40),
     )

@@ -204,8 +204,8 @@ def test_route_reads_objects_only_of_datasets_with_urgent_tags_or_metadata(
     found = reads(assembly, "StorageInput")
     kinds = ("", "Version", "Tagging", "VersionTagging")
     assert {action for action, _ in found} == {f"s3:GetObject{kind}" for kind in kinds}
-    # The wildcards of the prefix tagged/$* stand for one character each.
-    assert all("/tagged/??*" in resource for _, resource in found)
+    # The wildcards of the prefix tagged/$*/ stand for one character each.
+    assert all("/tagged/??/*" in resource for _, resource in found)
     assert reads(other_assembly, "landing-zone-1") == set()
 
 

@@ -84,6 +84,8 @@ def test_the_shipped_file_is_valid_and_unchanged_in_a_lambda_asset(tmp_path: Pat
         ({"input": {"suffixes": []}}, "input.suffixes", []),
         ({"datasets": [{"name": "Orders"}]}, "datasets.name", "Orders"),
         ({"datasets": [{"name": "{folder}", "prefix": "a/{folder}/"}]}, "datasets.prefix", "a/{folder}/"),
+        ({"datasets": [{"name": "a", "prefix": "s3://bucket/a/"}]}, "datasets.prefix", "s3://bucket/a/"),
+        ({"datasets": [{"name": "a", "prefix": "a/*"}]}, "datasets.prefix", "a/*"),
         (urgent(tags=["priority"]), "datasets.urgent.tags", "priority"),
         (urgent(metadata=["Priority=high"]), "datasets.urgent.metadata", "Priority=high"),
         (urgent(metadata=["a=b\n"]), "datasets.urgent.metadata", "a=b\n"),
