@@ -98,7 +98,7 @@ def get_bound_document(s3: S3Client, bucket: str, key: str, sha256: str) -> byte
     """
     body = get_document(s3, bucket, key)
     if hashlib.sha256(body).hexdigest() != sha256:
-        refuse_cut(s3, bucket, key, body)
+        refuse_cut(s3, bucket, key, len(body))
         raise InvalidDocumentError(
             f"s3://{bucket}/{key} was changed after the ledger recorded it, so it is not used: restore "
             "the object (protection.versions keeps earlier versions)"
@@ -106,11 +106,11 @@ def get_bound_document(s3: S3Client, bucket: str, key: str, sha256: str) -> byte
     return body
 
 
-def refuse_cut(s3: S3Client, bucket: str, key: str, body: bytes) -> None:
-    """Raise ``IncompleteReadError`` if the object's size differs from the body's, which is the fault of a proxy."""
+def refuse_cut(s3: S3Client, bucket: str, key: str, received: int) -> None:
+    """Raise ``IncompleteReadError`` if the object has another size than the bytes received: the fault of a proxy."""
     size = s3.head_object(Bucket=bucket, Key=key)["ContentLength"]
-    if len(body) != size:
-        raise IncompleteReadError(actual_bytes=len(body), expected_bytes=size)
+    if received != size:
+        raise IncompleteReadError(actual_bytes=received, expected_bytes=size)
 
 
 def find_document(s3: S3Client, bucket: str, key: str, *members: str) -> dict[str, Any] | None:
@@ -125,7 +125,7 @@ def find_document(s3: S3Client, bucket: str, key: str, *members: str) -> dict[st
     try:
         return parse_document(body, f"s3://{bucket}/{key}", *members)
     except InvalidDocumentError:
-        refuse_cut(s3, bucket, key, body)
+        refuse_cut(s3, bucket, key, len(body))
         raise
 
 

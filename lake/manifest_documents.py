@@ -199,7 +199,7 @@ def read_exclusions(s3: S3Client, control_bucket: str, key: str | None, manifest
     try:
         reasons = {(item["uri"], item["version"]): str(item["reason"]) for item in json.loads(body)}
     except (ValueError, KeyError, TypeError) as error:
-        refuse_cut(s3, control_bucket, key, body)
+        refuse_cut(s3, control_bucket, key, len(body))
         raise InvalidDocumentError(f"{key} is not a valid list of excluded files ({error})") from error
     return {file: reasons[(file.uri, file.version)] for file in manifest.files if (file.uri, file.version) in reasons}
 

@@ -14,6 +14,7 @@ from botocore.exceptions import ClientError
 
 from lake.aws_types import Buffer, GetObjectOutputTypeDef, S3Client
 from lake.commit import PendingObject, checksum_of
+from lake.documents import refuse_cut
 from lake.faults import KEY_CODES, NETWORK_ERRORS, Fault, error_code, is_denial, judge
 from lake.manifest import UNVERSIONED, ObjectVersion
 
@@ -161,7 +162,10 @@ def open_text(s3: S3Client, file: ObjectVersion) -> IO[bytes]:
 
 
 def download(s3: S3Client, item: PendingObject, path: Path) -> bool:
-    """Copy a published object to ``path``. False: its bytes have changed. Raises ``GoneError`` if it does not exist."""
+    """Copy a published object to ``path``. False: its bytes have changed.
+
+    Raises ``GoneError`` if it does not exist, and the errors of ``refuse_cut``.
+    """
     try:
         s3.download_file(item.bucket, item.key, str(path))
     except ClientError as error:
@@ -172,4 +176,7 @@ def download(s3: S3Client, item: PendingObject, path: Path) -> bool:
     except RetriesExceededError as error:
         raise error.last_exception from error  # type: ignore[attr-defined]
     with path.open("rb") as file:
-        return checksum_of(file) == item.checksum
+        is_same = checksum_of(file) == item.checksum
+    if not is_same:
+        refuse_cut(s3, item.bucket, item.key, path.stat().st_size)
+    return is_same

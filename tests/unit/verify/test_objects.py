@@ -11,13 +11,14 @@ import random
 import struct
 import zlib
 from collections import Counter
+from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
 import pyarrow as pa
 import pytest
 from boto3.exceptions import RetriesExceededError
-from botocore.exceptions import ClientError, ReadTimeoutError
+from botocore.exceptions import ClientError, IncompleteReadError, ReadTimeoutError
 
 from lake.commit import PendingObject, SourceCount
 from lake.manifest import ObjectVersion
@@ -113,6 +114,13 @@ def test_a_published_object_that_cannot_be_read_now_does_not_differ(raised: Exce
     with pytest.raises(type(error)) as found:
         digest_lake(s3, [PendingObject("lake", "a.parquet", "", (), "", 1, 1)])
     assert found.value is error
+
+
+def test_a_proxys_page_in_place_of_a_published_object_is_no_difference() -> None:
+    s3: Any = Mock(**{"head_object.return_value": {"ContentLength": 9}})
+    s3.download_file = lambda _bucket, _key, path: Path(path).write_bytes(b"<html>")
+    with pytest.raises(IncompleteReadError):
+        digest_lake(s3, [PendingObject("lake", "a.parquet", "", (), "sha", 9, 1)])
 
 
 def test_an_input_file_that_cannot_be_read_now_does_not_differ() -> None:
