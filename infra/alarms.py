@@ -19,6 +19,7 @@ from infra.arrivals import ArrivalQueues
 from infra.dashboard import METRIC_PERIOD, OwnMetric, add_dashboard, oldest_event, own_metric
 from infra.functions import TABLES, RouterFunction
 from infra.machines import Machines
+from infra.names import delivery_stream
 from lake.settings import RecordsRule, Settings
 from lake.texts import with_options
 from lake.time import Schedule
@@ -325,7 +326,7 @@ def _of_records(records: Sequence[RecordsRule], stack: str, own: OwnMetric) -> I
     ``KafkaOffsetLag`` and ``DataReadFromSource.Records`` as counts, all by ``DeliveryStreamName``).
     """
     for record in records:
-        stream = f"{stack}-{record.name}"
+        stream = delivery_stream(stack, record.name)
         late = f"FILL(freshness, 0) >= {LATE.to_seconds() + record.buffer_seconds:.0f}"
         unread, metrics = _of_kinesis(record, stream) if record.kinesis_stream else _of_kafka(stream)
         metrics["freshness"] = _of_firehose(stream, "DeliveryToS3.DataFreshness")

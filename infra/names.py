@@ -24,6 +24,11 @@ def stack_name(stage: str) -> str:
     return f"hybrid-router-{stage.replace('_', '-')}"
 
 
+def delivery_stream(stack: str, record: str) -> str:
+    """Name of the delivery stream of a ``[[records]]``."""
+    return f"{stack}-{record}"
+
+
 PACKAGES = ("batch_job", "infra", "lake", "report", "router", "statemachines", "streaming_job", "transform", "verify")
 """Packages that a deployment reads from a checkout; the libraries of the jobs are checked separately."""
 HASHED_SUFFIXES = frozenset({".css", ".js", ".json", ".py", ".toml"})

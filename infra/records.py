@@ -12,6 +12,7 @@ from constructs import Construct
 from infra.allow import acknowledge_finding, allow, key_pattern
 from infra.encryption import READ_KINESIS, WRITE_OBJECTS, allow_key
 from infra.log_groups import add_log_group
+from infra.names import delivery_stream
 from lake.settings import RecordsRule, Settings
 from lake.settings.records import BUFFER_MIB, EXTENSION, FAILED_RECORDS
 
@@ -52,7 +53,7 @@ class Records(Construct):
 
     def _add(self, record: RecordsRule) -> None:
         scope = Construct(self, record.name)
-        stream = f"{self._stack}-{record.name}"
+        stream = delivery_stream(self._stack, record.name)
         log = add_log_group(scope, "Log", f"/aws/kinesisfirehose/{stream}")
         errors = logs.LogStream(
             scope, "Errors", log_group=log, log_stream_name=LOG_STREAM, removal_policy=RemovalPolicy.DESTROY

@@ -18,6 +18,7 @@ from cli.commands import Json, command
 from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode
 from cli.inspect.executions import local_log, log_stream, read_zone
+from infra.names import delivery_stream
 from lake.documents import format_json
 from lake.engines import ENGINES
 from lake.errors import InvalidInputError
@@ -106,7 +107,9 @@ def _sources(stack: DeployedStack, beginning: datetime, contains: str | None) ->
         else:
             found[name] = groups(_job_groups(stack, name))
     if stack.outputs.records:
-        found["records"] = groups([f"/aws/kinesisfirehose/{stack.name}-{name}" for name in stack.outputs.records])
+        found["records"] = groups(
+            [f"/aws/kinesisfirehose/{delivery_stream(stack.name, name)}" for name in stack.outputs.records]
+        )
     return found
 
 
