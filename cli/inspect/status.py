@@ -46,8 +46,8 @@ def print_status(stack: DeployedStack, limit: Limit = 20_000, *, as_json: Json =
 def status_document(stack: DeployedStack, limit: int, now: datetime) -> StatusDocument:
     """Read the document, with at most ``limit`` manifests of each lane and state; all lists are read in parallel."""
     with ThreadPoolExecutor(len(LISTS) + 8) as pool:
-        lists = [partial(stack.ledger.manifests.open, *item) for item in LISTS]
-        listed = [pool.submit(lambda rows: list(islice(rows(), limit + 1)), rows) for rows in lists]
+        rows_of = stack.ledger.manifests.open
+        listed = [pool.submit(lambda item: list(islice(rows_of(*item), limit + 1)), item) for item in LISTS]
         collected = pool.submit(_collected, stack.ledger)
         running, last = (
             pool.submit(running_execution, stack),
