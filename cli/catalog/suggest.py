@@ -102,13 +102,13 @@ def print_folder_suggestion(folder: Path, max_files: int, dialect: Dialect | Non
         raise InvalidInputError("a folder is not a table of Athena: pass --dialect duckdb or spark")
     sample = DatasetSample()
     hours = [sorted(hour.glob("*.parquet")) for hour in sorted(folder.glob("date=*/hour=*"), reverse=True)]
-    for path in _one_of_each(hours, max_files):
+    for number, path in enumerate(_one_of_each(hours, sum(map(len, hours)))):
         with path.open("rb") as file, reading_parquet(str(path), "delete it, and convert its files again"):
-            _add_object(sample, file)
-    for path in chain.from_iterable(hours):
-        with reading_parquet(str(path), "delete it, and convert its files again"):
+            if number < max_files:
+                _add_object(sample, file)
+                continue
             # The views need the columns of all files.
-            sample.values.update((name, Counter()) for name in pq.read_schema(path).names if name not in sample.values)
+            sample.values.update((name, Counter()) for name in pq.read_schema(file).names if name not in sample.values)
     if not sample.objects:
         raise InvalidInputError(
             f"{folder} has no file date=*/hour=*/*.parquet: pass a dataset's folder of the output of convert, such as "
