@@ -147,15 +147,14 @@ def conversion(world: World, services: JobServices, name: str) -> ConversionCont
 
 
 def stream(world: World, actor: Actor | None, name: str) -> None:
-    """A micro-batch over the pointers that the query has not read, which it then deletes."""
+    """A micro-batch over all pointers, which it then deletes."""
     services = world.transform(actor)
 
     def wait(_: float) -> None:
         world.wait(LEASE / 3)
 
-    listed = (item["Key"] for item in list_objects(services.s3, "control", INBOX))
-    new = [key for key in listed if key not in world.seen_pointers]
-    given = [manifest_of_pointer(key) or key for key in new if _can_be_read(services.s3, key)]
+    listed = [item["Key"] for item in list_objects(services.s3, "control", INBOX)]
+    given = [manifest_of_pointer(key) or key for key in listed]
     outcomes = convert_manifests(replace(conversion(world, services, name), wait=wait), given)
     left_to_the_sweep = {outcome.manifest for outcome in outcomes if outcome.fault is not None}
     for manifest in given:
@@ -164,18 +163,8 @@ def stream(world: World, actor: Actor | None, name: str) -> None:
             continue
         if row["state"] not in ("DONE", "FAILED", "SUPERSEDED"):
             raise Violation(f"the micro-batch ends with a manifest that is {row['state']}")
-    world.seen_pointers.update(new)
-    for key in new:
+    for key in listed:
         services.s3.delete_object(Bucket="control", Key=key)
-
-
-def _can_be_read(s3: Any, key: str) -> bool:
-    """Spark skips a missing object: spark.sql.files.ignoreMissingFiles."""
-    try:
-        s3.get_object(Bucket="control", Key=key)["Body"].read()
-    except s3.exceptions.NoSuchKey:
-        return False
-    return True
 
 
 def planner(world: World, actor: Actor | None) -> None:

@@ -7,15 +7,15 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from fnmatch import fnmatchcase
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from botocore.exceptions import ClientError
 
 from lake.errors import TransientError
-from lake.layout import INBOX, OTHER_POINTERS, URGENT, pointer_key
+from lake.layout import INBOX, URGENT, pointer_key
 from lake.ledger import CostShare, State
 from lake.manifest import Lane, ObjectVersion
 from lake.manifest_documents import write_manifest
@@ -134,12 +134,10 @@ def test_an_urgent_file_does_not_wait_for_the_triggers_of_a_peak_backlog(
     batch.join()
 
 
-def test_spark_lists_every_other_pointer_and_no_urgent_one(stream: Stream) -> None:
+def test_a_micro_batch_reads_every_other_pointer_and_no_urgent_one(stream: Stream) -> None:
     stream.put(urgent=True)
-    stream.put(urgent=False)
-    listed = [key for key in stream.pointers() if fnmatchcase(key.removeprefix(INBOX), OTHER_POINTERS)]
-    assert listed == [key for key in stream.pointers() if not key.startswith(f"{INBOX}{URGENT}")]
-    assert len(listed) == 1
+    other = stream.put(urgent=False)
+    assert list(stream.run._find_pointers(urgent=False)) == [other]
 
 
 def test_within_a_micro_batch_urgent_manifests_are_first_and_then_the_oldest(stream: Stream) -> None:
@@ -207,7 +205,7 @@ def test_pointers_of_manifests_that_are_being_converted_hide_no_others(
     stream: Stream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Given as many urgent manifests as one listing returns, kept open by a slow file
-    monkeypatch.setattr(inbox, "MAX_POINTERS", 3)
+    monkeypatch.setattr("streaming_job.stream.MAX_URGENT_POINTERS", 3)
     stream = Stream(stream.world, max_workers=101)
     monkeypatch.setattr(micro_batch, "convert", stream.convert)
     flood = [stream.put(urgent=True) for _ in range(3)]
@@ -275,7 +273,9 @@ def test_an_error_ends_the_run_and_leaves_the_pointer_to_the_next_one(stream: St
     assert len(stream.pointers()) == 1
 
 
-def test_a_pointer_that_could_not_be_deleted_is_deleted_later(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pointer_that_could_not_be_deleted_is_left_to_the_next_run(
+    stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stream.put(urgent=True)
 
     def refuse(**_: object) -> None:
@@ -286,10 +286,12 @@ def test_a_pointer_that_could_not_be_deleted_is_deleted_later(stream: Stream, mo
         stream.look()
     assert "1 pointer that was read stays in the inbox" in stream.lines[-1]
     assert len(stream.pointers()) == 1
-    # And it is not read again immediately, but by the next check
-    assert not stream.run._wake.is_set()
+    # And this run does not read it again
     stream.look()
-    assert (stream.pointers(), stream.run._wake.is_set()) == ([], True)
+    assert len(stream.begun) == 1
+    stream.run._left.clear()
+    stream.look()
+    assert stream.pointers() == []
 
 
 @pytest.mark.parametrize(("code", "goes_on"), [("SlowDown", True), ("AccessDenied", False)])
@@ -319,17 +321,18 @@ def test_a_slow_listing_delays_only_the_end(stream: Stream, monkeypatch: pytest.
 
     def record_heartbeat() -> None:
         heartbeats.append(stream.world.now)
-        # A portion has ended; and a micro-batch has read as many pointers as a query may.
+        # A portion has ended; later, Spark has ended the query.
         run._wake.set()
-        run._full = len(heartbeats) == 3
+        query.isActive = len(heartbeats) < 3
 
     monkeypatch.setattr(inbox, "list_objects", list_slowly)
     monkeypatch.setattr(run, "_record_heartbeat", record_heartbeat)
     monkeypatch.setattr("streaming_job.stream.MAX_LOOK_SECONDS", 0)
     stream.world.wait(timedelta(hours=1))
-    query: Any = SimpleNamespace(isActive=True)
-    # When, Then there are heartbeats, the next query follows, and the run does not end
-    assert run._watch(query)
+    query: Any = SimpleNamespace(isActive=True, awaitTermination=Mock(side_effect=TransientError("ended")))
+    # When, Then there are heartbeats, and the run does not end by itself
+    with pytest.raises(TransientError, match="ended"):
+        run._watch(query)
     assert not run._may_end()
     # When the listing has ended, Then another one uses the free room, and the run may end
     run._wake.clear()
