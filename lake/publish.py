@@ -1,9 +1,8 @@
 """Publishing: all steps after the commit point. They need only the commit document; idempotent, by any process."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
-from typing import Any
 
 from botocore.exceptions import ClientError
 
@@ -131,7 +130,7 @@ def _complete(s3: S3Client, item: PendingObject) -> str | None:
     """
     accepted = False
     try:
-        accepted = _complete_parts(s3, item)
+        accepted = _complete_part(s3, item)
     except ClientError as error:
         if error_code(error) != NO_UPLOAD:
             raise
@@ -142,7 +141,7 @@ def _complete(s3: S3Client, item: PendingObject) -> str | None:
         if error_code(error) != NO_OBJECT:
             raise
         # S3 sends the status 200 before it has completed the upload, and the rest of the answer can be lost.
-        if accepted and _parts(s3, item):
+        if accepted and _part_etag(s3, item):
             raise TransientError(f"S3 has not completed s3://{item.bucket}/{item.key}: it is retried") from error
         return None
     etag = head["ETag"].strip('"')
@@ -150,14 +149,22 @@ def _complete(s3: S3Client, item: PendingObject) -> str | None:
     return etag if found == (item.size, item.checksum) else None
 
 
-def _complete_parts(s3: S3Client, item: PendingObject) -> bool:
-    """Whether S3 accepted the parts. Raises S3's other refusals."""
+def _complete_part(s3: S3Client, item: PendingObject) -> bool:
+    """Whether S3 accepted the part. Raises S3's other refusals."""
     for current in (False, True):
         # A client may repeat the request of a part, and S3 may apply both, the second one late. Under a KMS key the
         # same bytes then have another ETag.
-        etags = _parts(s3, item) if current else {}
+        etag = (_part_etag(s3, item) if current else None) or item.etag
         try:
-            s3.complete_multipart_upload(**_completion(item, etags))
+            # S3 requires the checksum of the part if the upload was created with one, and verifies both.
+            s3.complete_multipart_upload(
+                Bucket=item.bucket,
+                Key=item.key,
+                UploadId=item.upload_id,
+                ChecksumType=WHOLE_OBJECT,
+                ChecksumCRC32=item.checksum,
+                MultipartUpload={"Parts": [{"PartNumber": 1, "ETag": f'"{etag}"', "ChecksumCRC32": item.checksum}]},
+            )
         except ClientError as error:
             if error_code(error) != INVALID_PART:
                 raise
@@ -167,32 +174,12 @@ def _complete_parts(s3: S3Client, item: PendingObject) -> bool:
     return False
 
 
-def _parts(s3: S3Client, item: PendingObject) -> dict[int, str]:
-    """ETags by part number; empty if the upload does not exist."""
+def _part_etag(s3: S3Client, item: PendingObject) -> str | None:
+    """The ETag that the part has now; None if the upload does not exist."""
     try:
-        # One page has up to 1,000 parts, and each of our uploads has one.
         listed = s3.list_parts(Bucket=item.bucket, Key=item.key, UploadId=item.upload_id).get("Parts", [])
     except ClientError as error:
         if error_code(error) != NO_UPLOAD:
             raise
-        return {}
-    return {part["PartNumber"]: part["ETag"].strip('"') for part in listed}
-
-
-def _completion(item: PendingObject, etags: Mapping[int, str]) -> dict[str, Any]:
-    """The parameters of the request. ``etags``, by part number, replaces the committed ETags of parts.
-
-    S3 requires the checksum of each part if the upload was created with one, and verifies all checksums.
-    """
-    parts = [
-        {"PartNumber": number, "ETag": f'"{etags.get(number, part.etag)}"', "ChecksumCRC32": part.checksum}
-        for number, part in enumerate(item.parts, start=1)
-    ]
-    return {
-        "Bucket": item.bucket,
-        "Key": item.key,
-        "UploadId": item.upload_id,
-        "ChecksumType": WHOLE_OBJECT,
-        "ChecksumCRC32": item.checksum,
-        "MultipartUpload": {"Parts": parts},
-    }
+        return None
+    return listed[0]["ETag"].strip('"') if listed else None

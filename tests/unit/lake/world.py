@@ -32,7 +32,6 @@ from lake.commit import (
     PendingObject,
     ResultObject,
     SourceCount,
-    UploadedPart,
     checksum_of,
     put_bound_document,
 )
@@ -152,8 +151,7 @@ def upload(s3: Any, bucket: str, key: str, body: bytes, rows: int = 1) -> Pendin
     created = s3.create_multipart_upload(Bucket=bucket, Key=key, ChecksumAlgorithm=ALGORITHM, ChecksumType=WHOLE_OBJECT)
     upload_id = created["UploadId"]
     part = s3.upload_part(Bucket=bucket, Key=key, UploadId=upload_id, PartNumber=1, Body=body, ChecksumCRC32=checksum)
-    parts = (UploadedPart(part["ETag"].strip('"'), checksum),)
-    return PendingObject(bucket, key, upload_id, parts, checksum, len(body), rows)
+    return PendingObject(bucket, key, upload_id, part["ETag"].strip('"'), checksum, len(body), rows)
 
 
 @contextmanager
