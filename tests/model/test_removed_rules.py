@@ -25,7 +25,7 @@ WITHOUT_AN_OWNER = changed(
 )
 RULES: dict[str, dict[str, Mutation]] = {
     "workers": {
-        "skip the fence": replaced("lake.ledger.transitions.Claim.fence", property(lambda _: [])),
+        "skip the fence": changed("lake.ledger.transitions.still_held", "*row_unchanged(claim), ", ""),
         "publish before audit": mutations.publish_before_audit,
         "reuse an upload": mutations.reuse_an_upload,
         "renew an expired lease": only_conditions(

@@ -24,16 +24,16 @@ BODIES = (b"first" * 10, b"second" * 10)
 def publishing(world: World) -> tuple[ManifestRow, CommitDocument]:
     """A manifest right after its commit point: two lake files and a quarantine object, all invisible."""
     claim = world.claimed(world.queued("a.json"))
-    names = [lake_key(PARTITION, claim.row.id, 1, number) for number in range(2)]
+    names = [lake_key(PARTITION, claim.id, 1, number) for number in range(2)]
     objects = tuple(upload(world.raw_s3, "lake", name, body, 5) for name, body in zip(names, BODIES, strict=True))
-    quarantine = (upload(world.raw_s3, "quarantine", quarantine_key(PARTITION, claim.row.id, 1, 0), b"{}", 1),)
+    quarantine = (upload(world.raw_s3, "quarantine", quarantine_key(PARTITION, claim.id, 1, 0), b"{}", 1),)
     source = SourceCount("s3://input/a.json", "v1", 100, 12, 10, 1, {"not JSON": 1}, "not JSON at byte 7", None)
     document = CommitDocument(
-        claim.row.id, 1, 1, PARTITION, "jr_1", "2026-11-20T09:30:00Z", objects, quarantine, (source,), ("new",), 1500
+        claim.id, 1, 1, PARTITION, "jr_1", "2026-11-20T09:30:00Z", objects, quarantine, (source,), ("new",), 1500
     )
-    named = put_bound_document(world.raw_s3, "control", commit_key(claim.row.id, 1, 1, "n"), document)
+    named = put_bound_document(world.raw_s3, "control", commit_key(claim.id, 1, 1, "n"), document)
     world.ledger.manifests.commit(claim, named, world.now)
-    return world.row(claim.row.id), document
+    return world.row(claim.id), document
 
 
 def roll(world: World, row: ManifestRow) -> State:
@@ -240,15 +240,15 @@ def test_a_success_without_an_object_does_not_say_that_the_upload_is_gone(world:
 def test_a_commit_document_of_another_version_is_left_alone(world: World, body: bytes) -> None:
     # Given: a committed document that this version cannot read
     claim = world.claimed(world.queued("a.json"))
-    upload(world.raw_s3, "lake", lake_key(PARTITION, claim.row.id, 1, 0), b"row", 1)
+    upload(world.raw_s3, "lake", lake_key(PARTITION, claim.id, 1, 0), b"row", 1)
     world.raw_s3.put_object(Bucket="control", Key="commits/x.json", Body=body)
     reference = CommitReference("commits/x.json", hashlib.sha256(body).hexdigest())
     world.ledger.manifests.commit(claim, reference, world.now)
-    before = world.row(claim.row.id)
+    before = world.row(claim.id)
     world.faults.reset()
     # When
     with pytest.raises(NewerDocumentError, match="deploy the newer version"):
         roll(world, before)
     # Then
-    assert world.row(claim.row.id) == before
+    assert world.row(claim.id) == before
     assert world.faults.writes == []

@@ -37,7 +37,7 @@ from lake.commit import (
 )
 from lake.documents import encode, encode_document
 from lake.layout import commit_key, result_key
-from lake.ledger import ArrivalRow, Claim, CollectionId, CommitReference, Ledger, ManifestRow, PublishedTotals
+from lake.ledger import ArrivalRow, CollectionId, CommitReference, Ledger, ManifestRow, PublishedTotals
 from lake.ledger.manifest_row import NO_OBJECTS, PublishedObjects
 from lake.manifest import Lane, Manifest, ObjectVersion, Partition, new_manifest_id
 from lake.manifest_documents import new_part, write_manifest
@@ -113,14 +113,14 @@ class World:
             write_manifest(self.raw_s3, RESOURCES.control_bucket, manifest)
         assert self.ledger.manifests.supersede(row, successors, reason, self.now)
 
-    def claimed(self, row: ManifestRow, owner: str = "jr_1") -> Claim:
+    def claimed(self, row: ManifestRow, owner: str = "jr_1") -> ManifestRow:
         claim = self.ledger.manifests.claim(row, owner, self.now, LEASE)
         assert claim is not None
         return claim
 
-    def committed(self, claim: Claim, **lists: Any) -> ManifestRow:
+    def committed(self, claim: ManifestRow, **lists: Any) -> ManifestRow:
         """PUBLISHING with a commit document of these lists; no object that it names is completed."""
-        row, control = claim.row, RESOURCES.control_bucket
+        row, control = claim, RESOURCES.control_bucket
         lists = {**dict.fromkeys(("objects", "quarantine", "sources", "new_columns"), ()), **lists}
         document = CommitDocument(
             row.id, row.generation, row.attempt, row.partition, "jr_1", "", **lists, task_milliseconds=1
@@ -287,7 +287,7 @@ def row_in_state(world: World, state: str) -> ManifestRow:
         if state == "EXPIRED":
             world.wait(LEASE)
         if state == "FAILED":
-            manifests.fail(claim.row, "because", world.now)
+            manifests.fail(claim, "because", world.now)
         if state in ("PUBLISHING", "DONE", "FAILED PUBLISH"):
             manifests.commit(claim, DOCUMENT, world.now)
         if state == "DONE":
