@@ -22,7 +22,7 @@ from lake.texts import format_count
 from streaming_job.inbox import delete_pointers, find_pointers, has_open_manifests, log_passing_fault
 from streaming_job.meter import StreamMeter
 from streaming_job.micro_batch import (
-    convert_manifests,
+    PORTIONS,
     convert_portion,
     input_sizes,
     parallel_conversions,
@@ -44,9 +44,6 @@ POOL = "urgent"
 micro-batch has."""
 MAX_URGENT_POINTERS = 1000
 """Maximum number of urgent pointers that one look reads, oldest first."""
-STOP_TIMEOUT_SECONDS = 30.0
-"""Wait of a stop request for the end of the micro-batch; shorter than a heartbeat is valid. The next micro-batch could
-begin at once, before the row is read again."""
 PATIENCE_SHARE = 0.1
 """Share of the latency goal after which the next micro-batch may begin while the current one leaves room. It does not
 begin at once, because Glue's auto scaling depends on the duration of micro-batches."""
@@ -60,21 +57,21 @@ MAX_SILENCE = timedelta(minutes=10)
 
 @dataclass(slots=True, eq=False)
 class OpenConversion:
-    """A micro-batch, or a portion of urgent manifests."""
+    """A portion of manifests, which are converted together."""
 
     begun: datetime
     pointers: dict[str, list[str]]
     """Keys by manifest."""
     size: InputSize
-    """The unfinished work; without the number of files for a micro-batch."""
     urgent: bool = False
 
 
 class InboxStream:
     """Runs micro-batches until a stop is requested or the stream has been idle outside its window.
 
-    The next micro-batch begins as soon as the slowest files of the current one leave room, so that they do not stop the
-    lane. Urgent manifests are converted in parallel, oldest first.
+    Portions of manifests are converted in parallel, the oldest first: urgent ones as soon as a look finds them, others
+    by micro-batches, each of whose portions begins as soon as there is room. So the slowest files do not stop the lane,
+    and cores which a portion no longer needs have work.
     """
 
     def __init__(self, context: ConversionContext) -> None:
@@ -87,12 +84,12 @@ class InboxStream:
         self._left: set[str] = set()
         """Keys of pointers that could not be deleted, which this run does not read again."""
         self._stopping = False
-        """Whether to wait for the end of each micro-batch, and to leave what other runs hold to the next run."""
+        """Whether to begin no other portion, and to leave what other runs hold to the next run."""
         self._open: list[OpenConversion] = []
         self._changed = threading.Condition()
-        """Guards ``_open``; notified when an open conversion has ended or shrunk."""
+        """Guards ``_open``; notified when an open conversion has ended, or none should begin."""
         self._limit, self._max_open = parallel_limit(context), parallel_conversions(context)
-        """Limits of parallel micro-batches, and of parallel urgent portions."""
+        """Limits of the parallel portions of micro-batches, and of the urgent ones."""
         self._threads = ThreadPoolExecutor(2 * self._max_open + 1, thread_name_prefix="conversion")
         self._look: Future[None] = Future()
         """The last look for urgent pointers. It has a thread of its own, because S3 can block it for minutes."""
@@ -175,79 +172,78 @@ class InboxStream:
         )
 
     def _run_micro_batch(self, _: DataFrame, number: int) -> None:
-        """Return when the micro-batch has ended or the next one may begin in parallel."""
+        """Return after a while when all portions have begun, or when they have ended."""
         with self._working:
-            if self._ending or self._error is not None:
+            if self._ending:
                 return
             try:
-                pointers = self._find_pointers(urgent=False)
-                if pointers:
-                    read = format_count(sum(map(len, pointers.values())), "pointer")
-                    self._context.log(f"micro-batch {number}: {read}")
-                    self._wait_for(self._begin(OpenConversion(self._context.clock(), pointers, InputSize(0, 0))))
+                begun = self._begin_portions(f"micro-batch {number}", urgent=False)
             except BaseException as error:
                 self._end_with(error)
+                return
+            patience = PATIENCE_SHARE * self._context.services.settings.stream.latency_goal_seconds
+            with self._changed:
+                self._changed.wait_for(lambda: self._stopping or not {*begun}.intersection(self._open), patience)
+
+    def look_for_urgent(self) -> None:
+        """Begin portions of new urgent manifests while there is room; begins none after a fault that can pass."""
+        if sum(item.urgent for item in self._open) < self._max_open:
+            self._begin_portions("urgent", urgent=True)
+
+    def _begin_portions(self, name: str, *, urgent: bool) -> list[OpenConversion]:
+        """Begin portions, and wait for room for those that are not urgent; what does not begin keeps its pointers."""
+        begun: list[OpenConversion] = []
+        if self._stopping:
+            return begun
+        try:
+            pointers = self._find_pointers(urgent=urgent)
+            sizes = input_sizes(self._context, list(pointers))
+        except (BotoCoreError, ClientError) as error:
+            log_passing_fault(self._context, error)
+            return begun
+        for portion in cut(sizes, sizes.__getitem__, portion_limit(self._limit)):
+            keys, size = {manifest: pointers[manifest] for manifest in portion}, size_of(sizes, portion)
+            item = OpenConversion(self._context.clock(), keys, size, urgent)
+            if not self._begin(item):
+                break
+            self._context.log(f"{name}: {format_count(len(portion), 'manifest')}")
+            begun.append(item)
+        return begun
+
+    def _begin(self, item: OpenConversion) -> bool:
+        """Begin a portion; one that is not urgent waits for room. False: it may not begin."""
+        with self._changed:
+            if not item.urgent:
+                self._changed.wait_for(lambda: self._stopping or self._has_room_for(item))
+            if self._stopping or not self._has_room_for(item):
+                return False
+            self._open.append(item)
+        self._threads.submit(self._convert, item)
+        return True
+
+    def _has_room_for(self, item: OpenConversion) -> bool:
+        """Whether a portion may begin: ``PORTIONS`` may always be open, and more if they are small."""
+        sizes = [other.size for other in self._open if other.urgent == item.urgent] + [item.size]
+        seconds, files = map(sum, zip(*sizes, strict=True))
+        fits = seconds <= self._limit.core_seconds and files <= self._limit.files
+        # Many may be open, so that a few slow files, which are small, do not keep the others waiting.
+        return len(sizes) <= PORTIONS or (fits and len(sizes) <= self._max_open)
 
     def _find_pointers(self, *, urgent: bool) -> dict[str, list[str]]:
-        """Keys of pointers that are not being converted, by manifest; none after a fault that can pass."""
+        """Keys of pointers to manifests that are not being converted, by manifest."""
         with self._changed:
             # An urgent pointer can name a manifest that waits for its turn in a micro-batch.
             busy = {name for item in self._open if item.urgent or not urgent for name in item.pointers}
         limit = MAX_URGENT_POINTERS if urgent else MAX_POINTERS_PER_TRIGGER
-        try:
-            return find_pointers(self._context.services, busy, self._left, urgent=urgent, limit=limit)
-        except (BotoCoreError, ClientError) as error:
-            log_passing_fault(self._context, error)
-            return {}
-
-    def look_for_urgent(self) -> None:
-        """Begin portions of new urgent manifests while there is room; begins none after a fault that can pass."""
-        urgent = [item for item in self._open if item.urgent]
-        if self._stopping or len(urgent) >= self._max_open:
-            return
-        pointers = self._find_pointers(urgent=True)
-        try:
-            sizes = input_sizes(self._context, list(pointers))
-        except (BotoCoreError, ClientError) as error:
-            log_passing_fault(self._context, error)
-            return
-        for portion in cut(sizes, sizes.__getitem__, portion_limit(self._limit)):
-            size, keys = size_of(sizes, portion), {name: pointers[name] for name in portion}
-            begun = OpenConversion(self._context.clock(), keys, size, urgent=True)
-            urgent.append(begun)
-            seconds, files = (sum(item.size[part] for item in urgent) for part in (0, 1))
-            fits = seconds <= self._limit.core_seconds and files <= self._limit.files
-            # Several portions are open, so that a few slow files, which are small, do not keep the others waiting.
-            if self._stopping or (len(urgent) > 1 and not (fits and len(urgent) <= self._max_open)):
-                return
-            self._begin(begun)
-
-    def _begin(self, begun: OpenConversion) -> OpenConversion:
-        with self._changed:
-            self._open.append(begun)
-        self._threads.submit(self._convert, begun)
-        return begun
+        return find_pointers(self._context.services, busy, self._left, urgent=urgent, limit=limit)
 
     def _convert(self, begun: OpenConversion) -> None:
         # An id begins with the creation time of its manifest.
         context, manifests = self._context, sorted(begun.pointers)
-
-        def is_stopping() -> bool:
-            return self._stopping
-
-        def set_open(open_seconds: float) -> None:
-            with self._changed:
-                begun.size = InputSize(open_seconds, 0)
-                self._changed.notify_all()
-
         try:
             if begun.urgent:
-                context.log(f"urgent: {format_count(len(manifests), 'manifest')}")
-                outcomes = convert_portion(replace(context, pool=POOL), manifests, is_stopping, self._recent)
-            else:
-                outcomes = convert_manifests(
-                    context, manifests, is_stopping=is_stopping, recent=self._recent, on_open=set_open
-                )
+                context = replace(context, pool=POOL)
+            outcomes = convert_portion(context, manifests, lambda: self._stopping, self._recent)
             self._record_work(outcomes)
             raise_unanswered(outcomes)
             held = {outcome.manifest for outcome in outcomes if outcome.state == HELD}
@@ -262,21 +258,6 @@ class InboxStream:
             # There is room for other urgent manifests.
             if begun.urgent:
                 self._wake.set()
-
-    def _wait_for(self, begun: OpenConversion) -> None:
-        """Return when the micro-batch has ended, or after a while when there is room for another one."""
-        stream = self._context.services.settings.stream
-
-        def has_ended() -> bool:
-            return begun not in self._open or self._error is not None
-
-        def leaves_room() -> bool:
-            others = [item.size.core_seconds for item in self._open if not item.urgent]
-            return len(others) < self._max_open and sum(others) < self._limit.core_seconds and not self._stopping
-
-        with self._changed:
-            if not self._changed.wait_for(has_ended, PATIENCE_SHARE * stream.latency_goal_seconds):
-                self._changed.wait_for(lambda: has_ended() or leaves_room())
 
     def _end_with(self, error: BaseException) -> None:
         with self._changed:
@@ -303,13 +284,15 @@ class InboxStream:
     def _may_end(self) -> bool:
         """Whether to end now; after True no micro-batch begins."""
         row = self._context.services.ledger.stream.get()
-        self._stopping = row.stop_requested or self._error is not None
+        with self._changed:
+            self._stopping = row.stop_requested or self._error is not None
+            self._changed.notify_all()
         now = self._context.clock()
         in_window = row.window_until is not None and datetime.fromisoformat(row.window_until) > now
         idle = now - self._last_work >= timedelta(minutes=self._context.services.settings.stream.idle_minutes)
         if not row.stop_requested and (in_window or not idle):
             return False
-        if not self._working.acquire(timeout=STOP_TIMEOUT_SECONDS if row.stop_requested else 0):
+        if not self._working.acquire(blocking=False):
             return False
         try:
             # The look is checked first, because it may begin conversions until it ends.

@@ -29,7 +29,7 @@ from router.route.handler import route
 from router.services import Services as RouterServices
 from router.sweep.handler import sweep
 from router.tables.handler import commit_tables
-from streaming_job.micro_batch import convert_manifests
+from streaming_job.micro_batch import convert_portion, raise_unanswered
 from tests.chaos.checker import Checker
 from tests.chaos.injection import Actor, Fault, Killed, acting_as
 from tests.chaos.inline_spark import InlineSpark
@@ -187,7 +187,13 @@ class World:
         manifests = [manifest for key in batch if (manifest := manifest_of_pointer(key)) is not None]
 
         job = self.resources.stream_job
-        if self.run("stream", lambda name: len(convert_manifests(self._context(name), manifests)), job) is not None:
+
+        def convert(name: str) -> int:
+            outcomes = convert_portion(self._context(name), manifests, lambda: False)
+            raise_unanswered(outcomes)
+            return len(outcomes)
+
+        if self.run("stream", convert, job) is not None:
             for key in batch:
                 self.clients.s3.delete_object(Bucket=control, Key=key)
 

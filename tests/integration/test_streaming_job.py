@@ -11,7 +11,7 @@ import batch_job.main
 from lake.layout import INBOX
 from lake.manifest import Lane
 from streaming_job import stream
-from streaming_job.micro_batch import convert_manifests
+from streaming_job.micro_batch import convert_portion
 from streaming_job.stream import InboxStream
 from tests.integration.conversion_world import ConversionWorld
 from transform.outcome import ConversionOutcome
@@ -75,7 +75,7 @@ def test_micro_batches_follow_one_another_while_pointers_come_and_go(
     late = manifests[2:]
 
     # And a first micro-batch in which pointers arrive, and another one gets another name
-    def convert(context: ConversionContext, given: list[str], **_: object) -> list[ConversionOutcome]:
+    def convert(context: ConversionContext, given: list[str], *_: object) -> list[ConversionOutcome]:
         if late:
             (other,) = (manifest for manifest in manifests[:2] if manifest not in given)
             (key,) = (key for key in world.keys("control") if key.startswith(f"{INBOX}{other}"))
@@ -83,15 +83,15 @@ def test_micro_batches_follow_one_another_while_pointers_come_and_go(
             late.append(other)
         while late:
             world.put_pointer(late.pop())
-        return convert_manifests(context, given)
+        return convert_portion(context, given, lambda: False)
 
-    monkeypatch.setattr(stream, "convert_manifests", convert)
+    monkeypatch.setattr(stream, "convert_portion", convert)
 
     # When
     InboxStream(stream_context(world, spark)).run()
 
     # Then each manifest was converted once
-    assert sum(line.endswith(": 1 pointer") for line in world.log_lines) == 4
+    assert sum(line.endswith(": 1 manifest") for line in world.log_lines) == 4
     assert [(world.row(manifest).state, world.row(manifest).attempt) for manifest in manifests] == [("DONE", 1)] * 4
     rows = world.lake()
     assert len(rows) == 4

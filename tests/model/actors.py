@@ -28,7 +28,7 @@ from router.sweep.hours import announce_hours
 from router.sweep.manifests import divide_collections
 from router.sweep.repair import Repair
 from router.telemetry import logger
-from streaming_job.micro_batch import convert_manifests
+from streaming_job.micro_batch import convert_portion, raise_unanswered
 from tests.model.fake_spark import FakeLeaseKeeper, FakeSource, FakeSparkJob, FakeSparkSession, inline_pools
 from tests.model.scheduler import Actor, Violation
 from tests.model.world import LEASE, LONG_AGO, PARTITION, START, World, name_of
@@ -155,7 +155,9 @@ def stream(world: World, actor: Actor | None, name: str) -> None:
 
     listed = [item["Key"] for item in list_objects(services.s3, "control", INBOX)]
     given = [manifest_of_pointer(key) or key for key in listed]
-    outcomes = convert_manifests(replace(conversion(world, services, name), wait=wait), given)
+    context = replace(conversion(world, services, name), wait=wait)
+    outcomes = convert_portion(context, sorted({*given}), lambda: False)
+    raise_unanswered(outcomes)
     left_to_the_sweep = {outcome.manifest for outcome in outcomes if outcome.fault is not None}
     for manifest in given:
         row = world.rows().get(manifest)

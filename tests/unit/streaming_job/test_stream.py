@@ -1,7 +1,7 @@
 """The streaming job: the time spent on its micro-batch, the condition for its end, and the inboxes that it reads."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from types import SimpleNamespace
@@ -21,6 +21,7 @@ from lake.shards import SHARD_ARGUMENT
 from lake.speed import InputSize
 from router.stream.runs import MAX_HEARTBEAT_AGE
 from streaming_job import main, stream
+from streaming_job.micro_batch import PORTIONS
 from streaming_job.stream import InboxStream, OpenConversion
 from tests.unit.lake.world import World
 from transform.outcome import HELD, ConversionOutcome
@@ -50,7 +51,7 @@ def test_a_heartbeat_has_the_begin_of_the_micro_batch_until_its_end(
         seen.append(world.ledger.stream.get().micro_batch_since)
         return []
 
-    monkeypatch.setattr(stream, "convert_manifests", convert)
+    monkeypatch.setattr(stream, "convert_portion", convert)
     # When
     found._run_micro_batch(Mock(), 0)
     found._record_heartbeat()
@@ -95,8 +96,6 @@ def test_a_run_reports_that_it_is_alive_however_seldom_its_trigger_is(world: Wor
     query: Any = SimpleNamespace()
     found._watch(query)
     assert 3 * timedelta(seconds=waits[0]) < MAX_HEARTBEAT_AGE
-    # And also while it waits for the end of a micro-batch before it stops
-    assert timedelta(seconds=waits[0] + stream.STOP_TIMEOUT_SECONDS) < MAX_HEARTBEAT_AGE
 
 
 @pytest.mark.parametrize("operation", ["record_heartbeat", "get"])
@@ -186,7 +185,8 @@ class SlowLane:
 
     world: World
     slow: set[str] = field(default_factory=set)
-    open_bytes: int = 1
+    seconds: float = 0
+    """The work of each manifest."""
     gate: threading.Event = field(default_factory=threading.Event)
     begun: list[str] = field(default_factory=list)
     held: bool = False
@@ -196,15 +196,18 @@ class SlowLane:
     def __post_init__(self) -> None:
         self.stream = InboxStream(replace(context_of(self.world), log=self.lines.append))
 
-    def convert(self, _context: object, manifests: list[str], **given: Any) -> list[Any]:
+    def convert(
+        self, _context: object, manifests: list[str], is_stopping: Callable[[], bool], _recent: object
+    ) -> list[Any]:
         self.begun += manifests
-        given["on_open"](self.open_bytes)
+        with self.stream._changed:
+            self.stream._changed.notify_all()
         if self.slow.intersection(manifests):
             assert self.gate.wait(PATIENCE_SECONDS)
         if self.error is not None:
             raise self.error
         if self.held:
-            while not given["is_stopping"]():
+            while not is_stopping():
                 assert not self.gate.is_set()
             return [ConversionOutcome(manifest, HELD) for manifest in manifests]
         return []
@@ -223,12 +226,12 @@ class SlowLane:
             assert self.stream._changed.wait_for(lambda: len(self.stream._open) == number, PATIENCE_SECONDS)
 
     def fill(self) -> threading.Thread:
-        """Begin a micro-batch with as much input as is converted concurrently, and with a slow file."""
-
-        self.slow, self.open_bytes = {SLOW}, 1 << 40
-        batch = threading.Thread(target=self.batch, args=(SLOW,))
+        """Begin a micro-batch with more slow files than are converted in parallel."""
+        files = [f"20261120T{number:06d}{'1' * 20}" for number in range(PORTIONS + 1)]
+        self.slow, self.seconds = {*files}, 1 << 40
+        batch = threading.Thread(target=self.batch, args=files)
         batch.start()
-        self.wait_until_open(1)
+        self.wait_until_open(PORTIONS)
         return batch
 
     def end(self) -> None:
@@ -242,7 +245,8 @@ SLOW, FAST = (f"20261120T{number:06d}{'0' * 20}" for number in range(2))
 @pytest.fixture
 def lane(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[SlowLane]:
     lane = SlowLane(world)
-    monkeypatch.setattr(stream, "convert_manifests", lane.convert)
+    monkeypatch.setattr(stream, "convert_portion", lane.convert)
+    monkeypatch.setattr(stream, "input_sizes", lambda _, names: {name: InputSize(lane.seconds, 1) for name in names})
     monkeypatch.setattr(stream, "PATIENCE_SHARE", 0)
     yield lane
     lane.end()
@@ -260,16 +264,14 @@ def test_one_slow_file_does_not_stop_the_micro_batches(lane: SlowLane) -> None:
     assert not lane.stream._may_end()
     assert lane.begun == [SLOW, FAST]
     assert lane.pointers() == [SLOW, SLOW]
-    # When the file has ended, Then the next one reads that pointer, and nothing is left
+    # When the file has ended, Then the run ends, and leaves that pointer to the next one
     lane.gate.set()
     lane.wait_until_open(0)
-    lane.batch()
-    lane.wait_until_open(0)
-    assert lane.pointers() == []
+    assert lane.pointers() == [SLOW]
     assert lane.stream._may_end()
     # And then no further one begins
     lane.batch(FAST)
-    assert lane.begun == [SLOW, FAST, SLOW]
+    assert lane.begun == [SLOW, FAST]
 
 
 def test_pointers_that_cannot_be_deleted_keep_no_others_waiting(
@@ -307,12 +309,15 @@ def test_a_micro_batch_whose_listing_gets_no_answer_is_empty(
     assert (lane.stream._error is None) == goes_on
 
 
-def test_a_micro_batch_that_fills_the_cores_is_waited_for(lane: SlowLane) -> None:
+def test_a_portion_waits_while_others_fill_the_cores(lane: SlowLane) -> None:
     batch = lane.fill()
-    # When it ends, Then the next one may begin, and not before
+    # When one of them ends, Then the next one begins, and not before
     assert not lane.stream._working.acquire(blocking=False)
+    assert len(lane.stream._open) == PORTIONS
     lane.gate.set()
     batch.join(PATIENCE_SECONDS)
+    lane.wait_until_open(0)
+    assert sorted(lane.begun) == sorted(lane.slow)
     assert lane.pointers() == []
 
 
@@ -349,21 +354,19 @@ def test_a_run_reports_the_error_that_ends_it_before_it_waits_for_its_conversion
 
 @pytest.mark.parametrize(("error", "ends"), [(None, True), (TransientError("no answer"), False)])
 def test_a_run_that_should_stop_ends_after_its_micro_batch(lane: SlowLane, error: Exception | None, ends: bool) -> None:
-    # Given a micro-batch that fills the cores, and others that would follow immediately
+    # Given a micro-batch that fills the cores, and a portion that would follow
     lane.error = error
     batch = lane.fill()
-    # When it ends while the run checks whether it may end
+    # When the run is asked to stop, Then no other portion begins, and the run waits for those that did
     lane.world.ledger.stream.request_stop(True)
-    working: Any = lane.stream._working
-
-    def acquire(**given: Any) -> bool:
-        lane.gate.set()
-        return bool(working.acquire(**given))
-
-    lane.stream._working = SimpleNamespace(acquire=acquire, release=working.release)  # type: ignore[assignment]
-    # Then the run ends; an error of the micro-batch ends it with that error
-    assert lane.stream._may_end() == ends
+    assert not lane.stream._may_end()
     batch.join(PATIENCE_SECONDS)
+    assert len(lane.stream._open) == PORTIONS
+    # When they have ended, Then the run ends; an error ends it with that error
+    lane.gate.set()
+    lane.wait_until_open(0)
+    assert lane.stream._may_end() == ends
+    assert len(lane.begun) == PORTIONS
 
 
 def test_an_error_in_a_micro_batch_that_was_not_waited_for_ends_the_run(lane: SlowLane) -> None:

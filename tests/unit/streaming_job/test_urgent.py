@@ -21,7 +21,7 @@ from lake.manifest import Lane, ObjectVersion
 from lake.manifest_documents import write_manifest
 from streaming_job import inbox, micro_batch
 from streaming_job.inbox import has_open_manifests
-from streaming_job.micro_batch import PORTIONS, convert_manifests
+from streaming_job.micro_batch import PORTIONS, convert_portion
 from streaming_job.stream import POOL, InboxStream
 from tests.model.fake_s3 import after_empty_pages
 from tests.unit.lake.world import World
@@ -93,6 +93,11 @@ class Stream:
     def pointers(self) -> list[str]:
         return self.world.keys("control", INBOX)
 
+    def read(self) -> None:
+        """A micro-batch, and the end of its portions."""
+        self.run._run_micro_batch(Mock(), 0)
+        self.run._threads.shutdown(wait=True)
+
     def look(self) -> None:
         """One check of the inbox, and the end of its portions."""
         self.run.look_for_urgent()
@@ -114,7 +119,7 @@ def test_an_urgent_file_does_not_wait_for_the_triggers_of_a_peak_backlog(
     # Given a micro-batch that does not end, and peak manifests for many more
     peak = [stream.put(urgent=False) for _ in range(6 * PORTIONS)]
     stream.slow.update(peak)
-    batch = threading.Thread(target=convert_manifests, args=(stream.context, peak[:PORTIONS]))
+    batch = threading.Thread(target=stream.run._run_micro_batch, args=(None, 0))
     batch.start()
     assert stream.slow_begun.acquire(timeout=PATIENCE_SECONDS)
     # When an urgent file arrives, the youngest of all, and S3 first skips many deleted pointers
@@ -143,12 +148,52 @@ def test_a_micro_batch_reads_every_other_pointer_and_no_urgent_one(stream: Strea
 def test_within_a_micro_batch_urgent_manifests_are_first_and_then_the_oldest(stream: Stream) -> None:
     # Given pointers in any order; one of an urgent manifest has an ordinary name
     old, young, late = stream.put(urgent=False), stream.put(urgent=False), stream.put(urgent=True)
+    # When, Then
+    assert list(micro_batch.input_sizes(stream.context, ["unknown", young, old, late])) == [late, old, young, "unknown"]
+
+
+def test_the_cores_of_the_largest_cluster_have_work(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given more files than a cluster of 8 cores can convert in parallel, with half a minute of a core each
+    stream = Stream(stream.world, max_workers=3)
+    monkeypatch.setattr(micro_batch, "convert", stream.convert)
+    stream.slow.update(stream.put(urgent=False) for _ in range(12))
     # When
-    sizes = micro_batch.input_sizes(stream.context, ["unknown", young, old, late])
-    outcomes = convert_manifests(stream.context, [young, old, late])
-    # Then
-    assert list(sizes) == [late, old, young, "unknown"]
-    assert [outcome.manifest for outcome in outcomes] == [late, old, young]
+    batch = threading.Thread(target=stream.read)
+    batch.start()
+    # Then each core has one, and the others follow
+    assert all(stream.slow_begun.acquire(timeout=PATIENCE_SECONDS) for _ in range(PORTIONS))
+    assert len(stream.begun) == 8
+    stream.gate.set()
+    batch.join()
+    assert stream.pointers() == []
+
+
+@pytest.mark.parametrize(
+    ("code", "goes_on"), [("ThrottlingException", True), ("InternalServerError", True), ("AccessDenied", False)]
+)
+def test_a_ledger_that_does_not_answer_for_a_while_only_delays_a_micro_batch(
+    stream: Stream, monkeypatch: pytest.MonkeyPatch, code: str, goes_on: bool
+) -> None:
+    # Given a ledger that refuses the first read
+    stream.put(urgent=False)
+    refusal = ClientError({"Error": {"Code": code, "Message": ""}}, "GetItem")
+    with monkeypatch.context() as patch:
+        patch.setattr("streaming_job.stream.input_sizes", Mock(side_effect=refusal))
+        stream.run._run_micro_batch(Mock(), 0)
+    # When, Then the next micro-batch converts the manifest; a denied read ends the run
+    stream.read()
+    assert len(stream.begun) == goes_on
+    assert (stream.run._error is None) == goes_on
+
+
+def test_after_an_error_no_other_portion_begins(stream: Stream) -> None:
+    stream.failing = True
+    for _ in range(5 * PORTIONS):
+        stream.put(urgent=False)
+    stream.read()
+    assert "no answer" in str(stream.run._error)
+    assert len(stream.begun) <= PORTIONS
+    assert len(stream.pointers()) == 5 * PORTIONS
 
 
 def test_a_damaged_row_delays_no_other_manifest(stream: Stream) -> None:
@@ -160,7 +205,7 @@ def test_a_damaged_row_delays_no_other_manifest(stream: Stream) -> None:
     assert has_open_manifests(stream.context.services)
     # When
     stream.look()
-    convert_manifests(stream.context, [damaged, peak])
+    convert_portion(stream.context, [damaged, peak], lambda: False)
     # Then
     assert not stream.world.row(intact).open
     assert not stream.world.row(peak).open
