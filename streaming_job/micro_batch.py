@@ -1,6 +1,6 @@
 """Converts one portion of manifests, and limits how much is converted in parallel."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 
@@ -22,7 +22,6 @@ PORTIONS = 4
 cores."""
 MAX_CONVERSIONS = 64
 """Maximum conversions at a time: each has about thirty threads of the driver, and most of them wait."""
-HELD_WAIT_SECONDS = 5.0
 
 
 def input_sizes(context: ConversionContext, manifests: Sequence[str]) -> dict[str, InputSize]:
@@ -40,17 +39,16 @@ def input_sizes(context: ConversionContext, manifests: Sequence[str]) -> dict[st
 
 
 def convert_portion(
-    context: ConversionContext, portion: Sequence[str], is_stopping: Callable[[], bool], recent: Iterable[str] = ()
+    context: ConversionContext, portion: Sequence[str], recent: Iterable[str] = ()
 ) -> list[ConversionOutcome]:
-    """Convert until every manifest is terminal, waiting or unknown; only then may their pointers be deleted.
+    """Convert until every manifest is terminal, waiting, unknown or held by another run.
 
     The sweep finishes a waiting manifest that is PUBLISHING, and writes another pointer to a QUEUED one. So one denied
-    object does not hold up later pointers. ``is_stopping`` returns whether the run is ending: then a manifest that
-    another run holds is returned as ``HELD``, for the next run. ``recent`` has manifests that this run converted: if
-    their files are still readable, a denied file does not mean a denied input. Raises ``BlockedRunError`` if the
-    environment lets no manifest be converted, and ``TransientError`` from ``convert``.
+    object does not hold up later pointers. ``recent`` has manifests that this run converted: if their files are still
+    readable, a denied file does not mean a denied input. Raises ``BlockedRunError`` if the environment lets no manifest
+    be converted, and ``TransientError`` from ``convert``.
     """
-    converted = _convert_until_ended(context, portion, is_stopping)
+    converted = _convert_and_log(context, portion)
     if (alarm := format_faults(converted)) is None:
         return converted
     context.log(alarm)
@@ -59,7 +57,20 @@ def convert_portion(
     # The fault has passed, or it concerns only single objects.
     stopped = [outcome.manifest for outcome in converted if outcome.fault is not None]
     ended = [outcome for outcome in converted if outcome.fault is None]
-    return ended + _convert_until_ended(context, stopped, is_stopping)
+    return ended + _convert_and_log(context, stopped)
+
+
+def _convert_and_log(context: ConversionContext, manifests: Sequence[str]) -> list[ConversionOutcome]:
+    outcomes = convert(manifests, context)
+    for outcome in outcomes:
+        context.log(format_with_alarm(outcome))
+    return outcomes
+
+
+def read_pointers(pointers: Mapping[str, Sequence[str]], outcomes: Iterable[ConversionOutcome]) -> list[str]:
+    """The keys of pointers that may be deleted: those to held manifests stay, so that they are read again."""
+    held = {outcome.manifest for outcome in outcomes if outcome.state == HELD}
+    return [key for manifest, keys in pointers.items() if manifest not in held for key in keys]
 
 
 def raise_unanswered(outcomes: Iterable[ConversionOutcome]) -> None:
@@ -91,24 +102,3 @@ def parallel_conversions(context: ConversionContext) -> int:
 def size_of(sizes: Mapping[str, InputSize], portion: Iterable[str]) -> InputSize:
     found = [sizes[manifest] for manifest in portion]
     return InputSize(sum(size.core_seconds for size in found), sum(size.files for size in found))
-
-
-def _convert_until_ended(
-    context: ConversionContext, manifests: Sequence[str], is_stopping: Callable[[], bool]
-) -> list[ConversionOutcome]:
-    done: list[ConversionOutcome] = []
-    while manifests:
-        outcomes = convert(manifests, context)
-        held = [outcome for outcome in outcomes if outcome.state == HELD]
-        ended = [outcome for outcome in outcomes if outcome.state != HELD]
-        for outcome in ended:
-            context.log(format_with_alarm(outcome))
-        done += ended
-        manifests = [outcome.manifest for outcome in held]
-        if manifests and is_stopping():
-            context.log(f"{format_count(len(manifests), 'manifest')} that other runs hold: left to the next run")
-            return done + held
-        if manifests:
-            context.log(f"waiting for {format_count(len(manifests), 'manifest')} that other runs hold")
-            context.wait(HELD_WAIT_SECONDS)
-    return done

@@ -29,9 +29,10 @@ from streaming_job.micro_batch import (
     parallel_limit,
     portion_limit,
     raise_unanswered,
+    read_pointers,
     size_of,
 )
-from transform.outcome import ALARM, HELD, ConversionOutcome
+from transform.outcome import ALARM, ConversionOutcome
 from transform.preflight import BlockedRunError
 from transform.task_model import ConversionContext
 
@@ -84,7 +85,7 @@ class InboxStream:
         self._left: set[str] = set()
         """Keys of pointers that could not be deleted, which this run does not read again."""
         self._stopping = False
-        """Whether to begin no other portion, and to leave what other runs hold to the next run."""
+        """Whether to begin no other portion."""
         self._open: list[OpenConversion] = []
         self._changed = threading.Condition()
         """Guards ``_open``; notified when an open conversion has ended, or none should begin."""
@@ -239,15 +240,14 @@ class InboxStream:
 
     def _convert(self, begun: OpenConversion) -> None:
         # An id begins with the creation time of its manifest.
-        context, manifests = self._context, sorted(begun.pointers)
+        context, manifests, read = self._context, sorted(begun.pointers), list[str]()
         try:
             if begun.urgent:
                 context = replace(context, pool=POOL)
-            outcomes = convert_portion(context, manifests, lambda: self._stopping, self._recent)
+            outcomes = convert_portion(context, manifests, self._recent)
             self._record_work(outcomes)
             raise_unanswered(outcomes)
-            held = {outcome.manifest for outcome in outcomes if outcome.state == HELD}
-            read = [key for manifest, keys in begun.pointers.items() if manifest not in held for key in keys]
+            read = read_pointers(begun.pointers, outcomes)
             self._left.update(delete_pointers(context, read))
         except BaseException as error:
             self._end_with(error)
@@ -255,8 +255,8 @@ class InboxStream:
             with self._changed:
                 self._open = [item for item in self._open if item is not begun]
                 self._changed.notify_all()
-            # There is room for other urgent manifests.
-            if begun.urgent:
+            # There is room for other urgent manifests; the next look is early enough for those that are held.
+            if begun.urgent and read:
                 self._wake.set()
 
     def _end_with(self, error: BaseException) -> None:

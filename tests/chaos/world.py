@@ -189,7 +189,7 @@ class World:
         job = self.resources.stream_job
 
         def convert(name: str) -> int:
-            outcomes = convert_portion(self._context(name), manifests, lambda: False)
+            outcomes = convert_portion(self._context(name), manifests)
             raise_unanswered(outcomes)
             return len(outcomes)
 

@@ -222,8 +222,8 @@ def test_a_denied_object_does_not_delay_the_pointers_after_it(world: ConversionW
 
     # When
     context = world.context(spark, "run-1")
-    (first,) = convert_portion(context, [denied], lambda: False)
-    (second,) = convert_portion(context, [good], lambda: False)
+    (first,) = convert_portion(context, [denied])
+    (second,) = convert_portion(context, [good])
 
     # Then it waits for another pointer, which the sweep writes
     assert (first.state, second.state) == ("WAITING", "DONE")

@@ -83,7 +83,7 @@ def test_micro_batches_follow_one_another_while_pointers_come_and_go(
             late.append(other)
         while late:
             world.put_pointer(late.pop())
-        return convert_portion(context, given, lambda: False)
+        return convert_portion(context, given)
 
     monkeypatch.setattr(stream, "convert_portion", convert)
 

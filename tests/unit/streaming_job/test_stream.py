@@ -1,7 +1,7 @@
 """The streaming job: the time spent on its micro-batch, the condition for its end, and the inboxes that it reads."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from types import SimpleNamespace
@@ -196,9 +196,7 @@ class SlowLane:
     def __post_init__(self) -> None:
         self.stream = InboxStream(replace(context_of(self.world), log=self.lines.append))
 
-    def convert(
-        self, _context: object, manifests: list[str], is_stopping: Callable[[], bool], _recent: object
-    ) -> list[Any]:
+    def convert(self, _context: object, manifests: list[str], _recent: object) -> list[Any]:
         self.begun += manifests
         with self.stream._changed:
             self.stream._changed.notify_all()
@@ -207,8 +205,6 @@ class SlowLane:
         if self.error is not None:
             raise self.error
         if self.held:
-            while not is_stopping():
-                assert not self.gate.is_set()
             return [ConversionOutcome(manifest, HELD) for manifest in manifests]
         return []
 

@@ -2,7 +2,6 @@
 
 import json
 import threading
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
@@ -54,11 +53,10 @@ class Stream:
     max_workers: int = 2
     """With two, portions of 27 s of a core each are converted concurrently: one manifest of 1 GiB."""
     numbers: int = 0
-    on_wait: Callable[[], object] = lambda: None
 
     def __post_init__(self) -> None:
         context = context_of(self.world, stream={"max_workers": self.max_workers})
-        self.context = replace(context, log=self.lines.append, wait=lambda _: self.on_wait())
+        self.context = replace(context, log=self.lines.append, wait=lambda _: None)
         self.run = InboxStream(self.context)
         self.run._record_work = self.outcomes.extend  # type: ignore[method-assign,assignment]
 
@@ -205,7 +203,7 @@ def test_a_damaged_row_delays_no_other_manifest(stream: Stream) -> None:
     assert has_open_manifests(stream.context.services)
     # When
     stream.look()
-    convert_portion(stream.context, [damaged, peak], lambda: False)
+    convert_portion(stream.context, [damaged, peak])
     # Then
     assert not stream.world.row(intact).open
     assert not stream.world.row(peak).open
@@ -267,15 +265,18 @@ def test_pointers_of_manifests_that_are_being_converted_hide_no_others(
 
 
 def test_a_held_manifest_does_not_keep_a_run_from_ending(stream: Stream) -> None:
-    # Given a manifest that another run holds forever
+    # Given a manifest that another run holds for a while
     manifest = stream.put(urgent=True)
-    stream.states[manifest] = [HELD] * 1000
-    stream.on_wait = lambda: setattr(stream.run, "_stopping", True)
-    # When the run has to end while it waits, Then it ends, and the next run finds the pointer
+    stream.states[manifest] = [HELD, State.DONE]
+    # When, Then its portion ends at once, its pointer stays, and the next look is not early
     stream.look()
     assert stream.run._open == []
-    assert len(stream.begun) == 2
     assert len(stream.pointers()) == 1
+    assert not stream.run._wake.is_set()
+    # When it is released, Then the next look converts it
+    stream.look()
+    assert len(stream.begun) == 2
+    assert stream.pointers() == []
 
 
 def test_denied_files_do_not_end_a_run_that_has_read_others(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
