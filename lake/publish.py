@@ -30,7 +30,7 @@ def roll_forward(
     control_bucket: str,
     row: ManifestRow,
     clock: Callable[[], datetime],
-    buckets: Collection[str] = (),
+    buckets: Collection[str],
     *,
     has_table: bool = False,
 ) -> State:
@@ -39,9 +39,9 @@ def roll_forward(
     Idempotent: it needs no lease, and several processes may run it at the same time, after a crash at any point.
     ``has_table``: the dataset has an Iceberg table, and the generation is listed for it before it becomes DONE.
 
-    If uploads have vanished, or the document is not the committed one, the manifest becomes FAILED with the reason. In
-    the second case its uploads are found by their key prefix in ``buckets``, which are lake and quarantine. The order
-    is always abort, FAILED, delete: after the aborts no process can complete an upload, and only the process whose
+    If uploads have vanished, or the document is not the committed one, the manifest becomes FAILED with the reason. Its
+    uploads are found by their key prefix in ``buckets``, which are lake and quarantine. The order is always abort,
+    FAILED, delete: after the aborts no process can complete an upload, and only the process whose
     FAILED the ledger accepted knows that no other process has published the objects.
 
     Raises ``NewerDocumentError`` if a newer version committed it: nothing is changed, and that version publishes it.
@@ -51,19 +51,9 @@ def roll_forward(
     try:
         document = read_commit(s3, control_bucket, row.document)
         etags = complete_all(s3, (*document.objects, *document.quarantine))
-    except InvalidDocumentError as error:
-        prefix = lake_prefix(row.partition, row.id, row.generation)
+    except (InvalidDocumentError, UploadsVanishedError) as error:
         # A process that has read the committed document either has completed the uploads or finds none to complete.
-        for bucket in buckets:
-            abort_under_prefix(s3, bucket, prefix)
-        if ledger.manifests.fail(row, f"{error}; {advise_reprocess(row.id)}", clock()):
-            for bucket in buckets:
-                for item in list_objects(s3, bucket, prefix):
-                    s3.delete_object(Bucket=bucket, Key=item["Key"])
-        return ledger.manifests.current(row.id).state
-    except UploadsVanishedError as error:
-        reason = f"{error}; {advise_reprocess(row.id)}"
-        roll_back(s3, ledger, row, document.written, reason, clock())
+        roll_back(s3, ledger, row, buckets, f"{error}; {advise_reprocess(row.id)}", clock())
         return ledger.manifests.current(row.id).state
     # They were reserved before the commit, but a command that drops columns may have crashed before it restored them. A
     # refused column is in the files all the same: nothing after the commit point may fail because of data.
@@ -94,18 +84,20 @@ def complete_all(s3: S3Client, objects: Iterable[PendingObject]) -> dict[tuple[s
 
 
 def roll_back(
-    s3: S3Client, ledger: Ledger, row: ManifestRow, objects: Iterable[PendingObject], reason: str, now: datetime
+    s3: S3Client, ledger: Ledger, row: ManifestRow, buckets: Collection[str], reason: str, now: datetime
 ) -> None:
-    """Abort every upload, set the PUBLISHING manifest FAILED, then delete every object; idempotent.
+    """Abort every upload of the generation, set the PUBLISHING manifest FAILED, then delete every object; idempotent.
 
     If the ledger refuses FAILED, nothing is deleted: a slow process may have published the objects meanwhile. After a
     crash before the deletion, the sweep deletes the objects of the FAILED generation.
     """
-    items = list(objects)
-    with ThreadPoolExecutor(PARALLEL_COMPLETIONS) as pool:
-        list(pool.map(lambda item: abort_upload(s3, item.bucket, item.key, item.upload_id), items))
-        if ledger.manifests.fail(row, reason, now):
-            list(pool.map(lambda item: s3.delete_object(Bucket=item.bucket, Key=item.key), items))
+    prefix = lake_prefix(row.partition, row.id, row.generation)
+    for bucket in buckets:
+        abort_under_prefix(s3, bucket, prefix)
+    if ledger.manifests.fail(row, reason, now):
+        for bucket in buckets:
+            for item in list_objects(s3, bucket, prefix):
+                s3.delete_object(Bucket=bucket, Key=item["Key"])
 
 
 def abort_upload(s3: S3Client, bucket: str, key: str, upload_id: str) -> None:

@@ -73,8 +73,8 @@ RULES: dict[str, dict[str, Mutation]] = {
         "delete what the published generation keeps": changed(
             "router.sweep.leftovers._deletable", " and (bucket, key) not in kept", ""
         ),
-        "roll back what the published generation keeps": replaced(
-            "lake.commit.CommitDocument.written", property(lambda document: (*document.objects, *document.quarantine))
+        "roll back what the published generation keeps": changed(
+            "lake.publish.roll_back", "row.id, row.generation)", 'row.id, row.generation).rpartition("-g")[0]'
         ),
         # A generation leaves out unreadable files, although the previous one has published their rows.
         "replace rows by fewer": all_of(

@@ -37,7 +37,7 @@ def publishing(world: World) -> tuple[ManifestRow, CommitDocument]:
 
 
 def roll(world: World, row: ManifestRow) -> State:
-    return roll_forward(world.s3, world.ledger, "control", row, world.clock)
+    return roll_forward(world.s3, world.ledger, "control", row, world.clock, BUCKETS)
 
 
 def published(world: World) -> list[bytes]:
@@ -87,10 +87,10 @@ def test_vanished_uploads_leave_no_object_and_fail_the_manifest(world: World) ->
 
 def test_a_roll_back_deletes_nothing_that_a_slower_process_has_published(world: World) -> None:
     # Given: this process found an upload gone, because another process had just completed it
-    row, document = publishing(world)
+    row, _ = publishing(world)
     assert roll(world, row) == State.DONE
     # When
-    roll_back(world.s3, world.ledger, row, document.objects, "uploads are gone", world.now)
+    roll_back(world.s3, world.ledger, row, BUCKETS, "uploads are gone", world.now)
     # Then
     assert world.row(row.id).state == State.DONE
     assert published(world) == list(BODIES)
@@ -195,15 +195,17 @@ def test_an_error_that_does_not_say_that_the_upload_is_gone_is_raised(world: Wor
 
 @pytest.mark.parametrize("code", ["SlowDown", "AccessDenied", "404"])
 def test_nothing_fails_and_nothing_is_deleted_while_an_upload_cannot_be_aborted(world: World, code: str) -> None:
-    # Given a committed manifest with one completed object
-    row, item = row_in_state(world, "PUBLISHING"), upload(world.raw_s3, "lake", KEY, b"rows")
-    complete_all(world.s3, [item])
+    # Given a committed manifest with one completed object, and an upload
+    row = row_in_state(world, "PUBLISHING")
+    keys = [lake_key(row.partition, row.id, row.generation, number) for number in range(2)]
+    completed, _ = (upload(world.raw_s3, "lake", key, b"rows") for key in keys)
+    complete_all(world.s3, [completed])
     s3 = refusing(world, "abort_multipart_upload", code)
     # When / Then
     with pytest.raises(ClientError, match=code):
-        roll_back(s3, world.ledger, row, [item], "uploads are gone", world.now)
+        roll_back(s3, world.ledger, row, BUCKETS, "uploads are gone", world.now)
     assert world.row(row.id).state == State.PUBLISHING
-    assert world.keys("lake") == [KEY]
+    assert world.keys("lake") == keys[:1]
 
 
 def test_a_repeated_completion_without_an_answer_does_not_say_that_the_upload_is_gone(world: World) -> None:

@@ -132,7 +132,8 @@ class World:
     def published(self, row: ManifestRow, *, has_table: bool = False, **lists: Any) -> ManifestRow:
         """The QUEUED manifest, made DONE with a commit document of these lists."""
         row = self.committed(self.claimed(row), **lists)
-        roll_forward(self.s3, self.ledger, RESOURCES.control_bucket, row, self.clock, has_table=has_table)
+        control, buckets = RESOURCES.control_bucket, RESOURCES.output_buckets
+        roll_forward(self.s3, self.ledger, control, row, self.clock, buckets, has_table=has_table)
         return self.row(row.id)
 
     def row(self, manifest: str) -> ManifestRow:
