@@ -286,9 +286,8 @@ def grant_jobs(grants: Grants) -> None:
         grants.watch_runs(role)
     # Glue's jobs share one role, which includes the rights of the stream lane.
     grants.list_open_manifests(grants.engines.stream.role)
-    # The pointers of every inbox. The prefix has no slash at its end: Hadoop's file system looks for an object with the
-    # name of the folder. It matches the inboxes of all shards, including removed ones.
-    grants.allow_in_control(grants.engines.stream.role, ("s3:GetObject", "s3:DeleteObject"), layout.INBOX.rstrip("/"))
+    # Without the slash, it matches the inboxes of all shards, including removed ones.
+    grants.allow_in_control(grants.engines.stream.role, ("s3:DeleteObject",), layout.INBOX.rstrip("/"))
 
 
 def grant_verification(grants: Grants) -> None:

@@ -37,22 +37,14 @@ from lake.time import iso_utc
 
 
 @dataclass(frozen=True, slots=True)
-class UploadedPart:
-    """A part of an upload; completing the upload needs both values."""
-
-    etag: str
-    """Without quotes; it is not a checksum of the content."""
-    checksum: str
-
-
-@dataclass(frozen=True, slots=True)
 class PendingObject:
-    """A multipart upload under its final key that is not completed yet: no reader can see it."""
+    """A multipart upload of one part under its final key that is not completed yet: no reader can see it."""
 
     bucket: str
     key: str
     upload_id: str
-    parts: tuple[UploadedPart, ...]
+    etag: str
+    """ETag of its part, without quotes; it is not a checksum of the content."""
     checksum: str
     size: int
     rows: int

@@ -21,8 +21,6 @@ INBOX = "inbox/"
 OTHER_INBOXES = "inbox-"
 URGENT = "urgent-"
 """Prefix of the names of pointers to urgent manifests, in each inbox."""
-OTHER_POINTERS = "[0-9]*.json"
-"""Pattern of all other pointers' names: a manifest id begins with a digit."""
 COMMITS = "commits/"
 EXCLUSIONS = "exclusions/"
 RESULTS = "results/"
@@ -151,7 +149,7 @@ def inbox(shard: str) -> str:
 
 
 def pointer_key(manifest: str, nonce: str, *, urgent: bool, shard: str = FIRST_SHARD) -> str:
-    """Key of a pointer in the inbox of a shard. ``nonce`` is random, because Spark reads each key only once."""
+    """Key of a pointer in the inbox of a shard. A random ``nonce``: a run deletes only what it has read."""
     return f"{pointer_prefix(manifest, urgent=urgent, shard=shard)}{nonce}.json"
 
 

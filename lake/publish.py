@@ -1,9 +1,8 @@
 """Publishing: all steps after the commit point. They need only the commit document; idempotent, by any process."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
-from typing import Any
 
 from botocore.exceptions import ClientError
 
@@ -31,7 +30,7 @@ def roll_forward(
     control_bucket: str,
     row: ManifestRow,
     clock: Callable[[], datetime],
-    buckets: Collection[str] = (),
+    buckets: Collection[str],
     *,
     has_table: bool = False,
 ) -> State:
@@ -40,9 +39,9 @@ def roll_forward(
     Idempotent: it needs no lease, and several processes may run it at the same time, after a crash at any point.
     ``has_table``: the dataset has an Iceberg table, and the generation is listed for it before it becomes DONE.
 
-    If uploads have vanished, or the document is not the committed one, the manifest becomes FAILED with the reason. In
-    the second case its uploads are found by their key prefix in ``buckets``, which are lake and quarantine. The order
-    is always abort, FAILED, delete: after the aborts no process can complete an upload, and only the process whose
+    If uploads have vanished, or the document is not the committed one, the manifest becomes FAILED with the reason. Its
+    uploads are found by their key prefix in ``buckets``, which are lake and quarantine. The order is always abort,
+    FAILED, delete: after the aborts no process can complete an upload, and only the process whose
     FAILED the ledger accepted knows that no other process has published the objects.
 
     Raises ``NewerDocumentError`` if a newer version committed it: nothing is changed, and that version publishes it.
@@ -52,19 +51,9 @@ def roll_forward(
     try:
         document = read_commit(s3, control_bucket, row.document)
         etags = complete_all(s3, (*document.objects, *document.quarantine))
-    except InvalidDocumentError as error:
-        prefix = lake_prefix(row.partition, row.id, row.generation)
+    except (InvalidDocumentError, UploadsVanishedError) as error:
         # A process that has read the committed document either has completed the uploads or finds none to complete.
-        for bucket in buckets:
-            abort_under_prefix(s3, bucket, prefix)
-        if ledger.manifests.fail(row, f"{error}; {advise_reprocess(row.id)}", clock()):
-            for bucket in buckets:
-                for item in list_objects(s3, bucket, prefix):
-                    s3.delete_object(Bucket=bucket, Key=item["Key"])
-        return ledger.manifests.current(row.id).state
-    except UploadsVanishedError as error:
-        reason = f"{error}; {advise_reprocess(row.id)}"
-        roll_back(s3, ledger, row, document.written, reason, clock())
+        roll_back(s3, ledger, row, buckets, f"{error}; {advise_reprocess(row.id)}", clock())
         return ledger.manifests.current(row.id).state
     # They were reserved before the commit, but a command that drops columns may have crashed before it restored them. A
     # refused column is in the files all the same: nothing after the commit point may fail because of data.
@@ -95,18 +84,20 @@ def complete_all(s3: S3Client, objects: Iterable[PendingObject]) -> dict[tuple[s
 
 
 def roll_back(
-    s3: S3Client, ledger: Ledger, row: ManifestRow, objects: Iterable[PendingObject], reason: str, now: datetime
+    s3: S3Client, ledger: Ledger, row: ManifestRow, buckets: Collection[str], reason: str, now: datetime
 ) -> None:
-    """Abort every upload, set the PUBLISHING manifest FAILED, then delete every object; idempotent.
+    """Abort every upload of the generation, set the PUBLISHING manifest FAILED, then delete every object; idempotent.
 
     If the ledger refuses FAILED, nothing is deleted: a slow process may have published the objects meanwhile. After a
     crash before the deletion, the sweep deletes the objects of the FAILED generation.
     """
-    items = list(objects)
-    with ThreadPoolExecutor(PARALLEL_COMPLETIONS) as pool:
-        list(pool.map(lambda item: abort_upload(s3, item.bucket, item.key, item.upload_id), items))
-        if ledger.manifests.fail(row, reason, now):
-            list(pool.map(lambda item: s3.delete_object(Bucket=item.bucket, Key=item.key), items))
+    prefix = lake_prefix(row.partition, row.id, row.generation)
+    for bucket in buckets:
+        abort_under_prefix(s3, bucket, prefix)
+    if ledger.manifests.fail(row, reason, now):
+        for bucket in buckets:
+            for item in list_objects(s3, bucket, prefix):
+                s3.delete_object(Bucket=bucket, Key=item["Key"])
 
 
 def abort_upload(s3: S3Client, bucket: str, key: str, upload_id: str) -> None:
@@ -131,7 +122,7 @@ def _complete(s3: S3Client, item: PendingObject) -> str | None:
     """
     accepted = False
     try:
-        accepted = _complete_parts(s3, item)
+        accepted = _complete_part(s3, item)
     except ClientError as error:
         if error_code(error) != NO_UPLOAD:
             raise
@@ -142,7 +133,7 @@ def _complete(s3: S3Client, item: PendingObject) -> str | None:
         if error_code(error) != NO_OBJECT:
             raise
         # S3 sends the status 200 before it has completed the upload, and the rest of the answer can be lost.
-        if accepted and _parts(s3, item):
+        if accepted and _part_etag(s3, item):
             raise TransientError(f"S3 has not completed s3://{item.bucket}/{item.key}: it is retried") from error
         return None
     etag = head["ETag"].strip('"')
@@ -150,14 +141,22 @@ def _complete(s3: S3Client, item: PendingObject) -> str | None:
     return etag if found == (item.size, item.checksum) else None
 
 
-def _complete_parts(s3: S3Client, item: PendingObject) -> bool:
-    """Whether S3 accepted the parts. Raises S3's other refusals."""
+def _complete_part(s3: S3Client, item: PendingObject) -> bool:
+    """Whether S3 accepted the part. Raises S3's other refusals."""
     for current in (False, True):
         # A client may repeat the request of a part, and S3 may apply both, the second one late. Under a KMS key the
         # same bytes then have another ETag.
-        etags = _parts(s3, item) if current else {}
+        etag = (_part_etag(s3, item) if current else None) or item.etag
         try:
-            s3.complete_multipart_upload(**_completion(item, etags))
+            # S3 requires the checksum of the part if the upload was created with one, and verifies both.
+            s3.complete_multipart_upload(
+                Bucket=item.bucket,
+                Key=item.key,
+                UploadId=item.upload_id,
+                ChecksumType=WHOLE_OBJECT,
+                ChecksumCRC32=item.checksum,
+                MultipartUpload={"Parts": [{"PartNumber": 1, "ETag": f'"{etag}"', "ChecksumCRC32": item.checksum}]},
+            )
         except ClientError as error:
             if error_code(error) != INVALID_PART:
                 raise
@@ -167,32 +166,12 @@ def _complete_parts(s3: S3Client, item: PendingObject) -> bool:
     return False
 
 
-def _parts(s3: S3Client, item: PendingObject) -> dict[int, str]:
-    """ETags by part number; empty if the upload does not exist."""
+def _part_etag(s3: S3Client, item: PendingObject) -> str | None:
+    """The ETag that the part has now; None if the upload does not exist."""
     try:
-        # One page has up to 1,000 parts, and each of our uploads has one.
         listed = s3.list_parts(Bucket=item.bucket, Key=item.key, UploadId=item.upload_id).get("Parts", [])
     except ClientError as error:
         if error_code(error) != NO_UPLOAD:
             raise
-        return {}
-    return {part["PartNumber"]: part["ETag"].strip('"') for part in listed}
-
-
-def _completion(item: PendingObject, etags: Mapping[int, str]) -> dict[str, Any]:
-    """The parameters of the request. ``etags``, by part number, replaces the committed ETags of parts.
-
-    S3 requires the checksum of each part if the upload was created with one, and verifies all checksums.
-    """
-    parts = [
-        {"PartNumber": number, "ETag": f'"{etags.get(number, part.etag)}"', "ChecksumCRC32": part.checksum}
-        for number, part in enumerate(item.parts, start=1)
-    ]
-    return {
-        "Bucket": item.bucket,
-        "Key": item.key,
-        "UploadId": item.upload_id,
-        "ChecksumType": WHOLE_OBJECT,
-        "ChecksumCRC32": item.checksum,
-        "MultipartUpload": {"Parts": parts},
-    }
+        return None
+    return listed[0]["ETag"].strip('"') if listed else None

@@ -91,7 +91,7 @@ class StagedFiles:
         size = path.stat().st_size
         path.replace(target)
         done: Future[PendingObject] = Future()
-        done.set_result(PendingObject(bucket, key, "", (), checksum, size, rows))
+        done.set_result(PendingObject(bucket, key, "", "", checksum, size, rows))
         return done
 
     def finish(self) -> None:

@@ -16,8 +16,6 @@ from transform.outcome import ALARM
 from transform.task_model import ConversionContext, JobServices
 
 PARALLEL_DELETES = 16
-MAX_POINTERS = 1000
-"""Maximum number of urgent pointers that one look returns, oldest first."""
 
 
 def find_row(services: JobServices, manifest: str) -> ManifestRow | None:
@@ -54,44 +52,49 @@ def has_open_manifests(services: JobServices) -> bool:
     return False
 
 
-def urgent_pointers(services: JobServices, busy: Collection[str]) -> dict[str, list[str]]:
-    """Keys of urgent pointers by manifest, oldest manifest first, without pointers to ``busy`` manifests."""
+def find_pointers(
+    services: JobServices, busy: Collection[str], left: Collection[str], *, urgent: bool, limit: int
+) -> dict[str, list[str]]:
+    """Keys of at most ``limit`` pointers by manifest, oldest manifest first: of the urgent ones, or of all others.
+
+    Without pointers to ``busy`` manifests, and without the keys in ``left``.
+    """
     pointers: dict[str, list[str]] = {}
-    prefix = f"{inbox(services.ledger.stream.shard)}{URGENT}"
+    own = inbox(services.ledger.stream.shard)
+    # An id begins with the creation time of its manifest, and "urgent" comes after all ids.
+    prefix = f"{own}{URGENT}" if urgent else own
     listed = (item["Key"] for item in list_objects(services.s3, services.resources.control_bucket, prefix))
+    offered = (key for key in listed if key.startswith(f"{own}{URGENT}") == urgent and key not in left)
     # Busy ones are skipped before the limit: the pointers of a slow file's portion would keep others waiting.
-    waiting = ((name, key) for key in listed if (name := manifest_of_pointer(key)) is not None and name not in busy)
-    for manifest, key in islice(waiting, MAX_POINTERS):
+    waiting = ((name, key) for key in offered if (name := manifest_of_pointer(key)) is not None and name not in busy)
+    for manifest, key in islice(waiting, limit):
         pointers.setdefault(manifest, []).append(key)
-    # An id begins with the creation time of its manifest.
-    return dict(sorted(pointers.items()))
+    return pointers
 
 
-def delete_pointers(context: ConversionContext, keys: Collection[str]) -> bool:
-    """Delete pointers that were read. False: some are left after a fault of the environment, which is logged.
+def delete_pointers(context: ConversionContext, keys: Collection[str]) -> list[str]:
+    """Delete pointers that were read. Returns those that are left after a fault of the environment, which is logged.
 
-    The next look, query or run reads the rest again. After a fault no further deletion begins. Raises ``BotoCoreError``
-    or ``ClientError`` for any error that is not a fault of the environment.
+    The next run reads them again. After a fault no further deletion begins. Raises ``BotoCoreError`` or ``ClientError``
+    for any error that is not a fault of the environment.
     """
     services, bucket = context.services, context.services.resources.control_bucket
     faults: list[EnvironmentFault] = []
 
-    def delete(key: str) -> bool:
-        if faults:
-            return False
+    def stays(key: str) -> bool:
         try:
-            services.s3.delete_object(Bucket=bucket, Key=key)
+            if not faults:
+                services.s3.delete_object(Bucket=bucket, Key=key)
         except (BotoCoreError, ClientError) as error:
             if (fault := fault_of(error, f"s3://{bucket}/{key}")) is None:
                 raise
             faults.append(fault)
-            return False
-        return True
+        return bool(faults)
 
     with ThreadPoolExecutor(PARALLEL_DELETES) as pool:
-        left = len(keys) - sum(pool.map(delete, keys))
+        left = [key for key, is_left in zip(keys, pool.map(stays, keys), strict=True) if is_left]
     if faults:
         mark = "" if faults[0].passing else f"{ALARM} "
-        stay = format_count(left, "pointer that was read stays", "pointers that were read stay")
-        context.log(f"{mark}{stay} in the inbox: {faults[0]}; they are read again")
-    return not left
+        stay = format_count(len(left), "pointer that was read stays", "pointers that were read stay")
+        context.log(f"{mark}{stay} in the inbox: {faults[0]}; the next run reads them again")
+    return left

@@ -58,7 +58,6 @@ def run_canary(context: ConversionContext, arguments: Mapping[str, str]) -> int:
     of_worker, seen_by_worker, uploads = _run_worker(context, request)
     checks += of_worker
     if request.etag:
-        checks.append(_attempt("read by S3A", partial(_read_by_spark, context, request)))
         checks.append(_attempt("deleted version", partial(_read_deleted, services, request)))
     checks.append(_attempt("complete twice", partial(_complete_twice, services, uploads)))
     checks.append(_attempt("ledger", partial(_claim_row, context, request)))
@@ -141,18 +140,8 @@ def _read_by_obstore(region: str, request: CanaryRequest, bucket: str) -> None:
         # obstore's error is long and has no code. This request raises an error that names the missing permission.
         Source(region, None).fetch(file, 0, file.size)
         raise
-    _check_body(found, "obstore")
-
-
-def _read_by_spark(context: ConversionContext, request: CanaryRequest) -> None:
-    file = request.file(context.services.resources.input_bucket)
-    rows = context.spark.read.text(f"s3a://{file.bucket}/{file.key}").collect()
-    _check_body("".join(f"{row[0]}\n" for row in rows).encode(), "S3A")
-
-
-def _check_body(found: bytes, client: str) -> None:
     if found != BODY:
-        raise TransientError(f"{client} has read {found[:50]!r} instead of {BODY!r}: run the canary again")
+        raise TransientError(f"obstore has read {found[:50]!r} instead of {BODY!r}: run the canary again")
 
 
 def _read_deleted(services: JobServices, request: CanaryRequest) -> None:

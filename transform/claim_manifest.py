@@ -10,7 +10,7 @@ from typing import Self
 
 from lake.commit import CommitDocument, read_commit
 from lake.errors import InvalidDocumentError, LeaseLostError, NewerDocumentError, TransientError
-from lake.ledger import Claim, ManifestRow, State
+from lake.ledger import ManifestRow, State
 from lake.manifest import Lane
 from lake.publish import roll_forward
 from lake.texts import advise_reprocess
@@ -25,7 +25,7 @@ MAX_READS = 20
 
 def claim_or_finish(
     context: ConversionContext, manifest: str, *, skip_tried: bool = False
-) -> Claim | ConversionOutcome | None:
+) -> ManifestRow | ConversionOutcome | None:
     """Claim the manifest, or finish what another run began. None: ``skip_tried``, and an attempt has failed before.
 
     A terminal manifest is returned as it is. A PUBLISHING one is rolled forward without a conversion; it is WAITING if
@@ -36,7 +36,7 @@ def claim_or_finish(
     """
     services, clock = context.services, context.clock
     manifests = services.ledger.manifests
-    found: Claim | ConversionOutcome | None
+    found: ManifestRow | ConversionOutcome | None
     for _ in range(MAX_READS):
         row = manifests.get(manifest)
         if row is None:
@@ -91,19 +91,18 @@ def _release_ended(context: ConversionContext, row: ManifestRow) -> ConversionOu
     return None
 
 
-def _take_up(context: ConversionContext, row: ManifestRow) -> Claim | None:
+def _take_up(context: ConversionContext, row: ManifestRow) -> ManifestRow | None:
     """Take up this run's claim that got no answer, with a whole lease. None: read the row again."""
-    claim, lease = Claim(row, context.run), timedelta(seconds=context.services.settings.batch.lease_seconds)
-    is_live = True
+    lease, is_live = timedelta(seconds=context.services.settings.batch.lease_seconds), True
     try:
-        context.services.ledger.manifests.renew(claim, context.clock(), lease)
+        context.services.ledger.manifests.renew(row, context.clock(), lease)
     except LeaseLostError:
         is_live = False
     # Only one of two concurrent calls gets the claim.
-    return claim if context.unanswered.pop(row.id, None) == row.claim_nonce and is_live else None
+    return row if context.unanswered.pop(row.id, None) == row.claim_nonce and is_live else None
 
 
-def _claim(context: ConversionContext, row: ManifestRow) -> Claim | None:
+def _claim(context: ConversionContext, row: ManifestRow) -> ManifestRow | None:
     """Claim a QUEUED manifest, or end it if no attempt can add anything. None: read its row again.
 
     Raises ``InvalidDocumentError`` if one of its documents is gone or was changed.
@@ -148,7 +147,7 @@ class LeaseKeeper:
 
     def __init__(self, context: ConversionContext) -> None:
         self._context = context
-        self._claims: dict[str, Claim] = {}
+        self._claims: dict[str, ManifestRow] = {}
         self._lease = timedelta(seconds=context.services.settings.batch.lease_seconds)
         self._interval = self._lease.total_seconds() / RENEWALS_PER_LEASE
         self._ended = threading.Event()
@@ -163,9 +162,9 @@ class LeaseKeeper:
         self._ended.set()
         self._thread.join()
 
-    def add(self, claim: Claim) -> None:
+    def add(self, claim: ManifestRow) -> None:
         with self._lock:
-            self._claims[claim.row.id] = claim
+            self._claims[claim.id] = claim
 
     def stop_renewing(self, manifest: str) -> None:
         """Stop renewing this manifest: it is committed, given up, or held by another run."""
@@ -182,10 +181,10 @@ class LeaseKeeper:
             try:
                 manifests.renew(claim, clock(), self._lease)
             except LeaseLostError:
-                self.stop_renewing(claim.row.id)
+                self.stop_renewing(claim.id)
             except Exception as error:
                 # All errors: if this thread ended, no other claim would be renewed.
-                unanswered.append(f"{claim.row.id}: {type(error).__name__}: {error}")
+                unanswered.append(f"{claim.id}: {type(error).__name__}: {error}")
         if unanswered:
             self._context.log(
                 f"{len(unanswered)} of {len(claims)} leases were not renewed (first: {unanswered[0]}); the next try "

@@ -12,7 +12,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.commit import PendingObject
 from lake.errors import HybridRouterError, InvalidDocumentError, NewerDocumentError, TransientError
-from lake.ledger import Claim, State
+from lake.ledger import ManifestRow, State
 from lake.texts import advise_reprocess, format_count
 from transform.claim_manifest import LeaseKeeper, claim_or_finish
 from transform.finalize import finalize
@@ -82,7 +82,7 @@ class _Conversion:
                 outcomes |= ended_alone
         return outcomes
 
-    def _claim(self, manifest: str, keeper: LeaseKeeper, *, skip_tried: bool) -> Claim | ConversionOutcome | None:
+    def _claim(self, manifest: str, keeper: LeaseKeeper, *, skip_tried: bool) -> ManifestRow | ConversionOutcome | None:
         """Claim a manifest. After an error it is WAITING: this run continues without it."""
         try:
             claimed = claim_or_finish(self._context, manifest, skip_tried=skip_tried)
@@ -92,7 +92,7 @@ class _Conversion:
             if fault is not None:
                 record_fault(self._context, [manifest], fault)
             return ConversionOutcome(manifest, WAITING, reason=reason, fault=fault)
-        if isinstance(claimed, Claim):
+        if isinstance(claimed, ManifestRow):
             keeper.add(claimed)
         return claimed
 
@@ -109,15 +109,15 @@ class _Conversion:
         return reason
 
     def _give_up_after(
-        self, error: Exception, claim: Claim, uploaded: Sequence[PendingObject] = ()
+        self, error: Exception, claim: ManifestRow, uploaded: Sequence[PendingObject] = ()
     ) -> ConversionOutcome | None:
         """Give the attempt up. Returns an outcome after a fault of the environment, and None after any other error."""
         fault = fault_of(error)
-        reason = self._log_error(claim.row.id, error, "its attempt is abandoned")
+        reason = self._log_error(claim.id, error, "its attempt is abandoned")
         return self._release(claim, reason, fault, uploaded)
 
     def _release(
-        self, claim: Claim, reason: str, fault: EnvironmentFault | None, uploaded: Sequence[PendingObject]
+        self, claim: ManifestRow, reason: str, fault: EnvironmentFault | None, uploaded: Sequence[PendingObject]
     ) -> ConversionOutcome | None:
         """Release the claim to QUEUED. Without an answer it ends with its lease, and then uses up an attempt."""
         try:
@@ -125,11 +125,11 @@ class _Conversion:
                 self._context, lambda: give_up(self._context, claim, reason, uploaded, counted=fault is None)
             )
         except Exception as error:
-            self._log_error(claim.row.id, error, "its claim ends with its lease unless it was released")
+            self._log_error(claim.id, error, "its claim ends with its lease unless it was released")
         if fault is None:
             return None
-        record_fault(self._context, [claim.row.id], fault)
-        return ConversionOutcome(claim.row.id, WAITING, reason=reason, fault=fault)
+        record_fault(self._context, [claim.id], fault)
+        return ConversionOutcome(claim.id, WAITING, reason=reason, fault=fault)
 
     def _attempt(self, manifests: Sequence[str], *, skip_tried: bool) -> tuple[dict[str, ConversionOutcome], list[str]]:
         """Outcomes of the manifests that reached an end, and the skipped manifests; the others may be claimed again.
@@ -142,7 +142,7 @@ class _Conversion:
         with LeaseKeeper(self._context) as keeper:
             with ThreadPoolExecutor(DRIVER_THREADS) as pool:
                 claimed = list(pool.map(partial(self._claim, keeper=keeper, skip_tried=skip_tried), manifests))
-                planned = list(pool.map(self._plan, (item for item in claimed if isinstance(item, Claim))))
+                planned = list(pool.map(self._plan, (item for item in claimed if isinstance(item, ManifestRow))))
             outcomes = [item for item in (*claimed, *planned) if isinstance(item, ConversionOutcome)]
             attempts = [item for item in planned if isinstance(item, Attempt)]
             portions = divide_into_portions(attempts, PARALLEL_JOBS)
@@ -152,7 +152,7 @@ class _Conversion:
         skipped = [manifest for manifest, item in zip(manifests, claimed, strict=True) if item is None]
         return {outcome.manifest: outcome for outcome in outcomes}, skipped
 
-    def _plan(self, claim: Claim) -> Attempt | ConversionOutcome | None:
+    def _plan(self, claim: ManifestRow) -> Attempt | ConversionOutcome | None:
         """Plan an attempt. None: the attempt was given up, and may be repeated."""
         context = self._context
         try:
@@ -160,11 +160,11 @@ class _Conversion:
                 return plan_attempt(context, claim)
             except NewerDocumentError as error:
                 give_up(context, claim, str(error), (), counted=False)
-                return ConversionOutcome(claim.row.id, WAITING, reason=str(error))
+                return ConversionOutcome(claim.id, WAITING, reason=str(error))
             except InvalidDocumentError as error:
-                reason = f"its documents cannot be used: {error}; {advise_reprocess(claim.row.id)}"
-                failed = context.services.ledger.manifests.fail(claim.row, reason, context.clock())
-                return ConversionOutcome(claim.row.id, State.FAILED, reason=reason) if failed else None
+                reason = f"its documents cannot be used: {error}; {advise_reprocess(claim.id)}"
+                failed = context.services.ledger.manifests.fail(claim, reason, context.clock())
+                return ConversionOutcome(claim.id, State.FAILED, reason=reason) if failed else None
         except Exception as error:
             return self._give_up_after(error, claim)
 

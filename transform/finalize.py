@@ -10,7 +10,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from lake.commit import CommitDocument, PendingObject, put_bound_document
 from lake.errors import AuditError, LeaseLostError
 from lake.layout import commit_key
-from lake.ledger import Claim, CommitReference, DatasetMeasurement, State
+from lake.ledger import CommitReference, DatasetMeasurement, ManifestRow, State
 from lake.manifest_documents import write_exclusions
 from lake.texts import format_count
 from transform.audit import audit
@@ -29,7 +29,7 @@ def finalize(context: ConversionContext, attempt: Attempt, results: Sequence[Tas
     Raises ``BotoCoreError`` or ``ClientError`` if S3 or the ledger did not answer; the caller then gives the attempt
     up, which is safe at every point.
     """
-    services, row = context.services, attempt.claim.row
+    services, row = context.services, attempt.claim
     failures = [failure for result in results for failure in result.failures]
     uploaded = [item for result in results for item in result.uploaded]
     if any(failure.slow or failure.denied for failure in failures):
@@ -68,7 +68,7 @@ def commit_document(services: JobServices, attempt: Attempt, results: Sequence[T
     if attempt.kept is not None:
         objects = [*attempt.kept.document.objects, *objects]
         quarantine = [*attempt.kept.document.rejected_lines, *quarantine]
-    row = attempt.claim.row
+    row = attempt.claim
     rules = services.settings.convert if attempt.kept is None else attempt.kept.document
     return CommitDocument(
         attempt.manifest.id,
@@ -124,7 +124,7 @@ def _newly_unnumbered(services: JobServices, attempt: Attempt, new_columns: Sequ
 
 
 def _commit(
-    context: ConversionContext, claim: Claim, reference: CommitReference, uploaded: Iterable[PendingObject]
+    context: ConversionContext, claim: ManifestRow, reference: CommitReference, uploaded: Iterable[PendingObject]
 ) -> bool:
     """The commit point. If the commit is refused or gets no answer, the row decides.
 
@@ -139,14 +139,14 @@ def _commit(
         pass
     except (BotoCoreError, ClientError) as error:
         refusal = error
-        context.log(f"the commit of manifest {claim.row.id} got no answer: {error}; its ledger row decides")
+        context.log(f"the commit of manifest {claim.id} got no answer: {error}; its ledger row decides")
     else:
         return True
     fault = None if refusal is None else fault_of(refusal)
     reason = COMMIT_UNSETTLED if fault is None else str(fault)
     # An unanswered update may still be applied, until the row has left this attempt.
     give_up(context, claim, reason, uploaded, counted=fault is None)
-    row = manifests.get(claim.row.id)
+    row = manifests.get(claim.id)
     assert row is not None
     published = None if row.published is None else row.published.document
     if reference in (row.document, published):

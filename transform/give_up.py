@@ -27,7 +27,7 @@ from lake.faults import (
     http_status,
     judge,
 )
-from lake.ledger import Claim, ManifestRow, State
+from lake.ledger import ManifestRow, State
 from lake.manifest import Lane, Manifest, new_manifest_id
 from lake.manifest_documents import read_manifest, write_manifest
 from lake.publish import abort_upload
@@ -40,7 +40,7 @@ from transform.task_model import ConversionContext, FileFailure, JobServices, Ta
 
 def give_up(
     context: ConversionContext,
-    claim: Claim,
+    claim: ManifestRow,
     reason: str,
     uploaded: Iterable[PendingObject],
     exclusions: str | None = None,
@@ -54,11 +54,11 @@ def give_up(
     skips. ``counted`` is whether the attempt uses up a try.
     """
     services, manifests = context.services, context.services.ledger.manifests
-    if not manifests.release(claim.row, reason, context.clock(), exclusions, counted=counted):
-        row = manifests.get(claim.row.id)
+    if not manifests.release(claim, reason, context.clock(), exclusions, counted=counted):
+        row = manifests.get(claim.id)
         if row is None:
             return
-        other_attempt = (row.generation, row.attempt) != (claim.row.generation, claim.row.attempt)
+        other_attempt = (row.generation, row.attempt) != (claim.generation, claim.attempt)
         if not other_attempt and row.state not in (State.QUEUED, State.SUPERSEDED):
             return
     _abort(services, uploaded)
@@ -136,7 +136,7 @@ def common_fault(attempt: Attempt, results: Sequence[TaskResult]) -> "Environmen
         return None
     read = {item.split.file for result in results for item in result.splits if item.split.file.size} - denied.keys()
     read |= {failure.file for failure in failures if failure.slow}
-    return None if read and attempt.claim.row.published is None else next(iter(denied.values()))
+    return None if read and attempt.claim.published is None else next(iter(denied.values()))
 
 
 def set_apart(
@@ -147,7 +147,7 @@ def set_apart(
     Both are as old as the manifest and have all their tries. Slow files go to the batch lane, denied files stay in the
     row's lane; this run converts successors of its own lane. None: the row has changed. Raises botocore's errors.
     """
-    services, row, now = context.services, attempt.claim.row, context.clock()
+    services, row, now = context.services, attempt.claim, context.clock()
     slow = {failure.file: failure.reason for failure in failures if failure.slow}
     chosen = slow or {failure.file for failure in failures if failure.denied is not None}
     apart = tuple(file for file in attempt.manifest.files if file in chosen)

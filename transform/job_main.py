@@ -26,7 +26,7 @@ from transform.task_model import ConversionContext, JobServices
 SCHEDULER_MODE = ("spark.scheduler.mode", "FAIR")
 """Pools share the cores; within the default pool, the oldest job still comes first (Spark, "Job Scheduling")."""
 S3A_REGION = "spark.hadoop.fs.s3a.endpoint.region"
-"""Region of Spark's own S3 client, which reads the inbox of the stream lane."""
+"""Region of Spark's own S3 client, which writes the event logs (``spark.ui_logs``)."""
 
 
 class RunLog:

@@ -13,7 +13,7 @@ from ndjson_arrow import Batch, Reader, can_split
 
 from lake.commit import CommitDocument, SourceCount, read_commit
 from lake.errors import ForeignBucketError
-from lake.ledger import Claim, DatasetMeasurement, ManifestRow
+from lake.ledger import DatasetMeasurement, ManifestRow
 from lake.ledger.datasets import NOT_MEASURED, DatasetRow, is_full
 from lake.manifest import Lane, Manifest, ObjectVersion
 from lake.manifest_documents import read_exclusions, read_manifest
@@ -80,7 +80,8 @@ def find_kept_generation(services: JobServices, row: ManifestRow) -> KeptGenerat
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    claim: Claim
+    claim: ManifestRow
+    """The row right after the claim."""
     manifest: Manifest
     excluded: dict[ObjectVersion, str]
     """Files that an earlier attempt could not read to their end, with the reason."""
@@ -92,7 +93,7 @@ class Attempt:
     """The generation that is published with its own objects; None if it converts the whole manifest."""
 
 
-def plan_attempt(context: ConversionContext, claim: Claim) -> Attempt:
+def plan_attempt(context: ConversionContext, claim: ManifestRow) -> Attempt:
     """Read the manifest and divide it into tasks; the dataset's known columns are frozen here.
 
     Raises ``InvalidDocumentError`` if the manifest or its list of excluded files is not as it was written;
@@ -101,9 +102,9 @@ def plan_attempt(context: ConversionContext, claim: Claim) -> Attempt:
     services = context.services
     resources, settings = services.resources, services.settings.convert
     started_at = iso_utc(context.clock())
-    manifest = read_manifest(services.s3, resources.control_bucket, claim.row, resources.file_buckets)
-    excluded = read_exclusions(services.s3, resources.control_bucket, claim.row.exclusions, manifest)
-    kept = find_kept_generation(services, claim.row)
+    manifest = read_manifest(services.s3, resources.control_bucket, claim, resources.file_buckets)
+    excluded = read_exclusions(services.s3, resources.control_bucket, claim.exclusions, manifest)
+    kept = find_kept_generation(services, claim)
     if kept is None:
         files = tuple(file for file in manifest.files if file not in excluded)
     else:
@@ -130,7 +131,7 @@ def plan_attempt(context: ConversionContext, claim: Claim) -> Attempt:
     tasks = tuple(
         Task(
             manifest.id,
-            claim.row.generation,
+            claim.generation,
             manifest.partition,
             number,
             splits,
@@ -142,7 +143,7 @@ def plan_attempt(context: ConversionContext, claim: Claim) -> Attempt:
             input_keys,
             resources.input_bucket,
             dataset.unnumbered if services.settings.has_table(name) else None,
-            stream_seconds(services.settings.stream) if claim.row.lane == Lane.STREAM else None,
+            stream_seconds(services.settings.stream) if claim.lane == Lane.STREAM else None,
             () if splits else left_out,
         )
         for number, splits in enumerate([*packed, ()] if left_out else packed)

@@ -7,7 +7,7 @@ from typing import Self
 from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.aws_types import S3Client
-from lake.commit import ALGORITHM, WHOLE_OBJECT, PendingObject, UploadedPart, checksum_of
+from lake.commit import ALGORITHM, WHOLE_OBJECT, PendingObject, checksum_of
 from lake.errors import AuditError, TransientError
 from lake.publish import abort_upload
 
@@ -76,5 +76,4 @@ class Uploads:
                 f"the uploaded part of {key} is not the file that was written (S3 returns the checksum "
                 f"{answer.get('ChecksumCRC32')}, the file has {checksum}): it is retried"
             )
-        part = UploadedPart(answer["ETag"].strip('"'), checksum)
-        return PendingObject(bucket, key, upload_id, (part,), checksum, size, rows)
+        return PendingObject(bucket, key, upload_id, answer["ETag"].strip('"'), checksum, size, rows)

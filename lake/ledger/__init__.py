@@ -23,7 +23,7 @@ from lake.ledger.manifest_row import (
 from lake.ledger.stream import Canaries, Stream, StreamRow
 from lake.ledger.table import LedgerTable
 from lake.ledger.tables import OutboxEntry, TableRow, Tables
-from lake.ledger.transitions import Claim, Failure, Manifests
+from lake.ledger.transitions import Failure, Manifests
 
 
 @dataclass(frozen=True, slots=True)

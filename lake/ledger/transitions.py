@@ -6,7 +6,7 @@ lost and the client can repeat the write.
 
 import secrets
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
@@ -50,18 +50,6 @@ class Failure(StrEnum):
     """The whole manifest failed."""
     UNREADABLE = "UNREADABLE"
     """Files of a DONE manifest could not be read."""
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    row: ManifestRow
-    """The row right after the claim."""
-    owner: str
-
-    @property
-    def fence(self) -> list[Condition]:
-        """Conditions that the manifest is RUNNING, and that no other attempt has claimed it since."""
-        return same(state=State.RUNNING, generation=self.row.generation, attempt=self.row.attempt)
 
 
 OnDamage = Callable[[TerminalError], object]
@@ -140,11 +128,13 @@ class Manifests(Rows):
             return self.current(manifest)
         return row
 
-    def claim(self, row: ManifestRow, owner: str, now: datetime, lease: timedelta, nonce: str = "") -> Claim | None:
-        """QUEUED, or RUNNING with an expired lease, to RUNNING with the next attempt. None: read the row again.
+    def claim(
+        self, row: ManifestRow, owner: str, now: datetime, lease: timedelta, nonce: str = ""
+    ) -> ManifestRow | None:
+        """QUEUED, or RUNNING with an expired lease, to RUNNING with the next attempt; returns the row after the claim.
 
-        ``row`` was read recently. ``nonce`` is unique to this claim; an empty one is replaced by a random one. If a run
-        ended before its lease, call ``release`` before this.
+        None: read the row again. ``row`` was read recently. ``nonce`` is unique to this claim; an empty one is replaced
+        by a random one. If a run ended before its lease, call ``release`` before this.
         """
         if row.state not in CLAIMABLE or row.has_live_lease(now):
             return None
@@ -164,14 +154,13 @@ class Manifests(Rows):
         current = self._update(row, changes)
         if current and (current.state, current.claim_nonce) != (State.RUNNING, claimed.claim_nonce):
             return None
-        return Claim(claimed, owner)
+        return claimed
 
-    def renew(self, claim: Claim, now: datetime, lease: timedelta) -> None:
+    def renew(self, claim: ManifestRow, now: datetime, lease: timedelta) -> None:
         """Extend a live lease to ``now + lease``. Raises ``LeaseLostError``, also if the lease has expired."""
-        live = [*claim.fence, Condition("lease_until", ">", epoch_milliseconds(now))]
         until = {"lease_until": epoch_milliseconds(now + lease)}
         try:
-            self._table.update(manifest_row_key(claim.row.id), assign=until, conditions=live)
+            self._table.update(manifest_row_key(claim.id), assign=until, conditions=still_held(claim, now))
         except RefusedError as error:
             raise lease_lost(claim) from error
 
@@ -198,7 +187,7 @@ class Manifests(Rows):
         current = self._update(row, changes)
         return current is None or (current.state == State.QUEUED and current.attempt == row.attempt)
 
-    def commit(self, claim: Claim, document: CommitReference, now: datetime) -> None:
+    def commit(self, claim: ManifestRow, document: CommitReference, now: datetime) -> None:
         """RUNNING to PUBLISHING, which is the commit point; removes the reason of earlier attempts.
 
         Raises ``LeaseLostError`` if the claim no longer holds.
@@ -207,13 +196,13 @@ class Manifests(Rows):
             "state": State.PUBLISHING,
             "document": encode(document),
             "changed_at": iso_utc(now),
-            **open_attributes(claim.row, State.PUBLISHING),
+            **open_attributes(claim, State.PUBLISHING),
         }
-        conditions = [*claim.fence, Condition("lease_until", ">", epoch_milliseconds(now))]
+        conditions = still_held(claim, now)
         try:
-            self._table.update(manifest_row_key(claim.row.id), assign=changes, remove=["reason"], conditions=conditions)
+            self._table.update(manifest_row_key(claim.id), assign=changes, remove=["reason"], conditions=conditions)
         except RefusedError as error:
-            current = self.current(claim.row.id)
+            current = self.current(claim.id)
             published = current.published
             if current.document != document and (published is None or published.document != document):
                 raise lease_lost(claim) from error
@@ -362,9 +351,14 @@ def row_unchanged(row: ManifestRow) -> list[Condition]:
     return conditions
 
 
-def lease_lost(claim: Claim) -> LeaseLostError:
+def still_held(claim: ManifestRow, now: datetime) -> list[Condition]:
+    """Conditions that no other attempt has claimed the manifest since, and that the lease is live at ``now``."""
+    return [*row_unchanged(claim), Condition("lease_until", ">", epoch_milliseconds(now))]
+
+
+def lease_lost(claim: ManifestRow) -> LeaseLostError:
     return LeaseLostError(
-        f"attempt {claim.row.attempt} of manifest {claim.row.id} lost its lease: "
+        f"attempt {claim.attempt} of manifest {claim.id} lost its lease: "
         "another run has claimed it or may claim it; this attempt publishes nothing"
     )
 

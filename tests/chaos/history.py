@@ -150,13 +150,12 @@ class _History:
             lambda: world.execution(duplicate_runs=random.random() < 0.3),
             self._sweep,
             lambda: world.advance(minutes=random.choice([1, 6, 20])),
-            world.seen_pointers.clear,
             self._lose_pointer,
             self._route_some,
             self._promote,
         ]
         steps = [self._route_some, self._route_some]
-        steps += random.choices(work, weights=[5, 4, 2, 3, 1, 1, 2, 3], k=random.randint(3, 7))
+        steps += random.choices(work, weights=[5, 4, 2, 3, 1, 2, 3], k=random.randint(3, 7))
         if "lost uploads" in self._conditions:
             steps.insert(random.randint(2, len(steps)), self._lose_uploads)
         if "force" in self._conditions:

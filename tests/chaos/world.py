@@ -29,7 +29,7 @@ from router.route.handler import route
 from router.services import Services as RouterServices
 from router.sweep.handler import sweep
 from router.tables.handler import commit_tables
-from streaming_job.micro_batch import convert_manifests
+from streaming_job.micro_batch import convert_portion, raise_unanswered
 from tests.chaos.checker import Checker
 from tests.chaos.injection import Actor, Fault, Killed, acting_as
 from tests.chaos.inline_spark import InlineSpark
@@ -89,8 +89,6 @@ class World:
     counts: dict[str, int] = field(default_factory=dict)
     queue: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Events that were not acknowledged, by message id."""
-    seen_pointers: list[str] = field(default_factory=list)
-    """Pointers that the query has read, oldest first."""
     inputs: list[Input] = field(default_factory=list)
     glue: FakeGlue = field(default_factory=FakeGlue)
     while_stalled: Callable[[], None] = lambda: None
@@ -178,19 +176,26 @@ class World:
                 self.queue.pop(name, None)
 
     def stream(self, max_pointers: int) -> None:
-        """A micro-batch over pointers that the query has not read."""
+        """A micro-batch over some pointers, which it then deletes."""
         control = self.resources.control_bucket
         page = self.clients.s3.list_objects_v2(Bucket=control, Prefix="inbox/")
-        new = [item["Key"] for item in page.get("Contents", []) if item["Key"] not in self.seen_pointers]
-        self.random.shuffle(new)
-        batch = new[:max_pointers]
+        listed = [item["Key"] for item in page.get("Contents", [])]
+        self.random.shuffle(listed)
+        batch = listed[:max_pointers]
         if not batch:
             return
         manifests = [manifest for key in batch if (manifest := manifest_of_pointer(key)) is not None]
 
         job = self.resources.stream_job
-        if self.run("stream", lambda name: len(convert_manifests(self._context(name), manifests)), job) is not None:
-            self.seen_pointers += batch
+
+        def convert(name: str) -> int:
+            outcomes = convert_portion(self._context(name), manifests)
+            raise_unanswered(outcomes)
+            return len(outcomes)
+
+        if self.run("stream", convert, job) is not None:
+            for key in batch:
+                self.clients.s3.delete_object(Bucket=control, Key=key)
 
     def plan_runs(self) -> list[str]:
         """The run documents of a new execution; none if its plan died."""

@@ -103,7 +103,7 @@ def test_every_job_is_fine_and_nothing_is_left(
     resources = stack.resources
     for job in JOBS:
         assert {row["check"] for row in document["rows"] if row["job"] == job} == {
-            *("imports", "imports (worker)", "region", "read by obstore", "read by S3A", "deleted version"),
+            *("imports", "imports (worker)", "region", "read by obstore", "deleted version"),
             *(f"upload to {bucket}" for bucket in resources.output_buckets),
             *("complete twice", "ledger", "job runs", "seen", "alarm line", "billed"),
         }

@@ -89,11 +89,10 @@ def committed(scenario: Scenario, row: ManifestRow, run: str, age: timedelta, *,
     pending = upload(s3, stack.resources.lake_bucket, lake_key(row.partition, row.id, 1, 0), body.getvalue())
     if is_gone:
         s3.abort_multipart_upload(Bucket=pending.bucket, Key=pending.key, UploadId=pending.upload_id)
-    (part,) = pending.parts
-    objects = (replace(pending, parts=(replace(part, etag="0" * 32),)),)
+    objects = (replace(pending, etag="0" * 32),)
     started_at = f"{then:%Y-%m-%dT%H:%M:%SZ}"
-    document = CommitDocument(row.id, 1, claim.row.attempt, row.partition, run, started_at, objects, (), (), (), 1)
-    reference = put_bound_document(s3, control, commit_key(row.id, 1, claim.row.attempt, "interrupted"), document)
+    document = CommitDocument(row.id, 1, claim.attempt, row.partition, run, started_at, objects, (), (), (), 1)
+    reference = put_bound_document(s3, control, commit_key(row.id, 1, claim.attempt, "interrupted"), document)
     stack.ledger.manifests.commit(claim, reference, then)
 
 

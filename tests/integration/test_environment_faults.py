@@ -15,7 +15,7 @@ from lake.ledger import Ledger, State
 from lake.manifest import Lane
 from lake.manifest_documents import read_denied
 from router.settle.verdict import ExecutionOutcome, Tally, judge_execution
-from streaming_job.micro_batch import convert_manifests
+from streaming_job.micro_batch import convert_portion
 from streaming_job.stream import InboxStream
 from tests.integration.conversion_world import ConversionWorld
 from transform.convert import MAX_WAITS
@@ -222,8 +222,8 @@ def test_a_denied_object_does_not_delay_the_pointers_after_it(world: ConversionW
 
     # When
     context = world.context(spark, "run-1")
-    (first,) = convert_manifests(context, [denied])
-    (second,) = convert_manifests(context, [good])
+    (first,) = convert_portion(context, [denied])
+    (second,) = convert_portion(context, [good])
 
     # Then it waits for another pointer, which the sweep writes
     assert (first.state, second.state) == ("WAITING", "DONE")

@@ -66,7 +66,7 @@ def test_an_unexpected_error_of_one_manifest(
     original = getattr(convert_module, step)
 
     def failing(context: Any, subject: Any, *rest: Any, **options: Any) -> Any:
-        manifest = subject if isinstance(subject, str) else getattr(subject, "claim", subject).row.id
+        manifest = subject if isinstance(subject, str) else getattr(subject, "claim", subject).id
         if manifest == bad:
             raise ZeroDivisionError("a defect of this version")
         return original(context, subject, *rest, **options)

@@ -3,7 +3,6 @@
 import tempfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -12,7 +11,7 @@ import batch_job.main
 from lake.layout import INBOX
 from lake.manifest import Lane
 from streaming_job import stream
-from streaming_job.micro_batch import convert_manifests
+from streaming_job.micro_batch import convert_portion
 from streaming_job.stream import InboxStream
 from tests.integration.conversion_world import ConversionWorld
 from transform.outcome import ConversionOutcome
@@ -59,13 +58,12 @@ def test_both_jobs_give_the_same_lake(world: ConversionWorld, spark: SparkSessio
     assert world.services.ledger.stream.get().heartbeat_at is None
 
 
-def test_one_query_follows_another_while_pointers_come_and_go(
+def test_micro_batches_follow_one_another_while_pointers_come_and_go(
     world: ConversionWorld, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    # Given queries that read two pointers each, one by one, and a folder whose name is different in a URI
+    # Given micro-batches that read one pointer each, and a folder whose name is different in a URI
     (folder := tmp_path / "a folder").mkdir()
     monkeypatch.setattr(stream, "MAX_POINTERS_PER_TRIGGER", 1)
-    monkeypatch.setattr(stream, "MAX_POINTERS_PER_CHECKPOINT", 2)
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
     world.configure("stream", trigger_seconds=1, idle_minutes=0.05)
     manifests = [
@@ -76,8 +74,8 @@ def test_one_query_follows_another_while_pointers_come_and_go(
         world.put_pointer(manifest)
     late = manifests[2:]
 
-    # And a first micro-batch in which pointers arrive, and one that Spark has listed gets another name
-    def convert(context: ConversionContext, given: list[str], **_: object) -> list[ConversionOutcome]:
+    # And a first micro-batch in which pointers arrive, and another one gets another name
+    def convert(context: ConversionContext, given: list[str], *_: object) -> list[ConversionOutcome]:
         if late:
             (other,) = (manifest for manifest in manifests[:2] if manifest not in given)
             (key,) = (key for key in world.keys("control") if key.startswith(f"{INBOX}{other}"))
@@ -85,32 +83,20 @@ def test_one_query_follows_another_while_pointers_come_and_go(
             late.append(other)
         while late:
             world.put_pointer(late.pop())
-        return convert_manifests(context, given)
+        return convert_portion(context, given)
 
-    monkeypatch.setattr(stream, "convert_manifests", convert)
+    monkeypatch.setattr(stream, "convert_portion", convert)
 
     # When
     InboxStream(stream_context(world, spark)).run()
 
-    # Then a third query has nothing to do, and each manifest was converted once
-    assert sum(line.startswith("a new query") for line in world.log_lines) == 2
-    assert sum(line.endswith(": 1 pointer") for line in world.log_lines) == 4
+    # Then each manifest was converted once
+    assert sum(line.endswith(": 1 manifest") for line in world.log_lines) == 4
     assert [(world.row(manifest).state, world.row(manifest).attempt) for manifest in manifests] == [("DONE", 1)] * 4
     rows = world.lake()
     assert len(rows) == 4
     assert {row["a"] for row in rows} == {"0", "1", "2", "3"}
 
-    # And the queries leave nothing, on S3 or on the disk of the driver
+    # And the query leaves nothing, on S3 or on the disk of the driver
     assert {key.partition("/")[0] for key in world.keys("control")} == {"manifests", "commits", "results"}
-    assert not list(tmp_path.rglob("inbox-checkpoint-*"))
-
-
-def test_spark_caches_no_listed_pointer(world: ConversionWorld, spark: SparkSession) -> None:
-    # Given a run of the stream
-    world.configure("stream", trigger_seconds=1, idle_minutes=0.05)
-    InboxStream(stream_context(world, spark)).run()
-    # When Spark lists further files, as each micro-batch does
-    java: Any = spark._jvm
-    cache = java.org.apache.spark.sql.execution.datasources.FileStatusCache.getOrCreate(spark._jsparkSession)
-    # Then it keeps their status nowhere: its cache would hold up to 250 MB of the driver's heap, and is never read
-    assert cache.getClass().getSimpleName() == "NoopCache$"
+    assert not list(tmp_path.rglob("checkpoint-*"))

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import replace
+from itertools import groupby
 from typing import Any
 from unittest.mock import patch
 
@@ -28,7 +28,7 @@ from router.sweep.hours import announce_hours
 from router.sweep.manifests import divide_collections
 from router.sweep.repair import Repair
 from router.telemetry import logger
-from streaming_job.micro_batch import convert_manifests
+from streaming_job.micro_batch import convert_portion, raise_unanswered, read_pointers
 from tests.model.fake_spark import FakeLeaseKeeper, FakeSource, FakeSparkJob, FakeSparkSession, inline_pools
 from tests.model.scheduler import Actor, Violation
 from tests.model.world import LEASE, LONG_AGO, PARTITION, START, World, name_of
@@ -147,35 +147,20 @@ def conversion(world: World, services: JobServices, name: str) -> ConversionCont
 
 
 def stream(world: World, actor: Actor | None, name: str) -> None:
-    """A micro-batch over the pointers that the query has not read, which it then deletes."""
+    """A micro-batch over all pointers, which it then deletes."""
     services = world.transform(actor)
-
-    def wait(_: float) -> None:
-        world.wait(LEASE / 3)
-
-    listed = (item["Key"] for item in list_objects(services.s3, "control", INBOX))
-    new = [key for key in listed if key not in world.seen_pointers]
-    given = [manifest_of_pointer(key) or key for key in new if _can_be_read(services.s3, key)]
-    outcomes = convert_manifests(replace(conversion(world, services, name), wait=wait), given)
+    listed = sorted(item["Key"] for item in list_objects(services.s3, "control", INBOX))
+    pointers = {name: list(keys) for name, keys in groupby(listed, lambda key: manifest_of_pointer(key) or key)}
+    outcomes = convert_portion(conversion(world, services, name), list(pointers))
+    raise_unanswered(outcomes)
     left_to_the_sweep = {outcome.manifest for outcome in outcomes if outcome.fault is not None}
-    for manifest in given:
+    read = read_pointers(pointers, outcomes)
+    for manifest in {manifest_of_pointer(key) for key in read} - left_to_the_sweep:
         row = world.rows().get(manifest)
-        if row is None or row["id"] in left_to_the_sweep:
-            continue
-        if row["state"] not in ("DONE", "FAILED", "SUPERSEDED"):
+        if row is not None and row["state"] not in ("DONE", "FAILED", "SUPERSEDED"):
             raise Violation(f"the micro-batch ends with a manifest that is {row['state']}")
-    world.seen_pointers.update(new)
-    for key in new:
+    for key in read:
         services.s3.delete_object(Bucket="control", Key=key)
-
-
-def _can_be_read(s3: Any, key: str) -> bool:
-    """Spark skips a missing object: spark.sql.files.ignoreMissingFiles."""
-    try:
-        s3.get_object(Bucket="control", Key=key)["Body"].read()
-    except s3.exceptions.NoSuchKey:
-        return False
-    return True
 
 
 def planner(world: World, actor: Actor | None) -> None:

@@ -302,7 +302,6 @@ def expire_rows(world: World) -> None:
 EVENTS: dict[str, Callable[[World], object]] = {
     "expire_lease": lambda world: world.wait(LEASE + timedelta(seconds=1)),
     "advance_hours": lambda world: world.wait(timedelta(hours=2)),
-    "begin_new_query": lambda world: world.seen_pointers.clear(),
     "force": lambda world: actors.forcer(world, None),
     "change_document": _change_documents,
     "lose_upload": _lose_upload,

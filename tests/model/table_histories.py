@@ -260,8 +260,8 @@ def _meanwhile(world: TableWorld, rows: list[ManifestRow], *, is_stopped: bool) 
 def _end(world: TableWorld, rows: list[ManifestRow], failing: ManifestRow, scenario: str) -> None:
     """The publish in progress fails, a person repairs what is stopped, and all work is completed."""
     assert failing.document is not None
-    document = read_commit(world.world.s3, "control", failing.document)
-    roll_back(world.world.s3, world.world.ledger, failing, document.written, "an upload is gone", world.world.now)
+    buckets = ("lake", "quarantine")
+    roll_back(world.world.s3, world.world.ledger, failing, buckets, "an upload is gone", world.world.now)
     assert world.world.row(failing.id).state == State.FAILED
     world.check()
     if scenario == STOPPED:

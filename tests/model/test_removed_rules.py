@@ -25,7 +25,7 @@ WITHOUT_AN_OWNER = changed(
 )
 RULES: dict[str, dict[str, Mutation]] = {
     "workers": {
-        "skip the fence": replaced("lake.ledger.transitions.Claim.fence", property(lambda _: [])),
+        "skip the fence": changed("lake.ledger.transitions.still_held", "*row_unchanged(claim), ", ""),
         "publish before audit": mutations.publish_before_audit,
         "reuse an upload": mutations.reuse_an_upload,
         "renew an expired lease": only_conditions(
@@ -73,8 +73,8 @@ RULES: dict[str, dict[str, Mutation]] = {
         "delete what the published generation keeps": changed(
             "router.sweep.leftovers._deletable", " and (bucket, key) not in kept", ""
         ),
-        "roll back what the published generation keeps": replaced(
-            "lake.commit.CommitDocument.written", property(lambda document: (*document.objects, *document.quarantine))
+        "roll back what the published generation keeps": changed(
+            "lake.publish.roll_back", "row.id, row.generation)", 'row.id, row.generation).rpartition("-g")[0]'
         ),
         # A generation leaves out unreadable files, although the previous one has published their rows.
         "replace rows by fewer": all_of(

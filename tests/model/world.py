@@ -79,8 +79,6 @@ class World:
     acknowledged: set[ObjectVersion] = field(default_factory=set)
     queue: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Events that the SQS queue still delivers, by message id."""
-    seen_pointers: set[str] = field(default_factory=set)
-    """Pointers that the current query has read."""
     damaged_parts: dict[str, bytes] = field(default_factory=dict)
     """The recorded bytes of documents of parts that are damaged, by key."""
     causes: set[tuple[str, int]] = field(default_factory=set)

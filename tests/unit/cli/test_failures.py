@@ -157,11 +157,11 @@ def converted(world: World, row: ManifestRow, version: str) -> None:
 def test_a_blocked_manifest_is_tried_again_by_itself(world: World, stack: DeployedStack) -> None:
     for name, lane in (("a", Lane.BATCH), ("b", Lane.STREAM)):
         claim = world.claimed(world.queued(name, lane=lane))
-        world.ledger.manifests.release(claim.row, "s3:GetObject is denied", world.now)
+        world.ledger.manifests.release(claim, "s3:GetObject is denied", world.now)
     # And: a manifest whose publishing met a fault; a failure of an attempt before the commit no longer counts
     tried = world.claimed(world.queued("p"))
-    world.ledger.manifests.release(tried.row, "worker lost", world.now)
-    row = world.committed(world.claimed(world.row(tried.row.id)))
+    world.ledger.manifests.release(tried, "worker lost", world.now)
+    row = world.committed(world.claimed(world.row(tried.id)))
     assert row.id not in [item["manifest"] for item in listed(world)]
     world.ledger.manifests.record_reason(row, "the credentials have expired")
     # And: more manifests than the limit that only wait for their turn

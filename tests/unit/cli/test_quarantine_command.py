@@ -72,7 +72,7 @@ def published(
     body = "".join(json.dumps(record) + "\n" for record in records).encode()
     key = quarantine_key(row.partition, row.id, row.generation, 0)
     world.raw_s3.put_object(Bucket="quarantine", Key=key, Body=body)
-    objects = (*kept, PendingObject("quarantine", key, "", (), "", len(body), 1))
+    objects = (*kept, PendingObject("quarantine", key, "", "", "", len(body), 1))
     world.ledger.manifests.finish(world.committed(world.claimed(row), quarantine=objects), TOTALS, world.now)
     return world.row(row.id)
 
@@ -140,7 +140,7 @@ def test_the_published_generation_counts_with_what_it_keeps_of_an_earlier_one(
     replaced = json.dumps(line_of("{", 7)).encode()
     filled.raw_s3.put_object(Bucket="quarantine", Key=quarantine_key(EVENING, row.id, 1, 1), Body=replaced)
     filled.ledger.manifests.force(row, filled.now, "request")
-    earlier = PendingObject("quarantine", quarantine_key(EVENING, row.id, 1, 0), "", (), "", 1, 1)
+    earlier = PendingObject("quarantine", quarantine_key(EVENING, row.id, 1, 0), "", "", "", 1, 1)
     published(filled, filled.row(row.id), [line_of("[1]", 9, reason="not an object")], [earlier] if is_kept else [])
     # When, Then: only lines of the second generation are counted
     found = listed(first=EVENING.stamp)

@@ -78,7 +78,7 @@ def test_the_backlog_is_counted_by_lane_and_dataset(world: World, page: Page) ->
     world.queued("a", "b")
     world.wait(timedelta(minutes=90))
     tried = world.claimed(world.queued("c", partition=Partition("events", "2026-11-20", 9)))
-    assert world.ledger.manifests.release(tried.row, "worker lost", world.now)
+    assert world.ledger.manifests.release(tried, "worker lost", world.now)
     world.queued("d", lane=Lane.STREAM)
     # And an old manifest that started to wait again just now
     assert world.ledger.manifests.force(world.row(ended.id), world.now, "request")

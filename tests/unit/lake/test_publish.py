@@ -11,7 +11,7 @@ from unittest.mock import Mock
 import pytest
 from botocore.exceptions import ClientError, IncompleteReadError
 
-from lake.commit import CommitDocument, SourceCount, UploadedPart, put_bound_document, read_result
+from lake.commit import CommitDocument, SourceCount, put_bound_document, read_result
 from lake.errors import NewerDocumentError, TransientError, UploadsVanishedError
 from lake.layout import commit_key, lake_key, quarantine_key
 from lake.ledger import CommitReference, ManifestRow, State
@@ -24,20 +24,20 @@ BODIES = (b"first" * 10, b"second" * 10)
 def publishing(world: World) -> tuple[ManifestRow, CommitDocument]:
     """A manifest right after its commit point: two lake files and a quarantine object, all invisible."""
     claim = world.claimed(world.queued("a.json"))
-    names = [lake_key(PARTITION, claim.row.id, 1, number) for number in range(2)]
+    names = [lake_key(PARTITION, claim.id, 1, number) for number in range(2)]
     objects = tuple(upload(world.raw_s3, "lake", name, body, 5) for name, body in zip(names, BODIES, strict=True))
-    quarantine = (upload(world.raw_s3, "quarantine", quarantine_key(PARTITION, claim.row.id, 1, 0), b"{}", 1),)
+    quarantine = (upload(world.raw_s3, "quarantine", quarantine_key(PARTITION, claim.id, 1, 0), b"{}", 1),)
     source = SourceCount("s3://input/a.json", "v1", 100, 12, 10, 1, {"not JSON": 1}, "not JSON at byte 7", None)
     document = CommitDocument(
-        claim.row.id, 1, 1, PARTITION, "jr_1", "2026-11-20T09:30:00Z", objects, quarantine, (source,), ("new",), 1500
+        claim.id, 1, 1, PARTITION, "jr_1", "2026-11-20T09:30:00Z", objects, quarantine, (source,), ("new",), 1500
     )
-    named = put_bound_document(world.raw_s3, "control", commit_key(claim.row.id, 1, 1, "n"), document)
+    named = put_bound_document(world.raw_s3, "control", commit_key(claim.id, 1, 1, "n"), document)
     world.ledger.manifests.commit(claim, named, world.now)
-    return world.row(claim.row.id), document
+    return world.row(claim.id), document
 
 
 def roll(world: World, row: ManifestRow) -> State:
-    return roll_forward(world.s3, world.ledger, "control", row, world.clock)
+    return roll_forward(world.s3, world.ledger, "control", row, world.clock, BUCKETS)
 
 
 def published(world: World) -> list[bytes]:
@@ -87,10 +87,10 @@ def test_vanished_uploads_leave_no_object_and_fail_the_manifest(world: World) ->
 
 def test_a_roll_back_deletes_nothing_that_a_slower_process_has_published(world: World) -> None:
     # Given: this process found an upload gone, because another process had just completed it
-    row, document = publishing(world)
+    row, _ = publishing(world)
     assert roll(world, row) == State.DONE
     # When
-    roll_back(world.s3, world.ledger, row, document.objects, "uploads are gone", world.now)
+    roll_back(world.s3, world.ledger, row, BUCKETS, "uploads are gone", world.now)
     # Then
     assert world.row(row.id).state == State.DONE
     assert published(world) == list(BODIES)
@@ -195,21 +195,23 @@ def test_an_error_that_does_not_say_that_the_upload_is_gone_is_raised(world: Wor
 
 @pytest.mark.parametrize("code", ["SlowDown", "AccessDenied", "404"])
 def test_nothing_fails_and_nothing_is_deleted_while_an_upload_cannot_be_aborted(world: World, code: str) -> None:
-    # Given a committed manifest with one completed object
-    row, item = row_in_state(world, "PUBLISHING"), upload(world.raw_s3, "lake", KEY, b"rows")
-    complete_all(world.s3, [item])
+    # Given a committed manifest with one completed object, and an upload
+    row = row_in_state(world, "PUBLISHING")
+    keys = [lake_key(row.partition, row.id, row.generation, number) for number in range(2)]
+    completed, _ = (upload(world.raw_s3, "lake", key, b"rows") for key in keys)
+    complete_all(world.s3, [completed])
     s3 = refusing(world, "abort_multipart_upload", code)
     # When / Then
     with pytest.raises(ClientError, match=code):
-        roll_back(s3, world.ledger, row, [item], "uploads are gone", world.now)
+        roll_back(s3, world.ledger, row, BUCKETS, "uploads are gone", world.now)
     assert world.row(row.id).state == State.PUBLISHING
-    assert world.keys("lake") == [KEY]
+    assert world.keys("lake") == keys[:1]
 
 
 def test_a_repeated_completion_without_an_answer_does_not_say_that_the_upload_is_gone(world: World) -> None:
     # Given the document of an upload whose request the client repeated: the part now has another ETag
     item = upload(world.raw_s3, "lake", KEY, b"rows")
-    item = replace(item, parts=(UploadedPart("0" * 32, item.parts[0].checksum),))
+    item = replace(item, etag="0" * 32)
     s3 = refusing(world, "complete_multipart_upload", "InvalidPart", "SlowDown")
     with pytest.raises(ClientError, match="SlowDown"):
         complete_all(s3, [item])
@@ -240,15 +242,15 @@ def test_a_success_without_an_object_does_not_say_that_the_upload_is_gone(world:
 def test_a_commit_document_of_another_version_is_left_alone(world: World, body: bytes) -> None:
     # Given: a committed document that this version cannot read
     claim = world.claimed(world.queued("a.json"))
-    upload(world.raw_s3, "lake", lake_key(PARTITION, claim.row.id, 1, 0), b"row", 1)
+    upload(world.raw_s3, "lake", lake_key(PARTITION, claim.id, 1, 0), b"row", 1)
     world.raw_s3.put_object(Bucket="control", Key="commits/x.json", Body=body)
     reference = CommitReference("commits/x.json", hashlib.sha256(body).hexdigest())
     world.ledger.manifests.commit(claim, reference, world.now)
-    before = world.row(claim.row.id)
+    before = world.row(claim.id)
     world.faults.reset()
     # When
     with pytest.raises(NewerDocumentError, match="deploy the newer version"):
         roll(world, before)
     # Then
-    assert world.row(claim.row.id) == before
+    assert world.row(claim.id) == before
     assert world.faults.writes == []

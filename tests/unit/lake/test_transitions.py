@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lake.errors import InvalidInputError, LeaseLostError, TerminalError
-from lake.ledger import Claim, CommitReference, ManifestRow, Published, State
+from lake.ledger import CommitReference, ManifestRow, Published, State
 from lake.ledger.manifest_row import MAX_EARLIER_OWNERS
 from lake.ledger.transitions import successor_row
 from lake.manifest import Lane
@@ -21,13 +21,13 @@ SUCCESSORS = ("successor-1", "successor-2")
 
 def claim(world: World, row: ManifestRow) -> bool:
     held = world.ledger.manifests.claim(row, "jr_2", world.now, LEASE, "nonce")
-    assert held is None or held.row == world.row(row.id)
+    assert held is None or held == world.row(row.id)
     return held is not None
 
 
 def renew(world: World, row: ManifestRow) -> bool:
     try:
-        world.ledger.manifests.renew(Claim(row, "jr_1"), world.now, LEASE)
+        world.ledger.manifests.renew(replace(row, state=State.RUNNING, owner="jr_1"), world.now, LEASE)
     except LeaseLostError:
         return False
     return True
@@ -43,7 +43,7 @@ def release_uncounted(world: World, row: ManifestRow) -> bool:
 
 def commit(world: World, row: ManifestRow) -> bool:
     try:
-        world.ledger.manifests.commit(Claim(row, "jr_1"), OTHER_DOCUMENT, world.now)
+        world.ledger.manifests.commit(replace(row, state=State.RUNNING, owner="jr_1"), OTHER_DOCUMENT, world.now)
     except LeaseLostError:
         return False
     return True
@@ -183,8 +183,8 @@ def test_a_repeated_commit_recognises_what_was_published_and_forced_meanwhile(wo
     held = world.claimed(world.queued("a.json"))
     manifests = world.ledger.manifests
     manifests.commit(held, DOCUMENT, world.now)
-    manifests.finish(world.row(held.row.id), TOTALS, world.now)
-    force(world, world.row(held.row.id))
+    manifests.finish(world.row(held.id), TOTALS, world.now)
+    force(world, world.row(held.id))
     # When, Then
     manifests.commit(held, DOCUMENT, world.now)
     with pytest.raises(LeaseLostError):
@@ -205,11 +205,11 @@ def released(world: World, row: ManifestRow) -> None:
 
 def released_later(world: World, row: ManifestRow) -> None:
     released(world, row)
-    released(world, world.claimed(world.row(row.id), "jr_2").row)
+    released(world, world.claimed(world.row(row.id), "jr_2"))
 
 
 def committed(world: World, row: ManifestRow) -> None:
-    world.ledger.manifests.commit(Claim(row, "jr_1"), DOCUMENT, world.now)
+    world.ledger.manifests.commit(replace(row, state=State.RUNNING, owner="jr_1"), DOCUMENT, world.now)
 
 
 @pytest.mark.parametrize(("meanwhile", "over"), [(released, True), (released_later, False), (committed, False)])
@@ -253,7 +253,7 @@ def test_a_row_keeps_the_owners_of_its_attempts_up_to_the_maximum(world: World) 
     row = world.queued("a.json")
     for number in range(1, MAX_EARLIER_OWNERS + 4):
         claim = world.claimed(world.row(row.id), f"jr_{number}")
-        assert claim.row == world.row(row.id)
+        assert claim == world.row(row.id)
         world.wait(LEASE)
     last = world.row(row.id)
     assert last.owner == f"jr_{MAX_EARLIER_OWNERS + 3}"

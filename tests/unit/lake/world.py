@@ -32,13 +32,12 @@ from lake.commit import (
     PendingObject,
     ResultObject,
     SourceCount,
-    UploadedPart,
     checksum_of,
     put_bound_document,
 )
 from lake.documents import encode, encode_document
 from lake.layout import commit_key, result_key
-from lake.ledger import ArrivalRow, Claim, CollectionId, CommitReference, Ledger, ManifestRow, PublishedTotals
+from lake.ledger import ArrivalRow, CollectionId, CommitReference, Ledger, ManifestRow, PublishedTotals
 from lake.ledger.manifest_row import NO_OBJECTS, PublishedObjects
 from lake.manifest import Lane, Manifest, ObjectVersion, Partition, new_manifest_id
 from lake.manifest_documents import new_part, write_manifest
@@ -114,14 +113,14 @@ class World:
             write_manifest(self.raw_s3, RESOURCES.control_bucket, manifest)
         assert self.ledger.manifests.supersede(row, successors, reason, self.now)
 
-    def claimed(self, row: ManifestRow, owner: str = "jr_1") -> Claim:
+    def claimed(self, row: ManifestRow, owner: str = "jr_1") -> ManifestRow:
         claim = self.ledger.manifests.claim(row, owner, self.now, LEASE)
         assert claim is not None
         return claim
 
-    def committed(self, claim: Claim, **lists: Any) -> ManifestRow:
+    def committed(self, claim: ManifestRow, **lists: Any) -> ManifestRow:
         """PUBLISHING with a commit document of these lists; no object that it names is completed."""
-        row, control = claim.row, RESOURCES.control_bucket
+        row, control = claim, RESOURCES.control_bucket
         lists = {**dict.fromkeys(("objects", "quarantine", "sources", "new_columns"), ()), **lists}
         document = CommitDocument(
             row.id, row.generation, row.attempt, row.partition, "jr_1", "", **lists, task_milliseconds=1
@@ -133,7 +132,8 @@ class World:
     def published(self, row: ManifestRow, *, has_table: bool = False, **lists: Any) -> ManifestRow:
         """The QUEUED manifest, made DONE with a commit document of these lists."""
         row = self.committed(self.claimed(row), **lists)
-        roll_forward(self.s3, self.ledger, RESOURCES.control_bucket, row, self.clock, has_table=has_table)
+        control, buckets = RESOURCES.control_bucket, RESOURCES.output_buckets
+        roll_forward(self.s3, self.ledger, control, row, self.clock, buckets, has_table=has_table)
         return self.row(row.id)
 
     def row(self, manifest: str) -> ManifestRow:
@@ -152,8 +152,7 @@ def upload(s3: Any, bucket: str, key: str, body: bytes, rows: int = 1) -> Pendin
     created = s3.create_multipart_upload(Bucket=bucket, Key=key, ChecksumAlgorithm=ALGORITHM, ChecksumType=WHOLE_OBJECT)
     upload_id = created["UploadId"]
     part = s3.upload_part(Bucket=bucket, Key=key, UploadId=upload_id, PartNumber=1, Body=body, ChecksumCRC32=checksum)
-    parts = (UploadedPart(part["ETag"].strip('"'), checksum),)
-    return PendingObject(bucket, key, upload_id, parts, checksum, len(body), rows)
+    return PendingObject(bucket, key, upload_id, part["ETag"].strip('"'), checksum, len(body), rows)
 
 
 @contextmanager
@@ -289,7 +288,7 @@ def row_in_state(world: World, state: str) -> ManifestRow:
         if state == "EXPIRED":
             world.wait(LEASE)
         if state == "FAILED":
-            manifests.fail(claim.row, "because", world.now)
+            manifests.fail(claim, "because", world.now)
         if state in ("PUBLISHING", "DONE", "FAILED PUBLISH"):
             manifests.commit(claim, DOCUMENT, world.now)
         if state == "DONE":

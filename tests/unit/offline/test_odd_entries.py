@@ -92,7 +92,7 @@ def orders(tmp_path: Path) -> Iterator[Path]:
 def commit_document(output: Path, **changes: Any) -> Path:
     """A commit document of a process that was killed before it published anything."""
     key = f"orders/date=2026-11-20/hour=09/{MANIFEST}-g1-00000.parquet"
-    item = asdict(PendingObject("lake", key, "", (), "", 1, 1)) | changes.pop("object", {})
+    item = asdict(PendingObject("lake", key, "", "", "", 1, 1)) | changes.pop("object", {})
     body = {
         "format": 1,
         "manifest": MANIFEST,

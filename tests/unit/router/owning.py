@@ -45,7 +45,7 @@ def convert(deployment: Deployment, manifest: str, *, unreadable: bool = False) 
     """Publish the current generation, as a run does, with a stub of its commit document."""
     if unreadable:
         claim = deployment.claimed(deployment.row(manifest))
-        deployment.ledger.manifests.release(claim.row, "1 file cannot be read", deployment.now, "exclusions/e.json")
+        deployment.ledger.manifests.release(claim, "1 file cannot be read", deployment.now, "exclusions/e.json")
     publish(deployment, deployment.row(manifest), TOTALS if unreadable else replace(TOTALS, failed_files=0))
     deployment.faults.writes.clear()
 

@@ -23,7 +23,7 @@ def test_settle_records_what_an_execution_has_left(deployment: Deployment) -> No
     # Given a manifest with rejected lines and an unreadable file, one that failed, and one that is converted
     published, failed, running = planned(deployment, "a", "b", "c")
     done(deployment, published, rows=1, rejects=2, unreadable="s3://input/gone")
-    deployment.ledger.manifests.fail(deployment.claimed(failed).row, "because", deployment.now)
+    deployment.ledger.manifests.fail(deployment.claimed(failed), "because", deployment.now)
     deployment.claimed(running)
     # Then
     manifests = (Metric.FAILED_MANIFESTS, Metric.OPEN_MANIFESTS)

@@ -213,7 +213,7 @@ def test_unknown_and_ignored_files_and_those_without_a_manifest_yet_are_reported
 
 def test_a_manifest_that_was_tried_is_promoted_with_all_attempts_left(deployment: Deployment) -> None:
     claim = deployment.claimed(deployment.row(owned(deployment, "a", "b")))
-    assert deployment.ledger.manifests.release(claim.row, "no memory", deployment.now, "exclusions/x")
+    assert deployment.ledger.manifests.release(claim, "no memory", deployment.now, "exclusions/x")
     assert counts(ask(deployment, "a")) == {"promoted": 1, "manifests": 1}
     (row,) = deployment.ledger.manifests.open(Lane.STREAM, State.QUEUED)
     assert (row.attempt, row.tries, row.exclusions) == (1, 0, None)

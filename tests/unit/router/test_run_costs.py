@@ -84,7 +84,7 @@ def test_a_lost_status_is_recovered_by_the_next_one(deployment: Deployment) -> N
     (row,) = planned(deployment, "a.json")
     deployment.glue.runs["batch-job"] = {"jr_lost": "FAILED"}
     claim = deployment.claimed(row, "jr_lost")
-    deployment.ledger.manifests.release(claim.row, "its run has ended", deployment.now)
+    deployment.ledger.manifests.release(claim, "its run has ended", deployment.now)
     done(deployment, row, 10)
     ended(deployment, "jr_lost", holder(deployment, row))
     # When

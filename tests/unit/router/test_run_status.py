@@ -45,7 +45,7 @@ def test_the_verdict_names_why_a_job_run_did_not_start(deployment: Deployment) -
     assert REFUSAL in settled(deployment)["message"]
     # And a manifest that another run works on keeps its reason
     run = deployment.glue.start_job_run(JobName="batch-job")["JobRunId"]
-    reason = deployment.claimed(deployment.row(second.id), run).row.reason
+    reason = deployment.claimed(deployment.row(second.id), run).reason
     run_status({"run": RUN, "refusal": "another"}, deployment.services)
     assert deployment.row(second.id).reason == reason
 
@@ -254,7 +254,7 @@ def test_manifests_are_released_once_their_run_on_emr_serverless_has_ended(
     # Given: two manifests of one run, whose status is requested once
     emr = Mock(**{"get_job_run.side_effect": [{"jobRun": {"state": answer}} if isinstance(answer, str) else answer]})
     deployment.services = replace(deployment.services, engines={"emr-serverless": emr})
-    rows = [deployment.claimed(deployment.queued(name), HOLDER).row for name in ("a.json", "b.json")]
+    rows = [deployment.claimed(deployment.queued(name), HOLDER) for name in ("a.json", "b.json")]
     # When, Then
     with pytest.raises(ClientError) if is_released is None else nullcontext():
         released = release_unheld(deployment.services, [deployment.row(row.id) for row in rows])

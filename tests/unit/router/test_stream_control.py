@@ -272,7 +272,7 @@ def test_a_watch_measures_the_backlog_and_spills(deployment: Deployment) -> None
     names = (Metric.STREAM_RUNNING, Metric.STREAM_BACKLOG_BYTES, Metric.STREAM_SPILLING)
     assert recorded(lambda: act(deployment, "watch"), *names) == [1, 200, 1]
     assert deployment.ledger.stream.get().spilling
-    for row in (waiting, claim.row):
+    for row in (waiting, claim):
         deployment.ledger.manifests.fail(row, "because", deployment.now)
     assert not act(deployment, "watch")["spilling"]
     assert not deployment.ledger.stream.get().spilling

@@ -99,7 +99,7 @@ def test_manifests_of_a_streaming_run_that_has_ended_are_released(
     (run,) = emr.runs.values()
     run["state"], holder = "RUNNING", run_id(APPLICATION, run["id"])
     rows = [
-        deployment.claimed(deployment.queued(f"{run}.json", lane=Lane.STREAM), run).row for run in (holder, "jr_before")
+        deployment.claimed(deployment.queued(f"{run}.json", lane=Lane.STREAM), run) for run in (holder, "jr_before")
     ]
     assert release_unheld(deployment.services, rows) == []
     # When the run has failed, then its manifest is released, and the other one waits for its lease

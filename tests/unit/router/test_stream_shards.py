@@ -147,7 +147,7 @@ def test_the_worst_shards_decide_the_health_of_the_lane(deployment: Deployment) 
 def test_what_a_run_of_another_shard_has_taken_is_released_when_that_run_has_ended(deployment: Deployment) -> None:
     # Given a manifest of the second shard, whose pointer the first one has read, before its run ended
     deployment.glue.runs["stream-job"] = {"jr_1": "RUNNING"}
-    row = deployment.claimed(waits(deployment, "2"), "jr_1").row
+    row = deployment.claimed(waits(deployment, "2"), "jr_1")
     assert release_unheld(deployment.services, [row]) == []
     deployment.glue.runs["stream-job"] = {"jr_1": "FAILED"}
     # When, Then
@@ -155,7 +155,7 @@ def test_what_a_run_of_another_shard_has_taken_is_released_when_that_run_has_end
     # And the shard's own job is asked first: each of 20 jobs holds manifests, and every sweep queries each of them
     deployment.glue.runs["stream-job-2"] = {"jr_2": "RUNNING"}
     with patch.object(deployment.glue, "get_job_run", wraps=deployment.glue.get_job_run) as lookups:
-        assert release_unheld(deployment.services, [deployment.claimed(waits(deployment, "2"), "jr_2").row]) == []
+        assert release_unheld(deployment.services, [deployment.claimed(waits(deployment, "2"), "jr_2")]) == []
     assert lookups.call_count == 1
 
 

@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from types import SimpleNamespace
@@ -22,6 +21,7 @@ from lake.shards import SHARD_ARGUMENT
 from lake.speed import InputSize
 from router.stream.runs import MAX_HEARTBEAT_AGE
 from streaming_job import main, stream
+from streaming_job.micro_batch import PORTIONS
 from streaming_job.stream import InboxStream, OpenConversion
 from tests.unit.lake.world import World
 from transform.outcome import HELD, ConversionOutcome
@@ -39,23 +39,21 @@ def context_of(world: World, run: str = "jr_1", **settings: Any) -> ConversionCo
     return ConversionContext(spark, services, run, world.clock, bool, lambda _: None)
 
 
-BATCH: Any = SimpleNamespace(collect=lambda: [("s3a://control/inbox/m-1.json",)])
-
-
 def test_a_heartbeat_has_the_begin_of_the_micro_batch_until_its_end(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Given heartbeats during and after the conversion of manifests, and a ledger without other writes of the stream
     seen, found = [], InboxStream(context_of(world))
+    world.raw_s3.put_object(Bucket="control", Key=pointer_key("m", "n", urgent=False), Body=b"")
 
     def convert(*_: object, **__: object) -> list[Any]:
         found._record_heartbeat()
         seen.append(world.ledger.stream.get().micro_batch_since)
         return []
 
-    monkeypatch.setattr(stream, "convert_manifests", convert)
+    monkeypatch.setattr(stream, "convert_portion", convert)
     # When
-    found._run_micro_batch(BATCH, 0)
+    found._run_micro_batch(Mock(), 0)
     found._record_heartbeat()
     # Then
     assert seen == [world.now.isoformat(timespec="milliseconds")]
@@ -96,10 +94,8 @@ def test_a_run_reports_that_it_is_alive_however_seldom_its_trigger_is(world: Wor
     world.wait(timedelta(hours=1))
     # When, Then it reads its row several times while a heartbeat is valid
     query: Any = SimpleNamespace()
-    assert not found._watch(query)
+    found._watch(query)
     assert 3 * timedelta(seconds=waits[0]) < MAX_HEARTBEAT_AGE
-    # And also while it waits for the end of a micro-batch before it stops
-    assert timedelta(seconds=waits[0] + stream.STOP_TIMEOUT_SECONDS) < MAX_HEARTBEAT_AGE
 
 
 @pytest.mark.parametrize("operation", ["record_heartbeat", "get"])
@@ -124,7 +120,7 @@ def test_a_ledger_that_does_not_answer_for_a_while_does_not_end_the_run(
     query: Any = SimpleNamespace(isActive=True)
     # When, Then
     if goes_on:
-        assert not found._watch(query)
+        found._watch(query)
         assert refusals == []
     else:
         with pytest.raises(ClientError, match=code):
@@ -189,7 +185,8 @@ class SlowLane:
 
     world: World
     slow: set[str] = field(default_factory=set)
-    open_bytes: int = 1
+    seconds: float = 0
+    """The work of each manifest."""
     gate: threading.Event = field(default_factory=threading.Event)
     begun: list[str] = field(default_factory=list)
     held: bool = False
@@ -199,27 +196,23 @@ class SlowLane:
     def __post_init__(self) -> None:
         self.stream = InboxStream(replace(context_of(self.world), log=self.lines.append))
 
-    def convert(self, _context: object, manifests: list[str], **given: Any) -> list[Any]:
+    def convert(self, _context: object, manifests: list[str], _recent: object) -> list[Any]:
         self.begun += manifests
-        given["on_open"](self.open_bytes)
+        with self.stream._changed:
+            self.stream._changed.notify_all()
         if self.slow.intersection(manifests):
             assert self.gate.wait(PATIENCE_SECONDS)
         if self.error is not None:
             raise self.error
         if self.held:
-            while not given["is_stopping"]():
-                assert not self.gate.is_set()
             return [ConversionOutcome(manifest, HELD) for manifest in manifests]
         return []
 
     def batch(self, *manifests: str) -> None:
-        rows = []
         for manifest in manifests:
             key = pointer_key(manifest, f"{len(self.begun)}", urgent=False)
             self.world.raw_s3.put_object(Bucket="control", Key=key, Body=b"")
-            rows.append((f"s3a://control/{key}",))
-        batch: Any = SimpleNamespace(collect=lambda: rows)
-        self.stream._run_micro_batch(batch, 0)
+        self.stream._run_micro_batch(Mock(), 0)
 
     def pointers(self) -> list[str | None]:
         return [manifest_of_pointer(key) for key in self.world.keys("control", INBOX)]
@@ -229,16 +222,12 @@ class SlowLane:
             assert self.stream._changed.wait_for(lambda: len(self.stream._open) == number, PATIENCE_SECONDS)
 
     def fill(self) -> threading.Thread:
-        """Begin a micro-batch with as much input as is converted concurrently, and with a slow file."""
-
-        def run_batch() -> None:
-            with suppress(TransientError, PySparkException):
-                self.batch(SLOW)
-
-        self.slow, self.open_bytes = {SLOW}, 1 << 40
-        batch = threading.Thread(target=run_batch)
+        """Begin a micro-batch with more slow files than are converted in parallel."""
+        files = [f"20261120T{number:06d}{'1' * 20}" for number in range(PORTIONS + 1)]
+        self.slow, self.seconds = {*files}, 1 << 40
+        batch = threading.Thread(target=self.batch, args=files)
         batch.start()
-        self.wait_until_open(1)
+        self.wait_until_open(PORTIONS)
         return batch
 
     def end(self) -> None:
@@ -252,7 +241,8 @@ SLOW, FAST = (f"20261120T{number:06d}{'0' * 20}" for number in range(2))
 @pytest.fixture
 def lane(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[SlowLane]:
     lane = SlowLane(world)
-    monkeypatch.setattr(stream, "convert_manifests", lane.convert)
+    monkeypatch.setattr(stream, "convert_portion", lane.convert)
+    monkeypatch.setattr(stream, "input_sizes", lambda _, names: {name: InputSize(lane.seconds, 1) for name in names})
     monkeypatch.setattr(stream, "PATIENCE_SHARE", 0)
     yield lane
     lane.end()
@@ -270,94 +260,61 @@ def test_one_slow_file_does_not_stop_the_micro_batches(lane: SlowLane) -> None:
     assert not lane.stream._may_end()
     assert lane.begun == [SLOW, FAST]
     assert lane.pointers() == [SLOW, SLOW]
-    # When the file has ended, Then nothing is left
-    lane.end()
-    assert lane.pointers() == []
+    # When the file has ended, Then the run ends, and leaves that pointer to the next one
+    lane.gate.set()
+    lane.wait_until_open(0)
+    assert lane.pointers() == [SLOW]
     assert lane.stream._may_end()
     # And then no further one begins
-    with pytest.raises(InterruptedError):
-        lane.batch(FAST)
-
-
-def test_pointers_that_cannot_be_deleted_are_not_read_again_by_a_new_query(
-    lane: SlowLane, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Given an inbox that denies deletions, and queries that are followed by another one after a pointer
-    denied: Any = {"Error": {"Code": "AccessDenied", "Message": ""}, "ResponseMetadata": {"HTTPStatusCode": 403}}
-    monkeypatch.setattr(lane.world.raw_s3, "delete_object", Mock(side_effect=ClientError(denied, "DeleteObject")))
-    monkeypatch.setattr(stream, "MAX_POINTERS_PER_CHECKPOINT", 1)
-    # When, Then none follows, and the alarm has the permission
-    monkeypatch.setattr(stream, "PATIENCE_SHARE", 1)
     lane.batch(FAST)
-    assert not lane.stream._full
-    (alarm,) = [line for line in lane.lines if line.startswith("ALARM")]
-    assert "1 pointer that was read stays in the inbox: s3:DeleteObject is denied" in alarm
-    # When a micro-batch only has another pointer to a manifest that is being converted, Then it proves no deletion
-    monkeypatch.setattr(stream, "PATIENCE_SHARE", 0)
-    lane.slow = {SLOW}
-    for _ in range(3):
-        lane.batch(SLOW)
-        lane.wait_until_open(1)
-        assert not lane.stream._full
-
-
-def test_a_query_goes_past_pointers_whose_manifests_are_being_converted(
-    lane: SlowLane, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Given queries that are followed by another one after two pointers, and a slow file
-    monkeypatch.setattr(stream, "MAX_POINTERS_PER_CHECKPOINT", 2)
-    lane.slow = {SLOW}
-    lane.batch(SLOW)
-    # When one reads another pointer to it, Then it continues with the next one, and the queries do not repeat endlessly
-    lane.batch(SLOW)
-    assert not lane.stream._full
-    lane.batch(FAST)
-    assert lane.stream._full
-    lane.wait_until_open(1)
-    # And a full query begins nothing that its stop would interrupt
-    with pytest.raises(InterruptedError):
-        lane.batch("another")
     assert lane.begun == [SLOW, FAST]
 
 
-def test_a_micro_batch_that_fills_the_cores_is_waited_for(lane: SlowLane) -> None:
+def test_pointers_that_cannot_be_deleted_keep_no_others_waiting(
+    lane: SlowLane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given an inbox that denies deletions, and micro-batches of one pointer
+    denied: Any = {"Error": {"Code": "AccessDenied", "Message": ""}, "ResponseMetadata": {"HTTPStatusCode": 403}}
+    monkeypatch.setattr(lane.world.raw_s3, "delete_object", Mock(side_effect=ClientError(denied, "DeleteObject")))
+    monkeypatch.setattr(stream, "MAX_POINTERS_PER_TRIGGER", 1)
+    monkeypatch.setattr(stream, "PATIENCE_SHARE", 1)
+    # When, Then each one takes the next pointer, and the alarm has the permission
+    lane.batch(SLOW)
+    lane.batch(FAST)
+    lane.batch()
+    assert lane.begun == [SLOW, FAST]
+    alarm, _ = [line for line in lane.lines if line.startswith("ALARM")]
+    assert "1 pointer that was read stays in the inbox: s3:DeleteObject is denied" in alarm
+    # And another pointer to one of them, which the sweep has written, is read
+    lane.batch(SLOW)
+    assert lane.begun == [SLOW, FAST, SLOW]
+
+
+@pytest.mark.parametrize(("code", "goes_on"), [("SlowDown", True), ("AccessDenied", False)])
+def test_a_micro_batch_whose_listing_gets_no_answer_is_empty(
+    lane: SlowLane, monkeypatch: pytest.MonkeyPatch, code: str, goes_on: bool
+) -> None:
+    # Given an S3 that refuses one listing
+    refusal = Mock(side_effect=ClientError({"Error": {"Code": code, "Message": ""}}, "ListObjectsV2"))
+    with monkeypatch.context() as patch:
+        patch.setattr("streaming_job.inbox.list_objects", refusal)
+        lane.batch(FAST)
+    # When, Then the next micro-batch reads the inbox; a denied listing ends the run
+    lane.batch()
+    assert lane.begun == [FAST] * goes_on
+    assert (lane.stream._error is None) == goes_on
+
+
+def test_a_portion_waits_while_others_fill_the_cores(lane: SlowLane) -> None:
     batch = lane.fill()
-    # When it ends, Then the next one may begin, and not before
+    # When one of them ends, Then the next one begins, and not before
     assert not lane.stream._working.acquire(blocking=False)
+    assert len(lane.stream._open) == PORTIONS
     lane.gate.set()
     batch.join(PATIENCE_SECONDS)
+    lane.wait_until_open(0)
+    assert sorted(lane.begun) == sorted(lane.slow)
     assert lane.pointers() == []
-
-
-@pytest.mark.parametrize("begins", [True, False])
-@pytest.mark.parametrize(("number", "minutes", "ends"), [(7, 0, False), (8, 0, True), (2, 5, True), (2, 15, False)])
-def test_a_query_that_spark_ends_is_followed_by_another_one_for_a_while(
-    world: World, monkeypatch: pytest.MonkeyPatch, begins: bool, number: int, minutes: int, ends: bool
-) -> None:
-    # Given answers to Spark's listings that are cut off, for a new query or for a running one
-    found, stops, broken = InboxStream(context_of(world)), Mock(), PySparkException("Premature end of message body")
-    failures = [broken] * number
-
-    def start(_: str) -> Any:
-        if not failures:
-            world.wait(timedelta(hours=1))
-            return SimpleNamespace(isActive=True, stop=stops)
-        world.wait(timedelta(minutes=minutes, seconds=5))
-        found._last_work = world.now
-        if begins:
-            return SimpleNamespace(isActive=False, awaitTermination=Mock(side_effect=failures.pop()), stop=stops)
-        raise failures.pop()
-
-    found._wake = SimpleNamespace(wait=lambda _: None, clear=list, set=list)  # type: ignore[assignment]
-    monkeypatch.setattr(found, "_start", start)
-    # When, Then the run continues until it is idle, or queries fail for longer than the start of another run takes
-    if ends:
-        with pytest.raises(PySparkException, match="Premature end"):
-            found.run()
-    else:
-        found.run()
-    assert failures == []
-    assert stops.call_count == begins * number + (not ends)
 
 
 @pytest.mark.parametrize("error", [TransientError, PySparkException])
@@ -393,21 +350,19 @@ def test_a_run_reports_the_error_that_ends_it_before_it_waits_for_its_conversion
 
 @pytest.mark.parametrize(("error", "ends"), [(None, True), (TransientError("no answer"), False)])
 def test_a_run_that_should_stop_ends_after_its_micro_batch(lane: SlowLane, error: Exception | None, ends: bool) -> None:
-    # Given a micro-batch that fills the cores, and others that would follow immediately
+    # Given a micro-batch that fills the cores, and a portion that would follow
     lane.error = error
     batch = lane.fill()
-    # When it ends while the run checks whether it may end
+    # When the run is asked to stop, Then no other portion begins, and the run waits for those that did
     lane.world.ledger.stream.request_stop(True)
-    working: Any = lane.stream._working
-
-    def acquire(**given: Any) -> bool:
-        lane.gate.set()
-        return bool(working.acquire(**given))
-
-    lane.stream._working = SimpleNamespace(acquire=acquire, release=working.release)  # type: ignore[assignment]
-    # Then the run ends; an error of the micro-batch ends it with that error
-    assert lane.stream._may_end() == ends
+    assert not lane.stream._may_end()
     batch.join(PATIENCE_SECONDS)
+    assert len(lane.stream._open) == PORTIONS
+    # When they have ended, Then the run ends; an error ends it with that error
+    lane.gate.set()
+    lane.wait_until_open(0)
+    assert lane.stream._may_end() == ends
+    assert len(lane.begun) == PORTIONS
 
 
 def test_an_error_in_a_micro_batch_that_was_not_waited_for_ends_the_run(lane: SlowLane) -> None:
@@ -417,8 +372,8 @@ def test_an_error_in_a_micro_batch_that_was_not_waited_for_ends_the_run(lane: Sl
     # When it fails, Then nothing else begins, and the next run finds the pointers
     lane.gate.set()
     lane.wait_until_open(0)
-    with pytest.raises(TransientError, match="no answer"):
-        lane.batch(FAST)
+    lane.batch(FAST)
+    assert isinstance(lane.stream._error, TransientError)
     assert lane.stream._wake.is_set()
     lane.end()
     assert lane.begun == [SLOW]

@@ -2,26 +2,25 @@
 
 import json
 import threading
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from fnmatch import fnmatchcase
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from botocore.exceptions import ClientError
 
 from lake.errors import TransientError
-from lake.layout import INBOX, OTHER_POINTERS, URGENT, pointer_key
+from lake.layout import INBOX, URGENT, pointer_key
 from lake.ledger import CostShare, State
 from lake.manifest import Lane, ObjectVersion
 from lake.manifest_documents import write_manifest
 from streaming_job import inbox, micro_batch
 from streaming_job.inbox import has_open_manifests
-from streaming_job.micro_batch import PORTIONS, convert_manifests
+from streaming_job.micro_batch import PORTIONS, convert_portion
 from streaming_job.stream import POOL, InboxStream
 from tests.model.fake_s3 import after_empty_pages
 from tests.unit.lake.world import World
@@ -54,11 +53,10 @@ class Stream:
     max_workers: int = 2
     """With two, portions of 27 s of a core each are converted concurrently: one manifest of 1 GiB."""
     numbers: int = 0
-    on_wait: Callable[[], object] = lambda: None
 
     def __post_init__(self) -> None:
         context = context_of(self.world, stream={"max_workers": self.max_workers})
-        self.context = replace(context, log=self.lines.append, wait=lambda _: self.on_wait())
+        self.context = replace(context, log=self.lines.append, wait=lambda _: None)
         self.run = InboxStream(self.context)
         self.run._record_work = self.outcomes.extend  # type: ignore[method-assign,assignment]
 
@@ -93,6 +91,11 @@ class Stream:
     def pointers(self) -> list[str]:
         return self.world.keys("control", INBOX)
 
+    def read(self) -> None:
+        """A micro-batch, and the end of its portions."""
+        self.run._run_micro_batch(Mock(), 0)
+        self.run._threads.shutdown(wait=True)
+
     def look(self) -> None:
         """One check of the inbox, and the end of its portions."""
         self.run.look_for_urgent()
@@ -114,7 +117,7 @@ def test_an_urgent_file_does_not_wait_for_the_triggers_of_a_peak_backlog(
     # Given a micro-batch that does not end, and peak manifests for many more
     peak = [stream.put(urgent=False) for _ in range(6 * PORTIONS)]
     stream.slow.update(peak)
-    batch = threading.Thread(target=convert_manifests, args=(stream.context, peak[:PORTIONS]))
+    batch = threading.Thread(target=stream.run._run_micro_batch, args=(None, 0))
     batch.start()
     assert stream.slow_begun.acquire(timeout=PATIENCE_SECONDS)
     # When an urgent file arrives, the youngest of all, and S3 first skips many deleted pointers
@@ -134,23 +137,61 @@ def test_an_urgent_file_does_not_wait_for_the_triggers_of_a_peak_backlog(
     batch.join()
 
 
-def test_spark_lists_every_other_pointer_and_no_urgent_one(stream: Stream) -> None:
+def test_a_micro_batch_reads_every_other_pointer_and_no_urgent_one(stream: Stream) -> None:
     stream.put(urgent=True)
-    stream.put(urgent=False)
-    listed = [key for key in stream.pointers() if fnmatchcase(key.removeprefix(INBOX), OTHER_POINTERS)]
-    assert listed == [key for key in stream.pointers() if not key.startswith(f"{INBOX}{URGENT}")]
-    assert len(listed) == 1
+    other = stream.put(urgent=False)
+    assert list(stream.run._find_pointers(urgent=False)) == [other]
 
 
 def test_within_a_micro_batch_urgent_manifests_are_first_and_then_the_oldest(stream: Stream) -> None:
     # Given pointers in any order; one of an urgent manifest has an ordinary name
     old, young, late = stream.put(urgent=False), stream.put(urgent=False), stream.put(urgent=True)
+    # When, Then
+    assert list(micro_batch.input_sizes(stream.context, ["unknown", young, old, late])) == [late, old, young, "unknown"]
+
+
+def test_the_cores_of_the_largest_cluster_have_work(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given more files than a cluster of 8 cores can convert in parallel, with half a minute of a core each
+    stream = Stream(stream.world, max_workers=3)
+    monkeypatch.setattr(micro_batch, "convert", stream.convert)
+    stream.slow.update(stream.put(urgent=False) for _ in range(12))
     # When
-    sizes = micro_batch.input_sizes(stream.context, ["unknown", young, old, late])
-    outcomes = convert_manifests(stream.context, [young, old, late])
-    # Then
-    assert list(sizes) == [late, old, young, "unknown"]
-    assert [outcome.manifest for outcome in outcomes] == [late, old, young]
+    batch = threading.Thread(target=stream.read)
+    batch.start()
+    # Then each core has one, and the others follow
+    assert all(stream.slow_begun.acquire(timeout=PATIENCE_SECONDS) for _ in range(PORTIONS))
+    assert len(stream.begun) == 8
+    stream.gate.set()
+    batch.join()
+    assert stream.pointers() == []
+
+
+@pytest.mark.parametrize(
+    ("code", "goes_on"), [("ThrottlingException", True), ("InternalServerError", True), ("AccessDenied", False)]
+)
+def test_a_ledger_that_does_not_answer_for_a_while_only_delays_a_micro_batch(
+    stream: Stream, monkeypatch: pytest.MonkeyPatch, code: str, goes_on: bool
+) -> None:
+    # Given a ledger that refuses the first read
+    stream.put(urgent=False)
+    refusal = ClientError({"Error": {"Code": code, "Message": ""}}, "GetItem")
+    with monkeypatch.context() as patch:
+        patch.setattr("streaming_job.stream.input_sizes", Mock(side_effect=refusal))
+        stream.run._run_micro_batch(Mock(), 0)
+    # When, Then the next micro-batch converts the manifest; a denied read ends the run
+    stream.read()
+    assert len(stream.begun) == goes_on
+    assert (stream.run._error is None) == goes_on
+
+
+def test_after_an_error_no_other_portion_begins(stream: Stream) -> None:
+    stream.failing = True
+    for _ in range(5 * PORTIONS):
+        stream.put(urgent=False)
+    stream.read()
+    assert "no answer" in str(stream.run._error)
+    assert len(stream.begun) <= PORTIONS
+    assert len(stream.pointers()) == 5 * PORTIONS
 
 
 def test_a_damaged_row_delays_no_other_manifest(stream: Stream) -> None:
@@ -162,7 +203,7 @@ def test_a_damaged_row_delays_no_other_manifest(stream: Stream) -> None:
     assert has_open_manifests(stream.context.services)
     # When
     stream.look()
-    convert_manifests(stream.context, [damaged, peak])
+    convert_portion(stream.context, [damaged, peak])
     # Then
     assert not stream.world.row(intact).open
     assert not stream.world.row(peak).open
@@ -207,7 +248,7 @@ def test_pointers_of_manifests_that_are_being_converted_hide_no_others(
     stream: Stream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Given as many urgent manifests as one listing returns, kept open by a slow file
-    monkeypatch.setattr(inbox, "MAX_POINTERS", 3)
+    monkeypatch.setattr("streaming_job.stream.MAX_URGENT_POINTERS", 3)
     stream = Stream(stream.world, max_workers=101)
     monkeypatch.setattr(micro_batch, "convert", stream.convert)
     flood = [stream.put(urgent=True) for _ in range(3)]
@@ -224,15 +265,18 @@ def test_pointers_of_manifests_that_are_being_converted_hide_no_others(
 
 
 def test_a_held_manifest_does_not_keep_a_run_from_ending(stream: Stream) -> None:
-    # Given a manifest that another run holds forever
+    # Given a manifest that another run holds for a while
     manifest = stream.put(urgent=True)
-    stream.states[manifest] = [HELD] * 1000
-    stream.on_wait = lambda: setattr(stream.run, "_stopping", True)
-    # When the run has to end while it waits, Then it ends, and the next run finds the pointer
+    stream.states[manifest] = [HELD, State.DONE]
+    # When, Then its portion ends at once, its pointer stays, and the next look is not early
     stream.look()
     assert stream.run._open == []
-    assert len(stream.begun) == 2
     assert len(stream.pointers()) == 1
+    assert not stream.run._wake.is_set()
+    # When it is released, Then the next look converts it
+    stream.look()
+    assert len(stream.begun) == 2
+    assert stream.pointers() == []
 
 
 def test_denied_files_do_not_end_a_run_that_has_read_others(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -275,7 +319,9 @@ def test_an_error_ends_the_run_and_leaves_the_pointer_to_the_next_one(stream: St
     assert len(stream.pointers()) == 1
 
 
-def test_a_pointer_that_could_not_be_deleted_is_deleted_later(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pointer_that_could_not_be_deleted_is_left_to_the_next_run(
+    stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stream.put(urgent=True)
 
     def refuse(**_: object) -> None:
@@ -286,10 +332,12 @@ def test_a_pointer_that_could_not_be_deleted_is_deleted_later(stream: Stream, mo
         stream.look()
     assert "1 pointer that was read stays in the inbox" in stream.lines[-1]
     assert len(stream.pointers()) == 1
-    # And it is not read again immediately, but by the next check
-    assert not stream.run._wake.is_set()
+    # And this run does not read it again
     stream.look()
-    assert (stream.pointers(), stream.run._wake.is_set()) == ([], True)
+    assert len(stream.begun) == 1
+    stream.run._left.clear()
+    stream.look()
+    assert stream.pointers() == []
 
 
 @pytest.mark.parametrize(("code", "goes_on"), [("SlowDown", True), ("AccessDenied", False)])
@@ -319,17 +367,18 @@ def test_a_slow_listing_delays_only_the_end(stream: Stream, monkeypatch: pytest.
 
     def record_heartbeat() -> None:
         heartbeats.append(stream.world.now)
-        # A portion has ended; and a micro-batch has read as many pointers as a query may.
+        # A portion has ended; later, Spark has ended the query.
         run._wake.set()
-        run._full = len(heartbeats) == 3
+        query.isActive = len(heartbeats) < 3
 
     monkeypatch.setattr(inbox, "list_objects", list_slowly)
     monkeypatch.setattr(run, "_record_heartbeat", record_heartbeat)
     monkeypatch.setattr("streaming_job.stream.MAX_LOOK_SECONDS", 0)
     stream.world.wait(timedelta(hours=1))
-    query: Any = SimpleNamespace(isActive=True)
-    # When, Then there are heartbeats, the next query follows, and the run does not end
-    assert run._watch(query)
+    query: Any = SimpleNamespace(isActive=True, awaitTermination=Mock(side_effect=TransientError("ended")))
+    # When, Then there are heartbeats, and the run does not end by itself
+    with pytest.raises(TransientError, match="ended"):
+        run._watch(query)
     assert not run._may_end()
     # When the listing has ended, Then another one uses the free room, and the run may end
     run._wake.clear()

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from lake.commit import PendingObject, UploadedPart
+from lake.commit import PendingObject
 from lake.manifest import ObjectVersion, Partition
 from lake.settings import BatchSettings, ConvertSettings, Settings
 from tests.unit.lake.world import World
@@ -32,7 +32,7 @@ def task_of(*splits: Split, number: int = 0, known: tuple[str, ...] = (), **sett
 
 
 def pending(key: str, rows: int, bucket: str = "lake", size: int = 1) -> PendingObject:
-    return PendingObject(bucket, key, f"upload-{key}", (UploadedPart("e", "AAAAAA=="),), "AAAAAA==", size, rows)
+    return PendingObject(bucket, key, f"upload-{key}", "e", "AAAAAA==", size, rows)
 
 
 class FakeSource:

@@ -18,7 +18,7 @@ from lake.commit import SourceCount
 from lake.documents import put_document
 from lake.errors import LeaseLostError, NewerDocumentError
 from lake.layout import lake_key, manifest_key
-from lake.ledger import Claim, CostShare, ManifestRow, State
+from lake.ledger import CostShare, ManifestRow, State
 from lake.manifest import Lane, ObjectVersion
 from tests.model import world as model
 from tests.model.actors import conversion, fake_runtime
@@ -34,20 +34,20 @@ from transform.source import DeniedFileError, UnreadableFileError
 from transform.task_model import Task, TaskFault, TaskResult
 
 
-def given(world: World, manifest: str, run: str = "jr_1", *ended: str) -> Claim | ConversionOutcome | None:
+def given(world: World, manifest: str, run: str = "jr_1", *ended: str) -> ManifestRow | ConversionOutcome | None:
     return claim_or_finish(context_of(world, run, *ended), manifest)
 
 
-def assert_claimed(world: World, manifest: str, claim: Claim | ConversionOutcome | None, attempt: int) -> None:
-    assert isinstance(claim, Claim)
-    assert claim.row == world.row(manifest)
-    assert (claim.owner, claim.row.state, claim.row.attempt) == ("jr_1", State.RUNNING, attempt)
+def assert_claimed(world: World, manifest: str, claim: ManifestRow | ConversionOutcome | None, attempt: int) -> None:
+    assert isinstance(claim, ManifestRow)
+    assert claim == world.row(manifest)
+    assert (claim.owner, claim.state, claim.attempt) == ("jr_1", State.RUNNING, attempt)
 
 
 def after_attempts(world: World, row: ManifestRow, number: int) -> ManifestRow:
     """A QUEUED row after this number of attempts."""
     for _ in range(number):
-        world.ledger.manifests.release(world.claimed(world.row(row.id), "jr_0").row, "it crashed", world.now)
+        world.ledger.manifests.release(world.claimed(world.row(row.id), "jr_0"), "it crashed", world.now)
     return world.row(row.id)
 
 
@@ -86,7 +86,7 @@ def test_a_run_of_the_batch_lane_continues_with_the_successors(
 def test_a_committed_manifest_is_published_and_counted_by_the_run_that_has_converted_it(world: World, run: str) -> None:
     # Given a manifest that the run jr_1 has committed
     claim = world.claimed(world.queued("a.json"))
-    row = claim.row
+    row = claim
     item = upload(world.raw_s3, "lake", lake_key(PARTITION, row.id, 1, 0), b"rows", 3)
     source = SourceCount("s3://input/orders/a.json", "v1", 100, 4, 3, 0, {"not JSON": 1}, "not JSON", None)
     world.committed(claim, objects=(item,), sources=(source,))
@@ -117,7 +117,7 @@ def test_a_manifest_that_a_newer_version_has_committed_waits_for_it(
 def test_a_live_lease_is_kept_until_its_run_has_ended(
     world: World, holder: str, ended: tuple[str, ...], held: bool
 ) -> None:
-    row = world.claimed(world.queued("a.json"), holder).row
+    row = world.claimed(world.queued("a.json"), holder)
     found = given(world, row.id, "jr_1", *ended)
     if held:
         assert found == ConversionOutcome(row.id, HELD, reason=f"run {holder} is working on it")
@@ -141,8 +141,8 @@ def test_a_claim_without_an_answer_is_continued_once(world: World) -> None:
     world.wait(timedelta(minutes=9))
     assert claim_or_finish(context, row.id, skip_tried=True) is None
     claim = claim_or_finish(context, row.id)
-    assert isinstance(claim, Claim)
-    assert (claim.owner, claim.row.attempt, world.row(row.id).attempt) == ("jr_1", 2, 2)
+    assert isinstance(claim, ManifestRow)
+    assert (claim.owner, claim.attempt, world.row(row.id).attempt) == ("jr_1", 2, 2)
     # And the lease has its full length, as the first renewal expects
     world.wait(timedelta(minutes=9))
     assert claim_or_finish(context, row.id) == held
@@ -152,9 +152,9 @@ def test_a_manifest_is_claimed_until_its_attempts_are_used_up(world: World) -> N
     row = after_attempts(world, world.queued("a.json"), 1)
     claim = given(world, row.id)
     assert_claimed(world, row.id, claim, attempt=2)
-    assert isinstance(claim, Claim)
-    assert claim.row.lease_until == world.row(row.id).lease_until
-    world.ledger.manifests.release(claim.row, "it crashed again", world.now)
+    assert isinstance(claim, ManifestRow)
+    assert claim.lease_until == world.row(row.id).lease_until
+    world.ledger.manifests.release(claim, "it crashed again", world.now)
     outcome = given(world, row.id)
     assert isinstance(outcome, ConversionOutcome)
     assert (outcome.state, world.row(row.id).state) == (State.FAILED, State.FAILED)
@@ -189,16 +189,16 @@ def test_a_manifest_of_an_earlier_input_bucket_is_done_with_what_it_has_publishe
 def keeper(renew: Callable[[str], object], log: Callable[[str], None] = print) -> LeaseKeeper:
     """Keeps the leases of the manifests a, b and c, each of 0.04 seconds; ``renew`` replaces the ledger."""
 
-    def renew_claim(claim: Claim, now: datetime, lease: timedelta) -> None:
+    def renew_claim(claim: ManifestRow, now: datetime, lease: timedelta) -> None:
         assert (now, lease) == (MORNING, timedelta(seconds=0.04))
-        renew(claim.row.id)
+        renew(claim.id)
 
     manifests, settings = SimpleNamespace(renew=renew_claim), SimpleNamespace(batch=SimpleNamespace(lease_seconds=0.04))
     services: Any = SimpleNamespace(ledger=SimpleNamespace(manifests=manifests), settings=settings)
     context: Any = SimpleNamespace(services=services, clock=lambda: MORNING, log=log)
     found = LeaseKeeper(context)
     for name in "abc":
-        found.add(Claim(ManifestRow(name, State.RUNNING, Lane.BATCH, PARTITION, "2026", 1, 1), "run-1"))
+        found.add(ManifestRow(name, State.RUNNING, Lane.BATCH, PARTITION, "2026", 1, 1))
     return found
 
 
@@ -253,7 +253,7 @@ def test_a_manifest_that_is_tried_alone_is_claimed_at_its_turn(monkeypatch: pyte
             assert row is not None
             claim = services.ledger.manifests.claim(row, "run-0", world.now, model.LEASE)
             assert claim is not None
-            services.ledger.manifests.release(claim.row, "it crashed", world.now)
+            services.ledger.manifests.release(claim, "it crashed", world.now)
         new = world.queued("c")
         # When
         outcomes = convert([*tried, new], conversion(world, services, "run-1"))

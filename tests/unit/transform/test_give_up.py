@@ -36,7 +36,7 @@ ROWS, LINES = 3, 5
 def tried_row(world: World, lane: Lane, *names: str) -> ManifestRow:
     """QUEUED after an attempt; the clock is a minute later. In the stream lane its files are urgent."""
     manifest = replace(world.manifest(*names, lane=lane), urgent=lane == Lane.STREAM)
-    world.ledger.manifests.release(world.claimed(world.enqueued(manifest)).row, "it crashed", world.now)
+    world.ledger.manifests.release(world.claimed(world.enqueued(manifest)), "it crashed", world.now)
     world.wait(timedelta(minutes=1))
     return world.row(manifest.id)
 
@@ -221,7 +221,7 @@ def test_a_fault_that_also_keeps_the_ledger_from_it_is_in_the_log(
 def planned(world: World, row: ManifestRow) -> Attempt:
     """A claimed manifest with one task for each of its files."""
     claim = world.claimed(row)
-    manifest = read_manifest(world.raw_s3, "control", claim.row, ("input",))
+    manifest = read_manifest(world.raw_s3, "control", claim, ("input",))
     tasks = tuple(
         replace(task_of(Split(file, 0, file.size), number=number), manifest=row.id, partition=manifest.partition)
         for number, file in enumerate(manifest.files)

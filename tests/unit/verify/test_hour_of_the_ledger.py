@@ -95,7 +95,7 @@ def test_an_object_of_an_earlier_generation_is_replaced_unless_the_published_one
     deployment: Deployment,
 ) -> None:
     publishing, first = committed_again(deployment)
-    roll_forward(deployment.s3, deployment.ledger, "control", publishing, deployment.clock)
+    roll_forward(deployment.s3, deployment.ledger, "control", publishing, deployment.clock, ("lake", "quarantine"))
     # And a person's copy of it, which no sweep deletes
     copy = first.objects[0].key.replace(".parquet", "-copy.parquet")
     deployment.raw_s3.put_object(Bucket="lake", Key=copy, Body=b"")

@@ -112,7 +112,7 @@ DISABLED_KEY = ClientError({"Error": {"Code": "KMS.DisabledException", "Message"
 def test_a_published_object_that_cannot_be_read_now_does_not_differ(raised: Exception, error: Exception) -> None:
     s3: Any = Mock(**{"download_file.side_effect": raised})
     with pytest.raises(type(error)) as found:
-        digest_lake(s3, [PendingObject("lake", "a.parquet", "", (), "", 1, 1)])
+        digest_lake(s3, [PendingObject("lake", "a.parquet", "", "", "", 1, 1)])
     assert found.value is error
 
 
@@ -120,7 +120,7 @@ def test_a_proxys_page_in_place_of_a_published_object_is_no_difference() -> None
     s3: Any = Mock(**{"head_object.return_value": {"ContentLength": 9}})
     s3.download_file = lambda _bucket, _key, path: Path(path).write_bytes(b"<html>")
     with pytest.raises(IncompleteReadError):
-        digest_lake(s3, [PendingObject("lake", "a.parquet", "", (), "sha", 9, 1)])
+        digest_lake(s3, [PendingObject("lake", "a.parquet", "", "", "sha", 9, 1)])
 
 
 def test_an_input_file_that_cannot_be_read_now_does_not_differ() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from lake.commit import PendingObject
 from lake.layout import complete_marker_key, lake_key, quarantine_key
-from lake.ledger import Claim, ManifestRow
+from lake.ledger import ManifestRow
 from lake.manifest import Lane, Partition
 from router.sweep.handler import COUNTS, sweep
 from router.sweep.repair import Repair
@@ -33,9 +33,9 @@ def uploaded(deployment: Deployment, row: ManifestRow, files: int = 2) -> list[P
     return [*lake, upload(deployment, "quarantine", quarantine_key(row.partition, row.id, row.generation, files))]
 
 
-def committed(deployment: Deployment, claim: Claim, files: int = 2) -> ManifestRow:
+def committed(deployment: Deployment, claim: ManifestRow, files: int = 2) -> ManifestRow:
     """A PUBLISHING manifest with no completed upload."""
-    *objects, reject = uploaded(deployment, claim.row, files)
+    *objects, reject = uploaded(deployment, claim, files)
     return deployment.committed(claim, objects=tuple(objects), quarantine=(reject,), new_columns=("a",))
 
 

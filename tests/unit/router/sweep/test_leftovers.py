@@ -21,7 +21,7 @@ from tests.unit.router.sweep.sweeping import changes, committed, published, swep
 
 def test_uploads_are_aborted_only_when_no_publish_can_need_them(deployment: Deployment) -> None:
     # Given uploads of a running attempt, of a committed one (named and stray) and of a DONE manifest
-    uploaded(deployment, deployment.claimed(deployment.queued("a")).row)
+    uploaded(deployment, deployment.claimed(deployment.queued("a")))
     publishing = committed(deployment, deployment.claimed(deployment.queued("b")))
     useless = [upload(deployment, "lake", lake_key(publishing.partition, publishing.id, 1, 70))]
     done = published(deployment, deployment.queued("c"))
@@ -45,7 +45,7 @@ def test_uploads_are_aborted_only_when_no_publish_can_need_them(deployment: Depl
 def test_an_unreadable_commit_document_stops_no_other_upload(deployment: Deployment) -> None:
     # Given uploads of a PUBLISHING manifest whose committed document has an unknown format, and of one that is DONE
     claim = deployment.claimed(deployment.queued("a"))
-    row, _ = claim.row, uploaded(deployment, claim.row)
+    row, _ = claim, uploaded(deployment, claim)
     body = b'{"format":99}'
     key = commit_key(row.id, 1, 1, "n")
     deployment.raw_s3.put_object(Bucket="control", Key=key, Body=body)

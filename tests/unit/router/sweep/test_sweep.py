@@ -55,7 +55,7 @@ def test_a_damaged_row_is_reported_and_holds_back_no_other(deployment: Deploymen
         for row in damaged:
             deployment.damage(row)
     deployment.wait(timedelta(seconds=1))
-    held = [deployment.claimed(deployment.queued("d", lane=lane)).row for lane in Lane]
+    held = [deployment.claimed(deployment.queued("d", lane=lane)) for lane in Lane]
     publishing = [committed(deployment, deployment.claimed(deployment.queued("e", lane=lane))) for lane in Lane]
     waiting = deployment.queued("f", lane=Lane.STREAM)
     deployment.wait(timedelta(minutes=61))
@@ -145,7 +145,7 @@ def test_a_manifest_of_an_old_hour_is_reported_only_after_its_reprocess_has_wait
     assert changes(sweep(deployment.services)) == {}
     deployment.wait(timedelta(hours=37))
     # Then the attempt in between has not hidden it
-    deployment.ledger.manifests.release(deployment.claimed(deployment.row(old.id)).row, "test", deployment.now)
+    deployment.ledger.manifests.release(deployment.claimed(deployment.row(old.id)), "test", deployment.now)
     assert changes(sweep(deployment.services)) == {"stalled": 2}
 
 
@@ -260,7 +260,7 @@ def test_the_age_belongs_to_the_oldest_open_manifest_of_the_stream_lane(deployme
     deployment.wait(timedelta(minutes=2, seconds=30))
     assert measured(deployment, Metric.STREAM_OLDEST_MINUTES) == 9.5
     # When the run has ended, Then the next manifest is the oldest
-    deployment.ledger.manifests.fail(claim.row, "because", deployment.now)
+    deployment.ledger.manifests.fail(claim, "because", deployment.now)
     assert measured(deployment, Metric.STREAM_OLDEST_MINUTES) == 2.5
 
 
@@ -293,7 +293,7 @@ def test_a_dry_run_reports_what_the_next_sweep_does(deployment: Deployment) -> N
     # Given: a missed file, a dead publisher, an expired lease, a lost pointer, an intent, a stray upload, old objects
     deployment.now = deployment.put("orders/missed.json")
     dead = committed(deployment, deployment.claimed(deployment.queued("a")))
-    expired = deployment.claimed(deployment.queued("b")).row
+    expired = deployment.claimed(deployment.queued("b"))
     waiting = deployment.queued("c", lane=Lane.STREAM)
     arrival = RoutedArrival(file_of("orders/d"), PARTITION, Lane.BATCH, "test")
     write_intent(deployment.services, [arrival], deployment.now)
