@@ -68,10 +68,9 @@ _applications: dict[str, dict[str, Any]] = {}
 
 
 class EmrRuns(JobRuns):
-    """Starts, watches and ends job runs.
+    """Starts, watches and ends job runs."""
 
-    A run's record is a dict like the service's ``JobRun``, which is updated in place until the run has ended.
-    """
+    _id, _state, _stoppable, _stopping = "jobRunId", "state", ("SUBMITTED", "RUNNING"), "CANCELLING"
 
     def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401
         super().__init__(*arguments, **options)
@@ -116,26 +115,14 @@ class EmrRuns(JobRuns):
             and mode in ("", run["mode"])
         ]
 
-    def cancel(self, run: dict[str, Any]) -> None:
-        """Kill the run: it becomes CANCELLING, and CANCELLED when its processes have ended; nothing if it has ended.
-
-        A run gets no time to end by itself: no job here needs it.
-        """
-        with self._lock:
-            if run["state"] in TERMINAL_STATES:
-                return
-            run["state"] = "CANCELLING"
-        self._processes.kill(run["jobRunId"])
-
     def _run(self, application: str, request: Mapping[str, Any], run: dict[str, Any], needed: Units) -> None:
         minutes = request.get("executionTimeoutMinutes", _DEFAULT_MINUTES) or _MAX_MINUTES
         state, details = self._execute(
-            run["jobRunId"],
+            run,
             application,
             lambda: emr_launch(request, run),
             (str(request.get("executionRoleArn")), PRINCIPAL, run["jobRunId"]),
             minutes,
-            lambda: self._has_begun(run),
         )
         with self._lock:
             cancelled = run["state"] == "CANCELLING"
@@ -146,13 +133,9 @@ class EmrRuns(JobRuns):
             # Set last: a caller that sees a final state reads the other fields.
             run["state"] = "CANCELLED" if cancelled else _STATES.get(state, state)
 
-    def _has_begun(self, run: dict[str, Any]) -> bool:
-        with self._lock:
-            run["startedAt"] = run["updatedAt"] = time.time()
-            if run["state"] == "CANCELLING":
-                return False
-            run["state"] = "RUNNING"
-            return True
+    def _has_begun(self, record: dict[str, Any]) -> bool:
+        record["startedAt"] = record["updatedAt"] = time.time()
+        return super()._has_begun(record)
 
 
 def spark_properties(request: Mapping[str, Any]) -> dict[str, str]:
@@ -297,7 +280,7 @@ def _answer(
         return {"jobRuns": [{**run, "id": run["jobRunId"]} for run in found]}
     run = runs.find(name, asked["run"])
     if method == "DELETE":
-        runs.cancel(run)
+        runs.stop(run)
         return {key: run[key] for key in ("applicationId", "jobRunId")}
     return {"jobRun": run}
 
@@ -328,7 +311,7 @@ def _start_job_run(runs: EmrRuns, resource: str, data: dict[str, Any]) -> dict[s
     except ServiceError as error:
         raise stepfunctions._ExecutionError(f"EMRServerless.{error.code}", str(error)) from None
     if resource.endswith(".sync"):
-        state_machines.wait_for_end(lambda: run["state"] in TERMINAL_STATES, lambda: runs.cancel(run))
+        state_machines.wait_for_end(lambda: run["state"] in TERMINAL_STATES, lambda: runs.stop(run))
         if run["state"] != SUCCESS:
             raise stepfunctions._ExecutionError("States.TaskFailed", json.dumps(_renamed(run, str.upper)))
     answer: dict[str, Any] = _renamed(run, str.upper)

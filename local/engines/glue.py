@@ -34,10 +34,9 @@ _MAX_STREAM_MINUTES = 14 * 24 * 60
 
 
 class GlueRuns(JobRuns):
-    """Starts, watches and ends runs.
+    """Starts, watches and ends runs."""
 
-    A run's record is a dict like Glue's ``JobRun``, which is updated in place until the run has ended.
-    """
+    _id, _state, _stoppable, _stopping = "Id", "JobRunState", ("STARTING", "RUNNING"), "STOPPING"
 
     def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401
         super().__init__(*arguments, **options)
@@ -71,18 +70,6 @@ class GlueRuns(JobRuns):
                 message = f"Max {name} per account exceeded: {limit:g}"
                 raise ServiceError("ResourceNumberLimitExceededException", message)
 
-    def stop(self, run: dict[str, Any]) -> bool:
-        """Kill the run: it becomes STOPPING, and STOPPED when its processes have ended.
-
-        Returns False and does nothing if the run is neither STARTING nor RUNNING.
-        """
-        with self._lock:
-            if run["JobRunState"] not in ("STARTING", "RUNNING"):
-                return False
-            run["JobRunState"] = "STOPPING"
-        self._processes.kill(run["Id"])
-        return True
-
     def _run(self, job: Mapping[str, Any], run: dict[str, Any]) -> None:
         if not self._has_capacity(run):
             self._finish(job, run, "FAILED", NO_CAPACITY, self._clock())
@@ -91,12 +78,11 @@ class GlueRuns(JobRuns):
         # A streaming job without a timeout ends after its maximum lifetime.
         minutes, at_timeout = int(run.get("Timeout", _MAX_STREAM_MINUTES)), "TIMEOUT" if "Timeout" in run else "EXPIRED"
         state, message = self._execute(
-            run["Id"],
+            run,
             run["JobName"],
             lambda: glue_launch(job, run),
             (str(job.get("Role")), SERVICE, f"GlueJobRunnerSession-{run['Id'][:16]}"),
             minutes,
-            lambda: self._has_begun(run),
         )
         self._finish(job, run, at_timeout if state == "TIMEOUT" else state, message, began)
 
@@ -112,13 +98,6 @@ class GlueRuns(JobRuns):
                 return False
             time.sleep(CAPACITY_POLL_SECONDS)
         return True
-
-    def _has_begun(self, run: dict[str, Any]) -> bool:
-        with self._lock:
-            if run["JobRunState"] == "STOPPING":
-                return False
-            run["JobRunState"] = "RUNNING"
-            return True
 
     def _finish(self, job: Mapping[str, Any], run: dict[str, Any], state: str, message: str, began: float) -> None:
         """Finish the run. ``began``: when it began to use workers."""
