@@ -13,14 +13,13 @@ from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any
 
-from ministack import app  # type: ignore[import-untyped]
 from ministack.core import iam_actions, iam_evaluator, router  # type: ignore[import-untyped]
 from ministack.services import stepfunctions  # type: ignore[import-untyped]
 from ministack.services.cloudformation import provisioners  # type: ignore[import-untyped]
 
 from lake.engines.description import Units
 from lake.engines.emr_serverless import APPLICATION_VARIABLE, JOB_RUN_VARIABLE, SUCCESS, TERMINAL_STATES
-from local.emulator_patches import EmulatorValue, Original, state_machines, wrap
+from local.emulator_patches import EmulatorValue, add_service, state_machines
 from local.emulator_patches.state_machines import Right, Rights
 from local.errors import ServiceError
 from local.isolation import ACCOUNT, REGION
@@ -229,11 +228,8 @@ def patch(runs: EmrRuns) -> None:
             answer, status, added = {"message": str(error)}, _STATUS[error.code], {"x-amzn-errortype": error.code}
         return status, {"Content-Type": "application/json", **added}, json.dumps(answer).encode()
 
-    router.SERVICE_PATTERNS[SERVICE] = {"host_patterns": [r"emr-serverless\."], "credential_scope": SERVICE}
-    app.SERVICE_HANDLERS[SERVICE] = handle
-    iam_actions.SERVICE_TO_IAM_NAMESPACE[SERVICE] = SERVICE
+    add_service(SERVICE, handle, _arn_of)
     iam_actions._BOTOCORE_SERVICE_MAP[SERVICE] = [SERVICE]
-    wrap(iam_actions, "extract_resource_arn", _extract_resource_arn)
     provisioners._RESOURCE_HANDLERS["AWS::EMRServerless::Application"] = {
         "create": lambda _name, properties, _stack: _put_application(_new_id(), properties),
         "update": lambda application, _old, properties, _stack: _put_application(application, properties),
@@ -242,12 +238,8 @@ def patch(runs: EmrRuns) -> None:
     state_machines.add_integration(f"{SERVICE}:startJobRun", partial(_start_job_run, runs), rights)
 
 
-def _extract_resource_arn(
-    original: Original, service: str, method: str, path: str, *more: EmulatorValue
-) -> EmulatorValue:
-    if service != SERVICE:
-        return original(service, method, path, *more)
-    # Starting and listing are rights on the application (Service Authorization Reference, EMR Serverless).
+def _arn_of(_method: str, path: str, *_more: EmulatorValue) -> str:
+    """Starting and listing are rights on the application (Service Authorization Reference, EMR Serverless)."""
     return f"arn:aws:{SERVICE}:{REGION}:{ACCOUNT}:{path.rstrip('/').removesuffix('/jobruns')}"
 
 
