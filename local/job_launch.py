@@ -258,6 +258,8 @@ class JobRuns:
         self._processes = processes
         self._clock = clock
         self._lock = threading.RLock()
+        self._runs: dict[str, dict[str, Any]] = {}
+        """Records of all runs by their ids, the oldest first."""
 
     def stop(self, run: dict[str, Any]) -> bool:
         """Kill the run's processes, without time to end by themselves; False if it has ended or is being stopped."""
@@ -268,8 +270,9 @@ class JobRuns:
         self._processes.kill(run[self._id])
         return True
 
-    def _begin(self, run: str, work: Callable[..., None], *arguments: Any) -> None:  # noqa: ANN401
-        threading.Thread(target=work, args=arguments, daemon=True, name=run).start()
+    def _begin(self, record: dict[str, Any], work: Callable[[], None]) -> None:
+        self._runs[record[self._id]] = record
+        threading.Thread(target=work, daemon=True, name=record[self._id]).start()
 
     def _has_begun(self, record: dict[str, Any]) -> bool:
         """Record that the process has started; False if the run was stopped before."""

@@ -73,7 +73,6 @@ class EmrRuns(JobRuns):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401
         super().__init__(*arguments, **options)
-        self._runs: dict[str, dict[str, Any]] = {}
         self._tokens: dict[tuple[str, str], tuple[Mapping[str, Any], dict[str, Any]]] = {}
         """Application and client token -> the request and its job run."""
 
@@ -93,8 +92,7 @@ class EmrRuns(JobRuns):
                 return run
             run = _new_record(application, request)
             self._tokens[token] = dict(request), run
-            self._runs[run["jobRunId"]] = run
-        self._begin(run["jobRunId"], self._run, str(application["name"]), dict(request), run, needed)
+            self._begin(run, partial(self._run, str(application["name"]), dict(request), run, needed))
         return run
 
     def find(self, application: str, job_run: str) -> dict[str, Any]:

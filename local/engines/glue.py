@@ -38,11 +38,6 @@ class GlueRuns(JobRuns):
 
     _id, _state, _stoppable, _stopping = "Id", "JobRunState", ("STARTING", "RUNNING"), "STOPPING"
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401
-        super().__init__(*arguments, **options)
-        self._live: dict[str, dict[str, Any]] = {}
-        """Records of all jobs' runs that have not ended."""
-
     def start(self, job: Mapping[str, Any], request: Mapping[str, Any], runs: list[dict[str, Any]]) -> dict[str, Any]:
         """Add a run to ``runs``, start it, and return its record in state STARTING.
 
@@ -56,12 +51,12 @@ class GlueRuns(JobRuns):
                 raise ServiceError("ConcurrentRunsExceededException", f"Concurrent runs exceeded for {job['Name']}")
             self._check_quotas(run)
             runs.insert(0, run)
-            self._live[run["Id"]] = run
-        self._begin(run["Id"], self._run, dict(job), run)
+            self._begin(run, partial(self._run, dict(job), run))
         return run
 
     def _check_quotas(self, new: Mapping[str, Any]) -> None:
-        limits, runs = self._settings.limits(), [*self._live.values(), new]
+        live = [run for run in self._runs.values() if run["JobRunState"] in LIVE_STATES]
+        limits, runs = self._settings.limits(), [*live, new]
         for name, used, limit in (
             ("concurrent job runs", len(runs), limits.glue_runs),
             ("task DPUs", sum(map(dpus_of, runs)), limits.glue_dpus),
@@ -104,7 +99,6 @@ class GlueRuns(JobRuns):
         now = self._clock()
         used = now - began if message != NO_CAPACITY else 0.0
         with self._lock:
-            self._live.pop(run["Id"], None)
             stopped = run["JobRunState"] == "STOPPING"
             run["CompletedOn"] = run["LastModifiedOn"] = round(now, 3)
             run["ExecutionTime"] = math.ceil(used)
