@@ -36,8 +36,6 @@ from verify.stack import Hours, Stack
 DUE = "due"
 MAX_DUE_DATES = 3
 """Maximum number of dates in one run; after a longer pause, older dates are skipped."""
-PARALLEL_MANIFESTS = 4
-"""Number of threads of the driver, so that tasks of several small manifests fill the workers."""
 MAX_UNREADABLE = 20
 """Maximum number of datasets that may be unreadable before the run fails."""
 TIME_SHARE = 0.9
@@ -72,10 +70,7 @@ def verify_dates(context: ConversionContext, which: str) -> int:
     effort = Effort(
         share=settings.verify.share,
         run_tasks=partial(run_tasks, context.spark, context.services.region),
-        parallel_manifests=PARALLEL_MANIFESTS,
-        find_place=False,
         stop_at=now + timedelta(minutes=settings.batch.run_timeout_minutes) * TIME_SHARE,
-        old_days=False,
     )
     found = [DateCheck(context, day, early=day > last, effort=effort).run() for day in dates]
     context.log(f"verify: dates: {', '.join(dates) or 'none is due'}")

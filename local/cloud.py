@@ -2,15 +2,14 @@
 
 import fcntl
 import http.client
-import io
 import json
 import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
-import zipfile
 from collections.abc import Callable
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
@@ -231,27 +230,21 @@ def _healthy(port: int) -> bool:
 
 
 def _upload_assets(s3: AwsClient, cdk_out: Path, manifest: str) -> None:
-    for asset in json.loads((cdk_out / manifest).read_text())["files"].values():
-        path = cdk_out / asset["source"]["path"]
-        content = _zip(path) if asset["source"].get("packaging") == "zip" else path.read_bytes()
-        for destination in asset["destinations"].values():
-            bucket = _resolve_placeholders(destination["bucketName"])
-            s3.put_object(Bucket=bucket, Key=_resolve_placeholders(destination["objectKey"]), Body=content)
+    with tempfile.TemporaryDirectory() as folder:
+        for asset in json.loads((cdk_out / manifest).read_text())["files"].values():
+            path = cdk_out / asset["source"]["path"]
+            if asset["source"].get("packaging") == "zip":
+                path = Path(shutil.make_archive(f"{folder}/asset", "zip", path))
+            for destination in asset["destinations"].values():
+                bucket = _resolve_placeholders(destination["bucketName"])
+                key = _resolve_placeholders(destination["objectKey"])
+                s3.put_object(Bucket=bucket, Key=key, Body=path.read_bytes())
 
 
 def _resolve_placeholders(text: str) -> str:
     return (
         text.replace("${AWS::AccountId}", ACCOUNT).replace("${AWS::Region}", REGION).replace("${AWS::Partition}", "aws")
     )
-
-
-def _zip(path: Path) -> bytes:
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        for file in sorted(path.rglob("*")):
-            if file.is_file():
-                archive.write(file, file.relative_to(path).as_posix())
-    return buffer.getvalue()
 
 
 def _first_failure(cloudformation: AwsClient, name: str) -> str:

@@ -231,7 +231,18 @@ def last_error(log_file: Path, exit_code: int) -> str:
 
 
 class JobRuns:
-    """Base of the job runs of a service; its methods may be called from several threads."""
+    """Base of the job runs of a service; its methods may be called from several threads.
+
+    A run's record is a dict like the service's own, which is updated in place until the run has ended.
+    """
+
+    _id: str
+    _state: str
+    """Keys of a record: its id and its state."""
+    _stoppable: tuple[str, ...]
+    """States in which a run can be stopped."""
+    _stopping: str
+    """State from the request until its processes have ended."""
 
     def __init__(
         self,
@@ -247,25 +258,44 @@ class JobRuns:
         self._processes = processes
         self._clock = clock
         self._lock = threading.RLock()
+        self._runs: dict[str, dict[str, Any]] = {}
+        """Records of all runs by their ids, the oldest first."""
 
-    def _begin(self, run: str, work: Callable[..., None], *arguments: Any) -> None:  # noqa: ANN401
-        threading.Thread(target=work, args=arguments, daemon=True, name=run).start()
+    def stop(self, run: dict[str, Any]) -> bool:
+        """Kill the run's processes, without time to end by themselves; False if it has ended or is being stopped."""
+        with self._lock:
+            if run[self._state] not in self._stoppable:
+                return False
+            run[self._state] = self._stopping
+        self._processes.kill(run[self._id])
+        return True
+
+    def _begin(self, record: dict[str, Any], work: Callable[[], None]) -> None:
+        self._runs[record[self._id]] = record
+        threading.Thread(target=work, daemon=True, name=record[self._id]).start()
+
+    def _has_begun(self, record: dict[str, Any]) -> bool:
+        """Record that the process has started; False if the run was stopped before."""
+        with self._lock:
+            if record[self._state] == self._stopping:
+                return False
+            record[self._state] = "RUNNING"
+            return True
 
     def _execute(
         self,
-        run: str,
+        record: dict[str, Any],
         job: str,
         launch: Callable[[], JobLaunch],
         role: tuple[str, str, str],
         minutes: float,
-        begins: Callable[[], bool],
     ) -> tuple[str, str]:
         """Run ``launch``'s process to its end; return SUCCEEDED, FAILED or TIMEOUT (killed after ``minutes``), and why.
 
         ``job``: the name of its job, or of its application. ``role``: ARN of the run's role, the service that assumes
-        it, and the name of the session. ``begins``: called when the process has started; False if the run was stopped
-        before, and is killed.
+        it, and the name of the session.
         """
+        run = record[self._id]
         log_file = self._settings.logs / job / f"{run}.log"
         try:
             log_file.parent.mkdir(parents=True, exist_ok=True)
@@ -273,7 +303,7 @@ class JobRuns:
             folder.mkdir(parents=True)
             key = self._assume_role(*role)
             self._processes.start(run, prepare(self._settings, folder, launch(), key, self._fetch), log_file)
-            if not begins():
+            if not self._has_begun(record):
                 self._processes.kill(run)
             code = self._processes.wait(run, minutes * self._settings.minute_seconds)
             if code is None:

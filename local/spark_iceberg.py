@@ -1,45 +1,25 @@
 """Spark with Iceberg's runtime, in its own process, because it changes the SQL parser."""
 
 import json
-import subprocess
-import sys
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 from local import isolation, spark_jars
 from local.job_launch import s3_properties
 
-CHECKOUT = Path(__file__).parents[1]
 HASHES = (
     "3123c3798af642dd537230923548e013ef41cc28b6626e5225808cf5670a0f82  org/apache/iceberg/"
     "iceberg-spark-runtime-4.1_2.13/1.12.0/iceberg-spark-runtime-4.1_2.13-1.12.0.jar\n"
 )
 """Hashes of 48 MB of jars, which only the demo and tests need."""
-
-
-@dataclass(frozen=True, slots=True)
-class SparkSql:
-    """Runs statements on the catalog ``local``."""
-
-    process: subprocess.Popen[str]
-
-    def __call__(self, statement: str) -> list[dict[str, Any]]:
-        """Return the rows, with dates as text; raises ``RuntimeError`` with Spark's message."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self.process.stdin.write(json.dumps(statement) + "\n")
-        self.process.stdin.flush()
-        for line in self.process.stdout:
-            if line.startswith("answer "):
-                answer: dict[str, Any] = json.loads(line.removeprefix("answer "))
-                if "error" in answer:
-                    raise RuntimeError(answer["error"])
-                rows: list[dict[str, Any]] = answer["rows"]
-                return rows
-        raise RuntimeError("Spark has ended")
+SparkSql = Callable[[str], list[dict[str, Any]]]
+"""Runs a statement on the catalog ``local``; returns the rows, with dates as text. Raises ``RuntimeError`` with Spark's
+message."""
 
 
 @contextmanager
@@ -51,25 +31,6 @@ def spark_with_iceberg(
     With ``endpoint`` (URL) and ``key`` of a local cloud it reads its S3: ``system.register_table`` takes a table there.
     """
     jars = spark_jars.resolve(HASHES)
-    options = {"spark.sql.catalog.local.warehouse": str(folder)}
-    if endpoint is not None and key is not None:
-        jars += spark_jars.resolve()
-        options |= s3_properties(endpoint, key)
-    options["spark.jars"] = ",".join(map(str, jars))
-    nowhere = isolation.isolated_environment("http://127.0.0.1:9", isolation.AccessKey.random())
-    environment = {**nowhere, "PYTHONPATH": str(CHECKOUT), "SPARK_LOCAL_IP": "127.0.0.1"}
-    command = [sys.executable, __file__, json.dumps(options)]
-    with (folder / "spark.log").open("w") as log:
-        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": log}
-        # Leaving the block closes its input, and the process ends.
-        with subprocess.Popen(command, text=True, env=environment, cwd=folder, **pipes) as process:
-            yield SparkSql(process)
-
-
-def main(own_options: str) -> None:
-    """Answer the statements of standard input."""
-    from pyspark.sql import SparkSession  # noqa: PLC0415
-
     options = {
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
@@ -77,25 +38,50 @@ def main(own_options: str) -> None:
         "spark.sql.catalog.local": "org.apache.iceberg.spark.SparkCatalog",
         "spark.sql.catalog.local.cache-enabled": "false",
         "spark.sql.catalog.local.type": "hadoop",
+        "spark.sql.catalog.local.warehouse": str(folder),
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "1",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        **json.loads(own_options),
     }
+    if endpoint is not None and key is not None:
+        jars += spark_jars.resolve()
+        options |= s3_properties(endpoint, key)
+    options["spark.jars"] = ",".join(map(str, jars))
+    with ProcessPoolExecutor(1, get_context("spawn")) as process:
+        started = process.submit(_start, folder, options)
+
+        def run(statement: str) -> list[dict[str, Any]]:
+            started.result()
+            return process.submit(_rows, statement).result()
+
+        yield run
+
+
+def _start(folder: Path, options: Mapping[str, str]) -> None:
+    """Start the session of this process, with no variable of the person and its output in a file."""
+    from pyspark.sql import SparkSession  # noqa: PLC0415
+
+    nowhere = isolation.isolated_environment("http://127.0.0.1:9", isolation.AccessKey.random())
+    os.environ.clear()
+    os.environ.update({**nowhere, "SPARK_LOCAL_IP": "127.0.0.1"})
+    os.chdir(folder)
+    with Path("spark.log").open("w") as log:
+        os.dup2(log.fileno(), 1)
+        os.dup2(log.fileno(), 2)
     builder = SparkSession.builder.master("local[1]")
     for name, value in options.items():
         builder = builder.config(name, value)
-    session = builder.getOrCreate()
-    for line in sys.stdin:
-        try:
-            answer: dict[str, Any] = {"rows": [row.asDict() for row in session.sql(json.loads(line)).collect()]}
-        except Exception as error:
-            answer = {"error": str(error)}
-        print("answer", json.dumps(answer, default=str), flush=True)
-    session.stop()
+    builder.getOrCreate()
 
 
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+def _rows(statement: str) -> list[dict[str, Any]]:
+    from pyspark.sql import SparkSession  # noqa: PLC0415
+
+    try:
+        found = [row.asDict() for row in SparkSession.active().sql(statement).collect()]
+    except Exception as error:
+        raise RuntimeError(str(error)) from None
+    rows: list[dict[str, Any]] = json.loads(json.dumps(found, default=str))
+    return rows

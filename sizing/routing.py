@@ -17,6 +17,7 @@ from lake.time import iso_utc
 from router.estimate.other_costs import OUTPUT_RATIO
 from router.ownership.owner import RoutedArrival, cut_drafts
 from router.route.decide_lane import LaneDecision, decide_lane, stream_file_limit
+from router.stream.spill import TASK_SECONDS
 from sizing.arrivals import DAY_SECONDS, SPREAD, FileGroup
 
 Event = TypeVar("Event")
@@ -30,10 +31,15 @@ the rest, until S3 has delivered the last event and the function is invoked, is 
 
 class Work(NamedTuple):
     core_seconds: float
+    """Time on one core, without the fixed time of tasks."""
     tasks: int
     """Number of cores that can work on it at the same time."""
     longest_seconds: float
     """Duration of the longest task; a compressed file is one task, however large."""
+
+    @property
+    def busy_seconds(self) -> float:
+        return self.core_seconds + self.tasks * TASK_SECONDS
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from router.estimate.night import DRIVERS, RAMP_SECONDS
 from router.stream.spill import TASK_SECONDS
 from sizing.options import one_stream_job
 from sizing.result import Latencies
-from sizing.routing import SimulatedManifest, Work
+from sizing.routing import SimulatedManifest
 
 # Measured means: on the local cloud, 2 busy cores, with 25 ms more for each read and 40 ms more for each write
 # (docs/sizing.md, "Compared with real runs").
@@ -51,7 +51,7 @@ class StreamWorkers:
     @property
     def cores(self) -> int:
         """Cores that convert now; while a driver is alone, the cores of the executor that is about to start."""
-        return self._cores(max(1, self._executors))
+        return self._vcpus * max(1, self._executors)
 
     def convert(self, manifests: Sequence[SimulatedManifest], start: float, overhead: float) -> list[float]:
         """Return when each of these manifests, converted concurrently, is published.
@@ -64,23 +64,16 @@ class StreamWorkers:
         tasks = sum(work.tasks for work in works)
         self._executors = max(before, min(-(-tasks // self._vcpus), self._max_executors))
         ramp = RAMP_SECONDS / 2 * (self._executors - before) / (self._executors + DRIVERS)
-        wait = 0.0 if self._cores(before) else FIRST_EXECUTOR_SECONDS
+        wait = 0.0 if before else FIRST_EXECUTOR_SECONDS
         ends, seconds, tasks = [], 0.0, 0
         for work in works:
-            seconds, tasks = seconds + self.core_seconds(work), tasks + work.tasks
-            few, many = (min(tasks, self._cores(executors)) for executors in (before, self._executors))
+            seconds, tasks = seconds + work.busy_seconds, tasks + work.tasks
+            few, many = (min(tasks, self._vcpus * executors) for executors in (before, self._executors))
             shared = min(seconds / few, seconds / many + ramp) if few else seconds / many + ramp
-            ends.append(start + overhead + wait + max(self.longest_seconds(work), shared))
+            ends.append(start + overhead + wait + max(work.longest_seconds + TASK_SECONDS, shared))
         self._bill(start, max(ends), self._executors - self._min_executors)
         self._busy_until = max(ends)
         return ends
-
-    def core_seconds(self, work: Work) -> float:
-        """Return the core seconds for it, including the fixed time of tasks."""
-        return work.core_seconds + work.tasks * TASK_SECONDS
-
-    def longest_seconds(self, work: Work) -> float:
-        return work.longest_seconds + TASK_SECONDS
 
     def release(self, now: float) -> None:
         """Release executors that were idle for long enough."""
@@ -98,9 +91,6 @@ class StreamWorkers:
     def bill_run(self, start: float, end: float) -> None:
         """Bill a run for the workers that it always has."""
         self._bill(start, end, self._min_executors, self._drivers)
-
-    def _cores(self, executors: int) -> int:
-        return executors * self._vcpus
 
     def _bill(self, start: float, end: float, executors: int, drivers: int = 0) -> None:
         hours = (end - start) / 3600
@@ -124,7 +114,9 @@ class StreamLane:
         self._urgent_ends: list[float] = []
         self._published: list[tuple[float, int, SimulatedManifest]] = []
         self._numbers = count()
-        self._live: list[tuple[float, float]] = []
+        self._run: float | None = None
+        """Start of the last run, which is not billed yet."""
+        self._billed_until = 0.0
         self._free_at = self._run_started = self._urgent_until = self._begun = self._ended = 0.0
         self._overran = False
         self._jobs, self._workers = settings.stream.jobs, StreamWorkers(settings)
@@ -172,13 +164,7 @@ class StreamLane:
         """Convert the remaining manifests, and bill all runs."""
         self.advance(float("inf"))
         self._workers.release(float("inf"))
-        if self._live:
-            start, _ = self._live[-1]
-            self._live[-1] = (start, self._end_of_run())
-        spans = merged([*self._live, *([self._window] if self._window else [])])
-        for start, end in spans:
-            self._workers.bill_run(start, end)
-            self.run_seconds += self._jobs * (end - start)
+        self._bill_runs(float("inf"))
 
     def _next_start(self) -> float:
         """The next trigger with a pointer in the inbox; at once if the last micro-batch took longer than that."""
@@ -216,14 +202,14 @@ class StreamLane:
         while self._urgent and self._urgent[0].queued <= look:
             taken.append(self._urgent.popleft())
         self._begun = start = max(look, self._run_started, self._urgent_until)
-        seconds = sum(self._workers.core_seconds(manifest.work) for manifest in taken)
+        seconds = sum(manifest.work.busy_seconds for manifest in taken)
         if start >= self._free_at:
             ends, cores = self._workers.convert(taken, start, URGENT_PORTION_SECONDS), float(self._workers.cores)
             # A micro-batch may begin meanwhile.
             self._free_at = start
         else:
             cores = URGENT_CORE_SHARE * self._workers.cores
-            longest = max(self._workers.longest_seconds(manifest.work) for manifest in taken)
+            longest = max(manifest.work.longest_seconds for manifest in taken) + TASK_SECONDS
             ends = [start + URGENT_PORTION_SECONDS + max(longest, seconds / cores)] * len(taken)
             # The micro-batch takes longer by this time.
             extra = seconds / self._workers.cores
@@ -243,16 +229,25 @@ class StreamLane:
 
     def _begin_run(self, start: float) -> None:
         """Start a run for the pointers if none exists any more or yet."""
-        if self._live and start <= self._end_of_run():
+        if self._run is not None and start <= self._end_of_run():
             return
-        if self._live:
-            first, _ = self._live[-1]
-            self._live[-1] = (first, self._end_of_run())
+        self._bill_runs(start)
         if self._window and self._window[0] + self._workers.start_seconds <= start <= self._window[1]:
-            self._live.append((self._window[0], start))
+            self._run = self._window[0]
         else:
-            self._live.append((start, start))
+            self._run = start
             self._free_at = self._run_started = start + self._workers.start_seconds
+
+    def _bill_runs(self, before: float) -> None:
+        """Bill the last run, and the run of a window that begins before this time, once where both overlap."""
+        spans = [] if self._run is None else [(self._run, self._end_of_run())]
+        if self._window and self._window[0] < before:
+            spans.append(self._window)
+        for first, end in sorted(spans):
+            if end > (start := max(first, self._billed_until)):
+                self._workers.bill_run(start, end)
+                self.run_seconds += self._jobs * (end - start)
+                self._billed_until = end
 
     def _end_of_run(self) -> float:
         """The end of the run: after a window, current work ends; without a window the run is idle for a while."""
@@ -276,17 +271,6 @@ class StreamLane:
 
     def _size(self, manifest: SimulatedManifest) -> InputSize:
         return InputSize(self._speeds.busy_seconds(manifest.row, SECONDS_PER_CORE), manifest.row.files)
-
-
-def merged(spans: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Return the spans without overlaps, in order."""
-    found: list[tuple[float, float]] = []
-    for start, end in sorted(spans):
-        if found and start <= found[-1][1]:
-            found[-1] = (found[-1][0], max(end, found[-1][1]))
-        else:
-            found.append((start, end))
-    return found
 
 
 def _watched_seconds(manifest: SimulatedManifest) -> float:

@@ -3,12 +3,16 @@
 Python's regular expressions find the next byte that decides something; every other byte belongs to the element.
 """
 
+import io
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from typing import IO
 
 from verify.line_rules import BYTE_ORDER_MARK, MAX_DEPTH
+from verify.objects import ChunkStream
 
 READ_BYTES = 64 << 10
 BLANK = b" \t\r\n"
@@ -37,25 +41,10 @@ class Line:
     is_element: bool = False
 
 
-class Unread:
-    def __init__(self, stream: IO[bytes]) -> None:
-        self._stream = stream
-        self._returned = b""
-
-    def give_back(self, data: bytes) -> None:
-        self._returned = data + self._returned
-
-    def readline(self, size: int) -> bytes:
-        if not self._returned:
-            return self._stream.readline(size)
-        newline = self._returned.find(b"\n", 0, size)
-        end = newline + 1 if newline >= 0 else min(size, len(self._returned))
-        line, self._returned = self._returned[:end], self._returned[end:]
-        return line if newline >= 0 or end == size else line + self._stream.readline(size - end)
-
-    def read(self) -> bytes:
-        data, self._returned = self._returned, b""
-        return data or self._stream.read(READ_BYTES)
+def unread(data: bytes, stream: IO[bytes]) -> IO[bytes]:
+    """Return a stream of ``data``, which is not empty, and the rest of ``stream``."""
+    rest = iter(partial(stream.read, READ_BYTES), b"")
+    return io.BufferedReader(ChunkStream(chain([data], rest)), READ_BYTES)
 
 
 @dataclass(slots=True)
@@ -86,12 +75,11 @@ def lines_of(stream: IO[bytes], max_line_bytes: int, *, concatenated: bool = Fal
 
     ``concatenated`` is the setting ``convert.concatenated``.
     """
-    rest = Unread(stream)
     offset = number = 0
-    while piece := rest.readline(max_line_bytes + 1):
+    while piece := stream.readline(max_line_bytes + 1):
         mark = len(BYTE_ORDER_MARK) if offset == 0 and piece.startswith(BYTE_ORDER_MARK) else 0
         start, content = offset, CONTENT.search(piece, mark)
-        while content is None and not piece.endswith(b"\n") and (more := rest.readline(max_line_bytes + 1)):
+        while content is None and not piece.endswith(b"\n") and (more := stream.readline(max_line_bytes + 1)):
             # White space that is longer than a line may be.
             offset, piece = offset + len(piece), more
             content = CONTENT.search(more)
@@ -101,36 +89,35 @@ def lines_of(stream: IO[bytes], max_line_bytes: int, *, concatenated: bool = Fal
             yield Line(number, start, length, piece.removesuffix(b"\n") if length <= max_line_bytes else None)
             offset += len(piece)
         elif content.group() == b"[" or concatenated:
-            rest.give_back(piece[content.start() :])
+            rest = unread(piece[content.start() :], stream)
             cutter = _Cutter(rest, offset + content.start(), number, max_line_bytes, concatenated=concatenated)
             yield from cutter.elements()
-            yield from _lines(rest, cutter.offset, cutter.number, max_line_bytes)
+            yield from _lines(cutter.stream, cutter.offset, cutter.number, max_line_bytes)
             return
         else:
-            rest.give_back(piece)
-            yield from _lines(rest, offset, number, max_line_bytes, start)
+            yield from _lines(unread(piece, stream), offset, number, max_line_bytes, start)
             return
 
 
-def _lines(stream: Unread, offset: int, number: int, max_line_bytes: int, start: int | None = None) -> Iterator[Line]:
+def _lines(stream: IO[bytes], offset: int, number: int, max_bytes: int, start: int | None = None) -> Iterator[Line]:
     """``start`` is where the first line starts, if its bytes before ``offset`` were read already."""
     start = offset if start is None else start
-    while piece := stream.readline(max_line_bytes + 1):
+    while piece := stream.readline(max_bytes + 1):
         number += 1
         whole, end = piece, offset + len(piece)
-        while not piece.endswith(b"\n") and (piece := stream.readline(max_line_bytes + 1)):
+        while not piece.endswith(b"\n") and (piece := stream.readline(max_bytes + 1)):
             end += len(piece)
         newline = int((piece or whole).endswith(b"\n"))
         length = end - newline - start
-        yield Line(number, start, length, whole.removesuffix(b"\n") if length <= max_line_bytes else None)
+        yield Line(number, start, length, whole.removesuffix(b"\n") if length <= max_bytes else None)
         start = offset = end
 
 
 class _Cutter:
     """Reads elements until the end of the file, or until lines follow."""
 
-    def __init__(self, stream: Unread, offset: int, number: int, max_bytes: int, *, concatenated: bool) -> None:
-        self._stream = stream
+    def __init__(self, stream: IO[bytes], offset: int, number: int, max_bytes: int, *, concatenated: bool) -> None:
+        self.stream = stream
         self._max_bytes = max_bytes
         self._concatenated = concatenated
         self._place = "outside"
@@ -144,7 +131,7 @@ class _Cutter:
         self.number = number
 
     def elements(self) -> Iterator[Line]:
-        while data := self._stream.read():
+        while data := self.stream.read(READ_BYTES):
             at = 0
             while at < len(data):
                 if self._element is None:
@@ -155,7 +142,7 @@ class _Cutter:
                     if found is None:
                         break
                     if self._place == "outside" and data[at] != ord("[") and not self._concatenated:
-                        self._stream.give_back(data[at:])
+                        self.stream = unread(data[at:], self.stream)
                         return
                     step, is_empty = self._between(data[at])
                     if is_empty:

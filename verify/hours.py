@@ -35,21 +35,19 @@ TOO_LATE = (
 CHANGED = "has changed meanwhile: verify this hour again"
 
 
+PARALLEL_MANIFESTS = 4
+"""Number of manifests that are compared at the same time in Spark: small ones have few tasks."""
+
+
 @dataclass(frozen=True, slots=True)
 class Effort:
     share: float = 1.0
     """Share of the manifests that are compared, chosen by their ids; 1 for all."""
     run_tasks: RunTasks | None = None
-    """Reads rows elsewhere, such as in Spark; None for this process."""
-    parallel_manifests: int = 1
-    """Number of manifests that are compared at the same time."""
-    find_place: bool = True
-    """Whether rows that differ are located by a second read."""
+    """Reads rows in Spark; None for this process, which also locates rows that differ, and lists folders of days before
+    the hours. The sweep also finds a file that was added to such a folder and has no row in the ledger."""
     stop_at: datetime | None = None
     """Time after which no page of the input is listed and no manifest begun; aware."""
-    old_days: bool = True
-    """Whether folders of days before the hours are listed. The sweep also finds a file that was added to one and has no
-    row in the ledger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +72,10 @@ class HoursCheck:
         with (
             tempfile.TemporaryDirectory(prefix="hybrid-router-verify-") as folder,
             open_index(Path(folder)) as index,
-            ThreadPoolExecutor(self.effort.parallel_manifests) as pool,
+            ThreadPoolExecutor(PARALLEL_MANIFESTS) as pool,
         ):
-            stop_at, old_days = self.effort.stop_at, self.effort.old_days
-            unowned = find_files(self.stack, self.hours, index, stop_at, old_days=old_days)
+            old_days = self.effort.run_tasks is None
+            unowned = find_files(self.stack, self.hours, index, self.effort.stop_at, old_days=old_days)
             for stamp in self.hours.stamps():
                 report = HourReport(hour=stamp)
                 files = unowned.get(stamp, UnownedFiles())
@@ -112,7 +110,7 @@ class HoursCheck:
         share = self.effort.share * (1 << 32)
         chosen = [row for row in ours if _is_counted(report, row) and zlib.crc32(row.id.encode()) < share]
         # Ctrl-C interrupts only this thread, so it runs a single comparison itself.
-        compare = pool.map if self.effort.parallel_manifests > 1 else map
+        compare = map if self.effort.run_tasks is None else pool.map
         for row, outcome in zip(chosen, compare(self._compare, chosen), strict=True):
             published: Collection[str] | None = None
             if isinstance(outcome, CheckedManifest):
@@ -227,9 +225,8 @@ class HoursCheck:
         self.on_progress(
             f"{row.partition}: manifest {row.id}, {format_count(row.files, 'file')}, {row.bytes / 1e6:,.1f} MB"
         )
-        run_tasks = self.effort.run_tasks or (lambda run, tasks: (run(self.stack.s3, task) for task in tasks))
         try:
-            checked = check_manifest(self.stack, row, run_tasks, find_place=self.effort.find_place)
+            checked = check_manifest(self.stack, row, self.effort.run_tasks)
             # The sweep may have deleted objects of the compared generation, or a rebuild may have emptied the table.
             return CHANGED if checked.report.differences and self._has_changed(row) else checked
         except Exception as error:

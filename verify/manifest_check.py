@@ -128,12 +128,12 @@ class CheckedManifest:
     """URIs of its published objects; None if they are not known."""
 
 
-def check_manifest(stack: Stack, row: ManifestRow, run_tasks: RunTasks, *, find_place: bool) -> CheckedManifest:
+def check_manifest(stack: Stack, row: ManifestRow, run_tasks: RunTasks | None) -> CheckedManifest:
     """Compare a manifest that has published a generation.
 
     Everything is read once. The disk of a process holds one object at a time. ``run_tasks`` reads the rows of both
-    sides. ``find_place``: if rows differ, this process reads the rows of some buckets again to locate them. Raises
-    ``ClientError`` or ``BotoCoreError`` if S3 refused a request or did not answer.
+    sides; if it is None, this process does, and reads rows that differ again to locate them. Raises ``ClientError`` or
+    ``BotoCoreError`` if S3 refused a request or did not answer.
     """
     report = ManifestReport()
     assert row.published is not None
@@ -152,7 +152,7 @@ def check_manifest(stack: Stack, row: ManifestRow, run_tasks: RunTasks, *, find_
         _compare_result(stack, document, report)
         with tempfile.TemporaryDirectory(prefix="hybrid-router-verify-") as folder:
             table = stack.table if row.is_tabled else None
-            _Comparison(stack, manifest, document, table, Path(folder), report).run(run_tasks, find_place=find_place)
+            _Comparison(stack, manifest, document, table, Path(folder), report).run(run_tasks)
         objects = []
         for bucket, items in zip(stack.resources.output_buckets, (document.objects, document.quarantine), strict=True):
             folder = f"s3://{bucket}/{partition_prefix(manifest.partition)}"
@@ -202,7 +202,8 @@ class _Comparison:
     folder: Path
     report: ManifestReport
 
-    def run(self, run_tasks: RunTasks, *, find_place: bool) -> None:
+    def run(self, run_in_spark: RunTasks | None) -> None:
+        run_tasks = run_in_spark or (lambda run, tasks: (run(self.stack.s3, task) for task in tasks))
         in_lake, in_files, objects = SideDigest(), SideDigest(), self.document.objects
         lake_tasks = [objects[part] for part in group_by_size([item.size for item in objects])]
         for digest in run_tasks(digest_lake, lake_tasks):
@@ -223,7 +224,9 @@ class _Comparison:
         buckets = in_files.rows.differing_buckets(in_lake.rows) if comparable else []
         if not buckets:
             return
-        found = self._find_place([item.file for item in expected], rules, buckets, in_lake) if find_place else []
+        found: list[Difference] = []
+        if run_in_spark is None:
+            found = self._find_place([item.file for item in expected], rules, buckets, in_lake)
         for difference in found:
             self.report.differs(difference)
         if not found:

@@ -4,7 +4,7 @@ import bz2
 import io
 import re
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -37,42 +37,46 @@ class GoneError(Exception):
     """This version of the object no longer exists or can no longer be read; the message is the reason."""
 
 
-class ObjectStream(io.RawIOBase):
-    """One object version, requested in ranges. Raises ``GoneError`` if S3 answers that it is not available."""
+class ChunkStream(io.RawIOBase):
+    """A stream of chunks, none of which is empty."""
 
-    def __init__(self, s3: S3Client, file: ObjectVersion) -> None:
+    def __init__(self, chunks: Iterator[bytes]) -> None:
         super().__init__()
-        self._s3 = s3
-        self._size = file.size
-        self._position = 0
-        self._file = file
-        self._range = memoryview(b"")
+        self._chunks = chunks
+        self._rest = memoryview(b"")
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, target: Buffer) -> int:
-        if not self._range and self._position < self._size:
-            end = min(self._position + RANGE_BYTES, self._size)
-            body = self._read_range(end)
-            if len(body) != end - self._position:
-                raise GoneError(f"it has fewer than the {self._size} bytes of its event")
-            self._range, self._position = memoryview(body), end
+        if not self._rest:
+            self._rest = memoryview(next(self._chunks, b""))
         with memoryview(target).cast("B") as view:
-            count = min(len(view), len(self._range))
-            view[:count] = self._range[:count]
-        self._range = self._range[count:]
+            count = min(len(view), len(self._rest))
+            view[:count] = self._rest[:count]
+        self._rest = self._rest[count:]
         return count
 
-    def _read_range(self, end: int, attempts: int = 3) -> bytes:
-        body = get_range(self._s3, self._file, self._position, end)["Body"]
-        try:
-            return body.read()
-        except NETWORK_ERRORS:
-            # botocore retries requests but not reads of a body, and reading terabytes always loses some connections.
-            if attempts == 1:
-                raise
-        return self._read_range(end, attempts - 1)
+
+def ranges_of(s3: S3Client, file: ObjectVersion) -> Iterator[bytes]:
+    """One object version, requested in ranges. Raises ``GoneError`` if S3 answers that it is not available."""
+    for start in range(0, file.size, RANGE_BYTES):
+        end = min(start + RANGE_BYTES, file.size)
+        body = _read_range(s3, file, start, end)
+        if len(body) != end - start:
+            raise GoneError(f"it has fewer than the {file.size} bytes of its event")
+        yield body
+
+
+def _read_range(s3: S3Client, file: ObjectVersion, start: int, end: int, attempts: int = 3) -> bytes:
+    body = get_range(s3, file, start, end)["Body"]
+    try:
+        return body.read()
+    except NETWORK_ERRORS:
+        # botocore retries requests but not reads of a body, and reading terabytes always loses some connections.
+        if attempts == 1:
+            raise
+    return _read_range(s3, file, start, end, attempts - 1)
 
 
 def get_range(s3: S3Client, file: ObjectVersion, start: int, end: int) -> GetObjectOutputTypeDef:
@@ -97,68 +101,41 @@ def get_range(s3: S3Client, file: ObjectVersion, start: int, end: int) -> GetObj
     raise GoneError(f"S3 answers {error_code(gone)}") from gone
 
 
-class InflatedStream(io.RawIOBase):
+def inflated(stream: "io.BufferedReader[Any]", new_member: Callable[[], Any]) -> Iterator[bytes]:
     """All members of a gzip or bzip2 file. Raises ``OSError`` if it is damaged, ``EOFError`` if it is truncated."""
-
-    def __init__(self, stream: "io.BufferedReader[Any]", new_member: Callable[[], Any]) -> None:
-        super().__init__()
-        self._stream = stream
-        self._new_member = new_member
-        self._member: Any = new_member()
-        self._rest = b""
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, target: Buffer) -> int:
-        with memoryview(target).cast("B") as view:
-            while self._member is not None or self._begins_member():
-                try:
-                    text = self._inflate(len(view))
-                except zlib.error as error:
-                    raise OSError(str(error)) from error
-                if text:
-                    view[: len(text)] = text
-                    return len(text)
-        return 0
-
-    def _begins_member(self) -> bool:
-        while self._rest or self._read():
-            self._rest = self._rest.lstrip(PADDING)
-            if self._rest:
-                self._member = self._new_member()
-                return True
-        return False
-
-    def _read(self) -> bytes:
-        self._rest = self._stream.read1(INPUT_BYTES)
-        return self._rest
-
-    def _inflate(self, size: int) -> bytes:
+    member, rest = new_member(), b""
+    while member is not None:
         # A bzip2 member with more output must not be fed, because it would keep the input.
-        source = self._rest or (self._read() if getattr(self._member, "needs_input", True) else b"")
-        text: bytes = self._member.decompress(source, size)
-        self._rest = getattr(self._member, "unconsumed_tail", b"")
-        if self._member.eof:
-            self._rest, self._member = self._member.unused_data, None
+        source = rest or (stream.read1(INPUT_BYTES) if getattr(member, "needs_input", True) else b"")
+        try:
+            text = member.decompress(source, BUFFER_BYTES)
+        except zlib.error as error:
+            raise OSError(str(error)) from error
+        if text:
+            yield text
+        rest = getattr(member, "unconsumed_tail", b"")
+        if member.eof:
+            rest = member.unused_data.lstrip(PADDING)
+            while not rest and (more := stream.read1(INPUT_BYTES)):
+                rest = more.lstrip(PADDING)
+            member = new_member() if rest else None
         elif not source and not text:
             raise EOFError("it is truncated")
-        return text
 
 
 def open_text(s3: S3Client, file: ObjectVersion) -> IO[bytes]:
     """The file decompressed. Its first bytes, not its name, decide how it is compressed."""
-    stream: io.BufferedReader = io.BufferedReader(ObjectStream(s3, file), RANGE_BYTES)
+    stream: io.BufferedReader = io.BufferedReader(ChunkStream(ranges_of(s3, file)), RANGE_BYTES)
     head = stream.peek(4)[:4]
     if ZSTD.match(head):
-        inflated: Any = pa.CompressedInputStream(pa.PythonFile(stream, mode="r"), "zstd")
+        text: Any = pa.CompressedInputStream(pa.PythonFile(stream, mode="r"), "zstd")
     elif GZIP.match(head):
-        inflated = InflatedStream(stream, lambda: zlib.decompressobj(GZIP_WINDOW))
+        text = ChunkStream(inflated(stream, lambda: zlib.decompressobj(GZIP_WINDOW)))
     elif BZIP2.match(head):
-        inflated = InflatedStream(stream, bz2.BZ2Decompressor)
+        text = ChunkStream(inflated(stream, bz2.BZ2Decompressor))
     else:
         return stream
-    return io.BufferedReader(inflated, BUFFER_BYTES)
+    return io.BufferedReader(text, BUFFER_BYTES)
 
 
 def download(s3: S3Client, item: PendingObject, path: Path) -> bool:

@@ -3,11 +3,11 @@
 Nothing else writes to it, so every condition of a write holds.
 """
 
-import bisect
 import json
 import re
+import sqlite3
 import time
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,16 +17,20 @@ MAX_PAGE_BYTES = 1 << 20
 UNPROCESSED_EVERY = 20
 """One in this number of batches leaves its last tenth unprocessed, as a busy table does."""
 CLAUSE = re.compile(r"(SET|ADD|REMOVE) ")
+SCHEMA = """
+CREATE TABLE keys (pk, sk, open, open_order, size, PRIMARY KEY (pk, sk)) WITHOUT ROWID;
+CREATE INDEX open ON keys (open, open_order, pk, sk) WHERE open IS NOT NULL;
+"""
 
 
 class Table:
     """One table with the index ``open``; ``index_writes`` counts its writes by partition key and second."""
 
     def __init__(self) -> None:
-        self._items: dict[tuple[str, str], Item] = {}
-        self._sizes: dict[tuple[str, str], int] = {}
-        self._sorted: defaultdict[str, list[str]] = defaultdict(list)
-        self._index: defaultdict[str, list[tuple[str, str, str]]] = defaultdict(list)
+        self._items: dict[tuple[str | None, ...], Item] = {}
+        # Keys in order. Threads take turns: each request holds the lock of the stand-in.
+        self._database = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        self._database.executescript(SCHEMA)
         self._batches = 0
         self._operations = {
             "GetItem": self._get_item,
@@ -49,15 +53,14 @@ class Table:
 
     def close(self, row: Item, changes: Mapping[str, Any]) -> None:
         """Change the row of a manifest, which leaves the index; the write is not counted."""
-        self._store({**{name: row[name] for name in row if name not in ("open", "open_order")}, **changes})
-        self.index_writes.clear()
+        self.load({**{name: row[name] for name in row if name not in ("open", "open_order")}, **changes})
 
     def answer(self, operation: str, request: Item) -> Item:
         """Answer one request."""
         return self._operations[operation](request)
 
     def _get_item(self, request: Item) -> Item:
-        item = self._items.get(_key(request["Key"]))
+        item = self._items.get(_strings(request["Key"], "pk", "sk"))
         return {} if item is None else {"Item": item}
 
     def _batch_get_item(self, request: Item) -> Item:
@@ -66,7 +69,7 @@ class Table:
         self._batches += 1
         left = len(keys) // 10 if self._batches % UNPROCESSED_EVERY == 0 else 0
         processed, rest = keys[: len(keys) - left], {**asked, "Keys": keys[len(keys) - left :]}
-        found = [item for key in processed if (item := self._items.get(_key(key))) is not None]
+        found = [item for key in processed if (item := self._items.get(_strings(key, "pk", "sk"))) is not None]
         return {"Responses": {table: found}, "UnprocessedKeys": {table: rest} if left else {}}
 
     def _put_item(self, request: Item) -> Item:
@@ -79,35 +82,28 @@ class Table:
         return {}
 
     def _query(self, request: Item) -> Item:
-        names, values = request["ExpressionAttributeNames"], request["ExpressionAttributeValues"]
-        pk = values[":p"]["S"]
+        partition, values = request["ExpressionAttributeNames"]["#p"], request["ExpressionAttributeValues"]
         low, high = values.get(":a", {"S": ""})["S"], values.get(":b", {"S": chr(0x10FFFF)})["S"]
-        keys: list[Any]
-        if names["#p"] == "open":
-            keys, start = self._index[pk], bisect.bisect_left(self._index[pk], (low, "", ""))
-            if after := request.get("ExclusiveStartKey"):
-                start = bisect.bisect_right(keys, (after["open_order"]["S"], *_key(after)))
-        else:
-            keys, start = self._sorted[pk], bisect.bisect_left(self._sorted[pk], low)
-            if after := request.get("ExclusiveStartKey"):
-                start = bisect.bisect_right(keys, after["sk"]["S"])
+        order = ("open_order", "pk", "sk") if partition == "open" else ("sk",)
+        after = _strings(request.get("ExclusiveStartKey", {key: {"S": ""} for key in order}), *order)
+        rows = self._database.execute(
+            f"SELECT pk, sk, size FROM keys WHERE {partition} = ? AND {order[0]} BETWEEN ? AND ? "  # noqa: S608
+            f"AND ({', '.join(order)}) > ({', '.join('?' * len(order))}) ORDER BY {', '.join(order)}",
+            (values[":p"]["S"], low, high, *after),
+        )
         found: list[Item] = []
         size = 0
-        for key in keys[start:]:
-            item_key = key[1:] if isinstance(key, tuple) else (pk, key)
-            item = self._items[item_key]
-            if (key[0] if isinstance(key, tuple) else key) > high:
-                break
-            size += self._sizes[item_key]
+        for *key, item_size in rows:
+            size += item_size
             if size > MAX_PAGE_BYTES:
-                last = {name: found[-1][name] for name in ("pk", "sk", "open", "open_order") if name in found[-1]}
+                last = {name: found[-1][name] for name in {"pk", partition, *order}}
                 return {"Items": found, "Count": len(found), "LastEvaluatedKey": last}
-            found.append(item)
+            found.append(self._items[tuple(key)])
         return {"Items": found, "Count": len(found)}
 
     def _update_item(self, request: Item) -> Item:
         names, values = request.get("ExpressionAttributeNames", {}), request.get("ExpressionAttributeValues", {})
-        item: Item = {**self._items.get(_key(request["Key"]), {}), **request["Key"]}
+        item: Item = {**self._items.get(_strings(request["Key"], "pk", "sk"), {}), **request["Key"]}
         parts = CLAUSE.split(request["UpdateExpression"])[1:]
         for kind, text in zip(parts[::2], parts[1::2], strict=True):
             for term in text.strip().split(", "):
@@ -126,36 +122,19 @@ class Table:
         return {}
 
     def _store(self, item: Item) -> None:
-        pk, sk = _key(item)
-        before = self._items.get((pk, sk))
-        if before is None:
-            bisect.insort(self._sorted[pk], sk)
-        self._items[pk, sk], self._sizes[pk, sk] = item, _size(item)
-        old, new = _index_key(before), _index_key(item)
-        second = int(time.monotonic())
-        if old is not None and old != new:
-            rows = self._index[old[0]]
-            del rows[bisect.bisect_left(rows, (old[1], pk, sk))]
-            self.index_writes[old[0], second] += 1
-        if new is not None:
-            if old != new:
-                bisect.insort(self._index[new[0]], (new[1], pk, sk))
-            self.index_writes[new[0], second] += 1
+        key = _strings(item, "pk", "sk")
+        old, new = (_strings(row, "open", "open_order") for row in (self._items.get(key, {}), item))
+        # The bytes of the item's JSON are a little more than DynamoDB counts.
+        size = len(json.dumps(item, separators=(",", ":")))
+        self._database.execute("INSERT OR REPLACE INTO keys VALUES (?, ?, ?, ?, ?)", (*key, *new, size))
+        self._items[key] = item
+        for partition, order in {old, new}:
+            if partition is not None and order is not None:
+                self.index_writes[partition, int(time.monotonic())] += 1
 
 
-def _key(item: Item) -> tuple[str, str]:
-    return item["pk"]["S"], item["sk"]["S"]
-
-
-def _index_key(item: Item | None) -> tuple[str, str] | None:
-    if item is None or "open" not in item or "open_order" not in item:
-        return None
-    return item["open"]["S"], item["open_order"]["S"]
-
-
-def _size(item: Item) -> int:
-    """Return the bytes of the item's JSON, a little more than DynamoDB counts."""
-    return len(json.dumps(item, separators=(",", ":")))
+def _strings(item: Item, *names: str) -> tuple[str | None, ...]:
+    return tuple(item[name]["S"] if name in item else None for name in names)
 
 
 def _sum(before: Item | None, added: Item) -> Item:

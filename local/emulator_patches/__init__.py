@@ -4,7 +4,9 @@ The patches replace private functions of one exact version and keep their signat
 tests/e2e/local/test_emulator_contract.py fails if another version changes what they rely on.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial, wraps
 from importlib import metadata
 from pathlib import Path
@@ -38,6 +40,33 @@ def wrap_handler(kind: str, change: str, new: Callable[..., object]) -> None:
 
     handlers = provisioners._RESOURCE_HANDLERS[kind]
     handlers[change] = partial(new, handlers[change])
+
+
+def add_service(name: str, handle: Callable[..., object], arn_of: Callable[..., str], **patterns: object) -> None:
+    """Add a service that the emulator lacks, with its name as its host and in the credentials of requests.
+
+    ``arn_of`` returns the resource of a request, for the check of permissions. ``patterns``: more signs of a request.
+    """
+    from ministack import app  # type: ignore[import-untyped]  # noqa: PLC0415
+    from ministack.core import iam_actions, router  # type: ignore[import-untyped]  # noqa: PLC0415
+
+    def extract_resource_arn(original: Original, service: str, *request: EmulatorValue) -> EmulatorValue:
+        return arn_of(*request) if service == name else original(service, *request)
+
+    router.SERVICE_PATTERNS[name] = {"host_patterns": [rf"{name}\."], "credential_scope": name, **patterns}
+    app.SERVICE_HANDLERS[name] = handle
+    iam_actions.SERVICE_TO_IAM_NAMESPACE[name] = name
+    wrap(iam_actions, "extract_resource_arn", extract_resource_arn)
+
+
+@contextmanager
+def setting(variable: ContextVar[Any], value: object) -> Iterator[None]:
+    """Let a variable have a value while the block runs."""
+    token = variable.set(value)
+    try:
+        yield
+    finally:
+        variable.reset(token)
 
 
 def install(

@@ -9,16 +9,18 @@ new AWS Step Functions state machine from a running execution"; Amazon SQS Devel
 metrics for Amazon SQS"; Amazon CloudWatch User Guide, "Specification: Embedded metric format".
 """
 
-import contextvars
 import json
+import math
 import threading
 import time
 from collections.abc import Callable
 
+from ministack.core.responses import set_request_account_id, set_request_region  # type: ignore[import-untyped]
 from ministack.services import cloudwatch, lambda_svc, sqs, stepfunctions  # type: ignore[import-untyped]
 from ministack.services.cloudformation import provisioners  # type: ignore[import-untyped]
 
 from local.emulator_patches import EmulatorValue, Original, wrap
+from local.isolation import ACCOUNT, REGION
 
 _WATCH_SECONDS = 1
 _OF_QUEUES: dict[str, Callable[[EmulatorValue], float]] = {
@@ -40,6 +42,7 @@ def patch() -> None:
     wrap(stepfunctions, "_fail_execution", _fail_execution)
     stepfunctions._nested_execution_failure = _nested_failure
     cloudwatch._evaluate_all_alarms = lambda: None
+    threading.Thread(target=_watch, daemon=True).start()
 
 
 def _metric_alarm_record(original: Original, name: str, properties: EmulatorValue) -> EmulatorValue:
@@ -59,12 +62,8 @@ def _metric_alarm_record(original: Original, name: str, properties: EmulatorValu
         and not made["MetricName"].startswith("IF(")
         and all(metric.get("Dimensions") for metric in metrics)
     ):
-        is_watched = name in _periods
         _periods[name] = {_key(metric): int(metric["Period"]) for metric in metrics}
         made["StateValue"] = "OK" if made["StateValue"] == "INSUFFICIENT_DATA" else made["StateValue"]
-        for metric in metrics:
-            if metric["MetricName"] in _OF_QUEUES and not is_watched:
-                _later(_WATCH_SECONDS, _watch_queue, name, metric)
     return made
 
 
@@ -94,16 +93,19 @@ def _key(metric: EmulatorValue) -> tuple[str, ...]:
     return metric["Namespace"], metric["MetricName"], *(item["Value"] for item in metric["Dimensions"])
 
 
-def _watch_queue(alarm: str, metric: EmulatorValue) -> None:
-    """Evaluate a metric of a queue every second while its alarm exists; nothing reports it."""
-    if alarm not in cloudwatch._alarms:
-        del _periods[alarm]
-        return
-    name = metric["Dimensions"][0]["Value"]
-    queue = next((queue for queue in list(sqs._queues.values()) if queue["name"] == name), None)
-    if queue is not None:
-        _evaluate(_key(metric), _OF_QUEUES[metric["MetricName"]](queue["messages"]))
-    _later(_WATCH_SECONDS, _watch_queue, alarm, metric)
+def _watch() -> None:
+    """Evaluate the metrics of queues, which nothing reports, and end alarms whose last bad value no longer counts."""
+    set_request_account_id(ACCOUNT)
+    set_request_region(REGION)
+    while True:
+        time.sleep(_WATCH_SECONDS)
+        for queue in list(sqs._queues.values()):
+            for metric, value in _OF_QUEUES.items():
+                _evaluate(("AWS/SQS", metric, queue["name"]), value(list(queue["messages"])))
+        for alarm in list(cloudwatch._alarms.values()):
+            if _ends.get(alarm["AlarmName"], math.inf) <= time.monotonic():
+                del _ends[alarm["AlarmName"]]
+                _set_state(alarm, "OK")
 
 
 def _evaluate_embedded(line: EmulatorValue) -> None:
@@ -120,24 +122,7 @@ def _evaluate(key: tuple[str, ...], value: float) -> None:
         seconds = _periods.get(alarm["AlarmName"], {}).get(key)
         if seconds is not None and value >= float(alarm["Threshold"]):
             _ends[alarm["AlarmName"]] = time.monotonic() + seconds
-            if alarm["StateValue"] != "ALARM":
-                _set_state(alarm, "ALARM")
-                _later(seconds, _end, alarm)
-
-
-def _end(alarm: EmulatorValue) -> None:
-    left = _ends[alarm["AlarmName"]] - time.monotonic()
-    if left > 0:
-        _later(left, _end, alarm)
-    else:
-        _set_state(alarm, "OK")
-
-
-def _later(seconds: float, function: Callable[..., None], *arguments: EmulatorValue) -> None:
-    # With the account and region of this request.
-    timer = threading.Timer(seconds, contextvars.copy_context().run, (function, *arguments))
-    timer.daemon = True
-    timer.start()
+            _set_state(alarm, "ALARM")
 
 
 def _set_state(alarm: EmulatorValue, new: str) -> None:

@@ -8,8 +8,7 @@ a KMS key an ETag says nothing about the content (Amazon S3 API Reference, "Obje
 import hashlib
 import re
 import uuid
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from contextvars import ContextVar
 from types import MappingProxyType
 from typing import Any
@@ -18,7 +17,7 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 from ministack.services import s3  # type: ignore[import-untyped]
 from ministack.services.cloudformation import provisioners  # type: ignore[import-untyped]
 
-from local.emulator_patches import EmulatorValue, Original, wrap
+from local.emulator_patches import EmulatorValue, Original, setting, wrap
 
 ENCRYPTION, KMS = "x-amz-server-side-encryption", "aws:kms"
 CHECKSUM_TYPE, FULL_OBJECT = "x-amz-checksum-type", "FULL_OBJECT"
@@ -73,13 +72,13 @@ def _configuration(encryption: Mapping[str, EmulatorValue]) -> bytes:
 
 def _put_object(original: Original, bucket: str, key: str, body: bytes, headers: dict[str, str]) -> EmulatorValue:
     given = headers.get(ENCRYPTION) or s3._bucket_default_sse_headers(bucket).get(ENCRYPTION)
-    with _set(_random_md5, "content" if given == KMS else ""):
+    with setting(_random_md5, "content" if given == KMS else ""):
         return original(bucket, key, body, headers)
 
 
 def _upload_part(original: Original, *request: EmulatorValue) -> EmulatorValue:
     _bucket, _key, _body, query_params, _headers = request
-    with _set(_random_md5, "content" if _is_encrypted(_upload_of(query_params)) else ""):
+    with setting(_random_md5, "content" if _is_encrypted(_upload_of(query_params)) else ""):
         return original(*request)
 
 
@@ -96,7 +95,7 @@ def _create_multipart_upload(original: Original, bucket: str, key: str, headers:
 def _complete_multipart_upload(original: Original, *request: EmulatorValue) -> EmulatorValue:
     _bucket, _key, _body, query_params, _headers = request
     found = _upload_of(query_params)
-    with _set(_completed, found), _set(_random_md5, "parts" if _is_encrypted(found) else ""):
+    with setting(_completed, found), setting(_random_md5, "parts" if _is_encrypted(found) else ""):
         return original(*request)
 
 
@@ -137,15 +136,6 @@ def _upload_of(query_params: Mapping[str, Any]) -> Mapping[str, EmulatorValue]:
 
 def _is_encrypted(upload: Mapping[str, EmulatorValue]) -> bool:
     return bool(upload.get("preserved_headers", {}).get(ENCRYPTION) == KMS)
-
-
-@contextmanager
-def _set(variable: ContextVar[Any], value: object) -> Iterator[None]:
-    token = variable.set(value)
-    try:
-        yield
-    finally:
-        variable.reset(token)
 
 
 def _get_object(

@@ -13,7 +13,7 @@ from typing import Any
 from ministack.core.responses import AccountRegionScopedDict  # type: ignore[import-untyped]
 from ministack.services import dynamodb  # type: ignore[import-untyped]
 
-from local.emulator_patches import EmulatorValue, Original, wrap
+from local.emulator_patches import EmulatorValue, Original, setting, wrap
 
 _OF_ITEMS = ("items", "ItemCount", "TableSizeBytes", "_index_members")
 """Entries of a table's record that follow from its items."""
@@ -79,8 +79,5 @@ def _write(original: Original, table: dict[str, Any], *arguments: object) -> Emu
 
 
 def _read(original: Original, data: dict[str, Any]) -> EmulatorValue:
-    token = _reads_index.set(bool(data.get("IndexName")))
-    try:
+    with setting(_reads_index, bool(data.get("IndexName"))):
         return original(data)
-    finally:
-        _reads_index.reset(token)

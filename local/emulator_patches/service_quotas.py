@@ -4,15 +4,10 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from ministack import app  # type: ignore[import-untyped]
-from ministack.core import iam_actions, router  # type: ignore[import-untyped]
-
-from local.emulator_patches import EmulatorValue, Original, wrap
+from local.emulator_patches import EmulatorValue, add_service
 from local.isolation import ACCOUNT, REGION
 from local.limits import Limits
 
-_SERVICE = "servicequotas"
-_TARGET = "ServiceQuotasV20190624"
 _GLUE_QUOTAS = {"L-08F3B322": "glue_dpus", "L-5E4153CA": "glue_runs"}
 """Quota code to the name of its limit in ``local.limits``."""
 
@@ -28,18 +23,7 @@ def patch(limits: Callable[[], Limits]) -> None:
         status, answer = (200, _answer(asked, getattr(limits(), name))) if name and known else (400, _UNKNOWN)
         return status, {"Content-Type": "application/x-amz-json-1.1"}, json.dumps(answer).encode()
 
-    router.SERVICE_PATTERNS[_SERVICE] = {
-        "target_prefixes": [_TARGET],
-        "host_patterns": [r"servicequotas\."],
-        "credential_scope": _SERVICE,
-    }
-    app.SERVICE_HANDLERS[_SERVICE] = handle
-    iam_actions.SERVICE_TO_IAM_NAMESPACE[_SERVICE] = _SERVICE
-    wrap(iam_actions, "extract_resource_arn", _extract_resource_arn)
-
-
-def _extract_resource_arn(original: Original, service: str, *request: EmulatorValue) -> EmulatorValue:
-    return "*" if service == _SERVICE else original(service, *request)
+    add_service("servicequotas", handle, lambda *_request: "*", target_prefixes=["ServiceQuotasV20190624"])
 
 
 _UNKNOWN = {"__type": "NoSuchResourceException", "Message": "The local cloud keeps no such quota."}

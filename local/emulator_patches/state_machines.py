@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from ministack.services import stepfunctions  # type: ignore[import-untyped]
 
-from local.emulator_patches import EmulatorValue, Original, wrap
+from local.emulator_patches import EmulatorValue, Original, setting, wrap
 from local.emulator_patches.identities.requests import log_refusal
 from local.emulator_patches.identities.roles import check_role
 from local.errors import NotAllowedError
@@ -103,25 +103,20 @@ def _execute_task(original: Original, *task: EmulatorValue) -> EmulatorValue:
     """No further task starts in an execution that was stopped."""
     _state, _input, execution, _context = task
     _check_not_stopped(execution)
-    token = current_execution.set(execution)
-    try:
+    with setting(current_execution, execution):
         return original(*task)
-    finally:
-        current_execution.reset(token)
 
 
 def _invoke_with_timeout(original: Original, *invocation: EmulatorValue) -> EmulatorValue:
     """A task's TimeoutSeconds ends its job run."""
     abandoned = threading.Event()
-    token = _abandoned.set(abandoned)
     try:
-        return original(*invocation)
+        with setting(_abandoned, abandoned):
+            return original(*invocation)
     except stepfunctions._ExecutionError as error:
         if error.error == "States.Timeout":
             abandoned.set()
         raise
-    finally:
-        _abandoned.reset(token)
 
 
 _KNOWN = {"Type", "Comment", "Label", "ItemReader", "Items", "ItemProcessor", "Output", "Retry", "Catch", "Next", "End"}

@@ -13,14 +13,13 @@ from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any
 
-from ministack import app  # type: ignore[import-untyped]
 from ministack.core import iam_actions, iam_evaluator, router  # type: ignore[import-untyped]
 from ministack.services import stepfunctions  # type: ignore[import-untyped]
 from ministack.services.cloudformation import provisioners  # type: ignore[import-untyped]
 
 from lake.engines.description import Units
 from lake.engines.emr_serverless import APPLICATION_VARIABLE, JOB_RUN_VARIABLE, SUCCESS, TERMINAL_STATES
-from local.emulator_patches import EmulatorValue, Original, state_machines, wrap
+from local.emulator_patches import EmulatorValue, add_service, state_machines
 from local.emulator_patches.state_machines import Right, Rights
 from local.errors import ServiceError
 from local.isolation import ACCOUNT, REGION
@@ -68,14 +67,12 @@ _applications: dict[str, dict[str, Any]] = {}
 
 
 class EmrRuns(JobRuns):
-    """Starts, watches and ends job runs.
+    """Starts, watches and ends job runs."""
 
-    A run's record is a dict like the service's ``JobRun``, which is updated in place until the run has ended.
-    """
+    _id, _state, _stoppable, _stopping = "jobRunId", "state", ("SUBMITTED", "RUNNING"), "CANCELLING"
 
     def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401
         super().__init__(*arguments, **options)
-        self._runs: dict[str, dict[str, Any]] = {}
         self._tokens: dict[tuple[str, str], tuple[Mapping[str, Any], dict[str, Any]]] = {}
         """Application and client token -> the request and its job run."""
 
@@ -95,8 +92,7 @@ class EmrRuns(JobRuns):
                 return run
             run = _new_record(application, request)
             self._tokens[token] = dict(request), run
-            self._runs[run["jobRunId"]] = run
-        self._begin(run["jobRunId"], self._run, str(application["name"]), dict(request), run, needed)
+            self._begin(run, partial(self._run, str(application["name"]), dict(request), run, needed))
         return run
 
     def find(self, application: str, job_run: str) -> dict[str, Any]:
@@ -116,26 +112,14 @@ class EmrRuns(JobRuns):
             and mode in ("", run["mode"])
         ]
 
-    def cancel(self, run: dict[str, Any]) -> None:
-        """Kill the run: it becomes CANCELLING, and CANCELLED when its processes have ended; nothing if it has ended.
-
-        A run gets no time to end by itself: no job here needs it.
-        """
-        with self._lock:
-            if run["state"] in TERMINAL_STATES:
-                return
-            run["state"] = "CANCELLING"
-        self._processes.kill(run["jobRunId"])
-
     def _run(self, application: str, request: Mapping[str, Any], run: dict[str, Any], needed: Units) -> None:
         minutes = request.get("executionTimeoutMinutes", _DEFAULT_MINUTES) or _MAX_MINUTES
         state, details = self._execute(
-            run["jobRunId"],
+            run,
             application,
             lambda: emr_launch(request, run),
             (str(request.get("executionRoleArn")), PRINCIPAL, run["jobRunId"]),
             minutes,
-            lambda: self._has_begun(run),
         )
         with self._lock:
             cancelled = run["state"] == "CANCELLING"
@@ -146,13 +130,9 @@ class EmrRuns(JobRuns):
             # Set last: a caller that sees a final state reads the other fields.
             run["state"] = "CANCELLED" if cancelled else _STATES.get(state, state)
 
-    def _has_begun(self, run: dict[str, Any]) -> bool:
-        with self._lock:
-            run["startedAt"] = run["updatedAt"] = time.time()
-            if run["state"] == "CANCELLING":
-                return False
-            run["state"] = "RUNNING"
-            return True
+    def _has_begun(self, record: dict[str, Any]) -> bool:
+        record["startedAt"] = record["updatedAt"] = time.time()
+        return super()._has_begun(record)
 
 
 def spark_properties(request: Mapping[str, Any]) -> dict[str, str]:
@@ -246,11 +226,8 @@ def patch(runs: EmrRuns) -> None:
             answer, status, added = {"message": str(error)}, _STATUS[error.code], {"x-amzn-errortype": error.code}
         return status, {"Content-Type": "application/json", **added}, json.dumps(answer).encode()
 
-    router.SERVICE_PATTERNS[SERVICE] = {"host_patterns": [r"emr-serverless\."], "credential_scope": SERVICE}
-    app.SERVICE_HANDLERS[SERVICE] = handle
-    iam_actions.SERVICE_TO_IAM_NAMESPACE[SERVICE] = SERVICE
+    add_service(SERVICE, handle, _arn_of)
     iam_actions._BOTOCORE_SERVICE_MAP[SERVICE] = [SERVICE]
-    wrap(iam_actions, "extract_resource_arn", _extract_resource_arn)
     provisioners._RESOURCE_HANDLERS["AWS::EMRServerless::Application"] = {
         "create": lambda _name, properties, _stack: _put_application(_new_id(), properties),
         "update": lambda application, _old, properties, _stack: _put_application(application, properties),
@@ -259,12 +236,8 @@ def patch(runs: EmrRuns) -> None:
     state_machines.add_integration(f"{SERVICE}:startJobRun", partial(_start_job_run, runs), rights)
 
 
-def _extract_resource_arn(
-    original: Original, service: str, method: str, path: str, *more: EmulatorValue
-) -> EmulatorValue:
-    if service != SERVICE:
-        return original(service, method, path, *more)
-    # Starting and listing are rights on the application (Service Authorization Reference, EMR Serverless).
+def _arn_of(_method: str, path: str, *_more: EmulatorValue) -> str:
+    """Starting and listing are rights on the application (Service Authorization Reference, EMR Serverless)."""
     return f"arn:aws:{SERVICE}:{REGION}:{ACCOUNT}:{path.rstrip('/').removesuffix('/jobruns')}"
 
 
@@ -297,7 +270,7 @@ def _answer(
         return {"jobRuns": [{**run, "id": run["jobRunId"]} for run in found]}
     run = runs.find(name, asked["run"])
     if method == "DELETE":
-        runs.cancel(run)
+        runs.stop(run)
         return {key: run[key] for key in ("applicationId", "jobRunId")}
     return {"jobRun": run}
 
@@ -328,7 +301,7 @@ def _start_job_run(runs: EmrRuns, resource: str, data: dict[str, Any]) -> dict[s
     except ServiceError as error:
         raise stepfunctions._ExecutionError(f"EMRServerless.{error.code}", str(error)) from None
     if resource.endswith(".sync"):
-        state_machines.wait_for_end(lambda: run["state"] in TERMINAL_STATES, lambda: runs.cancel(run))
+        state_machines.wait_for_end(lambda: run["state"] in TERMINAL_STATES, lambda: runs.stop(run))
         if run["state"] != SUCCESS:
             raise stepfunctions._ExecutionError("States.TaskFailed", json.dumps(_renamed(run, str.upper)))
     answer: dict[str, Any] = _renamed(run, str.upper)

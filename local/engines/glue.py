@@ -34,15 +34,9 @@ _MAX_STREAM_MINUTES = 14 * 24 * 60
 
 
 class GlueRuns(JobRuns):
-    """Starts, watches and ends runs.
+    """Starts, watches and ends runs."""
 
-    A run's record is a dict like Glue's ``JobRun``, which is updated in place until the run has ended.
-    """
-
-    def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401
-        super().__init__(*arguments, **options)
-        self._live: dict[str, dict[str, Any]] = {}
-        """Records of all jobs' runs that have not ended."""
+    _id, _state, _stoppable, _stopping = "Id", "JobRunState", ("STARTING", "RUNNING"), "STOPPING"
 
     def start(self, job: Mapping[str, Any], request: Mapping[str, Any], runs: list[dict[str, Any]]) -> dict[str, Any]:
         """Add a run to ``runs``, start it, and return its record in state STARTING.
@@ -57,12 +51,12 @@ class GlueRuns(JobRuns):
                 raise ServiceError("ConcurrentRunsExceededException", f"Concurrent runs exceeded for {job['Name']}")
             self._check_quotas(run)
             runs.insert(0, run)
-            self._live[run["Id"]] = run
-        self._begin(run["Id"], self._run, dict(job), run)
+            self._begin(run, partial(self._run, dict(job), run))
         return run
 
     def _check_quotas(self, new: Mapping[str, Any]) -> None:
-        limits, runs = self._settings.limits(), [*self._live.values(), new]
+        live = [run for run in self._runs.values() if run["JobRunState"] in LIVE_STATES]
+        limits, runs = self._settings.limits(), [*live, new]
         for name, used, limit in (
             ("concurrent job runs", len(runs), limits.glue_runs),
             ("task DPUs", sum(map(dpus_of, runs)), limits.glue_dpus),
@@ -70,18 +64,6 @@ class GlueRuns(JobRuns):
             if used > limit:
                 message = f"Max {name} per account exceeded: {limit:g}"
                 raise ServiceError("ResourceNumberLimitExceededException", message)
-
-    def stop(self, run: dict[str, Any]) -> bool:
-        """Kill the run: it becomes STOPPING, and STOPPED when its processes have ended.
-
-        Returns False and does nothing if the run is neither STARTING nor RUNNING.
-        """
-        with self._lock:
-            if run["JobRunState"] not in ("STARTING", "RUNNING"):
-                return False
-            run["JobRunState"] = "STOPPING"
-        self._processes.kill(run["Id"])
-        return True
 
     def _run(self, job: Mapping[str, Any], run: dict[str, Any]) -> None:
         if not self._has_capacity(run):
@@ -91,12 +73,11 @@ class GlueRuns(JobRuns):
         # A streaming job without a timeout ends after its maximum lifetime.
         minutes, at_timeout = int(run.get("Timeout", _MAX_STREAM_MINUTES)), "TIMEOUT" if "Timeout" in run else "EXPIRED"
         state, message = self._execute(
-            run["Id"],
+            run,
             run["JobName"],
             lambda: glue_launch(job, run),
             (str(job.get("Role")), SERVICE, f"GlueJobRunnerSession-{run['Id'][:16]}"),
             minutes,
-            lambda: self._has_begun(run),
         )
         self._finish(job, run, at_timeout if state == "TIMEOUT" else state, message, began)
 
@@ -113,19 +94,11 @@ class GlueRuns(JobRuns):
             time.sleep(CAPACITY_POLL_SECONDS)
         return True
 
-    def _has_begun(self, run: dict[str, Any]) -> bool:
-        with self._lock:
-            if run["JobRunState"] == "STOPPING":
-                return False
-            run["JobRunState"] = "RUNNING"
-            return True
-
     def _finish(self, job: Mapping[str, Any], run: dict[str, Any], state: str, message: str, began: float) -> None:
         """Finish the run. ``began``: when it began to use workers."""
         now = self._clock()
         used = now - began if message != NO_CAPACITY else 0.0
         with self._lock:
-            self._live.pop(run["Id"], None)
             stopped = run["JobRunState"] == "STOPPING"
             run["CompletedOn"] = run["LastModifiedOn"] = round(now, 3)
             run["ExecutionTime"] = math.ceil(used)

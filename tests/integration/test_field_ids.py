@@ -90,9 +90,7 @@ def test_the_verification_finds_columns_that_the_table_does_not_show(
     # When
     arguments = (services.s3, services.ledger, services.resources, services.settings, "orders", world.clock)
     stack = replace(Stack.of(*arguments), table=table)
-    checked = check_manifest(
-        stack, world.row(manifest), lambda run, tasks: [run(services.s3, task) for task in tasks], find_place=False
-    )
+    checked = check_manifest(stack, world.row(manifest), None)
     # Then
     (difference,) = checked.report.differences
     assert set(table.hidden.call_args.args[0]) == {(name, field_id(name)) for name in ("a", "b", "_rescued")}

@@ -247,7 +247,7 @@ def test_a_run_that_has_ended_has_its_bill(emr: JobHarness) -> None:
     # Given a run that ended by itself, and a run that was cancelled twice
     done, cancelled = start(emr, "", "SUCCESS"), start(emr, HANGING, "RUNNING")
     for _ in range(2):
-        emr.runs.cancel(cancelled)
+        emr.runs.stop(cancelled)
         reach(cancelled, "state", "CANCELLED")
     # Then their 2 vCPUs and 4 GB are billed for their time
     for run in (done, cancelled):
