@@ -9,18 +9,12 @@ from lake.errors import TransientError
 from lake.ledger import DatasetRow
 from lake.ledger.datasets import PROVENANCE, RESCUED
 from lake.texts import printable
-from router.entry import with_product_errors
-from router.services import Services, container_services
+from router.entry import lambda_handler
+from router.services import Services
 from router.telemetry import logger
 
 TIME_PER_CALL = timedelta(minutes=4)
 """Time after which no table is begun; shorter than the function's timeout of 5 minutes."""
-
-
-@with_product_errors
-def handler(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: ARG001
-    """``{}`` -> ``{"tables": n, "created": n, "extended": n, "foreign": n}``."""
-    return catalog(container_services())
 
 
 def catalog(services: Services) -> dict[str, Any]:
@@ -59,6 +53,10 @@ def catalog(services: Services) -> dict[str, Any]:
     if errors:
         raise errors[0]
     return counts
+
+
+handler = lambda_handler(lambda _, services: catalog(services))
+"""``{}`` -> ``{"tables": n, "created": n, "extended": n, "foreign": n}``."""
 
 
 def _bring_up_to_date(services: Services, dataset: DatasetRow, *, again: bool = True) -> str | None:

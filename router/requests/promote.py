@@ -15,7 +15,7 @@ from lake.manifest_documents import read_manifest, write_manifest
 from lake.texts import advise_reprocess, format_count
 from lake.time import iso_utc
 from router.divide import divide, divide_selected, draft_selected
-from router.entry import with_refusals
+from router.entry import lambda_handler
 from router.ownership.owner import RoutedArrival, cut_drafts, write_pointer
 from router.requests.selection import (
     Files,
@@ -31,7 +31,7 @@ from router.requests.selection import (
     successors,
     visit,
 )
-from router.services import PARALLEL_REQUESTS, Services, container_services
+from router.services import PARALLEL_REQUESTS, Services
 from router.stream.runs import FailedStartsError, ensure_all_running
 from router.telemetry import logger
 
@@ -47,12 +47,6 @@ MAX_QUEUED_FILES = 10_000
 PARALLEL_MOVES = 8
 """Manifests that are moved at the same time. In sequence, 10,000 would exceed the function's time. It is a small number
 because each move writes several times to one partition key of the index."""
-
-
-@with_refusals
-def handler(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: ARG001
-    """``{"files": ["s3://...", ...]}`` or ``{"dataset"?, "from"?, "to"?}``, ``"dryRun"?`` -> counts and messages."""
-    return promote(event, container_services())
 
 
 def promote(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
@@ -84,6 +78,10 @@ def promote(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     if fault is not None and not report.counts["promoted"]:
         raise fault
     return report.answer(dry_run=dry_run)
+
+
+handler = lambda_handler(promote, answers_refusals=True)
+"""``{"files": ["s3://...", ...]}`` or ``{"dataset"?, "from"?, "to"?}``, ``"dryRun"?`` -> counts and messages."""
 
 
 class Promotion:

@@ -22,7 +22,7 @@ from lake.manifest import UNVERSIONED, ObjectVersion
 from lake.manifest_documents import read_manifest
 from lake.successors import follow
 from lake.texts import format_count
-from router.entry import with_refusals
+from router.entry import lambda_handler
 from router.requests.selection import (
     Files,
     NextStep,
@@ -38,7 +38,7 @@ from router.requests.selection import (
     successors,
     visit,
 )
-from router.services import PARALLEL_REQUESTS, Services, container_services
+from router.services import PARALLEL_REQUESTS, Services
 from router.telemetry import logger
 
 TIME_PER_CALL = timedelta(minutes=5)
@@ -118,15 +118,6 @@ class ReprocessReport(RequestReport):
         return {**dataset, "from": self.first, "to": self.last}
 
 
-@with_refusals
-def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    """``{"manifests": [...]}``, ``{"files": [...]}`` or ``{"dataset"?, "from"?, "to"?}``; ``"only"?``, ``"dryRun"?``,
-    ``"request"?``, ``"token"?`` -> totals, messages, and a token while the selection has not been visited to its end.
-    """
-    with_id = {"request": context.aws_request_id, **event} if isinstance(event, dict) else event
-    return reprocess(with_id, container_services())
-
-
 def reprocess(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     """Queue manifests that are FAILED, or DONE without some of their files, for the batch lane.
 
@@ -164,6 +155,14 @@ def reprocess(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
         "token": None if is_complete else report.token(),
         "selection": report.selection(),
     }
+
+
+def handler(event: Any, context: LambdaContext) -> dict[str, Any]:  # noqa: ANN401
+    """``{"manifests": [...]}``, ``{"files": [...]}`` or ``{"dataset"?, "from"?, "to"?}``; ``"only"?``, ``"dryRun"?``,
+    ``"request"?``, ``"token"?`` -> totals, messages, and a token while the selection has not been visited to its end.
+    """
+    with_id = {"request": context.aws_request_id, **event} if isinstance(event, dict) else event
+    return lambda_handler(reprocess, answers_refusals=True)(with_id, context)
 
 
 @dataclass(slots=True)

@@ -14,12 +14,12 @@ from uuid import uuid4
 from lake.errors import InvalidInputError, TransientError
 from lake.ledger import OutboxEntry, TableRow
 from lake.time import epoch_milliseconds
-from router.entry import with_refusals
+from router.entry import lambda_handler
 from router.iceberg.metadata import TAG, batch_of, new_metadata
-from router.services import Services, container_services
+from router.services import Services
 from router.tables.batch import PARALLEL_TABLES, TableCatalog
 from router.tables.committer import commit_round, hours_of, takes_batches
-from router.telemetry import Metric, count, logger, metrics
+from router.telemetry import Metric, count, logger
 
 TIME_PER_CALL = timedelta(seconds=240)
 """Time after which no batch is begun; shorter than the function's timeout of 5 minutes."""
@@ -27,19 +27,19 @@ INVOCATION_SECONDS = 60
 """Interval between two invocations: the shortest one of a schedule."""
 
 
-@with_refusals
-@metrics.log_metrics
-def handler(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: ARG001
+def tables(event: dict[str, Any], services: Services) -> dict[str, Any]:
     """``{}`` -> ``{"batches": n}``: brings all tables up to date, several times a minute.
 
     ``{"restore": dataset}`` -> ``{"batch": n}``; ``{"rebuild": dataset}`` -> ``{"hours": n}``.
     """
-    services = container_services()
     if "restore" in event:
         return restore_table(services, event["restore"])
     if "rebuild" in event:
         return rebuild_table(services, event["rebuild"])
     return commit_tables(services, time.sleep)
+
+
+handler = lambda_handler(tables, answers_refusals=True)
 
 
 def commit_tables(services: Services, wait: Callable[[float], object]) -> dict[str, Any]:
