@@ -8,7 +8,7 @@ from __future__ import annotations
 import secrets
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -32,19 +32,6 @@ from router.telemetry import logger
 
 UNANSWERED = (BotoCoreError, ClientError, RefusedError, HybridRouterError)
 """Errors after which a request may or may not have been applied."""
-
-
-def register_datasets(services: Services, pool: ThreadPoolExecutor, drafts: Sequence[Draft]) -> list[Draft]:
-    """Register the datasets of all drafts in parallel. Returns the drafts whose datasets are all registered."""
-    datasets = services.ledger.datasets
-    names = {arrival.partition.dataset for draft in drafts for arrival in draft.arrivals}
-    try:
-        registrations = [pool.submit(datasets.register, name) for name in datasets.unregistered(sorted(names))]
-        for registration in wait(registrations).done:
-            registration.result()
-    except UNANSWERED as error:
-        logger.warning("no answer about names of datasets", datasets=len(names), error=str(error))
-    return [draft for draft in drafts if all(datasets.is_registered(item.partition.dataset) for item in draft.arrivals)]
 
 
 def create_owner(services: Services, draft: Draft, now: datetime) -> Manifest | Part | NoAnswer:

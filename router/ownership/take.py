@@ -31,7 +31,6 @@ from router.ownership.owner import (
     is_data,
     record_drafts,
     record_ignored,
-    register_datasets,
 )
 from router.ownership.resolve import delete_intent, resolve_owners, without_known, write_intent
 from router.services import PARALLEL_REQUESTS, Services
@@ -127,8 +126,7 @@ def take_ownership(
         orphans, duplicates = resolve_owners(services, [*owned_elsewhere, *old_rows, *given], offered, now)
         adopted, _ = record_drafts(ledger, pool, new_drafts(orphans), stamp)
         recorded += adopted
-        known = register_datasets(services, pool, recorded)
-        owners = list(pool.map(lambda draft: create_owner(services, draft, now), known))
+        owners = list(pool.map(lambda draft: create_owner(services, draft, now), recorded))
     left = {arrival.file for arrival in undecided}
     ownership.set_outcome((item.file for item in arrivals if item.file not in left), ArrivalOutcome.DUPLICATE)
     old_ignored = (file for file in ignored if file not in recent_ignored)
@@ -140,7 +138,7 @@ def take_ownership(
     for file, row in duplicates:
         if row is not None and row.state == State.QUEUED and row.lane == Lane.STREAM:
             ownership.add_waiting([file], shards.of(row.id))
-    for draft, owner in zip(known, owners, strict=True):
+    for draft, owner in zip(recorded, owners, strict=True):
         if owner is NO_ANSWER:
             continue
         ownership.set_outcome(draft.files, ArrivalOutcome.OWNED)
@@ -203,26 +201,24 @@ def divide_by_dataset_limit(
     """
     named, limit = named_datasets(services.settings.datasets), services.settings.max_datasets
     folders = {arrival.file: _folder(services, arrival) for arrival in routed}
-    new: dict[str, set[str]] = {}
+    found: dict[str, set[str]] = {}
     for arrival in routed:
-        if (name := arrival.partition.dataset) not in named:
-            new.setdefault(name, set()).add(folders[arrival.file] or name)
+        name = arrival.partition.dataset
+        found.setdefault(name, set()).add("" if name in named else folders[arrival.file] or name)
     # If several new folders have one dataset name, the folder that is spelled like it is preferred.
-    asked = {name: name if name in found else min(found) for name, found in new.items()}
+    asked = {name: name if name in asking else min(asking) for name, asking in found.items()}
     datasets = services.ledger.datasets
     answers: dict[str, str | NoAnswer | None]
     try:
         answers = {**datasets.admit(asked, limit)}
     except UNANSWERED as error:
-        logger.warning("no answer about new datasets", datasets=len(asked), error=str(error))
+        logger.warning("no answer about datasets", datasets=len(asked), error=str(error))
         answers = {name: datasets.folders.get(name, NO_ANSWER) for name in asked}
     admitted, unanswered, refused = [], [], {}
     beyond: Counter[str] = Counter()
     for arrival in routed:
         name, folder = arrival.partition.dataset, folders[arrival.file]
-        if name not in asked:
-            admitted.append(arrival)
-        elif (owner := answers[name]) is NO_ANSWER:
+        if (owner := answers[name]) is NO_ANSWER:
             unanswered.append(arrival)
         elif owner is None:
             refused[arrival.file] = (
@@ -231,7 +227,7 @@ def divide_by_dataset_limit(
                 "backfill takes all"
             )
             beyond[name] += 1
-        elif folder in (owner, None):
+        elif name in named or folder in (owner, None):
             admitted.append(arrival)
         else:
             prefix = arrival.file.key.partition(f"{folder}/")[0] + f"{folder}/"

@@ -172,7 +172,7 @@ def find_datasets(repair: Repair) -> tuple[list[str], bool]:
     services = repair.services
     rules = services.settings.datasets
     datasets = services.ledger.datasets
-    names, admitted = named_datasets(rules) | set(datasets.names()), set(datasets.admitted())
+    names = named_datasets(rules) | set(datasets.names())
     # Datasets that a rule named earlier do not count, and a lower limit removes none.
     room = max(services.settings.max_datasets - datasets.number(), 0)
     # The other half of the time is for listing these datasets.
@@ -186,9 +186,8 @@ def find_datasets(repair: Repair) -> tuple[list[str], bool]:
             for page in folder_pages(services, rule.prefix, stop_at):
                 unknown = (folder for folder in folders_on(page, rule.prefix) if name_of_folder(folder) not in names)
                 # The keys of a folder can belong to a dataset with another name, or to none.
-                found = {matching_rule(rule.prefix_of(folder), rules)[1] for folder in unknown} - {"", *names}
-                new = sorted(found - admitted)
-                names.update(found & admitted, new[: max(room, 0)])
+                new = sorted({matching_rule(rule.prefix_of(folder), rules)[1] for folder in unknown} - {"", *names})
+                names.update(new[: max(room, 0)])
                 room -= len(new)
                 is_listed = not page["IsTruncated"]
             if not is_listed:

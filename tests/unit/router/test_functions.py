@@ -135,7 +135,7 @@ REFUSED = [
     (backfill, {"action": "validate", "input": {"dataset": "orders"}}, "backfill needs from, to: pass for example {"),
     (backfill, validate(dry_run=True), "backfill does not know the input field 'dry_run': pass only dataset, from, to"),
     (backfill, validate(**{"from": "2101-01-01"}), "from = '2101-01-01' is later than to = '2100-01-01': pass the"),
-    (backfill, validate(dataset="order"), "dataset = 'order' is unknown: pass one of orders"),
+    (backfill, validate(dataset="order"), "dataset = 'order' is unknown: pass one of clicks, "),
     (backfill, validate(dataset=""), "dataset = '' is unknown"),
     (backfill, validate(to="now"), "to = 'now' is not a valid time: pass a UTC day such as"),
     (backfill, validate(dryRun=1), "dryRun = 1 is neither true nor false"),
@@ -147,7 +147,7 @@ REFUSED = [
     (plan, {"execution": "x", "found": {}}, "overnight does not know the input field 'found': pass only dataset, "),
     (plan, {"execution": ""}, "execution is missing"),
     (plan, {"execution": "x", "engine": "glue"}, "engine = 'glue' is not allowed: pass one of glue-flex, or add it to"),
-    (plan, {"execution": "x", "dataset": 7}, "dataset = 7 is unknown: pass one of orders"),
+    (plan, {"execution": "x", "dataset": 7}, "dataset = 7 is unknown: pass one of clicks, orders"),
     (plan, {"execution": "x", "to": "2026-02-30"}, "to = '2026-02-30' is not a valid time"),
     (plan, {"execution": "x", "to": "2026-02-2\uff10"}, "to = '2026-02-2\uff10' is not a valid time"),
     (plan, {"execution": "x", "from": 20261120}, "from = 20261120 is not a valid time"),
@@ -183,8 +183,6 @@ def invoke(module: ModuleType, deployment: Deployment, event: Any, monkeypatch: 
 def test_a_wrong_request_is_answered(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch, module: ModuleType, event: Any, message: str
 ) -> None:
-    deployment.ledger.datasets.register("orders")
-    deployment.faults.reset()
     answer = invoke(module, deployment, event, monkeypatch)
     assert set(answer) == {"refused", "error"}
     assert answer["refused"].startswith(message)

@@ -59,7 +59,7 @@ def test_a_folder_whose_keys_give_no_further_dataset_takes_no_room(deployment: D
     modified = deployment.put(*others, "landing-orders/a.json", "visits/a.json")
     deployment.now = modified + timedelta(hours=7)
     # Then it is found, and nothing is listed twice under two names
-    assert find_datasets(repair(deployment)) == (["orders", "visits"], True)
+    assert find_datasets(repair(deployment)) == (["clicks", "orders", "visits"], True)
     assert sweep(deployment.services)["adopted"] == 2
     assert owned_keys(deployment) == ["landing-orders/a.json", "visits/a.json"]
 
@@ -136,8 +136,8 @@ def test_old_days_do_not_lengthen_the_listing_of_recent_ones(
     # When
     found = repair(deployment)
     search = adopt_missed(found)
-    # Then it lists one page of old days, and one page of recent days, which has the file
-    assert [page["Prefix"] for page in pages] == ["", "orders/", "orders/"]
+    # Then it lists, of the dataset, one page of old days, and one page of recent days, which has the file
+    assert [page["Prefix"] for page in pages] == ["", "clicks/", "orders/", "orders/"]
     assert found.counts["adopted"] == 5 + 1
     assert (search.dataset, search.passed_over) == (None, True)
 
