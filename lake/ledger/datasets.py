@@ -40,10 +40,6 @@ from lake.ledger.table import (
 
 NUMBER = Key("dataset-count", "dataset-count")
 DATASET_NAMES = "dataset-name"
-CATALOG = Key("catalog", "catalog")
-FIRST_NAME = "a"
-AFTER_LAST_NAME = "{"
-"""Bounds of all dataset names, which begin with a lower case letter."""
 ROWS_PER_READ = MAX_BATCH_KEYS // 2
 """Datasets in one read: each has two items."""
 MAX_NAME_BYTES = 200
@@ -209,21 +205,13 @@ class Datasets(Rows):
                     speeds[name] = speed
         return speeds
 
-    def following(self, name: str) -> Iterator[DatasetRow]:
-        """The datasets after ``name``, sorted, read a few at a time; all datasets if it is empty."""
-        items = self._table.query(DATASET_NAMES, after=name or FIRST_NAME, before=AFTER_LAST_NAME)
-        for names in batches_of((item["sk"] for item in items if item["sk"] != name), ROWS_PER_READ):
-            keys = [key(dataset) for dataset in names for key in (_columns_key, _measurement_key)]
+    def rows(self, names: Iterable[str]) -> Iterator[DatasetRow]:
+        """The rows of known datasets, in their order, read a few at a time."""
+        for some in batches_of(names, ROWS_PER_READ):
+            keys = [key(name) for name in some for key in (_columns_key, _measurement_key)]
             rows = self._table.get_many(keys)
-            for number, dataset in enumerate(names):
-                yield _dataset(dataset, rows[2 * number], rows[2 * number + 1])
-
-    def catalog_position(self) -> str:
-        """Name of the dataset after which ``catalog`` continues; empty for the beginning."""
-        return str((self._table.get(CATALOG) or {}).get("after", ""))
-
-    def record_catalog_position(self, name: str) -> None:
-        self._table.update(CATALOG, assign={"after": name})
+            for number, name in enumerate(some):
+                yield _dataset(name, rows[2 * number], rows[2 * number + 1])
 
     def reserve_columns(
         self, name: str, columns: Iterable[str], column_limit: int, today: date | None = None

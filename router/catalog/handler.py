@@ -1,5 +1,6 @@
 """Lambda function ``catalog``: one Glue table per dataset, with comments and all columns that conversions found."""
 
+import random
 import re
 from collections.abc import Mapping
 from datetime import timedelta
@@ -20,8 +21,8 @@ TIME_PER_CALL = timedelta(minutes=4)
 def catalog(services: Services) -> dict[str, Any]:
     """Create and extend tables so that they have all columns that the ledger knows. Idempotent.
 
-    No table is begun after ``TIME_PER_CALL``; the next invocation continues after the last table, and after all tables
-    it starts again. A dataset with an Iceberg table gets no other table. An error of one table does not stop the
+    The order is random, and no table is begun after ``TIME_PER_CALL``: of many tables, each gets its turn in one of
+    the next invocations. A dataset with an Iceberg table gets no other table. An error of one table does not stop the
     others. An uploader can choose the name of a dataset, so a table or view that belongs to somebody else is only
     reported. Returns the number of ``tables`` examined, and how many were ``created``, ``extended`` or ``foreign``.
     Raises ``Exception``: the first error of a table, after all others were tried; the log names each table.
@@ -29,11 +30,12 @@ def catalog(services: Services) -> dict[str, Any]:
     datasets, stop_at = services.ledger.datasets, services.clock() + TIME_PER_CALL
     counts = dict.fromkeys(("tables", "created", "extended", "foreign"), 0)
     errors: list[Exception] = []
-    position = ""
-    for dataset in datasets.following(datasets.catalog_position()):
+    names = list(datasets.names())
+    random.shuffle(names)
+    for dataset in datasets.rows(names):
         if services.clock() >= stop_at:
+            logger.warning("not all tables were examined", datasets=len(names))
             break
-        position = dataset.name
         counts["tables"] += 1
         if services.settings.has_table(dataset.name):
             continue
@@ -46,10 +48,7 @@ def catalog(services: Services) -> dict[str, Any]:
             if kind is not None:
                 counts[kind] += 1
                 logger.info("table checked", table=dataset.name, outcome=kind)
-    else:
-        position = ""
-    datasets.record_catalog_position(position)
-    logger.info("catalog", counts=counts, errors=len(errors), continues_after=position)
+    logger.info("catalog", counts=counts, errors=len(errors))
     if errors:
         raise errors[0]
     return counts

@@ -111,9 +111,9 @@ def test_all_datasets_are_found_by_name(world: World) -> None:
     # When, Then
     assert list(datasets.names()) == names
     assert datasets.speeds() == dict.fromkeys(names[::40], DatasetSpeed(40.0 * MB, None))
-    following = list(datasets.following(names[4]))
-    assert [row.name for row in following] == names[5:]
-    assert following[2].columns == ("a", "b")
+    rows = list(datasets.rows(reversed(names)))
+    assert [row.name for row in rows] == names[::-1]
+    assert rows[-8].columns == ("a", "b")
     assert datasets.get("d500") is None
     assert datasets.get(names[1]) is not None
 
