@@ -4,6 +4,7 @@ Also takes ownership of the arrivals in intents of crashed invocations, however 
 collections whose hour is over or that a crashed process has left closed.
 """
 
+import random
 from datetime import datetime, timedelta
 
 from lake.layout import INTENTS, list_objects, pointer_prefix
@@ -20,7 +21,7 @@ from router.ownership.resolve import OWNER_GRACE, read_intent, without_known
 from router.ownership.take import ArrivalOutcome, take_ownership
 from router.requests.resubmit import is_recorded
 from router.stream.runs import ensure_all_running
-from router.sweep.repair import Repair, read_position, write_position
+from router.sweep.repair import Repair
 from router.telemetry import logger
 
 
@@ -144,46 +145,35 @@ def report_stalled(repair: Repair) -> None:
                 )
 
 
-LISTING = "intents"
-
-
 def resume_intents(repair: Repair) -> None:
     """Repeat intents that are older than ``OWNER_GRACE``; counts the newly owned arrivals as ``resumed``.
 
-    The position is saved after each intent, so that one whose arrivals stay UNSETTLED never holds up later intents.
+    The order is random, so that intents whose arrivals stay UNSETTLED do not always hold up the same others.
     """
     services = repair.services
-    after = str(read_position(services, LISTING).get("after", ""))
-    for item in list_objects(services.s3, services.resources.control_bucket, INTENTS, after):
+    keys = [item["Key"] for item in list_objects(services.s3, services.resources.control_bucket, INTENTS)]
+    random.shuffle(keys)
+    for key in keys:
         if repair.expired:
             return
-        is_recent = False
-        with repair.isolated("intent", key=item["Key"]):
-            is_recent = not _resume(repair, item["Key"])
-        # Keys sort by age, so all later ones are younger.
-        if is_recent:
-            break
-        after = item["Key"]
-        if not repair.dry_run:
-            write_position(services, LISTING, {"after": after})
-    if after and not repair.dry_run:
-        write_position(services, LISTING, {"after": ""})
+        with repair.isolated("intent", key=key):
+            _resume(repair, key)
 
 
-def _resume(repair: Repair, key: str) -> bool:
-    """Take ownership again. False: the invocation that wrote the intent may still be alive."""
+def _resume(repair: Repair, key: str) -> None:
+    """Take ownership again, unless the invocation that wrote the intent may still be alive."""
     services = repair.services
     try:
         intent = read_intent(services, key)
     except services.s3.exceptions.NoSuchKey:
-        return True
+        return
     if services.clock() - datetime.fromisoformat(intent.recorded_at) <= OWNER_GRACE:
-        return False
+        return
     arrivals = [arrival for arrival in intent.arrivals if is_recorded(services, arrival)]
     if repair.dry_run:
         for arrival in without_known(services.ledger, arrivals):
             repair.only_counts("resumed", arrival.file.uri)
-        return True
+        return
     ownership = take_ownership(services, arrivals, {}, skip_known=True, intent=key)
     repair.counts["resumed"] += ownership.count(ArrivalOutcome.OWNED)
     logger.warning(
@@ -192,7 +182,6 @@ def _resume(repair: Repair, key: str) -> bool:
         recorded_at=intent.recorded_at,
         outcomes={outcome: ownership.count(outcome) for outcome in ArrivalOutcome},
     )
-    return True
 
 
 def divide_collections(repair: Repair) -> None:
