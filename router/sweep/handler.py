@@ -168,9 +168,7 @@ MAX_BILL_WAIT = timedelta(days=1)
 def record_late_bills(repair: Repair) -> None:
     """Record each cost whose bill has become final, once; other bills wait for the next sweep."""
     services = repair.services
-    for due in services.ledger.costs.due_bills():
-        if repair.expired:
-            return
+    for due in repair.in_time(services.ledger.costs.due_bills()):
         with repair.isolated(due.job_run):
             now, recorded = services.clock(), False
             overdue = now - datetime.fromisoformat(due.since) > MAX_BILL_WAIT

@@ -33,12 +33,10 @@ def announce_hours(repair: Repair) -> None:
                 _look(repair, row)
 
     with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
-        for listed in batches_of(partitions.unsettled()):
+        for listed in batches_of(repair.in_time(partitions.unsettled())):
             due = [row.partition for row in _due(repair, listed)]
             # The rows decide, because the index is only a hint.
             list(pool.map(look, partitions.get_many(due) if due else []))
-            if repair.expired:
-                return
 
 
 def _due(repair: Repair, rows: Sequence[HourRow]) -> list[HourRow]:

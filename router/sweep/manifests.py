@@ -29,9 +29,7 @@ def release_leases(repair: Repair) -> None:
     """Release RUNNING manifests whose lease has expired or whose owner run has ended; counts them as ``released``."""
     services, ended_runs, awaited = repair.services, dict[str, bool](), set[str]()
     for lane in Lane:
-        for hint in services.ledger.manifests.open(lane, State.RUNNING, repair.report):
-            if repair.expired:
-                return
+        for hint in repair.in_time(services.ledger.manifests.open(lane, State.RUNNING, repair.report)):
             with repair.isolated("lease", manifest_id=hint.id):
                 # First by the hint, with one request for each run: at night many runs hold hundreds of manifests each.
                 if reason_to_release(services, hint, ended_runs) is None:
@@ -67,9 +65,7 @@ def renew_pointers(repair: Repair) -> None:
     shards = services.settings.shards
     waiting: set[str] = set()
     late: set[str] = set()
-    for hint in services.ledger.manifests.open(Lane.STREAM, State.QUEUED, repair.report):
-        if repair.expired:
-            break
+    for hint in repair.in_time(services.ledger.manifests.open(Lane.STREAM, State.QUEUED, repair.report)):
         with repair.isolated("pointer", manifest_id=hint.id):
             row = services.ledger.manifests.get(hint.id)
             if row is None or row.state != State.QUEUED or row.lane != Lane.STREAM:
@@ -102,9 +98,8 @@ def finish_publishing(repair: Repair) -> None:
     """
     services, limit = repair.services, timedelta(minutes=PUBLISHING_MINUTES)
     s3, ledger, clock, resources = services.s3, services.ledger, services.clock, services.resources
-    for hint in (row for lane in Lane for row in ledger.manifests.open(lane, State.PUBLISHING, repair.report)):
-        if repair.expired:
-            return
+    open_rows = (row for lane in Lane for row in ledger.manifests.open(lane, State.PUBLISHING, repair.report))
+    for hint in repair.in_time(open_rows):
         with repair.isolated("publish", manifest_id=hint.id):
             row = ledger.manifests.get(hint.id)
             if row is None or row.state != State.PUBLISHING or clock() - datetime.fromisoformat(row.changed_at) < limit:
@@ -153,9 +148,7 @@ def resume_intents(repair: Repair) -> None:
     services = repair.services
     keys = [item["Key"] for item in list_objects(services.s3, services.resources.control_bucket, INTENTS)]
     random.shuffle(keys)
-    for key in keys:
-        if repair.expired:
-            return
+    for key in repair.in_time(keys):
         with repair.isolated("intent", key=key):
             _resume(repair, key)
 
@@ -189,9 +182,7 @@ def divide_collections(repair: Repair) -> None:
     services = repair.services
     # Half of the writes, because a plan may divide at the same time.
     pace = WritePace(MAX_INDEX_WRITES_PER_SECOND // 2)
-    for row in services.ledger.collections.open():
-        if repair.expired:
-            return
+    for row in repair.in_time(services.ledger.collections.open()):
         if row.closed_at is None and not is_over(row.id.hour, services.clock()):
             continue
         if repair.only_counts("divided", f"collection {row.id}"):
