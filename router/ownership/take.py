@@ -8,7 +8,6 @@ an event be acknowledged. The intent is deleted when every arrival has an owner.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -33,7 +32,7 @@ from router.ownership.owner import (
     record_ignored,
 )
 from router.ownership.resolve import delete_intent, resolve_owners, without_known, write_intent
-from router.services import PARALLEL_REQUESTS, Services
+from router.services import Services, in_parallel
 from router.telemetry import logger
 
 
@@ -112,21 +111,20 @@ def take_ownership(
     def new_drafts(arrivals: Iterable[RoutedArrival]) -> list[Draft]:
         return cut_drafts(arrivals, services.settings, lambda: new_manifest_id(now))
 
-    with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
-        undecided = without_known(ledger, arrivals) if skip_known else arrivals
-        if services.settings.ledger.keep_days and (undecided or ignored):
-            ledger.arrivals.record_expiry(services.settings.ledger.keep_days, now)
-        recent, old_rows, recent_ignored = divide_by_expiry(services, pool, undecided, ignored, now)
-        admitted, unanswered, refused, beyond = divide_by_dataset_limit(services, recent)
-        if intent is None and (admitted or unanswered):
-            intent = write_intent(services, [*admitted, *unanswered], now)
-        recorded, owned_elsewhere = record_drafts(ledger, pool, new_drafts(admitted), stamp)
-        new, unowned, given = record_ignored(ledger, pool, {**recent_ignored, **refused}, stamp)
-        offered = {Identity.of(arrival.file): arrival for arrival in (*admitted, *unanswered)}
-        orphans, duplicates = resolve_owners(services, [*owned_elsewhere, *old_rows, *given], offered, now)
-        adopted, _ = record_drafts(ledger, pool, new_drafts(orphans), stamp)
-        recorded += adopted
-        owners = list(pool.map(lambda draft: create_owner(services, draft, now), recorded))
+    undecided = without_known(ledger, arrivals) if skip_known else arrivals
+    if services.settings.ledger.keep_days and (undecided or ignored):
+        ledger.arrivals.record_expiry(services.settings.ledger.keep_days, now)
+    recent, old_rows, recent_ignored = divide_by_expiry(services, undecided, ignored, now)
+    admitted, unanswered, refused, beyond = divide_by_dataset_limit(services, recent)
+    if intent is None and (admitted or unanswered):
+        intent = write_intent(services, [*admitted, *unanswered], now)
+    recorded, owned_elsewhere = record_drafts(ledger, new_drafts(admitted), stamp)
+    new, unowned, given = record_ignored(ledger, {**recent_ignored, **refused}, stamp)
+    offered = {Identity.of(arrival.file): arrival for arrival in (*admitted, *unanswered)}
+    orphans, duplicates = resolve_owners(services, [*owned_elsewhere, *old_rows, *given], offered, now)
+    adopted, _ = record_drafts(ledger, new_drafts(orphans), stamp)
+    recorded += adopted
+    owners = in_parallel(lambda draft: create_owner(services, draft, now), recorded)
     left = {arrival.file for arrival in undecided}
     ownership.set_outcome((item.file for item in arrivals if item.file not in left), ArrivalOutcome.DUPLICATE)
     old_ignored = (file for file in ignored if file not in recent_ignored)
@@ -154,11 +152,7 @@ def take_ownership(
 
 
 def divide_by_expiry(
-    services: Services,
-    pool: ThreadPoolExecutor,
-    routed: Sequence[RoutedArrival],
-    ignored: Mapping[ObjectVersion, str],
-    now: datetime,
+    services: Services, routed: Sequence[RoutedArrival], ignored: Mapping[ObjectVersion, str], now: datetime
 ) -> tuple[list[RoutedArrival], list[ArrivalRow], dict[ObjectVersion, str]]:
     """Returns arrivals that may be new, rows of older arrivals, and ignored files that may be new, with reasons.
 
@@ -174,7 +168,7 @@ def divide_by_expiry(
         return list(routed), [], dict(ignored)
     recent = [arrival for arrival in routed if not _is_before(arrival.file, oldest)]
     old = [arrival.file for arrival in routed if _is_before(arrival.file, oldest)]
-    rows = list(pool.map(services.ledger.arrivals.get, old))
+    rows = in_parallel(services.ledger.arrivals.get, old)
     forgotten = [file for file, row in zip(old, rows, strict=True) if row is None]
     if forgotten:
         logger.error(

@@ -5,7 +5,6 @@ of a compaction.
 """
 
 from collections.abc import Callable, Collection, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from functools import cache
 
@@ -114,15 +113,14 @@ def delete_replaced(repair: Repair) -> None:
             services.ledger.tables.list_expiry(dataset, services.clock())
         return True
 
-    with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
-        for batch in batches_of(services.ledger.deletions.due(before, after), PARALLEL_REQUESTS):
-            after = batch[0].place
-            if repair.expired:
-                break
-            ready = [due for due in batch if not due.only_lake or _may_be_expired(services, due)]
-            list(pool.map(lambda due: _delete(repair, due, table_of(due.partition.dataset), keeps), ready))
-        else:
-            after = "0"
+    for batch in batches_of(services.ledger.deletions.due(before, after), PARALLEL_REQUESTS):
+        after = batch[0].place
+        if repair.expired:
+            break
+        ready = [due for due in batch if not due.only_lake or _may_be_expired(services, due)]
+        in_parallel(lambda due: _delete(repair, due, table_of(due.partition.dataset), keeps), ready)
+    else:
+        after = "0"
     if after != begun:
         repair.save_position(LISTING, {"after": after})
 

@@ -6,7 +6,6 @@ It also restores or rebuilds a stopped table for a person who has decided so.
 import random
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import uuid4
@@ -16,7 +15,7 @@ from lake.ledger import OutboxEntry, TableRow
 from lake.time import epoch_milliseconds
 from router.entry import lambda_handler
 from router.iceberg.metadata import TAG, batch_of, new_metadata
-from router.services import Services
+from router.services import Services, in_parallel
 from router.tables.batch import PARALLEL_TABLES, TableCatalog
 from router.tables.committer import commit_round, hours_of, takes_batches
 from router.telemetry import Metric, count, logger
@@ -83,12 +82,11 @@ def _commit_all(services: Services, stop_at: datetime) -> tuple[int, list[Except
     errors: list[Exception] = []
     waiting = [entry.dataset for entry in _waiting(services)]
     random.shuffle(waiting)
-    with ThreadPoolExecutor(PARALLEL_TABLES) as pool:
-        while waiting:
-            done = list(pool.map(commit, waiting))
-            errors += [outcome for outcome in done if isinstance(outcome, Exception)]
-            waiting = [dataset for dataset, outcome in zip(waiting, done, strict=True) if isinstance(outcome, int)]
-            batches += len(waiting)
+    while waiting:
+        done = in_parallel(commit, waiting, PARALLEL_TABLES)
+        errors += [outcome for outcome in done if isinstance(outcome, Exception)]
+        waiting = [dataset for dataset, outcome in zip(waiting, done, strict=True) if isinstance(outcome, int)]
+        batches += len(waiting)
     return batches, errors
 
 
