@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from lake.ledger import ConvertedCounts, HourCounts, HourRow, HourState, Ledger, ManifestCounts, ManifestRow, State
+from lake.ledger import HourCounts, HourRow, HourState, Ledger, ManifestCounts, ManifestRow, State
 from lake.ledger.tables import with_current_mark
 from lake.manifest import Lane, Partition
 from lake.successors import follow
@@ -23,11 +23,9 @@ class HourContents(ManifestCounts):
 
     waits_for: str | None = None
     """Id of the first manifest that is open, FAILED or not yet shown by its table; None if none is."""
-    files: int = 0
-    bytes: int = 0
     published_at: str = ""
     """Time of the last publication, ISO 8601, UTC; empty if nothing was published."""
-    stream_lane: ConvertedCounts = field(default_factory=ConvertedCounts)
+    stream_lane: ManifestCounts = field(default_factory=ManifestCounts)
     """Counts of the stream lane's conversions; ``settle`` judges the batch lane's."""
     has_table: bool = False
     """Whether the dataset has an Iceberg table, which must show what is published."""
@@ -51,18 +49,15 @@ class HourContents(ManifestCounts):
             return
         else:
             self.count_state(row)
-            self.files += row.files
-            self.bytes += row.bytes
-            if row.published is not None:
-                # The objects of an earlier generation stay published until the next one is DONE.
-                self.count_totals(row.published.totals)
-                self.not_in_table += self.has_table and not row.is_tabled
+            # The objects of an earlier generation stay published until the next one is DONE.
+            self.count_files(row)
+            self.not_in_table += self.has_table and row.published is not None and not row.is_tabled
             if self.has_table and row.tabled is not None:
                 self.last_batch = max(self.last_batch, (row.tabled.batch, row.tabled.snapshot))
         if row is not None and row.state == State.DONE:
             self.published_at = max(self.published_at, row.finished_at or "")
-            if row.published is not None and row.lane == Lane.STREAM:
-                self.stream_lane.count_converted(row, row.published.totals)
+            if row.lane == Lane.STREAM:
+                self.stream_lane.count_files(row)
             if not self.has_table or row.is_tabled:
                 return
         self.waits_for = self.waits_for or manifest

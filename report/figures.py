@@ -9,7 +9,7 @@ from itertools import accumulate
 from typing import Any, NamedTuple
 
 from lake.engines.description import MICRO
-from lake.ledger import CostRow, CostShare, ManifestCounts, ManifestRow, PublishedTotals, State
+from lake.ledger import CostRow, CostShare, ManifestCounts, ManifestRow, State
 from lake.manifest import Lane
 from lake.texts import format_instant
 
@@ -120,28 +120,9 @@ def percentiles(counts: Mapping[float, int]) -> Percentiles | None:
     return Percentiles(ranks[-1], p50, p90, p99, longest)
 
 
-@dataclass(slots=True, kw_only=True)
-class Counts(ManifestCounts):
-    """Counts of manifests by current state, their files, and their published totals."""
-
-    files: int = 0
-    bytes: int = 0
-
-    @property
-    def manifests(self) -> int:
-        return self.done + self.failed + self.open
-
-    def add(self, row: ManifestRow, totals: PublishedTotals | None) -> None:
-        self.count_state(row)
-        self.files += row.files
-        self.bytes += row.bytes
-        if totals is not None:
-            self.count_totals(totals)
-
-
 @dataclass(slots=True)
 class LaneFigures:
-    counts: Counts = field(default_factory=Counts)
+    counts: ManifestCounts = field(default_factory=ManifestCounts)
     latency: LatencyOverTime = field(default_factory=LatencyOverTime)
     backlog: BacklogOverTime = field(default_factory=BacklogOverTime)
     old_files: int = 0
@@ -191,9 +172,9 @@ class ManifestFigures:
 
     def __init__(self, begin: datetime) -> None:
         self._oldest = (begin - OLD_AFTER).timestamp()
-        self.total = Counts()
+        self.total = ManifestCounts()
         self.lanes = {lane: LaneFigures() for lane in Lane}
-        self.datasets: dict[str, Counts] = {}
+        self.datasets: dict[str, ManifestCounts] = {}
         self.tables: dict[str, TableFigures] = {}
         """By dataset. Without batches, the dataset has no Iceberg table, or none of these manifests is in it yet."""
         self.unfinished: list[ManifestRow] = []
@@ -206,13 +187,13 @@ class ManifestFigures:
         """
         if row.state not in (State.DONE, State.FAILED) and not row.open:
             return
-        # The rows of an earlier generation stay visible until the next one is DONE.
-        totals = None if row.published is None else row.published.totals
-        lane = self.lanes[row.lane]
-        for counts in (self.total, lane.counts, self.datasets.setdefault(row.partition.dataset, Counts())):
-            counts.add(row, totals)
-        if totals is not None:
-            self.tables.setdefault(row.partition.dataset, TableFigures()).add(row)
+        lane, dataset = self.lanes[row.lane], row.partition.dataset
+        for counts in (self.total, lane.counts, self.datasets.setdefault(dataset, ManifestCounts())):
+            counts.count_state(row)
+            # The rows of an earlier generation stay visible until the next one is DONE.
+            counts.count_files(row)
+        if row.published is not None:
+            self.tables.setdefault(dataset, TableFigures()).add(row)
         if row.state != State.DONE and len(self.unfinished) < MAX_NAMED_MANIFESTS:
             self.unfinished.append(row)
         self._add_times(lane, row, arrived or {arrival_of(row): row.files})

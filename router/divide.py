@@ -33,7 +33,7 @@ from lake.manifest_documents import (
 )
 from router.executions.run_status import queued_successors
 from router.requests.selection import Selection
-from router.services import PARALLEL_REQUESTS, Services, read_many
+from router.services import PARALLEL_REQUESTS, Services, in_parallel, read_many
 from router.telemetry import logger
 
 HOUR_ENDS_AFTER = timedelta(minutes=5)
@@ -208,14 +208,13 @@ def _read_parts(
     parts: list[Part] = []
     datasets: Collected = defaultdict(list)
     damaged: list[tuple[Part, InvalidDocumentError]] = []
-    with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
-        for part, found in zip(listed, pool.map(read, listed), strict=True):
-            if isinstance(found, InvalidDocumentError):
-                damaged.append((part, found))
-                continue
-            for dataset, text in found.items():
-                datasets[dataset].append((len(parts), text))
-            parts.append(part)
+    for part, found in zip(listed, in_parallel(read, listed), strict=True):
+        if isinstance(found, InvalidDocumentError):
+            damaged.append((part, found))
+            continue
+        for dataset, text in found.items():
+            datasets[dataset].append((len(parts), text))
+        parts.append(part)
     return parts, datasets, damaged
 
 
@@ -242,9 +241,9 @@ def _execute(services: Services, division: Division, pace: "WritePace") -> None:
                     ledger.partitions.list_manifest(row.partition, row.id, now)
                     ledger.manifests.enqueue_row(row)
 
-    with ThreadPoolExecutor(PARALLEL_TRANSACTIONS) as pool:
-        list(pool.map(queue, cut(datasets.values(), lambda rows: (len(rows), 1), (MAX_LISTED, MAX_LISTED))))
-        list(pool.map(lambda part: _set_apart(services, hour, part, now), division.apart))
+    transactions = cut(datasets.values(), lambda rows: (len(rows), 1), (MAX_LISTED, MAX_LISTED))
+    in_parallel(queue, transactions, PARALLEL_TRANSACTIONS)
+    in_parallel(lambda part: _set_apart(services, hour, part, now), division.apart, PARALLEL_TRANSACTIONS)
     ledger.collections.finish(division.collection)
     logger.info(
         "collection divided",

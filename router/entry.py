@@ -1,4 +1,4 @@
-"""Error handling of every Lambda function: only a ``TransientError`` or a ``TerminalError`` leaves it.
+"""The handlers of the Lambda functions: only a ``TransientError`` or a ``TerminalError`` leaves one.
 
 Lambda reports the class name of an exception, and Retry and Catch of a state machine compare this name. botocore makes
 a class for each error that a service models (``ThrottlingException``, ``TransactionCanceledException``), so the state
@@ -6,35 +6,37 @@ machines cannot list the names of its errors. Here they become errors of the pro
 """
 
 from collections.abc import Callable
-from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.errors import REFUSED, REFUSED_BY, InvalidInputError, TerminalError, TransientError
 from lake.faults import can_pass
-from router.telemetry import logger
+from router.services import Services, container_services
+from router.telemetry import logger, metrics
 
-P = ParamSpec("P")
-T = TypeVar("T")
-C = TypeVar("C")
 RAISE_REFUSAL = "raiseRefusal"
 """Field of an event by which a state machine asks for the error itself, which it can catch."""
 
+Act = Callable[[Any, Services], dict[str, Any]]
+Handler = Callable[[Any, Any], dict[str, Any]]
 
-def with_product_errors(handler: Callable[P, T]) -> Callable[P, T]:
-    """Decorate a Lambda handler. It must be the outermost decorator, so that it sees every error.
+
+def lambda_handler(act: Act, *, answers_refusals: bool = False) -> Handler:
+    """The handler that Lambda invokes: it calls ``act`` with the event and the services of the container.
 
     The log lines name the invocation. Errors of the product keep their class. Every other error is logged with its
     stack trace, which Lambda's own report lacks, and becomes transient if a repetition of the invocation can succeed.
+
+    With ``answers_refusals``, for a function that people invoke, a wrong request gets an answer instead of an error:
+    ``{"refused": message, "error": class}``. Lambda would count an exception as an error of the function, and an alarm
+    would notify people. ``InvalidInputError`` is raised for a wrong request whose event has ``"raiseRefusal": true``.
     """
 
-    handle = logger.inject_lambda_context(handler)
-
-    @wraps(handler)
-    def guarded(*args: P.args, **kwargs: P.kwargs) -> T:
+    @logger.inject_lambda_context
+    def handler(event: Any, _context: Any) -> dict[str, Any]:  # noqa: ANN401
         try:
-            return handle(*args, **kwargs)
+            return _answer(act, event) if answers_refusals else _measured(act, event)
         except (TransientError, TerminalError):
             raise
         except Exception as error:
@@ -49,30 +51,26 @@ def with_product_errors(handler: Callable[P, T]) -> Callable[P, T]:
             message = f"{type(error).__name__}: {error}: the function's log has the stack trace"
             raise TerminalError(message) from error
 
-    return guarded
+    return handler
 
 
-def with_refusals(
-    handler: Callable[[dict[str, Any], C], dict[str, Any]],
-) -> Callable[[dict[str, Any], C], dict[str, Any]]:
-    """``with_product_errors`` for a function that people invoke. A wrong request gets an answer instead of an error:
-    ``{"refused": message, "error": class}``.
+def _answer(act: Act, event: Any) -> dict[str, Any]:  # noqa: ANN401
+    raises = isinstance(event, dict) and event.get(RAISE_REFUSAL) is True
+    given = {name: value for name, value in event.items() if name != RAISE_REFUSAL} if raises else event
+    try:
+        return _measured(act, given)
+    except InvalidInputError as error:
+        if raises:
+            # The state machines do not list its subclasses.
+            raise InvalidInputError(str(error)) from error
+        logger.warning("refused", reason=str(error))
+        return {REFUSED: str(error), REFUSED_BY: type(error).__name__}
 
-    Lambda would count an exception as an error of the function, and an alarm would notify people. Raises
-    ``InvalidInputError`` for a wrong request whose event has ``"raiseRefusal": true``.
-    """
 
-    @wraps(handler)
-    def answering(event: dict[str, Any], context: C) -> dict[str, Any]:
-        raises = isinstance(event, dict) and event.get(RAISE_REFUSAL) is True
-        given = {name: value for name, value in event.items() if name != RAISE_REFUSAL} if raises else event
-        try:
-            return handler(given, context)
-        except InvalidInputError as error:
-            if raises:
-                # The state machines do not list its subclasses.
-                raise InvalidInputError(str(error)) from error
-            logger.warning("refused", reason=str(error))
-            return {REFUSED: str(error), REFUSED_BY: type(error).__name__}
-
-    return with_product_errors(answering)
+def _measured(act: Act, event: Any) -> dict[str, Any]:  # noqa: ANN401
+    """Call ``act``, and write the metrics that it has counted, also after an error."""
+    try:
+        return act(event, container_services())
+    finally:
+        if metrics.metric_set:
+            metrics.flush_metrics()

@@ -11,7 +11,6 @@ from lake.ledger.datasets import DatasetRow, Datasets
 from lake.ledger.hours import Deletions, HourCounts, HourRow, HourState, Partitions
 from lake.ledger.manifest_row import (
     CommitReference,
-    ConvertedCounts,
     ManifestCounts,
     ManifestRow,
     Published,

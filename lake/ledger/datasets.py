@@ -4,9 +4,9 @@ Each dataset has partition keys of its own, so that datasets do not share the th
 columns, up to hundreds of kilobytes, change only when a column is new; a small item changes with every conversion; the
 name, under one partition key for all datasets, is written once.
 
-Uploaders choose the names in keys, so the number of datasets that keys create is limited. Each admitted dataset has a
-row, and one row counts them. One transaction, conditional on the limit, writes both, so that concurrent callers cannot
-exceed it. The row also names the folder: several folders can lead to one dataset name, and their files must not mix.
+Uploaders choose the names in keys, so the number of datasets that keys create is limited, and one row counts them. One
+transaction, conditional on the limit, writes it with the names, so that concurrent callers cannot exceed it. The item
+with the name also has the folder: several folders can lead to one dataset name, and their files must not mix.
 """
 
 import hashlib
@@ -40,11 +40,6 @@ from lake.ledger.table import (
 
 NUMBER = Key("dataset-count", "dataset-count")
 DATASET_NAMES = "dataset-name"
-ADMITTED = "admitted-dataset"
-CATALOG = Key("catalog", "catalog")
-FIRST_NAME = "a"
-AFTER_LAST_NAME = "{"
-"""Bounds of all dataset names, which begin with a lower case letter."""
 ROWS_PER_READ = MAX_BATCH_KEYS // 2
 """Datasets in one read: each has two items."""
 MAX_NAME_BYTES = 200
@@ -117,61 +112,62 @@ class DatasetRow:
 class Datasets(Rows):
     def __init__(self, table: LedgerTable) -> None:
         super().__init__(table)
-        self._registered: set[str] = set()
-        """Names that this process has registered; a name is never removed."""
         self.folders: dict[str, str] = {}
-        """Maps each dataset that this process knows to be admitted to its folder; neither ever changes."""
+        """The answers of ``admit`` that this process knows; none ever changes."""
 
     def admit(self, folders: Mapping[str, str], max_datasets: int) -> dict[str, str | None]:
         """The folder of each dataset: the first folder that asked for it. None if ``max_datasets`` others exist.
 
         ``folders`` maps each dataset to the folder that asks; several folders can have one name by ``name_of_folder``.
-        One transaction admits many datasets: all transactions change the row of the count, so that transactions for one
-        dataset each would cancel one another. An admission is permanent: under a lower limit no further dataset is
-        admitted. A dataset that exists already, because the settings named it, is admitted without being counted.
-        Idempotent.
+        An empty folder stands for a rule that names the dataset: it is never refused, and it is not counted. It keeps
+        the empty folder until a folder asks for it. One transaction admits many datasets: all transactions change the
+        row of the count, so that transactions for one dataset each would cancel one another. An admission is permanent:
+        under a lower limit no further dataset is admitted. Idempotent.
 
         Raises ``TransientError`` if other callers keep admitting some of the same datasets.
         """
-        unread = [name for name in folders if name not in self.folders]
+        unread = [name for name in folders if not self._is_answered(name, folders[name])]
         for names in batches_of(unread, MAX_TRANSACTION_ACTIONS - 1):
             for _ in range(MAX_TRIES):
                 new = self._without_row(names, folders)
-                room = max(max_datasets - self._begun_number(), 0) if new else 0
-                if not room or self._put_admissions(new[:room], folders, max_datasets):
+                named, asked = [name for name in new if not folders[name]], [name for name in new if folders[name]]
+                room = max(max_datasets - self._begun_number(), 0) if asked else 0
+                if self._put_admissions(named + asked[:room], folders, max_datasets):
                     break
             else:
                 raise TransientError(f"other callers added datasets during {MAX_TRIES} tries: it is retried")
             # Another caller may have admitted some for which there was no room.
-            self._without_row([name for name in names if name not in self.folders], folders)
+            self._without_row(names, folders)
         return {name: self.folders.get(name) for name in folders}
 
+    def _is_answered(self, name: str, folder: str) -> bool:
+        return bool(self.folders.get(name)) or (name in self.folders and not folder)
+
     def _without_row(self, names: Sequence[str], folders: Mapping[str, str]) -> list[str]:
-        """The names that are neither admitted nor registered, by batched reads. Admits registered names."""
-        admitted = self._table.get_many([_admission_key(name) for name in names]) if names else []
-        for name, item in zip(names, admitted, strict=True):
-            if item is not None:
-                self.folders[name] = str(item.get("folder", name))
-        left = [name for name in names if name not in self.folders]
-        known = self._table.get_many([name_key(name) for name in left]) if left else []
-        for name in (name for name, item in zip(left, known, strict=True) if item is not None):
+        """The names without a row, by batched reads. The others are answered."""
+        unread = [name for name in names if not self._is_answered(name, folders[name])]
+        rows = self._table.get_many([name_key(name) for name in unread]) if unread else []
+        found = {name: row.get("folder", "") for name, row in zip(unread, rows, strict=True) if row is not None}
+        for name in (name for name, folder in found.items() if folders[name] and not folder):
             with suppress(RefusedError):
-                self._table.put(_admission_key(name), _admission(name, folders[name]), [Condition("pk", "missing")])
-            self.folder(name)
-        return [name for name, item in zip(left, known, strict=True) if item is None]
+                folderless = [Condition("folder", "missing")]
+                self._table.update(name_key(name), assign={"folder": folders[name]}, conditions=folderless)
+            found[name] = self.folder(name) or ""
+        self.folders.update(found)
+        return [name for name in unread if name not in found]
 
     def _put_admissions(self, names: Sequence[str], folders: Mapping[str, str], max_datasets: int) -> bool:
         """Admit all names. False: another caller has admitted one of them, or there is no longer room for all."""
-        table, new = self._table, [Condition("pk", "missing")]
-        room = [Condition("number", "<", max_datasets - len(names) + 1)]
-        puts = [
-            {"Put": put_request(table.name, _admission_key(name), _admission(name, folders[name]), new)}
-            for name in names
+        table, new, counted = self._table, [Condition("pk", "missing")], sum(bool(folders[name]) for name in names)
+        actions = [
+            {"Put": put_request(table.name, name_key(name), {"folder": folders[name] or None}, new)} for name in names
         ]
+        if counted:
+            room = [Condition("number", "<", max_datasets - counted + 1)]
+            actions.append({"Update": update_request(table.name, NUMBER, {}, {"number": counted}, (), room)})
         try:
-            table.transact(
-                [*puts, {"Update": update_request(table.name, NUMBER, {}, {"number": len(names)}, (), room)}]
-            )
+            if actions:
+                table.transact(actions)
         except RefusedError:
             return False
         self.folders.update((name, folders[name]) for name in names)
@@ -179,33 +175,12 @@ class Datasets(Rows):
 
     def folder(self, name: str) -> str | None:
         """The dataset's folder, by consistent reads until it is found; None if no key has created the dataset."""
-        if name not in self.folders and (item := self._table.get(_admission_key(name))) is not None:
-            self.folders[name] = str(item.get("folder", name))
-        return self.folders.get(name)
-
-    def register(self, name: str) -> None:
-        """Add the name to the list of all datasets. Idempotent."""
-        self._table.update(name_key(name), assign={"name": name})
-        self._registered.add(name)
-
-    def unregistered(self, names: Iterable[str]) -> list[str]:
-        """The names that are not in the list of all datasets, by batched reads; a listed name is read only once."""
-        unread = [name for name in dict.fromkeys(names) if name not in self._registered]
-        new = []
-        for batch in batches_of(unread):
-            for name, item in zip(batch, self._table.get_many([name_key(name) for name in batch]), strict=True):
-                if item is None:
-                    new.append(name)
-                else:
-                    self._registered.add(name)
-        return new
-
-    def is_registered(self, name: str) -> bool:
-        """Whether this process has registered the dataset, or has read that it is. No request."""
-        return name in self._registered
+        if not self.folders.get(name) and (folder := (self._table.get(name_key(name)) or {}).get("folder")):
+            self.folders[name] = folder
+        return self.folders.get(name) or None
 
     def is_known(self, name: str) -> bool:
-        """Whether the dataset is registered, by a strongly consistent read."""
+        """Whether the dataset has been admitted, by a strongly consistent read."""
         return self._table.get(name_key(name)) is not None
 
     def get(self, name: str) -> DatasetRow | None:
@@ -219,10 +194,6 @@ class Datasets(Rows):
         """All known datasets, sorted; one page of them is in memory."""
         return (item["sk"] for item in self._table.query(DATASET_NAMES))
 
-    def admitted(self) -> Iterator[str]:
-        """The admitted datasets, sorted, also without a file."""
-        return (item["sk"] for item in self._table.query(ADMITTED))
-
     def speeds(self, names: Iterable[str] | None = None) -> dict[str, DatasetSpeed]:
         """Speeds of the named datasets that have measured one, by batched reads; None stands for all datasets."""
         speeds = {}
@@ -234,21 +205,13 @@ class Datasets(Rows):
                     speeds[name] = speed
         return speeds
 
-    def following(self, name: str) -> Iterator[DatasetRow]:
-        """The datasets after ``name``, sorted, read a few at a time; all datasets if it is empty."""
-        items = self._table.query(DATASET_NAMES, after=name or FIRST_NAME, before=AFTER_LAST_NAME)
-        for names in batches_of((item["sk"] for item in items if item["sk"] != name), ROWS_PER_READ):
-            keys = [key(dataset) for dataset in names for key in (_columns_key, _measurement_key)]
+    def rows(self, names: Iterable[str]) -> Iterator[DatasetRow]:
+        """The rows of known datasets, in their order, read a few at a time."""
+        for some in batches_of(names, ROWS_PER_READ):
+            keys = [key(name) for name in some for key in (_columns_key, _measurement_key)]
             rows = self._table.get_many(keys)
-            for number, dataset in enumerate(names):
-                yield _dataset(dataset, rows[2 * number], rows[2 * number + 1])
-
-    def catalog_position(self) -> str:
-        """Name of the dataset after which ``catalog`` continues; empty for the beginning."""
-        return str((self._table.get(CATALOG) or {}).get("after", ""))
-
-    def record_catalog_position(self, name: str) -> None:
-        self._table.update(CATALOG, assign={"after": name})
+            for number, name in enumerate(some):
+                yield _dataset(name, rows[2 * number], rows[2 * number + 1])
 
     def reserve_columns(
         self, name: str, columns: Iterable[str], column_limit: int, today: date | None = None
@@ -328,14 +291,6 @@ class Datasets(Rows):
         if not number:
             self._table.update(NUMBER, initial={"number": 0})
         return number
-
-
-def _admission_key(name: str) -> Key:
-    return Key(ADMITTED, name)
-
-
-def _admission(name: str, folder: str) -> dict[str, str]:
-    return {} if folder == name else {"folder": folder}
 
 
 def _columns_key(name: str) -> Key:

@@ -273,6 +273,8 @@ class ManifestCounts:
     done: int = 0
     failed: int = 0
     open: int = 0
+    files: int = 0
+    bytes: int = 0
     rows: int = 0
     rejects: Counter[str] = field(default_factory=Counter)
     failed_files: int = 0
@@ -283,17 +285,15 @@ class ManifestCounts:
         self.failed += row.state == State.FAILED
         self.open += row.open
 
-    def count_totals(self, totals: PublishedTotals) -> None:
-        self.rows += totals.rows
-        self.rejects.update(totals.rejects)
-        self.failed_files += totals.failed_files
-
-
-@dataclass(slots=True, kw_only=True)
-class ConvertedCounts(ManifestCounts):
-    """Quarantined lines and files, with the totals that give their share."""
-
-    files: int = 0
+    def count_files(self, row: ManifestRow) -> None:
+        """Count the files of a manifest, and what it has published, perhaps by an earlier generation."""
+        self.files += row.files
+        self.bytes += row.bytes
+        if row.published is not None:
+            totals = row.published.totals
+            self.rows += totals.rows
+            self.rejects.update(totals.rejects)
+            self.failed_files += totals.failed_files
 
     @property
     def quarantined_share(self) -> float:
@@ -301,7 +301,3 @@ class ConvertedCounts(ManifestCounts):
         lines = self.rows + self.rejects.total()
         by_lines = self.rejects.total() / lines if lines else 0.0
         return max(by_lines, self.failed_files / self.files if self.files else 0.0)
-
-    def count_converted(self, row: ManifestRow, totals: PublishedTotals) -> None:
-        self.files += row.files
-        self.count_totals(totals)

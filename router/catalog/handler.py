@@ -1,5 +1,6 @@
 """Lambda function ``catalog``: one Glue table per dataset, with comments and all columns that conversions found."""
 
+import random
 import re
 from collections.abc import Mapping
 from datetime import timedelta
@@ -9,25 +10,19 @@ from lake.errors import TransientError
 from lake.ledger import DatasetRow
 from lake.ledger.datasets import PROVENANCE, RESCUED
 from lake.texts import printable
-from router.entry import with_product_errors
-from router.services import Services, container_services
+from router.entry import lambda_handler
+from router.services import Services
 from router.telemetry import logger
 
 TIME_PER_CALL = timedelta(minutes=4)
 """Time after which no table is begun; shorter than the function's timeout of 5 minutes."""
 
 
-@with_product_errors
-def handler(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: ARG001
-    """``{}`` -> ``{"tables": n, "created": n, "extended": n, "foreign": n}``."""
-    return catalog(container_services())
-
-
 def catalog(services: Services) -> dict[str, Any]:
     """Create and extend tables so that they have all columns that the ledger knows. Idempotent.
 
-    No table is begun after ``TIME_PER_CALL``; the next invocation continues after the last table, and after all tables
-    it starts again. A dataset with an Iceberg table gets no other table. An error of one table does not stop the
+    The order is random, and no table is begun after ``TIME_PER_CALL``: of many tables, each gets its turn in one of
+    the next invocations. A dataset with an Iceberg table gets no other table. An error of one table does not stop the
     others. An uploader can choose the name of a dataset, so a table or view that belongs to somebody else is only
     reported. Returns the number of ``tables`` examined, and how many were ``created``, ``extended`` or ``foreign``.
     Raises ``Exception``: the first error of a table, after all others were tried; the log names each table.
@@ -35,11 +30,12 @@ def catalog(services: Services) -> dict[str, Any]:
     datasets, stop_at = services.ledger.datasets, services.clock() + TIME_PER_CALL
     counts = dict.fromkeys(("tables", "created", "extended", "foreign"), 0)
     errors: list[Exception] = []
-    position = ""
-    for dataset in datasets.following(datasets.catalog_position()):
+    names = list(datasets.names())
+    random.shuffle(names)
+    for dataset in datasets.rows(names):
         if services.clock() >= stop_at:
+            logger.warning("not all tables were examined", datasets=len(names))
             break
-        position = dataset.name
         counts["tables"] += 1
         if services.settings.has_table(dataset.name):
             continue
@@ -52,13 +48,14 @@ def catalog(services: Services) -> dict[str, Any]:
             if kind is not None:
                 counts[kind] += 1
                 logger.info("table checked", table=dataset.name, outcome=kind)
-    else:
-        position = ""
-    datasets.record_catalog_position(position)
-    logger.info("catalog", counts=counts, errors=len(errors), continues_after=position)
+    logger.info("catalog", counts=counts, errors=len(errors))
     if errors:
         raise errors[0]
     return counts
+
+
+handler = lambda_handler(lambda _, services: catalog(services))
+"""``{}`` -> ``{"tables": n, "created": n, "extended": n, "foreign": n}``."""
 
 
 def _bring_up_to_date(services: Services, dataset: DatasetRow, *, again: bool = True) -> str | None:

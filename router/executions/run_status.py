@@ -17,24 +17,15 @@ from lake.manifest_documents import fault_of_blocked_run, read_denied
 from lake.successors import follow
 from lake.texts import printable
 from lake.time import iso_utc
-from router.entry import with_product_errors
+from router.entry import lambda_handler
 from router.estimate.night import RunWork, offers, run_seconds
 from router.executions.costs import RunCosts
-from router.services import Services, container_services, in_parallel, read_document
-from router.telemetry import Metric, count, logger, metrics
+from router.services import Services, in_parallel, read_document
+from router.telemetry import Metric, count, logger
 
 REFUSED_RUN = "its job run did not start"
 FAILED_RUN = "its last job run failed"
 PARALLEL_WRITES = 16
-
-
-@with_product_errors
-@metrics.log_metrics
-def handler(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: ARG001
-    """``{"run": "s3://...", "refusal"?, "failure"?, "jobRun"?, "engine"?, "failed"?}`` ->
-    ``{"open": n, "terminal": n, "held": n, "denied": n, "engine"?}``.
-    """
-    return run_status(event, container_services())
 
 
 def run_status(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
@@ -92,6 +83,11 @@ def run_status(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     if "engine" not in event:
         return status
     return {**status, "engine": _next_engine(services, event, document, status, costs)}
+
+
+handler = lambda_handler(run_status)
+"""``{"run": "s3://...", "refusal"?, "failure"?, "jobRun"?, "engine"?, "failed"?}`` ->
+``{"open": n, "terminal": n, "held": n, "denied": n, "engine"?}``."""
 
 
 def _next_engine(

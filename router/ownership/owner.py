@@ -8,7 +8,6 @@ from __future__ import annotations
 import secrets
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -27,24 +26,11 @@ from lake.settings import Settings
 from lake.settings.records import FAILED_RECORDS
 from lake.settings.routing import is_temporary
 from lake.time import iso_utc
-from router.services import Services
+from router.services import Services, in_parallel
 from router.telemetry import logger
 
 UNANSWERED = (BotoCoreError, ClientError, RefusedError, HybridRouterError)
 """Errors after which a request may or may not have been applied."""
-
-
-def register_datasets(services: Services, pool: ThreadPoolExecutor, drafts: Sequence[Draft]) -> list[Draft]:
-    """Register the datasets of all drafts in parallel. Returns the drafts whose datasets are all registered."""
-    datasets = services.ledger.datasets
-    names = {arrival.partition.dataset for draft in drafts for arrival in draft.arrivals}
-    try:
-        registrations = [pool.submit(datasets.register, name) for name in datasets.unregistered(sorted(names))]
-        for registration in wait(registrations).done:
-            registration.result()
-    except UNANSWERED as error:
-        logger.warning("no answer about names of datasets", datasets=len(names), error=str(error))
-    return [draft for draft in drafts if all(datasets.is_registered(item.partition.dataset) for item in draft.arrivals)]
 
 
 def create_owner(services: Services, draft: Draft, now: datetime) -> Manifest | Part | NoAnswer:
@@ -204,21 +190,17 @@ class RowStamp:
         return self.expires_at if file.version_id is not None and file.bucket == self.input_bucket else None
 
 
-def record_drafts(
-    ledger: Ledger, pool: ThreadPoolExecutor, drafts: Sequence[Draft], stamp: RowStamp
-) -> tuple[list[Draft], list[ArrivalRow]]:
+def record_drafts(ledger: Ledger, drafts: Sequence[Draft], stamp: RowStamp) -> tuple[list[Draft], list[ArrivalRow]]:
     """Write the arrival rows of all drafts. Returns drafts with the arrivals whose rows name them, and rows of others.
 
     A draft with an unconfirmed row is not returned: that row may still be written late, and must never name a manifest
     that does not list its file.
     """
-    writes = [
-        [(arrival, pool.submit(_write_row, ledger, draft, arrival, stamp)) for arrival in draft.arrivals]
-        for draft in drafts
-    ]
+    writes = [(draft, arrival) for draft in drafts for arrival in draft.arrivals]
+    answers = iter(in_parallel(lambda write: _write_row(ledger, *write, stamp), writes))
     recorded, owned_elsewhere = [], []
-    for draft, written in zip(drafts, writes, strict=True):
-        rows = [(arrival, future.result()) for arrival, future in written]
+    for draft in drafts:
+        rows = [(arrival, next(answers)) for arrival in draft.arrivals]
         own = tuple(arrival for arrival, row in rows if row is not NO_ANSWER and row.manifest == draft.id)
         unconfirmed = any(row is NO_ANSWER for _, row in rows)
         if own and not unconfirmed:
@@ -228,10 +210,7 @@ def record_drafts(
 
 
 def record_ignored(
-    ledger: Ledger,
-    pool: ThreadPoolExecutor,
-    ignored: Mapping[ObjectVersion, str],
-    stamp: RowStamp,
+    ledger: Ledger, ignored: Mapping[ObjectVersion, str], stamp: RowStamp
 ) -> tuple[list[ArrivalRow], list[ArrivalRow], list[ArrivalRow]]:
     """Write the arrival rows of ignored files. Returns the new rows, all rows without an owner, including the new
     ones, and the rows that an earlier decision gave to a manifest.
@@ -240,7 +219,7 @@ def record_ignored(
         ArrivalRow(file, None, None, None, reason, stamp.recorded_at, stamp.expiry(file))
         for file, reason in ignored.items()
     ]
-    answers = list(pool.map(lambda row: _confirmed(ledger, row, ledger.arrivals.put), rows))
+    answers = in_parallel(lambda row: _confirmed(ledger, row, ledger.arrivals.put), rows)
     # A put whose answer was lost may have written an equal row.
     new = [row for row, answer in zip(rows, answers, strict=True) if answer == row]
     current = [answer for answer in answers if answer is not NO_ANSWER]

@@ -8,7 +8,6 @@ an event be acknowledged. The intent is deleted when every arrival has an owner.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -31,10 +30,9 @@ from router.ownership.owner import (
     is_data,
     record_drafts,
     record_ignored,
-    register_datasets,
 )
 from router.ownership.resolve import delete_intent, resolve_owners, without_known, write_intent
-from router.services import PARALLEL_REQUESTS, Services
+from router.services import Services, in_parallel
 from router.telemetry import logger
 
 
@@ -113,22 +111,20 @@ def take_ownership(
     def new_drafts(arrivals: Iterable[RoutedArrival]) -> list[Draft]:
         return cut_drafts(arrivals, services.settings, lambda: new_manifest_id(now))
 
-    with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
-        undecided = without_known(ledger, arrivals) if skip_known else arrivals
-        if services.settings.ledger.keep_days and (undecided or ignored):
-            ledger.arrivals.record_expiry(services.settings.ledger.keep_days, now)
-        recent, old_rows, recent_ignored = divide_by_expiry(services, pool, undecided, ignored, now)
-        admitted, unanswered, refused, beyond = divide_by_dataset_limit(services, recent)
-        if intent is None and (admitted or unanswered):
-            intent = write_intent(services, [*admitted, *unanswered], now)
-        recorded, owned_elsewhere = record_drafts(ledger, pool, new_drafts(admitted), stamp)
-        new, unowned, given = record_ignored(ledger, pool, {**recent_ignored, **refused}, stamp)
-        offered = {Identity.of(arrival.file): arrival for arrival in (*admitted, *unanswered)}
-        orphans, duplicates = resolve_owners(services, [*owned_elsewhere, *old_rows, *given], offered, now)
-        adopted, _ = record_drafts(ledger, pool, new_drafts(orphans), stamp)
-        recorded += adopted
-        known = register_datasets(services, pool, recorded)
-        owners = list(pool.map(lambda draft: create_owner(services, draft, now), known))
+    undecided = without_known(ledger, arrivals) if skip_known else arrivals
+    if services.settings.ledger.keep_days and (undecided or ignored):
+        ledger.arrivals.record_expiry(services.settings.ledger.keep_days, now)
+    recent, old_rows, recent_ignored = divide_by_expiry(services, undecided, ignored, now)
+    admitted, unanswered, refused, beyond = divide_by_dataset_limit(services, recent)
+    if intent is None and (admitted or unanswered):
+        intent = write_intent(services, [*admitted, *unanswered], now)
+    recorded, owned_elsewhere = record_drafts(ledger, new_drafts(admitted), stamp)
+    new, unowned, given = record_ignored(ledger, {**recent_ignored, **refused}, stamp)
+    offered = {Identity.of(arrival.file): arrival for arrival in (*admitted, *unanswered)}
+    orphans, duplicates = resolve_owners(services, [*owned_elsewhere, *old_rows, *given], offered, now)
+    adopted, _ = record_drafts(ledger, new_drafts(orphans), stamp)
+    recorded += adopted
+    owners = in_parallel(lambda draft: create_owner(services, draft, now), recorded)
     left = {arrival.file for arrival in undecided}
     ownership.set_outcome((item.file for item in arrivals if item.file not in left), ArrivalOutcome.DUPLICATE)
     old_ignored = (file for file in ignored if file not in recent_ignored)
@@ -140,7 +136,7 @@ def take_ownership(
     for file, row in duplicates:
         if row is not None and row.state == State.QUEUED and row.lane == Lane.STREAM:
             ownership.add_waiting([file], shards.of(row.id))
-    for draft, owner in zip(known, owners, strict=True):
+    for draft, owner in zip(recorded, owners, strict=True):
         if owner is NO_ANSWER:
             continue
         ownership.set_outcome(draft.files, ArrivalOutcome.OWNED)
@@ -156,11 +152,7 @@ def take_ownership(
 
 
 def divide_by_expiry(
-    services: Services,
-    pool: ThreadPoolExecutor,
-    routed: Sequence[RoutedArrival],
-    ignored: Mapping[ObjectVersion, str],
-    now: datetime,
+    services: Services, routed: Sequence[RoutedArrival], ignored: Mapping[ObjectVersion, str], now: datetime
 ) -> tuple[list[RoutedArrival], list[ArrivalRow], dict[ObjectVersion, str]]:
     """Returns arrivals that may be new, rows of older arrivals, and ignored files that may be new, with reasons.
 
@@ -176,7 +168,7 @@ def divide_by_expiry(
         return list(routed), [], dict(ignored)
     recent = [arrival for arrival in routed if not _is_before(arrival.file, oldest)]
     old = [arrival.file for arrival in routed if _is_before(arrival.file, oldest)]
-    rows = list(pool.map(services.ledger.arrivals.get, old))
+    rows = in_parallel(services.ledger.arrivals.get, old)
     forgotten = [file for file, row in zip(old, rows, strict=True) if row is None]
     if forgotten:
         logger.error(
@@ -203,26 +195,24 @@ def divide_by_dataset_limit(
     """
     named, limit = named_datasets(services.settings.datasets), services.settings.max_datasets
     folders = {arrival.file: _folder(services, arrival) for arrival in routed}
-    new: dict[str, set[str]] = {}
+    found: dict[str, set[str]] = {}
     for arrival in routed:
-        if (name := arrival.partition.dataset) not in named:
-            new.setdefault(name, set()).add(folders[arrival.file] or name)
+        name = arrival.partition.dataset
+        found.setdefault(name, set()).add("" if name in named else folders[arrival.file] or name)
     # If several new folders have one dataset name, the folder that is spelled like it is preferred.
-    asked = {name: name if name in found else min(found) for name, found in new.items()}
+    asked = {name: name if name in asking else min(asking) for name, asking in found.items()}
     datasets = services.ledger.datasets
     answers: dict[str, str | NoAnswer | None]
     try:
         answers = {**datasets.admit(asked, limit)}
     except UNANSWERED as error:
-        logger.warning("no answer about new datasets", datasets=len(asked), error=str(error))
+        logger.warning("no answer about datasets", datasets=len(asked), error=str(error))
         answers = {name: datasets.folders.get(name, NO_ANSWER) for name in asked}
     admitted, unanswered, refused = [], [], {}
     beyond: Counter[str] = Counter()
     for arrival in routed:
         name, folder = arrival.partition.dataset, folders[arrival.file]
-        if name not in asked:
-            admitted.append(arrival)
-        elif (owner := answers[name]) is NO_ANSWER:
+        if (owner := answers[name]) is NO_ANSWER:
             unanswered.append(arrival)
         elif owner is None:
             refused[arrival.file] = (
@@ -231,7 +221,7 @@ def divide_by_dataset_limit(
                 "backfill takes all"
             )
             beyond[name] += 1
-        elif folder in (owner, None):
+        elif name in named or folder in (owner, None):
             admitted.append(arrival)
         else:
             prefix = arrival.file.key.partition(f"{folder}/")[0] + f"{folder}/"

@@ -22,27 +22,20 @@ from lake.manifest import Lane, Partition
 from lake.speed import Speeds
 from lake.time import Schedule, iso_utc, next_local_time
 from router.divide import divide_selected, draft_selected
-from router.entry import with_refusals
+from router.entry import lambda_handler
 from router.estimate.night import recent_waits
 from router.executions.costs import leave_to_sweep
 from router.executions.run_status import queued_successors, reason_to_release, release_unheld
 from router.plan.glue_room import configured_room, read_glue_room
 from router.plan.night import PlannedNight, equal_rows, plan_night
 from router.requests.selection import Selection, open_rows, parse_fields, parse_flag, parse_selection
-from router.services import Services, container_services, in_parallel, read_document, read_many, write_document
-from router.telemetry import Metric, count, logger, metrics
+from router.services import Services, in_parallel, read_document, read_many, write_document
+from router.telemetry import Metric, count, logger
 
 COUNTS = ("runs", "manifests", "files", "bytes")
 FIELDS = ("dataset", "from", "to", "dryRun", "engine")
 MAX_DATASETS = 200
 """Maximum number of datasets in a dry run's answer: a state machine passes it on, and a state has at most 256 KiB."""
-
-
-@with_refusals
-@metrics.log_metrics
-def handler(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: ARG001
-    """``{"execution", "dataset"?, "from"?, "to"?, "dryRun"?, "engine"?, "found"?}`` -> counts, index and forecast."""
-    return plan(event, container_services(), _service_quotas())
 
 
 def plan(event: Mapping[str, Any], services: Services, service_quotas: Any = None) -> dict[str, Any]:  # noqa: ANN401
@@ -151,6 +144,10 @@ def _service_quotas() -> Any:  # noqa: ANN401
     """A client with short timeouts: without an answer the settings hold."""
     config = Config(connect_timeout=5, read_timeout=5, retries={"mode": "standard", "max_attempts": 2})
     return boto3.client("service-quotas", config=config)
+
+
+handler = lambda_handler(lambda event, services: plan(event, services, _service_quotas()), answers_refusals=True)
+"""``{"execution", "dataset"?, "from"?, "to"?, "dryRun"?, "engine"?, "found"?}`` -> counts, index and forecast."""
 
 
 def _by_dataset(rows: Sequence[ManifestRow], speeds: Speeds) -> list[dict[str, Any]]:

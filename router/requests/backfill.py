@@ -15,7 +15,7 @@ from lake.layout import is_archived
 from lake.manifest import Identity, Lane, ObjectVersion, Partition, has_compressed_name
 from lake.texts import format_count
 from lake.time import iso_utc
-from router.entry import with_refusals
+from router.entry import lambda_handler
 from router.ownership.owner import RoutedArrival
 from router.ownership.resolve import OWNER_GRACE
 from router.ownership.take import ArrivalOutcome, take_ownership
@@ -28,7 +28,7 @@ from router.requests.selection import (
     parse_flag,
     parse_selection,
 )
-from router.services import Services, container_services, read_many
+from router.services import Services, read_many
 from router.telemetry import logger
 
 FIELDS = ("dataset", "from", "to", "dryRun", "force")
@@ -215,12 +215,6 @@ def _record(
     return replace(progress, found=found, unsettled=progress.unsettled + unsettled, waits=False)
 
 
-@with_refusals
-def handler(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: ARG001
-    """``{"action": "validate", "input"}`` -> the request; ``{"action": "find", "request", "token"}`` -> totals."""
-    return backfill(event, container_services())
-
-
 def backfill(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     """Validate a request, or list its objects for a limited time; ``token`` is null when all are listed.
 
@@ -244,6 +238,10 @@ def backfill(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
         logger.info("backfill", request=event["request"], **{**result, "token": result["token"] is not None})
         return result
     raise InvalidInputError(f"action = {action!r} is unknown: expected validate or find")
+
+
+handler = lambda_handler(backfill, answers_refusals=True)
+"""``{"action": "validate", "input"}`` -> the request; ``{"action": "find", "request", "token"}`` -> totals."""
 
 
 def _parse(given: object, services: Services) -> dict[str, Any]:

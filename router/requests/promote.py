@@ -4,7 +4,6 @@ Each manifest is superseded once: the successors' documents, then the transactio
 """
 
 from collections.abc import Collection, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from typing import Any
 
@@ -15,7 +14,7 @@ from lake.manifest_documents import read_manifest, write_manifest
 from lake.texts import advise_reprocess, format_count
 from lake.time import iso_utc
 from router.divide import divide, divide_selected, draft_selected
-from router.entry import with_refusals
+from router.entry import lambda_handler
 from router.ownership.owner import RoutedArrival, cut_drafts, write_pointer
 from router.requests.selection import (
     Files,
@@ -31,7 +30,7 @@ from router.requests.selection import (
     successors,
     visit,
 )
-from router.services import PARALLEL_REQUESTS, Services, container_services
+from router.services import PARALLEL_REQUESTS, Services, in_parallel
 from router.stream.runs import FailedStartsError, ensure_all_running
 from router.telemetry import logger
 
@@ -47,12 +46,8 @@ MAX_QUEUED_FILES = 10_000
 PARALLEL_MOVES = 8
 """Manifests that are moved at the same time. In sequence, 10,000 would exceed the function's time. It is a small number
 because each move writes several times to one partition key of the index."""
-
-
-@with_refusals
-def handler(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: ARG001
-    """``{"files": ["s3://...", ...]}`` or ``{"dataset"?, "from"?, "to"?}``, ``"dryRun"?`` -> counts and messages."""
-    return promote(event, container_services())
+PARALLEL_WRITES = PARALLEL_REQUESTS // PARALLEL_MOVES
+"""Documents or pointers that each move writes at the same time."""
 
 
 def promote(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
@@ -66,15 +61,13 @@ def promote(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     _, files, selection = parse_target(fields, services, ("files",), "promote", EXAMPLE)
     dry_run = parse_flag(fields, "dryRun")
     report, fault = RequestReport(PROMOTE_COUNTS), None
-    # Named files can reach one manifest by different paths, and one supersede must move them together.
-    threads = 1 if selection is None else PARALLEL_MOVES
-    with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool, ThreadPoolExecutor(threads) as move_pool:
-        work = Promotion(services, pool, report, dry_run=dry_run)
-        if selection is None:
-            visit(move_pool, arrivals_by_manifest(services, pool, files, report), work.move)
-        else:
-            manifests, fault = find_queued(services, selection, report, dry_run=dry_run)
-            visit(move_pool, dict.fromkeys(manifests), work.move)
+    work = Promotion(services, report, dry_run=dry_run)
+    if selection is None:
+        # Named files can reach one manifest by different paths, and one supersede must move them together.
+        visit(arrivals_by_manifest(services, files, report), work.move, threads=1)
+    else:
+        manifests, fault = find_queued(services, selection, report, dry_run=dry_run)
+        visit(dict.fromkeys(manifests), work.move, threads=PARALLEL_MOVES)
     # Not raised: the files have moved, and a failed promote would hide that.
     error = next(iter(ensure_all_running(services, sorted(work.waiting)).values()), None)
     if error is not None:
@@ -86,11 +79,15 @@ def promote(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     return report.answer(dry_run=dry_run)
 
 
+handler = lambda_handler(promote, answers_refusals=True)
+"""``{"files": ["s3://...", ...]}`` or ``{"dataset"?, "from"?, "to"?}``, ``"dryRun"?`` -> counts and messages."""
+
+
 class Promotion:
     """The work of one invocation. Each step reads the row first, so that all can be repeated after any crash."""
 
-    def __init__(self, services: Services, pool: ThreadPoolExecutor, report: RequestReport, *, dry_run: bool) -> None:
-        self._services, self._pool, self._report, self._dry_run = services, pool, report, dry_run
+    def __init__(self, services: Services, report: RequestReport, *, dry_run: bool) -> None:
+        self._services, self._report, self._dry_run = services, report, dry_run
         self.waiting: set[str] = set()
         """Shards to which a pointer was written."""
 
@@ -153,12 +150,12 @@ class Promotion:
         unmoved = tuple(file for file in document.files if file not in moved)
         # The rest keeps its age, so that the alarm for long open manifests measures it in full.
         rest = [Manifest(new_manifest_id(now), Lane.BATCH, row.partition, row.queued_at, unmoved)] if unmoved else []
-        list(self._pool.map(lambda manifest: write_manifest(services.s3, bucket, manifest), [*urgent, *rest]))
+        in_parallel(lambda manifest: write_manifest(services.s3, bucket, manifest), [*urgent, *rest], PARALLEL_WRITES)
         if not services.ledger.manifests.supersede(row, [*urgent, *rest], REASON, now):
             number = len(files or document.files)
             self._report.add("notMoved", number, f"manifest {row.id} changed meanwhile: promote its files again")
             return {}
-        list(self._pool.map(self._point_to, urgent))
+        in_parallel(self._point_to, urgent, PARALLEL_WRITES)
         logger.info(
             "manifest promoted", manifest_id=row.id, files=len(moved), successors=len(urgent), rest=len(unmoved)
         )

@@ -6,7 +6,6 @@ Each manifest takes one conditional update.
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -22,7 +21,7 @@ from lake.manifest import UNVERSIONED, ObjectVersion
 from lake.manifest_documents import read_manifest
 from lake.successors import follow
 from lake.texts import format_count
-from router.entry import with_refusals
+from router.entry import lambda_handler
 from router.requests.selection import (
     Files,
     NextStep,
@@ -38,7 +37,7 @@ from router.requests.selection import (
     successors,
     visit,
 )
-from router.services import PARALLEL_REQUESTS, Services, container_services
+from router.services import PARALLEL_REQUESTS, Services, in_parallel
 from router.telemetry import logger
 
 TIME_PER_CALL = timedelta(minutes=5)
@@ -118,15 +117,6 @@ class ReprocessReport(RequestReport):
         return {**dataset, "from": self.first, "to": self.last}
 
 
-@with_refusals
-def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    """``{"manifests": [...]}``, ``{"files": [...]}`` or ``{"dataset"?, "from"?, "to"?}``; ``"only"?``, ``"dryRun"?``,
-    ``"request"?``, ``"token"?`` -> totals, messages, and a token while the selection has not been visited to its end.
-    """
-    with_id = {"request": context.aws_request_id, **event} if isinstance(event, dict) else event
-    return reprocess(with_id, container_services())
-
-
 def reprocess(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     """Queue manifests that are FAILED, or DONE without some of their files, for the batch lane.
 
@@ -145,18 +135,17 @@ def reprocess(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
         raise InvalidInputError(f"request = {request!r} is not a valid id: pass up to 128 characters without spaces")
     report = ReprocessReport.continuing(fields.get("token"))
     is_complete = True
-    with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
-        work = Reprocessing(services, report, Only(only), request, dry_run)
-        if selection is not None:
-            stop_at = services.clock() + TIME_PER_CALL
-            for rows in find_listed(services, pool, selection, report, stop_at):
-                # The rows include successors of superseded manifests.
-                list(pool.map(work.take_step, (row for row in rows if row.state != State.ABANDONED)))
-            is_complete = not report.place
-        elif files:
-            visit(pool, arrivals_by_manifest(services, pool, files, report), work.queue_named)
-        else:
-            visit(pool, dict.fromkeys(manifests), work.queue_named)
+    work = Reprocessing(services, report, Only(only), request, dry_run)
+    if selection is not None:
+        stop_at = services.clock() + TIME_PER_CALL
+        for rows in find_listed(services, selection, report, stop_at):
+            # The rows include successors of superseded manifests.
+            in_parallel(work.take_step, (row for row in rows if row.state != State.ABANDONED))
+        is_complete = not report.place
+    elif files:
+        visit(arrivals_by_manifest(services, files, report), work.queue_named)
+    else:
+        visit(dict.fromkeys(manifests), work.queue_named)
     logger.info("reprocessed", request=request, dry_run=dry_run, totals=report.counts)
     return {
         **report.answer(dry_run=dry_run),
@@ -164,6 +153,14 @@ def reprocess(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
         "token": None if is_complete else report.token(),
         "selection": report.selection(),
     }
+
+
+def handler(event: Any, context: LambdaContext) -> dict[str, Any]:  # noqa: ANN401
+    """``{"manifests": [...]}``, ``{"files": [...]}`` or ``{"dataset"?, "from"?, "to"?}``; ``"only"?``, ``"dryRun"?``,
+    ``"request"?``, ``"token"?`` -> totals, messages, and a token while the selection has not been visited to its end.
+    """
+    with_id = {"request": context.aws_request_id, **event} if isinstance(event, dict) else event
+    return lambda_handler(reprocess, answers_refusals=True)(with_id, context)
 
 
 @dataclass(slots=True)
@@ -279,7 +276,7 @@ MANIFESTS_AT_ONCE = 1_000
 
 
 def find_listed(
-    services: Services, pool: ThreadPoolExecutor, selection: Selection, report: ReprocessReport, stop_at: datetime
+    services: Services, selection: Selection, report: ReprocessReport, stop_at: datetime
 ) -> Iterator[list[ManifestRow]]:
     """Rows of the selection after ``report.place``, ``MANIFESTS_AT_ONCE`` with their successors at a time, until
     ``stop_at``.
@@ -287,7 +284,7 @@ def find_listed(
     The ledger lists each manifest for its hour before the manifest has a row. ``report.place`` advances after the
     caller is done with the rows, and is empty after all hours.
     """
-    for listed in batches_of(_listed(services, pool, selection, report.place), MANIFESTS_AT_ONCE):
+    for listed in batches_of(_listed(services, selection, report.place), MANIFESTS_AT_ONCE):
         damaged: list[TerminalError] = []
         pages = follow(services.ledger, [place.rpartition("#")[2] for place in listed], on_damage=damaged.append)
         rows = [row for page in pages for _, row in page if row is not None]
@@ -300,7 +297,7 @@ def find_listed(
     report.place = ""
 
 
-def _listed(services: Services, pool: ThreadPoolExecutor, selection: Selection, after: str) -> Iterator[str]:
+def _listed(services: Services, selection: Selection, after: str) -> Iterator[str]:
     """Sorted ``<partition>#<manifest>`` after ``after``, for the manifests that are listed for selected hours."""
     partitions = services.ledger.partitions
     names = services.ledger.datasets.names() if selection.dataset is None else [selection.dataset]
@@ -309,7 +306,7 @@ def _listed(services: Services, pool: ThreadPoolExecutor, selection: Selection, 
     first, last = selection.first or "0", selection.last or "~"
     hours = (row.partition for name in remaining for row in partitions.hours(name, first, last))
     for some in batches_of((hour for hour in hours if f"{hour}#~" > after), PARALLEL_REQUESTS):
-        for hour, manifests in zip(some, pool.map(partitions.manifests, some), strict=True):
+        for hour, manifests in zip(some, in_parallel(partitions.manifests, some), strict=True):
             yield from (place for manifest in manifests if (place := f"{hour}#{manifest}") > after)
 
 

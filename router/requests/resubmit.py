@@ -14,24 +14,18 @@ from lake.manifest import Identity, Lane, ObjectVersion, is_manifest_id
 from lake.manifest_documents import MAX_LINES, Resubmission, read_resubmission
 from lake.texts import format_count
 from lake.time import iso_utc
-from router.entry import with_refusals
+from router.entry import lambda_handler
 from router.ownership.owner import RoutedArrival
 from router.ownership.resolve import OWNER_GRACE, write_intent
 from router.ownership.take import ArrivalOutcome, take_ownership
 from router.requests.reprocess import LINES_RESUBMITTED
 from router.requests.selection import parse_fields
-from router.services import Services, container_services
+from router.services import Services
 from router.telemetry import logger
 
 EXAMPLE = '{"resubmission": "<name>"}, as \'hybrid-router quarantine retry <file>\' does'
 EXPORT_AGAIN = "export the lines again with 'hybrid-router quarantine export <new file>'"
 REASON = "repaired lines of the quarantine wait for the overnight run"
-
-
-@with_refusals
-def handler(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: ARG001
-    """``{"resubmission": name}`` -> ``{"resubmission", "partition", "lines", "messages"}``."""
-    return resubmit(event, container_services())
 
 
 def resubmit(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
@@ -66,6 +60,10 @@ def resubmit(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
         messages.append(f"{row.partition} is converted again; {LINES_RESUBMITTED}")
     logger.info("resubmitted", resubmission=name, partition=str(row.partition), lines=row.lines, messages=messages)
     return {"resubmission": name, "partition": str(row.partition), "lines": row.lines, "messages": messages}
+
+
+handler = lambda_handler(resubmit, answers_refusals=True)
+"""``{"resubmission": name}`` -> ``{"resubmission", "partition", "lines", "messages"}``."""
 
 
 def _record(services: Services, resubmission: Resubmission, sha256: str) -> tuple[ResubmissionRow, str | None]:

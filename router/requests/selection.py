@@ -8,7 +8,6 @@ import threading
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -25,7 +24,7 @@ from lake.settings.declaration import DATASET_NAME
 from lake.settings.routing import FOLDER, name_of_folder
 from lake.successors import files_by_successor
 from lake.texts import format_names
-from router.services import Services
+from router.services import PARALLEL_REQUESTS, Services, in_parallel
 from router.telemetry import logger
 
 T = TypeVar("T")
@@ -235,13 +234,13 @@ Files = set[ObjectVersion] | None
 
 
 def visit(
-    pool: ThreadPoolExecutor, files: Mapping[str, Files], act: Callable[[str, Files], Mapping[str, Files]]
+    files: Mapping[str, Files], act: Callable[[str, Files], Mapping[str, Files]], threads: int = PARALLEL_REQUESTS
 ) -> None:
     """Call ``act`` for each manifest with its files, and then for the successors that it returns, to the end."""
     remaining = dict(files)
     while remaining:
         following: dict[str, Files] = {}
-        for found in list(pool.map(act, remaining, remaining.values())):
+        for found in in_parallel(lambda item: act(*item), remaining.items(), threads):
             for successor, held in found.items():
                 earlier = following.get(successor, set())
                 following[successor] = None if earlier is None or held is None else earlier | held
@@ -285,11 +284,11 @@ def format_unknown_file(uri: S3Uri, input_bucket: str) -> str:
 
 
 def arrivals_by_manifest(
-    services: Services, pool: ThreadPoolExecutor, uris: Sequence[S3Uri], report: RequestReport
+    services: Services, uris: Sequence[S3Uri], report: RequestReport
 ) -> Mapping[str, set[ObjectVersion]]:
     """All known versions of the keys, by the manifest that their arrival rows name."""
     files: dict[str, set[ObjectVersion]] = {}
-    versions = pool.map(lambda uri: services.ledger.arrivals.versions(uri.bucket, uri.key), uris)
+    versions = in_parallel(lambda uri: services.ledger.arrivals.versions(uri.bucket, uri.key), uris)
     for uri, arrivals in zip(uris, versions, strict=True):
         if not arrivals:
             report.add("unknown", 1, format_unknown_file(uri, services.resources.input_bucket))

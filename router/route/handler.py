@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from aws_lambda_powertools.utilities.data_classes import SQSEvent, event_source
+from aws_lambda_powertools.utilities.data_classes import SQSEvent
 from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.errors import InvalidInputError, TransientError
@@ -13,26 +13,18 @@ from lake.faults import NO_ANSWER, Fault, can_pass, judge
 from lake.layout import CANARY
 from lake.manifest import Identity, ObjectVersion, Partition
 from lake.settings.records import FAILED_RECORDS
-from router.entry import with_product_errors
+from router.entry import lambda_handler
 from router.ownership.owner import RoutedArrival
 from router.ownership.take import ArrivalOutcome, Ownership, take_ownership
 from router.route.decide_lane import decide_lanes
 from router.route.events import VersionLookup, deliver_again, parse_events, receives
-from router.services import Services, container_services
+from router.services import Services
 from router.stream.runs import FailedStartsError, ensure_all_running
-from router.telemetry import Metric, count, count_bytes, logger, metrics
+from router.telemetry import Metric, count, count_bytes, logger
 
 START_TRIES = 3
 """Deliveries of an event in which ``route`` tries to start the stream for an owned file. Then the sweep starts it; the
 event does not end among the dead letters, because nothing else of it is left to do."""
-
-
-@with_product_errors
-@metrics.log_metrics
-@event_source(data_class=SQSEvent)
-def handler(event: SQSEvent, context: object) -> dict[str, Any]:  # noqa: ARG001
-    """SQS batch of S3 events -> ``{"batchItemFailures": [{"itemIdentifier": ...}]}``."""
-    return route(event, container_services())
 
 
 def route(event: SQSEvent, services: Services) -> dict[str, Any]:
@@ -75,6 +67,10 @@ def route(event: SQSEvent, services: Services) -> dict[str, Any]:
         count(Metric.UNROUTED_SECONDS, services.clock().timestamp() - oldest / 1000)
     _record(ownership, len(failed))
     return {"batchItemFailures": [{"itemIdentifier": message} for message in failed]}
+
+
+handler = lambda_handler(lambda event, services: route(SQSEvent(event), services))
+"""SQS batch of S3 events -> ``{"batchItemFailures": [{"itemIdentifier": ...}]}``."""
 
 
 def _own_messages(services: Services, messages: Mapping[str, list[ObjectVersion]], ownership: Ownership) -> set[str]:

@@ -19,10 +19,10 @@ from report.collect import execution_costs, metered, read_days
 from report.days import SettledExecution, render_index
 from report.figures import ExecutionFacts, ManifestFigures, Report, cost_figures
 from report.sections import render_page
-from router.entry import with_product_errors
+from router.entry import lambda_handler
 from router.estimate.night import measured_waits
 from router.executions.run_status import current_row_pages
-from router.services import Services, container_services, read_document, write_document
+from router.services import Services, read_document, write_document
 from router.settle.published import PublishedManifests, read_unreadable_files
 from router.settle.verdict import (
     ExecutionOutcome,
@@ -35,14 +35,7 @@ from router.settle.verdict import (
     read_night_outcome,
     should_notify,
 )
-from router.telemetry import Metric, count, logger, metrics
-
-
-@with_product_errors
-@metrics.log_metrics
-def handler(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: ARG001
-    """``{"execution": name}`` -> the verdict, its counts, the notification and whether to send it, its URI."""
-    return settle(event, container_services())
+from router.telemetry import Metric, count, logger
 
 
 def settle(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
@@ -85,6 +78,10 @@ def settle(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     # Also for OPEN, because an execution can end with it after its last round.
     _write_pages(services, execution, summary, recorded.get("plan"), defect or figures, verdict, night)
     return answer
+
+
+handler = lambda_handler(settle)
+"""``{"execution": name}`` -> the verdict, its counts, the notification and whether to send it, its URI."""
 
 
 def _record(services: Services, execution: str, tally: Tally, verdict: Verdict, night: NightOutcome) -> dict[str, Any]:

@@ -5,7 +5,6 @@ It lists the dates of the datasets to see whether all objects of an execution's 
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
@@ -19,7 +18,7 @@ from lake.ledger.manifest_row import NO_OBJECTS, ObjectsDigest
 from lake.ledger.table import batches_of
 from lake.resource_names import ResourceNames
 from lake.texts import format_count
-from router.services import Services
+from router.services import Services, in_parallel
 
 MAX_NAMED_OBJECTS = 20
 """Maximum number of damaged objects that a verdict names; all are counted."""
@@ -96,9 +95,8 @@ def read_unreadable_files(services: Services, rows: Sequence[ManifestRow]) -> li
 
     A manifest contributes none if its result document is gone or damaged.
     """
-    with ThreadPoolExecutor(PARALLEL_READS) as pool:
-        found = pool.map(lambda row: _files_of(services, row), rows[:MAX_NAMED_FILES])
-        return [file for files in found for file in files][:MAX_NAMED_FILES]
+    found = in_parallel(lambda row: _files_of(services, row), rows[:MAX_NAMED_FILES], PARALLEL_READS)
+    return [file for files in found for file in files][:MAX_NAMED_FILES]
 
 
 def _files_of(services: Services, row: ManifestRow) -> list[UnreadableFile]:
@@ -162,19 +160,18 @@ class PublishedManifests:
             for (bucket, folder), expected in self._expected.items()
             for some in batches_of(sorted(expected, key=lambda item: item.prefix), MANIFESTS_PER_LISTING)
         ]
-        with ThreadPoolExecutor(PARALLEL_READS) as pool:
-            missing, named = Counter[str](), 0
-            for found in pool.map(lambda listing: _suspects(services.s3, *listing), listings):
-                missing.update(found)
-            for ids in batches_of(sorted(missing)):
-                rows = services.ledger.manifests.get_many(ids)
-                done = [row for row in rows if row is not None and row.state == State.DONE]
-                # In an emptied bucket, most objects are only counted, because a comparison takes four requests each.
-                compared = [row for row in done if named < MAX_NAMED_OBJECTS or not missing[row.id]]
-                for damage in pool.map(lambda row: _find_damage(services, row), compared):
-                    named += len(damage.named)
-                    yield damage
-                yield Damage(sum(missing[row.id] for row in done) - sum(missing[row.id] for row in compared))
+        missing, named = Counter[str](), 0
+        for found in in_parallel(lambda listing: _suspects(services.s3, *listing), listings, PARALLEL_READS):
+            missing.update(found)
+        for ids in batches_of(sorted(missing)):
+            rows = services.ledger.manifests.get_many(ids)
+            done = [row for row in rows if row is not None and row.state == State.DONE]
+            # In an emptied bucket, most objects are only counted, because a comparison takes four requests each.
+            compared = [row for row in done if named < MAX_NAMED_OBJECTS or not missing[row.id]]
+            for damage in in_parallel(lambda row: _find_damage(services, row), compared, PARALLEL_READS):
+                named += len(damage.named)
+                yield damage
+            yield Damage(sum(missing[row.id] for row in done) - sum(missing[row.id] for row in compared))
 
 
 def _suspects(s3: S3Client, bucket: str, folder: str, expected: Sequence[_Expected]) -> dict[str, int]:

@@ -1,5 +1,6 @@
 """The verdict on an execution: totals of its rows, and its end compared with its deadline. Pure."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
@@ -7,7 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from lake.errors import TerminalError
-from lake.ledger import ConvertedCounts, ManifestCounts, ManifestRow, State
+from lake.ledger import ManifestCounts, ManifestRow, State
 from lake.settings import NotifyQuarantine
 from lake.texts import format_count, printable, with_options
 from router.settle.published import MAX_NAMED_FILES, MAX_NAMED_OBJECTS, Damage, DamagedObject, UnreadableFile
@@ -16,14 +17,6 @@ MAX_NAMED_SHARES = 3
 """Maximum number of datasets that the message names."""
 MAX_NAMED_DATASETS = 200
 """Maximum number of datasets in a verdict document, those with most quarantined lines first."""
-
-
-@dataclass(slots=True, kw_only=True)
-class DatasetTally(ConvertedCounts):
-    """Counts of one dataset's manifests; files, bytes and lines only of DONE manifests."""
-
-    dataset: str
-    bytes: int = 0
 
 
 PUBLISHER_PRESUMED_DEAD_AFTER = timedelta(minutes=10)
@@ -45,7 +38,8 @@ class Tally(ManifestCounts):
     """The first ``MAX_NAMED_OBJECTS`` damaged objects."""
     not_done: list[ManifestRow] = field(default_factory=list)
     """The first ``MAX_NAMED_MANIFESTS`` manifests that are not DONE."""
-    datasets: dict[str, DatasetTally] = field(default_factory=dict)
+    datasets: defaultdict[str, ManifestCounts] = field(default_factory=lambda: defaultdict(ManifestCounts))
+    """Counts by dataset; files, bytes and lines, as in all totals, only of DONE manifests."""
     unreadable: list[ManifestRow] = field(default_factory=list)
     """The first ``MAX_NAMED_FILES`` DONE manifests with unreadable files."""
     first_failed: ManifestRow | None = None
@@ -56,17 +50,14 @@ class Tally(ManifestCounts):
     first_lost: TerminalError | None = None
 
     def add(self, row: ManifestRow) -> None:
-        name = row.partition.dataset
-        dataset = self.datasets.setdefault(name, DatasetTally(dataset=name))
+        dataset = self.datasets[row.partition.dataset]
         dataset.count_state(row)
         self.count_state(row)
         if row.state == State.DONE:
             assert row.published is not None
-            totals = row.published.totals
-            dataset.bytes += row.bytes
-            dataset.count_converted(row, totals)
-            self.count_totals(totals)
-            if totals.failed_files and len(self.unreadable) < MAX_NAMED_FILES:
+            dataset.count_files(row)
+            self.count_files(row)
+            if row.published.totals.failed_files and len(self.unreadable) < MAX_NAMED_FILES:
                 self.unreadable.append(row)
             return
         if len(self.not_done) < MAX_NAMED_MANIFESTS:
@@ -89,15 +80,16 @@ class Tally(ManifestCounts):
         self.damaged_objects += damage.objects
         self.damaged += damage.named[: MAX_NAMED_OBJECTS - len(self.damaged)]
 
-    def above(self, share: float) -> list[DatasetTally]:
-        """Datasets with more than ``share`` in the quarantine, the largest share first."""
-        found = [tally for tally in self.datasets.values() if tally.quarantined_share > share]
-        return sorted(found, key=lambda tally: (-tally.quarantined_share, tally.dataset))
+    def above(self, share: float) -> list[tuple[float, str]]:
+        """Datasets with more than ``share`` in the quarantine, each after its share, the largest share first."""
+        found = [(counts.quarantined_share, name) for name, counts in self.datasets.items()]
+        return sorted((item for item in found if item[0] > share), key=lambda item: (-item[0], item[1]))
 
     def datasets_to_json(self) -> list[dict[str, Any]]:
-        order = sorted(self.datasets.values(), key=lambda tally: (-tally.rejects.total(), -tally.bytes, tally.dataset))
+        order = sorted(self.datasets.items(), key=lambda item: (-item[1].rejects.total(), -item[1].bytes, item[0]))
         return [
-            {**asdict(tally), "rejects": dict(sorted(tally.rejects.items()))} for tally in order[:MAX_NAMED_DATASETS]
+            {"dataset": name, **asdict(counts), "rejects": dict(sorted(counts.rejects.items()))}
+            for name, counts in order[:MAX_NAMED_DATASETS]
         ]
 
 
@@ -166,7 +158,7 @@ def judge_execution(tally: Tally, max_quarantined_share: float = 1, planned: int
         files = format_count(tally.failed_files, "file could not be read and is", "files could not be read and are")
         message += f"; {files} in the quarantine by reference"
     if above:
-        named = ", ".join(f"{item.dataset}: {100 * item.quarantined_share:.3g} %" for item in above[:MAX_NAMED_SHARES])
+        named = ", ".join(f"{name}: {100 * share:.3g} %" for share, name in above[:MAX_NAMED_SHARES])
         more = f" and {len(above) - MAX_NAMED_SHARES:,} more" if len(above) > MAX_NAMED_SHARES else ""
         datasets = format_count(len(above), "dataset")
         message += f"; more than alarms.max_quarantined_share of {datasets} is in the quarantine ({named}{more})"

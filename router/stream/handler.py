@@ -15,11 +15,11 @@ from lake.ledger import ManifestRow, State
 from lake.ledger.stream import StreamRow
 from lake.manifest import Lane
 from lake.time import iso_utc, next_local_time
-from router.entry import with_product_errors
-from router.services import Services, container_services
+from router.entry import lambda_handler
+from router.services import Services
 from router.stream.runs import has_valid_heartbeat, start_run, stream_runs
 from router.stream.spill import is_spilling, read_core_seconds
-from router.telemetry import Metric, count, count_bytes, logger, metrics
+from router.telemetry import Metric, count, count_bytes, logger
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,21 +131,13 @@ def _window_is_over(services: Services, row: StreamRow) -> bool:
     return row.window_until is None or datetime.fromisoformat(row.window_until) <= services.clock()
 
 
-@with_product_errors
-@metrics.log_metrics
-def handler(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: ARG001
-    """``{"action": "start" | "watch" | "stop" | "kill", "shards"?}`` -> ``{"running", "windowOver", "stopped", ...}``.
+def stream_control(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
+    """Take one action and record its metrics.
 
     ``"manual": true`` marks a person's call: ``start`` no longer counts failed starts; ``stop`` also ends an open
     window, and so the execution that watches it; ``kill`` also affects shards whose window is open. ``shards`` has
     names separated by commas, each alone or with a run as ``name=run``, as in ``stopping`` of an earlier answer; empty
     for all shards of the settings.
-    """
-    return stream_control(event, container_services())
-
-
-def stream_control(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
-    """Take one action and record its metrics.
 
     Raises ``InvalidInputError`` for an unknown action; ``Exception``: the first error of a shard, after all shards were
     tried.
@@ -193,6 +185,10 @@ def stream_control(event: Mapping[str, Any], services: Services) -> dict[str, An
         raise errors[0]
     logger.info("stream control", action=action, result=result)
     return result
+
+
+handler = lambda_handler(stream_control)
+"""``{"action": "start" | "watch" | "stop" | "kill", "shards"?}`` -> ``{"running", "windowOver", "stopped", ...}``."""
 
 
 def _shards(event: Mapping[str, Any], services: Services) -> dict[str, set[str]]:

@@ -14,11 +14,11 @@ from lake.faults import can_pass
 from lake.ledger.manifest_row import OPEN_STATES
 from lake.manifest import Lane
 from lake.settings import Settings
-from router.entry import with_product_errors
+from router.entry import lambda_handler
 from router.executions.costs import RunCosts
 from router.executions.run_status import current_row_pages
 from router.requests.selection import parse_flag
-from router.services import CONTROL_CONFIG, Services, container_services, read_document
+from router.services import CONTROL_CONFIG, Services, read_document
 from router.stream.runs import has_valid_heartbeat
 from router.sweep.hours import announce_hours
 from router.sweep.leftovers import abort_uploads, delete_replaced, delete_table_files
@@ -32,7 +32,7 @@ from router.sweep.manifests import (
 )
 from router.sweep.missed import adopt_missed, adopt_missed_of_old_days
 from router.sweep.repair import Repair
-from router.telemetry import Metric, count, logger, metrics
+from router.telemetry import Metric, count, logger
 
 TIME_PER_SWEEP = timedelta(minutes=10)
 """Time after which no item of a repair is begun; current work then has the rest of the function's timeout (15 minutes).
@@ -58,19 +58,6 @@ COUNTS = {
 """The kinds of items that a sweep counts, with their texts for people."""
 
 
-@cache
-def _services() -> Services:
-    """The container's services, with a client that no other function needs."""
-    return replace(container_services(), events=boto3.client("events", config=CONTROL_CONFIG))
-
-
-@with_product_errors
-@metrics.log_metrics
-def handler(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: ARG001
-    """``{"dryRun"?}`` -> a count for each of ``COUNTS``; a dry run adds ``"items"``, the first to be repaired."""
-    return sweep(_services(), dry_run=parse_flag(event or {}, "dryRun"))
-
-
 def sweep(services: Services, *, dry_run: bool = False) -> dict[str, Any]:
     """Try every repair; returns the number of repaired items by kind.
 
@@ -94,6 +81,18 @@ def sweep(services: Services, *, dry_run: bool = False) -> dict[str, Any]:
     if repair.errors:
         raise repair.errors[0]
     return {**done, "items": repair.items} if dry_run else done
+
+
+@cache
+def _events() -> Any:  # noqa: ANN401
+    """A client that no other function needs."""
+    return boto3.client("events", config=CONTROL_CONFIG)
+
+
+handler = lambda_handler(
+    lambda event, services: sweep(replace(services, events=_events()), dry_run=parse_flag(event or {}, "dryRun"))
+)
+"""``{"dryRun"?}`` -> a count for each of ``COUNTS``; a dry run adds ``"items"``, the first to be repaired."""
 
 
 def _repairs(settings: Settings, *, dry_run: bool) -> list[tuple[str, Callable[[Repair], object]]]:
@@ -169,9 +168,7 @@ MAX_BILL_WAIT = timedelta(days=1)
 def record_late_bills(repair: Repair) -> None:
     """Record each cost whose bill has become final, once; other bills wait for the next sweep."""
     services = repair.services
-    for due in services.ledger.costs.due_bills():
-        if repair.expired:
-            return
+    for due in repair.in_time(services.ledger.costs.due_bills()):
         with repair.isolated(due.job_run):
             now, recorded = services.clock(), False
             overdue = now - datetime.fromisoformat(due.since) > MAX_BILL_WAIT

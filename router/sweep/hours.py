@@ -5,7 +5,6 @@ A marker next to the data exists while the hour is complete, and each change sen
 
 import json
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -17,7 +16,7 @@ from lake.ledger import HourCounts, HourRow, HourState, ManifestRow, State
 from lake.ledger.table import batches_of
 from lake.manifest import Partition
 from lake.successors import follow
-from router.services import PARALLEL_REQUESTS, Services
+from router.services import Services, in_parallel
 from router.sweep.repair import Repair
 from router.tables.batch import TableCatalog
 from router.telemetry import logger
@@ -32,13 +31,10 @@ def announce_hours(repair: Repair) -> None:
             with repair.isolated("hour", partition=str(row.partition)):
                 _look(repair, row)
 
-    with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
-        for listed in batches_of(partitions.unsettled()):
-            due = [row.partition for row in _due(repair, listed)]
-            # The rows decide, because the index is only a hint.
-            list(pool.map(look, partitions.get_many(due) if due else []))
-            if repair.expired:
-                return
+    for listed in batches_of(repair.in_time(partitions.unsettled())):
+        due = [row.partition for row in _due(repair, listed)]
+        # The rows decide, because the index is only a hint.
+        in_parallel(look, partitions.get_many(due) if due else [])
 
 
 def _due(repair: Repair, rows: Sequence[HourRow]) -> list[HourRow]:

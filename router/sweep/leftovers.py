@@ -5,7 +5,6 @@ of a compaction.
 """
 
 from collections.abc import Callable, Collection, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from functools import cache
 
@@ -21,7 +20,7 @@ from lake.time import iso_utc
 from router.iceberg.commit import live_entries, manifests_of
 from router.iceberg.metadata import STATISTICS
 from router.services import PARALLEL_REQUESTS, Services, in_parallel
-from router.sweep.repair import Repair, read_position, write_position
+from router.sweep.repair import Repair
 from router.tables.batch import CatalogEntry, TableCatalog
 from router.tables.committer import takes_batches
 from router.telemetry import logger
@@ -38,11 +37,9 @@ def abort_uploads(repair: Repair) -> None:
     """
     services = repair.services
     for bucket in services.resources.output_buckets:
-        for page in services.s3.get_paginator("list_multipart_uploads").paginate(Bucket=bucket):
+        for page in repair.in_time(services.s3.get_paginator("list_multipart_uploads").paginate(Bucket=bucket)):
             rows: Rows = {}
-            for upload in page.get("Uploads", []):
-                if repair.expired:
-                    return
+            for upload in repair.in_time(page.get("Uploads", [])):
                 with repair.isolated("upload", key=upload["Key"]):
                     if not _is_unneeded(services, upload, rows):
                         continue
@@ -102,7 +99,7 @@ def delete_replaced(repair: Repair) -> None:
     there, so that objects that a table keeps never hold up the others.
     """
     services = repair.services
-    begun = after = str(read_position(services, LISTING).get("after", "0"))
+    begun = after = str(repair.read_position(LISTING).get("after", "0"))
     before = services.clock() - timedelta(minutes=services.settings.sweep.grace_minutes)
     # Read before the manifests: the batch below which no snapshot shows anything only grows.
     table_of = cache(services.ledger.tables.get)
@@ -116,17 +113,16 @@ def delete_replaced(repair: Repair) -> None:
             services.ledger.tables.list_expiry(dataset, services.clock())
         return True
 
-    with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
-        for batch in batches_of(services.ledger.deletions.due(before, after), PARALLEL_REQUESTS):
-            after = batch[0].place
-            if repair.expired:
-                break
-            ready = [due for due in batch if not due.only_lake or _may_be_expired(services, due)]
-            list(pool.map(lambda due: _delete(repair, due, table_of(due.partition.dataset), keeps), ready))
-        else:
-            after = "0"
-    if after != begun and not repair.dry_run:
-        write_position(services, LISTING, {"after": after})
+    for batch in batches_of(services.ledger.deletions.due(before, after), PARALLEL_REQUESTS):
+        after = batch[0].place
+        if repair.expired:
+            break
+        ready = [due for due in batch if not due.only_lake or _may_be_expired(services, due)]
+        in_parallel(lambda due: _delete(repair, due, table_of(due.partition.dataset), keeps), ready)
+    else:
+        after = "0"
+    if after != begun:
+        repair.save_position(LISTING, {"after": after})
 
 
 def _delete(repair: Repair, due: DueDeletion, table: TableRow | None, keeps: Callable[[str], bool]) -> None:
@@ -229,9 +225,7 @@ def delete_table_files(repair: Repair) -> None:
     names = filter(services.settings.has_table, services.ledger.datasets.names())
     rows = [row for batch in batches_of(names) for row in services.ledger.tables.get_many(batch)]
     # A sweep may lack time for all tables: the table that has waited longest comes first.
-    for row in sorted(rows, key=lambda row: row.cleaned_at):
-        if repair.expired:
-            return
+    for row in repair.in_time(sorted(rows, key=lambda row: row.cleaned_at)):
         if row.cleaned_at and services.clock() - datetime.fromisoformat(row.cleaned_at) < INTERVAL:
             return
         with repair.isolated("table files", dataset=row.dataset):

@@ -4,6 +4,7 @@ Also takes ownership of the arrivals in intents of crashed invocations, however 
 collections whose hour is over or that a crashed process has left closed.
 """
 
+import random
 from datetime import datetime, timedelta
 
 from lake.layout import INTENTS, list_objects, pointer_prefix
@@ -20,7 +21,7 @@ from router.ownership.resolve import OWNER_GRACE, read_intent, without_known
 from router.ownership.take import ArrivalOutcome, take_ownership
 from router.requests.resubmit import is_recorded
 from router.stream.runs import ensure_all_running
-from router.sweep.repair import Repair, read_position, write_position
+from router.sweep.repair import Repair
 from router.telemetry import logger
 
 
@@ -28,9 +29,7 @@ def release_leases(repair: Repair) -> None:
     """Release RUNNING manifests whose lease has expired or whose owner run has ended; counts them as ``released``."""
     services, ended_runs, awaited = repair.services, dict[str, bool](), set[str]()
     for lane in Lane:
-        for hint in services.ledger.manifests.open(lane, State.RUNNING, repair.report):
-            if repair.expired:
-                return
+        for hint in repair.in_time(services.ledger.manifests.open(lane, State.RUNNING, repair.report)):
             with repair.isolated("lease", manifest_id=hint.id):
                 # First by the hint, with one request for each run: at night many runs hold hundreds of manifests each.
                 if reason_to_release(services, hint, ended_runs) is None:
@@ -66,9 +65,7 @@ def renew_pointers(repair: Repair) -> None:
     shards = services.settings.shards
     waiting: set[str] = set()
     late: set[str] = set()
-    for hint in services.ledger.manifests.open(Lane.STREAM, State.QUEUED, repair.report):
-        if repair.expired:
-            break
+    for hint in repair.in_time(services.ledger.manifests.open(Lane.STREAM, State.QUEUED, repair.report)):
         with repair.isolated("pointer", manifest_id=hint.id):
             row = services.ledger.manifests.get(hint.id)
             if row is None or row.state != State.QUEUED or row.lane != Lane.STREAM:
@@ -101,9 +98,8 @@ def finish_publishing(repair: Repair) -> None:
     """
     services, limit = repair.services, timedelta(minutes=PUBLISHING_MINUTES)
     s3, ledger, clock, resources = services.s3, services.ledger, services.clock, services.resources
-    for hint in (row for lane in Lane for row in ledger.manifests.open(lane, State.PUBLISHING, repair.report)):
-        if repair.expired:
-            return
+    open_rows = (row for lane in Lane for row in ledger.manifests.open(lane, State.PUBLISHING, repair.report))
+    for hint in repair.in_time(open_rows):
         with repair.isolated("publish", manifest_id=hint.id):
             row = ledger.manifests.get(hint.id)
             if row is None or row.state != State.PUBLISHING or clock() - datetime.fromisoformat(row.changed_at) < limit:
@@ -144,46 +140,33 @@ def report_stalled(repair: Repair) -> None:
                 )
 
 
-LISTING = "intents"
-
-
 def resume_intents(repair: Repair) -> None:
     """Repeat intents that are older than ``OWNER_GRACE``; counts the newly owned arrivals as ``resumed``.
 
-    The position is saved after each intent, so that one whose arrivals stay UNSETTLED never holds up later intents.
+    The order is random, so that intents whose arrivals stay UNSETTLED do not always hold up the same others.
     """
     services = repair.services
-    after = str(read_position(services, LISTING).get("after", ""))
-    for item in list_objects(services.s3, services.resources.control_bucket, INTENTS, after):
-        if repair.expired:
-            return
-        is_recent = False
-        with repair.isolated("intent", key=item["Key"]):
-            is_recent = not _resume(repair, item["Key"])
-        # Keys sort by age, so all later ones are younger.
-        if is_recent:
-            break
-        after = item["Key"]
-        if not repair.dry_run:
-            write_position(services, LISTING, {"after": after})
-    if after and not repair.dry_run:
-        write_position(services, LISTING, {"after": ""})
+    keys = [item["Key"] for item in list_objects(services.s3, services.resources.control_bucket, INTENTS)]
+    random.shuffle(keys)
+    for key in repair.in_time(keys):
+        with repair.isolated("intent", key=key):
+            _resume(repair, key)
 
 
-def _resume(repair: Repair, key: str) -> bool:
-    """Take ownership again. False: the invocation that wrote the intent may still be alive."""
+def _resume(repair: Repair, key: str) -> None:
+    """Take ownership again, unless the invocation that wrote the intent may still be alive."""
     services = repair.services
     try:
         intent = read_intent(services, key)
     except services.s3.exceptions.NoSuchKey:
-        return True
+        return
     if services.clock() - datetime.fromisoformat(intent.recorded_at) <= OWNER_GRACE:
-        return False
+        return
     arrivals = [arrival for arrival in intent.arrivals if is_recorded(services, arrival)]
     if repair.dry_run:
         for arrival in without_known(services.ledger, arrivals):
             repair.only_counts("resumed", arrival.file.uri)
-        return True
+        return
     ownership = take_ownership(services, arrivals, {}, skip_known=True, intent=key)
     repair.counts["resumed"] += ownership.count(ArrivalOutcome.OWNED)
     logger.warning(
@@ -192,7 +175,6 @@ def _resume(repair: Repair, key: str) -> bool:
         recorded_at=intent.recorded_at,
         outcomes={outcome: ownership.count(outcome) for outcome in ArrivalOutcome},
     )
-    return True
 
 
 def divide_collections(repair: Repair) -> None:
@@ -200,9 +182,7 @@ def divide_collections(repair: Repair) -> None:
     services = repair.services
     # Half of the writes, because a plan may divide at the same time.
     pace = WritePace(MAX_INDEX_WRITES_PER_SECOND // 2)
-    for row in services.ledger.collections.open():
-        if repair.expired:
-            return
+    for row in repair.in_time(services.ledger.collections.open()):
         if row.closed_at is None and not is_over(row.id.hour, services.clock()):
             continue
         if repair.only_counts("divided", f"collection {row.id}"):

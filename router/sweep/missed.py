@@ -11,7 +11,7 @@ from lake.settings.routing import FOLDER, name_of_folder
 from lake.time import iso_utc
 from router.requests.backfill import ListingProgress, ListingRequest, find_unrecorded
 from router.requests.selection import folder_pages, folders_on
-from router.sweep.repair import Repair, read_position, write_position
+from router.sweep.repair import Repair
 from router.telemetry import logger
 
 LISTING = "input"
@@ -78,10 +78,10 @@ def adopt_missed(repair: Repair, listing: str = LISTING) -> InputSearch:
         search = replace(search, incomplete=search.incomplete or not all_found)
         if search.dataset is None:
             search = end_round(search)
-            _keep(repair, listing, search)
+            repair.save_position(listing, asdict(search))
         while search.dataset is not None and not repair.expired:
             search = _list_page(repair, listing, search, datasets)
-            _keep(repair, listing, search)
+            repair.save_position(listing, asdict(search))
     if search.covered_until:
         now = repair.services.clock()
         behind = now - datetime.strptime(search.covered_until, HOUR_FORMAT).replace(tzinfo=UTC)
@@ -95,11 +95,6 @@ def adopt_missed(repair: Repair, listing: str = LISTING) -> InputSearch:
             hours_behind=behind // ONE_HOUR,
         )
     return search
-
-
-def _keep(repair: Repair, listing: str, search: InputSearch) -> None:
-    if not repair.dry_run:
-        write_position(repair.services, listing, asdict(search))
 
 
 def begin_round(search: InputSearch, datasets: Sequence[str], now: datetime, settings: SweepSettings) -> InputSearch:
@@ -159,7 +154,7 @@ def _following(dataset: str, datasets: Sequence[str]) -> str | None:
 
 
 def _read_search(repair: Repair, listing: str) -> InputSearch:
-    return decode_partial(InputSearch(), read_position(repair.services, listing))
+    return decode_partial(InputSearch(), repair.read_position(listing))
 
 
 def find_datasets(repair: Repair) -> tuple[list[str], bool]:
@@ -172,7 +167,7 @@ def find_datasets(repair: Repair) -> tuple[list[str], bool]:
     services = repair.services
     rules = services.settings.datasets
     datasets = services.ledger.datasets
-    names, admitted = named_datasets(rules) | set(datasets.names()), set(datasets.admitted())
+    names = named_datasets(rules) | set(datasets.names())
     # Datasets that a rule named earlier do not count, and a lower limit removes none.
     room = max(services.settings.max_datasets - datasets.number(), 0)
     # The other half of the time is for listing these datasets.
@@ -186,9 +181,8 @@ def find_datasets(repair: Repair) -> tuple[list[str], bool]:
             for page in folder_pages(services, rule.prefix, stop_at):
                 unknown = (folder for folder in folders_on(page, rule.prefix) if name_of_folder(folder) not in names)
                 # The keys of a folder can belong to a dataset with another name, or to none.
-                found = {matching_rule(rule.prefix_of(folder), rules)[1] for folder in unknown} - {"", *names}
-                new = sorted(found - admitted)
-                names.update(found & admitted, new[: max(room, 0)])
+                new = sorted({matching_rule(rule.prefix_of(folder), rules)[1] for folder in unknown} - {"", *names})
+                names.update(new[: max(room, 0)])
                 room -= len(new)
                 is_listed = not page["IsTruncated"]
             if not is_listed:

@@ -2,16 +2,19 @@
 
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from itertools import takewhile
+from typing import Any, TypeVar
 
 from lake.errors import InvalidInputError
 from lake.layout import sweep_key
 from router.services import Services, read_document, write_document
 from router.telemetry import logger
+
+T = TypeVar("T")
 
 MAX_ITEMS = 100
 """Maximum number of items that the answer of a dry run names."""
@@ -51,6 +54,10 @@ class Repair:
     def expired(self) -> bool:
         return self.services.clock() >= self.stop_at
 
+    def in_time(self, items: Iterable[T]) -> Iterator[T]:
+        """The items until the time of the current repair is over."""
+        return takewhile(lambda _: not self.expired, items)
+
     @contextmanager
     def isolated(self, item: str, **context: object) -> Iterator[None]:
         """Log any error of the block with ``context``, and end only the work on ``item``."""
@@ -65,19 +72,18 @@ class Repair:
         with self.isolated("skipped"):
             raise error
 
+    def read_position(self, listing: str) -> dict[str, Any]:
+        """The position that the last sweep saved; empty for the beginning.
 
-def read_position(services: Services, listing: str) -> dict[str, Any]:
-    """The position that the last sweep saved; empty for the beginning.
+        Each listing has a document of its own, so that saving a position never overwrites another one. Losing a
+        position only repeats work, unless the sweep was off for longer than ``LISTING_DAYS``.
+        """
+        try:
+            return read_document(self.services, sweep_key(listing))
+        except InvalidInputError:
+            return {}
 
-    Each listing has a document of its own, so that saving a position never overwrites another one. Losing a position
-    only repeats work, unless the sweep was off for longer than ``LISTING_DAYS``.
-    """
-    try:
-        return read_document(services, sweep_key(listing))
-    except InvalidInputError:
-        return {}
-
-
-def write_position(services: Services, listing: str, position: dict[str, Any]) -> None:
-    """Save a position, after each page: a sweep that is killed loses one page of its work."""
-    write_document(services, sweep_key(listing), position)
+    def save_position(self, listing: str, position: dict[str, Any]) -> None:
+        """Save a position, after each page: a sweep that is killed loses one page of its work. A dry run saves none."""
+        if not self.dry_run:
+            write_document(self.services, sweep_key(listing), position)

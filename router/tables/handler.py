@@ -6,7 +6,6 @@ It also restores or rebuilds a stopped table for a person who has decided so.
 import random
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import uuid4
@@ -14,12 +13,12 @@ from uuid import uuid4
 from lake.errors import InvalidInputError, TransientError
 from lake.ledger import OutboxEntry, TableRow
 from lake.time import epoch_milliseconds
-from router.entry import with_refusals
+from router.entry import lambda_handler
 from router.iceberg.metadata import TAG, batch_of, new_metadata
-from router.services import Services, container_services
+from router.services import Services, in_parallel
 from router.tables.batch import PARALLEL_TABLES, TableCatalog
 from router.tables.committer import commit_round, hours_of, takes_batches
-from router.telemetry import Metric, count, logger, metrics
+from router.telemetry import Metric, count, logger
 
 TIME_PER_CALL = timedelta(seconds=240)
 """Time after which no batch is begun; shorter than the function's timeout of 5 minutes."""
@@ -27,19 +26,19 @@ INVOCATION_SECONDS = 60
 """Interval between two invocations: the shortest one of a schedule."""
 
 
-@with_refusals
-@metrics.log_metrics
-def handler(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: ARG001
+def tables(event: dict[str, Any], services: Services) -> dict[str, Any]:
     """``{}`` -> ``{"batches": n}``: brings all tables up to date, several times a minute.
 
     ``{"restore": dataset}`` -> ``{"batch": n}``; ``{"rebuild": dataset}`` -> ``{"hours": n}``.
     """
-    services = container_services()
     if "restore" in event:
         return restore_table(services, event["restore"])
     if "rebuild" in event:
         return rebuild_table(services, event["rebuild"])
     return commit_tables(services, time.sleep)
+
+
+handler = lambda_handler(tables, answers_refusals=True)
 
 
 def commit_tables(services: Services, wait: Callable[[float], object]) -> dict[str, Any]:
@@ -83,12 +82,11 @@ def _commit_all(services: Services, stop_at: datetime) -> tuple[int, list[Except
     errors: list[Exception] = []
     waiting = [entry.dataset for entry in _waiting(services)]
     random.shuffle(waiting)
-    with ThreadPoolExecutor(PARALLEL_TABLES) as pool:
-        while waiting:
-            done = list(pool.map(commit, waiting))
-            errors += [outcome for outcome in done if isinstance(outcome, Exception)]
-            waiting = [dataset for dataset, outcome in zip(waiting, done, strict=True) if isinstance(outcome, int)]
-            batches += len(waiting)
+    while waiting:
+        done = in_parallel(commit, waiting, PARALLEL_TABLES)
+        errors += [outcome for outcome in done if isinstance(outcome, Exception)]
+        waiting = [dataset for dataset, outcome in zip(waiting, done, strict=True) if isinstance(outcome, int)]
+        batches += len(waiting)
     return batches, errors
 
 

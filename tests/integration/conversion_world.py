@@ -87,7 +87,7 @@ class ConversionWorld:
         created = NOON.isoformat(timespec="milliseconds")
         manifest = Manifest(new_manifest_id(NOON), lane, partition, created, tuple(files), urgent)
         write_manifest(self.services.s3, self.services.resources.control_bucket, manifest)
-        self.services.ledger.datasets.register(dataset)
+        self.services.ledger.datasets.admit({dataset: ""}, 0)
         self.services.ledger.manifests.enqueue(manifest)
         return manifest.id
 

@@ -72,7 +72,7 @@ class TableWorld:
             s3.create_bucket(Bucket=bucket)
         self.world = _deployment(s3, dynamodb, glue, Faults(), wrapped=False)
         self.faulty = _deployment(s3, dynamodb, glue, Faults(), wrapped=True)
-        self.world.ledger.datasets.register(DATASET)
+        self.world.ledger.datasets.admit({DATASET: ""}, 0)
         # After each swap: before the next one, and at the end.
         glue.before_update = self.check
 

@@ -42,7 +42,7 @@ ROWS = [{"amount": "12.50", "id": "1"}, {"amount": "n/a", "id": "2"}, *[{"amount
 
 @pytest.fixture
 def world(world: World) -> World:
-    world.ledger.datasets.register("orders")
+    world.ledger.datasets.admit({"orders": ""}, 0)
     world.ledger.datasets.reserve_columns("orders", ["amount", "id", "later"], 100)
     return world
 

@@ -25,12 +25,6 @@ Hours = Callable[..., list[Any]]
 
 
 @pytest.fixture
-def deployment(deployment: Deployment) -> Deployment:
-    deployment.ledger.datasets.register("orders")
-    return deployment
-
-
-@pytest.fixture
 def stack(deployment: Deployment) -> DeployedStack:
     return replace(stack_with(FakeLambda({})), s3=deployment.raw_s3, ledger=deployment.ledger)
 

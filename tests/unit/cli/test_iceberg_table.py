@@ -34,7 +34,6 @@ from verify.table_check import check_table
 def rows(deployment: Deployment) -> list[ManifestRow]:
     """Two manifests of an hour, one of them published twice, and both in the table; another hour has one as well."""
     deployment.configure(datasets=TABLES)
-    deployment.ledger.datasets.register("orders")
     first, second = (publish(deployment, listed(deployment, name)) for name in "ab")
     publish(deployment, listed(deployment, "c", partition=replace(PARTITION, hour=0)))
     commit(deployment)

@@ -60,7 +60,7 @@ def converted(
     world: World, records: Iterable[dict[str, Any]], *names: str, partition: Partition = PARTITION
 ) -> ManifestRow:
     """A DONE manifest of these files, with these records in the quarantine."""
-    world.ledger.datasets.register(partition.dataset)
+    world.ledger.datasets.admit({partition.dataset: ""}, 0)
     row = world.arrived(world.manifest(*(names or ("a",)), partition=partition))
     return published(world, row, records)
 

@@ -183,7 +183,7 @@ def run(
     world: World, command: Any, fields: dict[str, Any], output: Any = NIGHT, *, status: str = "SUCCEEDED", **flags: bool
 ) -> tuple[int, list[Any]]:
     """The exit code, and the started executions."""
-    world.ledger.datasets.register("orders")
+    world.ledger.datasets.admit({"orders": ""}, 0)
     machines = Machines(end={"status": status, "output": json.dumps(output), "cause": "why"})
     refusal = {"refused": "dataset = 'orderz' is unknown", "error": "InvalidInputError"}
     functions: Any = FakeLambda(refusal if fields.get("dataset") == "orderz" else {})

@@ -31,7 +31,7 @@ from tests.unit.router.tables.tabling import TABLES, commit, publish, swapped, t
 def deployment(deployment: Deployment) -> Deployment:
     deployment.configure(datasets=TABLES)
     for name in ("clicks", "orders"):
-        deployment.ledger.datasets.register(name)
+        deployment.ledger.datasets.admit({name: ""}, 0)
     return deployment
 
 

@@ -24,7 +24,7 @@ from tests.unit.lake.world import PARTITION, World
 @pytest.fixture
 def stack(world: World) -> DeployedStack:
     """A stack with default settings and one dataset."""
-    world.ledger.datasets.register("orders")
+    world.ledger.datasets.admit({"orders": ""}, 0)
     world.raw_s3.put_object(Bucket="control", Key="settings.json", Body=b'{"stage": "dev"}')
     job = {"Job": {"DefaultArguments": {"--settings": "s3://control/settings.json"}}}
     glue: Any = SimpleNamespace(get_job=lambda **_: job)
@@ -105,7 +105,7 @@ def test_the_commands_of_what_is_not_proven_name_the_stage(
     reason, command = "it is archived: restore it, then run: ", "hybrid-router reprocess s3://input/orders/a.json"
     row = world.queued("a.json")
     world.ledger.partitions.list_manifest(PARTITION, row.id, world.now)
-    world.ledger.datasets.register(PARTITION.dataset)
+    world.ledger.datasets.admit({PARTITION.dataset: ""}, 0)
     assert world.ledger.manifests.fail(row, reason + command, world.now)
     lines = ObjectVersion("control", "resubmissions/a.ndjson", "e", 3, iso_utc(world.now), None)
     resubmission = ResubmissionRow("a", PARTITION, lines, "", 1, iso_utc(world.now))

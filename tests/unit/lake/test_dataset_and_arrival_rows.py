@@ -104,16 +104,16 @@ def test_all_datasets_are_found_by_name(world: World) -> None:
     datasets = world.ledger.datasets
     names = [f"d{number:03}" for number in range(120)]
     for name in names:
-        datasets.register(name)
+        datasets.admit({name: ""}, 0)
     for name in names[::40]:
         datasets.add_measurement(name, DatasetMeasurement(40 * MB, 10, 1000))
     datasets.reserve_columns(names[7], ["b", "a"], 9)
     # When, Then
     assert list(datasets.names()) == names
     assert datasets.speeds() == dict.fromkeys(names[::40], DatasetSpeed(40.0 * MB, None))
-    following = list(datasets.following(names[4]))
-    assert [row.name for row in following] == names[5:]
-    assert following[2].columns == ("a", "b")
+    rows = list(datasets.rows(reversed(names)))
+    assert [row.name for row in rows] == names[::-1]
+    assert rows[-8].columns == ("a", "b")
     assert datasets.get("d500") is None
     assert datasets.get(names[1]) is not None
 

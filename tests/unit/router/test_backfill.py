@@ -32,7 +32,6 @@ def found_files(deployment: Deployment) -> list[str]:
 
 
 def test_a_request_is_normalised_and_stays_so(deployment: Deployment) -> None:
-    deployment.ledger.datasets.register("orders")
     request = validate(deployment, {"dataset": "orders", "from": "2026-11-01", "to": "2026-11-02"})
     hours = {"from": "2026-11-01T00", "to": "2026-11-02T23"}
     assert request == {"dataset": "orders", **hours, "dryRun": False, "force": False}
@@ -40,22 +39,21 @@ def test_a_request_is_normalised_and_stays_so(deployment: Deployment) -> None:
 
 
 def test_a_folder_that_holds_files_is_a_dataset(deployment: Deployment) -> None:
-    deployment.put("orders/a.json")
-    assert validate(deployment, RANGE)["dataset"] == "orders"
+    deployment.put("refunds/a.json")
+    assert validate(deployment, {**RANGE, "dataset": "refunds"})["dataset"] == "refunds"
 
 
 def test_an_unknown_dataset_is_answered_with_some_of_many(deployment: Deployment) -> None:
     # All names of 10,000 datasets would not fit the state of a state machine.
     for number in range(30):
-        deployment.ledger.datasets.register(f"d{number:02d}")
-    with pytest.raises(InvalidInputError, match=r"pass one of d00, d01, .*, d19 and 10 more$"):
-        validate(deployment, {**RANGE, "dataset": "orders"})
+        deployment.ledger.datasets.admit({f"d{number:02d}": ""}, 0)
+    with pytest.raises(InvalidInputError, match=r"pass one of clicks, d00, .*, d18 and 12 more$"):
+        validate(deployment, {**RANGE, "dataset": "refunds"})
 
 
 @pytest.mark.parametrize("others", [[], [{"name": "{folder}"}]])
 def test_a_dataset_whose_rule_was_renamed_has_nothing_to_list(deployment: Deployment, others: list[Any]) -> None:
     # Given a dataset whose files belong to another dataset today
-    deployment.ledger.datasets.register("orders")
     deployment.configure(datasets=[{"name": "sales", "prefix": "orders/"}, *others])
     # When, Then: a backfill would find no file, even one that began before; converted files can be converted again
     for act in (validate, lambda stage, _: find(stage)):

@@ -12,7 +12,6 @@ from botocore.exceptions import EndpointConnectionError, ReadTimeoutError
 from lake.errors import InvalidInputError
 from lake.layout import INTENTS
 from lake.ledger import Ledger
-from lake.ledger.table import LedgerTable
 from router.ownership.resolve import read_intent
 from router.ownership.take import ArrivalOutcome
 from router.requests.backfill import backfill
@@ -62,8 +61,7 @@ def count_row(deployment: Deployment) -> int:
 
 
 def admissions(deployment: Deployment) -> set[str]:
-    ledger = LedgerTable(deployment.dynamodb, "ledger")
-    return {item["sk"] for item in ledger.query("admitted-dataset")}
+    return set(deployment.ledger.datasets.names())
 
 
 def cold(deployment: Deployment) -> Services:
@@ -91,7 +89,6 @@ def test_whatever_happens_to_a_write_each_file_gets_one_owner_and_each_new_datas
     deployment.faults.deliver()
     # Then
     assert sum(row.files for row in deployment.waiting()) == len(folders)
-    assert list(deployment.ledger.datasets.names()) == folders
     assert admissions(deployment) == {"clicks", "orders", *folders}
     assert count_row(deployment) == len(admissions(deployment))
 
@@ -126,22 +123,22 @@ def test_a_cold_function_that_meets_many_new_datasets_sends_few_requests_one_aft
     # When
     with counted_requests() as counts:
         ownership = route_arrivals(services, [file_of(f"new_{number}/a.json") for number in range(many)])
-    # Then only the rows of each, which are written in parallel, grow in proportion
+    # Then only the row of each file, which are written in parallel, grow in proportion
     assert ownership.count(ArrivalOutcome.OWNED) == many
-    assert (counts["PutItem"], counts["UpdateItem"]) == (many, many)
+    assert (counts["PutItem"], counts["UpdateItem"]) == (many, 0)
     assert counts["TransactWriteItems"] <= 4
     assert counts["GetItem"] + counts["BatchGetItem"] <= 20
 
 
-@pytest.mark.parametrize("request_without_answer", ["_put_admissions", "register"])
+@pytest.mark.parametrize("rules", [[], [{"name": "new", "prefix": "new/"}]], ids=["of a key", "of a rule"])
 def test_a_file_of_a_dataset_without_an_answer_stays_in_its_intent(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, request_without_answer: str
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, rules: list[Any]
 ) -> None:
-    # Given a ledger that does not answer whether there is room for a new dataset, or whether its name is registered
-    limit(deployment, 3, urgent={"keys": ["*"]})
+    # Given a ledger that does not answer whether a new dataset is admitted
+    deployment.configure(max_datasets=3, datasets=[*rules, *FOLDERS], peak={"hours": []}, urgent={"keys": ["*"]})
     route_arrivals(deployment.services, [file_of("orders/before.json")])
     refuse = Mock(side_effect=EndpointConnectionError(endpoint_url="ledger"))
-    monkeypatch.setattr(type(deployment.ledger.datasets), request_without_answer, refuse)
+    monkeypatch.setattr(type(deployment.ledger.datasets), "_put_admissions", refuse)
     # When one of its files arrives together with a file of an old dataset
     ownership = route_arrivals(deployment.services, [file_of("new/a.json"), file_of("orders/a.json")])
     # Then the sweep finds it in the intent, even if its event is never redelivered
@@ -194,7 +191,7 @@ def test_a_sweep_lists_no_folder_that_has_no_room(deployment: Deployment, monkey
     # When, Then: the first folder in order gets the room
     assert sweep(deployment.services)["adopted"] == 1
     prefixes = [call.kwargs["Prefix"] for call in listed.call_args_list]
-    assert [prefix for prefix in prefixes if prefix] == ["folder_0/"]
+    assert [prefix for prefix in prefixes if prefix] == ["clicks/", "folder_0/", "orders/"]
 
 
 WEB_LOGS = {"dataset": "web_logs", "from": "2000-01-01", "to": "2100-01-01"}

@@ -1,14 +1,15 @@
 """What functions have in common: services, listings, the names of their errors, how an invalid request is refused."""
 
-import ast
 import subprocess
 import sys
 from datetime import UTC, datetime
 from functools import cache
+from importlib import import_module
 from io import BytesIO
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import boto3
 import pytest
@@ -19,12 +20,11 @@ from botocore.exceptions import ClientError, NoRegionError
 from botocore.parsers import ResponseParserError
 from botocore.utils import parse_timestamp
 
-import router
-from infra.functions import ROUTE_TIMEOUT_SECONDS, SPECS
+from infra.functions import ROUTE_TIMEOUT_SECONDS, SPECS, FunctionSpec
 from lake.engines.emr_serverless import StreamLaunch
 from lake.errors import InvalidInputError, OwnershipError, TerminalError
 from lake.settings import dump_settings, parse_settings
-from router.entry import with_product_errors
+from router.entry import lambda_handler
 from router.plan import handler as plan
 from router.requests import backfill, promote, reprocess, resubmit
 from router.services import container_services, new_session, parse_time
@@ -79,7 +79,6 @@ def test_handlers_import_nothing_of_the_data_plane() -> None:
     assert answer.stdout.strip() == "[]"
 
 
-MODULES = {spec.name: spec.module for spec in SPECS}
 ATTRIBUTES = ("function_name", "memory_limit_in_mb", "invoked_function_arn", "aws_request_id")
 CONTEXT = SimpleNamespace(**{name: f"the-{name}" for name in ATTRIBUTES})
 
@@ -92,27 +91,34 @@ CONTEXT = SimpleNamespace(**{name: f"the-{name}" for name in ATTRIBUTES})
         (NoRegionError(), TerminalError, "You must specify a region.: a retry would fail in the same way"),
     ],
 )
-def test_every_error_leaves_under_a_name_of_the_product(error: Exception, kind: type[Exception], message: str) -> None:
+@pytest.mark.parametrize("answers_refusals", [True, False])
+def test_every_error_leaves_under_a_name_of_the_product(
+    monkeypatch: pytest.MonkeyPatch,
+    error: Exception,
+    kind: type[Exception],
+    message: str,
+    answers_refusals: bool,
+) -> None:
     # Given
-    def handler(_event: object, _context: object) -> None:
-        raise error
-
+    monkeypatch.setattr("router.entry.container_services", lambda: None)
+    handler = lambda_handler(Mock(side_effect=error), answers_refusals=answers_refusals)
     # When, Then
     with pytest.raises(kind, match=message) as raised:
-        with_product_errors(handler)({}, CONTEXT)
+        handler({}, CONTEXT)
     assert type(raised.value) is kind
     assert error in (raised.value, raised.value.__cause__)
 
 
-def test_every_handler_is_decorated_outermost() -> None:
-    for module in MODULES.values():
-        file = Path(router.__file__).parent / f"{module.replace('.', '/')}.py"
-        (handler,) = (
-            node
-            for node in ast.parse(file.read_text(encoding="utf-8")).body
-            if isinstance(node, ast.FunctionDef) and node.name == "handler"
-        )
-        assert ast.unparse(handler.decorator_list[0]) in {"with_product_errors", "with_refusals"}, file
+@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
+def test_no_handler_leaves_an_error_that_the_state_machines_do_not_know(
+    monkeypatch: pytest.MonkeyPatch, spec: FunctionSpec
+) -> None:
+    # Given a container whose environment cannot be used, as seen by any handler
+    error = ZeroDivisionError("division by zero")
+    monkeypatch.setattr("router.entry.container_services", Mock(side_effect=error))
+    # When, Then
+    with pytest.raises(TerminalError, match="division by zero"):
+        import_module(f"router.{spec.module}").handler({}, CONTEXT)
 
 
 RANGE = {"dataset": "orders", "from": "2000-01-01", "to": "2100-01-01"}
@@ -129,7 +135,7 @@ REFUSED = [
     (backfill, {"action": "validate", "input": {"dataset": "orders"}}, "backfill needs from, to: pass for example {"),
     (backfill, validate(dry_run=True), "backfill does not know the input field 'dry_run': pass only dataset, from, to"),
     (backfill, validate(**{"from": "2101-01-01"}), "from = '2101-01-01' is later than to = '2100-01-01': pass the"),
-    (backfill, validate(dataset="order"), "dataset = 'order' is unknown: pass one of orders"),
+    (backfill, validate(dataset="order"), "dataset = 'order' is unknown: pass one of clicks, "),
     (backfill, validate(dataset=""), "dataset = '' is unknown"),
     (backfill, validate(to="now"), "to = 'now' is not a valid time: pass a UTC day such as"),
     (backfill, validate(dryRun=1), "dryRun = 1 is neither true nor false"),
@@ -141,7 +147,7 @@ REFUSED = [
     (plan, {"execution": "x", "found": {}}, "overnight does not know the input field 'found': pass only dataset, "),
     (plan, {"execution": ""}, "execution is missing"),
     (plan, {"execution": "x", "engine": "glue"}, "engine = 'glue' is not allowed: pass one of glue-flex, or add it to"),
-    (plan, {"execution": "x", "dataset": 7}, "dataset = 7 is unknown: pass one of orders"),
+    (plan, {"execution": "x", "dataset": 7}, "dataset = 7 is unknown: pass one of clicks, orders"),
     (plan, {"execution": "x", "to": "2026-02-30"}, "to = '2026-02-30' is not a valid time"),
     (plan, {"execution": "x", "to": "2026-02-2\uff10"}, "to = '2026-02-2\uff10' is not a valid time"),
     (plan, {"execution": "x", "from": 20261120}, "from = 20261120 is not a valid time"),
@@ -168,18 +174,15 @@ REFUSED = [
 
 def invoke(module: ModuleType, deployment: Deployment, event: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Call the function as Lambda does."""
-    monkeypatch.setattr(module, "container_services", lambda: deployment.services)
+    monkeypatch.setattr("router.entry.container_services", lambda: deployment.services)
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
     return module.handler(event, CONTEXT)
 
 
-@pytest.mark.filterwarnings("ignore:No application metrics to publish")
 @pytest.mark.parametrize(("module", "event", "message"), REFUSED)
 def test_a_wrong_request_is_answered(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch, module: ModuleType, event: Any, message: str
 ) -> None:
-    deployment.ledger.datasets.register("orders")
-    deployment.faults.reset()
     answer = invoke(module, deployment, event, monkeypatch)
     assert set(answer) == {"refused", "error"}
     assert answer["refused"].startswith(message)

@@ -12,7 +12,6 @@ from router.route.handler import route
 from router.stream.handler import stream_control
 from router.sweep.handler import sweep
 from router.telemetry import Metric, metrics
-from tests.unit.lake.world import PARTITION
 from tests.unit.router.conftest import Deployment, act, measure_speed, recorded
 from tests.unit.router.events import SENT_AT, batch, message, raw_message, s3_record
 from tests.unit.router.settling import done, planned, settled
@@ -51,7 +50,6 @@ def test_an_action_that_learns_of_no_shard_records_nothing(
 
 def test_a_plan_that_does_not_fit_records_by_how_much(deployment: Deployment) -> None:
     # Given a dataset whose bytes take a core eleven days each
-    deployment.ledger.datasets.register(PARTITION.dataset)
     measure_speed(deployment, 1e-6)
     deployment.queued("a")
     (late,) = recorded(lambda: plan({"execution": "overnight"}, deployment.services), Metric.PLAN_LATE_MINUTES)

@@ -46,7 +46,6 @@ def test_a_plan_knows_which_bytes_are_compressed(deployment: Deployment) -> None
     # Given a small file of each kind, 100 bytes, and a dataset with measured plain files
     for name in ("a.json", "b.json.gz"):
         collected(deployment, name)
-    deployment.ledger.datasets.register("orders")
     deployment.ledger.datasets.add_measurement("orders", DatasetMeasurement(10**9, 10**8, 20_000))
     # When they are divided and planned
     answer = plan_overnight(deployment)
@@ -69,7 +68,6 @@ def test_a_plan_knows_which_bytes_are_compressed(deployment: Deployment) -> None
 )
 def test_a_plan_can_be_of_a_selection(deployment: Deployment, fields: dict[str, Any], found: list[str]) -> None:
     for hour in HOURS:
-        deployment.ledger.datasets.register(hour.dataset)
         deployment.queued(str(hour.hour), partition=hour)
     answer = plan_overnight(deployment, **fields)
     assert sorted(files(deployment, planned(deployment, answer))) == found
@@ -90,8 +88,8 @@ def test_manifests_of_ended_runs_are_released_and_manifests_of_live_runs_are_not
     # When
     with patch.object(deployment.glue, "get_job_run", wraps=deployment.glue.get_job_run) as lookups:
         counts, answer = counted_plan(deployment)
-    # Then all rows are read at once, before and after their release
-    assert (counts["BatchGetItem"], counts["GetItem"]) == (2, 0)
+    # Then all rows are read at once, before and after their release, and so are the speeds of all datasets
+    assert (counts["BatchGetItem"], counts["GetItem"]) == (3, 0)
     # And each run is looked up once: otherwise the bill of a run that ends between two look-ups would be missed
     assert Counter(call.kwargs["RunId"] for call in lookups.call_args_list) == Counter(owners[1:])
     assert files(deployment, planned(deployment, answer)) == Counter(f"orders/{owner}.json" for owner in owners[:3])

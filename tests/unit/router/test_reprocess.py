@@ -139,7 +139,7 @@ def test_an_invocation_without_a_request_id_uses_its_own(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Given: Lambda repeats an asynchronous invocation with the same id
-    monkeypatch.setattr(handler_module, "container_services", lambda: deployment.services)
+    monkeypatch.setattr("router.entry.container_services", lambda: deployment.services)
     manifest = failed(deployment, "a")
     names = ("function_name", "memory_limit_in_mb", "invoked_function_arn", "aws_request_id")
     context: Any = SimpleNamespace(**{name: f"the-{name}" for name in names})

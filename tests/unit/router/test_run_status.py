@@ -170,7 +170,6 @@ def planned_runs(deployment: Deployment, *engines: str) -> list[dict[str, Any]]:
         quota={"dpus": 410},
         price={"dpu_hour": 0.44, "dpu_hour_flex": 0.29},
     )
-    deployment.ledger.datasets.register("orders")
     deployment.ledger.datasets.add_measurement("orders", DatasetMeasurement(100_000_000, 1, 396 * 3600 * 10**9))
     for hour in range(RUNS):
         deployment.queued(f"{hour}.json", partition=Partition("orders", "2026-11-20", hour))

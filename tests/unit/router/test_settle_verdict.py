@@ -151,7 +151,7 @@ def test_a_verdict_has_a_bounded_size_whatever_the_outcome_of_the_night() -> Non
     ],
 )
 def test_the_share_is_computed_from_the_lines_or_the_files(row: ManifestRow, share: float) -> None:
-    assert [tally.quarantined_share for tally in tallied(row).above(-1)] == [share]
+    assert tallied(row).above(-1) == [(share, "orders")]
 
 
 def test_the_message_counts_the_datasets_above_the_share_and_names_the_first() -> None:

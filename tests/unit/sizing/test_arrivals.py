@@ -200,7 +200,7 @@ def test_files_take_the_time_that_their_dataset_has_measured(world: World, capsy
     nights, known = [], []
     for slow in (False, True):
         if slow:
-            world.ledger.datasets.register("orders")
+            world.ledger.datasets.admit({"orders": ""}, 0)
             world.ledger.datasets.add_measurement("orders", DatasetMeasurement(40_000_000, 1, 100_000))
         # When
         simulate_day(ledger=True, day="2026-11-18", as_json=True)

@@ -14,7 +14,7 @@ from lake.time import iso_utc
 from router.sweep import leftovers
 from router.sweep.handler import sweep
 from router.sweep.leftovers import delete_replaced
-from router.sweep.repair import Repair, read_position, write_position
+from router.sweep.repair import Repair
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.sweep.sweeping import changes, committed, published, swept, unfinished, upload, uploaded
 
@@ -114,7 +114,8 @@ def test_deletions_continue_where_the_last_sweep_ran_out_of_time(
 def test_a_grace_period_can_become_longer_than_the_place_of_the_last_deletion(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_position(deployment.services, leftovers.LISTING, {"after": iso_utc(deployment.now)})
+    repair = Repair(deployment.services, deployment.now)
+    repair.save_position(leftovers.LISTING, {"after": iso_utc(deployment.now)})
     query = LedgerTable.query
 
     def strict(table: LedgerTable, pk: str, *, after: str = "", before: str = "", index: bool = False) -> Any:
@@ -123,7 +124,7 @@ def test_a_grace_period_can_become_longer_than_the_place_of_the_last_deletion(
 
     monkeypatch.setattr(LedgerTable, "query", strict)
     assert swept(deployment) == {}
-    assert read_position(deployment.services, leftovers.LISTING) == {"after": "0"}
+    assert repair.read_position(leftovers.LISTING) == {"after": "0"}
 
 
 def test_a_generation_that_was_replaced_again_stays_for_the_last_grace_period(deployment: Deployment) -> None:

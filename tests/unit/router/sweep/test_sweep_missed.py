@@ -25,7 +25,7 @@ from router.sweep.missed import (
     end_round,
     find_datasets,
 )
-from router.sweep.repair import Repair, write_position
+from router.sweep.repair import Repair
 from tests.unit.lake.world import file_of
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.sweep.sweeping import list_pages, repair
@@ -59,7 +59,7 @@ def test_a_folder_whose_keys_give_no_further_dataset_takes_no_room(deployment: D
     modified = deployment.put(*others, "landing-orders/a.json", "visits/a.json")
     deployment.now = modified + timedelta(hours=7)
     # Then it is found, and nothing is listed twice under two names
-    assert find_datasets(repair(deployment)) == (["orders", "visits"], True)
+    assert find_datasets(repair(deployment)) == (["clicks", "orders", "visits"], True)
     assert sweep(deployment.services)["adopted"] == 2
     assert owned_keys(deployment) == ["landing-orders/a.json", "visits/a.json"]
 
@@ -114,7 +114,7 @@ def test_a_listing_that_is_far_behind_is_counted(
     covered, last = (time.strftime(HOUR_FORMAT) for time in (long_ago, now - timedelta(hours=3)))
     search = InputSearch(iso_utc(long_ago), "2026-10-01T00", last, covered, "orders", incomplete=True)
     repair = Repair(deployment.services, now + timedelta(minutes=has_time))
-    write_position(deployment.services, listing, asdict(search))
+    repair.save_position(listing, asdict(search))
     # When, Then: this also holds for a sweep that has no time left for it
     search = adopt_missed(repair, listing)
     assert repair.counts["stalled"] == stalled
@@ -136,8 +136,8 @@ def test_old_days_do_not_lengthen_the_listing_of_recent_ones(
     # When
     found = repair(deployment)
     search = adopt_missed(found)
-    # Then it lists one page of old days, and one page of recent days, which has the file
-    assert [page["Prefix"] for page in pages] == ["", "orders/", "orders/"]
+    # Then it lists, of the dataset, one page of old days, and one page of recent days, which has the file
+    assert [page["Prefix"] for page in pages] == ["", "clicks/", "orders/", "orders/"]
     assert found.counts["adopted"] == 5 + 1
     assert (search.dataset, search.passed_over) == (None, True)
 
@@ -159,7 +159,7 @@ def test_a_round_of_recent_days_that_never_ends_leaves_time_to_old_ones(
     now = deployment.put("orders/2026/01/02/a.json")
     today = [f"orders/{now:%Y/%m/%d}/{number:02}.json" for number in range(20)]
     deployment.now = deployment.put(*today) + timedelta(hours=7)
-    write_position(deployment.services, LISTING, asdict(InputSearch(passed_over=True)))
+    repair(deployment).save_position(LISTING, asdict(InputSearch(passed_over=True)))
     list_pages(deployment, monkeypatch, 1, lambda _: deployment.wait(timedelta(seconds=20)))
     # When
     sweep(deployment.services)

@@ -8,5 +8,4 @@ from tests.unit.router.tables.tabling import TABLES
 def _tables(deployment: Deployment) -> None:
     """Each dataset has an Iceberg table, and one dataset has columns."""
     deployment.configure(datasets=TABLES)
-    deployment.ledger.datasets.register("orders")
     deployment.ledger.datasets.reserve_columns("orders", ["a", "_pos"], 100)

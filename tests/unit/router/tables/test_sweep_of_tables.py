@@ -126,8 +126,7 @@ def test_a_change_of_a_table_that_gets_no_batch_is_found(deployment: Deployment,
 def test_tables_that_were_cleaned_starve_no_other(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
     # Given sweeps that have time for two of three tables, the first of them after a day
     cleaned: list[str] = []
-    for name in ("clicks", "visits"):
-        deployment.ledger.datasets.register(name)
+    deployment.ledger.datasets.admit({"visits": ""}, 0)
     for name in ("clicks", "orders", "visits"):
         deployment.ledger.tables.create(name, f"uuid of {name}")
 
@@ -262,7 +261,6 @@ def test_marker_and_event_of_an_hour_name_the_snapshot_that_shows_it(deployment:
 
 
 def test_a_dataset_with_an_iceberg_table_gets_no_hive_table(deployment: Deployment) -> None:
-    deployment.ledger.datasets.register("clicks")
     deployment.configure(datasets=[{"name": "orders", "prefix": "orders/", "table": "iceberg"}, {"name": "{folder}"}])
     catalog(deployment.services)
     assert list(deployment.glue.tables) == ["clicks"]
