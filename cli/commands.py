@@ -1,8 +1,9 @@
 """The module of each command, the options that several commands share, and how typer calls a command.
 
-A command is a function with the decorator ``command``: its parameters and docstring are what ``--help`` shows, and the
-number that it returns is the exit code. Its module is imported when the command is called or shown. Calls of AWS raise
-errors of botocore. If a command raises an error, ``cli.errors`` ends it with an exit code by the error's type.
+A command is a function with the decorator ``command``: its parameters and docstring are what ``--help`` shows. It
+returns an ``Answer``, which adds the option ``--json``, or an exit code. Its module is imported when the command is
+called or shown. Calls of AWS raise errors of botocore. If a command raises an error, ``cli.errors`` ends it with an
+exit code by the error's type.
 """
 
 import inspect
@@ -10,6 +11,7 @@ import os
 import shlex
 from collections import UserDict
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import wraps
 from importlib import import_module
 from pathlib import Path
@@ -17,6 +19,10 @@ from typing import Annotated, Any, TypeVar, cast
 
 import typer
 from typer.core import TyperGroup
+
+from cli.errors import ExitCode
+from lake.documents import format_json
+from lake.errors import HybridRouterError
 
 MODULES = {
     "cli.inspect.status": ("status",),
@@ -67,8 +73,26 @@ Cores = Annotated[int, typer.Option(min=1, help="Cores to use.")]
 ALL_CORES = os.cpu_count() or 1
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
-Command = TypeVar("Command", bound=Callable[..., int | None])
-_FUNCTIONS: dict[str, Callable[..., int | None]] = {}
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a command has found: the document for a program, a function that prints it for a person, the exit code."""
+
+    document: object
+    show: Callable[[], object]
+    code: ExitCode = ExitCode.OK
+
+    def print(self, *, as_json: bool) -> ExitCode:
+        if as_json:
+            typer.echo(format_json(self.document))
+        else:
+            self.show()
+        return self.code
+
+
+Function = Callable[..., Answer | int | None]
+Command = TypeVar("Command", bound=Function)
+_FUNCTIONS: dict[str, Function] = {}
 
 
 def account_options(profile: str | None, region: str | None) -> str:
@@ -137,25 +161,34 @@ def _place(stage: Stage = "dev", local: Local = False, profile: Profile = None, 
     """Return the options that say where a stack is."""
 
 
-def _as_called(function: Callable[..., int | None]) -> Callable[..., None]:
-    own, place = (list(inspect.signature(item, eval_str=True).parameters.values()) for item in (function, _place))
-    has_stack = own[0].name == "stack"
+def _format(as_json: Json = False) -> None:
+    """Return the option of a command with an ``Answer``."""
+
+
+def _as_called(function: Function) -> Callable[..., None]:
+    signature, place, form = (inspect.signature(item, eval_str=True) for item in (function, _place, _format))
+    has_stack, has_answer = "stack" in signature.parameters, signature.return_annotation is Answer
 
     @wraps(function)
     def called(**options: Any) -> None:  # noqa: ANN401
-        if not has_stack:
-            raise typer.Exit(function(**options) or 0)
-        from cli.deployed_stack import connect_to_stage
-        from lake.errors import HybridRouterError
+        as_json = has_answer and options.pop("as_json")
+        stack: Any = None
+        if has_stack:
+            from cli.deployed_stack import connect_to_stage
 
-        stack = connect_to_stage(**{item.name: options.pop(item.name) for item in place})
+            stack = connect_to_stage(**{name: options.pop(name) for name in place.parameters})
         try:
-            raise typer.Exit(function(stack, **options) or 0)
+            answer = function(stack, **options) if has_stack else function(**options)
+            code = answer.print(as_json=as_json) if isinstance(answer, Answer) else answer
         except HybridRouterError as error:
-            error.args = tuple(stack.runnable(item) if isinstance(item, str) else item for item in error.args)
+            if has_stack:
+                error.args = tuple(stack.runnable(item) if isinstance(item, str) else item for item in error.args)
             raise
+        raise typer.Exit(code or ExitCode.OK)
 
-    named = [*own[1:], *place] if has_stack else own
+    named = [item for item in signature.parameters.values() if item.name != "stack"]
+    named += form.parameters.values() if has_answer else ()
+    named += place.parameters.values() if has_stack else ()
     options = [item.replace(kind=inspect.Parameter.KEYWORD_ONLY) for item in named]
     cast("Any", called).__signature__ = inspect.Signature(options)
     called.__annotations__ = {item.name: item.annotation for item in options}

@@ -12,10 +12,10 @@ import typer
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from cli.commands import Json, account_options, cdk_command, command
+from cli.commands import Answer, account_options, cdk_command, command
 from cli.errors import NotReachableError, advise
 from cli.local_clouds import read_local_state
-from cli.terminal import print_answer, print_facts
+from cli.terminal import print_facts
 from infra.names import StackOutputs, stack_name
 from lake.aws_types import S3Client
 from lake.documents import read_uri
@@ -221,17 +221,14 @@ def _no_stack(error: BotoCoreError | ClientError, stage: str, cdk: str) -> str:
 
 
 @command("outputs")
-def print_outputs(
+def show_outputs(
     stack: DeployedStack,
     name: Annotated[str | None, typer.Argument(help="Print only the value of this output.")] = None,
-    *,
-    as_json: Json = False,
-) -> None:
+) -> Answer:
     """Print names, URLs and ARNs of the stack's buckets, queues, functions and state machines."""
     outputs = dict(sorted(stack.outputs.to_outputs().items()))
     if name is None:
-        print_answer(outputs, lambda: print_facts(outputs.items()), as_json=as_json)
-    elif name in outputs:
-        print_answer({name: outputs[name]}, lambda: typer.echo(outputs[name]), as_json=as_json)
-    else:
+        return Answer(outputs, lambda: print_facts(outputs.items()))
+    if name not in outputs:
         raise InvalidInputError(f"the stack has no output {name!r}: it has {', '.join(outputs)}")
+    return Answer({name: outputs[name]}, lambda: typer.echo(outputs[name]))

@@ -23,9 +23,9 @@ from urllib.parse import urlsplit
 
 import typer
 
-from cli.commands import Json, SettingsFile, command
+from cli.commands import Answer, SettingsFile, command
 from cli.errors import NotReachableError
-from cli.terminal import ended_by_signal, print_answer
+from cli.terminal import ended_by_signal
 from lake.errors import HybridRouterError, InvalidInputError
 from lake.settings import Settings, load_settings
 from lake.settings.model import STAGE_NAME
@@ -235,7 +235,7 @@ def local_down(stage_name: Annotated[str, typer.Option("--stage", help="Stage of
 
 
 @command("local ls")
-def print_local_clouds(*, as_json: Json = False) -> None:
+def list_local_clouds() -> Answer:
     """List the local clouds of this machine, with what killed ones have left."""
     clouds = []
     for stage in stages(local_state()):
@@ -244,7 +244,7 @@ def print_local_clouds(*, as_json: Json = False) -> None:
         endpoint = json.loads(stage.state_file.read_text(encoding="utf-8"))["endpoint"] if has_state else None
         clouds.append({"stage": stage.stage, "running": pid is not None, "pid": pid, "endpoint": endpoint})
     kept = sorted(str(path) for path in local_state().glob(f"*{KEPT}"))
-    print_answer({"clouds": clouds, "kept": kept}, lambda: _print(clouds, kept), as_json=as_json)
+    return Answer({"clouds": clouds, "kept": kept}, lambda: _print(clouds, kept))
 
 
 def _print(clouds: list[dict[str, Any]], kept: list[str]) -> None:

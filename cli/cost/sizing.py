@@ -9,10 +9,10 @@ from zoneinfo import ZoneInfo
 
 import typer
 
-from cli.commands import ALL_CORES, Cores, Json, Local, Profile, Region, SettingsFile, Stage, command
+from cli.commands import ALL_CORES, Answer, Cores, Json, Local, Profile, Region, SettingsFile, Stage, command
 from cli.cost.cost import parse_day
 from cli.deployed_stack import connect_to_stage
-from cli.terminal import print_answer, print_progress, print_table
+from cli.terminal import print_progress, print_table
 from lake.errors import InvalidInputError
 from lake.settings import ConvertSettings, InputSettings, load_settings
 from lake.speed import FAST, SLOW
@@ -41,12 +41,11 @@ def simulate_day(
         str | None, typer.Option("--date", help="Local date of the night that follows the day, such as 2026-11-18.")
     ] = None,
     settings: SettingsFile = Path("settings/dev.toml"),
-    as_json: Json = False,
     stage: Stage = "dev",
     local: Local = False,
     aws_profile: Profile = None,
     region: Region = None,
-) -> None:
+) -> Answer:
     """Show what a day of files would look like: latency, backlog, the night and dollars, without any cloud."""
     chosen = load_settings(settings)
     asked = (profile is not None, a_day or files_of, ledger or day)
@@ -65,7 +64,7 @@ def simulate_day(
     else:
         files = profile_of_sizes(a_day or "", files_of or "", urgent=bool(chosen.urgent.keys))
         found = simulate_profile(files, chosen, print_progress)
-    print_answer(asdict(found), lambda: _print(found, chosen.time_zone), as_json=as_json)
+    return Answer(asdict(found), lambda: _print(found, chosen.time_zone))
 
 
 DAYS_OF_A_MONTH = 30
@@ -182,7 +181,7 @@ def calibrate_files(
     advice = list(advise(found))
     body = {"measured": list(map(asdict, found)), "settings": list(map(asdict, advice))}
     text = "\n".join((*report_lines(found), "", *toml_lines(advice)))
-    print_answer(body, lambda: typer.echo(text), as_json=as_json)
+    Answer(body, lambda: typer.echo(text)).print(as_json=as_json)
     if output is not None:
         output.write_text("\n".join(('stage = "dev"', "", *toml_lines(advice), "")), encoding="utf-8")
         if not as_json:

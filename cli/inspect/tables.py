@@ -8,11 +8,11 @@ from typing import Annotated
 
 import typer
 
-from cli.commands import Dataset, Json, command
+from cli.commands import Answer, Dataset, command
 from cli.deployed_stack import DeployedStack, known_dataset
 from cli.documents import TablesDocument, TableState
 from cli.errors import ExitCode
-from cli.terminal import print_answer, print_table
+from cli.terminal import print_table
 from lake.errors import InvalidInputError
 from lake.ledger import TableRow
 from lake.ledger.table import batches_of
@@ -27,12 +27,10 @@ NOT_CREATED = "the next publish makes the table and fills it with all hours, or 
 
 
 @command("tables status")
-def print_table_status(
+def show_tables(
     stack: DeployedStack,
     dataset: Annotated[str | None, typer.Argument(help="Only the table of this dataset.")] = None,
-    *,
-    as_json: Json = False,
-) -> int:
+) -> Answer:
     """Show the Iceberg tables, what waits for them, and why one is stopped; exit code 1 unless all are current."""
     if dataset is not None:
         known_dataset(stack, dataset)
@@ -40,8 +38,8 @@ def print_table_status(
             raise InvalidInputError(f'no rule of [[datasets]] gives {dataset} table = "iceberg": deploy one that does')
     now = datetime.now(UTC)
     tables = tuple(_states(stack, dataset, now))
-    print_answer(TablesDocument(tables), lambda: _print(tables), as_json=as_json)
-    return ExitCode.OK if all(item.state == "current" for item in tables) else ExitCode.NEGATIVE
+    code = ExitCode.OK if all(item.state == "current" for item in tables) else ExitCode.NEGATIVE
+    return Answer(TablesDocument(tables), lambda: _print(tables), code)
 
 
 def _print(tables: Sequence[TableState]) -> None:

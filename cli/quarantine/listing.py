@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import pyarrow as pa
 import typer
 
-from cli.commands import FirstHour, Json, LastHour, command
+from cli.commands import Answer, FirstHour, LastHour, command
 from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode
 from cli.quarantine.records import (
@@ -24,7 +24,7 @@ from cli.quarantine.records import (
     Reason,
     RecordScan,
 )
-from cli.terminal import print_answer, print_table, working
+from cli.terminal import print_table, working
 from lake.aws_types import S3Client
 from lake.layout import parse_s3_uri
 from lake.manifest import ObjectVersion
@@ -108,7 +108,7 @@ COLUMNS = {
 
 
 @command("quarantine ls")
-def print_quarantine(
+def count_quarantine(
     stack: DeployedStack,
     dataset: Dataset = None,
     first: FirstHour = None,
@@ -117,9 +117,7 @@ def print_quarantine(
     file: File = None,
     by: Annotated[Literal["dataset", "hour", "reason", "file"], typer.Option(help="Group by this.")] = "hour",
     limit: Limit = 100_000,
-    *,
-    as_json: Json = False,
-) -> int:
+) -> Answer:
     """Count the rejected lines and the unreadable files."""
     columns = COLUMNS[by]
     counted: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
@@ -148,8 +146,7 @@ def print_quarantine(
         )
         print_if_cut(scan)
 
-    print_answer({"groups": groups, **totals, "complete": scan.is_complete}, show, as_json=as_json)
-    return ExitCode.OK
+    return Answer({"groups": groups, **totals, "complete": scan.is_complete}, show)
 
 
 def values_of(record: QuarantineRecord) -> dict[str, str]:
@@ -171,7 +168,7 @@ SHOWN_CHARACTERS = 300
 
 
 @command("quarantine show")
-def print_records(
+def show_records(
     stack: DeployedStack,
     dataset: Dataset = None,
     first: FirstHour = None,
@@ -183,9 +180,7 @@ def print_records(
         int | None,
         typer.Option(min=0, max=10, help="Number each line, with this many lines around it; reads the files."),
     ] = None,
-    *,
-    as_json: Json = False,
-) -> int:
+) -> Answer:
     """Show rejected lines and unreadable files, each with file, offset and reason; exit code 1 if there are none."""
     scan = RecordScan(stack, limit, dataset, first, last, reason, file)
     with working("reading the quarantine ..."):
@@ -200,8 +195,8 @@ def print_records(
             typer.echo("the quarantine has nothing of this selection")
         print_if_cut(scan)
 
-    print_answer({"records": [_as_json(*item) for item in found], "complete": scan.is_complete}, show, as_json=as_json)
-    return ExitCode.OK if found else ExitCode.NEGATIVE
+    document = {"records": [_as_json(*item) for item in found], "complete": scan.is_complete}
+    return Answer(document, show, ExitCode.OK if found else ExitCode.NEGATIVE)
 
 
 def _as_json(record: QuarantineRecord, context: LineContext | str | None, resubmitted: bool) -> dict[str, Any]:

@@ -19,8 +19,8 @@ from botocore.exceptions import ReadTimeoutError
 
 from cli.catalog import drop_columns
 from cli.catalog.column_types import ColumnType, Dialect, TypeKind, athena_view, quoted, text_names
-from cli.catalog.drop_columns import print_dropped_columns
-from cli.catalog.suggest import _newest_objects, print_folder_suggestion, print_suggestion, read_sample, suggest
+from cli.catalog.drop_columns import drop_unused_columns
+from cli.catalog.suggest import _newest_objects, read_sample, suggest, suggest_for_dataset, suggest_for_folder
 from cli.deployed_stack import DeployedStack
 from cli.errors import NotFoundError
 from lake.errors import InvalidInputError, TerminalError, UnknownDatasetError
@@ -63,7 +63,7 @@ def put(world: World, hour: int, rows: list[dict[str, str]], number: int = 0, **
 
 def test_types_are_proposed_with_what_they_refuse(world: World, stack: DeployedStack, answered: Answered) -> None:
     put(world, 9, ROWS)
-    document = answered(print_suggestion, stack, "orders", 5, None, schema="catalog-suggest")
+    document = answered(suggest_for_dataset, stack, "orders", 5, None, schema="catalog-suggest")
     assert (document["files"], document["rows"]) == (1, 20)
     names = ("name", "type", "values", "nulls", "refused", "examples")
     assert [tuple(column[name] for name in names) for column in document["columns"]] == [
@@ -88,7 +88,7 @@ def test_the_views_of_an_iceberg_table_are_over_that_table(deployment: Deploymen
     put(deployment, 9, [{"_pos": "1", first: "a", second: "1.00"}])
     database = stack.resources.tables_database
     for dialect, catalog in ((Dialect.ATHENA, ""), (Dialect.SPARK, ""), (Dialect.DUCKDB, '"glue".')):
-        view = printed(print_suggestion, stack, "orders", 5, dialect).replace("`", '"')
+        view = printed(suggest_for_dataset, stack, "orders", 5, dialect).replace("`", '"')
         assert f'FROM {catalog}"{database}"."orders"' in view
         # Iceberg reserves the name.
         assert '"_pos__"' in view
@@ -105,13 +105,13 @@ def test_the_views_of_an_iceberg_table_are_over_that_table(deployment: Deploymen
         connection.execute(view)
         assert connection.execute("SELECT _pos__, amount_text FROM orders_typed").fetchall() == [(1, "1.00")]
     # And the local cloud has no catalog for it
-    view = printed(print_suggestion, replace(stack, local=True), "orders", 5, Dialect.DUCKDB)
+    view = printed(suggest_for_dataset, replace(stack, local=True), "orders", 5, Dialect.DUCKDB)
     location = deployment.glue.tables["orders"]["Parameters"]["metadata_location"]
     assert view.endswith(f"FROM iceberg_scan('{location}');\n")
     # And a table from before the dataset's return to Hive gets no new rows
     deployment.configure(datasets=[{"name": "clicks", "prefix": "clicks/", "table": "iceberg"}, {"name": "{folder}"}])
     stack = with_settings(stack, deployment.services)
-    assert printed(print_suggestion, stack, "orders", 5, Dialect.SPARK).endswith("FROM `orders`;\n")
+    assert printed(suggest_for_dataset, stack, "orders", 5, Dialect.SPARK).endswith("FROM `orders`;\n")
 
 
 def test_the_newest_hours_are_read_one_object_of_each_first(world: World, stack: DeployedStack) -> None:
@@ -170,7 +170,7 @@ def test_an_object_that_is_damaged_is_named(world: World, stack: DeployedStack, 
     with pytest.raises(TerminalError, match=expected):
         read_sample(stack, "orders", 1)
     with pytest.raises(TerminalError, match=expected):
-        print_dropped_columns(stack, "orders")
+        drop_unused_columns(stack, "orders")
 
 
 @pytest.mark.parametrize("error", [ReadTimeoutError(endpoint_url="s3"), OSError(errno.ESTALE, "stale file handle")])
@@ -186,7 +186,7 @@ def test_an_object_is_not_damaged_where_network_or_disk_did_not_give_it(
 
 def test_a_value_of_others_cannot_command_the_terminal(world: World, stack: DeployedStack, printed: Printed) -> None:
     put(world, 9, [*ROWS, {"amount": "\x1b[2J" + "x" * 100, "id": "4"}])
-    output = printed(print_suggestion, stack, "orders", 5, None)
+    output = printed(suggest_for_dataset, stack, "orders", 5, None)
     assert "\x1b" not in output
     assert "x..." in output
     assert output.count("CREATE OR REPLACE") == 3
@@ -194,9 +194,9 @@ def test_a_value_of_others_cannot_command_the_terminal(world: World, stack: Depl
 
 def test_a_dataset_without_data_is_reported(stack: DeployedStack) -> None:
     with pytest.raises(NotFoundError, match="s3://lake/orders/ has no Parquet object yet: run 'hybrid-router status'"):
-        print_suggestion(stack, "orders", 5, None)
+        suggest_for_dataset(stack, "orders", 5, None)
     with pytest.raises(UnknownDatasetError, match="no dataset 'clicks': pass one of orders"):
-        print_suggestion(stack, "clicks", 5, None)
+        suggest_for_dataset(stack, "clicks", 5, None)
 
 
 def test_names_of_a_view_are_unique_and_cannot_end_the_statement() -> None:
@@ -251,9 +251,9 @@ def test_the_output_of_convert_has_types_without_a_stack(tmp_path: Path, answere
 def test_a_folder_without_hours_or_a_view_of_athena_is_refused(tmp_path: Path) -> None:
     folder = converted(tmp_path)
     with pytest.raises(InvalidInputError, match="such as converted/lake/orders"):
-        print_folder_suggestion(tmp_path, 5, None)
+        suggest_for_folder(tmp_path, 5, None)
     with pytest.raises(InvalidInputError, match="--dialect duckdb or spark"):
-        print_folder_suggestion(folder, 5, Dialect.ATHENA)
+        suggest_for_folder(folder, 5, Dialect.ATHENA)
 
 
 @pytest.fixture
@@ -262,7 +262,7 @@ def drop(world: World, stack: DeployedStack, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("time.sleep", lambda _: None)
     put(world, 8, [{"id": "1"}])
     put(world, 9, [{"amount": "1"}])
-    return partial(print_dropped_columns, stack, "orders")
+    return partial(drop_unused_columns, stack, "orders")
 
 
 def columns(world: World) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from cli.change.dead_letters import print_dead_letters, redrive_dead_letters
+from cli.change.dead_letters import list_dead_letters, redrive_dead_letters
 from tests.unit.cli.conftest import Answered, Printed
 from tests.unit.router.events import s3_record
 
@@ -76,9 +76,9 @@ def stack_with(queue: DeadLetterQueue) -> Any:
 @pytest.mark.parametrize(("limit", "shown"), [(12, 12), (13, 12), (5, 5)])
 def test_a_list_that_may_be_truncated_is_marked(limit: int, shown: int, answered: Answered, printed: Printed) -> None:
     stack = stack_with(DeadLetterQueue(12))
-    found = answered(print_dead_letters, stack, limit, code=1)
+    found = answered(list_dead_letters, stack, limit, code=1)
     assert (len(found["deadLetters"]), found["complete"]) == (shown, shown < limit)
-    text = printed(print_dead_letters, stack, limit, code=1)
+    text = printed(list_dead_letters, stack, limit, code=1)
     assert ("there may be more: pass a larger --limit" in text) == (shown == limit)
 
 

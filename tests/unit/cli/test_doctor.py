@@ -10,7 +10,7 @@ import pytest
 from botocore.exceptions import ClientError, NoCredentialsError, ProfileNotFound
 
 from cli.doctor import checks
-from cli.doctor.checks import Account, Finding, Readiness, examine, examine_machine, print_findings
+from cli.doctor.checks import Account, Finding, Readiness, answer_of, examine, examine_machine
 from cli.errors import ExitCode
 from infra.names import CODE_MARK, code_version, version_of
 from infra.synth import CHECKOUT
@@ -165,9 +165,9 @@ def test_the_exit_code_covers_all_lines(
     states: list[Readiness], code: ExitCode, answered: Answered, printed: Printed
 ) -> None:
     lines = [Finding("java", state, "text\x1b[2J") for state in states]
-    text = printed(print_findings, lines, as_json=False, code=code)
+    text = printed(answer_of, lines, code=code)
     assert text.splitlines()[0] == f"java          {states[0]:<14} text\\x1b[2J"
-    assert [item["state"] for item in answered(print_findings, lines, code=code)["findings"]] == states
+    assert [item["state"] for item in answered(answer_of, lines, code=code)["findings"]] == states
 
 
 def answers(monkeypatch: pytest.MonkeyPatch, outputs: dict[str, str]) -> None:

@@ -19,10 +19,10 @@ from cli.errors import NotReachableError
 from cli.local_clouds import (
     LocalCloudRunsError,
     LocalStage,
+    list_local_clouds,
     local_down,
     local_state,
     local_up,
-    print_local_clouds,
     stages,
 )
 from cli.main import app
@@ -151,7 +151,7 @@ def test_a_cloud_is_kept_on_request(
     # And the next cloud of the stage leaves it running.
     with LocalStage(folder, "dev").claimed():
         assert kept.is_dir()
-    assert answered(print_local_clouds) == {"clouds": [], "kept": [str(kept)]}
+    assert answered(list_local_clouds) == {"clouds": [], "kept": [str(kept)]}
 
 
 def test_a_second_cloud_of_a_stage_is_refused_and_the_first_named(folder: Path) -> None:
@@ -204,12 +204,12 @@ def test_down_removes_what_a_killed_cloud_has_left(folder: Path, capsys: pytest.
 
 
 def test_clouds_are_listed(folder: Path, answered: Answered, printed: Printed) -> None:
-    assert printed(print_local_clouds) == "no local cloud is running on this machine\n"
+    assert printed(list_local_clouds) == "no local cloud is running on this machine\n"
     leave(folder, "left")
     with LocalStage(folder, "dev").claimed():
         (folder / "dev.json").write_text('{"endpoint": "http://127.0.0.1:8"}')
-        lines: Any = printed(print_local_clouds).splitlines()
-        (running, _left) = answered(print_local_clouds)["clouds"]
+        lines: Any = printed(list_local_clouds).splitlines()
+        (running, _left) = answered(list_local_clouds)["clouds"]
     assert running["pid"] == os.getpid()
     assert lines[0].split(maxsplit=1) == ["dev", f"process {os.getpid()}, http://127.0.0.1:8"]
     assert "run 'hybrid-router local down --stage left'" in lines[1]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cli.errors import ExitCode
-from cli.quarantine.listing import print_quarantine
+from cli.quarantine.listing import count_quarantine
 from cli.quarantine.repair import export_lines, origins_file, read_origins, retry_lines
 from lake.errors import InvalidInputError
 from lake.layout import RESUBMISSIONS
@@ -206,7 +206,7 @@ def test_ls_and_export_know_what_was_resubmitted(
     stack: Any, retry: Retry, tmp_path: Path, answered: Answered, printed: Printed
 ) -> None:
     retry(b'{"a":1}\n\n\n\n')
-    groups = answered(print_quarantine, stack)["groups"]
+    groups = answered(count_quarantine, stack)["groups"]
     assert [(group["lines"], group["resubmitted"]) for group in groups] == [(3, 1), (1, 0)]
     assert "1 resubmitted before" in printed(export_lines, stack, tmp_path / "rest.ndjson")
     assert (tmp_path / "rest.ndjson").read_bytes() == b'{"a":2\n{"a":3\r\n{"a":4\n'

@@ -101,12 +101,12 @@ def test_the_command_writes_the_page(
     monkeypatch.setattr(webbrowser, "open", opened.append)
     page = tmp_path / "new" / "page.html"
     # When, Then
-    assert write_report(stack, None, f"{stack.outputs.overnight}:overnight", page, open_page=True) == 0
+    assert write_report(stack, None, f"{stack.outputs.overnight}:overnight", page, open_page=True).code == 0
     assert "it is broken" in page.read_text()
     assert opened == [page.as_uri()]
     monkeypatch.chdir(tmp_path)
     for output, folder in ((None, tmp_path), (page.parent, page.parent)):
-        assert write_report(stack, "2026-11-20", None, output) == 0
+        assert write_report(stack, "2026-11-20", None, output).code == 0
         assert (folder / "report-2026-11-20.html").is_file()
 
 

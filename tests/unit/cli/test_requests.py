@@ -11,7 +11,8 @@ from botocore.exceptions import ClientError, NoCredentialsError
 
 import cli.change.executions
 from cli.change.executions import run_backfill, run_overnight
-from cli.change.requests import UNPROMOTED_LABELS, UNQUEUED_LABELS, print_sweep, promote_files, reprocess_manifests
+from cli.change.requests import UNPROMOTED_LABELS, UNQUEUED_LABELS, promote_files, reprocess_manifests, run_sweep
+from cli.commands import Answer
 from cli.deployed_stack import DeployedStack, FunctionFailedError
 from cli.errors import ExitCode, NotReachableError
 from lake.errors import InvalidInputError, UnknownDatasetError
@@ -181,8 +182,8 @@ def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def run(
     world: World, command: Any, fields: dict[str, Any], output: Any = NIGHT, *, status: str = "SUCCEEDED", **flags: bool
-) -> tuple[int, list[Any]]:
-    """The exit code, and the started executions."""
+) -> tuple[Answer, list[Any]]:
+    """The answer, and the started executions."""
     world.ledger.datasets.register("orders")
     machines = Machines(end={"status": status, "output": json.dumps(output), "cause": "why"})
     refusal = {"refused": "dataset = 'orderz' is unknown", "error": "InvalidInputError"}
@@ -207,8 +208,8 @@ def run(
 def test_a_night_is_followed_and_its_verdict_is_the_exit_code(
     world: World, status: str, output: Any, code: ExitCode, expected: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    ended = run(world, run_overnight, {"dataset": "orders"}, output, status=status)
-    assert ended == (code, [{"dataset": "orders"}])
+    answer, started = run(world, run_overnight, {"dataset": "orders"}, output, status=status)
+    assert (answer.print(as_json=False), started) == (code, [{"dataset": "orders"}])
     printed = capsys.readouterr()
     assert printed.out == expected
     steps = [f"13:00:00  {name}" for name in ("Plan", "Settle", "Wait", "Settle")]
@@ -254,12 +255,12 @@ def test_a_wrong_request_starts_nothing(world: World, command: Any, fields: Any,
 def test_a_backfill_ends_as_its_night_does_or_is_named_and_not_waited_for(
     world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    ended = run(world, run_backfill, FIELDS, {"dryRun": False, "search": {}, "overnight": NIGHT})
-    assert ended == (ExitCode.OK, [{**REQUEST, "dryRun": False}])
+    answer, started = run(world, run_backfill, FIELDS, {"dryRun": False, "search": {}, "overnight": NIGHT})
+    assert (answer.print(as_json=False), started) == (ExitCode.OK, [{**REQUEST, "dryRun": False}])
     assert capsys.readouterr().out == "SUCCEEDED: all 3 manifests are done: 101 rows\n"
     for command, fields in ((run_backfill, FIELDS), (run_overnight, {})):
-        assert run(world, command, fields, no_wait=True, as_json=True)[0] == ExitCode.OK
-        assert json.loads(capsys.readouterr().out) == {"execution": "arn:1"}
+        answer, _ = run(world, command, fields, no_wait=True)
+        assert (answer.document, answer.code) == ({"execution": "arn:1"}, ExitCode.OK)
 
 
 def test_a_backfills_dry_run_shows_what_it_would_convert(world: World, capsys: pytest.CaptureFixture[str]) -> None:
@@ -267,7 +268,8 @@ def test_a_backfills_dry_run_shows_what_it_would_convert(world: World, capsys: p
     forecast = {"minutes": 90, "dollars": 2, "other_dollars": 3}
     plan = {"files": 3, "bytes": 2_001_000, "runs": 1, "engine": "glue", "forecast": forecast}
     output = {"dryRun": True, "search": search, "plan": plan}
-    assert run(world, run_backfill, FIELDS, output, dry_run=True) == (ExitCode.OK, [{**REQUEST, "dryRun": True}])
+    answer, started = run(world, run_backfill, FIELDS, output, dry_run=True)
+    assert (answer.print(as_json=False), started) == (ExitCode.OK, [{**REQUEST, "dryRun": True}])
     text = capsys.readouterr().out
     assert "found: 5 files, of which 3 have an owner; to be converted: 2 files, 2 MB" in text
     assert "archived, so restore them first: 1 of the files to be converted" in text
@@ -279,6 +281,6 @@ def test_a_backfills_dry_run_shows_what_it_would_convert(world: World, capsys: p
 def test_a_sweep_prints_its_counts_and_a_dry_run_its_items(printed: Printed) -> None:
     answer = {**dict.fromkeys(COUNTS, 0), "released": 2, "items": ["released: manifest m"]}
     stack = stack_with(FakeLambda(answer))
-    assert printed(print_sweep, stack) == "manifests released: 2\n"
-    text = printed(print_sweep, stack, dry_run=True)
+    assert printed(run_sweep, stack) == "manifests released: 2\n"
+    text = printed(run_sweep, stack, dry_run=True)
     assert text.splitlines()[1:] == ["  released: manifest m", "manifests released: 2"]

@@ -143,4 +143,4 @@ def test_a_key_is_printed_with_unit_default_and_allowed_values(answered: Answere
 @pytest.mark.parametrize(("key", "advice"), [("stream.triger_seconds", "stream.trigger_seconds"), ("zz", "or a table")])
 def test_an_unknown_key_names_close_ones(key: str, advice: str) -> None:
     with pytest.raises(InvalidInputError, match=advice):
-        explain_settings(key, as_json=False)
+        explain_settings(key)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cli.change.stream import print_stream, read_shards, start_stream, stop_stream
+from cli.change.stream import read_shards, show_stream, start_stream, stop_stream
 from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode
 from cli.inspect.executions import local_log, log_stream
@@ -34,7 +34,7 @@ def test_the_streams_status_is_its_exit_code(world: World, answered: Answered, p
     stream.count_start(stream.get(), "jr_1", world.now)
     second.record_heartbeat("manual-1", world.now + timedelta(days=10_000))
     second.set_backlog(0, world.now, spilling=True)
-    text = printed(print_stream, streaming(world, alive=True, shards=2), code=ExitCode.OK)
+    text = printed(show_stream, streaming(world, alive=True, shards=2), code=ExitCode.OK)
     assert text.splitlines() == [
         "hybrid-router-dev, times in Europe/Berlin",
         "shard 1: running (jr_1), no heartbeat",
@@ -42,9 +42,9 @@ def test_the_streams_status_is_its_exit_code(world: World, answered: Answered, p
     ]
     # And with a failed start
     stream.record_start_failure(stream.get(), "no\nrole")
-    text = printed(print_stream, streaming(world, alive=False), code=ExitCode.NEGATIVE)
+    text = printed(show_stream, streaming(world, alive=False), code=ExitCode.NEGATIVE)
     assert text.endswith("not running, 1 start in succession failed: no\\nrole\n")
-    (shard,) = answered(print_stream, streaming(world, alive=False), schema="stream-status")["shards"]
+    (shard,) = answered(show_stream, streaming(world, alive=False), schema="stream-status")["shards"]
     assert (shard["runs"], shard["failedStarts"], shard["manifests"]) == ([], 1, 0)
 
 

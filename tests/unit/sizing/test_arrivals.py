@@ -1,6 +1,5 @@
 """Arrivals of a profile and of a past day: every file once, at the time of the curve or the ledger."""
 
-import json
 from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -193,7 +192,7 @@ def stage(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("stage")
-def test_files_take_the_time_that_their_dataset_has_measured(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_files_take_the_time_that_their_dataset_has_measured(world: World) -> None:
     # Given plain and compressed files of a dataset whose plain files were converted at a hundredth of the speed that
     # the settings assume
     recorded(world, MORNING, replace(file("a.json", MORNING), size=40_000_000_000), file("b.json.zst", MORNING))
@@ -203,8 +202,7 @@ def test_files_take_the_time_that_their_dataset_has_measured(world: World, capsy
             world.ledger.datasets.register("orders")
             world.ledger.datasets.add_measurement("orders", DatasetMeasurement(40_000_000, 1, 100_000))
         # When
-        simulate_day(ledger=True, day="2026-11-18", as_json=True)
-        found = json.loads(capsys.readouterr().out)
+        found: Any = simulate_day(ledger=True, day="2026-11-18").document
         nights.append(next(item for item in found["options"] if item["routing"] == "all-batch")["dollars"]["night"])
         known.append({item["name"]: item["value"] for item in found["assumptions"] if item["basis"] == "measured"})
     # Then
