@@ -1,13 +1,15 @@
 """The module of each command, the options that several commands share, and how typer calls a command.
 
-A command is a function with the decorator ``command``: its parameters and docstring are what ``--help`` shows. It
-returns an ``Answer``, which adds the option ``--json``, or an exit code. Its module is imported when the command is
-called or shown. Calls of AWS raise errors of botocore. If a command raises an error, ``cli.errors`` ends it with an
-exit code by the error's type.
+The function of ``tables status`` is ``tables_status_command``: its parameters and docstring are what ``--help`` shows.
+It returns an ``Answer``, which adds the option ``--json``, or an exit code. A first parameter ``stack`` is the stack of
+the stage that ``--stage``, ``--local``, ``--profile`` and ``--region`` name; the commands that its errors advise get
+these options. A module is imported when a command of it is called or shown. Calls of AWS raise errors of botocore. If a
+command raises an error, ``cli.errors`` ends it with an exit code by the error's type.
 """
 
 import inspect
 import os
+import re
 import shlex
 from collections import UserDict
 from collections.abc import Callable, Mapping
@@ -15,7 +17,7 @@ from dataclasses import dataclass
 from functools import wraps
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, cast
+from typing import Annotated, Any, cast
 
 import typer
 from typer.core import TyperGroup
@@ -90,11 +92,6 @@ class Answer:
         return self.code
 
 
-Function = Callable[..., Answer | int | None]
-Command = TypeVar("Command", bound=Function)
-_FUNCTIONS: dict[str, Function] = {}
-
-
 def account_options(profile: str | None, region: str | None) -> str:
     """The options with which the person named account and region, with a space before each.
 
@@ -104,24 +101,10 @@ def account_options(profile: str | None, region: str | None) -> str:
     return "".join(f" {option} {shlex.quote(value)}" for option, value in named if value is not None)
 
 
-def cdk_command(profile: str | None, region: str | None) -> str:
+def cdk_words(profile: str | None, region: str | None) -> str:
     """Return CDK's command line for the account and region that the person named; it has no option for the region."""
     environment = "" if region is None else f"AWS_REGION={shlex.quote(region)} "
     return f"{environment}cdk{account_options(profile, None)}"
-
-
-def command(words: str) -> Callable[[Command], Command]:
-    """Register the function of the command with these words, as in ``MODULES``; the function is returned unchanged.
-
-    A first parameter ``stack`` is the stack of the stage that ``--stage``, ``--local``, ``--profile`` and ``--region``
-    name; the commands that its errors advise get these options.
-    """
-
-    def register(function: Command) -> Command:
-        _FUNCTIONS[words] = function
-        return function
-
-    return register
 
 
 def given(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -150,9 +133,9 @@ class _Commands(UserDict[str, Any]):
     def __getitem__(self, name: str) -> Any:  # noqa: ANN401
         if isinstance(place := super().__getitem__(name), tuple):
             module, words = place
-            import_module(module)
+            function = getattr(import_module(module), f"{re.sub('[ -]', '_', words)}_command")
             app = typer.Typer(add_completion=False)
-            app.command(name)(_as_called(_FUNCTIONS[words]))
+            app.command(name)(_as_called(function))
             self[name] = typer.main.get_command(app)
         return super().__getitem__(name)
 
@@ -165,7 +148,7 @@ def _format(as_json: Json = False) -> None:
     """Return the option of a command with an ``Answer``."""
 
 
-def _as_called(function: Function) -> Callable[..., None]:
+def _as_called(function: Callable[..., Answer | int | None]) -> Callable[..., None]:
     signature, place, form = (inspect.signature(item, eval_str=True) for item in (function, _place, _format))
     has_stack, has_answer = "stack" in signature.parameters, signature.return_annotation is Answer
 

@@ -12,7 +12,7 @@ import typer
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from cli.commands import Answer, account_options, cdk_command, command
+from cli.commands import Answer, account_options, cdk_words
 from cli.errors import NotReachableError, advise
 from cli.local_clouds import read_local_state
 from cli.terminal import print_facts
@@ -196,7 +196,7 @@ def connect_to_stage(
         session = boto3.Session(profile_name=profile, region_name=region)
         outputs = _read_outputs(session, stage, config=AWS_CONFIG)
     except (BotoCoreError, ClientError) as error:
-        raise NotReachableError(_no_stack(error, stage, cdk_command(profile, region))) from error
+        raise NotReachableError(_no_stack(error, stage, cdk_words(profile, region))) from error
     options = account_options(profile, region)
     return replace(DeployedStack.connect(outputs, session, config=AWS_CONFIG), account_options=options)
 
@@ -220,8 +220,7 @@ def _no_stack(error: BotoCoreError | ClientError, stage: str, cdk: str) -> str:
     return f"{advise(error)}, {local}"
 
 
-@command("outputs")
-def show_outputs(
+def outputs_command(
     stack: DeployedStack,
     name: Annotated[str | None, typer.Argument(help="Print only the value of this output.")] = None,
 ) -> Answer:

@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 
 import typer
 
-from cli.commands import Answer, SettingsFile, command
+from cli.commands import Answer, SettingsFile
 from cli.errors import NotReachableError
 from cli.terminal import ended_by_signal
 from lake.errors import HybridRouterError, InvalidInputError
@@ -165,8 +165,7 @@ def read_local_state(stage: str) -> Mapping[str, Any]:
         ) from error
 
 
-@command("local up")
-def local_up(
+def local_up_command(
     settings_file: SettingsFile = Path("settings/dev.toml"),
     *,
     keep: Annotated[bool, typer.Option("--keep", help="Keep its buckets and logs when it ends.")] = False,
@@ -217,8 +216,7 @@ def _run(settings: Settings, stage: LocalStage, folder: Path, *, keep: bool) -> 
         cloud.wait()
 
 
-@command("local down")
-def local_down(stage_name: Annotated[str, typer.Option("--stage", help="Stage of the stack.")] = "dev") -> None:
+def local_down_command(stage_name: Annotated[str, typer.Option("--stage", help="Stage of the stack.")] = "dev") -> None:
     """End the local cloud of a stage as Ctrl-C does, and delete what a killed one has left."""
     if not STAGE_NAME.fullmatch(stage_name):
         raise InvalidInputError(
@@ -234,8 +232,7 @@ def local_down(stage_name: Annotated[str, typer.Option("--stage", help="Stage of
         typer.echo(f"no local cloud of stage {stage_name} is running; the files of a killed one are deleted")
 
 
-@command("local ls")
-def list_local_clouds() -> Answer:
+def local_ls_command() -> Answer:
     """List the local clouds of this machine, with what killed ones have left."""
     clouds = []
     for stage in stages(local_state()):

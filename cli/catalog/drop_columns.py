@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import typer
 
 from cli.catalog.suggest import RangeReader, reading_object
-from cli.commands import Answer, Dataset, DryRun, command
+from cli.commands import Answer, Dataset, DryRun
 from cli.deployed_stack import DeployedStack, known_dataset
 from cli.terminal import ended_by_signal, working
 from lake.errors import InvalidInputError
@@ -20,8 +20,7 @@ from lake.settings.lanes import MAX_COLUMN_LIMIT
 from lake.texts import format_count
 
 
-@command("catalog drop-columns")
-def drop_unused_columns(stack: DeployedStack, dataset: Dataset, *, dry_run: DryRun = False) -> Answer:
+def catalog_drop_columns_command(stack: DeployedStack, dataset: Dataset, *, dry_run: DryRun = False) -> Answer:
     """Drop the columns of a dataset that have no value in any published file, to make room for others."""
     # A Parquet file of the lake has only the columns in which it has a value, so its footer decides.
     row = known_dataset(stack, dataset)

@@ -29,7 +29,7 @@ from cli.catalog.column_types import (
     quoted,
     spark_view,
 )
-from cli.commands import Answer, Local, Profile, Region, Stage, command
+from cli.commands import Answer, Local, Profile, Region, Stage
 from cli.deployed_stack import DeployedStack, connect_to_stage, known_dataset
 from cli.documents import SuggestedColumn, Suggestion
 from cli.errors import NotFoundError
@@ -59,8 +59,7 @@ SHOWN_CHARACTERS = 40
 """Maximum length of an example on the terminal; ``--json`` has all of it."""
 
 
-@command("catalog suggest")
-def suggest(
+def catalog_suggest_command(
     dataset: Annotated[str, typer.Argument(help="Name of the dataset, or its folder in the output of convert.")],
     files: Annotated[int, typer.Option(min=1, max=1000, help="Maximum number of Parquet objects to read.")] = 5,
     dialect: Annotated[Dialect | None, typer.Option(help="Print only the SQL of this dialect.")] = None,

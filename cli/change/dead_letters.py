@@ -11,7 +11,7 @@ from typing import Any
 import typer
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
-from cli.commands import Answer, DryRun, Json, Limit, command
+from cli.commands import Answer, DryRun, Json, Limit
 from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode
 from cli.inspect.executions import read_zone
@@ -44,8 +44,7 @@ class DeadLetter:
     """Whether ``redrive`` sends it to ``route``, before it is removed."""
 
 
-@command("dead-letters ls")
-def list_dead_letters(stack: DeployedStack, limit: Limit = 100) -> Answer:
+def dead_letters_ls_command(stack: DeployedStack, limit: Limit = 100) -> Answer:
     """List the messages, with what redrive does with each; exit code 1 if there are any."""
     with _shown_again(stack) as hidden:
         letters = sorted((letter for letter, _ in _receive(stack, hidden, limit)), key=lambda letter: letter.sent_at)
@@ -67,8 +66,7 @@ def _print(stack: DeployedStack, letters: Sequence[DeadLetter], is_complete: boo
     typer.echo(end if letters else "there are no dead letters")
 
 
-@command("dead-letters redrive")
-def redrive_dead_letters(stack: DeployedStack, *, dry_run: DryRun = False, as_json: Json = False) -> None:
+def dead_letters_redrive_command(stack: DeployedStack, *, dry_run: DryRun = False, as_json: Json = False) -> None:
     """Send events of files without an owner to route again, and remove all messages from the queue."""
     # Sending an event twice changes nothing, so an interrupted redrive may be repeated: a message is deleted only after
     # its replacement is sent.

@@ -10,8 +10,8 @@ from typing import Annotated, Any
 import typer
 from botocore.exceptions import BotoCoreError, ClientError
 
-from cli.commands import FROM, TO, Answer, DryRun, FirstHour, LastHour, NoWait, command, given
-from cli.cost.cost import show_plan
+from cli.commands import FROM, TO, Answer, DryRun, FirstHour, LastHour, NoWait, given
+from cli.cost.cost import plan_command
 from cli.deployed_stack import DeployedStack, known_dataset
 from cli.errors import ExitCode, NotReachableError
 from cli.inspect.executions import (
@@ -109,8 +109,7 @@ def _ended_runs(stack: DeployedStack, arn: str) -> Iterator[tuple[datetime, str]
         yield read_instant(run.ended_at), text
 
 
-@command("overnight")
-def run_overnight(
+def overnight_command(
     stack: DeployedStack,
     dataset: Annotated[str | None, typer.Option(help="Only what is queued of this dataset.")] = None,
     first: FirstHour = None,
@@ -121,7 +120,7 @@ def run_overnight(
 ) -> Answer:
     """Convert now what waits for the night, and wait for the verdict; exit code 1 unless all is done."""
     if dry_run:
-        return show_plan(stack, dataset, first, last)
+        return plan_command(stack, dataset, first, last)
     fields = given({"dataset": dataset, "from": first, "to": last})
     # An invalid selection must start no execution: a failed execution raises an alarm.
     parse_hours(fields)
@@ -130,8 +129,7 @@ def run_overnight(
     return _run(stack, stack.start("overnight", fields), wait=not no_wait)
 
 
-@command("backfill")
-def run_backfill(
+def backfill_command(
     stack: DeployedStack,
     dataset: Annotated[str, typer.Option(help="Dataset to list.")],
     first: Annotated[str, FROM],

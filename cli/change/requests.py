@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.commands import Answer, DryRun, Files, FirstHour, Json, LastHour, command, given
+from cli.commands import Answer, DryRun, Files, FirstHour, Json, LastHour, given
 from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode
 from lake.errors import InvalidInputError
@@ -23,8 +23,7 @@ UNPROMOTED_LABELS = {
 }
 
 
-@command("promote")
-def promote_files(
+def promote_command(
     stack: DeployedStack,
     uris: Files = None,
     dataset: Annotated[str | None, typer.Option(help="Instead of files: the queued files of this dataset.")] = None,
@@ -83,8 +82,7 @@ WITHOUT_EFFECT = {"ignored", "unusable", "unknown"}
 """Outcomes that need a person: nothing converts these files."""
 
 
-@command("reprocess")
-def reprocess_manifests(
+def reprocess_command(
     stack: DeployedStack,
     uris: Files = None,
     manifest: Annotated[
@@ -142,8 +140,7 @@ def _requeued(response: Mapping[str, Any]) -> str:
     return text or "nothing to reprocess: no manifest of this selection has ended"
 
 
-@command("sweep")
-def run_sweep(stack: DeployedStack, *, dry_run: DryRun = False) -> Answer:
+def sweep_command(stack: DeployedStack, *, dry_run: DryRun = False) -> Answer:
     """Repair now what crashed processes left; a schedule does so every 15 minutes."""
     answer = stack.invoke("sweep", {"dryRun": dry_run})
     return Answer(answer, lambda: _print_sweep(stack, answer, dry_run))

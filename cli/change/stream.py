@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from cli.commands import Answer, DryRun, command
+from cli.commands import Answer, DryRun
 from cli.deployed_stack import DeployedStack
 from cli.documents import StreamDocument, StreamShard
 from cli.errors import ExitCode
@@ -23,8 +23,7 @@ from lake.texts import format_clock, format_count, format_duration, format_size,
 POLL_SECONDS = 5.0
 
 
-@command("stream status")
-def show_stream(stack: DeployedStack) -> Answer:
+def stream_status_command(stack: DeployedStack) -> Answer:
     """Show the runs of the streaming jobs, their windows and backlogs; exit code 1 unless each job has a live run."""
     shards = read_shards(stack)
     code = ExitCode.OK if all(shard.runs for shard in shards) else ExitCode.NEGATIVE
@@ -38,8 +37,7 @@ def _print(stack: DeployedStack, shards: Sequence[StreamShard]) -> None:
         typer.echo(printable(text))
 
 
-@command("stream start")
-def start_stream(stack: DeployedStack, *, dry_run: DryRun = False) -> Answer:
+def stream_start_command(stack: DeployedStack, *, dry_run: DryRun = False) -> Answer:
     """Start the streaming job, and keep it running until schedule.stream_end."""
     if dry_run:
         action = "a run is alive, so none is started" if _is_running(stack) else "a run is started"
@@ -51,8 +49,7 @@ def start_stream(stack: DeployedStack, *, dry_run: DryRun = False) -> Answer:
     return _message(text, ExitCode.OK if running else ExitCode.NEGATIVE)
 
 
-@command("stream stop")
-def stop_stream(stack: DeployedStack, *, dry_run: DryRun = False) -> Answer:
+def stream_stop_command(stack: DeployedStack, *, dry_run: DryRun = False) -> Answer:
     """End the stream window, have the streaming job end after its micro-batch, and wait until it has."""
     if dry_run:
         action = "its run is asked to end" if _is_running(stack) else "no run is alive"

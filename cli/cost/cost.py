@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 import typer
 
-from cli.commands import Answer, FirstHour, LastHour, command, given
+from cli.commands import Answer, FirstHour, LastHour, given
 from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode
 from cli.inspect.executions import read_zone
@@ -59,8 +59,7 @@ MAX_DAYS = 366
 BY_CLOCK = "the clock of this machine: on the local cloud one process stands in for all workers of a run"
 
 
-@command("cost")
-def show_cost(
+def cost_command(
     stack: DeployedStack,
     first: Annotated[str | None, typer.Option("--from", help="UTC day, such as 2026-11-20; default: today.")] = None,
     last: Annotated[str | None, typer.Option("--to", help="UTC day, inclusive; default: today.")] = None,
@@ -176,8 +175,7 @@ def _print(report: CostReport, by: str, source: str) -> None:
         )
 
 
-@command("plan")
-def show_plan(
+def plan_command(
     stack: DeployedStack,
     dataset: Annotated[str | None, typer.Option(help="Only the queued files of this dataset.")] = None,
     first: FirstHour = None,

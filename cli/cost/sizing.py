@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 import typer
 
-from cli.commands import ALL_CORES, Answer, Cores, Json, Local, Profile, Region, SettingsFile, Stage, command
+from cli.commands import ALL_CORES, Answer, Cores, Json, Local, Profile, Region, SettingsFile, Stage
 from cli.cost.cost import parse_day
 from cli.deployed_stack import connect_to_stage
 from cli.terminal import print_progress, print_table
@@ -26,8 +26,7 @@ from sizing.options import night_start
 from sizing.result import LaneResult, NightResult, OptionResult, Simulation
 
 
-@command("simulate")
-def simulate_day(
+def simulate_command(
     profile: Annotated[Path | None, typer.Argument(help="TOML: when files of which sizes arrive.")] = None,
     a_day: Annotated[
         str | None, typer.Option(help="Instead of a profile: total size of a day's files, such as 2TB.")
@@ -162,8 +161,7 @@ MIN_BYTES = 64 << 10
 """Minimum size of all files together: fewer bytes would be repeated for hours, and would not represent real files."""
 
 
-@command("calibrate")
-def calibrate_files(
+def calibrate_command(
     files: Annotated[list[Path], typer.Argument(help="NDJSON files, or folders that hold some.")],
     goal_seconds: Annotated[
         float, typer.Option(min=0.1, max=3600, help="Approximate seconds of the longest conversion.")

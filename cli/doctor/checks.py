@@ -16,7 +16,7 @@ import typer
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, NoRegionError
 
-from cli.commands import Answer, Local, Profile, Region, Stage, account_options, cdk_command, command
+from cli.commands import Answer, Local, Profile, Region, Stage, account_options, cdk_words
 from cli.errors import ExitCode, NotFoundError, NotReachableError, advise
 from cli.terminal import working
 from infra.names import code_version, output_key, stack_name, version_of
@@ -140,7 +140,7 @@ class Account:
     def __init__(self, stage: str, settings_file: Path, profile: str | None, region: str | None) -> None:
         self._profile, self._region = profile, region
         self._stage = stage
-        self._cdk = cdk_command(profile, region)
+        self._cdk = cdk_words(profile, region)
         # With the stage, the app refuses the file of another stage.
         self._deploy = f"'{self._cdk} deploy -c stage={stage} -c settings={settings_file}'"
         self._aws = f"aws{account_options(profile, region)}"
@@ -285,8 +285,7 @@ def examine(settings_file: Path, stage: str, profile: str | None, region: str | 
     yield from Account(stage, settings_file, profile, region).examine(settings)
 
 
-@command("doctor")
-def doctor(
+def doctor_command(
     stage: Stage = "dev",
     settings: Annotated[
         Path | None, typer.Option(help="Settings file of the stage; settings/<stage>.toml without it.")

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 import typer
 
-from cli.commands import Answer, Limit, command
+from cli.commands import Answer, Limit
 from cli.deployed_stack import DeployedStack
 from cli.documents import (
     ExplainedManifest,
@@ -88,8 +88,7 @@ def explain_object(stack: DeployedStack, name: S3Uri, limit: int) -> ObjectExpla
     )
 
 
-@command("explain")
-def show_explanation(
+def explain_command(
     stack: DeployedStack,
     uri: Annotated[str, typer.Argument(help="s3://bucket/key of a file, or of an object of lake or quarantine.")],
     limit: Limit = 100,

@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 import typer
 from botocore.exceptions import ClientError
 
-from cli.commands import Answer, Limit, command
+from cli.commands import Answer, Limit
 from cli.deployed_stack import DeployedStack, known_dataset
 from cli.documents import FailureKind, FailuresDocument, ListedFailure
 from cli.errors import ExitCode
@@ -94,8 +94,7 @@ UPLOAD_OR_READ_AGAIN = (
 COMPARE = "manifest {manifest} has converted a later version of it: nothing to do, unless that lacks lines of this one"
 
 
-@command("failures")
-def show_failures(
+def failures_command(
     stack: DeployedStack,
     dataset: Annotated[str | None, typer.Option(help="Only failures of this dataset.")] = None,
     limit: Limit = 100,

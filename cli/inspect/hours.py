@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from cli.commands import FROM, TO, Answer, command
+from cli.commands import FROM, TO, Answer
 from cli.deployed_stack import DeployedStack, known_dataset
 from cli.documents import DatasetHour, HourManifests, HoursDocument
 from cli.errors import ExitCode
@@ -22,8 +22,7 @@ from router.requests.selection import parse_hours
 MAX_HOURS = 24 * 366
 
 
-@command("hours")
-def show_hours(
+def hours_command(
     stack: DeployedStack,
     dataset: Annotated[str, typer.Option(help="Name of the dataset.")],
     first: Annotated[str, FROM],

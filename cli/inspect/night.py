@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 import typer
 
 from cli.change.executions import FINE_VERDICTS
-from cli.commands import Answer, Limit, command
+from cli.commands import Answer, Limit
 from cli.deployed_stack import DeployedStack
 from cli.documents import NightDocument, NightLine, NightsDocument, NightVerdict
 from cli.errors import ExitCode, NotFoundError
@@ -43,8 +43,7 @@ UNDECIDED = (RUNNING, "OPEN")
 """Outcomes that do not count as failures while the execution runs."""
 
 
-@command("night")
-def show_night(
+def night_command(
     stack: DeployedStack,
     which: Annotated[str, typer.Argument(help="last, a local date such as 2026-11-20, or an execution's name.")] = LAST,
     limit: Limit = 100,
@@ -62,8 +61,7 @@ def show_night(
     return Answer(document, lambda: _print_night(stack, document, zone), code)
 
 
-@command("nights")
-def show_nights(stack: DeployedStack, limit: Limit = 20) -> Answer:
+def nights_command(stack: DeployedStack, limit: Limit = 20) -> Answer:
     """List the last executions of overnight with their outcome."""
     with working("reading the executions ..."):
         zone = read_zone(stack)

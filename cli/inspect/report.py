@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from cli.commands import Answer, command
+from cli.commands import Answer
 from cli.cost.cost import metered_by, parse_day
 from cli.deployed_stack import DeployedStack
 from cli.errors import NotFoundError
@@ -35,8 +35,7 @@ from report.figures import AlarmChange, ManifestFigures, Report, cost_figures
 from report.sections import render_page
 
 
-@command("report")
-def write_report(
+def report_command(
     stack: DeployedStack,
     day: Annotated[str | None, typer.Option("--date", help="UTC day, such as 2026-11-20.")] = None,
     execution: Annotated[str | None, typer.Option(help="Name of an execution of overnight or backfill.")] = None,

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 import typer
 
 from cli.change.stream import format_age, format_shards, read_shards
-from cli.commands import Answer, Limit, command
+from cli.commands import Answer, Limit
 from cli.deployed_stack import DeployedStack
 from cli.documents import Backlog, Collected, NextNight, OpenAlarm, StatusDocument
 from cli.inspect.executions import RUNNING, list_nights, read_next_night, running_execution
@@ -32,8 +32,7 @@ MAX_BACKLOGS = 20
 """Maximum number of backlog lines, the largest first: a page has no room for 10,000 datasets."""
 
 
-@command("status")
-def show_status(stack: DeployedStack, limit: Limit = 20_000) -> Answer:
+def status_command(stack: DeployedStack, limit: Limit = 20_000) -> Answer:
     """Show what waits, what failed, whether the stream is alive, tonight's forecast, last night and open alarms."""
     now = datetime.now(UTC)
     with working("reading the ledger ..."):

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from cli.commands import Answer, Dataset, command
+from cli.commands import Answer, Dataset
 from cli.deployed_stack import DeployedStack, known_dataset
 from cli.documents import TablesDocument, TableState
 from cli.errors import ExitCode
@@ -26,8 +26,7 @@ LATE = timedelta(minutes=15)
 NOT_CREATED = "the next publish makes the table and fills it with all hours, or run 'hybrid-router tables rebuild {}'"
 
 
-@command("tables status")
-def show_tables(
+def tables_status_command(
     stack: DeployedStack,
     dataset: Annotated[str | None, typer.Argument(help="Only the table of this dataset.")] = None,
 ) -> Answer:
@@ -92,8 +91,7 @@ def _state(stack: DeployedStack, row: TableRow, now: datetime, late: timedelta) 
     )
 
 
-@command("tables restore")
-def restore_table(stack: DeployedStack, dataset: Dataset) -> int:
+def tables_restore_command(stack: DeployedStack, dataset: Dataset) -> int:
     """Go back to the last batch: undo what other writers have done to the rows of a table."""
     known_dataset(stack, dataset)
     answer = stack.change_table({"restore": dataset})
@@ -101,8 +99,7 @@ def restore_table(stack: DeployedStack, dataset: Dataset) -> int:
     return ExitCode.OK
 
 
-@command("tables rebuild")
-def rebuild_table(stack: DeployedStack, dataset: Dataset) -> int:
+def tables_rebuild_command(stack: DeployedStack, dataset: Dataset) -> int:
     """Build a table again from the ledger, or for the first time over what is published already."""
     known_dataset(stack, dataset)
     answer = stack.change_table({"rebuild": dataset})

@@ -22,7 +22,7 @@ from ndjson_arrow import CONCATENATED_REMEDY
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
-from cli.commands import ALL_CORES, Answer, BucketRegion, Cores, command
+from cli.commands import ALL_CORES, Answer, BucketRegion, Cores
 from cli.errors import ExitCode, NotReachableError, advise
 from lake.commit import SourceCount
 from lake.documents import to_json
@@ -134,8 +134,7 @@ def region_of_environment(names: Sequence[str]) -> str:
     return str(region)
 
 
-@command("convert")
-def convert(
+def convert_command(
     names: Annotated[list[str], typer.Argument(help="Files, folders, s3://bucket/folder/, or - (standard input).")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for lake and quarantine.")],
     dataset: Annotated[str | None, typer.Option(help="Dataset of all files; default: the name of the folder.")] = None,

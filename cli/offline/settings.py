@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from cli.commands import Answer, Json, command
+from cli.commands import Answer, Json
 from cli.errors import ExitCode
 from cli.terminal import print_facts
 from infra.names import stack_name
@@ -25,8 +25,7 @@ from lake.time import DAY_MINUTES, Schedule, minutes_of_day
 FACTS = ("meaning", "unit", "required", "default", "allowed")
 
 
-@command("settings check")
-def check_settings(
+def settings_check_command(
     path: Annotated[Path, typer.Argument(help="Settings file of a stage.")], *, as_json: Json = False
 ) -> int:
     """Show every wrong value of a settings file (exit code 2), or what the file means; --json: all values."""
@@ -39,8 +38,7 @@ def check_settings(
     return ExitCode.OK
 
 
-@command("settings explain")
-def explain_settings(
+def settings_explain_command(
     key: Annotated[str, typer.Argument(help="A key such as stream.trigger_seconds, or a table such as stream.")],
 ) -> Answer:
     """Show meaning, unit, default and allowed values of a settings key."""

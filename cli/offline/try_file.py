@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import typer
 from botocore.exceptions import ClientError
 
-from cli.commands import ALL_CORES, Answer, BucketRegion, SettingsFile, command
+from cli.commands import ALL_CORES, Answer, BucketRegion, SettingsFile
 from cli.errors import ExitCode, NotReachableError
 from cli.offline.convert import parse_hour, region_of_environment
 from cli.terminal import print_facts
@@ -58,8 +58,7 @@ def _parse_pair(option: str, item: str) -> tuple[str, str]:
     return name, value
 
 
-@command("try")
-def try_(
+def try_command(
     file: Annotated[str, typer.Argument(help="One NDJSON file, or s3://bucket/key.")],
     key: Annotated[
         str | None, typer.Option(help="Its key in the input bucket; without it the object's, or the path as given.")

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import pyarrow as pa
 import typer
 
-from cli.commands import Answer, FirstHour, LastHour, command
+from cli.commands import Answer, FirstHour, LastHour
 from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode
 from cli.quarantine.records import (
@@ -107,8 +107,7 @@ COLUMNS = {
 }
 
 
-@command("quarantine ls")
-def count_quarantine(
+def quarantine_ls_command(
     stack: DeployedStack,
     dataset: Dataset = None,
     first: FirstHour = None,
@@ -167,8 +166,7 @@ SHOWN_CHARACTERS = 300
 """Maximum length of a line on the terminal; ``--json`` and ``export`` have all of it."""
 
 
-@command("quarantine show")
-def show_records(
+def quarantine_show_command(
     stack: DeployedStack,
     dataset: Dataset = None,
     first: FirstHour = None,

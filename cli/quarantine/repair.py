@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.commands import Answer, DryRun, FirstHour, LastHour, command
+from cli.commands import Answer, DryRun, FirstHour, LastHour
 from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode
 from cli.quarantine.records import (
@@ -67,8 +67,7 @@ def line_digest(line: bytes) -> str:
     return hashlib.blake2b(line, digest_size=16).hexdigest()
 
 
-@command("quarantine export")
-def export_lines(
+def quarantine_export_command(
     stack: DeployedStack,
     target: Annotated[Path, typer.Argument(help="New file for the lines; its origins go to a file next to it.")],
     dataset: Dataset = None,
@@ -162,8 +161,7 @@ LEFT_OUT = {
 RepairedLine = tuple[Origin, bytes]
 
 
-@command("quarantine retry")
-def retry_lines(
+def quarantine_retry_command(
     stack: DeployedStack,
     exported: Annotated[Path, typer.Argument(help="A repaired file of an export.")],
     *,

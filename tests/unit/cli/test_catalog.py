@@ -19,8 +19,14 @@ from botocore.exceptions import ReadTimeoutError
 
 from cli.catalog import drop_columns
 from cli.catalog.column_types import ColumnType, Dialect, TypeKind, athena_view, quoted, text_names
-from cli.catalog.drop_columns import drop_unused_columns
-from cli.catalog.suggest import _newest_objects, read_sample, suggest, suggest_for_dataset, suggest_for_folder
+from cli.catalog.drop_columns import catalog_drop_columns_command
+from cli.catalog.suggest import (
+    _newest_objects,
+    catalog_suggest_command,
+    read_sample,
+    suggest_for_dataset,
+    suggest_for_folder,
+)
 from cli.deployed_stack import DeployedStack
 from cli.errors import NotFoundError
 from lake.errors import InvalidInputError, TerminalError, UnknownDatasetError
@@ -170,7 +176,7 @@ def test_an_object_that_is_damaged_is_named(world: World, stack: DeployedStack, 
     with pytest.raises(TerminalError, match=expected):
         read_sample(stack, "orders", 1)
     with pytest.raises(TerminalError, match=expected):
-        drop_unused_columns(stack, "orders")
+        catalog_drop_columns_command(stack, "orders")
 
 
 @pytest.mark.parametrize("error", [ReadTimeoutError(endpoint_url="s3"), OSError(errno.ESTALE, "stale file handle")])
@@ -234,7 +240,7 @@ def test_the_output_of_convert_has_types_without_a_stack(tmp_path: Path, answere
     # Given a folder whose name could be read as a pattern
     folder = converted(tmp_path / "it's [1] * ?")
     # When
-    document = answered(suggest, str(folder), schema="catalog-suggest")
+    document = answered(catalog_suggest_command, str(folder), schema="catalog-suggest")
     # Then both hours are in the sample, and the view runs
     types = {column["name"]: column["type"] for column in document["columns"]}
     assert types == {"amount": "DECIMAL(38, 2)", "id": "BIGINT", "made": "TIMESTAMP"}
@@ -245,7 +251,9 @@ def test_the_output_of_convert_has_types_without_a_stack(tmp_path: Path, answere
         refused = "SELECT amount_text, id_text FROM orders_typed WHERE amount IS NULL AND amount_text IS NOT NULL"
         assert database.execute(refused).fetchall() == [("n/a", "2")]
     # And the view has the columns of files that are not in the sample
-    assert "`amount`" in answered(suggest, str(folder), files=1, schema="catalog-suggest")["sql"]["spark"]
+    assert (
+        "`amount`" in answered(catalog_suggest_command, str(folder), files=1, schema="catalog-suggest")["sql"]["spark"]
+    )
 
 
 def test_a_folder_without_hours_or_a_view_of_athena_is_refused(tmp_path: Path) -> None:
@@ -262,7 +270,7 @@ def drop(world: World, stack: DeployedStack, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("time.sleep", lambda _: None)
     put(world, 8, [{"id": "1"}])
     put(world, 9, [{"amount": "1"}])
-    return partial(drop_unused_columns, stack, "orders")
+    return partial(catalog_drop_columns_command, stack, "orders")
 
 
 def columns(world: World) -> tuple[str, ...]:
