@@ -23,9 +23,9 @@ from lake.engines import ENGINES
 from lake.errors import (
     REFUSED,
     REFUSED_BY,
-    HybridRouterError,
     InvalidInputError,
     InvalidSettingsError,
+    TerminalError,
     UnknownDatasetError,
 )
 from lake.faults import error_code
@@ -42,10 +42,6 @@ INVOKE_CONFIG = Config(read_timeout=910, tcp_keepalive=True, retries={"total_max
 """Waits longer than the maximum timeout of a Lambda function, 900 s, with keep-alive for routers that drop silent
 connections earlier. It makes one attempt: a person decides whether the function runs again."""
 STACK_PREFIX = stack_name("")
-
-
-class FunctionFailedError(HybridRouterError):
-    """A Lambda function that a command invoked has failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +160,7 @@ class DeployedStack:
         response = self.functions.invoke(FunctionName=function, Payload=json.dumps(event))
         body: dict[str, Any] = json.loads(response["Payload"].read())
         if response.get("FunctionError"):
-            raise FunctionFailedError(f"{name} failed: {body.get('errorMessage', body)}; see its log")
+            raise TerminalError(f"{name} failed: {body.get('errorMessage', body)}; see its log")
         if REFUSED in body:
             unknown = body.get(REFUSED_BY) == UnknownDatasetError.__name__
             raise (UnknownDatasetError if unknown else InvalidInputError)(body[REFUSED])

@@ -26,7 +26,7 @@ import typer
 from cli.commands import Answer, SettingsFile
 from cli.errors import NotReachableError
 from cli.terminal import ended_by_signal
-from lake.errors import HybridRouterError, InvalidInputError
+from lake.errors import InvalidInputError, TerminalError
 from lake.settings import Settings, load_settings
 from lake.settings.model import STAGE_NAME
 from local.isolation import REGION, AccessKey
@@ -39,10 +39,6 @@ def local_state() -> Path:
     """Return the folder of all local clouds of a user (XDG Base Directory Specification)."""
     base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(base).absolute() / "hybrid-router" / "local"
-
-
-class LocalCloudRunsError(HybridRouterError):
-    """A local cloud of this stage is running."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +78,7 @@ class LocalStage:
     def claimed(self, *, wait: bool = False) -> Iterator[None]:
         """Be the only process that runs a cloud of this stage, and first remove what earlier ones left.
 
-        ``wait``: wait until a running cloud has ended; otherwise ``LocalCloudRunsError`` is raised.
+        ``wait``: wait until a running cloud has ended; otherwise ``TerminalError`` is raised.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         self.lock_file.touch()
@@ -90,7 +86,7 @@ class LocalStage:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
             except BlockingIOError:
-                raise LocalCloudRunsError(
+                raise TerminalError(
                     f"a local cloud of stage {self.stage} is running already (process {self.owner()}): use it with "
                     f"--local --stage {self.stage}, or end it with 'hybrid-router local down --stage {self.stage}'"
                 ) from None

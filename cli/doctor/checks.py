@@ -21,7 +21,7 @@ from cli.errors import ExitCode, NotFoundError, NotReachableError, advise
 from cli.terminal import working
 from infra.names import code_version, output_key, stack_name, version_of
 from infra.quotas import NeededQuota, needed_quotas
-from lake.errors import HybridRouterError, InvalidInputError, InvalidSettingsError
+from lake.errors import HybridRouterError, InvalidInputError, InvalidSettingsError, TerminalError
 from lake.faults import error_code
 from lake.settings import Settings, load_settings
 from lake.texts import printable
@@ -35,10 +35,6 @@ class Readiness(StrEnum):
     """Credentials, region, network or a permission is missing; the text says which."""
     SKIPPED = "skipped"
     """Not checked, because of an earlier line, or because it is not needed here."""
-
-
-class NotReadyError(HybridRouterError):
-    """A step is necessary first; the message names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +88,9 @@ def check_java() -> str:
     advice = "the local cloud and the demo need Java 17 or newer: install OpenJDK 17, then run 'make setup'"
     major, modules = _major([java, "-version"], r'version "(\d+)'), _answer([java, "--list-modules"]) or ""
     if major is None or major < MIN_JAVA:
-        raise NotReadyError(f"{java} is not Java {MIN_JAVA} or newer; {advice}")
+        raise TerminalError(f"{java} is not Java {MIN_JAVA} or newer; {advice}")
     if "jdk.incubator.vector" not in modules:
-        raise NotReadyError(f"{java} lacks the module jdk.incubator.vector; {advice}")
+        raise TerminalError(f"{java} lacks the module jdk.incubator.vector; {advice}")
     return f"{major}, {java}"
 
 
@@ -102,7 +98,7 @@ def _check_node() -> int:
     major = _major(["node", "--version"], r"v(\d+)")
     if major is None or major < MIN_NODE:
         found = "missing" if major is None else f"{major} is too old"
-        raise NotReadyError(f"{found}; 'cdk deploy' needs Node {MIN_NODE} or newer: docs/deploy.md")
+        raise TerminalError(f"{found}; 'cdk deploy' needs Node {MIN_NODE} or newer: docs/deploy.md")
     return major
 
 
@@ -110,7 +106,7 @@ def _check_uv(checkout: Path) -> str:
     answers = (_answer([program, "--version"]) for program in (f"{checkout}/.cache/uv/bin/uv", "uv"))
     if version := next(filter(None, answers), None):
         return version.strip()
-    raise NotReadyError("missing: run 'make setup', which installs it for this checkout")
+    raise TerminalError("missing: run 'make setup', which installs it for this checkout")
 
 
 def _major(command: list[str], pattern: str) -> int | None:
@@ -193,7 +189,7 @@ class Account:
         command = f"{self._aws} service-quotas request-service-quota-increase"
         options = f"--service-code {quota.service} --quota-code {quota.code} --desired-value {quota.needed}"
         needed = f"needed {quota.needed} ({quota.reason})"
-        raise NotReadyError(f"{what}: {found}, {needed}: {quota.without}; raise it: {command} {options}")
+        raise TerminalError(f"{what}: {found}, {needed}: {quota.without}; raise it: {command} {options}")
 
     def _check_versions(self, settings: Settings) -> str:
         bucket = settings.input.bucket
@@ -209,7 +205,7 @@ class Account:
             )
         key = _outputs_of(stack).get("FileAssetKeyArn", "")
         if key not in ("", "AWS_MANAGED_KEY", settings.encryption.bootstrap_key):
-            raise NotReadyError(
+            raise TerminalError(
                 "a key of yours encrypts the deployment's files, and the jobs are not allowed to use it: set "
                 f'encryption.bootstrap_key to its ARN and deploy: [encryption] bootstrap_key = "{key}"'
             )
@@ -228,14 +224,14 @@ class Account:
         name = stack_name(self._stage)
         stack = self._described(name)
         if stack is None:
-            raise NotReadyError(f"there is no {name} here: run {self._deploy}")
+            raise TerminalError(f"there is no {name} here: run {self._deploy}")
         self._outputs = _outputs_of(stack)
         deployed, here = version_of(stack.get("Description", "")), code_version(CHECKOUT)
         status = stack["StackStatus"]
         if not status.endswith("_COMPLETE") or status.startswith(("ROLLBACK_", "DELETE_")):
-            raise NotReadyError(f"{name} is {status}: look at its events in CloudFormation")
+            raise TerminalError(f"{name} is {status}: look at its events in CloudFormation")
         if deployed != here:
-            raise NotReadyError(
+            raise TerminalError(
                 f"{name} was deployed from the code {deployed or 'of an older version'}, this is {here}: use that "
                 f"version of hybrid-router, or run {self._deploy}"
             )
@@ -249,8 +245,8 @@ class Account:
         if confirmed := len(found) - found.count(PENDING):
             return f"{confirmed} confirmed of {len(found)}, topic {topic}"
         if found:
-            raise NotReadyError(f"not confirmed: follow the link in the mail of the topic {topic}")
-        raise NotReadyError(
+            raise TerminalError(f"not confirmed: follow the link in the mail of the topic {topic}")
+        raise TerminalError(
             f"the topic of the alarms has no subscriber: set alarms.email and deploy, or run '{self._aws} sns "
             f"subscribe --topic-arn {topic} --protocol email --notification-endpoint <address>'"
         )

@@ -17,7 +17,6 @@ from cli.demo.run import demo_command, demo_settings
 from cli.demo.sample_data import user_files
 from cli.errors import NotReachableError
 from cli.local_clouds import (
-    LocalCloudRunsError,
     LocalStage,
     local_down_command,
     local_ls_command,
@@ -27,7 +26,7 @@ from cli.local_clouds import (
 )
 from cli.main import app
 from cli.terminal import END_SIGNALS, ended_by_signal
-from lake.errors import InvalidInputError
+from lake.errors import InvalidInputError, TerminalError
 from local.isolation import AccessKey
 from tests.unit.cli.conftest import Answered, Printed
 
@@ -159,7 +158,7 @@ def test_a_second_cloud_of_a_stage_is_refused_and_the_first_named(folder: Path) 
     with stage.claimed():
         assert stage.owner() == os.getpid()
         with (
-            pytest.raises(LocalCloudRunsError, match=rf"process {os.getpid()}\).*local down --stage dev"),
+            pytest.raises(TerminalError, match=rf"process {os.getpid()}\).*local down --stage dev"),
             stage.claimed(),
         ):
             pass

@@ -13,9 +13,9 @@ import cli.change.executions
 from cli.change.executions import backfill_command, overnight_command
 from cli.change.requests import UNPROMOTED_LABELS, UNQUEUED_LABELS, promote_command, reprocess_command, sweep_command
 from cli.commands import Answer
-from cli.deployed_stack import DeployedStack, FunctionFailedError
+from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode, NotReachableError
-from lake.errors import InvalidInputError, UnknownDatasetError
+from lake.errors import InvalidInputError, TerminalError, UnknownDatasetError
 from router.requests.promote import PROMOTE_COUNTS
 from router.requests.reprocess import REPROCESS_COUNTS
 from router.sweep.handler import COUNTS
@@ -79,7 +79,7 @@ def test_only_the_given_options_are_sent_and_every_message_is_printed(printed: P
         ({"refused": "set this", "error": "UnknownDatasetError"}, UnknownDatasetError, "set this"),
         (
             {"errorType": "ClientError", "errorMessage": "set this"},
-            FunctionFailedError,
+            TerminalError,
             "promote failed: set this; see its log",
         ),
     ],
