@@ -1,10 +1,10 @@
 """The module of each command, the options that several commands share, and how typer calls a command.
 
 The function of ``tables status`` is ``tables_status_command``: its parameters and docstring are what ``--help`` shows.
-It returns an ``Answer``, which adds the option ``--json``, or an exit code. A first parameter ``stack`` is the stack of
-the stage that ``--stage``, ``--local``, ``--profile`` and ``--region`` name; the commands that its errors advise get
-these options. A module is imported when a command of it is called or shown. Calls of AWS raise errors of botocore. If a
-command raises an error, ``cli.errors`` ends it with an exit code by the error's type.
+It returns an ``Answer``, which adds the option ``--json``, or an exit code. The fields of a dataclass among its
+parameters, such as ``Place``, are options. A parameter ``stack`` is the stack at a ``Place``, whose options the
+commands that its errors advise get. A module is imported when a command of it is called or shown. Calls of AWS raise
+errors of botocore. If a command raises an error, ``cli.errors`` ends it with an exit code by the error's type.
 """
 
 import inspect
@@ -12,10 +12,11 @@ import os
 import re
 import shlex
 from collections import UserDict
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import wraps
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -92,19 +93,32 @@ class Answer:
         return self.code
 
 
-def account_options(profile: str | None, region: str | None) -> str:
-    """The options with which the person named account and region, with a space before each.
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a stack is."""
 
-    They are the same for the AWS command line and for ``hybrid-router``.
-    """
-    named = (("--profile", profile), ("--region", region))
-    return "".join(f" {option} {shlex.quote(value)}" for option, value in named if value is not None)
+    stage: Stage = "dev"
+    local: Local = False
+    profile: Profile = None
+    region: Region = None
+
+    @property
+    def account_options(self) -> str:
+        """The options with which the person named account and region, with a space before each.
+
+        They are the same for the AWS command line and for ``hybrid-router``.
+        """
+        named = (("--profile", self.profile), ("--region", self.region))
+        return "".join(f" {option} {shlex.quote(value)}" for option, value in named if value is not None)
+
+    @property
+    def cdk(self) -> str:
+        """CDK's command line for the account and region that the person named; it has no option for the region."""
+        environment = "" if self.region is None else f"AWS_REGION={shlex.quote(self.region)} "
+        return f"{environment}cdk{replace(self, region=None).account_options}"
 
 
-def cdk_words(profile: str | None, region: str | None) -> str:
-    """Return CDK's command line for the account and region that the person named; it has no option for the region."""
-    environment = "" if region is None else f"AWS_REGION={shlex.quote(region)} "
-    return f"{environment}cdk{account_options(profile, None)}"
+DEFAULT_PLACE = Place()
 
 
 def given(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -140,39 +154,43 @@ class _Commands(UserDict[str, Any]):
         return super().__getitem__(name)
 
 
-def _place(stage: Stage = "dev", local: Local = False, profile: Profile = None, region: Region = None) -> None:
-    """Return the options that say where a stack is."""
-
-
 def _format(as_json: Json = False) -> None:
     """Return the option of a command with an ``Answer``."""
 
 
+def _parameters_of(function: Callable[..., object]) -> Iterable[inspect.Parameter]:
+    return inspect.signature(function, eval_str=True).parameters.values()
+
+
 def _as_called(function: Callable[..., Answer | int | None]) -> Callable[..., None]:
-    signature, place, form = (inspect.signature(item, eval_str=True) for item in (function, _place, _format))
-    has_stack, has_answer = "stack" in signature.parameters, signature.return_annotation is Answer
+    signature = inspect.signature(function, eval_str=True)
+    kinds = {name: item.annotation for name, item in signature.parameters.items()}
+    groups = {name: Place if name == "stack" else kind for name, kind in kinds.items() if is_dataclass(kind)}
+    has_answer = signature.return_annotation is Answer
 
     @wraps(function)
     def called(**options: Any) -> None:  # noqa: ANN401
         as_json = has_answer and options.pop("as_json")
-        stack: Any = None
-        if has_stack:
+        for name, kind in groups.items():
+            options[name] = kind(**{item.name: options.pop(item.name) for item in fields(kind)})
+        if "stack" in groups:
             from cli.deployed_stack import connect_to_stage
 
-            stack = connect_to_stage(**{name: options.pop(name) for name in place.parameters})
+            options["stack"] = connect_to_stage(options["stack"])
         try:
-            answer = function(stack, **options) if has_stack else function(**options)
+            answer = function(**options)
             code = answer.print(as_json=as_json) if isinstance(answer, Answer) else answer
         except HybridRouterError as error:
-            if has_stack:
+            if stack := options.get("stack"):
                 error.args = tuple(stack.runnable(item) if isinstance(item, str) else item for item in error.args)
             raise
         raise typer.Exit(code or ExitCode.OK)
 
-    named = [item for item in signature.parameters.values() if item.name != "stack"]
-    named += form.parameters.values() if has_answer else ()
-    named += place.parameters.values() if has_stack else ()
-    options = [item.replace(kind=inspect.Parameter.KEYWORD_ONLY) for item in named]
-    cast("Any", called).__signature__ = inspect.Signature(options)
-    called.__annotations__ = {item.name: item.annotation for item in options}
+    stack = groups.get("stack")
+    own = [groups.get(name, item) for name, item in signature.parameters.items() if name != "stack"]
+    found = [*own, *([_format] if has_answer else []), *([stack] if stack else [])]
+    parts = ([item] if isinstance(item, inspect.Parameter) else _parameters_of(item) for item in found)
+    named = [item.replace(kind=inspect.Parameter.KEYWORD_ONLY) for item in chain.from_iterable(parts)]
+    cast("Any", called).__signature__ = inspect.Signature(named)
+    called.__annotations__ = {item.name: item.annotation for item in named}
     return called

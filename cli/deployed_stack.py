@@ -12,7 +12,7 @@ import typer
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from cli.commands import Answer, account_options, cdk_words
+from cli.commands import Answer, Place
 from cli.errors import NotReachableError, advise
 from cli.local_clouds import read_local_state
 from cli.terminal import print_facts
@@ -179,22 +179,19 @@ def known_dataset(stack: DeployedStack, dataset: str) -> DatasetRow:
     return row
 
 
-def connect_to_stage(
-    stage: str, *, local: bool, profile: str | None = None, region: str | None = None
-) -> DeployedStack:
-    if local:
-        cloud = read_local_state(stage)
+def connect_to_stage(place: Place) -> DeployedStack:
+    if place.local:
+        cloud = read_local_state(place.stage)
         session = isolation.session(isolation.AccessKey(**cloud["access_key"]))
         endpoint, config = cloud["endpoint"], isolation.client_config()
-        outputs = _read_outputs(session, stage, endpoint, config)
+        outputs = _read_outputs(session, place.stage, endpoint, config)
         return DeployedStack.connect(outputs, session, endpoint, config, cloud.get("logs"))
     try:
-        session = boto3.Session(profile_name=profile, region_name=region)
-        outputs = _read_outputs(session, stage, config=AWS_CONFIG)
+        session = boto3.Session(profile_name=place.profile, region_name=place.region)
+        outputs = _read_outputs(session, place.stage, config=AWS_CONFIG)
     except (BotoCoreError, ClientError) as error:
-        raise NotReachableError(_no_stack(error, stage, cdk_words(profile, region))) from error
-    options = account_options(profile, region)
-    return replace(DeployedStack.connect(outputs, session, config=AWS_CONFIG), account_options=options)
+        raise NotReachableError(_no_stack(error, place)) from error
+    return replace(DeployedStack.connect(outputs, session, config=AWS_CONFIG), account_options=place.account_options)
 
 
 def _read_outputs(
@@ -205,13 +202,13 @@ def _read_outputs(
     return {item["OutputKey"]: item["OutputValue"] for item in stack.get("Outputs", [])}
 
 
-def _no_stack(error: BotoCoreError | ClientError, stage: str, cdk: str) -> str:
+def _no_stack(error: BotoCoreError | ClientError, place: Place) -> str:
     local = "or add --local for the cloud on this machine"
     # The answer of DescribeStacks for a name that does not exist.
     if isinstance(error, ClientError) and error_code(error) == "ValidationError":
         return (
-            f"there is no stack {stack_name(stage)} in this account and region: pass --stage, --profile or --region of "
-            f"the one that you mean, or run '{cdk} deploy -c stage={stage}', {local}"
+            f"there is no stack {stack_name(place.stage)} in this account and region: pass --stage, --profile or "
+            f"--region of the one that you mean, or run '{place.cdk} deploy -c stage={place.stage}', {local}"
         )
     return f"{advise(error)}, {local}"
 

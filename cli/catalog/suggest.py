@@ -29,7 +29,7 @@ from cli.catalog.column_types import (
     quoted,
     spark_view,
 )
-from cli.commands import Answer, Local, Profile, Region, Stage
+from cli.commands import DEFAULT_PLACE, Answer, Place
 from cli.deployed_stack import DeployedStack, connect_to_stage, known_dataset
 from cli.documents import SuggestedColumn, Suggestion
 from cli.errors import NotFoundError
@@ -63,11 +63,7 @@ def catalog_suggest_command(
     dataset: Annotated[str, typer.Argument(help="Name of the dataset, or its folder in the output of convert.")],
     files: Annotated[int, typer.Option(min=1, max=1000, help="Maximum number of Parquet objects to read.")] = 5,
     dialect: Annotated[Dialect | None, typer.Option(help="Print only the SQL of this dialect.")] = None,
-    *,
-    stage: Stage = "dev",
-    local: Local = False,
-    profile: Profile = None,
-    region: Region = None,
+    place: Place = DEFAULT_PLACE,
 ) -> Answer:
     """Propose types for the columns of a dataset, count what they refuse, and print a view that casts to them.
 
@@ -75,8 +71,7 @@ def catalog_suggest_command(
     """
     if "/" in dataset:
         return suggest_for_folder(Path(dataset), files, dialect)
-    stack = connect_to_stage(stage, local=local, profile=profile, region=region)
-    return suggest_for_dataset(stack, dataset, files, dialect)
+    return suggest_for_dataset(connect_to_stage(place), dataset, files, dialect)
 
 
 def suggest_for_dataset(stack: DeployedStack, dataset: str, max_objects: int, dialect: Dialect | None) -> Answer:

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 import typer
 
-from cli.commands import ALL_CORES, Answer, Cores, Json, Local, Profile, Region, SettingsFile, Stage
+from cli.commands import ALL_CORES, DEFAULT_PLACE, Answer, Cores, Json, Place, SettingsFile
 from cli.cost.cost import parse_day
 from cli.deployed_stack import connect_to_stage
 from cli.terminal import print_progress, print_table
@@ -27,7 +27,9 @@ from sizing.result import LaneResult, NightResult, OptionResult, Simulation
 
 
 def simulate_command(
-    profile: Annotated[Path | None, typer.Argument(help="TOML: when files of which sizes arrive.")] = None,
+    arrivals: Annotated[
+        Path | None, typer.Argument(metavar="PROFILE", help="TOML: when files of which sizes arrive.")
+    ] = None,
     a_day: Annotated[
         str | None, typer.Option(help="Instead of a profile: total size of a day's files, such as 2TB.")
     ] = None,
@@ -40,26 +42,23 @@ def simulate_command(
         str | None, typer.Option("--date", help="Local date of the night that follows the day, such as 2026-11-18.")
     ] = None,
     settings: SettingsFile = Path("settings/dev.toml"),
-    stage: Stage = "dev",
-    local: Local = False,
-    aws_profile: Profile = None,
-    region: Region = None,
+    place: Place = DEFAULT_PLACE,
 ) -> Answer:
     """Show what a day of files would look like: latency, backlog, the night and dollars, without any cloud."""
     chosen = load_settings(settings)
-    asked = (profile is not None, a_day or files_of, ledger or day)
-    whole = (profile is not None, a_day and files_of, ledger and day)
+    asked = (arrivals is not None, a_day or files_of, ledger or day)
+    whole = (arrivals is not None, a_day and files_of, ledger and day)
     if sum(map(bool, asked)) != 1 or not any(whole):
         raise typer.BadParameter("pass one of a profile, --a-day with --files-of, and --from-ledger with --date")
     if day is not None:
-        stack = connect_to_stage(stage, local=local, profile=aws_profile, region=region)
+        stack = connect_to_stage(place)
         night = night_start(chosen, parse_day("--date", day))
         recorded = read_recorded(stack.s3, stack.resources.control_bucket, night, print_progress)
         # As for the plan of a night.
         measured = Measured(stack.ledger.datasets.speeds(), recent_waits(stack.ledger, datetime.now(UTC)))
         found = simulate(recorded_arrivals(recorded, chosen, night), chosen, print_progress, measured)
-    elif profile is not None:
-        found = simulate_profile(load_profile(profile), chosen, print_progress)
+    elif arrivals is not None:
+        found = simulate_profile(load_profile(arrivals), chosen, print_progress)
     else:
         files = profile_of_sizes(a_day or "", files_of or "", urgent=bool(chosen.urgent.keys))
         found = simulate_profile(files, chosen, print_progress)

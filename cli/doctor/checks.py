@@ -16,7 +16,7 @@ import typer
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, NoRegionError
 
-from cli.commands import Answer, Local, Profile, Region, Stage, account_options, cdk_words
+from cli.commands import DEFAULT_PLACE, Answer, Place
 from cli.errors import ExitCode, NotFoundError, NotReachableError, advise
 from cli.terminal import working
 from infra.names import code_version, output_key, stack_name, version_of
@@ -133,13 +133,11 @@ BOOTSTRAP_STACK = "CDKToolkit"
 
 
 class Account:
-    def __init__(self, stage: str, settings_file: Path, profile: str | None, region: str | None) -> None:
-        self._profile, self._region = profile, region
-        self._stage = stage
-        self._cdk = cdk_words(profile, region)
+    def __init__(self, place: Place, settings_file: Path) -> None:
+        self._place = place
         # With the stage, the app refuses the file of another stage.
-        self._deploy = f"'{self._cdk} deploy -c stage={stage} -c settings={settings_file}'"
-        self._aws = f"aws{account_options(profile, region)}"
+        self._deploy = f"'{place.cdk} deploy -c stage={place.stage} -c settings={settings_file}'"
+        self._aws = f"aws{place.account_options}"
         self._session: Any = None
         self._outputs: dict[str, str] = {}
 
@@ -169,7 +167,7 @@ class Account:
         return self._session.client(service, config=CLIENT_CONFIG)
 
     def _check_credentials(self) -> str:
-        self._session = boto3.Session(profile_name=self._profile, region_name=self._region)
+        self._session = boto3.Session(profile_name=self._place.profile, region_name=self._place.region)
         # The partition's first region answers if none is set: another line checks whether one is set.
         sts = self._session.client("sts", region_name=self._session.region_name or "us-east-1", config=CLIENT_CONFIG)
         caller = sts.get_caller_identity()
@@ -201,7 +199,7 @@ class Account:
         stack = self._described(BOOTSTRAP_STACK)
         if stack is None:
             raise NotFoundError(
-                f"there is no {BOOTSTRAP_STACK} here: run '{self._cdk} bootstrap', unless you have another one"
+                f"there is no {BOOTSTRAP_STACK} here: run '{self._place.cdk} bootstrap', unless you have another one"
             )
         key = _outputs_of(stack).get("FileAssetKeyArn", "")
         if key not in ("", "AWS_MANAGED_KEY", settings.encryption.bootstrap_key):
@@ -221,7 +219,7 @@ class Account:
         return found
 
     def _check_stack(self) -> str:
-        name = stack_name(self._stage)
+        name = stack_name(self._place.stage)
         stack = self._described(name)
         if stack is None:
             raise TerminalError(f"there is no {name} here: run {self._deploy}")
@@ -260,13 +258,13 @@ CHECKOUT = Path(__file__).parents[2]
 """The folder of the packages; for an installed command it is not a checkout."""
 
 
-def examine(settings_file: Path, stage: str, profile: str | None, region: str | None) -> Iterator[Finding]:
+def examine(settings_file: Path, place: Place) -> Iterator[Finding]:
     """Return every line, in the order in which a person repairs them."""
     settings: Settings | None = None
     try:
         settings = load_settings(settings_file)
         found = Finding("settings", Readiness.OK, f"{settings_file} is valid")
-        if settings.stage != stage:
+        if settings.stage != place.stage:
             text = f"{settings_file} is for the stage {settings.stage}: pass --stage {settings.stage}, or another file"
             found = Finding("settings", Readiness.TO_DO, text)
     except InvalidSettingsError as error:
@@ -278,11 +276,10 @@ def examine(settings_file: Path, stage: str, profile: str | None, region: str | 
     if settings is not None and not settings.input.bucket and not settings.input.keep_days:
         text = "the input bucket keeps every file: decide on input.keep_days before the first terabyte (docs/deploy.md)"
         yield Finding("input", Readiness.OK, text)
-    yield from Account(stage, settings_file, profile, region).examine(settings)
+    yield from Account(place, settings_file).examine(settings)
 
 
 def doctor_command(
-    stage: Stage = "dev",
     settings: Annotated[
         Path | None, typer.Option(help="Settings file of the stage; settings/<stage>.toml without it.")
     ] = None,
@@ -293,26 +290,23 @@ def doctor_command(
     athena: Annotated[
         str | None, typer.Option(help="With --canary: the workgroup in which Athena reads the Iceberg tables.")
     ] = None,
-    local: Local = False,
-    profile: Profile = None,
-    region: Region = None,
+    place: Place = DEFAULT_PLACE,
 ) -> Answer:
     """Show whether machine, account and stack are ready; exit code 1: a step is needed, 3: AWS is not reachable."""
-    file = settings or Path("settings") / f"{stage}.toml"
-    if athena is not None and (local or not canary):
+    file = settings or Path("settings") / f"{place.stage}.toml"
+    if athena is not None and (place.local or not canary):
         raise InvalidInputError("--athena is for --canary on AWS: the local cloud has no Athena")
     if not canary:
-        if local:
+        if place.local:
             raise InvalidInputError("--local is for --canary: the other lines are about this machine and AWS")
-        return answer_of(examine(file, stage, profile, region))
+        return answer_of(examine(file, place))
     from cli.deployed_stack import connect_to_stage
     from cli.doctor.canary import run_canary
 
     found = load_settings(file)
-    if found.stage != stage:
+    if found.stage != place.stage:
         raise InvalidInputError(f"{file} is for the stage {found.stage}: pass --stage {found.stage}")
-    stack = connect_to_stage(stage, local=local, profile=profile, region=region)
-    return run_canary(stack, found, athena)
+    return run_canary(connect_to_stage(place), found, athena)
 
 
 def answer_of(findings: Iterable[Finding]) -> Answer:

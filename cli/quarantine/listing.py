@@ -10,19 +10,18 @@ from typing import Annotated, Any, Literal
 import pyarrow as pa
 import typer
 
-from cli.commands import Answer, FirstHour, LastHour
+from cli.commands import Answer
 from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode
 from cli.quarantine.records import (
+    ALL_RECORDS,
     COUNTED_LINES,
     ONE_LINE,
     WHOLE_FILE,
-    Dataset,
-    File,
     Limit,
     QuarantineRecord,
-    Reason,
     RecordScan,
+    RecordSelection,
 )
 from cli.terminal import print_table, working
 from lake.aws_types import S3Client
@@ -109,18 +108,14 @@ COLUMNS = {
 
 def quarantine_ls_command(
     stack: DeployedStack,
-    dataset: Dataset = None,
-    first: FirstHour = None,
-    last: LastHour = None,
-    reason: Reason = None,
-    file: File = None,
+    selected: RecordSelection = ALL_RECORDS,
     by: Annotated[Literal["dataset", "hour", "reason", "file"], typer.Option(help="Group by this.")] = "hour",
     limit: Limit = 100_000,
 ) -> Answer:
     """Count the rejected lines and the unreadable files."""
     columns = COLUMNS[by]
     counted: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
-    scan = RecordScan(stack, limit, dataset, first, last, reason, file)
+    scan = RecordScan(stack, limit, selected)
     with working("reading the quarantine ..."):
         for record in scan:
             group = counted[tuple(values_of(record)[column] for column in columns)]
@@ -168,11 +163,7 @@ SHOWN_CHARACTERS = 300
 
 def quarantine_show_command(
     stack: DeployedStack,
-    dataset: Dataset = None,
-    first: FirstHour = None,
-    last: LastHour = None,
-    reason: Reason = None,
-    file: File = None,
+    selected: RecordSelection = ALL_RECORDS,
     limit: Limit = 20,
     context: Annotated[
         int | None,
@@ -180,7 +171,7 @@ def quarantine_show_command(
     ] = None,
 ) -> Answer:
     """Show rejected lines and unreadable files, each with file, offset and reason; exit code 1 if there are none."""
-    scan = RecordScan(stack, limit, dataset, first, last, reason, file)
+    scan = RecordScan(stack, limit, selected)
     with working("reading the quarantine ..."):
         records = list(scan)
         contexts = {} if context is None else read_contexts(stack.s3, records, context)

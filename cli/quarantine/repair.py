@@ -14,17 +14,16 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.commands import Answer, DryRun, FirstHour, LastHour
+from cli.commands import Answer, DryRun
 from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode
 from cli.quarantine.records import (
+    ALL_RECORDS,
     ONE_LINE,
     WHOLE_FILE,
-    Dataset,
-    File,
     Limit,
-    Reason,
     RecordScan,
+    RecordSelection,
     RejectedPlace,
     resubmitted_lines,
 )
@@ -70,16 +69,12 @@ def line_digest(line: bytes) -> str:
 def quarantine_export_command(
     stack: DeployedStack,
     target: Annotated[Path, typer.Argument(help="New file for the lines; its origins go to a file next to it.")],
-    dataset: Dataset = None,
-    first: FirstHour = None,
-    last: LastHour = None,
-    reason: Reason = None,
-    file: File = None,
+    selected: RecordSelection = ALL_RECORDS,
     limit: Limit = 100_000,
 ) -> Answer:
     """Write rejected lines to a file, unchanged, so that a person can repair them."""
     # Lines that the quarantine does not keep, and lines that were resubmitted, are only counted.
-    scan = RecordScan(stack, limit, dataset, first, last, reason, file)
+    scan = RecordScan(stack, limit, selected)
     found: Counter[str] = Counter()
     try:
         with working("reading the quarantine ..."):

@@ -15,6 +15,7 @@ from botocore.exceptions import ClientError
 from cli.errors import ExitCode
 from cli.quarantine import listing
 from cli.quarantine.listing import quarantine_ls_command, quarantine_show_command
+from cli.quarantine.records import RecordSelection
 from cli.quarantine.repair import line_digest, origins_file, quarantine_export_command, read_origins
 from lake.commit import PendingObject
 from lake.errors import InvalidInputError, TerminalError
@@ -98,10 +99,13 @@ Listed = Callable[..., list[tuple[Any, ...]]]
 
 @pytest.fixture
 def listed(filled: World, answered: Answered) -> Listed:
-    """The groups that ``ls`` counts."""
-    return lambda **options: [
-        tuple(group.values()) for group in answered(quarantine_ls_command, filled, **options)["groups"]
-    ]
+    """The groups that ``ls`` counts by this, of a selection."""
+
+    def call(by: str = "hour", **selected: str) -> list[tuple[Any, ...]]:
+        found = answered(quarantine_ls_command, filled, RecordSelection(**selected), by)
+        return [tuple(group.values()) for group in found["groups"]]
+
+    return call
 
 
 def test_ls_counts_lines_and_files_by_hour_and_reason(listed: Listed) -> None:
@@ -145,7 +149,9 @@ def test_the_published_generation_counts_with_what_it_keeps_of_an_earlier_one(
     # When, Then: only lines of the second generation are counted
     found = listed(first=EVENING.stamp)
     assert [reason for _, _, reason, *_ in found] == ["not JSON", "not an object"][not is_kept :]
-    quarantine_export_command(stack_of(filled, FakeServices()), tmp_path / "lines", first=EVENING.stamp)
+    quarantine_export_command(
+        stack_of(filled, FakeServices()), tmp_path / "lines", RecordSelection(first=EVENING.stamp)
+    )
     assert {origin.generation for origin in read_origins(tmp_path / "lines")} == {2}
 
 
@@ -197,7 +203,7 @@ def test_export_overwrites_nothing_and_leaves_no_empty_file(
     filled: Any, tmp_path: Path, answered: Answered, printed: Printed
 ) -> None:
     target = tmp_path / "repair.ndjson"
-    counted: Any = partial(quarantine_export_command, filled, target, first="2026-11-20T10")
+    counted: Any = partial(quarantine_export_command, filled, target, RecordSelection(first="2026-11-20T10"))
     body = answered(counted, code=ExitCode.NEGATIVE)
     assert (body["lines"], body["not_kept"], body["files"], body["complete"]) == (0, 7, 0, True)
     assert list(tmp_path.iterdir()) == []

@@ -9,6 +9,7 @@ import pytest
 
 from cli.errors import ExitCode
 from cli.quarantine.listing import quarantine_ls_command
+from cli.quarantine.records import RecordSelection
 from cli.quarantine.repair import origins_file, quarantine_export_command, quarantine_retry_command, read_origins
 from lake.errors import InvalidInputError
 from lake.layout import RESUBMISSIONS
@@ -102,7 +103,7 @@ def test_an_editors_replacement_for_invalid_utf_8_is_not_a_repair(
     del record["line"]
     converted(stack, [record, line_of('{"a":5', 20, "c")], "c", partition=Partition("orders", "2026-11-21", 9))
     exported = tmp_path / "binary.ndjson"
-    quarantine_export_command(stack, exported, first="2026-11-21", last="2026-11-21")
+    quarantine_export_command(stack, exported, RecordSelection(first="2026-11-21", last="2026-11-21"))
     saved = exported.read_text(errors="replace").replace('{"a":5', '{"a":5}')
     # When, Then
     exported.write_text(saved)
