@@ -189,7 +189,8 @@ class OutputFolder:
             self._written[path] = self._disk.submit(_synchronize_path, path)
 
     def discard(self, manifest: str) -> None:
-        for path in [path for path in self._written if path.is_relative_to(self.staging(manifest))]:
+        # Other threads add paths of other manifests meanwhile.
+        for path in [path for path in list(self._written) if path.is_relative_to(self.staging(manifest))]:
             del self._written[path]
         shutil.rmtree(self.staging(manifest), ignore_errors=True)
 
