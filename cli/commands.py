@@ -12,11 +12,10 @@ import os
 import re
 import shlex
 from collections import UserDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import wraps
 from importlib import import_module
-from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -119,6 +118,8 @@ class Place:
 
 
 DEFAULT_PLACE = Place()
+OPTION = inspect.Parameter.KEYWORD_ONLY
+"""How typer passes each value."""
 
 
 def given(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -154,19 +155,20 @@ class _Commands(UserDict[str, Any]):
         return super().__getitem__(name)
 
 
-def _format(as_json: Json = False) -> None:
-    """Return the option of a command with an ``Answer``."""
-
-
-def _parameters_of(function: Callable[..., object]) -> Iterable[inspect.Parameter]:
-    return inspect.signature(function, eval_str=True).parameters.values()
-
-
 def _as_called(function: Callable[..., Answer | int | None]) -> Callable[..., None]:
+    """Return a function whose parameters are the command's options; options of the stack come last in ``--help``."""
     signature = inspect.signature(function, eval_str=True)
-    kinds = {name: item.annotation for name, item in signature.parameters.items()}
+    parameters, has_answer = dict(signature.parameters), signature.return_annotation is Answer
+    if has_answer:
+        parameters["as_json"] = inspect.Parameter("as_json", OPTION, default=False, annotation=Json)
+    kinds: dict[str, Any] = {name: item.annotation for name, item in parameters.items()}
     groups = {name: Place if name == "stack" else kind for name, kind in kinds.items() if is_dataclass(kind)}
-    has_answer = signature.return_annotation is Answer
+    named: list[inspect.Parameter] = []
+    for name in sorted(parameters, key="stack".__eq__):
+        parts = (
+            inspect.signature(groups[name], eval_str=True).parameters if name in groups else {name: parameters[name]}
+        )
+        named += (item.replace(kind=OPTION) for item in parts.values())
 
     @wraps(function)
     def called(**options: Any) -> None:  # noqa: ANN401
@@ -186,11 +188,6 @@ def _as_called(function: Callable[..., Answer | int | None]) -> Callable[..., No
             raise
         raise typer.Exit(code or ExitCode.OK)
 
-    stack = groups.get("stack")
-    own = [groups.get(name, item) for name, item in signature.parameters.items() if name != "stack"]
-    found = [*own, *([_format] if has_answer else []), *([stack] if stack else [])]
-    parts = ([item] if isinstance(item, inspect.Parameter) else _parameters_of(item) for item in found)
-    named = [item.replace(kind=inspect.Parameter.KEYWORD_ONLY) for item in chain.from_iterable(parts)]
     cast("Any", called).__signature__ = inspect.Signature(named)
     called.__annotations__ = {item.name: item.annotation for item in named}
     return called

@@ -35,7 +35,7 @@ def printed(capsys: pytest.CaptureFixture[str]) -> Printed:
 def answered(printed: Printed) -> Answered:
     """Call a command as ``printed`` does, with ``--json``; return its document, checked against its schema."""
 
-    def call(command: Callable[..., Answer | None], *given: Any, schema: str | None = None, **options: Any) -> Any:
+    def call(command: Callable[..., Any], *given: Any, schema: str | None = None, **options: Any) -> Any:
         printing = command if "as_json" in signature(command).parameters else partial(_print_document, command)
         document = json.loads(printed(printing, *given, **options, as_json=True))
         return document if schema is None else valid_json(schema, document)

@@ -27,6 +27,7 @@ from cli.catalog.suggest import (
     suggest_for_dataset,
     suggest_for_folder,
 )
+from cli.commands import Answer
 from cli.deployed_stack import DeployedStack
 from cli.errors import NotFoundError
 from lake.errors import InvalidInputError, TerminalError, UnknownDatasetError
@@ -265,7 +266,7 @@ def test_a_folder_without_hours_or_a_view_of_athena_is_refused(tmp_path: Path) -
 
 
 @pytest.fixture
-def drop(world: World, stack: DeployedStack, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+def drop(world: World, stack: DeployedStack, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Answer]:
     """Drop the columns of orders that no file has, here ``later``."""
     monkeypatch.setattr("time.sleep", lambda _: None)
     put(world, 8, [{"id": "1"}])
@@ -280,7 +281,7 @@ def columns(world: World) -> tuple[str, ...]:
 
 
 def test_a_column_without_a_file_is_dropped_and_can_return(
-    world: World, drop: Callable[[], None], answered: Answered, printed: Printed
+    world: World, drop: Callable[[], Answer], answered: Answered, printed: Printed
 ) -> None:
     for dry_run, left in ((True, ("amount", "id", "later")), (False, ("amount", "id"))):
         answer = answered(drop, dry_run=dry_run)
@@ -297,7 +298,7 @@ def test_a_column_without_a_file_is_dropped_and_can_return(
 
 @pytest.mark.parametrize("is_damaged", [False, True])
 def test_a_conversion_that_begins_and_ends_meanwhile_keeps_its_columns(
-    world: World, drop: Callable[[], None], monkeypatch: pytest.MonkeyPatch, answered: Answered, is_damaged: bool
+    world: World, drop: Callable[[], Answer], monkeypatch: pytest.MonkeyPatch, answered: Answered, is_damaged: bool
 ) -> None:
     drop_columns = Datasets.drop_columns
 
@@ -334,7 +335,7 @@ def test_a_conversion_that_the_index_does_not_show_yet_keeps_its_columns(
 
 
 def test_a_signal_after_the_drop_takes_it_back(
-    world: World, drop: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+    world: World, drop: Callable[[], Answer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Given: a signal while the command reads whether files have the columns by now
     read = drop_columns._columns_of_files
